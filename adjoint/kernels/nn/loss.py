@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -10,8 +12,7 @@ from numpy import asarray, ndarray
 
 from ...codegen.acceleration import LARGE, LOOPS, planned
 from ...codegen.pointwise import pointwise
-from ...codegen.rows import row_program
-from ...codegen.tracing import PerColumn, PerRow, RowIndex, row, xp
+from ...codegen.tracing import xp
 from ..index.masking import clamp
 from ..index.places import out_of_bounds
 from ..reduce.reduction import total as total_of
@@ -200,29 +201,27 @@ def _losses_of(log_probs: ndarray, target: ndarray, weight: ndarray | None, igno
         found = LOOPS.run("nn.negative_log_likelihood.losses_of", log_probs, target, weight, dim, ignore_index)
         if found is not NotImplemented:
             return found
-    return nll_rows.run((log_probs, target, weight), dim, (ignore_index,))
-
-
-@row_program()
-def nll_rows(log_probs: Array, target: RowIndex, weight: PerColumn | None, ignore_index: int) -> Any:
-    """The negative log-probability of the target times the weight of its class, and that weight; 0 for ignored targets."""
-    used = target != ignore_index
-    index = xp.where(used, target, 0)
-    loss = -row.take(log_probs, index)
+    used, places = _places(log_probs.shape, dim, target, ignore_index)
+    losses = -widen(log_probs.reshape(-1).take(places))
     if weight is None:
-        return xp.where(used, loss, 0), xp.where(used, 1, 0)
-    factor = row.take(weight, index)
+        return numpy.where(used, losses, losses.dtype.type(0)), used.astype(losses.dtype)
     # Not a product where a target is ignored: zero times inf is nan.
-    return xp.where(used, loss * factor, 0), xp.where(used, factor, 0)
+    factors = widen(weight).take(numpy.where(used, target, 0))
+    return numpy.where(used, losses * factors, losses.dtype.type(0)), numpy.where(used, factors, losses.dtype.type(0))
 
 
-@row_program()
-def nll_backward_rows(grad: PerRow, target: RowIndex, weight: PerColumn | None, ignore_index: int) -> Any:
-    """The gradient of the log-probabilities: `-grad` times the weight of the class at the target, 0 elsewhere."""
+def _places(shape: tuple[int, ...], dim: int, target: ndarray, ignore_index: int) -> tuple[ndarray, ndarray]:
+    """Which targets are used, and where they are in flattened log-probabilities."""
     used = target != ignore_index
-    index = xp.where(used, target, 0)
-    value = -grad if weight is None else -grad * row.take(weight, index)
-    return row.put(xp.where(used, value, 0), index)
+    return used, numpy.where(used, target, 0) * math.prod(shape[dim + 1 :]) + _starts(shape, dim)
+
+
+@functools.lru_cache(64)
+def _starts(shape: tuple[int, ...], dim: int) -> ndarray:
+    """Where the first class of each position is in flattened log-probabilities."""
+    inner = math.prod(shape[dim + 1 :])
+    starts = numpy.arange(math.prod(shape[:dim]))[:, None] * (shape[dim] * inner) + numpy.arange(inner)
+    return starts.reshape(shape[:dim] + shape[dim + 1 :])
 
 
 @planned("nn.negative_log_likelihood.loss_gradient")
@@ -239,10 +238,12 @@ def nll_loss_backward(
     value = widen(asarray(grad))
     if reduction == "mean":
         value = value / _total_weight(log_probs, target, weight, ignore_index)
-    spread = numpy.broadcast_to(value, target.shape).astype(log_probs.dtype if value.ndim else value.dtype, copy=False)
-    arrays = spread, target, weight
-    gradient: ndarray = nll_backward_rows.run(arrays, _class_dim(log_probs), (ignore_index,), shape=log_probs.shape)
-    return gradient.astype(log_probs.dtype, copy=False)
+    dim = _class_dim(log_probs)
+    used, places = _places(log_probs.shape, dim, target, ignore_index)
+    each = -value if weight is None else -value * widen(weight).take(numpy.where(used, target, 0))
+    gradient = numpy.zeros(log_probs.shape, log_probs.dtype)
+    gradient.reshape(-1)[places] = numpy.where(used, each, value.dtype.type(0))
+    return gradient
 
 
 def _total_weight(log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int) -> Any:

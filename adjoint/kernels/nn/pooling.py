@@ -1,6 +1,6 @@
 """Pooling over any number of spatial dimensions: the maximum or the mean of windows of given or adapted sizes.
 
-Arrays are (batch, channels, spatial...), or that without batch. Windows are boxes, so each dimension is reduced on its
+Arrays are (batch, channels, spatial...), or that without batch. Windows are boxes, so means take each dimension on its
 own, the last first: a window of 3 by 3 takes 3 + 3 passes, not 9. Indices count in the flattened spatial dimensions.
 
 Unpooling is the partial inverse of maximum pooling: values put back where they were the largest, among zeros.
@@ -18,13 +18,13 @@ from typing import Any
 import numpy
 from numpy import asarray, ndarray
 
-from ...codegen.acceleration import accelerated
+from ...codegen.acceleration import accelerated, planned
 from ..index.places import out_of_bounds
 from ..reduce import reduction
 from ..runtime.floating import HALVES, is_floating, is_inexact, refuse, type_name, widen
 from ..runtime.layout import row_major
 from ..runtime.parallel import parallel_rows
-from .windows import Along, Windows, along_one, divided, windows_of
+from .windows import Along, divided, divided_elements, windows_of
 
 Sizes = tuple[int, ...]
 Pair = tuple[ndarray, ndarray]
@@ -38,7 +38,7 @@ _SMALL = 1 << 13  # elements of all windows together: so many are rather gathere
 # The maximum
 
 
-@accelerated("nn.pooling.max_pool", elements=1 << 10)
+@planned("nn.pooling.max_pool")
 def max_pool(
     input: ndarray,
     dims: int,
@@ -59,17 +59,10 @@ def max_pool(
         NotImplementedError: for complex numbers and bool.
     """
     windows = windows_of(f"max_pool{dims}d", input.shape, kernel_size, stride, padding, dilation, ceil_mode)
-    if input.dtype.char in "fdlq" and 0 < windows.elements.size * (input.size // math.prod(windows.lengths)) <= _SMALL:
-        pooled = _gathered_max(input, windows)
-        if pooled is not None:
-            return _in_order_of(input, dims, pooled[0]), _in_order_of(input, dims, pooled[1])
     if input.dtype.kind in "cb":
         raise refuse(f"max_pool{dims}d", input)
 
-    def pool(values: ndarray, inner: list[ndarray], axis: int, nan: bool) -> tuple[ndarray, list[ndarray]]:
-        return _max_along(values, inner, axis, windows.dims[axis], nan)
-
-    values, indices = _pool_planes(input, windows.sizes, pool)
+    values, indices = _running_maximum(input, windows.sizes, windows.elements)
     return _in_order_of(input, dims, values), _in_order_of(input, dims, indices)
 
 
@@ -78,20 +71,6 @@ def _in_order_of(input: ndarray, dims: int, result: ndarray) -> ndarray:
     if input.flags.c_contiguous or input.ndim != dims + 2 or not numpy.moveaxis(input, 1, -1).flags.c_contiguous:
         return result
     return numpy.moveaxis(numpy.ascontiguousarray(numpy.moveaxis(result, 1, -1)), -1, 1)
-
-
-def _gathered_max(input: ndarray, windows: Windows) -> Pair | None:
-    """All windows side by side, few as they are; None if there is a nan."""
-    elements = windows.elements
-    planes = input.reshape(-1, math.prod(windows.lengths))
-    choice = planes.take(elements, 1).argmax(2)
-    choice += windows.first_elements
-    indices = elements.reshape(-1).take(choice)
-    values = planes.reshape(-1).take(indices + numpy.arange(0, planes.size, planes.shape[1])[:, None])
-    if input.dtype.char in "fd" and math.isnan(numpy.add.reduce(values, None)):
-        return None
-    shape = input.shape[: input.ndim - len(windows.dims)] + windows.sizes
-    return values.reshape(shape), indices.reshape(shape)
 
 
 @accelerated("nn.adaptive_pooling.adaptive_max_pool", elements=1 << 10)
@@ -106,101 +85,34 @@ def adaptive_max_pool(input: ndarray, output_size: Sizes) -> Pair:
     spatial = input.shape[-dims:]
     if not is_floating(input.dtype):
         raise refuse("adaptive_max_pool3d_cpu" if dims == 3 else "adaptive_max_pool2d", input)
-    if all(size and length % size == 0 for length, size in zip(spatial, output_size, strict=True)) and input.size:
-        kernel = tuple(length // size for length, size in zip(spatial, output_size, strict=True))
-        return max_pool(input, dims, kernel, kernel, (0,), (1,))
+    return _running_maximum(input, output_size, divided_elements(spatial, output_size))
 
-    def pool(values: ndarray, inner: list[ndarray], axis: int, nan: bool) -> tuple[ndarray, list[ndarray]]:
-        pooled = []
-        for start, stop in divided(spatial[axis], output_size[axis]):
-            part = _at(axis + 1, values.ndim, slice(start, stop))
-            best, positions = _max_along(
-                values[part], [each[part] for each in inner], axis, along_one(stop - start), nan
-            )
-            positions[0] += positions[0].dtype.type(start)
-            pooled.append([best, *positions])
-        best, *positions = (numpy.concatenate(each, axis + 1) for each in zip(*pooled, strict=True))
-        return best, positions
 
-    return _pool_planes(input, output_size, pool)
+def _running_maximum(input: ndarray, sizes: Sizes, elements: ndarray) -> Pair:
+    """The largest of the `elements`, flat places in each plane (sample and channel), of `sizes` windows, and where it is."""
+    leading = input.shape[: -len(sizes)]
+    planes = numpy.ascontiguousarray(input).reshape(math.prod(leading), math.prod(input.shape[-len(sizes) :]))
+    values = numpy.empty((len(planes), elements.shape[1]), input.dtype)
+    indices = numpy.empty(values.shape, _INT64)
+
+    def reduce(start: int, stop: int) -> None:
+        part, chosen = widen(planes[start:stop]), indices[start:stop]
+        best = part.take(elements[0], 1)
+        chosen[...] = elements[0]
+        for places in elements[1:]:
+            met = part.take(places, 1)
+            better = (met > best) | (met != met)
+            numpy.copyto(best, met, where=better)
+            numpy.copyto(chosen, places, where=better)
+        values[start:stop] = best
+
+    if values.size:
+        parallel_rows(reduce, len(planes), planes.shape[1] * planes.itemsize + 32 * elements.shape[1])
+    return values.reshape(*leading, *sizes), indices.reshape(*leading, *sizes)
 
 
 def _at(axis: int, ndim: int, index: slice) -> tuple[slice, ...]:
     return (slice(None),) * axis + (index,) + (slice(None),) * (ndim - axis - 1)
-
-
-def _pool_planes(input: ndarray, sizes: Sizes, pool: Callable[..., tuple[ndarray, list[ndarray]]]) -> Pair:
-    """Reduce every plane (sample and channel) by `pool(values, positions, axis, nan)`, the last dimension first."""
-    spatial = input.shape[-len(sizes) :]
-    planes = numpy.ascontiguousarray(input).reshape(math.prod(input.shape[: -len(sizes)]), *spatial)
-    values = numpy.empty((len(planes), *sizes), input.dtype)
-    indices = numpy.empty((len(planes), *sizes), _INT64)
-
-    def reduce(start: int, stop: int) -> None:
-        best, positions = _reduce_plane(widen(planes[start:stop]), pool, nan=False)
-        if is_inexact(best.dtype) and numpy.isnan(numpy.maximum.reduce(best, None)):
-            best, positions = _reduce_plane(widen(planes[start:stop]), pool, nan=True)
-        values[start:stop] = best
-        index = indices[start:stop]
-        index[...] = positions[0]
-        for length, position in zip(spatial[1:], positions[1:], strict=True):
-            index *= length
-            index += position
-
-    if values.size:
-        parallel_rows(reduce, len(planes), 2 * planes.itemsize * math.prod(spatial))
-    shape = (*input.shape[: -len(sizes)], *sizes)
-    return values.reshape(shape), indices.reshape(shape)
-
-
-def _reduce_plane(
-    values: ndarray, pool: Callable[..., tuple[ndarray, list[ndarray]]], nan: bool
-) -> tuple[ndarray, list[ndarray]]:
-    positions: list[ndarray] = []
-    for axis in range(values.ndim - 2, -1, -1):
-        values, positions = pool(values, positions, axis, nan)
-    return values, positions
-
-
-def _max_along(
-    values: ndarray, inner: list[ndarray], axis: int, windows: Along, nan: bool
-) -> tuple[ndarray, list[ndarray]]:
-    """Reduce one spatial dimension: the maxima, and for it and those after it where in them the maxima are.
-
-    `inner` says where, in each dimension after this one, the elements of `values` come from.
-    """
-    axis += 1
-    spread = _pad(values, axis, windows, _lowest(values.dtype))
-    inner = [_pad(each, axis, windows, each[_at(axis, each.ndim, slice(0, 1))]) for each in inner]
-    number = numpy.int16 if windows.length < 2**15 else numpy.int64
-    parts = [_at(axis, values.ndim, part) for part in windows.slices()]
-    best = spread[parts[0]].copy()
-    chosen = [each[parts[0]].copy() for each in inner]
-    choice = numpy.zeros(best.shape, numpy.int8 if windows.kernel < 128 else number)
-    for k, part in enumerate(parts[1:], 1):
-        candidate = spread[part]
-        larger = candidate > best
-        if nan:
-            larger |= numpy.isnan(candidate)
-        numpy.maximum(choice, larger.view(numpy.int8) * choice.dtype.type(k), out=choice)
-        numpy.maximum(best, candidate, out=best)
-        for kept, each in zip(chosen, inner, strict=True):
-            numpy.copyto(kept, each[part], where=larger)
-    position: Any = choice.astype(number)
-    if windows.dilation > 1:
-        position *= number(windows.dilation)
-    origin: Any = numpy.arange(windows.count, dtype=number) * number(windows.stride) - number(windows.padding)  # type: ignore[operator]
-    position += origin.reshape(-1, *(1,) * (values.ndim - axis - 1))
-    if windows.padding:
-        # A window of nothing but -inf chose its first element: take the first that is not padding.
-        outside = position < 0
-        position[outside] %= windows.dilation
-        numpy.minimum(position, windows.length - 1, out=position)
-    return best, [position, *chosen]
-
-
-def _lowest(dtype: Any) -> Any:
-    return dtype.type(-math.inf) if is_floating(dtype) else numpy.iinfo(dtype).min
 
 
 def _pad(values: ndarray, axis: int, windows: Along, fill: Any) -> ndarray:
@@ -217,7 +129,7 @@ def _pad(values: ndarray, axis: int, windows: Along, fill: Any) -> ndarray:
     return padded
 
 
-@accelerated("nn.pooling.max_pool_backward", elements=1 << 10)
+@planned("nn.pooling.max_pool_backward")
 def max_pool_backward(grad: ndarray, indices: ndarray, input_shape: Sizes, dims: int) -> ndarray:
     """Zeros of `input_shape`, to which `grad` is added at `indices` into the flattened `dims` spatial dimensions."""
     wide = widen(grad)
@@ -271,7 +183,7 @@ def at_indices(self: ndarray, indices: ndarray, dims: int) -> ndarray:
 # The mean
 
 
-@accelerated("nn.pooling.avg_pool", elements=1 << 10)
+@planned("nn.pooling.avg_pool")
 def avg_pool(
     input: ndarray,
     dims: int,
@@ -295,10 +207,6 @@ def avg_pool(
     spatial, shape = windows.lengths, input.shape[: input.ndim - dims] + windows.sizes
     divisors = divisor(windows.dims, count_include_pad, divisor_override)
     divide = numpy.true_divide if is_inexact(input.dtype) else _truncated_division
-    if windows.inside and 0 < windows.elements.size * (input.size // math.prod(spatial)) <= _SMALL:
-        total = numpy.add.reduce(widen(input).reshape(-1, math.prod(spatial)).take(windows.elements, 1), 2)
-        means = divide(total.reshape(shape), divisors.astype(total.dtype)).astype(input.dtype, copy=False)
-        return _in_order_of(input, dims, means)
     planes = numpy.ascontiguousarray(input).reshape(math.prod(input.shape[:-dims]), *spatial)
     result = numpy.empty((len(planes), *windows.sizes), input.dtype)
 
@@ -336,7 +244,7 @@ def divisor(windows: tuple[Along, ...], count_include_pad: bool, divisor_overrid
     return total.reshape(-1)[:1].reshape(()) if total.size and (total == total.reshape(-1)[0]).all() else total
 
 
-@accelerated("nn.pooling.avg_pool_backward", elements=1 << 10)
+@planned("nn.pooling.avg_pool_backward")
 def avg_pool_backward(
     grad: ndarray,
     input_shape: Sizes,

@@ -4,6 +4,7 @@ What follows from shapes alone is worked out once for each combination of them a
 """
 
 import functools
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy
@@ -38,10 +39,14 @@ class Along(NamedTuple):
         starts = range(0, self.kernel * self.dilation, self.dilation)
         return [slice(start, start + last + 1, self.stride) for start in starts]
 
-
-def along_one(length: int) -> Along:
-    """A single window over all of a dimension."""
-    return Along(length, 1, 0, 1, length, 1)
+    def places(self) -> ndarray:
+        """(windows, elements of one): where elements are in the dimension; the nearest inside in place of those outside."""
+        places = (
+            numpy.arange(self.count)[:, None] * self.stride - self.padding + numpy.arange(self.kernel) * self.dilation
+        )
+        first = numpy.where(places < 0, self.length, places).min(1, keepdims=True)
+        last = numpy.where(places < self.length, places, -1).max(1, keepdims=True)
+        return numpy.clip(places, first, last)
 
 
 class Windows:
@@ -51,28 +56,20 @@ class Windows:
         self.dims = dims
         self.lengths: Sizes = tuple(w.length for w in dims)
         self.sizes: Sizes = tuple(w.count for w in dims)
-        self.inside = all(w.padding == 0 and w.reach <= w.length for w in dims)
 
     @computed_once
     def elements(self) -> ndarray:
-        """(windows, elements of a window): their places in the flattened dimensions.
+        """`flat_places` of the windows."""
+        return flat_places([w.places() for w in self.dims], self.lengths)
 
-        In place of padding stands an element of the same window, its first along that dimension: it changes no maximum.
-        """
-        flat = numpy.zeros((1, 1), numpy.int64)
-        for w in self.dims:
-            starts = numpy.arange(w.count)[:, None] * w.stride - w.padding
-            places = starts + numpy.arange(w.kernel) * w.dilation
-            first = numpy.where(places < 0, w.length, places).min(1, keepdims=True)
-            places = numpy.where((places < 0) | (places >= w.length), first, places)
-            flat = flat[:, None, :, None] * w.length + places[None, :, None, :]
-            flat = flat.reshape(flat.shape[0] * flat.shape[1], -1)
-        return flat
 
-    @computed_once
-    def first_elements(self) -> ndarray:
-        """For each window where its elements begin in the flattened `elements`."""
-        return numpy.arange(len(self.elements)) * self.elements.shape[1]
+def flat_places(along: Sequence[ndarray], lengths: Sizes) -> ndarray:
+    """(elements of a window, windows): their places in the flattened dimensions, from those along each of them."""
+    flat = numpy.zeros((1, 1), numpy.int64)
+    for places, length in zip(along, lengths, strict=True):
+        flat = flat[:, None, :, None] * length + places[None, :, None, :]
+        flat = flat.reshape(flat.shape[0] * flat.shape[1], -1)
+    return numpy.ascontiguousarray(flat.T)
 
 
 def pooled_size(length: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> int:
@@ -173,6 +170,17 @@ def _check_positive(name: str, shape: Sizes, kernel: Sizes, stride: Sizes, dilat
 def divided(length: int, count: int) -> list[tuple[int, int]]:
     """Window i of n along a dimension of length L goes from floor(i L / n) to ceil((i + 1) L / n)."""
     return [(i * length // count, -(-(i + 1) * length // count)) for i in range(count)]
+
+
+@functools.lru_cache(64)
+def divided_elements(lengths: Sizes, counts: Sizes) -> ndarray:
+    """`flat_places` of windows that divide dimensions; the last element of the shorter ones repeats."""
+    along = []
+    for length, count in zip(lengths, counts, strict=True):
+        windows = numpy.array(divided(length, count)).reshape(count, 2)
+        longest = max(windows[:, 1] - windows[:, 0], default=1)
+        along.append(numpy.minimum(windows[:, :1] + numpy.arange(longest), windows[:, 1:] - 1))
+    return flat_places(along, lengths)
 
 
 def check_adaptive(name: str, shape: Sizes, output_size: Sizes) -> None:

@@ -156,7 +156,7 @@ _SHOWN_OF_NLL = REDUCTION | {"total_weight": _total_weight}
 def _nll_operator(**options):
     """Declare an operator of a likelihood."""
     return operator(
-        kernel=Kernel(kernels.nll_loss, quiet=True, rows=kernels.nll_rows),
+        kernel=Kernel(kernels.nll_loss, quiet=True),
         check=_check_nll,
         namespace=None,
         method=False,

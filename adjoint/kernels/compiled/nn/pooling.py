@@ -1,17 +1,17 @@
 """Pooling compiled: vectors run along the windows of a row; each element of the windows is read where it is.
 
-The forms of `kernels.nn.pooling`, which says what their arguments are.
+The plans of the forms in `kernels.nn.pooling`, which says what their arguments are. The layout of a table is that of the windows.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
 import numpy
 from numpy import ndarray
 
+from ....codegen.llvm.calls import ARRAYS_AT, NativeCall, elements_at
 from ....codegen.llvm.host import HOST
 from ....codegen.llvm.language import (
     Int,
@@ -20,6 +20,7 @@ from ....codegen.llvm.language import (
     Static,
     T,
     address,
+    as_pointer,
     i32,
     i64,
     lanes,
@@ -33,7 +34,6 @@ from ....codegen.llvm.language import (
     vector,
     where,
 )
-from ....codegen.llvm.launch import launch
 from ...nn.pooling import divisor
 from ...nn.windows import Windows, windows_of
 from .convolution_kernels import dealt
@@ -50,22 +50,14 @@ def store_row(to: Pointer[T], values: S, count: Int, W: Static) -> None:
         store(to, values, lanes(i32, W) < i32(count))
 
 
-@loops(explicit=True, plain=True)
-def largest(
-    values: Pointer[T],
-    indices: Pointer[i64],
-    x: Pointer[T],
-    windows: Pointer[i64],
-    start: Int,
-    stop: Int,
-    W: Static,
-    STEP: Static,
-    INDEXED: Static,
-) -> None:
+@loops(explicit=True, plain=True, noalias=False)
+def largest(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Static, STEP: Static, INDEXED: Static) -> None:
     """The largest element of each window of planes `start` to `stop`: the first one, or the last NaN; its index if `INDEXED`."""
+    windows = as_pointer(table[0], i64)
     length_d, length_h, length_w, count_d, count_h, count_w = [windows[K] for K in unrolled(6)]
     kernel_d, kernel_h, kernel_w, step_d, step_h, step_w = [windows[6 + K] for K in unrolled(6)]
     padding_d, padding_h, padding_w, gap_d, gap_h, gap_w = [windows[12 + K] for K in unrolled(6)]
+    x, values = as_pointer(elements_at(table, 0), T), as_pointer(elements_at(table, 1), T)
     for p in range(start, stop):
         plane = x + p * length_d * length_h * length_w
         to = p * count_d * count_h * count_w
@@ -97,23 +89,18 @@ def largest(
                                         chosen = where(better, places + i32(row), chosen)
                     store_row(values + (to + k), best, count_w - k, W)
                     if INDEXED:
+                        indices = as_pointer(elements_at(table, 2), i64)
                         store_row(indices + (to + k), i64(chosen), count_w - k, W)
                 to += count_w
 
 
-@loops(explicit=True)
-def scatter_planes(
-    result: Pointer[T],
-    wrong: Pointer[i64],
-    grad: Pointer[T],
-    indices: Pointer[i64],
-    size: Int,
-    count: Int,
-    start: Int,
-    stop: Int,
-    W: Static,
-) -> None:
+@loops(explicit=True, noalias=False)
+def scatter_planes(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Static) -> None:
     """Zeros, to which `grad` is added at `indices` of each plane; writes to `wrong` if one is outside."""
+    layout = as_pointer(table[0], i64)
+    size, count = layout[0], layout[1]
+    grad, indices = as_pointer(elements_at(table, 0), T), as_pointer(elements_at(table, 1), i64)
+    result, wrong = as_pointer(elements_at(table, 2), T), as_pointer(table[ARRAYS_AT + 3], i64)
     for p in range(start, stop):
         plane = result + p * size
         for i in range(0, size, W):
@@ -126,21 +113,15 @@ def scatter_planes(
                 plane[at] += grad[i]
 
 
-@loops(explicit=True)
-def averages(
-    result: Pointer[T],
-    x: Pointer[T],
-    divisors: Pointer[T],
-    windows: Pointer[i64],
-    start: Int,
-    stop: Int,
-    W: Static,
-    STEP: Static,
-) -> None:
+@loops(explicit=True, noalias=False)
+def averages(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Static, STEP: Static) -> None:
     """The sum of each window of planes `start` to `stop` over its divisor."""
+    windows = as_pointer(table[0], i64)
     length_d, length_h, length_w, count_d, count_h, count_w = [windows[K] for K in unrolled(6)]
     kernel_d, kernel_h, kernel_w, step_d, step_h, step_w = [windows[6 + K] for K in unrolled(6)]
     padding_d, padding_h, padding_w = [windows[12 + K] for K in unrolled(3)]
+    x, divisors = as_pointer(elements_at(table, 0), T), as_pointer(elements_at(table, 1), T)
+    result = as_pointer(elements_at(table, 2), T)
     for p in range(start, stop):
         plane = x + p * length_d * length_h * length_w
         place = 0
@@ -164,20 +145,15 @@ def averages(
                 to += count_w
 
 
-@loops(explicit=True)
-def spread_averages(
-    result: Pointer[T],
-    grad: Pointer[T],
-    divisors: Pointer[T],
-    windows: Pointer[i64],
-    start: Int,
-    stop: Int,
-    W: Static,
-) -> None:
+@loops(explicit=True, noalias=False)
+def spread_averages(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Static) -> None:
     """The transpose of `averages`: `grad / divisor` added to all elements of each window."""
+    windows = as_pointer(table[0], i64)
     length_d, length_h, length_w, count_d, count_h, count_w = [windows[K] for K in unrolled(6)]
     kernel_d, kernel_h, kernel_w, step_d, step_h, step_w = [windows[6 + K] for K in unrolled(6)]
     padding_d, padding_h, padding_w = [windows[12 + K] for K in unrolled(3)]
+    grad, divisors = as_pointer(elements_at(table, 0), T), as_pointer(elements_at(table, 1), T)
+    result = as_pointer(elements_at(table, 2), T)
     for p in range(start, stop):
         size = length_d * length_h * length_w
         plane = result + p * size
@@ -200,15 +176,13 @@ def spread_averages(
                                 row[c] += share
 
 
-@functools.lru_cache(64)
-def _table(windows: Windows) -> ndarray:
+def _layout(windows: Windows) -> list[int]:
     """What kernels are told about windows; dimensions that are missing come first."""
     missing = 3 - len(windows.dims)
-    rows = [
-        [one] * missing + [getattr(along, name) for along in windows.dims]
-        for name, one in (("length", 1), ("count", 1), ("kernel", 1), ("stride", 1), ("padding", 0), ("dilation", 1))
+    names = ("length", 1), ("count", 1), ("kernel", 1), ("stride", 1), ("padding", 0), ("dilation", 1)
+    return [
+        number for name, one in names for number in [one] * missing + [getattr(along, name) for along in windows.dims]
     ]
-    return numpy.array(rows, numpy.int64).reshape(-1)
 
 
 def _fits(x: ndarray) -> bool:
@@ -225,6 +199,10 @@ def _step(windows: Windows) -> int:
     return step if step < 3 else 0
 
 
+_MAXIMUM = ["input", "dims", "kernel_size", "stride", "padding", "dilation", "ceil_mode", "indexed"]
+_MEAN = ["dims", "kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override"]
+
+
 def max_pool(
     input: ndarray,
     dims: int,
@@ -232,42 +210,42 @@ def max_pool(
     stride: Sizes,
     padding: Sizes,
     dilation: Sizes,
-    ceil_mode: bool = False,
-    indexed: bool = True,
+    ceil_mode: bool,
+    indexed: bool,
 ) -> Any:
-    """The largest element of each window and its index, or None if it is not `indexed`."""
+    """The plan of the largest elements of windows and their indices, with None for these if they are not `indexed`."""
     windows = windows_of(f"max_pool{dims}d", input.shape, kernel_size, stride, padding, dilation, ceil_mode)
     size, count = math.prod(windows.lengths), math.prod(windows.sizes)
     if not _fits(input) or not count or size >= 1 << 31 or any(w.padding and w.dilation > 1 for w in windows.dims):
         return NotImplemented
     shape = input.shape[: input.ndim - dims] + windows.sizes
-    values, table = numpy.empty(shape, input.dtype), _table(windows)
-    indices = numpy.empty(shape, numpy.int64) if indexed else None
     elements = math.prod(w.kernel for w in windows.dims)
-    launch(
+    return NativeCall(
         largest.compiled(**_statics(input), STEP=_step(windows), INDEXED=indexed),
-        input.size // size, (elements + 4) * count * input.itemsize,
-        address(values), 0 if indices is None else address(indices), address(input), address(table),
-    )  # fmt: skip
-    return values, indices
+        input.size // size, (elements + 4) * count * input.itemsize, _layout(windows), _MAXIMUM, ["input"],
+        [(shape, input.dtype), (shape, numpy.dtype(numpy.int64)) if indexed else None],
+    ).planned()  # fmt: skip
 
 
 def max_pool_backward(grad: ndarray, indices: ndarray, input_shape: Sizes, dims: int) -> Any:
-    """Zeros of `input_shape`, to which `grad` is added at `indices` into the flattened `dims` spatial dimensions."""
+    """The plan of zeros of `input_shape`, to which `grad` is added at `indices` into the flattened spatial dimensions."""
     planes, size = math.prod(input_shape[:-dims]), math.prod(input_shape[-dims:])
     if not _fits(grad) or indices.dtype != numpy.int64 or not indices.flags.c_contiguous or indices.size != grad.size:
         return NotImplemented
     if not planes or grad.size % planes:
         return NotImplemented
-    result = numpy.empty(input_shape, grad.dtype)
-    function = scatter_planes.compiled(**_statics(grad))
     count = grad.size // planes
-    wrong = numpy.zeros(1, numpy.int64)
-    launch(
-        function, planes, (size + 8 * count) * grad.itemsize, address(result), address(wrong), address(grad), address(indices),
-        size, count,
-    )  # fmt: skip
-    return NotImplemented if wrong[0] else result  # NumPy's form says which index is wrong
+    run = NativeCall(
+        scatter_planes.compiled(**_statics(grad)), planes, (size + 8 * count) * grad.itemsize, [size, count],
+        ["grad", "indices", "wrong"], ["grad", "indices"], [(tuple(input_shape), grad.dtype)], ["wrong"], "q",
+    ).planned()  # fmt: skip
+
+    def scatter(grad: ndarray, indices: ndarray, *_: Any) -> Any:
+        wrong = numpy.zeros(1, numpy.int64)
+        result = run(grad, indices, address(wrong))
+        return NotImplemented if wrong[0] else result  # NumPy's form says which index is wrong
+
+    return scatter
 
 
 def avg_pool(
@@ -276,26 +254,24 @@ def avg_pool(
     kernel_size: Sizes,
     stride: Sizes,
     padding: Sizes,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int | None = None,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None,
 ) -> Any:
-    """The sum of each window over how many elements it has, or over `divisor_override`."""
+    """The plan of the sums of windows over how many elements they have, or over `divisor_override`."""
     windows = windows_of(f"avg_pool{dims}d", input.shape, kernel_size, stride, padding, (1,), ceil_mode)
     size, count = math.prod(windows.lengths), math.prod(windows.sizes)
     if not _fits(input) or not count or size >= 1 << 31:
         return NotImplemented
-    divisors = _divisors(windows, count_include_pad, divisor_override, input.dtype.char)
-    result = numpy.empty(input.shape[: input.ndim - dims] + windows.sizes, input.dtype)
-    elements, table = math.prod(w.kernel for w in windows.dims), _table(windows)
-    launch(
-        averages.compiled(**_statics(input), STEP=_step(windows)), input.size // size, (elements + 2) * count * input.itemsize,
-        address(result), address(input), address(divisors), address(table),
-    )  # fmt: skip
-    return result
+    elements = math.prod(w.kernel for w in windows.dims)
+    return NativeCall(
+        averages.compiled(**_statics(input), STEP=_step(windows)), input.size // size,
+        (elements + 2) * count * input.itemsize, _layout(windows), ["input", *_MEAN], ["input", "divisors"],
+        [(input.shape[: input.ndim - dims] + windows.sizes, input.dtype)],
+        constants={"divisors": _divisors(windows, count_include_pad, divisor_override, input.dtype.char)},
+    ).planned()  # fmt: skip
 
 
-@functools.lru_cache(64)
 def _divisors(windows: Windows, count_include_pad: bool, divisor_override: int | None, code: str) -> ndarray:
     """The divisor of each window."""
     found = numpy.empty(windows.sizes, code)
@@ -310,20 +286,18 @@ def avg_pool_backward(
     kernel_size: Sizes,
     stride: Sizes,
     padding: Sizes,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int | None = None,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None,
 ) -> Any:
-    """The gradient of the input of `avg_pool`: each mean's share added to the elements of its window."""
+    """The plan of the gradient of the input of `avg_pool`: each mean's share added to the elements of its window."""
     windows = windows_of(f"avg_pool{dims}d", tuple(input_shape), kernel_size, stride, padding, (1,), ceil_mode)
     size, count = math.prod(windows.lengths), math.prod(windows.sizes)
     if not _fits(grad) or not size or grad.shape != (*input_shape[:-dims], *windows.sizes):
         return NotImplemented
-    divisors = _divisors(windows, count_include_pad, divisor_override, grad.dtype.char)
-    result, table = numpy.empty(input_shape, grad.dtype), _table(windows)
     elements = math.prod(w.kernel for w in windows.dims)
-    launch(
+    return NativeCall(
         spread_averages.compiled(**_statics(grad)), grad.size // count, (size + 4 * elements * count) * grad.itemsize,
-        address(result), address(grad), address(divisors), address(table),
-    )  # fmt: skip
-    return result
+        _layout(windows), ["grad", "input_shape", *_MEAN], ["grad", "divisors"], [(tuple(input_shape), grad.dtype)],
+        constants={"divisors": _divisors(windows, count_include_pad, divisor_override, grad.dtype.char)},
+    ).planned()  # fmt: skip
