@@ -58,8 +58,8 @@ def _adaptive_max_pool(name: str) -> tuple[Callable[..., Any], Callable[..., Any
 max_pool1d, max_pool2d, max_pool3d, max_pool1d_with_indices, max_pool2d_with_indices, max_pool3d_with_indices = (
     _max_pool(
         f"max_pool{dims}d{form}",
-        getattr(torch.operators, f"max_pool{dims}d{form}"),
-        getattr(torch.operators, f"max_pool{dims}d_with_indices"),
+        getattr(operators if form else torch.operators, f"max_pool{dims}d{form}"),
+        getattr(operators, f"max_pool{dims}d_with_indices"),
     )
     for form in ("", "_with_indices")
     for dims in (1, 2, 3)
