@@ -243,15 +243,20 @@ def scalar_dtype(value: object) -> dtype:
     Raises:
         TypeError: if `value` is not a number.
     """
-    if isinstance(value, (builtins.bool, numpy.bool_)):
+    return dtype_of_numbers(type(value))
+
+
+def dtype_of_numbers(kind: type) -> dtype:
+    """The same for a type of numbers."""
+    if issubclass(kind, (builtins.bool, numpy.bool_)):
         return bool
-    if isinstance(value, (builtins.int, numpy.integer)):
+    if issubclass(kind, (builtins.int, numpy.integer)):
         return int64
-    if isinstance(value, (builtins.float, numpy.floating)):
+    if issubclass(kind, (builtins.float, numpy.floating)):
         return _default
-    if isinstance(value, (complex, numpy.complexfloating)):
+    if issubclass(kind, (complex, numpy.complexfloating)):
         return _COMPLEX[_default]
-    raise TypeError(f"expected Number, not {type(value).__name__}")
+    raise TypeError(f"expected Number, not {kind.__name__}")
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from .._runtime.late_bound import LATE
 from .._runtime.tracebacks import variables_in
 from ..tensor import Tensor
 from .calls import call_of, words_for
-from .declaration import ARRAY, Operator
+from .declaration import ARRAY, ARRAYS, OPTIONAL_ARRAY, Operator
 from .signatures import FORMS, TYPE_WORDS, forms_of, type_name
 
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<missing>"})()
@@ -33,13 +33,17 @@ NUMBERS = frozenset((int, float, bool, complex))
 
 def bind(op: Operator, args: tuple[Any, ...], names: Any = MappingProxyType({})) -> tuple[Any, ...]:
     """Bind keyword aliases to their parameters; raise for missing arguments and wrong types."""
-    values = list(args)
+    values: Any = args
     for name, value in names.items():
         if value is not MISSING:
+            values = list(values)
             values[op.names.index(ALIASES[name])] = value
     for value in values:
         if value is MISSING:
             raise missing_arguments(op, values)
+    if not op.typed:
+        return tuple(values)
+    values = list(values)
     for position, name in op.typed:
         values[position] = checked(op, name, position, values)
     return tuple(values)
@@ -64,6 +68,34 @@ def not_a_tensor(op: Operator, position: int, args: Sequence[Any]) -> TypeError:
     """The error for the argument at `position`, which is not a tensor but should be."""
     function, name, where = words_for(op.function_name, op.names[position], position, args)
     return TypeError(f"{function}(): argument '{name}'{where} must be Tensor, not {type_name(args[position])}")
+
+
+def check_operands(op: Operator, args: Any) -> None:
+    """Raise unless tensors, or numbers that may stand for them, are where the declaration has tensors."""
+    found = False
+    for position in op.tensor_positions:
+        name, value = op.names[position], args[position]
+        if op.kinds[name] == ARRAYS:
+            check_sequence(op, name, position, value)
+        elif isinstance(value, Tensor):
+            found = True
+        elif not (
+            (value is None and op.kinds[name] == OPTIONAL_ARRAY)
+            or (op.numbers and is_number(value) and (position > 0 or op.number_first))
+        ):
+            raise invalid_arguments(op.function_name, *args) if op.overloaded else not_a_tensor(op, position, args)
+    if op.overloaded and not found:
+        raise invalid_arguments(op.function_name, *args)
+
+
+def check_sequence(op: Operator, name: str, position: int, value: Any) -> None:
+    """Raise unless all elements of a sequence are tensors."""
+    if not isinstance(value, (list, tuple)):
+        function, name, where = words_for(op.function_name, name, position, [None] * position + [value])
+        raise TypeError(f"{function}(): argument '{name}'{where} must be tuple of Tensors, not {type_name(value)}")
+    for index, item in enumerate(value):
+        if not isinstance(item, Tensor):
+            raise TypeError(f"expected Tensor as element {index} in argument {position}, but got {type(item).__name__}")
 
 
 def checked(op: Operator, name: str, position: int, values: list[Any]) -> Any:

@@ -9,10 +9,13 @@ import numpy
 
 from .. import dtypes
 from ..codegen.backend import NUMPY
+from ..kernels.runtime.floating import unwarned
+from ..kernels.runtime.narrow_array import cast, kept
 from ..tensor import PLAIN_TYPES, Tensor, wrap
 
 NUMBERS = frozenset((int, float))
 
+_FLOAT32 = dtypes.float32.numpy
 _HALVES = frozenset((dtypes.float16.numpy, dtypes.bfloat16.numpy))
 _COMPLEX = frozenset(map(numpy.dtype, "FD"))
 _FLOATS = frozenset((*map(numpy.dtype, "fd"), *_HALVES))
@@ -73,6 +76,33 @@ def _dtype_of_both(number: Any, kind: Any) -> Any:
     return _higher[key]
 
 
+def constant_tensor(number: Any, kind: Any) -> Tensor:
+    """A zero-dimensional tensor of dtype `kind` for a number."""
+    table = _tables.get(type(number), {}).get(kind.numpy)
+    if table is not None:
+        found = table.get(number)
+        if found is None or (number == 0 and type(number) is not int):
+            found = _make(number, kind.numpy, table)
+        if found is not number and found._array.dtype is kind.numpy:
+            return found
+    try:
+        with unwarned():
+            array = numpy.asarray(number, dtype=None if kind.roles else kind.numpy)
+        array = kept(cast(array, kind.numpy)) if kind.roles else array
+    except (OverflowError, TypeError):
+        array = wrapped_integer(number, kind)
+    tensor = wrap(array)
+    tensor._own_extra().number = partial(of_its_own_dtype, number)
+    return tensor
+
+
+def wrapped_integer(number: Any, kind: Any) -> Any:
+    """An integer beyond the range of `kind`, modulo its size, as a cast in C does."""
+    if isinstance(number, int) and number.bit_length() <= 64:
+        return numpy.asarray(number & ((1 << 64) - 1), dtype=numpy.uint64).astype(kind.numpy)
+    raise RuntimeError("value cannot be converted to type without overflow")
+
+
 def of_its_own_dtype(number: Any) -> Tensor:
     """A number as a zero-dimensional tensor of the dtype that it has without other operands."""
     return wrap(numpy.asarray(number, dtype=dtypes.scalar_dtype(number).numpy))
@@ -83,8 +113,10 @@ def _make(number: Any, kind: Any, table: dict[Any, Tensor]) -> Any:
         array = NUMPY.constant(number, kind)
     except OverflowError:
         return number
-    if kind in _HALVES and float(array) != number:  # it takes part as it is, not rounded
-        return number
+    if (
+        kind in _HALVES and float(array) != number
+    ):  # unrounded: promotion rounds it, where it does not take part as it is
+        array = NUMPY.constant(number, _FLOAT32)
     tensor = wrap(array)
     tensor._own_extra().number = partial(of_its_own_dtype, number)
     if (number != 0 or type(number) is int) and number == number:

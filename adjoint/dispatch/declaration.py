@@ -138,6 +138,7 @@ class Operator:
         self.random_inside: bool = options.get("random", False)
         self.inplace_node_name: str = options.get("inplace_node") or node_name
         self.returns: Any = options.get("returns", tuple)
+        self.plans: dict[Any, Any] = {}
         self.function: Callable[..., Any] = _unbound
         self.inplace_function: Callable[..., Any] = _unbound
 
@@ -193,6 +194,13 @@ class Operator:
             name: kind for name, kind in self.kinds.items() if kind not in (ARRAY, OPTIONAL_ARRAY, ARRAYS, VALUE)
         }
         self.typed = tuple((position, name) for position, name in enumerate(self.names) if name in self.types)
+        self.tensor_positions = tuple(
+            [
+                position
+                for position, name in enumerate(self.names)
+                if self.kinds[name] in (ARRAY, OPTIONAL_ARRAY, ARRAYS)
+            ]
+        )
         self.tensors = [name for name in self.names if self.kinds[name] in (ARRAY, OPTIONAL_ARRAY)]
         self.sequence = next((name for name in self.names if self.kinds[name] == ARRAYS), None)
         self.kinds = {

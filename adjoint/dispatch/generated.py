@@ -31,17 +31,19 @@ from ..tape.saved import RELEASED, save_result, unpack, unpack_array, unpack_lis
 from ..tape.versions import shared_counter
 from ..tape.views import MULTI_OUTPUT, Geometry, creation_unrecorded, may_be_rebased, rebase_history
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, new_tensor
-from . import inplace, node_source, operands, recording, registry, slow_path
+from . import node_source, registry, slow_path
 from .arguments import MISSING
 from .constants import NUMBERS, SCALARS, constant
 from .declaration import Operator, parameters_of
 from .deprecated_signatures import in_new_order
-from .function_source import function_source, sizes_source
+from .emitter import function_source, sizes_source
 from .lazy_stubs import building
 from .python_operators import call_operator
 from .registry import Namespace
-from .saving_source import computing_source, part_source, saving_source
 from .source import SOURCES, compile_source
+from .steps import change, promote
+from .steps.compute import computing_source
+from .steps.record_lines import part_source, saving_source
 
 arrays = Namespace(registry.operators())
 """The namespace `xp` of formulas that run on arrays: the declared operators' array functions."""
@@ -81,11 +83,11 @@ _BASE: dict[str, Any] = {
     "asarray": as_array,
     "new_tensor": new_tensor,
     "new_tuple": tuple.__new__,
-    "plain_sequence": operands.plain_sequence,
+    "plain_sequence": promote.plain_sequence,
     "getframe": sys._getframe,
     "laid_out": laid_out,
-    "in_one_dtype": operands.in_one_dtype,
-    "castable": operands.castable,
+    "in_one_dtype": promote.in_one_dtype,
+    "castable": promote.castable,
     "LARGE": LargeUfuncs(),
     "broadcast": numpy.broadcast,
     "may_share_memory": may_share_memory,
@@ -94,6 +96,7 @@ _BASE: dict[str, Any] = {
     "OFF": floating.OFF,
     "WARNINGS": floating.WARNINGS,
     "restore": floating.restore,
+    "unwarned": floating.unwarned,
     "sequence_numbers": sequence_numbers,
     "current_edge": current_edge,
     "shared_counter": shared_counter,
@@ -108,11 +111,11 @@ _BASE: dict[str, Any] = {
     "is_refusal": refusals.is_refusal,
     "run_slow_path": slow_path.run_slow_path,
     "in_new_order": in_new_order,
-    "detached_copy": recording.detached_copy,
+    "detached_copy": change.detached_copy,
     "call_operator": call_operator,
-    "call_inplace": inplace.call_inplace,
-    "call_inplace_view": inplace.call_inplace_view,
-    "save_operand": recording.save_operand,
+    "call_inplace": slow_path.call_inplace,
+    "call_inplace_view": slow_path.call_inplace_view,
+    "save_operand": change.save_operand,
     "save_result": save_result,
     "array_namespace": arrays,
     "tensor_namespace": tensors,

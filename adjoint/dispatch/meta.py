@@ -6,57 +6,67 @@ Operators whose results depend on elements, not only on shapes, are refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy
-from numpy import ndarray
 
 from ..device import cpu, meta
 from ..kernels.linalg import LinAlgError
-from ..kernels.runtime.meta_array import Meta, Unread, in_place_of, zeros
-from ..kernels.runtime.narrow_array import Narrow, is_narrow
+from ..kernels.runtime.meta_array import Meta, in_place_of, zeros
 from ..kernels.runtime.shapes import broadcast_shapes
-from ..kernels.runtime.sparse_array import SparseArray
 from ..tape.interpreters import tensors_in
-from ..tape.torch_dispatch import DISPATCHING, dispatching_types
+from ..tape.torch_dispatch import dispatching_types
 from ..tensor import Tensor
+from .array_classes import Dense, check_fits, given_arrays
 from .declaration import Operator
-from .operands import given_arrays
+from .steps import Call
 
-_SPECIAL = frozenset((Meta, SparseArray))
-
-
-def special_class(args: Iterable[Any]) -> type | None:
-    """`Meta`, `SparseArray` or `Narrow`, if one of the tensors among arguments has such an array; else None.
-
-    `Tensor`, if the class of one of them takes operators over (`__torch_dispatch__`).
-    """
-    found = None
-    for value in args:  # tests what `tensors_in` finds, without the cost of a generator
-        if isinstance(value, Tensor):
-            if type(value) in DISPATCHING and dispatching_types((value,)):
-                return Tensor
-            if type(value._array) is not ndarray:
-                found = found or _class_of(value._array)
-        elif isinstance(value, (list, tuple)):
-            for item in tensors_in((value,)):
-                if type(item) in DISPATCHING and dispatching_types((item,)):
-                    return Tensor
-                if type(item._array) is not ndarray:
-                    found = found or _class_of(item._array)
-    return found
+if TYPE_CHECKING:
+    from .plans import Plan
 
 
-def _class_of(array: Any) -> type | None:
-    kind = type(array)
-    if kind is Unread:  # of a batch: no interpreter has taken it, so that this thread runs outside of its `vmap`
-        raise Unread.error(Unread.refusal)
-    return kind if kind in _SPECIAL else Narrow if is_narrow(array.dtype) else None
+class OnMeta(Dense):
+    """Arrays without elements: kernels compute with zeros, and what they make of these is on `meta` too."""
+
+    words = ", with zeros"
+
+    def check(self, plan: Plan, call: Call) -> None:
+        """Raise unless all tensors are on `meta`."""
+        check_places(plan.op, call.args)
+
+    def compute(self, plan: Plan, arrays: list[Any], kernel: Any = None) -> Any:
+        """The results on zeros; where these are refused, on identity matrices, or on ones."""
+        for made in (zeros, _identity):
+            try:
+                return super().compute(plan, with_elements(arrays, made))
+            except (LinAlgError, RuntimeError, ZeroDivisionError):  # a wrong shape is refused again
+                pass
+        return super().compute(plan, with_elements(arrays, _ones))
+
+    def finished(self, op: Operator, results: list[Any]) -> list[Any]:
+        """The results, on `meta`."""
+        return [result.view(Meta) if op.view else in_place_of(result) for result in results]
+
+    def write_out(self, op: Operator, call: Call) -> Any:
+        """Give `out`, which must be on `meta`, the shape of the result."""
+        if type(call.out._array) is not Meta:
+            raise Meta.error(Meta.refusal)
+        if call.out._array.shape != call.results[0].shape:
+            call.out._array = self.finished(op, call.results)[0]
+        return call.out
+
+    def change(self, plan: Plan, call: Call) -> Callable[[], object]:
+        """Nothing, if the change is possible."""
+        check_change(plan.op, call.args, call.arrays)
+        return lambda: None
+
+
+META = OnMeta()
 
 
 def has_meta(args: Iterable[Any]) -> bool:
     """Whether one of the tensors among arguments is on `meta`, or of a class that takes operators over."""
-    return special_class(args) in (Meta, Tensor)
+    return any(type(tensor._array) is Meta for tensor in tensors_in(args)) or bool(dispatching_types(args))
 
 
 def check_places(op: Operator, args: Iterable[Any]) -> None:
@@ -81,16 +91,6 @@ def _depends_on_elements(name: str) -> NotImplementedError:
     )
 
 
-def computed(op: Operator, arrays: list[Any], compute: Callable[[Operator, list[Any]], Any]) -> Any:
-    """The results of `op` on zeros; where these are refused, on identity matrices, or on ones."""
-    for made in (zeros, _identity):
-        try:
-            return compute(op, with_elements(arrays, made))
-        except (LinAlgError, RuntimeError, ZeroDivisionError):  # a wrong shape is refused again
-            pass
-    return compute(op, with_elements(arrays, _ones))
-
-
 def with_elements(arrays: Iterable[Any], made: Callable[[Any], Any]) -> list[Any]:
     """The arguments, and those in lists, as `made` of them."""
     return [
@@ -111,20 +111,6 @@ def _ones(array: Any) -> Any:
     return numpy.broadcast_to(numpy.ones((), array.dtype), array.shape) if type(array) is Meta else array
 
 
-def on_meta(op: Operator, results: Iterable[Any]) -> list[Any]:
-    """The results of `computed`, on `meta`."""
-    return [result.view(Meta) if op.view else in_place_of(result) for result in results]
-
-
-def put(results: list[Any], out: Tensor) -> Tensor:
-    """Give `out`, which must be on `meta`, the shape of the result."""
-    if type(out._array) is not Meta:
-        raise Meta.error(Meta.refusal)
-    if out._array.shape != results[0].shape:
-        out._array = results[0]
-    return out
-
-
 def check_change(op: Operator, args: Any, arrays: list[Any]) -> None:
     """Raise if the first of `args` or the new value is on `meta`, and the change is impossible."""
     target = args[0]
@@ -134,9 +120,7 @@ def check_change(op: Operator, args: Any, arrays: list[Any]) -> None:
         raise Meta.error(Meta.refusal)
     shape = target._array.shape
     if op.operands or op.copies:
-        broadcast = broadcast_shapes(*(array.shape for array in given_arrays(op, arrays)))
-        if broadcast != shape:
-            raise RuntimeError(f"output with shape {list(shape)} doesn't match the broadcast shape {list(broadcast)}")
+        check_fits(shape, broadcast_shapes(*(array.shape for array in given_arrays(op, arrays))))
 
 
 def place_like(tensor: Tensor, device: Any) -> Any:

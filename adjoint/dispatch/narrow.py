@@ -18,65 +18,73 @@ by PyTorch's name of the kernel, which the option may have after the role.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy import ndarray
 
 from ..dtypes import OPAQUE, from_numpy, promote
 from ..kernels.memory.copying import convert
 from ..kernels.runtime.narrow_array import Narrow, is_narrow, kept, narrowed, widened
+from .array_classes import Dense
 from .declaration import Operator
 from .meta import with_elements
 
-
-def computed_narrow(op: Operator, arrays: list[Any], compute: Callable[..., Any], kernel: Any = None) -> Any:
-    """The results of `op`, or of its `kernel` in place, on arrays of which some are of such dtypes."""
-    role, _, name = (op.narrow or "").partition(" ")
-    moves = role == "moves"
-    if moves and op.operands:  # to choose between
-        kinds = tuple((from_numpy(each.dtype), 2 if each.ndim else 1) for each in arrays[1:])
-        arrays = [arrays[0], *(convert(each, promote(kinds).numpy) for each in arrays[1:])]
-    given = [item for item in _flat(arrays) if isinstance(item, ndarray)]
-    narrow = [array for array in given if type(array) is Narrow]
-    if op.view or role == "converts" or not narrow:
-        return compute(op, arrays, kernel)
-    dtype = narrow[0].dtype
-    asked = arrays[op.names.index("dtype")] if "dtype" in op.names else None
-    of_others = type(given[0]) is not Narrow and role and not moves  # a result is of the dtype of the first
-    if of_others or (asked is not None and not is_narrow(asked)):
-        return compute(op, with_elements(arrays, widened), kernel)
-    roles = [(from_numpy(array.dtype).roles or "").split() for array in narrow]
-    by_number = role == "alike" and "halves" not in roles[0] and narrow[-1].ndim == 0
-    trivial = role == "trivial" and not any(array.size and array.ndim for array in narrow)
-    if by_number or not (trivial or all(role in each for each in roles)):
-        raise refusal(op, arrays, dtype, compute, name or f"{op.function_name}_cpu")
-    if moves:
-        held = f"u{dtype.itemsize}"
-        results = compute(op, with_elements(arrays, lambda item: _seen(item, held)), kernel)
-        return _mapped(results, lambda array: kept(array.view(dtype)) if array.dtype == held else array)
-    wide = with_elements(arrays, widened)
-    if asked is not None:
-        wide[op.names.index("dtype")] = widened(narrow[0][:0]).dtype
-    return _mapped(compute(op, wide, kernel), lambda array: narrowed(array, dtype))
+if TYPE_CHECKING:
+    from .plans import Plan
 
 
-def is_narrow_now(arrays: list[Any]) -> bool:
-    """Whether one of the arguments is such an array, as promotion may have made it."""
-    return any(type(array) is Narrow for array in _flat(arrays))
+class OfNarrowDtype(Dense):
+    """Arrays of elements that kernels do not compute with."""
+
+    words = ", if elements of that dtype take part"
+    on_tensors = True
+
+    def compute(self, plan: Plan, arrays: list[Any], kernel: Any = None) -> Any:
+        """The results, of the operator or of its `kernel` in place, on arrays of which some are of such dtypes."""
+        op, compute = plan.op, super().compute
+        role, _, name = (op.narrow or "").partition(" ")
+        moves = role == "moves"
+        if moves and op.operands:  # to choose between
+            kinds = tuple((from_numpy(each.dtype), 2 if each.ndim else 1) for each in arrays[1:])
+            arrays = [arrays[0], *(convert(each, promote(kinds).numpy) for each in arrays[1:])]
+        given = [item for item in _flat(arrays) if isinstance(item, ndarray)]
+        narrow = [array for array in given if type(array) is Narrow]
+        if op.view or role == "converts" or not narrow:
+            return compute(plan, arrays, kernel)
+        dtype = narrow[0].dtype
+        asked = arrays[op.names.index("dtype")] if "dtype" in op.names else None
+        of_others = type(given[0]) is not Narrow and role and not moves  # a result is of the dtype of the first
+        if of_others or (asked is not None and not is_narrow(asked)):
+            return compute(plan, with_elements(arrays, widened), kernel)
+        roles = [(from_numpy(array.dtype).roles or "").split() for array in narrow]
+        by_number = role == "alike" and "halves" not in roles[0] and narrow[-1].ndim == 0
+        trivial = role == "trivial" and not any(array.size and array.ndim for array in narrow)
+        if by_number or not (trivial or all(role in each for each in roles)):
+            raise refusal(plan, arrays, dtype, compute, name or f"{op.function_name}_cpu")
+        if moves:
+            held = f"u{dtype.itemsize}"
+            results = compute(plan, with_elements(arrays, lambda item: _seen(item, held)), kernel)
+            return _mapped(results, lambda array: kept(array.view(dtype)) if array.dtype == held else array)
+        wide = with_elements(arrays, widened)
+        if asked is not None:
+            wide[op.names.index("dtype")] = widened(narrow[0][:0]).dtype
+        return _mapped(compute(plan, wide, kernel), lambda array: narrowed(array, dtype))
+
+    def inplace_kernel(self, op: Operator) -> Any:
+        """The kernel that writes to such arrays, if it can: it cannot write what was computed with other numbers."""
+        return op.kernel.inplace if op.narrow in ("moves", "converts") else None
 
 
-def inplace_kernel(op: Operator) -> Any:
-    """The kernel of `op` that writes to such arrays, if that can: it cannot write what was computed with other numbers."""
-    return op.kernel.inplace if op.narrow in ("moves", "converts") else None
+NARROW = OfNarrowDtype()
 
 
-def refusal(op: Operator, arrays: list[Any], dtype: Any, compute: Callable[..., Any], kernel: str) -> Exception:
+def refusal(plan: Plan, arrays: list[Any], dtype: Any, compute: Callable[..., Any], kernel: str) -> Exception:
     """The error for an operator that does not take elements of `dtype`; wrong arguments are refused first."""
     kind = from_numpy(dtype)
     name = f"'{kind.scalar_type}'"
-    if not op.random and "converts" in (kind.roles or ""):
+    if not plan.op.random and "converts" in (kind.roles or ""):
         try:
-            compute(op, with_elements(arrays, widened))
+            compute(plan, with_elements(arrays, widened))
         except Exception as error:
             text = str(error)
             named = text.replace("'ComplexFloat'", name).replace("'Float'", name)
@@ -84,7 +92,7 @@ def refusal(op: Operator, arrays: list[Any], dtype: Any, compute: Callable[..., 
                 raise
             return type(error)(named)
     try:
-        compute(op, with_elements(arrays, lambda item: _seen(item, OPAQUE)))
+        compute(plan, with_elements(arrays, lambda item: _seen(item, OPAQUE)))
     except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
         if isinstance(error, NotImplementedError) and error.__cause__ is None:  # not of a kernel that refuses nothing
             return error

@@ -1,39 +1,30 @@
-"""The slow path of every operator: all cases that the generated common case leaves out.
+"""The reader of plans that takes every call: it runs the steps one after the other.
 
-Numbers in place of tensors, mixed dtypes, `out=`, keyword aliases, wrong arguments, saved-tensor hooks, inference mode, several
-outputs, sequences of tensors. It alone is correct for every call; the generated code is a shortcut. `inplace` has the changes.
+It is the slow path of the straight-line code, which prints the plan of plain calls and leaves all others to it: rare dtypes,
+other classes of arrays, NumPy's names for arguments, wrong arguments, modes, interpreters.
 """
 
 from __future__ import annotations
 
 import sys
+from types import FrameType
 from typing import Any
 
-from .. import dtypes
 from .._runtime.late_bound import LATE
-from ..codegen.compiled_ufuncs import of_any_size
-from ..kernels.memory.bounds import in_words_of_pytorch
-from ..kernels.runtime.floating import HALVES, OFF, WARNINGS, refuse, restore
-from ..kernels.runtime.layout import laid_out
-from ..kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits, without_lazy_bits
-from ..kernels.runtime.meta_array import Meta
-from ..kernels.runtime.narrow_array import Narrow
-from ..kernels.runtime.shapes import broadcast_shapes
-from ..kernels.runtime.sparse_array import SparseArray
 from ..tape import modes, views
 from ..tape.anomaly import note_operation
-from ..tape.inference_tensors import mark_inference
-from ..tape.interpreters import innermost, lower, note_created
-from ..tensor import Tensor, as_array, wrap
-from .arguments import MISSING, bind
+from ..tape.interpreters import check_owned, checked_change, innermost, lower, note_created
+from ..tape.torch_dispatch import DISPATCHING, dispatching_types
+from ..tensor import Tensor
+from .arguments import MISSING, bind, is_number, not_a_tensor
 from .declaration import Operator
-from .lazy_stubs import overridden
-from .meta import check_places, computed, on_meta, put, special_class
-from .narrow import computed_narrow, is_narrow_now
-from .operands import given_arrays, operands, result_dtype
-from .out import check_out, in_dtype_of, write_out
-from .recording import make_view, record, wanted_edges
-from .sparse_layouts import computed_sparse, dense_arguments
+from .lazy_stubs import overridden, public_function
+from .out import in_dtype_of
+from .plans import plan_of
+from .signatures import overload
+from .sparse_layouts import SPARSE, dense_arguments
+from .steps import FUNCTION, IN_PLACE, IN_PLACE_VIEW, OUT, Call
+from .steps.record import wanted_edges
 
 getframe = sys._getframe
 
@@ -76,7 +67,7 @@ def call_slowly(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> 
 def run_slow_path(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
     """Apply `op` in any mode, to any arguments."""
     args = bind(op, args, names)
-    if modes.STATE.interpreters:
+    if modes.FLAGS.special and modes.STATE.interpreters:
         if (interpreter := innermost(args if out is None else (*args, out))) is not None:
             return note_created(interpreter.process(op, args, out), op.saved_results)
         if out is None and not op.draws:
@@ -85,84 +76,28 @@ def run_slow_path(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -
             return note_created(results, op.saved_results)
     if op.out_decides and isinstance(out, Tensor):
         args = in_dtype_of(op, args, out)
-    tensors, arrays = operands(op, args)
-    special = special_class(args)
-    if special is Tensor:
+    plan = plan_of(op, args, FUNCTION if out is None else OUT)
+    if DISPATCHING and dispatching_types(args):
         return LATE.dispatched(op, args, out)
-    if special is Meta:
-        check_places(op, args)
-    elif out is not None:
-        check_out(op, out, tensors)
+    call = Call(args, out)
     try:
-        results, several = result_arrays(op, args, tensors, arrays, special, ordered=out is None)
+        plan.run(call)
     except (NotImplementedError, RuntimeError, IndexError):
-        if special is not SparseArray or not modes.STATE.dense_if_refused:
+        if plan.arrays is not SPARSE or not modes.STATE.dense_if_refused:
             raise
         return applied(op, dense_arguments(args))
     if out is not None:
-        return put(results, out) if special is Meta else write_out(op, results, out, tensors, several)
-    outputs = [wrap(result) for result in results]
-    if modes.STATE.result_cache is not None and not op.view:
-        modes.STATE.result_cache.made(outputs)
-    recorded = tie(op, args, tensors, outputs, several, special)
+        return call.returned
     if modes.ANOMALY.enabled:
-        note_operation(op.function_name, tensors.values(), outputs, recorded)
+        note_operation(op.function_name, call.operands(op), call.outputs, call.recording)
+    return as_returned(op, call.outputs, call.several)
+
+
+def as_returned(op: Operator, outputs: list[Any], several: bool) -> Any:
+    """The outputs as a call returns them."""
     if not several:
         return outputs[0]
     return op.returns(*outputs) if op.outputs and op.returns is not tuple else tuple(outputs)
-
-
-def result_arrays(
-    op: Operator, args: tuple[Any, ...], tensors: dict[str, Any], arrays: list[Any], special: Any, ordered: bool
-) -> tuple[list[Any], bool]:
-    """The arrays of the results, and whether there are several; `ordered`: their memory order follows the operands."""
-    result_cache = modes.STATE.result_cache
-    if special is Meta:
-        results = computed(op, arrays, compute)
-    elif special is SparseArray:
-        results = computed_sparse(op, arrays, compute)
-    elif special is Narrow or (op.promote and is_narrow_now(arrays)):
-        results = computed_narrow(op, arrays, compute)
-    elif result_cache is None or op.view:
-        results = compute(op, arrays)
-    else:
-        results = result_cache.compute(op, args, lambda: compute(op, arrays))
-    several = isinstance(results, (tuple, list))
-    results = [as_array(result) for result in results] if several else [as_array(results)]
-    if special is SparseArray:
-        return results, several
-    if op.wide_numbers and (kind := result_dtype(op, tensors)) is not None and kind.numpy in HALVES:
-        results[0] = results[0].astype(kind.numpy, copy=False)
-    if op.view and (bits := lazy_bits_of(tensors[op.tensors[0]]._array)):
-        results = [with_lazy_bits(result, bits) for result in results]
-    if ordered and (names := op.operands or (op.operand and (op.operand,))):
-        given = [tensors[name] for name in names]
-        results[0] = laid_out(results[0], [None if item is None else without_lazy_bits(item._array) for item in given])
-    return (on_meta(op, results) if special is Meta else results), several
-
-
-def tie(
-    op: Operator, args: tuple[Any, ...], tensors: dict[str, Any], outputs: list[Tensor], several: bool, special: Any
-) -> bool:
-    """Make the outputs views if the operator returns views, and record the operation if modes and inputs require it.
-
-    Sparse tensors have no views.
-    """
-    edges = wanted_edges(op, args)
-    recording = any(edge is not None for edge in edges) and modes.is_recording()
-    if op.view and special is not SparseArray:
-        source = tensors[op.tensors[0]]
-        recording = recording and not source.is_inference()
-        for output in outputs:
-            make_view(output, source, recording, views.MULTI_OUTPUT if several else None)
-            if modes.STATE.view_replay and not several:
-                views.note_making(output, source, (op, args[1:]))
-    elif modes.STATE.inference:
-        for output in outputs:
-            mark_inference(output)
-    if recording:
-        record(op, args, tensors, edges, outputs, several, special in (SparseArray, Narrow))
-    return recording
 
 
 def applied(op: Operator, args: tuple[Any, ...], function: Any = None) -> Any:
@@ -175,22 +110,74 @@ def applied(op: Operator, args: tuple[Any, ...], function: Any = None) -> Any:
     return function(*positional, **keywords)
 
 
-def compute(op: Operator, arrays: list[Any], kernel: Any = None) -> Any:
-    """Run the array function (or another `kernel`) without NumPy's warnings; its errors are raised in PyTorch's words."""
-    token = WARNINGS[OFF]
+# --- in place -----------------------------------------------------------------------------------------------------------
+
+
+def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
+    """Apply `op`, and write the result to its first argument."""
+    recorder = modes.STATE.recorder
+    if recorder is not None and recorder.asks():
+        return recorder.operation(f"{op.aten_name}_", call_inplace, args, op, args)
+    target: Tensor = args[0]
     try:
-        if kernel is None:
-            return op.code.computing(*arrays)
-        keywords = {name: a for name, a in zip(op.names, arrays, strict=True) if name in op.keyword_only}
-        return of_any_size(kernel)(*arrays[: len(arrays) - len(keywords)], **keywords)
-    except (MemoryError, OverflowError, ValueError) as error:
-        if op.promote or "broadcast" in str(error):
-            broadcast_shapes(*(array.shape for array in given_arrays(op, arrays)))
-        raise in_words_of_pytorch(error) or RuntimeError(str(error)) from None
-    except TypeError as error:
-        if "ufunc" not in str(error):
-            raise
-        kind = dtypes.from_numpy(given_arrays(op, arrays)[0].dtype)
-        raise refuse(f"{op.name}_cpu", kind) from error
-    finally:
-        restore(token)
+        args = bind(op, args)
+        if not isinstance(target, Tensor):
+            raise not_a_tensor(op, 0, args)
+        taken = taken_by_interpreter(op, args, "process_inplace")
+        if taken is not None:
+            return taken
+        plan, call = plan_of(op, args, IN_PLACE), Call(args)
+        plan.prepare(call)
+    except Exception:
+        again = overridden(getframe(1))
+        if again is not None:
+            return again()
+        if is_unknown_operand(args) and is_augmented(getframe(1)):
+            return NotImplemented
+        raise
+    call.edges = wanted_edges(op, args)
+    if modes.is_recording() and target._base is not None:
+        leads = any(edge is not None for edge in call.edges) or target._base.requires_grad
+        views.check_view_creation(target, leads)
+    views.check_inference(target)
+    if DISPATCHING and dispatching_types(args):
+        return LATE.dispatched_inplace(op, args)
+    plan.act(call)
+    return target
+
+
+def call_inplace_view(op: Operator, args: tuple[Any, ...]) -> Tensor:
+    """Make the first argument another view of its memory, as `t_` does."""
+    target: Tensor = args[0]
+    args = bind(op, args)
+    taken = taken_by_interpreter(op, args, "process_inplace_view")
+    if taken is not None:
+        return taken
+    views.check_inference(target)
+    if DISPATCHING and dispatching_types(args):
+        return LATE.dispatched_inplace(op, args)
+    plan_of(op, args, IN_PLACE_VIEW).run(Call(args))
+    return target
+
+
+def taken_by_interpreter(op: Operator, args: tuple[Any, ...], process: str) -> Any:
+    """The first argument, if an interpreter has changed it; else None, after the checks of transforms and views."""
+    target = args[0]
+    if modes.STATE.transforms:
+        check_owned(target, lambda: overload(op, args), lambda: views.check_inplace(target))
+    if modes.STATE.interpreters and (interpreter := innermost(args)) is not None:
+        with checked_change():
+            return getattr(interpreter, process)(op, args)
+    views.check_inplace(target)
+    return None
+
+
+def is_unknown_operand(args: tuple[Any, ...]) -> bool:
+    """Whether the second argument is neither a tensor nor a number."""
+    return len(args) > 1 and not isinstance(args[1], Tensor) and not is_number(args[1])
+
+
+def is_augmented(frame: FrameType) -> bool:
+    """Whether `frame` runs an augmented assignment, such as `+=`, not a method."""
+    found = public_function([frame.f_code])
+    return found is not None and found[1].__name__.startswith("__")

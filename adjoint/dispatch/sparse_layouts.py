@@ -9,16 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._runtime.first_use import import_late
 from ..codegen.backend import NUMPY
 from ..kernels.runtime.sparse_array import SparseArray
-from ..kernels.sparse.layouts import as_written_to, overwrite
+from ..kernels.sparse.layouts import as_written_to, overwrite, to_dense
 from ..tape.evaluation import on_tensors
 from ..tensor import Tensor, as_array, wrap
+from .array_classes import Dense
 from .declaration import Operator
 from .out import check_castable
+from .steps import Call
+
+if TYPE_CHECKING:
+    from .plans import Plan
 
 VALUES = "values"
 """The operator's own kernel applies to the stored elements."""
@@ -36,26 +41,52 @@ def sparse_kernel(op: Operator) -> Any:
     return getattr(import_late(f"adjoint.kernels.sparse.{module}"), name)
 
 
-def writing_kernel(op: Operator) -> Any:
-    """The kernel that writes the result of `op` over its dense first operand, where another is sparse; None if there is none."""
-    module, _, name = (op.sparse or "").rpartition(".")
-    return getattr(import_late(f"adjoint.kernels.sparse.{module}"), f"{name}_", None) if module else None
+class Sparse(Dense):
+    """Arrays of sparse layouts, or some that are among dense ones."""
+
+    words = ", on the sparse layout"
+    has_views = has_layout = False
+    on_tensors = True
+
+    def compute(self, plan: Plan, arrays: list[Any], kernel: Any = None) -> Any:
+        """The results; the operator refuses if it has no kernel for the layout."""
+        kernel = kernel or sparse_kernel(plan.op)
+        result = NotImplemented if kernel is None else super().compute(plan, arrays, kernel)
+        if result is NotImplemented:
+            raise refusal(plan, arrays)
+        return result
+
+    def change(self, plan: Plan, call: Call) -> Callable[[], object]:
+        """What puts the result in place of what the first argument stores; a dense one is written as others are."""
+        target = call.args[0]
+        array: Any = target._array
+        if type(array) is not SparseArray:
+            return super().change(plan, call)
+        result = as_written_to(array, as_array(self.compute(plan, call.arrays)))
+        if result.shape != array.shape:
+            raise RuntimeError(f"output with shape {list(array.shape)} doesn't match the shape {list(result.shape)}")
+        check_castable(wrap(result).dtype, target.dtype)
+        return lambda: overwrite(array, result)
+
+    def inplace_kernel(self, op: Operator) -> Any:
+        """The kernel that writes the result over the dense first operand, where another is sparse; None if there is none."""
+        module, _, name = (op.sparse or "").rpartition(".")
+        return getattr(import_late(f"adjoint.kernels.sparse.{module}"), f"{name}_", None) if module else None
+
+    def computed_densely(self, plan: Plan, arrays: list[Any]) -> Any:
+        """The result as a dense array."""
+        return to_dense(self.compute(plan, arrays))
 
 
-def computed_sparse(op: Operator, arrays: list[Any], compute: Callable[..., Any], mark: str = "") -> Any:
-    """The results of `op` on arrays of which one is sparse; `mark`: what its name ends with, in place."""
-    kernel = sparse_kernel(op)
-    result = NotImplemented if kernel is None else compute(op, arrays, kernel)
-    if result is NotImplemented:
-        raise refusal(op, arrays, mark)
-    return result
+SPARSE = Sparse()
 
 
-def refusal(op: Operator, arrays: list[Any], mark: str) -> NotImplementedError:
+def refusal(plan: Plan, arrays: list[Any]) -> NotImplementedError:
     """The error for an operator that does not support the layout."""
+    op = plan.op
     flat = [item for value in arrays for item in (value if isinstance(value, list) else [value])]
     found = next(array for array in flat if isinstance(array, SparseArray))
-    name = op.aten_name + mark + ("" if op.aten == "default" else f".{op.aten}")
+    name = op.aten_name + ("_" if plan.way.startswith("_") else "") + ("" if op.aten == "default" else f".{op.aten}")
     error = NotImplementedError(
         f"Could not run 'aten::{name}' with arguments from the '{found.words}CPU' backend. This could be because the operator "
         "doesn't exist for this backend, or was omitted during the selective/custom build process (if using custom build)."
@@ -75,16 +106,6 @@ def _has_tensors(value: Any) -> bool:
 
 def _dense(value: Any) -> Any:
     return value.to_dense() if isinstance(value, Tensor) and type(value._array) is SparseArray else value
-
-
-def change(op: Operator, target: Tensor, arrays: list[Any], compute: Callable[..., Any]) -> Any:
-    """A function that puts the result of `op` in place of what `target` stores; wrong arguments are refused before."""
-    array: Any = target._array
-    result = as_written_to(array, as_array(computed_sparse(op, arrays, compute, "_")))
-    if result.shape != array.shape:
-        raise RuntimeError(f"output with shape {list(array.shape)} doesn't match the shape {list(result.shape)}")
-    check_castable(wrap(result).dtype, target.dtype)
-    return lambda: overwrite(array, result)
 
 
 @cache

@@ -15,21 +15,23 @@ from weakref import ref
 from .._runtime.late_bound import LATE
 from .._runtime.uninterrupted import uninterrupted
 from ..device import preserve_format
-from ..dtypes import scalar_dtype
 from ..tape import modes
+from ..tape.inference_tensors import mark_inference
 from ..tape.interpreters import Interpreter, innermost, lower
 from ..tape.node import NOWHERE
 from ..tape.torch_dispatch import DISPATCHING, ask, dispatching_types
 from ..tape.versions import shared_counter
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, wrap
-from . import profiled_functions
+from . import profiled_functions, steps
 from .aten_calls import Call, call_of_function, call_of_operator
 from .aten_forms import LEAVES
-from .declaration import ARRAYS, VALUE, Operator
+from .declaration import Operator
 from .decorators import tensors
-from .operands import constant_tensor, result_dtype
-from .recording import record_change, wanted_edges
-from .slow_path import tie
+from .slow_path import as_returned
+from .steps.change import record_change
+from .steps.promote import with_constants
+from .steps.record import find_edges, pack, record, wanted_edges
+from .steps.wrap import make_views
 from .wrappers import signature_of
 
 
@@ -143,11 +145,19 @@ def dispatched(op: Operator, args: tuple[Any, ...], out: Any, mode: Any = None) 
     if out is not None:
         return out
     several = isinstance(result, (tuple, list))
-    outputs = [_own(each, args) for each in (result if several else (result,))]
-    tie(op, args, _tensors(op, args), outputs, several, None)
-    if not several:
-        return outputs[0]
-    return op.returns(*outputs) if op.outputs and op.returns is not tuple else tuple(outputs)
+    call = steps.Call(args)
+    call.args, call.several = with_constants(op, args), several
+    call.outputs = [_own(each, args) for each in (result if several else (result,))]
+    find_edges(op, call)
+    if op.view:
+        make_views(op, call)
+    elif modes.STATE.inference:
+        for output in call.outputs:
+            mark_inference(output)
+    if call.recording:
+        record(op, call)
+        pack(call)
+    return as_returned(op, call.outputs, several)
 
 
 def dispatched_inplace(op: Operator, args: tuple[Any, ...], mode: Any = None) -> Tensor:
@@ -159,7 +169,7 @@ def dispatched_inplace(op: Operator, args: tuple[Any, ...], mode: Any = None) ->
         return target
     # Changing it below counts the change already; the node is appended to what the tensor is then.
     edges = wanted_edges(op, args)
-    record_change(op, args, _tensors(op, args), edges, lambda: _asked(call, mode))
+    record_change(op, with_constants(op, args), edges, lambda: _asked(call, mode))
     return target
 
 
@@ -191,20 +201,6 @@ def _own(result: Any, args: tuple[Any, ...]) -> Any:
     made = result.detach() if type(result) in DISPATCHING else wrap(result._array)
     made._counter = shared_counter(result)
     return made
-
-
-def _tensors(op: Operator, args: tuple[Any, ...]) -> dict[str, Any]:
-    """The operands by name; numbers among them as tensors, as a node saves them."""
-    found: dict[str, Any] = {}
-    for name, value in zip(op.names, args, strict=True):
-        kind = op.kinds[name]
-        if kind != VALUE:
-            found[name] = list(value) if kind == ARRAYS else value
-    target = result_dtype(op, found) if op.promote else None
-    for name, value in found.items():
-        if value is not None and not isinstance(value, (Tensor, list)):
-            found[name] = constant_tensor(value, target or scalar_dtype(value))
-    return found
 
 
 # --- functions written by hand ----------------------------------------------------------------------------------

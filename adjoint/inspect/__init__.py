@@ -3,8 +3,8 @@
 `graph` draws the operations that computed a tensor, `trace_backward` shows its backward as an animation, `step` steps
 through backward in a terminal, `compare` marks what differs between two graphs. `recording` keeps intermediate values for
 pictures. `saved_memory`, `gradients` and `live_graphs` are tables; `watch` records a training, `communication` what processes
-send one another. None of these costs anything until it is called. From the import of this package on, and in programs that
-mention it, each call of a module is noted.
+send one another, and `plans` says what operators do with their arguments. None of these costs anything until it is called.
+From the import of this package on, and in programs that mention it, each call of a module is noted.
 """
 
 from .._runtime.sequence import note_calls
@@ -15,6 +15,7 @@ from .comparing import Comparison, compare
 from .drawing import Graph, graph
 from .gradients import gradients
 from .memory import saved_memory
+from .planning import plans
 from .recording import recording
 from .stepper import step
 from .tracing import Trace, trace_backward
@@ -22,7 +23,7 @@ from .watching import Watch, watch
 
 __all__ = [
     "Communication", "Comparison", "Graph", "Trace", "Watch", "communication", "compare", "gradients", "graph", "live_graphs",
-    "recording", "saved_memory", "step", "trace_backward", "watch",
+    "plans", "recording", "saved_memory", "step", "trace_backward", "watch",
 ]  # fmt: skip
 
 note_calls()

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from math import prod
 from typing import Any, TypeAlias
 
-from ..dispatch.declaration import VALUE, Operator
+from ..dispatch.declaration import Operator
 from ..dispatch.decorators import tensors as operators
-from ..dispatch.operands import result_dtype
+from ..dispatch.kinds import result_dtype
 from ..dispatch.slow_path import applied
 from ..random import default_generator
 from ..tensor import Tensor, wrap_dim
@@ -146,7 +146,7 @@ def elementwise(op: Operator, batch: Batch, *args: Any) -> Any:
         return applied(op, tuple([batch.first(value) for value in args]))
     target = None
     if op.promote and any(batch.has(value) and not value._array.ndim for value in tensors):
-        target = result_dtype(op, {n: v for n, v in zip(op.names, args, strict=True) if op.kinds[n] != VALUE})
+        target = result_dtype(op, args)
     aligned = []
     for name, value in zip(op.names, args, strict=True):
         if name == "memory_format":  # it refers to the four dimensions that the function sees

@@ -19,10 +19,10 @@ from .._runtime.late_bound import LATE
 from .._runtime.uninterrupted import SwitchesAtOnce, uninterrupted
 from ..autograd.grad_mode import _Mode, enable_grad
 from ..device import strided
-from ..dispatch import inplace, recording
 from ..dispatch.declaration import ARRAYS, Operator
 from ..dispatch.decorators import tensors as operators
-from ..dispatch.slow_path import applied
+from ..dispatch.slow_path import applied, call_inplace, call_inplace_view
+from ..dispatch.steps.change import detached_copy
 from ..dispatch.underived import without_tangent
 from ..tape import modes
 from ..tape.interpreters import Interpreter, checked_change, is_recorded, lower, lower_outside_transform, tensors_in
@@ -203,7 +203,7 @@ class JvpInterpreter(Interpreter):
         target: Tensor = args[0]
         if not self.propagates():
             with lower(self):
-                inplace.call_inplace(operator, args)
+                call_inplace(operator, args)
             return target
         given = self.given(operator, args)
         with lower(self):
@@ -212,14 +212,14 @@ class JvpInterpreter(Interpreter):
                 moving = [item for each in given.values() for item in (each if isinstance(each, list) else (each,))]
                 recorded = any(is_recorded(item) for item in (*tensors_in(args), *moving) if item is not None)
                 if recorded:  # neither the old tangent nor the operands of the new one may change
-                    copy = recording.detached_copy(target)
+                    copy = detached_copy(target)
                     before = tuple(copy if value is target else value for value in args)
                     given = self.given(operator, before)
                 result = applied(operator, before)
                 (tangent,) = self.carried(operator, before, given, (result,))
             else:
                 tangent = None
-            inplace.call_inplace(operator, args)
+            call_inplace(operator, args)
             if can_require_grad(target._array):
                 self.overwrite(target, tangent)
         self.remember(operator, target, 0)
@@ -231,7 +231,7 @@ class JvpInterpreter(Interpreter):
         tangent = self.tangent_of(target)
         with lower(self):
             viewed = None if tangent is None else applied(operator, (tangent, *args[1:]))
-            inplace.call_inplace_view(operator, args)
+            call_inplace_view(operator, args)
         if viewed is not None:
             self.attach(target, viewed)
         return target

@@ -6,11 +6,14 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
 from ..autograd.function import Function, without_setup_context
-from ..dispatch import inplace, operands
 from ..dispatch.declaration import Operator
 from ..dispatch.decorators import tensors as operators
-from ..dispatch.recording import make_view, record, record_change, wanted_edges
-from ..dispatch.slow_path import applied
+from ..dispatch.slow_path import applied, as_returned, call_inplace
+from ..dispatch.steps import Call
+from ..dispatch.steps.change import record_change
+from ..dispatch.steps.promote import with_constants
+from ..dispatch.steps.record import pack, record, wanted_edges
+from ..dispatch.steps.wrap import make_views
 from ..kernels.runtime.shapes import broadcast_shapes
 from ..tape import modes, views
 from ..tape.interpreters import Interpreter, Transform, is_recorded, lower, lower_outside_transform, tensors_in
@@ -149,21 +152,19 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         results, bdim, several = self.applied(operator, args)
         wrapped: list[Tensor] = [BatchedTensor(result, bdim, self) for result in results]
         self._record(operator, args, wrapped, several)
-        if several:
-            return operator.returns(*wrapped) if operator.outputs and operator.returns is not tuple else tuple(wrapped)
-        return wrapped[0]
+        return as_returned(operator, wrapped, several)
 
     def _record(self, operator: Operator, args: tuple[Any, ...], outputs: list[Tensor], several: bool) -> None:
         """Record the operation for the transforms inside this `vmap`."""
-        edges = wanted_edges(operator, args)
-        recording = any(edge is not None for edge in edges) and modes.is_grad_enabled()
+        call = Call(args)
+        call.outputs, call.several, call.edges = outputs, several, wanted_edges(operator, args)
+        call.recording = any(edge is not None for edge in call.edges) and modes.is_grad_enabled()
         if operator.view:
-            viewed = args[operator.names.index(operator.tensors[0])]
-            for output in outputs:
-                make_view(output, viewed, recording, views.MULTI_OUTPUT if several else None)
-        if recording:
-            named, _ = operands.operands(operator, args)
-            record(operator, args, named, edges, outputs, several)
+            make_views(operator, call)
+        if call.recording:
+            call.args = with_constants(operator, args)
+            record(operator, call)
+            pack(call)
 
     def process_inplace(self, operator: Operator, args: tuple[Any, ...]) -> Tensor:
         """Apply the in-place variant."""
@@ -176,9 +177,9 @@ class VmapInterpreter(Interpreter, Transform, Batch):
             raise self._lacks_batch_dimension(operator, target, other)
         if not self.wraps(target):  # what all examples share is written into it: outside, the change is as any other
             with lower(self):
-                return inplace.call_inplace(operator, tuple([self.shared(value) for value in args]))
+                return call_inplace(operator, tuple([self.shared(value) for value in args]))
         views.check_inplace(target)
-        named, _ = operands.operands(operator, args)
+        edges = wanted_edges(operator, args)
 
         def change() -> None:
             before = target
@@ -189,7 +190,7 @@ class VmapInterpreter(Interpreter, Transform, Batch):
             with lower(self):
                 self.first(target).copy_(result)
 
-        record_change(operator, args, named, wanted_edges(operator, args), change)
+        record_change(operator, with_constants(operator, args), edges, change)
         return target
 
     def _lacks_batch_dimension(self, operator: Operator, target: Tensor, other: Tensor | None) -> RuntimeError:
@@ -214,11 +215,12 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         views.check_inplace(target)
         views.check_inplace(target.value)
         (viewed,), bdim, _ = self.applied(operator, args)
-        edges = wanted_edges(operator, args)
         fresh = BatchedTensor(viewed, bdim, self)
-        if modes.is_grad_enabled() and any(edge is not None for edge in edges):
-            named, _ = operands.operands(operator, args)
-            record(operator, args, named, edges, [fresh], several=False)
+        call = Call(args)
+        call.outputs, call.several, call.edges = [fresh], False, wanted_edges(operator, args)
+        if modes.is_grad_enabled() and any(edge is not None for edge in call.edges):
+            record(operator, call)
+            pack(call)
         with lower(self):
             become(target.value, viewed, f"{operator.function_name}_")
         fresh.value = target.value

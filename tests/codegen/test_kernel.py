@@ -7,7 +7,7 @@ import adjoint as torch
 from adjoint.codegen.backend import NUMPY
 from adjoint.codegen.kernel import FLOATS, SMALL, Kernel, as_kernel
 from adjoint.dispatch.declaration import OPERATORS
-from adjoint.dispatch.kernel_source import kernel_lines
+from adjoint.dispatch.steps.compute import kernel_lines
 from adjoint.dispatch.registry import load_all
 
 

@@ -9,9 +9,8 @@ from ...codegen import selection
 from ...codegen.kernel import FLOATS, Kernel
 from ...dispatch.annotations import Array
 from ...dispatch.arguments import invalid_arguments, is_number
-from ...dispatch.constants import NUMBERS, constant
+from ...dispatch.constants import NUMBERS, constant, constant_tensor
 from ...dispatch.decorators import binary, operator, public
-from ...dispatch.operands import constant_tensor
 from ...dispatch.overloads import overloads, pair
 from ...dispatch.sequential import is_readable
 from ...dispatch.signatures import OUT, with_number

@@ -10,9 +10,9 @@ from ...array_attributes import wrap_dim
 from ...codegen.kernel import Kernel
 from ...dispatch.annotations import Array
 from ...dispatch.decorators import operator, public, tensors
-from ...dispatch.operands import check_constant
 from ...dispatch.out import SCALAR_TYPE, all_stored
 from ...dispatch.sequential import is_readable
+from ...dispatch.steps.promote import check_constant
 from ...kernels.nn import normalization as kernels
 from ...kernels.runtime.floating import refuse
 from ...kernels.runtime.layout import following_images

@@ -1,16 +1,54 @@
-"""The source that records an operation: edges, the node, and what the node saves.
+"""The straight-line code that records a call: edges, the node, and what the node saves.
 
-Generated functions contain these lines inline. The slow path and indexing call functions of the same lines
-(`saving_source`). What is saved, and when, is therefore defined only here.
+What is saved, and when, is defined only here: generated functions contain these lines, and the steps, in-place changes and
+indexing call functions that are made of them (`saving_source`, `part_source`).
 """
 
 from __future__ import annotations
 
-from .declaration import ARRAY, ARRAYS, OPTIONAL_ARRAY, Operator
-from .kernel_source import promotes
-from .source import block, public_name
+from ..declaration import ARRAY, ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
+from ..source import block, public_name
+from .promote import promotes
 
 RECORDING = "(not FLAGS.no_grad or STATE.grad_enabled)"
+"""The condition that gradients are enabled in this thread."""
+
+
+def recorded_lines(op: Operator, caller: int) -> list[str]:
+    """Make the node, and the edges of the results to it."""
+    shape, dtype = "array.shape", "array.dtype"
+    if op.many:
+        shape, dtype = "[item.shape for item in array]", "[item.dtype for item in array]"
+    elif op.outputs:
+        shape, dtype = (f"[{', '.join(f'{name}_array.{what}' for name in op.outputs)}]" for what in ("shape", "dtype"))
+    lines = [*frame_lines(caller), *node_lines(op, shape, dtype), *input_lines(op)]
+    if op.many:  # none of which is saved
+        each = block("for number, result in enumerate(results):", ["result._edge = (node, number)"])
+        return [*lines, *pack_lines(op, "()"), *each]
+    lines += result_lines(op)
+    outputs = op.outputs or ("result",)
+    for number, name in enumerate(outputs):
+        condition = can_require_grad_if(op, f"{name}_array") if op.outputs else ""
+        edge = f"(node, {number})" + (f" if {condition} else None" if condition else "")
+        lines.append(f"{name}._edge = {'None' if name in op.nondifferentiable_outputs else edge}")
+    return lines + pack_lines(op, f"({', '.join(outputs)},)")
+
+
+def can_require_grad_if(op: Operator, array: str) -> str:
+    """The condition that a result on `array` can require grad; none where that follows from an operand that does."""
+    follows = op.promote or op.view or len(op.tensors) < 2 or op.sequence is not None
+    return "" if follows else f"{array}.dtype.kind not in 'biu'"
+
+
+def unrecorded_lines(op: Operator) -> list[str]:
+    """Leave the results without a history; a view under `no_grad` still has that of its base."""
+    if op.many:
+        return []
+    lines = [f"{name}._edge = None" for name in op.outputs or ("result",)]
+    if op.view:
+        lines += [f"if not {RECORDING}:", "    result._creation = creation_unrecorded(creation)"]
+        lines += ["    if result._base._edge is not None:", "        result._edge = NOWHERE"]
+    return lines
 
 
 def frame_lines(caller: int) -> list[str]:
@@ -20,9 +58,6 @@ def frame_lines(caller: int) -> list[str]:
         "code = frame.f_code",
         *block("if code.co_filename is not FLAGS.file:", ["frame = nearest_user_frame(frame)", "code = frame.f_code"]),
     ]
-
-
-# --- edges ----------------------------------------------------------------------------------------------------
 
 
 def edge_lines(op: Operator) -> list[str]:
@@ -36,15 +71,12 @@ def edge_lines(op: Operator) -> list[str]:
     return lines
 
 
-def is_recorded(op: Operator) -> str:
+def is_recorded_if(op: Operator) -> str:
     """The condition under which the operation is recorded."""
     if op.sequence is not None:
         return f"edges is not None and {RECORDING}"
     needed = " or ".join(f"edge_{index} is not None" for index in range(len(op.differentiable)))
     return f"({needed}) and {RECORDING}" if len(op.differentiable) > 1 else f"{needed} and {RECORDING}"
-
-
-# --- the node -------------------------------------------------------------------------------------------------
 
 
 def node_lines(op: Operator, shape: str, dtype: str, *, from_tensors: bool = True) -> list[str]:
@@ -81,9 +113,6 @@ def pack_lines(op: Operator, results: str) -> list[str]:
     return ["if FLAGS.hooked:", f"    pack_saved(node, {results})"]
 
 
-# --- what the node saves --------------------------------------------------------------------------------------
-
-
 def input_lines(op: Operator, changed: str | None = None) -> list[str]:
     """Save inputs and parameters; of the input that is about to be `changed` in place, save a copy."""
     lines = []
@@ -92,11 +121,17 @@ def input_lines(op: Operator, changed: str | None = None) -> list[str]:
         if item == changed:
             save = [f"node.saved_{item} = detached_copy({public})", f"node.version_{item} = 0"]
         else:
-            none = f"{public} is None or " if op.kinds[item] == OPTIONAL_ARRAY else ""
-            version = f"0 if {none}{public}._counter is None else {public}._counter[0]"
-            save = [f"node.saved_{item} = {public}", f"node.version_{item} = {version}"]
+            save = save_lines(op, item)
         lines += if_needed(op, item, save)
     return lines + value_lines(op)
+
+
+def save_lines(op: Operator, item: str) -> list[str]:
+    """Save an input, and its version."""
+    public = public_name(item)
+    none = f"{public} is None or " if op.kinds[item] == OPTIONAL_ARRAY else ""
+    version = f"0 if {none}{public}._counter is None else {public}._counter[0]"
+    return [f"node.saved_{item} = {public}", f"node.version_{item} = {version}"]
 
 
 def value_lines(op: Operator) -> list[str]:
@@ -145,3 +180,51 @@ def value_expression(op: Operator, item: str) -> str:
             none = "" if op.kinds[name] == ARRAY else f"None if {array} is None else "
             return f"{none}{array}.{suffix}"
     return public_name(item)
+
+
+def saving_source(op: Operator) -> str:
+    """The source of `save_inputs(node, edges, args, changed)`, `save_results(node, outputs)`, `saved_values(args)`.
+
+    In `args`, numbers have been replaced by tensors; `changed` is the tensor that the operation is about to change, or
+    None.
+    """
+    edges = [f"edge_{index}" for index in range(len(op.differentiable))] if op.sequence is None else []
+    read_edges = [f"{', '.join(edges)}, = edges"] if edges else []
+    read = [f"{', '.join(map(public_name, op.names))}, = args"]
+    for name in op.names:
+        if op.kinds[name] == ARRAYS:
+            read.append(f"{name}_array = [item._array for item in {name}]")
+        elif op.kinds[name] != VALUE:
+            none = f"None if {public_name(name)} is None else " if op.kinds[name] == OPTIONAL_ARRAY else ""
+            read.append(f"{name}_array = {none}{public_name(name)}._array")
+    lines = [*read_edges, *read]
+    for item in op.saved_inputs:
+        first = item == op.tensors[0] if op.tensors else False
+        public = public_name(item)
+        save = [f"save_operand(node, '{item}', {public}, changed, {first})"]
+        if op.kinds[item] == ARRAY:
+            plain = f"if changed is None and type({item}_array) is ndarray:"
+            save = [*block(plain, save_lines(op, item)), *block("else:", save)]
+        lines += if_needed(op, item, save)
+    for item in op.lists:
+        lines += [f"if hasattr({item}, 'check_savable'):", f"    {item}.check_savable()"]
+    inputs = block("def save_inputs(node, edges, args, changed):", [*lines, *value_lines(op)])
+    results = [f"{', '.join(op.outputs or ('result',))}, = outputs"] if op.saved_results else ["pass"]
+    results += [f"save_result(node, '{item}', {item})" for item in op.saved_results]
+    values = ", ".join(f"'{item}': {value_expression(op, item)}" for item in op.saved_values)
+    definitions = [
+        inputs,
+        block("def save_results(node, outputs):", results),
+        block("def saved_values(args):", [*read, f"return {{{values}}}"]),
+    ]
+    return "\n\n\n".join("\n".join(lines) for lines in definitions) + "\n"
+
+
+def part_source(op: Operator) -> str:
+    """The source of `part_node(edge_0, self_array, array, frame, code, ...)`: it creates the node of one step of indexing."""
+    values = [public_name(name) for name in op.names if op.kinds[name] == VALUE]
+    # The intermediate results of indexing are not tensors.
+    lines = [*node_lines(op, "array.shape", "array.dtype", from_tensors=False), *value_lines(op), "return node"]
+    return "\n".join(
+        [*block(f"def part_node({', '.join(['edge_0', 'self_array', 'array', 'frame', 'code', *values])}):", lines), ""]
+    )

@@ -1,26 +1,107 @@
-"""The source of what overwrites a tensor: its first argument, or `out`; and of what makes its argument another view."""
+"""The steps that write: to the first argument, to `out`, or to what the first argument is a view of."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from typing import Any
 
 import numpy
 
-from .declaration import OPTIONAL_ARRAY, Operator
-from .kernel_source import by_size, choice, kernel_lines, passed_arguments, promotes, quietly, with_defaults, written
-from .recording_source import RECORDING, edge_lines, frame_lines, input_lines, node_lines
-from .source import block, guard, indented, public_function, public_name
+from ..._runtime.extra import note_former
+from ...tape import modes, views
+from ...tape.node import NOWHERE, start
+from ...tape.packing import pack_saved
+from ...tape.versions import bump
+from ...tensor import LEAF
+from ..declaration import OPTIONAL_ARRAY, Operator
+from ..source import block, guard, public_name
+from ..sparse_layouts import node_class_on_tensors
+from . import Call, Step
+from .change import record_change
+from .compute import by_size, choice, kernel_lines, or_leave, passed_arguments, quietly, rounding_lines, with_defaults
+from .promote import promotes, written
+from .record import find_edges
+from .record_lines import RECORDING, edge_lines, frame_lines, input_lines, node_lines
 
 
-def or_leave(leave: str, struck: Iterable[str] = ()) -> list[str]:
-    """After a `try`, execute `leave` if a kernel has refused its arguments; else `struck`, and let the exception go on."""
-    return [
-        "except BaseException as error:",
-        "    if not is_refusal(error):",
-        *(f"        {line}" for line in struck),
-        "        raise",
-        f"    {leave}",
-    ]
+class WriteOut(Step):
+    """Write the results to `out`, which may get another shape."""
+
+    def run(self, call: Call) -> None:
+        """Check the tensors that are given, and write to them."""
+        call.returned = self.plan.arrays.write_out(self.op, call)
+
+    def lines(self, leave: str) -> list[str]:
+        """The same where `out` has the shape of the result, shares no memory with an operand, and as they has no history."""
+        op = self.op
+        if op.outputs or op.many or op.view or op.draws or callable(op.out_decides):
+            return [leave]
+        return out_lines(op, leave, self.plan.caller)
+
+    def __str__(self) -> str:
+        return "write      to out"
+
+
+class Overwrite(Step):
+    """Compute over the first argument, or write the result there; record the change."""
+
+    def run(self, call: Call) -> None:
+        """Find out how it is written, and change it."""
+        arrays = self.plan.arrays
+        change = arrays.change(self.plan, call)
+        record_change(self.op, call.args, call.edges, change, arrays.on_tensors)
+
+    def lines(self, leave: str) -> list[str]:
+        """The same without recording, or if the history is not that of a view and has no hooks."""
+        return overwriting_body(self.op, leave)
+
+    def __str__(self) -> str:
+        return "overwrite  self, and record the change"
+
+
+class Repoint(Step):
+    """Make the first argument another view of its memory."""
+
+    def run(self, call: Call) -> None:
+        """Give it the array of the result, and append a node to its history."""
+        op, target = self.op, call.args[0]
+        find_edges(op, call)
+        (result,) = call.results
+        if call.recording:
+            kind: Any = op.inplace_node_class
+            node: Any = object.__new__(node_class_on_tensors(kind) if self.plan.arrays.on_tensors else kind)
+            start(node, tuple([None if edge is NOWHERE else edge for edge in call.edges]), 2)
+            op.saving.inputs(node, call.edges, call.args, None)
+            if modes.STATE.saved_tensor_hooks:
+                pack_saved(node, ())
+            node._grad_shape, node._grad_dtype = result.shape, result.dtype
+            views.point_at(target, (node, 0))
+        if target._edge is LEAF:
+            note_former(target, result)
+        target._array = result
+        bump(target, f"{op.function_name}_", depth=3)
+        if call.recording and target._base is not None:
+            target._view_version = target._counter[0]
+
+    def lines(self, leave: str) -> list[str]:
+        """The same where it is no view yet, nor a leaf, nor has hooks."""
+        op = self.op
+        recorded = [*node_lines(op, "array.shape", "array.dtype"), *input_lines(op), "input._edge = (node, 0)"]
+        return [
+            *guard(["FLAGS.hooked", "input._base is not None", "input._extra is not None"], leave),
+            "edge_0 = input._edge",
+            *guard(["edge_0 is not None and (edge_0 is LEAF or edge_0[0]._hooks is not None)"], leave),
+            *frame_lines(1),
+            *block(f"if edge_0 is not None and {RECORDING}:", recorded),
+            "input._array = array",
+            *bump_lines("input", f"{op.function_name}_"),
+            "return input",
+        ]
+
+    def __str__(self) -> str:
+        return "repoint    self to the result, and record that"
+
+
+# --- straight-line code -------------------------------------------------------------------------------------------------
 
 
 def overwriting_body(op: Operator, leave: str) -> list[str]:
@@ -58,7 +139,7 @@ def overwriting_body(op: Operator, leave: str) -> list[str]:
     return [*lines, f"return {target}"]
 
 
-def out_lines(op: Operator, leave: str) -> list[str]:
+def out_lines(op: Operator, leave: str, caller: int) -> list[str]:
     """Write the result to `out`, which has its shape, shares no memory with an operand, and as they has no history.
 
     The operands' arrays are known to fit the kernel.
@@ -81,7 +162,7 @@ def out_lines(op: Operator, leave: str) -> list[str]:
         *guard(unusual, leave),
         "out_array = out._array",
         *guard(shared, leave),
-        *frame_lines(op.caller + 2),
+        *frame_lines(caller),
         *block("try:", into_lines(op, leave)),
         *or_leave(leave, struck=count),
         *count,
@@ -98,6 +179,7 @@ def into_lines(op: Operator, leave: str) -> list[str]:
     castable = " and not castable(array.dtype, out_array.dtype)" if any_dtype else ""
     copied = [
         *kernel_lines(op),
+        *rounding_lines(op),
         f"if array.shape != out_array.shape or (array.dtype is not out_array.dtype{castable}):",
         f"    {leave}",
         *copied_lines("out_array", "array"),
@@ -228,25 +310,3 @@ def bump_lines(target: str, name: str) -> list[str]:
     """Count the change of `target` by the operation `name`, and record the line of the user's code."""
     find = [f"counter = {target}._counter", *block("if counter is None:", [f"counter = {target}._counter = [0, None]"])]
     return [*find, f"counter[1] = (code, frame.f_lasti, '{name}')", "counter[0] += 1"]
-
-
-def inplace_view_source(op: Operator, parameters: str, leave: str) -> str:
-    """The source of what makes its argument another view: straight-line where that is no view yet, nor a leaf, nor has hooks."""
-    unusual = ["FLAGS.special", "FLAGS.hooked", "type(input) is not Tensor"]
-    lines = [
-        *guard([*unusual, "input._base is not None", "input._extra is not None"], leave),
-        "edge_0 = input._edge",
-        *guard(["edge_0 is not None and (edge_0 is LEAF or edge_0[0]._hooks is not None)"], leave),
-        "self_array = input._array",
-        *guard(["type(self_array) is not ndarray"], leave),
-        *block("try:", [f"array = general({', '.join(passed_arguments(op))})"]),
-        *or_leave(leave),
-        *frame_lines(1),
-        f"if edge_0 is not None and {RECORDING}:",
-        *indented([*node_lines(op, "array.shape", "array.dtype"), *input_lines(op)]),
-        "    input._edge = (node, 0)",
-        "input._array = array",
-        *bump_lines("input", f"{op.function_name}_"),
-        "return input",
-    ]
-    return public_function(op.name, parameters, lines)

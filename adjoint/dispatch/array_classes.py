@@ -1,0 +1,136 @@
+"""What each class of arrays does with a call: how kernels compute on it, how it is written, and what is refused.
+
+Arrays that are conjugated or negated when they are read are dense ones: `Promote` reads them. The classes of their own are those
+on the device `meta` (`meta`), of sparse layouts (`sparse_layouts`), and of dtypes that kernels do not compute with (`narrow`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from .. import dtypes
+from ..codegen.compiled_ufuncs import of_any_size
+from ..kernels.memory.bounds import in_words_of_pytorch
+from ..kernels.memory.copying import copy_, distinct
+from ..kernels.memory.storages import resized
+from ..kernels.runtime.floating import refuse, unwarned
+from ..kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits
+from ..kernels.runtime.shapes import broadcast_shapes
+from ..tensor import as_array
+from .declaration import ARRAY, OPTIONAL_ARRAY, Operator
+from .out import check_castable, check_out, check_overlap, check_partial_overlap, write_out
+from .steps import Call
+
+if TYPE_CHECKING:
+    from .plans import Plan
+
+
+class Dense:
+    """Arrays of elements that kernels compute with."""
+
+    words = ""
+    has_views = True
+    """Whether results of operators that return views are views."""
+    has_layout = True
+    """Whether the elements of results are rounded, and lie in memory in an order."""
+    on_tensors = False
+    """Whether the formulas of nodes run on tensors, also where gradients are plain arrays."""
+
+    def check(self, plan: Plan, call: Call) -> None:
+        """Raise if the call cannot be computed on such arrays; called before the computation."""
+        if call.out is not None:
+            check_out(plan.op, call.out, call.operands(plan.op))
+
+    def compute(self, plan: Plan, arrays: list[Any], kernel: Any = None) -> Any:
+        """Run the array function, or another `kernel`; its errors are raised in PyTorch's words."""
+        op = plan.op
+        try:
+            if kernel is None:
+                return op.code.computing(*arrays)
+            keywords = {name: a for name, a in zip(op.names, arrays, strict=True) if name in op.keyword_only}
+            with unwarned():
+                return of_any_size(kernel)(*arrays[: len(arrays) - len(keywords)], **keywords)
+        except (MemoryError, OverflowError, ValueError) as error:
+            if op.promote or "broadcast" in str(error):
+                broadcast_shapes(*(array.shape for array in given_arrays(op, arrays)))
+            raise in_words_of_pytorch(error) or RuntimeError(str(error)) from None
+        except TypeError as error:
+            if "ufunc" not in str(error):
+                raise
+            kind = dtypes.from_numpy(given_arrays(op, arrays)[0].dtype)
+            raise refuse(f"{op.name}_cpu", kind) from error
+
+    def finished(self, op: Operator, results: list[Any]) -> list[Any]:
+        """The results as arrays of this class."""
+        return results
+
+    def write_out(self, op: Operator, call: Call) -> Any:
+        """Write the results to `out`, and return what the call returns."""
+        return write_out(op, call.results, call.out, call.operands(op), call.several)
+
+    def change(self, plan: Plan, call: Call) -> Callable[[], object]:
+        """What changes the first argument in place; all that may be refused has been."""
+        op, target, arrays = plan.op, call.args[0], call.arrays
+        array = target._array
+        # Not the kernel that works in place if promotion has copied the target.
+        kernel = self.inplace_kernel(op) if arrays[0] is array else None
+        result: Any = None
+        if kernel is None:
+            result = self.result_in_place(plan, call)
+        elif op.operands:
+            check_fits(array.shape, broadcast_shapes(*(item.shape for item in given_arrays(op, arrays))))
+        array = target._array
+        if not op.uniform_write:
+            check_overlap(target)
+            if op.copies or not lazy_bits_of(array):  # otherwise the copy must be materialized first
+                check_partial_overlap(target, [call.args[1]._array] if op.copies else arrays[1:], op.no_overlap)
+            if not array.flags.writeable:  # part of an expanded tensor, whose elements no longer share memory
+                array = arrays[0] = distinct(array)
+        if kernel is None:
+            return lambda: copy_(array, result)
+        return lambda: self.overwrite(plan, arrays, kernel)
+
+    def inplace_kernel(self, op: Operator) -> Any:
+        """The kernel that computes over the first array; None if there is none."""
+        return op.kernel.inplace
+
+    def overwrite(self, plan: Plan, arrays: list[Any], kernel: Any) -> None:
+        """Run that kernel."""
+        self.compute(plan, arrays, kernel)
+
+    def result_in_place(self, plan: Plan, call: Call) -> Any:
+        """The value to be written to the first argument, checked."""
+        op, target = plan.op, call.args[0]
+        try:
+            result = as_array(self.computed_densely(plan, call.arrays))
+        except NotImplementedError:
+            if plan.target is not None:
+                check_castable(plan.rounded or plan.target, target.dtype)
+            raise
+        check_castable(dtypes.from_numpy(result.dtype), target.dtype)
+        shape = target._array.shape
+        if result.shape != shape:
+            if not op.resizes:
+                check_fits(shape, result.shape)
+            target._array = with_lazy_bits(resized(target._array, result.shape), lazy_bits_of(target._array))
+        return result
+
+    def computed_densely(self, plan: Plan, arrays: list[Any]) -> Any:
+        """The result with an element in each place."""
+        return self.compute(plan, arrays)
+
+
+DENSE = Dense()
+
+
+def given_arrays(op: Operator, arrays: list[Any]) -> list[Any]:
+    """Those among the arguments of the array function that are single arrays."""
+    single = (ARRAY, OPTIONAL_ARRAY)
+    return [item for name, item in zip(op.names, arrays, strict=True) if op.kinds[name] in single and item is not None]
+
+
+def check_fits(shape: tuple[int, ...], broadcast: tuple[int, ...]) -> None:
+    """Raise unless the result has the shape of the tensor that it is written to."""
+    if broadcast != shape:
+        raise RuntimeError(f"output with shape {list(shape)} doesn't match the broadcast shape {list(broadcast)}")

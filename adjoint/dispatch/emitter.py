@@ -1,0 +1,96 @@
+"""The reader of plans that prints them: straight-line source for the common case of each operator's function.
+
+A function first tests, one condition after another, whether its arguments are the common case (exact `Tensor`s or plain
+subclasses on plain arrays, no `out`, no unusual mode), and takes the slow path if one is not. The rest is the steps of the
+plan for such calls, without further tests.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .declaration import Operator
+from .parameter_source import deprecated_order_lines, numpy_names, signature, variant_signature
+from .plans import Plan
+from .source import function, guard, public_function, public_name
+from .steps import FUNCTION, IN_PLACE, IN_PLACE_VIEW, OUT
+from .steps.promote import number_lines, unusual_types
+
+WAYS = {"out": OUT, "inplace": IN_PLACE, "inplace_view": IN_PLACE_VIEW}
+"""The ways of the variants that do not return a new result."""
+
+
+def function_source(op: Operator, variant: str = "function") -> tuple[str, dict[str, Any]]:
+    """The source of the function (or of a variant) and the defaults it refers to.
+
+    Variants are `"operator"` (of a Python operator), `"inplace"`, `"inplace_view"`, and, for calls that the slow path has found
+    to be unaffected by modes, without the test of these: `"fast"`, and `"out"`, which has a tensor to write to.
+    """
+    defaults: dict[str, Any] = {}
+    parameters = signature(op, defaults) if variant == "function" else variant_signature(op, defaults, variant)
+    way = WAYS.get(variant, FUNCTION)
+    caller = 1 if way in (IN_PLACE, IN_PLACE_VIEW) else op.caller + 2 * (variant in ("fast", "out"))
+    moded = leave_line(op, variant, moded=True)
+    lines = [moded]
+    if not op.sparse_result:
+        lines = [
+            *deprecated_order_lines(op, variant),
+            *guard(unusual_call(op, variant), *number_lines(op), moded),
+            *step_lines(Plan(op, way, caller=caller), leave_line(op, variant)),
+        ]
+    return (function if variant in ("fast", "out") else public_function)(op.name, parameters, lines), defaults
+
+
+def sizes_source(op: Operator, contiguous: bool) -> str:
+    """The source of a method with separate integers for the last parameter; `otherwise` handles all other calls.
+
+    `contiguous`: also calls on tensors that are not contiguous.
+    """
+    sizes = op.names[-1]
+    leave = f"return otherwise(input, *{sizes}, **names)"
+    unusual = [*unusual_types(op), *(["not input._array.flags.c_contiguous"] if contiguous else [])]
+    lines = [
+        *guard([f"not {sizes}", f"type({sizes}[0]) is not int", "names", "FLAGS.special", *unusual], leave),
+        *step_lines(Plan(op, FUNCTION), leave),
+    ]
+    return public_function(op.name, f"input, /, *{sizes}, **names", lines)
+
+
+def step_lines(plan: Plan, leave: str) -> list[str]:
+    """The steps of a plan, and what the call returns; `leave` is the statement for calls that it is not for."""
+    op = plan.op
+    lines = [line for step in plan.steps for line in step.lines(leave)]
+    if plan.way != FUNCTION:
+        return lines
+    results = f"({', '.join(op.outputs)},)"
+    if op.many:
+        return [*lines, "return tuple(results)"]
+    if not op.outputs:
+        return [*lines, "return result"]
+    return [*lines, f"return {results if op.returns is tuple else f'new_tuple(RETURNS, {results})'}"]
+
+
+def leave_line(op: Operator, variant: str = "function", *, moded: bool = False) -> str:
+    """The statement that takes the slow path; `moded`: for a call while some thread is in a mode.
+
+    The function of a Python operator (`*`) returns NotImplemented for operands of unknown types.
+    """
+    args = ", ".join(public_name(name) for name in op.names)
+    if variant in ("fast", "out"):
+        return f"return run_slow_path(OP, ({args},), {'out' if variant == 'out' else None})"
+    way = "call" if moded else "call_slowly"
+    if variant == "operator":
+        return f"return call_operator(OP, ({args},), {way})"
+    if variant != "function":
+        return f"return call_{variant}(OP, ({args},))"
+    extra = "".join(f", {name}={name}" for name in numpy_names(op))
+    return f"return {way}(OP, ({args},), {'out' if op.out else 'None'}{extra})"
+
+
+def unusual_call(op: Operator, variant: str) -> list[str]:
+    """The conditions on modes and on the form of the call that require the slow path."""
+    unusual = ["FLAGS.special"] if variant not in ("fast", "out") else []
+    if variant == "function":
+        unusual += ["out is not None"] if op.out else []
+        unusual += [f"{name} is not MISSING" for name in numpy_names(op) if name in ("axis", "keepdims")]
+    return unusual

@@ -1,0 +1,108 @@
+"""The change of a tensor in place: what is saved before it, how it is counted, and the node that it adds to the history."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from ...kernels.memory.copying import clone
+from ...kernels.runtime.lazy_conj import materialize
+from ...kernels.runtime.meta_array import Meta
+from ...kernels.runtime.sparse_array import SparseArray
+from ...tape import modes, views
+from ...tape.aliases import detached
+from ...tape.anomaly import note_operation
+from ...tape.node import NOWHERE, Node, own_hooks, start
+from ...tape.packing import pack_saved
+from ...tape.refusals import count_change
+from ...tape.saved import save_input
+from ...tape.versions import about_to_change, shared_counter
+from ...tensor import Tensor, can_require_grad, is_recorded, wrap
+from ..declaration import Operator
+from ..sparse_layouts import node_class_on_tensors
+
+
+def record_change(
+    op: Operator, args: Any, edges: list[Any], change: Callable[[], object], on_tensors: bool = False
+) -> None:
+    """Run `change`, which changes the first of `args` in place, and append its node to the history of the tensor.
+
+    `args`: with tensors in the place of numbers. `on_tensors`: as for `record`.
+    """
+    target: Tensor = args[0]
+    recording = (
+        modes.is_recording() and any(edge is not None for edge in edges) and can_require_grad(target._array)
+    )  # a value that is written to an integer tensor has no gradient
+    node: Any = None
+    if recording:
+        edges = [None if edge is NOWHERE else edge for edge in edges]
+        kind: Any = op.inplace_node_class
+        node = object.__new__(node_class_on_tensors(kind) if on_tensors else kind)
+        start(node, tuple(edges), 2)
+        op.saving.inputs(node, edges, args, target)
+        if modes.STATE.saved_tensor_hooks:
+            pack_saved(node, ())
+    about_to_change(target)
+    given = (
+        before_change([args[each] for each in op.tensor_positions], target, recording)
+        if modes.ANOMALY.enabled
+        else None
+    )
+    count_change(target, f"{op.function_name}_", change)
+    if recording:
+        node._grad_shape, node._grad_dtype = target._array.shape, target._array.dtype
+        op.saving.results(node, (target,))
+        if modes.STATE.saved_tensor_hooks:
+            pack_saved(node, [target])
+        views.rebase_history(target, node, 3)
+        if target._base is not None and op.saved_results and is_recorded(target._edge):
+            # A saved result has the history of the view, of which `node` is a part.
+            own_hooks(node).of_view = weakref.ref(target._edge[0])
+    if given is not None:
+        note_operation(f"{op.function_name}_", *given, recording)
+
+
+def before_change(operands: list[Any], target: Tensor, recording: bool) -> tuple[list[Any], list[Tensor]]:
+    """The operands, the base of a view, and the target before an in-place change; without recording, no source."""
+    changed = [target] if target._base is None else [target, target._base]
+    copies = {id(tensor): detached_copy(tensor) for tensor in changed}
+    for copy in () if recording else copies.values():
+        copy._edge = None
+    return [copies.get(id(value), value) for value in (*operands, *changed[1:])], changed
+
+
+def save_operand(node: Node, item: str, tensor: Any, changed: Tensor | None, is_target: bool) -> None:
+    """Save an input, or a sequence of inputs; `changed` is the tensor that an in-place operation is about to change.
+
+    If `changed` is saved as the target of the operation, a copy is saved. As another operand it is not copied: backward
+    will report the change, and the tensor itself will refer to the node.
+    """
+    if isinstance(tensor, (list, tuple)):
+        setattr(node, f"saved_{item}", list(tensor))
+        setattr(node, f"version_{item}", 0)
+        return
+    if changed is not None and tensor is changed:
+        if is_target:
+            tensor = detached_copy(changed)
+        else:
+            tensor = detached(changed, shared_counter(changed))
+            tensor._edge = changed._edge
+            tensor._own_extra().stands_for = weakref.ref(changed)
+    save_input(node, item, tensor)
+
+
+def detached_copy(tensor: Tensor) -> Tensor:
+    """The value of a tensor before it is changed in place, with its history and its tangents."""
+    of_batch = getattr(tensor, "without_history", None)
+    array: Any = tensor._array
+    if of_batch is not None:
+        copy: Any = of_batch(copy=True)
+    else:
+        copy = wrap(array.copy() if type(array) in (SparseArray, Meta) else clone(materialize(array)))
+    copy._edge = tensor._edge
+    if tensor._extra is not None and tensor._extra.tangents is not None:
+        for level, tangent in tensor._extra.tangents.items():
+            if tangent is not None:
+                level.attach(copy, tangent.clone())
+    return copy

@@ -1,0 +1,244 @@
+"""The steps that call the kernel, and make of what it returns what PyTorch has: rounded, and laid out as the operands."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy
+from numpy import ndarray
+
+from ...codegen import compiled_ufuncs
+from ...codegen.acceleration import CONVERTED, LOOPS
+from ...kernels.runtime.layout import laid_out
+from ...kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits, without_lazy_bits
+from ...tape import modes
+from ...tensor import as_array
+from ..array_classes import DENSE
+from ..declaration import ARRAY, OPTIONAL_ARRAY, VALUE, Operator
+from ..source import block, function, guard, indented, public_name
+from . import OUT, Call, Step
+from .promote import chooses_by_dtype, no_floats, promotes
+
+
+class Compute(Step):
+    """Call the kernel."""
+
+    def run(self, call: Call) -> None:
+        """Have the class of arrays compute the results, or take them from what an earlier run has computed."""
+        plan, kind, arrays = self.plan, self.plan.arrays, call.arrays
+        kind.check(plan, call)
+        cache = modes.STATE.result_cache if modes.FLAGS.special else None
+        if cache is None or self.op.view or kind is not DENSE:
+            results = kind.compute(plan, arrays)
+        else:
+            results = cache.compute(self.op, call.given, lambda: kind.compute(plan, arrays))
+        call.several = several = isinstance(results, (tuple, list))
+        if type(results) is ndarray and results.dtype.isbuiltin == 1:
+            call.results = [results]
+        else:
+            call.results = [as_array(result) for result in (results if several else (results,))]
+
+    def lines(self, leave: str) -> list[str]:
+        """Call the form of the kernel that is for these arrays; with `out`, `WriteOut` calls it."""
+        op = self.op
+        if self.plan.way == OUT:
+            return []
+        lines = [*block("try:", kernel_lines(op)), *or_leave(leave)]
+        if op.outputs:
+            return [*lines, f"{', '.join(f'{name}_array' for name in op.outputs)} = array"]
+        if not (op.view or op.many):
+            lines += ["if type(array) is not ndarray:", "    array = asarray(array)"]
+        return lines
+
+    def __str__(self) -> str:
+        return f"compute    {self.op.kernel.name or self.op.name}{self.plan.arrays.words}"
+
+
+class Round(Step):
+    """Round to a half type what was computed in float32, since numbers take part unrounded."""
+
+    def run(self, call: Call) -> None:
+        """Convert the result."""
+        call.results[0] = call.results[0].astype(self.plan.rounded.numpy, copy=False)
+
+    def lines(self, leave: str) -> list[str]:
+        """The same, if promotion has said so; with `out`, `WriteOut` does it."""
+        return [] if self.plan.way == OUT else rounding_lines(self.op)
+
+    def __str__(self) -> str:
+        return f"round      to {self.plan.rounded.name}"
+
+
+class Conjugate(Step):
+    """Let views of an array that is conjugated or negated when it is read be so, too."""
+
+    def run(self, call: Call) -> None:
+        """Mark the views."""
+        bits = lazy_bits_of(call.args[0]._array)
+        call.results = [with_lazy_bits(result, bits) for result in call.results]
+
+    def __str__(self) -> str:
+        return "conjugate  when elements are read, as self"
+
+
+class LayOut(Step):
+    """Let the elements of the result lie in memory in the order that PyTorch gives them."""
+
+    def __init__(self, plan: Any) -> None:
+        super().__init__(plan)
+        names = self.op.operands or self.op.tensors[:1]
+        self.positions = tuple([self.op.names.index(name) for name in names])
+
+    def run(self, call: Call) -> None:
+        """Copy the result where it has another order."""
+        result, args = call.results[0], call.args
+        if result.ndim > 1:
+            operands = []
+            for position in self.positions:
+                if args[position] is not None:
+                    array = args[position]._array
+                    operands.append(array if type(array) is ndarray else without_lazy_bits(array))
+            call.results[0] = laid_out(result, operands)
+
+    def lines(self, leave: str) -> list[str]:
+        """The same where the operands may lie otherwise."""
+        return layout_lines(self.op, f"{self.op.outputs[0]}_array" if self.op.outputs else "array")
+
+    def __str__(self) -> str:
+        return f"lay out    as {', '.join(self.op.names[position] for position in self.positions)}"
+
+
+# --- straight-line code -------------------------------------------------------------------------------------------------
+
+
+def or_leave(leave: str, struck: Iterable[str] = ()) -> list[str]:
+    """After a `try`, execute `leave` if a kernel has refused its arguments; else `struck`, and let the exception go on."""
+    return [
+        "except BaseException as error:",
+        "    if not is_refusal(error):",
+        *(f"        {line}" for line in struck),
+        "        raise",
+        f"    {leave}",
+    ]
+
+
+def passed_arguments(op: Operator, *, dtypes_of_numpy: bool = False) -> list[str]:
+    """The arguments of the kernel call; `dtypes_of_numpy`: a parameter that is a dtype has become NumPy's."""
+    passed = []
+    for name in op.names:
+        value = public_name(name) if op.kinds[name] == VALUE else f"{name}_array"
+        if op.types.get(name) == "Dtype" and not dtypes_of_numpy:
+            value += f" and {value}.numpy"
+        passed.append(f"{name}={value}" if name in op.keyword_only else value)
+    return passed
+
+
+def kernel_lines(op: Operator, arguments: list[str] | None = None) -> list[str]:
+    """The call of the kernel; its small form is called if the arguments permit it.
+
+    The generated functions' own module has no name, which keeps NumPy silent about the ufuncs that they call themselves
+    (`decorators._BASE`). Other functions may give rise to warnings somewhere else, and run with them off.
+    """
+    kernel, passed = op.kernel, ", ".join(arguments or passed_arguments(op))
+    general = by_size(op, kernel.general, quietly(op, kernel.general, f"array = general({passed})"), passed)
+    if kernel.small is None:
+        return general
+    first = f"{op.tensors[0]}_array"
+    conditions = [] if kernel.limit is None else [f"{first}.size <= {kernel.limit}"]
+    if chooses_by_dtype(op):
+        conditions.append(f"({first}.dtype is FLOAT32 or {first}.dtype is FLOAT64)")
+    if not kernel.small_takes(op.keyword_only):
+        passed = ", ".join(f"{name}_array" for name in op.tensors)
+        conditions += with_defaults(op)
+    small = by_size(op, kernel.small, quietly(op, kernel.small, f"array = small({passed})"), passed)
+    return choice(conditions, small, general)
+
+
+def by_size(op: Operator, form: Any, lines: list[str], passed: str, target: str = "") -> list[str]:
+    """The `lines` that call a ufunc, for arrays that are not large: those that are go to compiled loops, if it has them."""
+    large = compiled_ufuncs.large(form) if isinstance(form, numpy.ufunc) else None
+    if large is None:
+        return lines
+    name = f"LARGE[{form.__name__!r}]"
+    call = f"{name}.into({passed}, {target})" if target else f"array = {name}.direct({passed})"
+    limit = 0 if LOOPS.every_size else large.elements
+    first, *others = (f"{tensor}_array" for tensor in op.tensors)
+    wide = f"({first}.size < {CONVERTED} or {first}.dtype not in HALVES)"  # NumPy converts each number
+    few = f"{first}.size < {limit} and {wide}"
+    if others and not target:  # two small arrays may be broadcast to a large one
+        (second,) = others
+        size = f"({first}.size if {first}.shape == {second}.shape else broadcast({first}, {second}).size)"
+        root = math.isqrt(limit)  # most often both are smaller, and to see it takes less time than the product
+        few = f"{first}.size < {root} > {second}.size or ({first}.size * {second}.size < {limit} or {size} < {limit}) and {wide}"
+    return [*block(f"if {few}:", lines), *block("else:", [call])]
+
+
+def with_defaults(op: Operator) -> list[str]:
+    """The conditions for all keyword parameters to have their defaults."""
+    return [f"{name} is default_{name}" for name in op.names if name in op.keyword_only]
+
+
+def choice(conditions: list[str], first: list[str], second: list[str]) -> list[str]:
+    """The `first` lines where all conditions hold, else the `second` ones."""
+    return [*block(f"if {' and '.join(conditions)}:", first), *block("else:", second)] if conditions else first
+
+
+def quietly(op: Operator, form: Any, line: str) -> list[str]:
+    """`line`, which calls this form of the kernel, with NumPy's floating-point warnings off if there can be any."""
+    if op.view or op.kernel.is_quiet(form):
+        return [line]
+    return ["token = WARNINGS[OFF]", "try:", f"    {line}", "finally:", "    restore(token)"]
+
+
+def computing_source(op: Operator) -> str:
+    """The source of the kernel call as a function of the arrays and values, for the slow path: it takes any arrays."""
+    parameters = [public_name(name) if op.kinds[name] == VALUE else f"{name}_array" for name in op.names]
+    passed = passed_arguments(op, dtypes_of_numpy=True)
+    arrays = [f"{name}_array" for name in op.tensors if op.kinds[name] == ARRAY]
+    unfit = [] if op.sequence else [f"type({name}_array) is not ndarray" for name in op.tensors]
+    unfit += [f"{arrays[0]}.dtype is not {other}.dtype" for other in arrays[1:]]
+    unfit += no_floats(op)
+    general = ["with unwarned():", f"    return any_size({', '.join(passed)})"]
+    lines = general
+    if op.kernel.small is not None or isinstance(op.kernel.general, numpy.ufunc):
+        # The small form refuses what the general form may take.
+        refused = ["    if not is_refusal(error):", "        raise", *indented(general)]
+        tried = [*block("try:", kernel_lines(op, passed)), "except BaseException as error:", *refused]
+        lines = [*guard(unfit, *general), *tried, "return array"]
+    return function("computing", ", ".join(parameters), lines)
+
+
+def rounding_lines(op: Operator) -> list[str]:
+    """Round the result where numbers have taken part unrounded."""
+    return guard(["rounded is not None"], "array = array.astype(rounded)") if op.wide_numbers else []
+
+
+def layout_lines(op: Operator, result: str) -> list[str]:
+    """Preserve the memory order of an operand that is not row-major; of a second operand only if it is a view.
+
+    NumPy's order equals PyTorch's if the first operand is row-major and the second is not a view; that of a ufunc of one operand
+    does unless the operand, a view, has elements repeatedly.
+    """
+    names = (op.operand,) if op.operand else op.operands
+    given = [f"{public_name(name)}._array" if promotes(op) else f"{name}_array" for name in names]
+    if op.operand:
+        of_ufunc = isinstance(op.kernel.general, numpy.ufunc) and not op.outputs
+        otherwise = f"{public_name(op.operand)}._base is not None" if of_ufunc else f"not {given[0]}.flags.c_contiguous"
+        condition = f"{otherwise} and {result}.strides != {given[0]}.strides"
+        return [f"if {condition}:", f"    {result} = laid_out({result}, ({given[0]},))"]
+    arrays = [f"{name}_array" for name in op.operands]
+    optional = any(op.kinds[name] == OPTIONAL_ARRAY for name in op.operands)
+    if len(arrays) > 2 or optional:
+        others = [
+            f"{array}.flags.c_contiguous"
+            if op.kinds[name] == ARRAY
+            else f"({array} is None or {array}.flags.c_contiguous)"
+            for name, array in zip(op.operands, arrays, strict=True)
+        ]
+        condition = f"not ({' and '.join(others)})"
+    else:
+        first, second = arrays[0], public_name(op.operands[1])
+        condition = f"not {first}.flags.c_contiguous or {second}._base is not None"
+    return [f"if {condition}:", f"    {result} = laid_out({result}, ({', '.join(given)}))"]

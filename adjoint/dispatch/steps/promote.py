@@ -1,0 +1,337 @@
+"""The steps that check the arguments, and make arrays of one dtype of them: numbers become constants, dtypes are promoted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cache
+from operator import attrgetter
+from types import NoneType
+from typing import TYPE_CHECKING, Any
+
+import numpy
+
+from ... import dtypes
+from ...codegen.acceleration import THREADED
+from ...codegen.backend import NUMPY
+from ...codegen.kernel import FLOATS
+from ...kernels.memory.copying import convert
+from ...kernels.runtime.lazy_conj import LazyConjNeg, materialize, without_lazy_bits
+from ...kernels.runtime.meta_array import Unread
+from ...tape import modes
+from ...tape.edges import current_edge
+from ...tensor import LEAF, PLAIN_TYPES, Tensor, ndarray
+from ..arguments import is_number
+from ..constants import constant_tensor
+from ..declaration import ARRAY, OPTIONAL_ARRAY, Operator
+from ..kinds import Kind, dtypes_of, is_of, kind_of, result_dtype
+from ..source import guard, public_name
+from . import IN_PLACE, Call, Step
+
+if TYPE_CHECKING:
+    from ..plans import Plan
+
+
+class Check(Step):
+    """Refuse what the declaration refuses: by its `check`, and inputs that have no derivative but require grad."""
+
+    def run(self, call: Call) -> None:
+        """Raise what they raise."""
+        op = self.op
+        if op.check is not None:
+            op.check(*call.args)
+        for name, function in op.constants.items():
+            check_constant(function, name, call.args[op.names.index(name)])
+
+    def lines(self, leave: str) -> list[str]:
+        """The tests of the arguments: tensors of plain types, or numbers, which become constants; kernels refuse the others."""
+        op, numbers = self.op, number_lines(self.op)
+        lines = guard(unusual_types(op), leave)
+        if numbers:  # two `Tensor`s pass in one test
+            lines = guard([f"type({public_name(name)}) is not Tensor" for name in op.tensors], *numbers, *lines)
+        return [*lines, *guard(unusual_inputs(op), leave)]
+
+    def __str__(self) -> str:
+        refused = ["wrong arguments"] if self.op.check is not None else []
+        return f"check      {', '.join([*refused, *(f'{name} requires no grad' for name in self.op.constants)])}"
+
+
+def check_constant(function: str, name: str, value: Tensor | None) -> None:
+    """Raise if `value` requires grad; the operator has no derivative for this argument."""
+    if value is not None and value.requires_grad and modes.is_recording():
+        raise RuntimeError(
+            f"The function '{function}' is not differentiable with respect to argument '{name}'. This input cannot have "
+            "requires_grad True."
+        )
+
+
+class Promote(Step):
+    """Make the arguments of the kernel: the arrays of tensors, of one dtype where the operator promotes."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(plan)
+        op, target = self.op, plan.target
+        self.numbers: list[tuple[int, Any]] = []
+        self.read: list[tuple[int, Callable[[Any], Any]]] = [
+            (position, numpy_dtype) for position, name in op.typed if op.types[name] == "Dtype"
+        ]
+        for position, kind in plan.kinds.items():
+            if isinstance(kind, frozenset):
+                self.read.append((position, reading_each(op, kind, target)))
+            elif type(kind) is tuple:
+                self.read.append((position, reading(op, kind, target)))
+            elif kind is not NoneType:
+                self.numbers.append((position, target or dtypes.dtype_of_numbers(kind)))
+                self.read.append((position, attrgetter("_array")))
+
+    def run(self, call: Call) -> None:
+        """Put constants in the place of numbers, and read the arrays."""
+        args = call.args
+        for position, kind in self.numbers:
+            args[position] = constant_tensor(args[position], kind)
+        call.arrays = arrays = args.copy()
+        for position, read in self.read:
+            arrays[position] = read(args[position])
+
+    def lines(self, leave: str) -> list[str]:
+        """Read the arrays, and convert them where their dtypes differ."""
+        op = self.op
+        return [
+            *array_lines(op),
+            *guard(unfit_arrays(op), leave),
+            *promotion_lines(op, leave, overwritten=self.plan.way == IN_PLACE),
+        ]
+
+    def __str__(self) -> str:
+        names, target = self.op.names, self.plan.target
+        given = {names[position]: kind for position, kind in self.plan.kinds.items() if kind is not NoneType}
+        converted = [name for name, kind in given.items() if target is not None and not is_of(kind, target.numpy)]
+        if converted:
+            return f"promote    {', '.join(converted)} to {target.name}"
+        return f"read       {', '.join(given)}"
+
+
+def with_constants(op: Operator, args: Any) -> list[Any]:
+    """The arguments, with tensors in the place of numbers that are operands."""
+    given = list(args)
+    for position in op.tensor_positions:
+        value = args[position]
+        if is_number(value):
+            given[position] = constant_tensor(value, result_dtype(op, args) or dtypes.scalar_dtype(value))
+    return given
+
+
+def reading(op: Operator, kind: Kind, target: Any) -> Callable[[Tensor], Any]:
+    """What makes an argument of the kernel of a tensor of a kind: its array, of the dtype `target`."""
+    holder, dtype, _ = kind
+    same = target is None or dtype == target.numpy
+    if issubclass(holder, LazyConjNeg):
+        if not op.view and dtype.kind == "c" and same and _reads_lazy(op):
+            return attrgetter("_array")  # which a ufunc reads itself, large ones without a copy
+        bare = without_lazy_bits if op.view else materialize
+        return lambda tensor: prepared(bare(tensor._array), target)
+    return attrgetter("_array") if same else lambda tensor: prepared(tensor._array, target)
+
+
+def _reads_lazy(op: Operator) -> bool:
+    kernel = NUMPY.kernel(op.name).general
+    return isinstance(kernel, numpy.ufunc) or getattr(kernel, "reads_lazy", False)
+
+
+def reading_each(op: Operator, kinds: Iterable[Kind], target: Any) -> Callable[[Any], Any]:
+    """The same for a sequence of tensors of these kinds."""
+    readings = {kind: reading(op, kind, target) for kind in kinds}
+    if len(readings) == 1:
+        (read,) = readings.values()
+        return lambda tensors: [read(tensor) for tensor in tensors]
+    return lambda tensors: [readings[kind_of(tensor)](tensor) for tensor in tensors]
+
+
+def numpy_dtype(value: Any) -> Any:
+    """A dtype as NumPy's; None as it is."""
+    return value.numpy if isinstance(value, dtypes.dtype) else value
+
+
+def prepared(array: Any, target: Any) -> Any:
+    """`array` converted to the dtype `target`, if that is not None."""
+    if target is None or array.dtype == target.numpy:
+        return array
+    if (array.size < THREADED and not target.roles) or isinstance(array, Unread):
+        return array.astype(target.numpy)
+    return convert(array, target.numpy)
+
+
+# --- straight-line code -------------------------------------------------------------------------------------------------
+
+
+def number_lines(op: Operator) -> list[str]:
+    """A Python number as second operand becomes a constant of the first one's dtype, where that is the rule."""
+    if op.sequence is not None or not op.numbers or len(op.tensors) != 2 or op.tensors[1] != "other":
+        return []
+    types = "SCALARS" if op.check is None else "NUMBERS"  # a check may refuse truth values
+    return [f"if type(other) in {types}:", "    other = constant(other, input)"]
+
+
+def unusual_types(op: Operator) -> list[str]:
+    """The conditions on the types of the tensors that require the slow path."""
+    unusual = []
+    for name in op.tensors:
+        public = public_name(name)
+        given = f"{public} is not None and " if op.kinds[name] == OPTIONAL_ARRAY else ""
+        unusual.append(f"({given}type({public}) is not Tensor and type({public}) not in PLAIN)")
+    return unusual
+
+
+def unusual_inputs(op: Operator) -> list[str]:
+    """The other conditions on the tensors."""
+    unusual = [
+        f"({name} is not None and ({name}._edge is not None or {name}._base is not None))"
+        for name in map(public_name, op.constants)
+    ]
+    if op.view and op.tensors[0] == "self":
+        unusual.append("(input._extra is not None and input._extra.inference)")
+    return unusual
+
+
+def array_lines(op: Operator) -> list[str]:
+    """Read the arrays of the tensors, and of a sequence the edges."""
+    if op.sequence is not None:
+        return [f"{op.sequence}_array, edges = plain_sequence({op.sequence})"]
+    lines = []
+    for name in op.tensors:
+        none = f"None if {public_name(name)} is None else " if op.kinds[name] == OPTIONAL_ARRAY else ""
+        lines.append(f"{name}_array = {none}{public_name(name)}._array")
+    return lines
+
+
+def unfit_arrays(op: Operator) -> list[str]:
+    """The conditions on the classes of arrays, and on dtypes that nothing is promoted for, under which the kernel may not run.
+
+    Arrays on `meta`, and arrays with lazy conjugation or negation, are instances of subclasses.
+    """
+    if op.sequence is not None:
+        return [f"{op.sequence}_array is None"]
+    arrays = [f"{name}_array" for name in op.tensors if op.kinds[name] == ARRAY]
+    unfit = [f"type({array}) is not ndarray" for array in arrays]
+    unfit += [
+        f"({name}_array is not None and type({name}_array) is not ndarray)"
+        for name in op.tensors
+        if op.kinds[name] == OPTIONAL_ARRAY
+    ]
+    if (op.promote or op.kernel.expression is not None) and not promotes(op):
+        unfit += [f"{arrays[0]}.dtype is not {other}.dtype" for other in arrays[1:]]
+    return unfit
+
+
+def promotes(op: Operator) -> bool:
+    """Whether the straight-line code promotes the arrays to one dtype: those of all tensors, none of them optional."""
+    return bool(op.promote) and op.sequence is None and all(op.kinds[name] == ARRAY for name in op.tensors)
+
+
+def written(op: Operator) -> str:
+    """The name of the array that is written to in place: the first one as it was given, before promotion."""
+    return "target_array" if promotes(op) else f"{op.tensors[0]}_array"
+
+
+def promotion_lines(op: Operator, leave: str, overwritten: bool = False) -> list[str]:
+    """Convert the arrays to the dtype that they are promoted to; `overwritten`: the result is written to the first one.
+
+    Execute `leave` for dtypes that the kernel's forms are not for.
+    """
+    arrays = [f"{name}_array" for name in op.tensors if op.kinds[name] == ARRAY]
+    lines = ["rounded = None"] if op.wide_numbers else []
+    if promotes(op):
+        mixed = [f"{arrays[0]}.dtype is not {other}.dtype" for other in arrays[1:]]
+        if op.promote == "float":  # integers are converted
+            mixed.append(f"({arrays[0]}.dtype is not FLOAT32 and {arrays[0]}.dtype.kind in 'biu')")
+        args = ", ".join(public_name(name) for name in op.names)
+        found = [
+            f"found = in_one_dtype(OP, ({args},), ({', '.join(arrays)},), {overwritten})",
+            *guard(["found is None"], leave),
+            f"{', '.join(arrays)}, {'rounded' if op.wide_numbers else ''} = found",
+        ]
+        lines += [*([f"{written(op)} = {arrays[0]}"] if overwritten else []), *guard(mixed, *found)]
+    return lines + guard(no_floats(op, overwritten), leave)
+
+
+def no_floats(op: Operator, overwritten: bool = False) -> list[str]:
+    """The condition that the first array is neither of float32 nor of float64, where the kernel has forms for these alone."""
+    has = (op.promote == "float" or op.kernel.dtypes == FLOATS) and (overwritten or not chooses_by_dtype(op))
+    return ["({0}.dtype is not FLOAT32 and {0}.dtype is not FLOAT64)".format(f"{op.tensors[0]}_array")] if has else []
+
+
+def chooses_by_dtype(op: Operator) -> bool:
+    """Whether the general form computes arrays of dtypes that the small form is not for, just as on the slow path."""
+    return (op.kernel.dtypes == FLOATS or op.promote == "float") and op.check is None and not op.outputs
+
+
+def plain_sequence(items: Any) -> tuple[list[Any] | None, tuple[Any, ...] | None]:
+    """The arrays of a sequence of plain tensors of one dtype, and their edges, if any; None for any other sequence.
+
+    Also None if one is on `meta`, or has lazy conjugation or negation: these arrays are instances of subclasses.
+    """
+    if type(items) is not list and type(items) is not tuple:
+        return None, None
+    arrays: list[Any] = []
+    edges: list[Any] = []
+    kind = recorded = None
+    for item in items:
+        if type(item) is not Tensor and type(item) not in PLAIN_TYPES:
+            return None, None
+        array = item._array
+        if array.dtype is not kind or type(array) is not ndarray:
+            if kind is not None or type(array) is not ndarray:
+                return None, None
+            kind = array.dtype
+        arrays.append(array)
+        edge = item._edge if item._base is None else current_edge(item)
+        if edge is LEAF:
+            recorded = edge = item
+        elif edge is not None:
+            recorded = edge
+        edges.append(edge)
+    return arrays, None if recorded is None else tuple(edges)
+
+
+_targets: dict[Any, Any] = {}
+"""The dtypes that arrays are promoted to, by the rule, the default dtype, and their dtypes and whether they have dimensions."""
+
+
+def in_one_dtype(
+    op: Operator, args: tuple[Any, ...], arrays: tuple[Any, ...], overwritten: bool
+) -> tuple[Any, ...] | None:
+    """The arrays of all tensors of `op`, converted to the dtype that they are promoted to, and what the result is rounded to.
+
+    None for calls that the slow path refuses, or computes otherwise: dtypes that kernels do not compute with; `overwritten`:
+    results that may not be written to the first array.
+    """
+    key: Any = (op.promote, op.wide_numbers, dtypes.get_default_dtype())
+    for array in arrays:
+        key += (array.dtype, array.ndim > 0)
+    if key not in _targets:
+        _targets[key] = _target(op, arrays)
+    target, rounded = _targets[key]
+    if target is None or (overwritten and not castable(target.numpy, arrays[0].dtype)):
+        return None
+    if op.check is not None:
+        try:
+            op.check(*args)
+        except Exception:  # noqa: BLE001  (which the slow path raises again)
+            return None
+    converted = [prepared(array, target) for array in arrays]
+    return (*converted, rounded) if op.wide_numbers else tuple(converted)
+
+
+@cache
+def castable(source: Any, target: Any) -> bool:
+    """Whether a result of NumPy's dtype `source` may be written to an array of `target`, of which kernels know the elements."""
+    kinds = dtypes.from_numpy(source), dtypes.from_numpy(target)
+    return kinds[1].roles is None and dtypes.can_cast(*kinds)
+
+
+def _target(op: Operator, arrays: tuple[Any, ...]) -> tuple[Any, Any]:
+    """What `dtypes_of` says of plain arrays; nothing if kernels do not compute with the dtype, or if there is none."""
+    try:
+        target, rounded = dtypes_of(op, [(ndarray, array.dtype, array.ndim > 0) for array in arrays])
+    except (RuntimeError, TypeError):
+        return None, None
+    return (None, None) if target.roles else (target, rounded and rounded.numpy)

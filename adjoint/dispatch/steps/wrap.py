@@ -1,0 +1,104 @@
+"""The steps that make tensors of arrays, and views of tensors."""
+
+from __future__ import annotations
+
+import re
+
+from ...tape import modes, views
+from ...tape.inference_tensors import mark_inference
+from ...tape.node import NOWHERE
+from ...tape.versions import shared_counter
+from ...tensor import Tensor, can_require_grad, wrap
+from ..declaration import Operator
+from ..source import block
+from . import Call, Step
+from .record_lines import RECORDING
+
+
+class Wrap(Step):
+    """Make tensors of the results."""
+
+    def run(self, call: Call) -> None:
+        """Wrap each array."""
+        call.outputs = outputs = [wrap(result) for result in self.plan.arrays.finished(self.op, call.results)]
+        if modes.FLAGS.special:
+            state = modes.STATE
+            if state.inference:
+                for output in outputs:
+                    mark_inference(output)
+            if state.result_cache is not None and not self.op.view:
+                state.result_cache.made(outputs)
+
+    def lines(self, leave: str) -> list[str]:
+        """The same, without the function that does it."""
+        return self._each(["result._base = result._counter = None"], "None")
+
+    def _each(self, further: list[str], unrecorded: str) -> list[str]:
+        """Make each tensor by a few lines and `further` ones; `unrecorded`: its edge, if it is not recorded."""
+        op = self.op
+        made = ["result = new_tensor()", "result._array = array", "result._grad = result._extra = None", *further]
+        if op.many:
+            edge = f"result._edge = {unrecorded}"
+            each = [line.replace("= array", "= item") for line in [*made, edge, "results.append(result)"]]
+            return ["results = []", *block("for item in array:", each)]
+        made += [] if op.differentiable else ["result._edge = None"]
+        if not op.outputs:
+            return made
+        return [
+            re.sub(r"\bresult\b", name, line).replace("= array", f"= {name}_array")
+            for name in op.outputs
+            for line in made
+        ]
+
+    def __str__(self) -> str:
+        return f"wrap       {', '.join(self.op.outputs) or ('each result' if self.op.many else 'the result')}"
+
+
+class View(Wrap):
+    """Make views of the results: tensors that share memory, version counter and history with the first argument."""
+
+    def run(self, call: Call) -> None:
+        """Wrap each array, and connect it to the base."""
+        call.outputs = [wrap(result) for result in self.plan.arrays.finished(self.op, call.results)]
+        make_views(self.op, call)
+
+    def lines(self, leave: str) -> list[str]:
+        """The same, without the function that does it; `Edges` has found the base."""
+        further = ["base = base", "counter = counter", "view_version = counter[0]", "creation = creation"]
+        lines = self._each([f"result._{line}" for line in further], "unrecorded")
+        if self.op.many:
+            first = [f"creation = MULTI_OUTPUT if {RECORDING} else creation_unrecorded(creation)"]
+            return [*first, "unrecorded = None if base._edge is None else NOWHERE", *lines]
+        return lines
+
+    def __str__(self) -> str:
+        return f"view       {self.op.names[0]}"
+
+
+def make_views(op: Operator, call: Call) -> None:
+    """Make the outputs views of the first argument."""
+    source = call.args[0]
+    for output in call.outputs:
+        make_view(output, source, call.recording, views.MULTI_OUTPUT if call.several else None)
+        if modes.STATE.view_replay and not call.several:
+            views.note_making(output, source, (op, tuple(call.args[1:])))
+
+
+def make_view(view: Tensor, source: Tensor, recording: bool, creation: str | None) -> None:
+    """Make `view`, on the memory of `source`, a view of the base of `source`."""
+    if source._extra is not None and source._extra.inference:
+        mark_inference(view)  # an inference tensor has no history, neither its own nor that of a base
+        return
+    view._base = source if source._base is None else source._base
+    view._counter = shared_counter(source)
+    view._view_version = view._counter[0]
+    inherited = None if source._base is None else source._creation
+    if modes.STATE.inference:
+        creation = views.INFERENCE
+    elif not modes.is_recording():
+        creation = views.creation_unrecorded(inherited)
+    elif creation is None:
+        creation = inherited
+    view._creation = creation
+    if not recording and view._base._edge is not None and can_require_grad(view._array):
+        view._edge = NOWHERE  # it requires grad as its base does, although the view itself was not recorded
