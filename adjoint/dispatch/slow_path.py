@@ -32,12 +32,13 @@ getframe = sys._getframe
 def call(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
     """Apply `op` to `args`, given in the order of the declaration."""
     try:
-        state = modes.STATE
-        recorder = state.recorder
-        if recorder is not None and recorder.asks():
-            return recorder.operation(op.aten_name, call, args, op, args, out, **names)
-        if state.general or modes.ANOMALY.enabled or state.interpreters:
-            return run_slow_path(op, args, out, **names)
+        if modes.FLAGS.special:
+            state = modes.STATE
+            recorder = state.recorder
+            if recorder is not None and recorder.asks():
+                return recorder.operation(op.aten_name, call, args, op, args, out, **names)
+            if state.general or modes.ANOMALY.enabled or state.interpreters:
+                return run_slow_path(op, args, out, **names)
         for value in names.values():
             if value is not MISSING:
                 return run_slow_path(op, args, out, **names)

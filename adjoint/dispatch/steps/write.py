@@ -175,15 +175,10 @@ def into_lines(op: Operator, leave: str) -> list[str]:
 
     All but the first array may have no dimensions.
     """
-    any_dtype = not (op.same_out or op.out_refusal or op.out_decides)
-    castable = " and not castable(array.dtype, out_array.dtype)" if any_dtype else ""
-    copied = [
-        *kernel_lines(op),
-        *rounding_lines(op),
-        f"if array.shape != out_array.shape or (array.dtype is not out_array.dtype{castable}):",
-        f"    {leave}",
-        *copied_lines("out_array", "array"),
-    ]
+    castable = (
+        "" if op.same_out or op.out_refusal or op.out_decides else " and not castable(array.dtype, out_array.dtype)"
+    )
+    copied = copying_lines(op, "out_array", [f"(array.dtype is not out_array.dtype{castable})"], leave)
     form = op.kernel.general if isinstance(op.kernel.general, numpy.ufunc) else op.kernel.small
     if not isinstance(form, numpy.ufunc):
         return copied
@@ -197,29 +192,13 @@ def into_lines(op: Operator, leave: str) -> list[str]:
     return choice([*alike, *with_defaults(op)], direct, copied)
 
 
-def copied_lines(target: str, source: str) -> list[str]:
-    """Copy an array of the same shape; large ones by several threads."""
-    return [
-        *block(f"if {source}.size < 4096 and {source}.dtype is {target}.dtype:", [f"{target}[...] = {source}"]),
-        *block("else:", [f"copy_({target}, {source})"]),
-    ]
-
-
 def overwriting_lines(op: Operator, leave: str) -> list[str]:
     """Compute into the first array: by a ufunc's `out`, by the kernel's in-place form, or by copying the result over it.
 
     What is computed in another dtype, to which the arrays were promoted, is copied.
     """
     kernel, array, passed = op.kernel, written(op), ", ".join(passed_arguments(op))
-    name = "small" if kernel.small is not None and kernel.small_takes(op.keyword_only) else "general"
-    copied = [
-        *quietly(op, getattr(kernel, name), f"changed = {name}({passed})"),
-        *block(
-            f"if changed.shape != {array}.shape{'' if promotes(op) else f' or changed.dtype is not {array}.dtype'}:",
-            [leave],
-        ),
-        *copied_lines(array, "changed"),
-    ]
+    copied = copying_lines(op, array, [] if promotes(op) else [f"array.dtype is not {array}.dtype"], leave)
     if isinstance(kernel.general, numpy.ufunc):
         into = by_size(op, kernel.general, [f"general({passed}, {array})"], passed, array)
     else:
@@ -229,6 +208,17 @@ def overwriting_lines(op: Operator, leave: str) -> list[str]:
             small = by_size(op, kernel.small, [f"small({few}, {array})"], few, array)
             into = choice(with_defaults(op), small, into)
     return choice([f"{op.tensors[0]}_array is {array}"], into, copied) if promotes(op) else into
+
+
+def copying_lines(op: Operator, target: str, unfit: list[str], leave: str) -> list[str]:
+    """Compute, and copy the result over `target`, unless it has another shape or is `unfit`; large ones by several threads."""
+    return [
+        *kernel_lines(op),
+        *rounding_lines(op),
+        *guard([f"array.shape != {target}.shape", *unfit], leave),
+        *block(f"if array.size < 4096 and array.dtype is {target}.dtype:", [f"{target}[...] = array"]),
+        *block("else:", [f"copy_({target}, array)"]),
+    ]
 
 
 def in_history(public: str) -> str:
