@@ -13,14 +13,14 @@ from ...kernels.runtime.sparse_array import SparseArray
 from ...tape import modes, views
 from ...tape.aliases import detached
 from ...tape.anomaly import note_operation
-from ...tape.node import NOWHERE, Node, own_hooks, start
+from ...tape.node import Node, own_hooks
 from ...tape.packing import pack_saved
 from ...tape.refusals import count_change
 from ...tape.saved import save_input
 from ...tape.versions import about_to_change, shared_counter
 from ...tensor import Tensor, can_require_grad, is_recorded, wrap
 from ..declaration import Operator
-from ..sparse_layouts import node_class_on_tensors
+from .record import started
 
 
 def record_change(
@@ -36,11 +36,7 @@ def record_change(
     )  # a value that is written to an integer tensor has no gradient
     node: Any = None
     if recording:
-        edges = [None if edge is NOWHERE else edge for edge in edges]
-        kind: Any = op.inplace_node_class
-        node = object.__new__(node_class_on_tensors(kind) if on_tensors else kind)
-        start(node, tuple(edges), 2)
-        op.saving.inputs(node, edges, args, target)
+        node = started(op, op.inplace_node_name, args, edges, on_tensors, target)
         if modes.STATE.saved_tensor_hooks:
             pack_saved(node, ())
     about_to_change(target)

@@ -115,28 +115,33 @@ def wanted_edges(op: Operator, args: Any) -> list[Any]:
 
 def record(op: Operator, call: Call, on_tensors: bool = False) -> None:
     """Make the node of a call, and make it the history of the outputs; `on_tensors`: its formulas always run on tensors."""
-    outputs, given = call.outputs, call.edges
-    edges = tuple([None if edge is NOWHERE else edge for edge in given])
+    outputs = call.outputs
     array = outputs[0]._array
-    kind: Any = op.code.node_class(op.node_name)
-    if on_tensors or (type(array) is not ndarray and type(array) in (SparseArray, Narrow)):
-        kind = node_class_on_tensors(kind)
-    call.node = node = object.__new__(kind)
-    start(node, edges, 2)
-    saving = op.code.saving
-    # A node of one input runs even if its gradient is dropped.
-    saving.inputs(node, given if len(given) == 1 else edges, call.args, None)
+    on_tensors = on_tensors or (type(array) is not ndarray and type(array) in (SparseArray, Narrow))
+    call.node = node = started(op, op.node_name, call.args, call.edges, on_tensors)
     if call.several:
         node._grad_shape = [output._array.shape for output in outputs]
         node._grad_dtype = [output._array.dtype for output in outputs]
     else:
         node._grad_shape, node._grad_dtype = array.shape, array.dtype
     if op.saved_results:
-        saving.results(node, outputs)
+        op.code.saving.results(node, outputs)
     for number, output in enumerate(outputs):
         constant = bool(op.outputs) and op.outputs[number] in op.nondifferentiable_outputs
         if not constant and (output._array.dtype.kind == "f" or can_require_grad(output._array)):
             output._edge = (node, number)
+
+
+def started(
+    op: Operator, name: str, args: Any, edges: list[Any], on_tensors: bool, changed: Tensor | None = None
+) -> Any:
+    """A node called `name` that has saved its inputs; `changed`: the tensor that the operation is about to change."""
+    kind: Any = op.code.node_class(name)
+    node = object.__new__(node_class_on_tensors(kind) if on_tensors else kind)
+    given = [None if edge is NOWHERE else edge for edge in edges]
+    start(node, tuple(given), 3)
+    op.code.saving.inputs(node, given, args, changed)
+    return node
 
 
 def pack(call: Call) -> None:

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy
 
 from ..._runtime.extra import note_former
 from ...tape import modes, views
-from ...tape.node import NOWHERE, start
 from ...tape.packing import pack_saved
 from ...tape.versions import bump
 from ...tensor import LEAF
 from ..declaration import OPTIONAL_ARRAY, Operator
 from ..source import block, guard, public_name
-from ..sparse_layouts import node_class_on_tensors
 from . import Call, Step
 from .change import record_change
 from .compute import by_size, choice, kernel_lines, or_leave, passed_arguments, quietly, rounding_lines, with_defaults
 from .promote import promotes, written
-from .record import find_edges
+from .record import find_edges, started
 from .record_lines import RECORDING, edge_lines, frame_lines, input_lines, node_lines
 
 
@@ -67,10 +63,7 @@ class Repoint(Step):
         find_edges(op, call)
         (result,) = call.results
         if call.recording:
-            kind: Any = op.inplace_node_class
-            node: Any = object.__new__(node_class_on_tensors(kind) if self.plan.arrays.on_tensors else kind)
-            start(node, tuple([None if edge is NOWHERE else edge for edge in call.edges]), 2)
-            op.saving.inputs(node, call.edges, call.args, None)
+            node = started(op, op.inplace_node_name, call.args, call.edges, self.plan.arrays.on_tensors)
             if modes.STATE.saved_tensor_hooks:
                 pack_saved(node, ())
             node._grad_shape, node._grad_dtype = result.shape, result.dtype
