@@ -7,7 +7,7 @@ on the device `meta` (`meta`), of sparse layouts (`sparse_layouts`), and of dtyp
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import dtypes
 from ..codegen.compiled_ufuncs import of_any_size
@@ -20,10 +20,7 @@ from ..kernels.runtime.shapes import broadcast_shapes
 from ..tensor import as_array
 from .declaration import ARRAY, OPTIONAL_ARRAY, Operator
 from .out import check_castable, check_out, check_overlap, check_partial_overlap, write_out
-from .steps import Call
-
-if TYPE_CHECKING:
-    from .plans import Plan
+from .plan import Call, Plan
 
 
 class Dense:

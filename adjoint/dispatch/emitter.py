@@ -11,9 +11,9 @@ from typing import Any
 
 from .declaration import Operator
 from .parameter_source import deprecated_order_lines, numpy_names, signature, variant_signature
-from .plans import Plan
+from .plan import FUNCTION, IN_PLACE, IN_PLACE_VIEW, OUT, Plan
+from .planning import planned
 from .source import function, guard, public_function, public_name
-from .steps import FUNCTION, IN_PLACE, IN_PLACE_VIEW, OUT
 from .steps.promote import number_lines, unusual_types
 
 WAYS = {"out": OUT, "inplace": IN_PLACE, "inplace_view": IN_PLACE_VIEW}
@@ -36,7 +36,7 @@ def function_source(op: Operator, variant: str = "function") -> tuple[str, dict[
         lines = [
             *deprecated_order_lines(op, variant),
             *guard(unusual_call(op, variant), *number_lines(op), moded),
-            *step_lines(Plan(op, way, caller=caller), leave_line(op, variant)),
+            *step_lines(planned(op, way, caller=caller), leave_line(op, variant)),
         ]
     return (function if variant in ("fast", "out") else public_function)(op.name, parameters, lines), defaults
 
@@ -51,7 +51,7 @@ def sizes_source(op: Operator, contiguous: bool) -> str:
     unusual = [*unusual_types(op), *(["not input._array.flags.c_contiguous"] if contiguous else [])]
     lines = [
         *guard([f"not {sizes}", f"type({sizes}[0]) is not int", "names", "FLAGS.special", *unusual], leave),
-        *step_lines(Plan(op, FUNCTION), leave),
+        *step_lines(planned(op, FUNCTION), leave),
     ]
     return public_function(op.name, f"input, /, *{sizes}, **names", lines)
 

@@ -6,7 +6,7 @@ Operators whose results depend on elements, not only on shapes, are refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy
 
@@ -19,10 +19,7 @@ from ..tape.torch_dispatch import dispatching_types
 from ..tensor import Tensor
 from .array_classes import Dense, check_fits, given_arrays
 from .declaration import Operator
-from .steps import Call
-
-if TYPE_CHECKING:
-    from .plans import Plan
+from .plan import Call, Plan
 
 
 class OnMeta(Dense):

@@ -18,7 +18,7 @@ by PyTorch's name of the kernel, which the option may have after the role.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from numpy import ndarray
 
@@ -28,9 +28,7 @@ from ..kernels.runtime.narrow_array import Narrow, is_narrow, kept, narrowed, wi
 from .array_classes import Dense
 from .declaration import Operator
 from .meta import with_elements
-
-if TYPE_CHECKING:
-    from .plans import Plan
+from .plan import Plan
 
 
 class OfNarrowDtype(Dense):

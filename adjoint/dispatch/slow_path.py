@@ -20,10 +20,10 @@ from .arguments import MISSING, bind, is_number, not_a_tensor
 from .declaration import Operator
 from .lazy_stubs import overridden, public_function
 from .out import in_dtype_of
-from .plans import plan_of
+from .plan import FUNCTION, IN_PLACE, IN_PLACE_VIEW, OUT, Call
+from .planning import plan_of
 from .signatures import overload
 from .sparse_layouts import SPARSE, dense_arguments
-from .steps import FUNCTION, IN_PLACE, IN_PLACE_VIEW, OUT, Call
 from .steps.record import wanted_edges
 
 getframe = sys._getframe

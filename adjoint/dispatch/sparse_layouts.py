@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .._runtime.first_use import import_late
 from ..codegen.backend import NUMPY
@@ -20,10 +20,7 @@ from ..tensor import Tensor, as_array, wrap
 from .array_classes import Dense
 from .declaration import Operator
 from .out import check_castable
-from .steps import Call
-
-if TYPE_CHECKING:
-    from .plans import Plan
+from .plan import Call, Plan
 
 VALUES = "values"
 """The operator's own kernel applies to the stored elements."""

@@ -22,7 +22,7 @@ from ..tape.node import NOWHERE
 from ..tape.torch_dispatch import DISPATCHING, ask, dispatching_types
 from ..tape.versions import shared_counter
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, wrap
-from . import profiled_functions, steps
+from . import plan, profiled_functions
 from .aten_calls import Call, call_of_function, call_of_operator
 from .aten_forms import LEAVES
 from .declaration import Operator
@@ -145,7 +145,7 @@ def dispatched(op: Operator, args: tuple[Any, ...], out: Any, mode: Any = None) 
     if out is not None:
         return out
     several = isinstance(result, (tuple, list))
-    call = steps.Call(args)
+    call = plan.Call(args)
     call.args, call.several = with_constants(op, args), several
     call.outputs = [_own(each, args) for each in (result if several else (result,))]
     find_edges(op, call)

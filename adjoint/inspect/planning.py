@@ -7,9 +7,9 @@ from typing import Any
 
 from ..dispatch.arguments import bind
 from ..dispatch.declaration import Operator
-from ..dispatch.plans import Plan, plan_of
+from ..dispatch.plan import FUNCTION, IN_PLACE, OUT, Plan
+from ..dispatch.planning import plan_of
 from ..dispatch.slow_path import call_inplace
-from ..dispatch.steps import FUNCTION, IN_PLACE, OUT
 from ..tape import modes
 
 

@@ -8,7 +8,7 @@ import numpy
 
 from .. import dtypes
 from ..dispatch.declaration import Operator
-from ..dispatch.plans import plan_of
+from ..dispatch.planning import plan_of
 from ..kernels.linalg import LinAlgError
 from ..kernels.runtime.lazy_conj import LazyConjNeg
 from ..kernels.runtime.meta_array import Unread

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, cast
 from ..autograd.function import Function, without_setup_context
 from ..dispatch.declaration import Operator
 from ..dispatch.decorators import tensors as operators
+from ..dispatch.plan import Call
 from ..dispatch.slow_path import applied, as_returned, call_inplace
-from ..dispatch.steps import Call
 from ..dispatch.steps.change import record_change
 from ..dispatch.steps.promote import with_constants
 from ..dispatch.steps.record import pack, record, wanted_edges

@@ -17,8 +17,8 @@ from ...tape import modes
 from ...tensor import as_array
 from ..array_classes import DENSE
 from ..declaration import ARRAY, OPTIONAL_ARRAY, VALUE, Operator
+from ..plan import OUT, Call, Step
 from ..source import block, function, guard, indented, public_name
-from . import OUT, Call, Step
 from .promote import chooses_by_dtype, no_floats, promotes
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from operator import attrgetter
 from types import NoneType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy
 
@@ -24,11 +24,8 @@ from ..arguments import is_number
 from ..constants import constant_tensor
 from ..declaration import ARRAY, OPTIONAL_ARRAY, Operator
 from ..kinds import Kind, dtypes_of, is_of, kind_of, result_dtype
+from ..plan import IN_PLACE, Call, Plan, Step
 from ..source import guard, public_name
-from . import IN_PLACE, Call, Step
-
-if TYPE_CHECKING:
-    from ..plans import Plan
 
 
 class Check(Step):

@@ -14,9 +14,9 @@ from ...tape.node import NOWHERE, start
 from ...tape.packing import pack_saved
 from ...tensor import LEAF, Tensor, can_require_grad
 from ..declaration import ARRAYS, Operator
+from ..plan import Call, Step
 from ..source import block
 from ..sparse_layouts import node_class_on_tensors
-from . import Call, Step
 from .record_lines import (
     can_require_grad_if,
     edge_lines,

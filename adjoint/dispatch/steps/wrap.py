@@ -10,8 +10,8 @@ from ...tape.node import NOWHERE
 from ...tape.versions import shared_counter
 from ...tensor import Tensor, can_require_grad, wrap
 from ..declaration import Operator
+from ..plan import Call, Step
 from ..source import block
-from . import Call, Step
 from .record_lines import RECORDING
 
 

@@ -10,8 +10,8 @@ from ...tape.packing import pack_saved
 from ...tape.versions import bump
 from ...tensor import LEAF
 from ..declaration import OPTIONAL_ARRAY, Operator
+from ..plan import Call, Step
 from ..source import block, guard, public_name
-from . import Call, Step
 from .change import record_change
 from .compute import by_size, choice, kernel_lines, or_leave, passed_arguments, quietly, rounding_lines, with_defaults
 from .promote import promotes, written

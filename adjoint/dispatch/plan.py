@@ -1,0 +1,116 @@
+"""What an operator does with a call, as a value: a plan, which is a list of steps, and what the steps leave for one another.
+
+A step has two readers. `run` does it, for every call (`slow_path`). `lines` prints it as straight-line source, for the commonest
+calls (`emitter`); what these lines call is what `run` calls. `planning` says which steps a plan has.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .declaration import Operator
+from .kinds import Kind, described
+
+FUNCTION, OUT, IN_PLACE, IN_PLACE_VIEW = "", " with out=", "_", "_, a view"
+"""The ways to call an operator: its result is new, is written to `out`, to the first argument, or is what that becomes."""
+
+
+class Call:
+    """One call of an operator, and what the steps of its plan have found so far.
+
+    `given`: the arguments in the order of the declaration; `args`: the same, with tensors in the place of numbers that are
+    operands. `arrays`: the arguments of the kernel. `results`: the arrays that it returns; `several`: as a tuple or list.
+    `outputs`: the tensors made of them. `edges`: one for each differentiable input; `recording`: whether the call is recorded, as
+    `node`. `out`: what results are written to. `returned`: what the call returns, unless that is the outputs.
+    """
+
+    __slots__ = tuple("args arrays edges given node out outputs recording results returned several".split())
+
+    args: list[Any]
+    arrays: list[Any]
+    edges: list[Any]
+    node: Any
+    outputs: list[Any]
+    results: list[Any]
+    returned: Any
+    several: bool
+
+    def __init__(self, args: tuple[Any, ...], out: Any = None) -> None:
+        self.given = args
+        self.args = list(args)
+        self.out = out
+        self.recording = False
+
+    def operands(self, op: Operator) -> list[Any]:
+        """The operands among the arguments: tensors, sequences of tensors, or None."""
+        return [self.args[position] for position in op.tensor_positions]
+
+
+class Step:
+    """One step of a plan."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.op = plan.op
+
+    def run(self, call: Call) -> None:
+        """Do it."""
+        raise NotImplementedError
+
+    def lines(self, leave: str) -> list[str]:
+        """Source that does it for plain tensors on plain arrays, and that executes `leave` for other calls."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        raise NotImplementedError
+
+
+class Plan:
+    """What an operator does with calls of one kind; it prints as its steps.
+
+    `kinds`: those of the operands, by position; none in the plan for plain tensors on plain arrays, from which straight-line code
+    is printed. `arrays`: the class of arrays that computes. `target`: the dtype that operands are converted to; `rounded`: that
+    which the result is rounded to. `caller`: how many frames the user's call is above straight-line code.
+    """
+
+    __slots__ = ("acting", "arrays", "caller", "kinds", "op", "reading", "rounded", "steps", "target", "way")
+
+    arrays: Any
+    target: Any
+    rounded: Any
+    steps: tuple[Step, ...]
+
+    def __init__(self, op: Operator, way: str, kinds: dict[int, Kind], caller: int) -> None:
+        self.op, self.way, self.kinds, self.caller = op, way, kinds, caller
+
+    def take(self, reading: list[Step], acting: list[Step]) -> None:
+        """Have these steps: those that read the arguments, and those after them."""
+        self.steps = (*reading, *acting)
+        self.reading, self.acting = tuple([step.run for step in reading]), tuple([step.run for step in acting])
+
+    def run(self, call: Call) -> None:
+        """Take all steps."""
+        for step in self.reading:
+            step(call)
+        for step in self.acting:
+            step(call)
+
+    def prepare(self, call: Call) -> None:
+        """Read the arguments."""
+        for step in self.reading:
+            step(call)
+
+    def act(self, call: Call) -> None:
+        """Take the steps after that."""
+        for step in self.acting:
+            step(call)
+
+    def results_of(self, args: tuple[Any, ...]) -> Any:
+        """What the kernel returns for arguments."""
+        call = Call(args)
+        self.prepare(call)
+        return self.arrays.compute(self, call.arrays)
+
+    def __str__(self) -> str:
+        kinds = ", ".join(map(described, self.kinds.values()))
+        return "\n    ".join([f"{self.op.name}{self.way}({kinds})", *map(str, self.steps)])

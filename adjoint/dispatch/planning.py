@@ -1,0 +1,121 @@
+"""Which steps a call takes: plans by what the result depends on besides numbers.
+
+These are the classes of arrays, the dtypes, and whether there are dimensions: the key of a plan. An operator keeps the plans that
+it has made. What it does is defined by the steps of its plans, and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from numpy import ndarray
+
+from .. import dtypes
+from ..kernels.runtime.lazy_conj import LazyConjNeg
+from ..kernels.runtime.meta_array import Meta, Unread
+from ..kernels.runtime.narrow_array import is_narrow
+from ..kernels.runtime.sparse_array import SparseArray
+from ..tape.interpreters import tensors_in
+from ..tensor import Tensor
+from .arguments import check_operands
+from .array_classes import DENSE, Dense
+from .declaration import Operator
+from .kinds import Kind, dtypes_of, each_of, kind_of
+from .meta import META
+from .narrow import NARROW
+from .plan import FUNCTION, IN_PLACE, IN_PLACE_VIEW, OUT, Plan, Step
+from .sparse_layouts import SPARSE
+from .steps.compute import Compute, Conjugate, LayOut, Round
+from .steps.promote import Check, Promote
+from .steps.record import Edges, Pack, Record
+from .steps.wrap import View, Wrap
+from .steps.write import Overwrite, Repoint, WriteOut
+
+
+def planned(op: Operator, way: str, kinds: tuple[Kind, ...] = (), *, caller: int = 1) -> Plan:
+    """The plan for operands of these kinds; without any, for plain tensors on plain arrays.
+
+    Raises:
+        RuntimeError, TypeError: if the dtypes have no common one.
+    """
+    plan = Plan(op, way, dict(zip(op.tensor_positions, kinds, strict=False)), caller)
+    plan.arrays = class_of(kinds)
+    plan.target, plan.rounded = dtypes_of(op, plan.kinds.values())
+    if plan.arrays is DENSE and plan.target is not None and plan.target.roles:
+        plan.arrays = NARROW
+    checked = op.check is not None or op.constants or not kinds
+    plan.take([*([Check(plan)] if checked else []), Promote(plan)], steps_after_reading(plan))
+    return plan
+
+
+def steps_after_reading(plan: Plan) -> list[Step]:
+    """The steps after the arguments have been read."""
+    op, way, arrays = plan.op, plan.way, plan.arrays
+    if way == IN_PLACE:
+        return [Overwrite(plan)]
+    steps: list[Step] = [Compute(plan)]
+    if op.view and plan.kinds and issubclass(plan.kinds[0][0], LazyConjNeg):
+        steps.append(Conjugate(plan))
+    if way == IN_PLACE_VIEW:
+        return [*steps, Repoint(plan)]
+    if arrays.has_layout and (plan.rounded is not None or (op.wide_numbers and not plan.kinds)):
+        steps.append(Round(plan))
+    if way == OUT:
+        return [*steps, WriteOut(plan)]
+    if (op.operands or op.operand) and arrays.has_layout:
+        steps.append(LayOut(plan))
+    steps += [Edges(plan), View(plan) if op.view and arrays.has_views else Wrap(plan)]
+    if op.differentiable:
+        steps.append(Record(plan))
+        if op.saved_inputs or op.saved_results or op.lists:
+            steps.append(Pack(plan))
+    return steps
+
+
+def plan_of(op: Operator, args: Any, way: str = FUNCTION) -> Plan:
+    """The plan for a call with `args`, in the order of the declaration.
+
+    Raises:
+        TypeError: if an operand is no tensor, nor a number in the place of one.
+        RuntimeError: if the dtypes of operands have no common one.
+    """
+    kinds: tuple[Kind, ...] = ()
+    for position in op.tensor_positions:
+        value = args[position]
+        if type(value) is Tensor and value._extra is None:
+            array = value._array
+            kinds += ((type(array), array.dtype, array.ndim > 0),)
+        else:
+            kinds += (kind_of(value),)
+    for name in op.lists:
+        kinds += (frozenset([kind_of(tensor) for tensor in tensors_in((args[op.names.index(name)],))]),)
+    key = (way, dtypes.get_default_dtype(), kinds)
+    plan = op.plans.get(key)
+    if plan is None:
+        check_operands(op, args)
+        try:
+            plan = planned(op, way, kinds)
+        except (RuntimeError, TypeError):
+            if op.check is not None:  # which refuses the arguments first
+                op.check(*args)
+            raise
+        op.plans[key] = plan
+    return plan
+
+
+def class_of(kinds: Iterable[Kind]) -> Dense:
+    """The class of the first array that is no dense one; `DENSE` if all are."""
+    for kind in each_of(kinds):
+        if type(kind) is not tuple or kind[0] is ndarray:
+            continue
+        holder, dtype, _ = kind
+        if holder is Unread:  # of a batch: no interpreter has taken it, so that this thread runs outside of its `vmap`
+            raise Unread.error(Unread.refusal)
+        if holder is Meta:
+            return META
+        if holder is SparseArray:
+            return SPARSE
+        if is_narrow(dtype):
+            return NARROW
+    return DENSE
