@@ -7,8 +7,8 @@ import adjoint as torch
 from adjoint.codegen.backend import NUMPY
 from adjoint.codegen.kernel import FLOATS, SMALL, Kernel, as_kernel
 from adjoint.dispatch.declaration import OPERATORS
-from adjoint.dispatch.steps.compute import kernel_lines
 from adjoint.dispatch.registry import load_all
+from adjoint.dispatch.steps.compute import kernel_lines
 
 
 def double(x, *, times=2):
