@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from math import prod
 from typing import Any, NoReturn, SupportsIndex, overload
 
-from ._runtime.late_bound import LATE
 from ._runtime.tracebacks import ending_at_caller, shorten
 from ._runtime.uninterrupted import uninterrupted
 
@@ -67,11 +66,16 @@ class device:
         return self._index
 
     def __enter__(self) -> "device":
-        return LATE.enter_device(self)
+        from .tape.modes import STATE, switch
+
+        switch("places", (*STATE.places, self))
+        return self
 
     @uninterrupted
     def __exit__(self, *exception: object) -> None:
-        LATE.leave_device(self)
+        from .tape.modes import STATE, switch
+
+        switch("places", STATE.places[:-1])
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         if name in ("type", "index"):

@@ -74,8 +74,13 @@ class Interchange(ArrayAttributes):
         """The array itself, sharing memory. For a tensor that requires grad, this needs `force` or `no_grad`."""
         if type(force) is not bool:
             raise TypeError(f"numpy(): argument 'force' must be bool, not {type(force).__name__}")
-        if self.requires_grad and not force and LATE.is_grad_enabled():
-            raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+        if self.requires_grad and not force:
+            from .tape.modes import is_grad_enabled
+
+            if is_grad_enabled():
+                raise RuntimeError(
+                    "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+                )
         array = self._array
         check_numpy(array)
         if type(array) is SparseArray:

@@ -194,8 +194,13 @@ class Tensor(Interchange, TensorMethods):
             raise RuntimeError(f"you can only change requires_grad flags of leaf variables.{advice}")
         if value and not can_require_grad(self._array):
             raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
-        if value and self._extra is not None and self._extra.inference and not LATE.in_inference_mode():
-            raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
+        if value and self._extra is not None and self._extra.inference:
+            from .tape.modes import STATE
+
+            if not STATE.inference:
+                raise RuntimeError(
+                    "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed."
+                )
         self._edge = LEAF if value else None
 
     @requires_grad.deleter

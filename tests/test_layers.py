@@ -54,6 +54,7 @@ LAYERS = [
     {"adjoint.codegen"},
     {"adjoint.kernels.runtime"},
     {"adjoint.dtypes", "adjoint.device"},
+    {"adjoint.tape.modes"},
     {"adjoint._runtime"},
 ]
 

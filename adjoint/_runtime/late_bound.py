@@ -24,16 +24,10 @@ MODULES = {
     "dispatched": "dispatch.torch_dispatch",
     "dispatched_inplace": "dispatch.torch_dispatch",
     "dispatching_class_defined": "dispatch.torch_dispatch",
-    "enter_device": "tape.mode_switches",
-    "in_inference_mode": "tape.modes",
-    "is_grad_enabled": "tape.modes",
     "lazy_view": "operators.memory.storage_views",
     "is_shared": "multiprocessing.sharing",
-    "leave_device": "tape.mode_switches",
     "legacy_array": "operators.create.legacy",
-    "mark_if_inference": "tape.inference_tensors",
     "note_creation": "tape.interpreters",
-    "note_node": "tape.anomaly",
     "real_view": "operators.memory.storage_views",
     "reduce_storage": "serialization.pickled_storages",
     "reduce_tensor": "serialization.tensors",
@@ -63,18 +57,11 @@ class LateBound:
         "dispatched",
         "dispatched_inplace",
         "dispatching_class_defined",
-        "engine_globals",
-        "enter_device",
         "forward_tangent",
-        "in_inference_mode",
-        "is_grad_enabled",
         "is_shared",
         "lazy_view",
-        "leave_device",
         "legacy_array",
-        "mark_if_inference",
         "note_creation",
-        "note_node",
         "real_view",
         "reduce_storage",
         "reduce_tensor",
@@ -109,9 +96,6 @@ class LateBound:
     copy_elements: Callable[[Any, Any], None]
     """Copy the elements of the second array, of the same dtype, to the first one, in another order: a compiled loop."""
 
-    engine_globals: dict[str, Any]
-    """The globals of the engine, which identify its frames; an empty dictionary until the engine is imported."""
-
     dispatched: Callable[..., Any]
     """The result of an operator, computed by a class of tensors that takes it over."""
 
@@ -121,17 +105,8 @@ class LateBound:
     dispatching_class_defined: Callable[[type[Any]], None]
     """Have a class of tensors that defines `__torch_dispatch__` take over operators."""
 
-    enter_device: Callable[[Any], Any]
-    """Create new tensors on the device from now on."""
-
     forward_tangent: Callable[[Any], Any]
     """The tangent of a tensor in forward mode; None until forward mode is imported."""
-
-    in_inference_mode: Callable[[], bool]
-    """Whether this thread is in inference mode."""
-
-    is_grad_enabled: Callable[[], bool]
-    """Whether gradients are enabled in this thread."""
 
     is_shared: Callable[[Any], bool]
     """Whether an array lies in memory that processes share."""
@@ -139,20 +114,11 @@ class LateBound:
     lazy_view: Callable[[Any, int], Any]
     """A view of a tensor with more bits of lazy conjugation and negation."""
 
-    leave_device: Callable[[Any], None]
-    """Undo `enter_device`."""
-
     legacy_array: Callable[..., Any]
     """The array of `Tensor(2, 3)` or `Tensor(data)`."""
 
-    mark_if_inference: Callable[[Any], None]
-    """Make a new tensor an inference tensor, if inference mode is on."""
-
     note_creation: Callable[..., None]
     """Record which function transform a new tensor was created in."""
-
-    note_node: Callable[[Any], None]
-    """Under anomaly detection, store the traceback of the call with the new node."""
 
     real_view: Callable[[Any], Any]
     """`view_as_real`."""
@@ -198,7 +164,7 @@ class LateBound:
     def __init__(self) -> None:
         for name in self.__slots__:
             object.__setattr__(self, name, Unfilled(name))
-        for name in ("engine_globals", "forward_tangent", "text_within_transforms"):
+        for name in ("forward_tangent", "text_within_transforms"):
             object.__setattr__(self, name, Absent(name))
 
     def __setattr__(self, name: str, value: Any) -> None:

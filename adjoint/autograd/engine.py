@@ -15,7 +15,6 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import Any
 
-from .._runtime.late_bound import LATE
 from ..kernels.runtime.floating import OFF, WARNINGS, restore
 from ..kernels.runtime.sparse_array import SparseArray
 from ..tape import mode_switches, modes
@@ -33,7 +32,7 @@ from .shown import Shown
 from .validate_grad import as_taken
 
 _by_sequence = attrgetter("_sequence")
-LATE.engine_globals = globals()
+FLAGS.engine = globals()
 
 
 DEEPEST = 40

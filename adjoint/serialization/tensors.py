@@ -24,6 +24,7 @@ from ..kernels.memory.storages import TypedStorage, UntypedStorage
 from ..kernels.runtime.lazy_conj import CONJ, NEG, lazy_bits_of, with_lazy_bits
 from ..kernels.runtime.meta_array import Meta, parked, remade
 from ..kernels.runtime.sparse_array import Coordinates, SparseArray
+from ..tape.inference_tensors import mark_if_inference
 from ..tensor import Tensor, make_subclass, wrap
 from .limits import shown
 from .rebuild import split_array
@@ -93,7 +94,7 @@ def _finish(tensor: Tensor, requires_grad: bool, metadata: Any) -> Tensor:
             tensor = wrap(with_lazy_bits(tensor._array, NEG))
     if requires_grad is True:
         tensor.requires_grad = True
-    LATE.mark_if_inference(tensor)
+    mark_if_inference(tensor)
     return tensor
 
 

@@ -13,7 +13,6 @@ from typing import Any, Generic, TypeVar
 
 import numpy
 
-from .._runtime.late_bound import LATE
 from ..kernels.runtime.floating import unwarned
 from ..kernels.runtime.narrow_array import widened
 from ..kernels.sparse.layouts import to_dense
@@ -109,19 +108,6 @@ NANS: Notes[str] = Notes()
 BY_DEFINITION = "it has no history by definition"
 MOST_NOTES = 16
 LARGEST_SEARCH = 100_000
-
-
-def note_node(node: Any) -> None:
-    """Store with the new `node` the traceback of its call, and the node whose backward created it."""
-    import traceback
-
-    node.metadata["traceback_"] = traceback.format_stack(origin.user_frame(2))
-    task = modes.STATE.task
-    if task is not None and task.node is not None:
-        node.metadata["parent_"] = task.node
-
-
-LATE.note_node = note_node
 
 
 def note_operation(name: str, values: Any, outputs: list[Tensor], recorded: bool) -> None:

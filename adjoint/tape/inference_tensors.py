@@ -79,4 +79,3 @@ def share_inference(alias: Tensor, tensor: Tensor, name: str = "data") -> Tensor
 
 
 LATE.share_inference = share_inference
-LATE.mark_if_inference = mark_if_inference

@@ -8,9 +8,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from .._runtime.late_bound import LATE
 from .._runtime.uninterrupted import uninterrupted
-from ..device import device
 from ..dtypes import dtype, get_default_dtype, set_default_dtype
 from .interpreters import tensors_in
 from .modes import STATE, settle, switch
@@ -27,19 +25,6 @@ def set_inference(enabled: bool, recording: bool) -> None:
     here = STATE.__dict__
     here["inference"], here["grad_enabled"] = enabled, recording
     settle()
-
-
-@uninterrupted
-def enter_place(place: device) -> device:
-    """Create the tensors of this thread on `place` until `leave_place` is called."""
-    switch("places", (*STATE.places, place))
-    return place
-
-
-@uninterrupted
-def leave_place(place: device) -> None:
-    """Undo `enter_place`."""
-    switch("places", STATE.places[:-1])
 
 
 @uninterrupted
@@ -146,7 +131,3 @@ def in_another_thread(function: Any, *args: Any) -> Any:
     if errors:
         raise errors.pop()
     return results.pop()
-
-
-LATE.enter_device = enter_place
-LATE.leave_device = leave_place

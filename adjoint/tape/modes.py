@@ -17,7 +17,6 @@ from collections.abc import Callable
 from typing import Any
 
 from .._runtime.extra import NOTING
-from .._runtime.late_bound import LATE
 from .._runtime.uninterrupted import uninterrupted
 
 
@@ -32,9 +31,11 @@ class _Flags:
 
     `file`: the file name of the latest user frame's code, the object itself, so that others of that file are recognised
     at once. The globals or the code would tell as well, but would keep alive what the user drops.
+
+    `engine`: the globals of the engine, which identify its frames; None until it is imported.
     """
 
-    __slots__ = ("file", "hooked", "levels", "no_grad", "noting", "of_threads", "special")
+    __slots__ = ("engine", "file", "hooked", "levels", "no_grad", "noting", "of_threads", "special")
 
     def __init__(self) -> None:
         self.no_grad: dict[int, bool] = {}
@@ -44,6 +45,7 @@ class _Flags:
         self.of_threads = self.no_grad, self.special, self.hooked, self.noting
         self.levels: tuple[Any, ...] = ()
         self.file: str | None = None
+        self.engine: dict[str, Any] | None = None
 
 
 class _ThreadState(threading.local):
@@ -269,6 +271,3 @@ def set_anomaly(enabled: bool, check_nan: bool) -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_other_threads)
-
-LATE.is_grad_enabled = is_grad_enabled
-LATE.in_inference_mode = lambda: STATE.inference

@@ -211,7 +211,7 @@ def start(node: Node, edges: tuple[Any, ...], depth: int) -> None:
     node._code = code
     node._lasti = frame.f_lasti
     if ANOMALY.enabled:
-        LATE.note_node(node)
+        origin.note_node(node)
         for end, _ in node.next_functions:
             if isinstance(end, AccumulateGrad) and "traceback_" not in end.metadata:
                 end.metadata["traceback_"] = node.metadata["traceback_"]

@@ -7,7 +7,6 @@ import sys
 from types import CodeType, FrameType
 from typing import Any
 
-from .._runtime.late_bound import LATE
 from .modes import FLAGS, STATE
 
 getframe = sys._getframe
@@ -19,7 +18,7 @@ _OURS: set[str | None] = {_INSIDE[:-1]}
 
 def nearest_user_frame(frame: FrameType) -> FrameType:
     """The nearest frame outside adjoint, from `frame` outwards. `FLAGS.file` remembers the file of that frame's code."""
-    engine = LATE.engine_globals
+    engine = FLAGS.engine
     nearest: Any = frame
     try:
         while (package := (names := nearest.f_globals)["__package__"]) in _OURS or is_internal(package):
@@ -79,3 +78,13 @@ def describe(code: CodeType | None, lasti: int) -> str:
     text = f'File "{code.co_filename}", line {line}, in {code.co_name}'
     source = linecache.getline(code.co_filename, line or 0).strip()
     return f"{text}\n    {source}" if source else text
+
+
+def note_node(node: Any) -> None:
+    """Store with the new `node` the traceback of its call, and the node whose backward created it."""
+    import traceback
+
+    node.metadata["traceback_"] = traceback.format_stack(user_frame(2))
+    task = STATE.task
+    if task is not None and task.node is not None:
+        node.metadata["parent_"] = task.node
