@@ -17,22 +17,18 @@ from .tracebacks import PACKAGE
 MODULES = {
     "argument_error": "dispatch.arguments",
     "array_namespace": "array_api",
-    "as_strided_node": "operators.memory.storage_views",
     "check_new_grad": "autograd.methods",
-    "complex_view": "operators.memory.storage_views",
     "copy_elements": "kernels.memory.copying",
     "dispatched": "dispatch.torch_dispatch",
     "dispatched_inplace": "dispatch.torch_dispatch",
     "dispatching_class_defined": "dispatch.torch_dispatch",
-    "lazy_view": "operators.memory.storage_views",
     "is_shared": "multiprocessing.sharing",
     "legacy_array": "operators.create.legacy",
     "note_creation": "tape.interpreters",
-    "real_view": "operators.memory.storage_views",
     "reduce_storage": "serialization.pickled_storages",
     "reduce_tensor": "serialization.tensors",
-    "regenerate": "tape.views",
-    "replay": "operators.memory.storage_views",
+    "rebase": "operators.memory.changed_views",
+    "regenerate": "operators.memory.changed_views",
     "run_accumulate_grad": "autograd.hook_calls",
     "share_inference": "tape.inference_tensors",
     "share_memory": "multiprocessing.sharing",
@@ -50,23 +46,19 @@ class LateBound:
     __slots__ = (
         "argument_error",
         "array_namespace",
-        "as_strided_node",
         "check_new_grad",
-        "complex_view",
         "copy_elements",
         "dispatched",
         "dispatched_inplace",
         "dispatching_class_defined",
         "forward_tangent",
         "is_shared",
-        "lazy_view",
         "legacy_array",
         "note_creation",
-        "real_view",
+        "rebase",
         "reduce_storage",
         "reduce_tensor",
         "regenerate",
-        "replay",
         "run_accumulate_grad",
         "share_inference",
         "share_memory",
@@ -84,14 +76,8 @@ class LateBound:
     array_namespace: Callable[[str | None], ModuleType]
     """The namespace of the array API standard, of this version."""
 
-    as_strided_node: Callable[..., Any]
-    """`(base, view, edge of the base)`: the node of the `as_strided` that produces the view."""
-
     check_new_grad: Callable[[Any, Any], None]
     """Raise unless the second tensor may become the `.grad` of the first."""
-
-    complex_view: Callable[[Any], Any]
-    """`view_as_complex`."""
 
     copy_elements: Callable[[Any, Any], None]
     """Copy the elements of the second array, of the same dtype, to the first one, in another order: a compiled loop."""
@@ -111,17 +97,11 @@ class LateBound:
     is_shared: Callable[[Any], bool]
     """Whether an array lies in memory that processes share."""
 
-    lazy_view: Callable[[Any, int], Any]
-    """A view of a tensor with more bits of lazy conjugation and negation."""
-
     legacy_array: Callable[..., Any]
     """The array of `Tensor(2, 3)` or `Tensor(data)`."""
 
     note_creation: Callable[..., None]
     """Record which function transform a new tensor was created in."""
-
-    real_view: Callable[[Any], Any]
-    """`view_as_real`."""
 
     reduce_storage: Callable[[Any], tuple[Callable[..., Any], tuple[Any, ...]]]
     """The function and the arguments that represent a storage in a pickle."""
@@ -129,11 +109,11 @@ class LateBound:
     reduce_tensor: Callable[[Any], tuple[Callable[..., Any], tuple[Any, ...]]]
     """The function and the arguments that represent a tensor in a pickle."""
 
+    rebase: Callable[[Any, Any, int], None]
+    """`(view, node, depth)`: make `node`, which has changed the view in place, part of the history of its base."""
+
     regenerate: Callable[[Any, bool], None]
     """`(view, told)`: give a stale view an edge into the current history of its base."""
-
-    replay: Callable[[Any, tuple[Any, ...]], Any]
-    """The edge of the view of the base that these operations produce."""
 
     run_accumulate_grad: Callable[..., tuple[()]]
     """Call an `AccumulateGrad` with a gradient."""

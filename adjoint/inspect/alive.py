@@ -13,10 +13,10 @@ from typing import Any
 
 from .._runtime.tracebacks import frame_of_caller, variables_in
 from ..kernels.memory.storage import owner
+from ..operators.memory.changed_views import CopySlices
 from ..tape.node import AccumulateGrad, Node
 from ..tape.origin import is_internal, line_of
 from ..tape.packing import Packed
-from ..tape.views import CopySlices
 from ..tensor import Tensor
 from .reading import items_of
 from .snapshot import uncollected

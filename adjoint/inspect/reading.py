@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from .._runtime.weak_keys import WeakKeys
 from ..autograd.function import Function, FunctionNode
+from ..operators.memory.changed_views import CopySlices
 from ..tape.node import Node, live_accumulator
 from ..tape.saved import RELEASED
-from ..tape.views import CopySlices
 from ..tensor import Tensor
 from .model import Hook
 

@@ -16,12 +16,12 @@ from ..autograd.gradient_edge import GradientEdge, recorded_edge
 from ..dtypes import from_numpy
 from ..kernels.memory.storage import owner
 from ..kernels.runtime.floating import unwarned
+from ..operators.memory.changed_views import CopySlices
 from ..tape.edges import edge_of
 from ..tape.node import Node
 from ..tape.origin import line_of
 from ..tape.packing import Packed
 from ..tape.saved import RELEASED
-from ..tape.views import CopySlices
 from ..tensor import LEAF, Tensor
 from .contents import describe
 from .formulas import written

@@ -1,9 +1,9 @@
-"""Views and in-place operations: how a change of one tensor changes the history of other tensors on the same memory.
+"""Views and in-place operations: which changes of tensors on the same memory are allowed, and whose history they are.
 
 A view refers to its base (never to another view) and shares its version counter. Changing a view in place gives the
 *base* a new node, `CopySlices`: outside the view the gradient passes unchanged, inside it goes through the operation.
 Other views are not notified. On its next use, each compares versions, finds its edge stale, and gets a new edge
-(`AsStridedBackward0`) into the new history of the base.
+(`AsStridedBackward0`) into the new history of the base. These two nodes compute: `operators.memory.changed_views` has them.
 """
 
 from __future__ import annotations
@@ -13,50 +13,16 @@ from typing import Any
 import numpy
 
 from .._runtime.late_bound import LATE
-from ..dtypes import from_numpy
 from ..kernels.memory import storage
-from ..kernels.runtime.lazy_conj import materialize, with_lazy_bits
-from ..kernels.sparse.layouts import to_dense
-from ..tensor import LEAF, Tensor, is_recorded, lazy_bits
+from ..tensor import LEAF, Tensor, is_recorded
 from . import modes
-from .edges import current_edge, edge_of
-from .node import FREED_MESSAGE, Node, own_hooks, start
+from .edges import current_edge
+from .node import Node, own_hooks
 
 NO_GRAD = "no_grad"
 INFERENCE = "inference_mode"
 MULTI_OUTPUT = "multi_output"
 CUSTOM = "custom"
-
-
-def regenerate(view: Tensor, told: bool = False, places: tuple[Geometry, Geometry] | None = None) -> None:
-    """Give `view` a new edge into the current history of its base, because their memory has changed.
-
-    `places`: where base and view lie, if that is known.
-
-    Raises for a view that cannot be regenerated, because it was created by a custom function or in a mode that hides
-    its origin. Without recording it raises only if `told` is set.
-    """
-    base: Any = view._base
-    version = view._counter[0]  # type: ignore[index]
-    if type(version) is not int and int(view._view_version) == int(version):
-        view._view_version = version
-        return  # nothing has changed except that the base was detached
-    base_edge = edge_of(base)
-    if base_edge is not None or is_recorded(view._edge):  # the base may have been detached since then
-        if view._creation is not None:
-            if told or modes.is_recording():
-                raise invalid_view(view)
-            return
-        old = view._edge
-        if modes.STATE.view_replay and view._extra is not None and view._extra.made_by is not None:
-            view._edge = LATE.replay(base, view._extra.made_by)
-        else:
-            view._edge = (LATE.as_strided_node(base, view, base_edge, places), 0)
-        leave_hooks(view, old)
-        view._view_version = view._counter[0]  # type: ignore[index]  # else it has not yet seen its history begin
-
-
-LATE.regenerate = regenerate
 
 
 def note_making(view: Tensor, source: Tensor, step: tuple[Any, tuple[Any, ...]]) -> None:
@@ -168,120 +134,6 @@ class Geometry:
         self.offset = storage.storage_offset(array)
 
 
-class CopySlices(Node):
-    """The history of a base after one of its views was changed in place by the operation of node `function`.
-
-    A backward that does not retain the graph releases `function`, but not the values that `function` has saved: the
-    saved result of the operation may lead to that node directly. `function_class` stays.
-    """
-
-    __slots__ = ("base", "bits", "function", "function_class", "other_kind", "view")
-    takes_stand_ins = True
-    function: Node | None
-
-    def name(self) -> str:
-        """PyTorch's full name."""
-        return "torch::autograd::CopySlices"
-
-    def __init__(self, base: Tensor, view: Tensor, function: Node, depth: int) -> None:
-        start(self, (edge_of(base), *function._edges[1:]), depth + 1)
-        is_complex = view._array.dtype.kind in "cW"
-        self.other_kind = None if (base._array.dtype.kind in "cW") == is_complex else "c" if is_complex else "f"
-        self.base = Geometry(base._array)
-        self.view = Geometry(view._array)
-        plain = type(base._array) is numpy.ndarray is type(view._array)
-        self.bits = (0, 0) if plain else (lazy_bits(base), lazy_bits(view))
-        self.function = function
-        self.function_class = type(function)
-        self._grad_shape = base._array.shape
-        self._grad_dtype = base._array.dtype
-
-    def backward(self, grad: Any, retain_graph: bool, edges: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Inside the view, pass the gradient through the operation; outside, pass it unchanged."""
-        function = self._function(retain_graph)
-        whole, part = self._split(to_dense(grad))
-        inner = function.backward(_for_function(function, part.copy()), True, _inner(function, edges))
-        if inner[0] is None and function.runs_undefined:  # a custom function that returns no gradient
-            return (None, *inner[1:])
-        part[...] = 0 if inner[0] is None else _reduced(inner[0], part.shape)
-        return (materialize(whole), *inner[1:])
-
-    def _split(self, grad: Any) -> tuple[Any, Any]:
-        """A copy of `grad` with the layout of the base, and the part of that copy at the view."""
-        offset = self._offset()
-        end = offset + _span(self.view)
-        needed = 2 * end if self.other_kind == "c" else end if self.other_kind is None else -(-end // 2)
-        length = max(_span(self.base), needed)
-        flat = numpy.zeros(length + length % 2, numpy.asarray(grad).dtype)
-        whole = with_lazy_bits(storage.strided(flat, self.base.shape, self.base.steps, 0), self.bits[0])
-        whole[...] = grad
-        elements = flat
-        if self.other_kind is not None:
-            kind = from_numpy(flat.dtype)
-            elements = flat.view((kind.to_complex() if self.other_kind == "c" else kind.to_real()).numpy)
-        return whole, with_lazy_bits(storage.strided(elements, self.view.shape, self.view.steps, offset), self.bits[1])
-
-    def _offset(self) -> int:
-        """The offset of the view within the base, in elements."""
-        if self.other_kind is None:
-            return self.view.offset - self.base.offset
-        return self.view.offset - (self.base.offset // 2 if self.other_kind == "c" else 2 * self.base.offset)
-
-    def _function(self, retain_graph: bool) -> Node:
-        """The node of the operation; it can run only once unless `retain_graph`."""
-        function = self.function
-        if function is None:
-            raise RuntimeError(FREED_MESSAGE)
-        if not retain_graph:
-            self.function = None
-        return function
-
-    def backward_recorded(self, grad: Any, retain_graph: bool, edges: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Like `backward`, on tensors."""
-        whole = grad.new_empty_strided(self.base.shape, self.base.steps)
-        whole.copy_(LATE.lazy_view(grad.to_dense(), self.bits[0]))
-        offset = self._offset()
-        if self.other_kind == "c":
-            shape, steps = (*self.view.shape, 2), (*(2 * step for step in self.view.steps), 1)
-            part = LATE.complex_view(whole.as_strided(shape, steps, 2 * offset))
-        else:
-            elements = whole if self.other_kind is None else LATE.real_view(whole)
-            part = elements.as_strided(self.view.shape, self.view.steps, offset)
-        part, whole = LATE.lazy_view(part, self.bits[1]), LATE.lazy_view(whole, self.bits[0])
-        function = self._function(retain_graph)
-        inner = function.backward_recorded(_for_function(function, part.clone()), True, _inner(function, edges))
-        if inner[0] is None and function.runs_undefined:
-            return (None, *inner[1:])
-        if inner[0] is None:
-            part.zero_()
-        else:
-            part.copy_(inner[0])
-        return (whole, *inner[1:])
-
-
-def _inner(function: Node, edges: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The edges of the operation: those of `CopySlices`, with the edge of the changed argument, if any, as the first."""
-    return (edges[0] and function._edges[0], *edges[1:])
-
-
-def _for_function(function: Node, grad: Any) -> Any:
-    """The gradient of the view in the form that the node of the operation takes."""
-    return [grad] if type(function._grad_shape) is list else grad
-
-
-def _span(geometry: Geometry) -> int:
-    """The number of elements between the first and the last element in memory, inclusive."""
-    if 0 in geometry.shape:
-        return 0
-    return 1 + sum((size - 1) * step for size, step in zip(geometry.shape, geometry.steps, strict=True))
-
-
-def _reduced(array: Any, shape: tuple[int, ...]) -> Any:
-    from ..kernels.reduce.reduction import sum_to_shape
-
-    return array if array.shape == shape else sum_to_shape(array, shape)
-
-
 def may_be_rebased(view: Tensor) -> bool:
     """Whether a change of `view`, in a recording mode, may become part of its history and of that of its base as they are.
 
@@ -309,9 +161,7 @@ def rebase_history(tensor: Tensor, node: Node, depth: int, output_nr: int = 0) -
     if base is None:
         point_at(tensor, (node, output_nr))
         return
-    change = CopySlices(base, tensor, node, depth + 1)
-    point_at(base, (change, 0))
-    regenerate(tensor, places=(change.base, change.view))
+    LATE.rebase(tensor, node, depth + 1)
 
 
 def point_at(tensor: Tensor, edge: tuple[Node, int]) -> None:

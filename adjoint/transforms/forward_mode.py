@@ -24,11 +24,11 @@ from ..dispatch.decorators import tensors as operators
 from ..dispatch.slow_path import applied, call_inplace, call_inplace_view
 from ..dispatch.steps.change import detached_copy
 from ..dispatch.underived import without_tangent
+from ..operators.memory.changed_views import CopySlices
 from ..tape import modes
 from ..tape.interpreters import Interpreter, checked_change, is_recorded, lower, lower_outside_transform, tensors_in
 from ..tape.node import own_hooks
 from ..tape.packing import modes_without_hooks
-from ..tape.views import CopySlices
 from ..tensor import Tensor, can_require_grad
 from .function_tangents import check_changed, check_layout, checked_tangents, is_view_of_dual, share_tangents
 from .tangent_layout import empty_like, laid_out_like, pending_like, window, with_own_memory

@@ -6,11 +6,11 @@ from typing import Any
 
 from numpy import may_share_memory
 
-from .._runtime.late_bound import LATE
 from ..device import strided
 from ..dispatch.declaration import Operator
 from ..dispatch.decorators import tensors as operators
 from ..kernels.memory import storage
+from ..operators.memory.storage_views import lazily
 from ..tensor import Tensor, lazy_bits
 
 
@@ -35,12 +35,12 @@ def with_own_memory(tangent: Tensor, output: Tensor, given: dict[str, Any], oper
 def window(whole: Tensor, base: Tensor, view: Tensor) -> Tensor:
     """The part of `whole`, which has the layout of `base`, at the position of `view` in `base`."""
     scale = 1
-    whole = LATE.lazy_view(whole, lazy_bits(base))
+    whole = lazily(whole, lazy_bits(base))
     if base._array.dtype.kind in "cW" and view._array.dtype.kind not in "cW":
         whole, scale = operators.view_as_real(whole), 2
     offset = storage.storage_offset(view._array) - scale * storage.storage_offset(base._array)
     part = whole.as_strided(view.shape, view.stride(), offset + whole.storage_offset())
-    return LATE.lazy_view(part, lazy_bits(view))
+    return lazily(part, lazy_bits(view))
 
 
 def laid_out_like(tangent: Tensor, primal: Tensor) -> Tensor:
@@ -58,7 +58,7 @@ def laid_out_like(tangent: Tensor, primal: Tensor) -> Tensor:
 def empty_like(primal: Tensor, tangent: Tensor, dtype: Any = None) -> Any:
     """Memory for a tangent of `primal` with the same layout and the same lazy conjugation and negation, so that views match."""
     made = tangent.new_empty_strided(primal.shape, primal.stride(), dtype=dtype)
-    return LATE.lazy_view(made, lazy_bits(primal))
+    return lazily(made, lazy_bits(primal))
 
 
 def pending_like(tangent: Tensor, primal: Tensor) -> Tensor:
@@ -67,4 +67,4 @@ def pending_like(tangent: Tensor, primal: Tensor) -> Tensor:
         return tangent.to_dense() if dense else tangent.sparse_mask(primal)
     if (bits := lazy_bits(primal)) == lazy_bits(tangent):
         return tangent
-    return LATE.lazy_view(LATE.lazy_view(tangent, bits).clone(), bits)
+    return lazily(lazily(tangent, bits).clone(), bits)

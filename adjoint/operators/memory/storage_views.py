@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy
 
-from ..._runtime.late_bound import LATE
 from ...dispatch.annotations import Array, Int, Ints
 from ...dispatch.declaration import OPERATORS
 from ...dispatch.decorators import named, operator, public, publish, tensors
@@ -301,13 +300,6 @@ def replay(base: Tensor, made_by: tuple[Any, ...]) -> Any:
     finally:
         modes.set_grad(enabled)
     return view._edge
-
-
-LATE.as_strided_node = make_as_strided_node
-LATE.replay = replay
-LATE.real_view = view_as_real
-LATE.complex_view = view_as_complex
-LATE.lazy_view = lazily
 
 
 @public(method=True)
