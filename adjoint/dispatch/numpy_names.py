@@ -27,7 +27,7 @@ def taking_numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def translating(*args: Any, **keywords: Any) -> Any:
         try:
-            if _TRANSLATED.keys().isdisjoint(keywords):
+            if not keywords or _TRANSLATED.keys().isdisjoint(keywords):
                 return function(*args, **keywords)
             return function(*args, **{_TRANSLATED.get(name, name): value for name, value in keywords.items()})
         except Exception as error:  # noqa: BLE001  (raised again)

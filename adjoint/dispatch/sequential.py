@@ -30,7 +30,7 @@ def sequential_fallback(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def each(*args: Any, **keywords: Any) -> Any:
-        for level in reversed(modes.STATE.interpreters):
+        for level in reversed(modes.STATE.interpreters) if modes.FLAGS.special else ():
             if hasattr(level, "sequential_fallback") and any(
                 level.has(value) for value in tensors_in((*args, *keywords.values()))
             ):

@@ -9,15 +9,16 @@ from typing import Any
 import numpy
 
 from ... import dtypes
-from ...codegen.acceleration import LARGE, LOOPS, MOVED, THREADED
+from ...codegen.acceleration import CONVERTED, LARGE, LOOPS, MOVED, THREADED, RepeatedForm
 from ...dtypes import dtype
 from ..math.fma import fma32, fma64
 from ..memory.copying import convert
-from ..runtime.floating import refuse, type_name, unwarned
+from ..runtime.floating import quietly, refuse, type_name
 from ..runtime.layout import laid_out
 from ..runtime.narrow_array import kept
-from ..runtime.scalar import scalar_array
+from ..runtime.scalar import is_within, scalar_array
 from ..runtime.shapes import broadcast_shapes
+from .random.libm import each
 
 Array = numpy.ndarray[Any, Any]
 Unwrap = Callable[[Any], Any]
@@ -38,9 +39,8 @@ def arange(start: Any, end: Any, step: Any, kind: dtype) -> Array:
     """
     if kind is dtypes.bool or kind.is_complex or kind.roles is not None:
         raise refuse("arange_cpu", kind)
-    for value in (start, end, step):
-        if isinstance(value, complex):
-            raise RuntimeError("value cannot be converted to type double without overflow")
+    if isinstance(start, complex) or isinstance(end, complex) or isinstance(step, complex):
+        raise RuntimeError("value cannot be converted to type double without overflow")
     if step == 0:
         raise RuntimeError("step must be nonzero")
     if not (math.isfinite(start) and math.isfinite(end)):
@@ -64,15 +64,20 @@ def arange(start: Any, end: Any, step: Any, kind: dtype) -> Array:
     return (first + distance * numpy.arange(size, dtype=numpy.int64)).astype(kind.numpy, copy=False)
 
 
+_BLOCKS = RepeatedForm("create.ranges.blocks", elements=MOVED)
+_POWERS = RepeatedForm("create.ranges.powers", elements=CONVERTED)
+_FROM_BOTH_ENDS = RepeatedForm("create.ranges.from_both_ends", elements=MOVED)
+
+
 def _float_range(start: float, step: float, size: int, kind: dtype) -> Array:
     """`start + i * step` with PyTorch's rounding.
 
     It computes blocks of two 32-byte vectors, each from its first element, rounded to `kind`; what is left singly.
     """
     lanes = 32 // kind.itemsize
-    if LOOPS.takes(size, MOVED):
+    if size:
         found = numpy.empty(size, kind.numpy)
-        if LOOPS.run("create.ranges.blocks", found, start, step, lanes) is not NotImplemented:
+        if _BLOCKS.run(size, found, start, step, lanes) is not NotImplemented:
             return found
     values = fma64(numpy.arange(size, dtype=numpy.float64), step, start)
     whole = size - size % (2 * lanes)
@@ -105,6 +110,10 @@ def linspace(start: Any, end: Any, steps: int, kind: dtype) -> Array:
         RuntimeError: if `steps` is negative.
         NotImplementedError: if `kind` is bool or one that kernels do not compute with.
     """
+    if steps > 1 and is_within(start, kind) and is_within(end, kind) and kind.is_floating_point:
+        found = numpy.empty(steps, kind.numpy)
+        if _FROM_BOTH_ENDS.run(steps, found, start, end) is not NotImplemented:
+            return found
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
     if kind is dtypes.bool or (kind.roles is not None and steps > 1):
@@ -119,10 +128,6 @@ def _spaced(start: Any, end: Any, steps: int, kind: dtype) -> Array:
     if steps < 2:
         return numpy.full(steps, first, work)
     result = numpy.empty(steps, work)
-    if work.char in "fd" and LOOPS.takes(steps, MOVED):
-        written = LOOPS.run("create.ranges.from_both_ends", result, float(first), float(last))
-        if written is not NotImplemented:
-            return result
     half = steps // 2
     up, down = numpy.arange(half, dtype=numpy.float64), numpy.arange(steps - half, dtype=numpy.float64)[::-1]
     if kind.is_complex:
@@ -140,8 +145,8 @@ def _spaced(start: Any, end: Any, steps: int, kind: dtype) -> Array:
         result[half:] = high - (down * step).astype(work).astype(numpy.float32)
     else:
         fma = fma32 if work.itemsize == 4 else fma64
-        step = (last - first) / work.type(steps - 1)
-        result[:half], result[half:] = fma(up, float(step), float(first)), fma(down.copy(), -float(step), float(last))
+        step = float((last - first) / work.type(steps - 1))
+        result[:half], result[half:] = fma(up, step, float(first)), fma(down.copy(), -step, float(last))
     return result
 
 
@@ -157,14 +162,18 @@ def logspace(start: Any, end: Any, steps: int, base: float, kind: dtype) -> Arra
         start = end = float(start)
     elif not kind.is_floating_point:
         start, end = int(start), int(end)
-    first, last = (
-        (numpy.float32(start), numpy.float32(end)) if kind.itemsize <= 4 and kind.is_floating_point else (start, end)
-    )
-    step = float((last - first) / max(steps - 1, 1))
-    index = numpy.arange(steps, dtype=numpy.float64)
-    powers = numpy.where(index < steps // 2, float(first) + step * index, float(last) - step * (steps - 1 - index))
-    with unwarned():
-        return convert(numpy.power(float(base), powers), kind.numpy)
+    elif kind.itemsize <= 4:
+        start, end = numpy.float32(start), numpy.float32(end)
+    base, first, last, step = float(base), float(start), float(end), float((end - start) / max(steps - 1, 1))
+    if kind.numpy.char in "fd" and steps:
+        found = numpy.empty(steps, kind.numpy)
+        if _POWERS.run(steps, found, base, first, last, step) is not NotImplemented:
+            return found
+    powers, half = step * numpy.arange(steps, dtype=numpy.float64), steps // 2
+    powers[half:] = last - powers[: steps - half][::-1]
+    powers[:half] += first
+    numbers = quietly(each, numpy.float64(base).__pow__, powers)  # NumPy's own may differ in the last bit
+    return convert(numbers, kind.numpy)
 
 
 def eye(n: int, m: int, kind: dtype) -> Array:

@@ -1,22 +1,94 @@
 """Where indices along one dimension point: whether in bounds, in the flattened array, and whether to whole slices."""
 
 import math
+from typing import Any
 
 import numpy
 from numpy import ndarray
 
-from ...codegen.acceleration import LOOPS, MOVED
+from ...codegen.acceleration import LOOPS, MOVED, Plans
 
 _INT64 = numpy.dtype(numpy.int64)
 _UINT64 = numpy.dtype(numpy.uint64)
 
 
+_Places = tuple[int, int, tuple[int, ...] | None, Any]
+"""How indices along one dimension are read: what they are less than, how far apart the places of neighbours are in the flattened
+array, the shape to see a vector of slices in, and what the other dimensions add."""
+
+_PLANS: Plans[_Places | None] = Plans()
+
+
+def few_positions(
+    shape: tuple[int, ...], dim: int, index: ndarray, slices: tuple[int, ...] | None = None
+) -> ndarray | None:
+    """As `flat_positions`, of a few indices of int64 that are all in bounds and fit `shape`; None for others."""
+    if index.dtype is not _INT64 or LOOPS.every_size:
+        return None
+    key = shape, dim, index.shape, slices
+    try:
+        places = _PLANS[key]
+    except KeyError:
+        places = _PLANS.keep(key, _few_places(*key))
+    if places is None:
+        return None
+    unsigned = index.view(_UINT64)  # in which negative numbers are large ones
+    return None if unsigned.item(unsigned.argmax()) >= places[0] else _positions(index, *places)
+
+
+def flat_positions(shape: tuple[int, ...], dim: int, index: ndarray, slices: tuple[int, ...] | None = None) -> ndarray:
+    """Where in a flattened array of `shape` each entry of `index` along `dim`, which is in bounds, points.
+
+    With `slices`, each entry of a vector is the place of a slice, and points to all of its elements: an array of these sizes.
+    """
+    places = _places(shape or (1,), dim, slices or index.shape, slices is not None)
+    return _positions(index.astype(_INT64, copy=False), *places)
+
+
+def _positions(index: ndarray, length: int, stride: int, view: tuple[int, ...] | None, offsets: Any) -> ndarray:
+    if stride != 1:
+        index = index * stride
+    if view is not None:
+        index = index.reshape(view)
+    return index if offsets is None else index + offsets
+
+
+def _places(shape: tuple[int, ...], dim: int, sizes: tuple[int, ...], of_slices: bool) -> _Places:
+    """How indices along `dim` of an array of `shape` are read, for an array of `sizes` with their elements or slices."""
+    offsets: Any = None
+    for axis, count in enumerate(sizes):
+        if axis != dim and count > 1:
+            step = math.prod(shape[axis + 1 :])
+            more = numpy.arange(0, count * step, step or 1).reshape((-1,) + (1,) * (len(sizes) - axis - 1))
+            offsets = more if offsets is None else offsets + more
+    view = (-1, *(1,) * (len(sizes) - dim - 1)) if of_slices else None
+    return shape[dim], math.prod(shape[dim + 1 :]), view, offsets
+
+
+def _few_places(
+    shape: tuple[int, ...], dim: int, of_index: tuple[int, ...], slices: tuple[int, ...] | None
+) -> _Places | None:
+    """The plan of `few_positions`; None where the sizes do not fit, or are large."""
+    if not -len(shape) <= dim < len(shape):
+        return None
+    dim %= len(shape)
+    sizes = of_index if slices is None else slices
+    if len(sizes) != len(shape) or not 0 < math.prod(sizes) < MOVED or 0 in shape:
+        return None
+    others = zip(sizes[:dim] + sizes[dim + 1 :], shape[:dim] + shape[dim + 1 :], strict=True)
+    if slices is not None:
+        fits = of_index == (slices[dim],) and all(count == there for count, there in others)
+        return _places(shape, dim, sizes, of_slices=True) if fits else None
+    if not all(count <= there for count, there in others):
+        return None
+    length, stride, view, offsets = _places(shape, dim, sizes, of_slices=False)
+    # Of one shape with the indices, which NumPy adds in half the time.
+    return length, stride, view, None if offsets is None else numpy.broadcast_to(offsets, sizes).copy()
+
+
 def few_places(x: ndarray, dim: int, index: ndarray) -> bool:
     """Whether `index` holds a few places, in bounds, in an array of one dimension."""
-    if x.ndim != 1 or index.ndim != 1 or index.dtype is not _INT64 or not 0 < index.size < MOVED:
-        return False
-    unsigned = index.view(_UINT64)  # in which negative numbers are large ones
-    return bool(-1 <= dim <= 0 and unsigned.item(unsigned.argmax()) < x.size and not LOOPS.every_size)
+    return x.ndim == 1 and few_positions(x.shape, dim, index) is not None
 
 
 def require_in_bounds(index: ndarray, shape: tuple[int, ...], dim: int) -> None:
@@ -37,35 +109,6 @@ def out_of_bounds(index: ndarray, length: int, first: int = 0) -> int | None:
     if index.size == 0 or (index.item(index.argmin()) >= first and index.item(index.argmax()) < length):
         return None
     return int(index[(index < first) | (index >= length)].reshape(-1)[0])
-
-
-def flat_positions(x: ndarray, dim: int, index: ndarray) -> ndarray:
-    """Where in the flattened `x` each entry of `index` along `dim`, which is in bounds, points."""
-    index = index.astype(_INT64, copy=False)
-    if x.ndim == 2 == index.ndim:
-        columns = x.shape[1]
-        if dim == 0:
-            return index * columns + numpy.arange(index.shape[1])
-        return index + numpy.arange(0, len(index) * columns, columns)[:, None]
-    stride = math.prod(x.shape[dim + 1 :])
-    positions = index * stride if stride != 1 else index
-    for axis, count in enumerate(index.shape):
-        if axis != dim and count > 1:
-            step = math.prod(x.shape[axis + 1 :])
-            offsets = numpy.arange(0, count * step, step).reshape((-1,) + (1,) * (index.ndim - axis - 1))
-            positions = positions + offsets
-    return positions
-
-
-def slice_positions(shape: tuple[int, ...], dim: int, index: ndarray) -> ndarray:
-    """Where in the flattened array the elements of slices along `dim` are: (outer, number of slices, inner)."""
-    inner = math.prod(shape[dim + 1 :])
-    outer = math.prod(shape[:dim])
-    return (
-        numpy.arange(0, outer * shape[dim] * inner, shape[dim] * inner or 1)[:outer].reshape(-1, 1, 1)
-        + (index * inner).reshape(-1, 1)
-        + numpy.arange(inner)
-    )
 
 
 def slices_of(shape: tuple[int, ...], dim: int, index: ndarray) -> tuple[tuple[int, ...], int, ndarray] | None:

@@ -5,6 +5,7 @@ return a new array. Where one element is written several times, sums collect all
 last, in the order of the index, so results are the same in every run.
 """
 
+import functools
 import math
 from typing import Any
 
@@ -17,7 +18,7 @@ from ..reduce.sorting import argsort
 from ..runtime.floating import compute_dtype, refuse, type_name, widen
 from ..runtime.layout import row_major
 from ..runtime.shapes import normalize_dim, require_dims
-from .places import few_places, flat_positions, out_of_bounds, require_in_bounds, slice_positions, slices_of
+from .places import few_places, few_positions, flat_positions, out_of_bounds, require_in_bounds, slices_of
 
 _INT64 = numpy.dtype(numpy.int64)
 _INDEX_TYPES = (_INT64, numpy.dtype(numpy.int32))
@@ -41,8 +42,9 @@ def gather(x: ndarray, dim: int, index: ndarray, *, sparse_grad: bool = False) -
         RuntimeError: if `index` is not of integers, is out of bounds, or its shape does not fit in `x`.
         IndexError: if `dim` is out of range.
     """
-    if few_places(x, dim, index):
-        return x.take(index)
+    positions = few_positions(x.shape, dim, index)
+    if positions is not None:
+        return x.take(positions)
     dim = normalize_dim(dim, x.ndim)
     if index.size == 0:
         return numpy.empty(index.shape, x.dtype)
@@ -64,7 +66,7 @@ def gather(x: ndarray, dim: int, index: ndarray, *, sparse_grad: bool = False) -
         if found is not None and found is not NotImplemented:
             return asarray(found)
     require_in_bounds(index, x.shape, dim)
-    return asarray(x.reshape(-1).take(flat_positions(x, dim, index)))
+    return asarray(x.reshape(-1).take(flat_positions(x.shape, dim, index)))
 
 
 def scatter(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, reduce: str | None = None) -> ndarray:
@@ -113,7 +115,7 @@ def one_hot(classes: ndarray, count: int) -> ndarray:
 def copied(x: ndarray) -> ndarray:
     """A copy in row-major order."""
     if x.size < MOVED:
-        return numpy.array(x, order="C")  # also of NumPy's scalars
+        return x.copy() if type(x) is ndarray else numpy.array(x, order="C")  # also of NumPy's scalars
     result = numpy.empty(x.shape, x.dtype)
     copy_elements(result, x)
     return result
@@ -134,7 +136,7 @@ def scatter_(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, reduc
     values = _source(x, index, src)
     if _combined(x, dim, index, values, _ALONE[reduce]):
         return x
-    positions = flat_positions(x, dim, index).reshape(-1)
+    positions = flat_positions(x.shape, dim, index).reshape(-1)
     if reduce is None:
         return write_at(x, positions, values.reshape(-1))
     return combine_at(x, _UFUNCS[reduce], positions, values.reshape(-1))
@@ -182,17 +184,34 @@ def _combined(x: ndarray, dim: int, index: ndarray, values: ndarray, how: str) -
     return LOOPS.run("index.scattering.scatter", x, dim, index, values, how) is not NotImplemented
 
 
-def _few_written(x: ndarray, dim: int, index: ndarray, src: Any, reduce: str | None) -> bool:
-    """Write or add `src` to `x` if it has one element for each of a few places, and sums need no wider dtype."""
-    if type(src) is not ndarray or src.shape != index.shape or src.dtype is not x.dtype or x.dtype.itemsize == 2:
+def _few_written(x: ndarray, dim: int, index: ndarray, src: Any, reduce: str | None, of_slices: bool = False) -> bool:
+    """Write or add a few elements of `src`, or slices, to a contiguous `x` if they fit, and sums need no wider dtype."""
+    if type(src) is not ndarray:
+        if reduce is not None:
+            return False
+        src = asarray(src).astype(x.dtype)
+    elif not of_slices and src.shape != index.shape:
+        src = src[_leading(index.shape)] if src.ndim == index.ndim else src
+        if src.shape != index.shape:
+            return False
+    if src.dtype is not x.dtype or not x.flags.c_contiguous:
         return False
-    if reduce not in (None, "add") or not few_places(x, dim, index):
+    if reduce is not None and (reduce != "add" or x.dtype.itemsize == 2):
+        return False
+    positions = few_positions(x.shape, dim, index, src.shape if of_slices else None)
+    if positions is None:
         return False
     if reduce is None:
-        x[index] = src
+        x.put(positions, src)
     else:
-        numpy.add.at(x, index, src)
+        numpy.add.at(x.reshape(-1), positions.reshape(-1), src.reshape(-1))
     return True
+
+
+@functools.lru_cache(256)
+def _leading(sizes: tuple[int, ...]) -> tuple[slice, ...]:
+    """What picks an array of these sizes at the beginning of a larger one."""
+    return tuple(map(slice, sizes))
 
 
 def scatter_add(x: ndarray, dim: int, index: ndarray, src: ndarray) -> ndarray:
@@ -247,7 +266,7 @@ def scatter_reduce_(
     if 0 in index.strides and (slices := slices_of(x.shape, dim, index)) is not None:
         return _reduce_slices(x, *slices, values, reduce, include_self)
     require_in_bounds(index, x.shape, dim)
-    positions = flat_positions(x, dim, index).reshape(-1)
+    positions = flat_positions(x.shape, dim, index).reshape(-1)
     if not include_self:
         write_at(x, positions, asarray(_identity(ufunc, x.dtype)))
     if not _combined(x, dim, index, values, ufunc.__name__):
@@ -326,7 +345,7 @@ def _source(x: ndarray, index: ndarray, src: ndarray | complex) -> ndarray:
     if not isinstance(src, ndarray):
         return asarray(src).astype(x.dtype)
     if src.shape != index.shape and src.ndim:
-        src = src[tuple(map(slice, index.shape))] if index.ndim else src[0]
+        src = src[_leading(index.shape)] if index.ndim else src[0]
     return row_major(src.reshape(index.shape))
 
 
@@ -409,7 +428,7 @@ def index_add_(x: ndarray, dim: int, index: ndarray, source: ndarray, alpha: com
     """As `index_add`, into `x`."""
     if alpha == 1:
         source = source.copy() if numpy.may_share_memory(x, source) else source
-        if _few_written(x, dim, index, source, "add"):
+        if _few_written(x, dim, index, source, "add", of_slices=True):
             return x
     dim = normalize_dim(dim, x.ndim)
     _check_index_add(x, dim, index, source)
@@ -518,7 +537,7 @@ def combine_slices(x: ndarray, dim: int, index: ndarray, source: ndarray, ufunc:
     if _combined(x, dim, index, source, ufunc.__name__):
         return
     if source.size < _SLICE * index.size:
-        ufunc.at(x.reshape(-1), slice_positions(x.shape, dim, index).reshape(-1), source.reshape(-1))
+        ufunc.at(x.reshape(-1), flat_positions(x.shape, dim, index, source.shape).reshape(-1), source.reshape(-1))
         return
     target, source = numpy.moveaxis(x, dim, 0), numpy.moveaxis(source, dim, 0)
     for place, values in zip(index.tolist(), source, strict=True):

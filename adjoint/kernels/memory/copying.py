@@ -12,7 +12,7 @@ from ..._runtime.tracebacks import warn
 from ...codegen.acceleration import CONVERTED, LOOPS, MOVED, THREADED
 from ...device import channels_last, channels_last_3d, contiguous_format, preserve_format
 from ...dtypes import from_numpy
-from ..runtime.floating import HALVES, unwarned
+from ..runtime.floating import HALVES, quietly, unwarned
 from ..runtime.layout import row_major
 from ..runtime.meta_array import Unread
 from ..runtime.narrow_array import Narrow, cast, is_narrow, kept
@@ -152,8 +152,20 @@ def filled_like(array: Array, value: Array) -> Array:
     return clone(expanded(convert(value, array.dtype), array))
 
 
+_DOUBLE = numpy.dtype(numpy.float64).num
+"""NumPy's number for float64: that of booleans, integers and float32 is smaller."""
+
+
 def convert(array: Array, dtype: Any, memory_format: Any = None) -> Array:
     """A copy with elements of `dtype`; the imaginary part is dropped, with a warning, where that is real."""
+    if (
+        type(array) is numpy.ndarray
+        and array.size < THREADED
+        and array.dtype.num <= _DOUBLE >= dtype.num
+        and memory_format is None
+        and array.flags.c_contiguous
+    ):
+        return quietly(array.astype, dtype)
     array = real_part(array, dtype)
     if memory_format is None and isinstance(array, Unread):
         return array.astype(dtype)

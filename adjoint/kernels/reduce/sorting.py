@@ -10,6 +10,7 @@ import numpy
 from numpy import asarray, ndarray
 
 from ...codegen.acceleration import LOOPS
+from ..index.places import few_positions, flat_positions
 from ..math.arithmetic import lerp
 from ..memory.copying import contiguous
 from ..runtime.floating import is_floating, is_inexact, refuse, widen
@@ -63,24 +64,23 @@ def _sort_last(x: ndarray, descending: bool) -> Pair:
     length = x.shape[-1]
     if length >= _PACK_FROM and (packable := _packable(x)) is not None:
         return _sort_packed(x, packable, descending)
-    if not descending:
-        order = widen(x).argsort(-1, kind="stable")
-        return take_last(x, order), order
-    # Ascending from the other end: reversed twice, equal elements are back in their order.
-    order = widen(x[..., ::-1]).argsort(-1, kind="stable")[..., ::-1]
-    order = numpy.subtract(length - 1, order, order="C")
+    order = _order(x, descending)
     return take_last(x, order), order
+
+
+def _order(x: ndarray, descending: bool, k: int | None = None) -> ndarray:
+    """Where the elements in order along the last dimension were, or the first `k` of them."""
+    if not descending:
+        return widen(x).argsort(-1, kind="stable")[..., :k]
+    # Ascending from the other end: reversed twice, equal elements are back in their order.
+    order = widen(x[..., ::-1]).argsort(-1, kind="stable")[..., : None if k is None else -k - 1 : -1]
+    return numpy.subtract(x.shape[-1] - 1, order, order="C")
 
 
 def take_last(x: ndarray, indices: ndarray) -> ndarray:
     """Elements of `x` along its last dimension as `numpy.take_along_axis` picks them, cheaper for small arrays."""
-    if x.ndim == 1:
-        return asarray(x[indices])
-    if indices.size == 0:
-        return numpy.empty(indices.shape, x.dtype)
-    rows = x.reshape(-1, x.shape[-1])
-    picked = rows[numpy.arange(len(rows))[:, None], indices.reshape(len(rows), indices.shape[-1])]
-    return picked.reshape(indices.shape)
+    positions = few_positions(x.shape, x.ndim - 1, indices)
+    return asarray(x.take(flat_positions(x.shape, x.ndim - 1, indices) if positions is None else positions))
 
 
 def _packable(x: ndarray) -> tuple[ndarray, int] | None:
@@ -160,7 +160,10 @@ def _first(x: ndarray, k: int, descending: bool) -> Pair:
         found: Pair = LOOPS.run("reduce.selection.first", x, k, descending)
         if found is not NotImplemented:
             return found
-    if k == 0 or 8 * k >= length or length < 64:
+    if length < _PACK_FROM and (8 * k >= length or length < 64) and not LOOPS.every_size:
+        order = _order(x, descending, k)
+        return take_last(x, order), order
+    if k == 0 or 8 * k >= length:
         values, indices = _sort_last(x, descending)
         return values[..., :k], indices[..., :k]
     kth = length - k if descending else k - 1
@@ -285,7 +288,7 @@ def nanmedian(x: ndarray, dim: int | None = None, keepdim: bool = False) -> Pair
 
 def median_of_all(x: ndarray) -> ndarray:
     """The median of all elements, without its index."""
-    if x.dtype.char in "fd" and 0 < x.size < _PACK_FROM and not LOOPS.every_size:
+    if x.dtype.char in "fd" and 0 < x.size < _COMPILED and not LOOPS.every_size:
         flat = x.flatten()
         flat.sort()
         found = flat.item((x.size - 1) // 2)
@@ -316,7 +319,7 @@ def _median(x: ndarray, dim: int | None, keepdim: bool, *, ignore_nan: bool) -> 
     found = _place_in_order(along_last, (x.shape[dim] - 1) // 2, numbers)
     if found is not None:
         return _pick(x, dim, found, keepdim)
-    if not is_floating(x.dtype) or not (nan := numpy.isnan(along_last)).any():
+    if not is_floating(x.dtype) or not numpy.count_nonzero(nan := numpy.isnan(along_last)):
         return _pick(x, dim, _kth_index(along_last, (x.shape[dim] - 1) // 2), keepdim)
     order = widen(along_last).argsort(-1, kind="stable")
     count = x.shape[dim] - nan.sum(-1, keepdims=True)

@@ -23,8 +23,17 @@ C_NAMES = dtypes.C_NAMES | {
 
 _LARGEST = {dtypes.float16: 65504.0, dtypes.float32: float(numpy.finfo(numpy.float32).max)}
 
-_UP_TO = {dtypes.float32: _LARGEST[dtypes.float32], dtypes.float64: math.inf}
-"""What needs no further look: floats up to these."""
+_UP_TO = {
+    (float, dtypes.float32): _LARGEST[dtypes.float32], (float, dtypes.float64): math.inf,
+    (int, dtypes.float32): 2**63, (int, dtypes.float64): 2**63, (int, dtypes.int64): 2**63 - 1,
+}  # fmt: skip
+"""What needs no further look: numbers up to these."""
+
+
+def is_within(value: Any, kind: dtype) -> bool:
+    """Whether `value` is a Python number that an array of `kind` is certain to take as it is."""
+    limit = _UP_TO.get((type(value), kind))
+    return limit is not None and -limit <= value <= limit
 
 
 def scalar_array(value: Any, kind: dtype) -> Array:
@@ -36,7 +45,7 @@ def scalar_array(value: Any, kind: dtype) -> Array:
         RuntimeError: if the number is out of range, or has an imaginary part and `kind` is real.
         OverflowError: if it is an integer of more than 64 bits.
     """
-    if type(value) is float and kind in _UP_TO and -_UP_TO[kind] <= value <= _UP_TO[kind]:
+    if is_within(value, kind):
         return numpy.array(value, kind.numpy)
     if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
         raise OverflowError("int too big to convert")

@@ -177,6 +177,8 @@ def finished(
     layout: Any = None,
 ) -> Tensor:
     """`array` as a new leaf, or written to `out`."""
+    if out is device is layout is None and pin_memory is requires_grad is False and not modes.FLAGS.special:
+        return wrap(array)
     if out is None:
         return leaf(array, requires_grad, device, pin_memory, layout)
     write_out(function, array, out)
@@ -578,8 +580,6 @@ def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, pi
     number = fill_value if type(fill_value) is float else fill_number(fill_value, "full", 2)
     kind = kind or dtypes.scalar_dtype(number)
     array = filled_with(NUMPY.allocate(shape, kind.numpy), number)
-    if out is device is layout is None and pin_memory is requires_grad is False and not modes.FLAGS.special:
-        return wrap(array)
     return finished("full", array, out, requires_grad, device, pin_memory, layout)
 
 

@@ -104,7 +104,8 @@ def _sampled(name, sample, sampler, doc):
         pin_memory=False,
         requires_grad=False,
     ):
-        kind = result_dtype(name, dtype, out) or dtypes.get_default_dtype()
+        kind = None if dtype is out is None else result_dtype(name, dtype, out)
+        kind = kind or dtypes.get_default_dtype()
         shape, stream = shape_of(sizes, size, name), stream_of(generator)
         if out is device is layout is None and pin_memory is requires_grad is False and not modes.FLAGS.special:
             return wrap(sample(stream, shape, kind.numpy))
@@ -188,7 +189,7 @@ def randint(
     elif given:
         low, high = (low, given[0]) if high is None else (given[0], high)
     low, high = _whole(low, "randint", "low", 1), _whole(high, "randint", "high", max(len(given), 1))
-    kind = result_dtype("randint", dtype, out) or dtypes.int64
+    kind = (None if dtype is out is None else result_dtype("randint", dtype, out)) or dtypes.int64
     shape = checked_shape(size, "randint", where=where)
     if out is device is layout is None and pin_memory is requires_grad is False and not modes.FLAGS.special:
         return wrap(kernels.randint(stream_of(generator), low, high, shape, kind.numpy))

@@ -46,6 +46,8 @@ def _number(value: Any, function: str, name: str, position: int) -> Any:
     return value
 
 
+_REAL = frozenset((int, float))
+
 # --- at equal distances ---------------------------------------------------------------------------------------
 
 _FEW = 1 << 15
@@ -72,6 +74,30 @@ def arange(
         and start is end is step is dtype is out is None
     ):
         return leaf(numpy.arange(bounds[0]), requires_grad, device, pin_memory, layout)
+    if start is end is step is None and 1 <= len(bounds) <= 3:
+        start, end, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
+    else:
+        start, end, step = _named_bounds(bounds, start, end, step)
+    if not (type(start) in _REAL and type(end) in _REAL and type(step) in _REAL):
+        given = (("start", start), ("end", end), ("step", step))
+        start, end, step = (_number(value, "arange", name, 1) for name, value in given)
+    kind = None if dtype is out is None else result_dtype("arange", dtype, out)
+    if kind is None:
+        kind = dtypes.get_default_dtype() if float in (type(start), type(end), type(step)) else dtypes.int64
+    array = kernels.arange(start, end, step, kind)
+    if out is not None and out._array.size not in (0, array.size):
+        warn(
+            f"The number of elements in the out tensor of shape {list(out._array.shape)} is {out._array.size} which "
+            "does not match "
+            f"the computed number of elements {array.size}. Note that this may occur as a result of rounding error. "
+            "The out "
+            f"tensor will be resized to a tensor of shape ({array.size},)."
+        )
+    return finished("arange", array, out, requires_grad, device, pin_memory, layout)
+
+
+def _named_bounds(bounds, start, end, step):
+    """The bounds and the step of `arange` where some are given by name."""
     names = ("end",) if len(bounds) == 1 and end is None else ("start", "end", "step")
     given = {name: value for name, value in (("start", start), ("end", end), ("step", step)) if value is not None}
     if (
@@ -87,23 +113,7 @@ def arange(
             f"of:\n{_ARANGE_SIGNATURES}"
         )
     given.update(zip(names, bounds, strict=False))
-    values = [
-        _number(given.get(name, default), "arange", name, 1)
-        for name, default in (("start", 0), ("end", 0), ("step", 1))
-    ]
-    kind = result_dtype("arange", dtype, out)
-    if kind is None:
-        kind = dtypes.get_default_dtype() if any(isinstance(value, float) for value in values) else dtypes.int64
-    array = kernels.arange(*values, kind)  # type: ignore[call-arg]
-    if out is not None and out._array.size not in (0, array.size):
-        warn(
-            f"The number of elements in the out tensor of shape {list(out._array.shape)} is {out._array.size} which "
-            "does not match "
-            f"the computed number of elements {array.size}. Note that this may occur as a result of rounding error. "
-            "The out "
-            f"tensor will be resized to a tensor of shape ({array.size},)."
-        )
-    return finished("arange", array, out, requires_grad, device, pin_memory, layout)
+    return given.get("start", 0), given.get("end", 0), given.get("step", 1)
 
 
 @public(name="range")
@@ -123,6 +133,8 @@ def range_with_end(
 
 
 def _spaced_arguments(function, start, end, steps, dtype, out):
+    if type(steps) is int and type(start) in _REAL and type(end) in _REAL and dtype is out is None:
+        return start, end, steps, dtypes.get_default_dtype()
     for value, name in ((start, "start"), (end, "end")):
         if isinstance(value, Tensor) and value._array.ndim:
             raise RuntimeError(

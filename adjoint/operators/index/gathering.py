@@ -27,7 +27,7 @@ from . import batched_indexing
 
 
 @operator(
-    kernel=scatter_kernels.gather,
+    kernel=Kernel(scatter_kernels.gather, quiet=True),
     same_out=STRICT,
     out_no_overlap=True,
     tangent="linear",
@@ -520,15 +520,13 @@ def take_along_dim(input, indices, dim=None, *, out=None):
     dim = wrap_dim(dim, a.ndim)
     if not is_readable(indices):
         indices = tensors.where(indices < 0, indices + a.shape[dim], indices)
-    elif b.size and b.min() < 0:
+    elif b.size and b.item(b.argmin()) < 0:
         indices = wrap(numpy.where(b < 0, b + a.shape[dim], b))
     shape = kernels.broadcast_except(a.shape, b.shape, dim)
-    return gather(
-        tensors.expand(input, (*shape[:dim], a.shape[dim], *shape[dim + 1 :])),
-        dim,
-        tensors.expand(indices, (*shape[:dim], b.shape[dim], *shape[dim + 1 :])),
-        out=out,
-    )
+    whole, places = ((*shape[:dim], one.shape[dim], *shape[dim + 1 :]) for one in (a, b))
+    if b.shape != places:
+        indices = tensors.expand(indices, places)
+    return gather(tensors.expand(input, whole), dim, indices, out=out)
 
 
 @operator(

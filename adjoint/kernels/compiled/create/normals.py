@@ -32,14 +32,14 @@ from ....codegen.llvm.language import (
 from ....codegen.llvm.launch import launch
 from ...create.mt19937 import Stream
 from ...create.random import libm
-from .twister import for_dtype, next_fractions
+from .twister import for_dtype, fraction, next_fractions
 
 BLOCK, HALF = 16, 8
 SQRT_HALF_BITS, MANTISSA_BITS = 0x3F3504F3, 0x7FFFFF
 LOG, SIN, COS = ([float(number) for number in table] for table in (libm.LOG, libm.SIN, libm.COS))
 QUARTER_PI = [float(number) for number in libm.QUARTER_PI]
 
-c_log, c_sin, c_cos = (c_function(name, f64, f64) for name in ("log", "sin", "cos"))
+c_log, c_log1p, c_sin, c_cos = (c_function(name, f64, f64) for name in ("log", "log1p", "sin", "cos"))
 
 
 @loops
@@ -120,7 +120,29 @@ def draw_normals(out: Pointer[T], state: Pointer[u32], mean: T, std: T, n: Int) 
         count = BLOCK if count % BLOCK != 0 else 0
 
 
+@loops(explicit=True, plain=True)
+def draw_pairs(out: Pointer[T], state: Pointer[u32], mean: f64, std: f64, waiting: f64, first: Int, n: Int) -> f64:
+    """`n` normal numbers, pair by pair; the first one is `waiting` if `first` is 1. Returns the second of the last pair."""
+    out[0] = T(fma(waiting, std, mean))
+    spare = waiting
+    for i in range(first, n, 2):
+        angle = fraction(state) * (2 * math.pi)
+        radius = sqrt(c_log1p(0 - fraction(state)) * -2)
+        spare = radius * c_sin(angle)
+        out[i] = T(fma(radius * c_cos(angle), std, mean))
+        if i + 1 < n:
+            out[i + 1] = T(fma(spare, std, mean))
+    return spare
+
+
 def draw(out: ndarray, stream: Stream, mean: float, std: float) -> Any:
-    """Fill a contiguous array of float32 or float64 with 16 normal numbers or more."""
-    for_dtype(draw_normals, out.dtype).call(address(out), stream.state_address, mean, std, out.size)
+    """Fill a contiguous array of float32 or float64 with normal numbers, one at least."""
+    if out.size >= BLOCK:
+        for_dtype(draw_normals, out.dtype).call(address(out), stream.state_address, mean, std, out.size)
+        return out
+    waiting = stream.normal
+    first = 0 if waiting is None else 1
+    function = for_dtype(draw_pairs, out.dtype).call
+    spare = function(address(out), stream.state_address, mean, std, waiting or 0.0, first, out.size)
+    stream.normal = spare if (out.size - first) % 2 else None
     return out

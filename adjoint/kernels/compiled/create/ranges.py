@@ -7,6 +7,7 @@ from typing import Any
 
 from numpy import ndarray
 
+from ....codegen.llvm.external import c_function
 from ....codegen.llvm.host import HOST
 from ....codegen.llvm.language import (
     Int,
@@ -53,8 +54,9 @@ def fill_blocks(
 
 
 @loops(explicit=True, plain=True)
-def fill_from_ends(out: Pointer[T], first: T, last: T, step: T, size: Int, W: Static, start: Int, stop: Int) -> None:
-    """Numbers `step` apart, the first half counted from the first one, the rest from the last one."""
+def fill_from_ends(out: Pointer[T], first: T, last: T, size: Int, W: Static, start: Int, stop: Int) -> None:
+    """Numbers at equal distances, the first half counted from the first one, the rest from the last one."""
+    step = (last - first) / T(size - 1)
     half = size // 2
     i = start
     while i + W <= stop:
@@ -93,10 +95,32 @@ def from_both_ends(out: ndarray, first: float, last: float) -> Any:
     kind = _TYPES.get(out.dtype.char)
     if kind is None or (kind is f32 and out.size > _EXACT):
         return NotImplemented
-    number = out.dtype.type
-    step = (number(last) - number(first)) / number(out.size - 1)
-    function = _from_ends(kind, HOST.vector_bytes // 8)
-    launch(function, out.size, 16, address(out), first, last, float(step), out.size)
+    launch(_from_ends(kind, HOST.vector_bytes // 8), out.size, 16, address(out), first, last, out.size)
+    return out
+
+
+c_pow = c_function("pow", f64, f64, f64)
+
+
+@loops(explicit=True, plain=True)
+def fill_powers(out: Pointer[T], base: f64, first: f64, last: f64, step: f64, size: Int, start: Int, stop: Int) -> None:
+    """`base` to powers `step` apart, the first half counted from the first one, the rest from the last one."""
+    for i in range(start, stop):
+        power = first + step * f64(i) if i < size // 2 else last - step * f64(size - 1 - i)
+        out[i] = T(c_pow(base, power))
+
+
+@functools.lru_cache(2)
+def _powers(kind: Any) -> Any:
+    return fill_powers.compiled(T=kind)
+
+
+def powers(out: ndarray, base: float, first: float, last: float, step: float) -> Any:
+    """Write `base` to powers `step` apart from `first` to `last`. NotImplemented if there is no loop for it."""
+    kind = _TYPES.get(out.dtype.char)
+    if kind is None:
+        return NotImplemented
+    launch(_powers(kind), out.size, 256, address(out), base, first, last, step, out.size)
     return out
 
 

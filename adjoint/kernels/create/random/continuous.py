@@ -64,7 +64,7 @@ def normal_(stream: Stream, out: ndarray, mean: float = 0.0, std: float = 1.0) -
         RuntimeError: if `std` is negative or nan.
         TypeError: if `mean` or `std` is no real number.
     """
-    if type(mean) is float is type(std) and std >= 0.0 and out.size >= BLOCK and is_filled_at_once(out):
+    if type(mean) is float is type(std) and std >= 0.0 and out.size and is_filled_at_once(out):
         with stream.lock:
             if _DRAW.run(out.size, out, stream, mean, std) is not NotImplemented:
                 return out

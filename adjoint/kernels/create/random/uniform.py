@@ -193,13 +193,13 @@ def random_(stream: Stream, out: ndarray, from_: int | None = None, to: int | No
         to = _upper_limit(from_, dtype)
     elif from_ >= to:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={from_} >= to={to}")
-    if dtype.kind in "cW":
-        raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
-    if is_narrow(dtype):
-        raise refuse("random_update_from_to", dtype)
-    if is_floating(dtype):
-        from_, to = _within_precision(from_, to, dtype)
     if dtype is not INT64:
+        if dtype.kind in "cW":
+            raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
+        if is_narrow(dtype):
+            raise refuse("random_update_from_to", dtype)
+        if is_floating(dtype):
+            from_, to = _within_precision(from_, to, dtype)
         _check_limits(from_, to, dtype)
     return _fill(stream, out, from_, to - from_, wide=to - from_ >= WIDE_RANGE)
 
