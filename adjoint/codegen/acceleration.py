@@ -13,6 +13,7 @@ NumPy form computes. Without llvmlite (the extra `fast`) the NumPy form always c
 from __future__ import annotations
 
 import functools
+import math
 import os
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -133,6 +134,10 @@ class Plans(dict[Any, _Plan]):
         return plan
 
 
+CALLS = 1000
+"""So many calls repay the compilation of a form that small arrays can do without."""
+
+
 def planned(path: str, *, elements: int = 0) -> Callable[[_Form], _Form]:
     """Plan a kernel once for each signature: the dtypes, shapes and strides of its arrays, and its other arguments.
 
@@ -181,17 +186,22 @@ class PlannedForm:
     """A compiled form that plans: what calls for arrays of one dtype, shape and strides have in common is found out once.
 
     `path` names the function that plans. It takes an array and what else tells calls apart; it returns what runs on any such
-    array, or NotImplemented. The form is for arrays of at least `elements` elements.
+    array, or NotImplemented. The form is for arrays of at least `elements` elements, and, if it is `exact`, for smaller ones
+    after `CALLS` calls: then it has the bits of NumPy's form.
     """
 
-    def __init__(self, path: str, *, elements: int) -> None:
+    def __init__(self, path: str, *, elements: int, exact: bool = False) -> None:
         self.path = path
         self.elements = elements
+        self._left = CALLS if exact else math.inf
         self._plans: Plans[Any] = Plans()
 
     def run(self, array: numpy.ndarray[Any, Any], *options: Any) -> Any:
         """The result for an array; NotImplemented if NumPy is to compute."""
-        if (array.size < self.elements and not LOOPS.every_size) or not LOOPS.enabled:
+        if array.size < self.elements and self._left and not LOOPS.every_size:
+            self._left -= 1
+            return NotImplemented
+        if not LOOPS.enabled:
             return NotImplemented
         key = array.dtype, array.shape, array.strides, options
         plan = self._plans.get(key)
@@ -203,8 +213,6 @@ class PlannedForm:
 class RepeatedForm:
     """A compiled form for arrays of `elements` elements, and for smaller ones after `CALLS` of them, which repay compilation."""
 
-    CALLS = 1000
-
     def __init__(self, path: str, *, elements: int) -> None:
         self.path = path
         self.elements = elements
@@ -215,7 +223,7 @@ class RepeatedForm:
         """The result; NotImplemented if NumPy is to compute."""
         if self._form is not None and LOOPS._enabled:
             return self._form(*args)
-        if size < self.elements and self._calls < self.CALLS and not LOOPS.every_size:
+        if size < self.elements and self._calls < CALLS and not LOOPS.every_size:
             self._calls += 1
             return NotImplemented
         result = LOOPS.run(self.path, *args)

@@ -275,8 +275,8 @@ def by_expression(expression: Kernel, *, small: Any = None) -> Callable[[Any], K
             arrays = args[: len(program.parameters.arrays)]
             dtype = arrays[0].dtype
             if (
-                LOOPS.takes(max([item.size for item in arrays]), SMALL)
-                and (dtype.kind == "f" or dtype in HALVES)
+                (dtype.kind == "f" or (dtype.itemsize == 2 and dtype in HALVES))
+                and LOOPS.takes(max([item.size for item in arrays]), SMALL)
                 and all(type(item) is ndarray and item.dtype is dtype for item in arrays)
             ):
                 return expression.general(*args, **options)

@@ -20,8 +20,12 @@ def edge_of(tensor: Tensor) -> Any:
 
 def has_no_history(tensor: Tensor) -> bool:
     """Whether it is an ordinary tensor of which nothing is recorded, so that its array may be used as it is."""
-    plain = type(tensor) is Tensor and type(tensor._array) is ndarray and not FLAGS.special
-    return plain and edge_of(tensor) is None
+    return is_plain(tensor) and edge_of(tensor) is None
+
+
+def is_plain(tensor: Tensor) -> bool:
+    """Whether it is an ordinary tensor on an ordinary array, and no mode is in force."""
+    return type(tensor) is Tensor and type(tensor._array) is ndarray and not FLAGS.special
 
 
 def current_edge(view: Tensor) -> Any:

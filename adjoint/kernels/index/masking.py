@@ -151,7 +151,11 @@ _maximum, _minimum = of_any_size(numpy.maximum), of_any_size(numpy.minimum)
 def clamp_(self: Array, min: Any = None, max: Any = None) -> Array:
     """`clamp` in place."""
     if self.dtype.kind == "f" and type(min) in _PLAIN and type(max) in _PLAIN and (min is not None or max is not None):
-        return _limited.overwrite(self, -math.inf if min is None else min, math.inf if max is None else max)
+        if self.size >= LARGE or LOOPS.every_size:
+            return _limited.overwrite(self, -math.inf if min is None else min, math.inf if max is None else max)
+        if min is not None:
+            numpy.maximum(self, typed(min, self.dtype), out=self)
+        return self if max is None else numpy.minimum(self, typed(max, self.dtype), out=self)
     result = clamp(self, min, max)
     if not can_cast(from_numpy(result.dtype), from_numpy(self.dtype)):
         given, wanted = (from_numpy(item.dtype).scalar_type for item in (result, self))

@@ -165,7 +165,7 @@ def _divided(self: Array, other: Array, rounding: str, remainder: bool) -> Any:
         found = LOOPS.run("math.division.by_numbers", self, other, rounding, remainder)
         if found is not NotImplemented:
             return found
-    if not other.all() and self.size:
+    if numpy.count_nonzero(other) < other.size and self.size:
         raise RuntimeError("ZeroDivisionError")
     if other.ndim == 0 and other.dtype == self.dtype and LOOPS.takes(self.size, LARGE):
         return LOOPS.run("math.division.by_number", self, int(other), rounding, remainder)
@@ -190,7 +190,7 @@ def _trunc_divide_of_floats(self: Array, other: Array) -> Any:
 @in_float32
 def trunc_divide(self: Array, other: Array) -> Array:
     """The quotient rounded towards zero."""
-    kind = numpy.result_type(self, other).kind
+    kind = self.dtype.kind if self.dtype is other.dtype else numpy.result_type(self, other).kind
     if kind in "bc":
         raise refuse("div_trunc_cpu", self)
     if kind not in "iu":
@@ -220,7 +220,7 @@ def _floor_divide_of_floats(self: Array, other: Array) -> Any:
 @in_float32
 def floor_divide(self: Array, other: Array) -> Array:
     """The quotient rounded down."""
-    kind = numpy.result_type(self, other).kind
+    kind = self.dtype.kind if self.dtype is other.dtype else numpy.result_type(self, other).kind
     if kind in "bc":
         raise refuse("div_floor_cpu", self)
     if kind in "iu":

@@ -1,6 +1,8 @@
 """Discrete Fourier transforms of arrays over several dimensions at once."""
 
+import functools
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import numpy
@@ -19,6 +21,16 @@ _INVERSE: tuple[Norm, ...] = ("forward", "ortho", "backward")
 """NumPy's names of dividing by nothing, by the root of the number of elements and by that number."""
 
 
+try:  # NumPy's loops themselves: its functions around them take longer than a small transform
+    from numpy.fft import _pocketfft_umath as _LOOPS  # type: ignore[attr-defined]
+except ImportError:  # pragma: no cover
+
+    def _loop(transform: Callable[..., Array], norm: Norm = "backward") -> Callable[[Array, Any, Array], Array]:
+        return lambda rows, factor, out: numpy.multiply(transform(rows, norm=norm), factor, out)
+
+    _whole, _half = _loop(numpy.fft.fft), _loop(numpy.fft.rfft)
+    _LOOPS = SimpleNamespace(fft=_whole, ifft=_loop(numpy.fft.ifft, "forward"), rfft_n_even=_half, rfft_n_odd=_half)
+
 _WORK = 64  # how often a byte of memory could be copied while one is transformed
 
 
@@ -36,7 +48,7 @@ def fft_r2c(self: Array, dim: tuple[int, ...], normalization: int, onesided: boo
     """The transform of real numbers; `onesided`: without the half of the last of `dim` that symmetry implies."""
 
     def transform(array: Array, axes: tuple[int, ...]) -> Array:
-        half = _along(array, axes[-1], numpy.fft.rfft if onesided else numpy.fft.fft, True, normalization)
+        half = _along(array, axes[-1], True, normalization, onesided)
         return _transform(half, axes[:-1], True, normalization)
 
     outer, last = (dim[:-1], dim[-1:]) if onesided else (dim, ())
@@ -48,7 +60,7 @@ def fft_c2r(self: Array, dim: tuple[int, ...], normalization: int, last_dim_size
 
     def transform(array: Array, axes: tuple[int, ...]) -> Array:
         for axis in axes[:-1]:
-            array = _along(array, axis, numpy.fft.ifft, False, normalization)
+            array = _along(array, axis, False, normalization)
         if LOOPS.takes(array.size, LARGE):
             found = _by_pairs(array, last_dim_size, normalization)
             if found is not None:
@@ -70,54 +82,61 @@ def _by_pairs(array: Array, n: int, normalization: int) -> Array | None:
     pairs = LOOPS.run("math.hermitian.pairs", numpy.ascontiguousarray(array), n // 2, scale)
     if pairs is NotImplemented:
         return None
-    return _along(pairs, pairs.ndim - 1, numpy.fft.ifft, False, 0).view(pairs.real.dtype)
+    return _along(pairs, pairs.ndim - 1, False, 0).view(pairs.real.dtype)
 
 
 def _transform(array: Array, axes: tuple[int, ...], forward: bool, normalization: int) -> Array:
     """The transform over several dimensions, the last one first."""
     for axis in reversed(axes):
-        array = _along(array, axis, numpy.fft.fft if forward else numpy.fft.ifft, forward, normalization)
+        array = _along(array, axis, forward, normalization)
     return array
 
 
-def _along(array: Array, axis: int, transform: Callable[..., Array], forward: bool, normalization: int) -> Array:
+def _along(array: Array, axis: int, forward: bool, normalization: int, onesided: bool = False) -> Array:
     """The transform along one dimension: compiled, by NumPy on several threads, or by NumPy."""
     n = array.shape[axis]
     if LOOPS.takes(array.size, LARGE):
         scale = (1.0, n**-0.5 if n else 1.0, 1 / n if n else 1.0)[normalization]
         lies, moved = _as_it_lies(array, axis)
-        found = LOOPS.run(
-            "math.fourier.transform", lies, moved, forward, scale, transform is numpy.fft.rfft, moved != axis
-        )
+        found = LOOPS.run("math.fourier.transform", lies, moved, forward, scale, onesided, moved != axis)
         if found is not NotImplemented:
             return numpy.asarray(found)
         array = numpy.ascontiguousarray(array)
         if array.dtype.char in "fdFD":
-            found = long_transform(array, axis, forward, scale, transform is numpy.fft.rfft)
+            found = long_transform(array, axis, forward, scale, onesided)
             if found is not None:
                 return found
-    norm = (_FORWARD if forward else _INVERSE)[normalization]
-    if axis != array.ndim - 1 or array.dtype.char not in "fdFD":
-        return transform(array, axis=axis, norm=norm)
-    kept = n // 2 + 1 if transform is numpy.fft.rfft else n
-    kind = "F" if array.dtype.char in "fF" else "D"
-    return _by_threads(array, kept, kind, lambda rows, out: transform(rows, norm=norm, out=out))
+    char = array.dtype.char
+    if axis != array.ndim - 1 or char not in "fdFD":
+        transform = numpy.fft.rfft if onesided else numpy.fft.fft if forward else numpy.fft.ifft
+        return transform(array, axis=axis, norm=(_FORWARD if forward else _INVERSE)[normalization])
+    real, complex_ = ("f", "F") if char in "fF" else ("d", "D")
+    loop = (_LOOPS.rfft_n_odd if n % 2 else _LOOPS.rfft_n_even) if onesided else _LOOPS.fft if forward else _LOOPS.ifft
+    factor = _factor(n, normalization, real)
+    return _by_threads(array, n // 2 + 1 if onesided else n, complex_, lambda rows, out: loop(rows, factor, out))
 
 
-def _by_threads(array: Array, kept: int, kind: str, transform: Callable[[Array, Array | None], Array]) -> Array:
+@functools.lru_cache(256)
+def _factor(n: int, normalization: int, kind: str) -> Any:
+    """What a transform of `n` elements is multiplied by, as NumPy computes it."""
+    one = numpy.array(1, kind)
+    return one if not normalization else one / (n if normalization == 2 else numpy.sqrt(numpy.array(n, kind)))
+
+
+def _by_threads(array: Array, kept: int, kind: str, transform: Callable[[Array, Array], Array]) -> Array:
     """NumPy's transform along the last dimension to `kept` elements of this kind, by several threads if it is large."""
+    result = numpy.empty((*array.shape[:-1], kept), kind)
     if array.size < THREADED:
-        return transform(array, None)
-    rows = array.reshape(-1, array.shape[-1])
-    result = numpy.empty((len(rows), kept), kind)
+        return transform(array, result)
+    rows, results = array.reshape(-1, array.shape[-1]), result.reshape(-1, kept)
 
     def transform_tile(start: int, stop: int) -> None:
-        transform(rows[start:stop], result[start:stop])
+        transform(rows[start:stop], results[start:stop])
 
     # NumPy takes a while to begin, so there are few parts.
     tile_rows = -(-len(rows) // (2 * get_num_threads()))
     parallel_rows(transform_tile, len(rows), _WORK * rows.shape[1] * array.itemsize, tile_rows=tile_rows)
-    return result.reshape(*array.shape[:-1], kept)
+    return result
 
 
 def _as_it_lies(array: Array, axis: int) -> tuple[Array, int]:
@@ -135,15 +154,24 @@ def _innermost(self: Array, dims: tuple[int, ...], last: tuple[int, ...], transf
 
     So PyTorch leaves its results: of dimensions that were not, only the strides tell.
     """
-    dims, last = (tuple(range(self.ndim)[dim] for dim in some) for some in (dims, last))
-    by_stride = sorted(range(self.ndim), key=lambda dim: -abs(self.strides[dim]))
-    chosen = {*dims, *last}
-    order = [dim for dim in by_stride if dim not in chosen] + [dim for dim in by_stride if dim in dims] + list(last)
-    axes = tuple(range(self.ndim - len(chosen), self.ndim))
-    if order == sorted(order):
+    order, axes = _order(self.strides, dims, last)
+    if order is None:
         return numpy.ascontiguousarray(transform(self, axes))
     result = numpy.ascontiguousarray(transform(self.transpose(order), axes))
     return result.transpose(numpy.argsort(order))
+
+
+@functools.lru_cache(256)
+def _order(
+    strides: tuple[int, ...], dims: tuple[int, ...], last: tuple[int, ...]
+) -> tuple[list[int] | None, tuple[int, ...]]:
+    """The order of `_innermost`, None if it is that of the dimensions, and the dimensions of the transform in it."""
+    ndim = len(strides)
+    dims, last = (tuple(range(ndim)[dim] for dim in some) for some in (dims, last))
+    by_stride = sorted(range(ndim), key=lambda dim: -abs(strides[dim]))
+    chosen = {*dims, *last}
+    order = [dim for dim in by_stride if dim not in chosen] + [dim for dim in by_stride if dim in dims] + list(last)
+    return None if order == sorted(order) else order, tuple(range(ndim - len(chosen), ndim))
 
 
 def frequencies(n: int, d: float, kind: numpy.dtype[Any], onesided: bool) -> Array:

@@ -9,7 +9,7 @@ import math
 import numpy
 from numpy import asarray, ndarray
 
-from ...codegen.acceleration import LOOPS
+from ...codegen.acceleration import LOOPS, PlannedForm
 from ..index.places import few_positions, flat_positions
 from ..math.arithmetic import lerp
 from ..memory.copying import contiguous
@@ -24,6 +24,11 @@ _INT64 = numpy.dtype(numpy.int64)
 _PACK_FROM = 256  # shorter rows are sorted as they are
 _EXCHANGED = 256  # elements; which of equals is found in more is not PyTorch's choice
 _COMPILED = 1 << 10  # elements; from here on compiled loops are faster
+
+_SORT, _FIRST, _PLACE = (
+    PlannedForm(f"reduce.{path}", elements=_COMPILED, exact=True)
+    for path in ("sorting.sort", "selection.first", "selection.place_in_order")
+)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -56,11 +61,10 @@ def argsort(x: ndarray, dim: int = -1, descending: bool = False, stable: bool = 
 
 
 def _sort_last(x: ndarray, descending: bool) -> Pair:
-    if LOOPS.takes(x.size, _COMPILED):
-        x = contiguous(x)
-        found: Pair = LOOPS.run("reduce.sorting.sort", x, descending)
-        if found is not NotImplemented:
-            return found
+    x = contiguous(x)
+    found: Pair = _SORT.run(x, descending)
+    if found is not NotImplemented:
+        return found
     length = x.shape[-1]
     if length >= _PACK_FROM and (packable := _packable(x)) is not None:
         return _sort_packed(x, packable, descending)
@@ -155,9 +159,9 @@ def topk(x: ndarray, k: int, dim: int = -1, largest: bool = True, sorted: bool =
 def _first(x: ndarray, k: int, descending: bool) -> Pair:
     """The first `k` elements in order along the last dimension, and where they were."""
     length = x.shape[-1]
-    if 2 * k < length and LOOPS.takes(x.size, _COMPILED):
+    if 2 * k < length:
         x = contiguous(x)
-        found: Pair = LOOPS.run("reduce.selection.first", x, k, descending)
+        found: Pair = _FIRST.run(x, k, descending)
         if found is not NotImplemented:
             return found
     if length < _PACK_FROM and (8 * k >= length or length < 64) and not LOOPS.every_size:
@@ -191,10 +195,11 @@ def kthvalue(x: ndarray, k: int, dim: int = -1, keepdim: bool = False) -> Pair:
         return x.copy(), asarray(0, _INT64)
     _refuse_unordered("kthvalue_cpu", x)
     rows = x.swapaxes(dim, -1)
-    found = _kth_index(rows, k - 1)
-    if x.size <= _EXCHANGED and numpy.count_nonzero(rows == take_last(rows, found)) != found.size:
+    values, found = _kth(rows, k - 1)
+    if x.size <= _EXCHANGED and numpy.count_nonzero(rows == values) != found.size:
         found = numpy.apply_along_axis(_kth_by_exchanges, -1, widen(rows), k - 1)
-    return _pick(x, dim, found, keepdim)
+        values = take_last(rows, found)
+    return _kept(values, found, dim, keepdim)
 
 
 def _kth_by_exchanges(row: ndarray, k: int) -> list[int]:
@@ -238,28 +243,20 @@ def _refuse_unordered(name: str, x: ndarray) -> None:
         raise refuse(f"{name}", x)
 
 
-def _kth_index(x: ndarray, k: int) -> ndarray:
-    """Where the element is that sorting the last dimension would bring to position `k`; that dimension has length 1."""
-    found = _place_in_order(x, k, "count")
-    if found is not None:
+def _kth(x: ndarray, k: int) -> Pair:
+    """What sorting the last dimension would bring to position `k`, and where it is; that dimension has length 1."""
+    found: Pair = _PLACE.run(contiguous(x), k, "count")
+    if found is not NotImplemented:
         return found
     if x.shape[-1] < _PACK_FROM:
-        return widen(x).argsort(-1, kind="stable")[..., k : k + 1]
-    return widen(x).argpartition(k, -1)[..., k : k + 1]
+        indices = widen(x).argsort(-1, kind="stable")[..., k : k + 1]
+    else:
+        indices = widen(x).argpartition(k, -1)[..., k : k + 1]
+    return take_last(x, indices), indices
 
 
-def _place_in_order(x: ndarray, k: int, numbers: str) -> ndarray | None:
-    """The compiled form of `_kth_index` and of medians, where there is one."""
-    if LOOPS.takes(x.size, _COMPILED):
-        found = LOOPS.run("reduce.selection.place_in_order", contiguous(x), k, numbers)
-        if found is not NotImplemented:
-            return asarray(found)
-    return None
-
-
-def _pick(x: ndarray, dim: int, indices: ndarray, keepdim: bool) -> Pair:
-    """Elements and indices for `indices` into the last dimension of `x.swapaxes(dim, -1)`."""
-    values = take_last(x.swapaxes(dim, -1), indices)
+def _kept(values: ndarray, indices: ndarray, dim: int, keepdim: bool) -> Pair:
+    """Elements and indices whose last dimension, of length 1, stands for `dim`."""
     values, indices = _swapped(values, dim), _swapped(indices, dim)
     return (values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))
 
@@ -316,11 +313,11 @@ def _median(x: ndarray, dim: int | None, keepdim: bool, *, ignore_nan: bool) -> 
         raise IndexError(f"median(): Expected reduction dim {dim} to have non-zero size.")
     along_last = x.swapaxes(dim, -1)
     numbers = "count" if not is_floating(x.dtype) else "only" if ignore_nan else "any"
-    found = _place_in_order(along_last, (x.shape[dim] - 1) // 2, numbers)
-    if found is not None:
-        return _pick(x, dim, found, keepdim)
+    found: Pair = _PLACE.run(contiguous(along_last), (x.shape[dim] - 1) // 2, numbers)
+    if found is not NotImplemented:
+        return _kept(*found, dim, keepdim)
     if not is_floating(x.dtype) or not numpy.count_nonzero(nan := numpy.isnan(along_last)):
-        return _pick(x, dim, _kth_index(along_last, (x.shape[dim] - 1) // 2), keepdim)
+        return _kept(*_kth(along_last, (x.shape[dim] - 1) // 2), dim, keepdim)
     order = widen(along_last).argsort(-1, kind="stable")
     count = x.shape[dim] - nan.sum(-1, keepdims=True)
     if ignore_nan:
@@ -328,7 +325,8 @@ def _median(x: ndarray, dim: int | None, keepdim: bool, *, ignore_nan: bool) -> 
     else:
         # The first nan follows the last number.
         rank = numpy.where(count < x.shape[dim], count, (x.shape[dim] - 1) // 2)
-    return _pick(x, dim, take_last(order, rank), keepdim)
+    indices = take_last(order, rank)
+    return _kept(take_last(along_last, indices), indices, dim, keepdim)
 
 
 def mode(x: ndarray, dim: int = -1, keepdim: bool = False) -> Pair:
@@ -358,7 +356,8 @@ def mode(x: ndarray, dim: int = -1, keepdim: bool = False) -> Pair:
         places[start:stop] = take_last(order, run_length.argmax(-1, keepdims=True))
 
     parallel_rows(find, len(rows), x.shape[dim] * 32)
-    return _pick(x, dim, places.reshape(*along_last.shape[:-1], 1), keepdim)
+    indices = places.reshape(*along_last.shape[:-1], 1)
+    return _kept(take_last(along_last, indices), indices, dim, keepdim)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -245,6 +245,9 @@ class _clamp:
 clamp_to_tensors, clamp_to_numbers = _clamp.by_tensor, _clamp.by_number
 
 
+_PLAIN = frozenset((int, float, type(None)))
+
+
 def _is_number(bound):
     """Whether a tensor may stand for a number."""
     return bound._array.ndim == 0 and not bound.requires_grad
@@ -259,9 +262,11 @@ def _require_bounds(input, min, max):
 
 def _bounds(input, min, max):
     """The operator for such bounds, and the bounds as it takes them."""
-    _require_bounds(input, min, max)
     if not isinstance(min, Tensor) and not isinstance(max, Tensor):
+        if not (type(min) in _PLAIN and type(max) in _PLAIN):
+            _require_bounds(input, min, max)
         return clamp_to_numbers, min, max
+    _require_bounds(input, min, max)
     if any(bound is not None and not isinstance(bound, Tensor) for bound in (min, max)):
         if not all(_is_number(bound) for bound in (min, max) if isinstance(bound, Tensor)):
             raise invalid_arguments("clamp", input, min, max)

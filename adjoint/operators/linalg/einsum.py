@@ -9,8 +9,9 @@ from typing import Any
 from ...codegen.acceleration import LARGE, Plans
 from ...dispatch.decorators import public, tensors
 from ...dispatch.out import stored
-from ...tape.edges import has_no_history
+from ...tape.edges import has_no_history, is_plain
 from ...tensor import Tensor, wrap, wrap_dim
+from ..shape.view import reshaped
 from .matmul import check_tensors
 
 _SHORT = 16  # elements of a row over which loops are slow
@@ -101,7 +102,7 @@ def _joined(tensor, order, shape):
     """`tensor` with its dimensions in this order, some of them joined to those of `shape`."""
     if has_no_history(tensor):
         return wrap(tensor._array.transpose(order).reshape(shape))
-    return tensors.permute(tensor, order).reshape(shape)
+    return reshaped(tensors.permute(tensor, order), shape)
 
 
 def _others(dims, ndim):
@@ -142,17 +143,17 @@ def einsum(*args):
         if not isinstance(operand, Tensor):
             raise TypeError(f"expected Tensor as element {index} in argument 1, but got {type(operand).__name__}")
     key: Any = None
-    if all(map(has_no_history, operands)):
-        key = (equation, *[operand._array.shape for operand in operands])
+    if len(operands) == 2 and all(map(is_plain, operands)):
+        key = equation, operands[0]._array.shape, operands[1]._array.shape
         if (planned := _PLANS.get(key)) is not None:
             factors, result, kept = planned
-            product = _in_place(tensors.bmm(*[_joined(operands[side], *how) for side, *how in factors]), result)
+            product = _in_place(tensors.bmm(*[_factor(operands[side], *how) for side, *how in factors]), result)
             return tensors.view_shape(product, product._array.shape[:kept])
     inputs, output = _parse(equation, tuple([operand._array.ndim for operand in operands]))
     summed = sorted((label for label in _labels(inputs) if label not in output), key=_alphabetical)
     order = output + summed
     aligned = [
-        _align(index, tensor, labels, order)
+        _align(index, tensor, list(labels), order)
         for index, (tensor, labels) in enumerate(zip(operands, inputs, strict=True))
     ]
     _check_sizes(aligned, order)
@@ -168,7 +169,7 @@ def einsum(*args):
 
 
 _PLANS: Plans[Any] = Plans()
-"""How two tensors without history are multiplied, by the equation and their shapes."""
+"""How two tensors are multiplied, by the equation and their shapes."""
 
 
 def _plan(key, inputs, order, kept, swapped, shapes):
@@ -178,11 +179,19 @@ def _plan(key, inputs, order, kept, swapped, shapes):
     if not sums or alone or any(len(set(labels)) < len(labels) for labels in inputs):
         return
     *stacks, result = _as_stacks(shapes[0], shapes[1], sums)
-    factors = [
-        (side, tuple([inputs[side].index(order[dim]) for dim in dims if order[dim] in inputs[side]]), sizes)
-        for side, (dims, sizes) in zip((1, 0) if swapped else (0, 1), stacks, strict=True)
-    ]
+    factors = []
+    for side, (dims, sizes) in zip((1, 0) if swapped else (0, 1), stacks, strict=True):
+        labels = inputs[side]
+        present = tuple([labels.index(order[dim]) for dim in dims if order[dim] in labels])
+        factors.append((side, present, sizes, _alignment(list(labels), order), dims))
     _PLANS.keep(key, (factors, result, kept))
+
+
+def _factor(tensor, present, sizes, alignment, dims):
+    """A tensor as a stack of matrices of these sizes, by the order of its own dimensions or of those it has when aligned."""
+    if has_no_history(tensor):
+        return wrap(tensor._array.transpose(present).reshape(sizes))
+    return reshaped(tensors.permute(_aligned(tensor, alignment), dims), sizes)
 
 
 def _alphabetical(label):
@@ -326,15 +335,25 @@ def _labels(inputs):
 
 def _align(index, tensor, labels, order):
     """`tensor` with one dimension for each label of `order`, of size 1 where it has none; repeated labels as diagonals."""
-    labels = list(labels)
     for label in [label for label in dict.fromkeys(labels) if labels.count(label) > 1]:
         while labels.count(label) > 1:
             tensor = _diagonal(index, tensor, labels, label)
-    for label in order:
-        if label not in labels:
-            tensor = tensor.unsqueeze(len(labels))
-            labels.append(label)
-    return tensors.permute(tensor, tuple(labels.index(label) for label in order))
+    return _aligned(tensor, _alignment(labels, order))
+
+
+def _alignment(labels, order):
+    """The places of the dimensions to add to a tensor with these labels, and the order that then is that of `order`."""
+    added = [label for label in order if label not in labels]
+    places = tuple(range(len(labels), len(labels) + len(added)))
+    labels = labels + added
+    return places, tuple([labels.index(label) for label in order])
+
+
+def _aligned(tensor, alignment):
+    places, dims = alignment
+    for place in places:
+        tensor = tensors.unsqueeze(tensor, place)
+    return tensors.permute(tensor, dims)
 
 
 def _diagonal(index, tensor, labels, label):
@@ -383,7 +402,7 @@ def _sum_of_products(a, b, sums):
     if not contracted:
         return a * b
     (order_a, sizes_a), (order_b, sizes_b), result = _as_stacks(a._array.shape, b._array.shape, contracted)
-    left, right = tensors.permute(a, order_a).reshape(sizes_a), tensors.permute(b, order_b).reshape(sizes_b)
+    left, right = reshaped(tensors.permute(a, order_a), sizes_a), reshaped(tensors.permute(b, order_b), sizes_b)
     return _in_place(tensors.bmm(left, right), result)
 
 
@@ -415,7 +434,7 @@ def _as_stacks(shape_a, shape_b, contracted):
 def _in_place(product, result):
     """The product of stacks of matrices with its dimensions apart, and in their places."""
     sizes, inverse = result
-    return tensors.permute(product.reshape(sizes), inverse)
+    return tensors.permute(reshaped(product, sizes), inverse)
 
 
 def _kept(factor):

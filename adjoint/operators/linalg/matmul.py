@@ -19,7 +19,9 @@ from ...dispatch.signatures import type_name
 from ...kernels.linalg import matmul as kernels
 from ...kernels.memory.storage import element_strides
 from ...kernels.runtime.shapes import broadcast_shapes
+from ...tape.edges import has_no_history
 from ...tensor import Tensor
+from ..shape.view import reshaped
 
 DOT = "result dtype {given} does not match input dtype {wanted}"
 MV = "addmv input tensors must have the same dtype, but got {given}, {wanted}, and {wanted}"
@@ -277,11 +279,15 @@ class addr:
 @public(method=True, alias=("ger",), numpy_names=True)
 def outer(input, vec2, *, out=None):
     """The products of each element of one vector with each of another."""
-    check_tensors("outer", input=input, vec2=vec2)
-    if input._array.ndim != 1 or vec2._array.ndim != 1:
-        which, tensor = ("self", input) if input._array.ndim != 1 else ("vec2", vec2)
-        raise RuntimeError(f"outer: Expected 1-D argument {which}, but got {tensor._array.ndim}-D")
-    return tensors.mul(input.reshape((-1, 1)), vec2, out=out)
+    try:
+        first, second = input._array, vec2._array
+    except AttributeError:
+        check_tensors("outer", input=input, vec2=vec2)
+        raise
+    if first.ndim != 1 or second.ndim != 1:
+        which, ndim = ("self", first.ndim) if first.ndim != 1 else ("vec2", second.ndim)
+        raise RuntimeError(f"outer: Expected 1-D argument {which}, but got {ndim}-D")
+    return tensors.mul(reshaped(input, (first.size, 1)), vec2, out=out)
 
 
 @public(method=True, numpy_names=True)
@@ -366,13 +372,19 @@ def _batched(input, other, left, right):
         other, b = other.unsqueeze(-1), (*b, 1)
     batch = broadcast_shapes(a[:-2], b[:-2])
     count = math.prod(batch)
-    first = tensors.expand(input, (*batch, *a[-2:])).reshape((count, *a[-2:]))
-    second = tensors.expand(other, (*batch, *b[-2:])).reshape((count, *b[-2:]))
-    product = bmm(first, second)
+    product = bmm(_one_stack(input, batch, count), _one_stack(other, batch, count))
     if right == 1:
         product = tensors.squeeze(product, -1)
-    sizes = (*(() if left == 1 else a[-2:-1]), *(() if right == 1 else b[-1:]))
-    return tensors.unsafe_view(product, (*batch, *sizes))
+    sizes = (*batch, *(() if left == 1 else a[-2:-1]), *(() if right == 1 else b[-1:]))
+    return product if product._array.shape == sizes and has_no_history(product) else tensors.unsafe_view(product, sizes)
+
+
+def _one_stack(tensor, batch, count):
+    """A stack of matrices of `count` matrices, the product of the sizes `batch` that the dimensions before the last two have."""
+    shape = tensor._array.shape
+    if len(batch) == 1 and shape[:-2] == batch and has_no_history(tensor):
+        return tensor
+    return reshaped(tensors.expand(tensor, (*batch, *shape[-2:])), (count, *shape[-2:]))
 
 
 def _evenly_strided(stack):
@@ -384,7 +396,7 @@ def _evenly_strided(stack):
 def _folded(stack, other):
     """`stack @ other`, where `other` is one matrix or vector, as the product of one tall matrix."""
     shape = stack._array.shape
-    rows = stack.reshape((math.prod(shape[:-1]), shape[-1]))
+    rows = reshaped(stack, (math.prod(shape[:-1]), shape[-1]))
     product = mm(rows, other) if other._array.ndim == 2 else mv(rows, other)
     return tensors.unsafe_view(product, (*shape[:-1], *other._array.shape[1:]))
 

@@ -100,18 +100,21 @@ def _numbers(input, as_complex):
         raise RuntimeError(f"Unsupported dtype {kind.scalar_type}")
     if not (kind.is_floating_point or kind.is_complex):
         kind = dtypes.get_default_dtype()
-    return input.to(kind.to_complex() if as_complex else kind)
+    wanted = kind.to_complex() if as_complex else kind
+    return input if wanted is input.dtype else input.to(wanted)
 
 
 def _resized(input, dim, sizes):
     """`input` cut, or extended by zeros, to `sizes` in the dimensions `dim`; -1 leaves one as it is."""
-    widths = [0] * (2 * input.ndim)
+    shape = input._array.shape
+    widths = [0] * (2 * len(shape))
     for axis, size in zip(dim, sizes, strict=True):
-        if size == -1:
+        if size == -1 or size == shape[axis]:
             continue
-        if size < input.shape[axis]:
+        if size < shape[axis]:
             input = input.narrow(axis, 0, size)
-        widths[2 * (input.ndim - axis) - 1] = size - input.shape[axis]
+        else:
+            widths[2 * (len(shape) - axis) - 1] = size - shape[axis]
     return tensors.constant_pad_nd(input, tuple(widths), 0) if any(widths) else input
 
 
@@ -122,13 +125,16 @@ def _check_sizes(sizes):
 
 
 def _dimension(input, dim):
-    if not input.ndim:
+    ndim = input._array.ndim
+    if not ndim:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-    return normalize_dim(dim, input.ndim)
+    return normalize_dim(dim, ndim)
 
 
 def _stored(name, result, out):
     """`result`, or `out` holding it: a tensor of complex numbers if these are, of floating-point ones if not."""
+    if out is None:
+        return result
     if isinstance(out, Tensor):
         right = out.dtype.is_complex if result.dtype.is_complex else out.dtype.is_floating_point
         if not right:
@@ -141,7 +147,7 @@ def _stored(name, result, out):
 def _one(input, dim, n):
     """The dimension of a transform over one, and how many elements it takes."""
     dim = _dimension(input, dim)
-    return dim, input.shape[dim] if n is None else n
+    return dim, input._array.shape[dim] if n is None else n
 
 
 def _several(input, dim, s):

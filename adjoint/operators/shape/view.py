@@ -34,7 +34,8 @@ def sizes_of(sizes: tuple[Any, ...], names: dict[str, Any], function: str, name:
     if not sizes:
         raise _unexpected(sizes, names, function, name)
     if len(sizes) == 1 and type(sizes[0]) is not int:
-        return checked_sizes(sizes if is_of_type(sizes[0], "Int") else sizes[0], function, name, 1)
+        one_by_one = type(sizes[0]) not in (tuple, list) and is_of_type(sizes[0], "Int")
+        return checked_sizes(sizes if one_by_one else sizes[0], function, name, 1)
     return checked_sizes(sizes, function, name, 1, one_by_one=True)
 
 

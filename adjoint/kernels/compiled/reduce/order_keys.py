@@ -6,6 +6,7 @@ stays in its order. How rows are dealt out with memory of their own is here too.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy
@@ -89,20 +90,35 @@ _PIECES = 4
 """Pieces of the rows for each thread."""
 
 
-def launch_rows(function: Any, rows: int, row_cost: int, row_memory: int, *arguments: Any) -> None:
-    """Call `function(*arguments, memory, row_memory, rows, pieces, start, stop)` for pieces of the rows, on several threads.
+class RowPlan:
+    """What computes `results`, given by their shapes and dtypes, of the rows of arrays of one layout, on several threads.
 
-    Each piece has at least `row_memory` bytes of `memory` for itself, from the start of a cache line. `row_cost` is in bytes, as
-    `launch` takes it.
+    The compiled function is called with the addresses of the results and of the array, the `scalars`, and `(memory, row_memory,
+    rows, pieces, start, stop)`: pieces of the rows, each with at least `row_memory` bytes of memory for itself, from the start of
+    a cache line. `row_cost` is in bytes, as `launch` takes it. `finish` makes others of the results.
     """
-    row_memory = -(-row_memory // 64) * 64
-    pieces = min(rows, _PIECES * get_num_threads())
-    memory = numpy.empty(pieces * row_memory + 64, numpy.uint8)
-    start = address(memory)
-    launch(
-        function, pieces, row_cost * rows // max(pieces, 1),
-        *arguments, start + -start % 64, row_memory, rows, pieces,
-    )  # fmt: skip
+
+    __slots__ = ("finish", "function", "results", "row_cost", "row_memory", "rows", "scalars")
+
+    def __init__(
+        self, function: Any, results: list[tuple[Any, Any]], rows: int, row_cost: int, row_memory: int, *scalars: int,
+        finish: Callable[..., Any] | None = None,
+    ) -> None:  # fmt: skip
+        self.function, self.results, self.rows, self.scalars = function, results, rows, scalars
+        self.row_cost, self.row_memory, self.finish = row_cost, -(-row_memory // 64) * 64, finish
+
+    def run(self, x: ndarray) -> Any:
+        """The results for an array."""
+        rows, row_memory = self.rows, self.row_memory
+        pieces = min(rows, _PIECES * get_num_threads())
+        memory = numpy.empty(pieces * row_memory + 64, numpy.uint8)
+        start = address(memory)
+        found = [numpy.empty(shape, dtype) for shape, dtype in self.results]
+        launch(
+            self.function, pieces, self.row_cost * rows // pieces,
+            *map(address, found), address(x), *self.scalars, start + -start % 64, row_memory, rows, pieces,
+        )  # fmt: skip
+        return found if self.finish is None else self.finish(*found)
 
 
 @loops

@@ -6,7 +6,6 @@ The key at a place is found by halving the range of keys: one vectorised pass co
 from __future__ import annotations
 
 import functools
-import math
 from typing import Any
 
 import numpy
@@ -18,7 +17,6 @@ from ....codegen.llvm.language import (
     Pointer,
     Static,
     T,
-    address,
     broadcast,
     cast_pointer,
     i64,
@@ -37,7 +35,7 @@ from ....codegen.llvm.language import (
     vector,
     where,
 )  # fmt: skip
-from .order_keys import element_type, first_row, key_type, launch_rows, order_key, store_keys, width_of
+from .order_keys import RowPlan, element_type, first_row, key_type, order_key, store_keys, width_of
 from .sorting import ranked, sort, store_ranks
 
 _RANKED = 64
@@ -160,10 +158,10 @@ def first_rows(
 
 @loops(plain=True)
 def places_in_order(
-    order: Pointer[i64], x: Pointer[T], n: Int, k: Int, NUMBERS: Static, W: Static,
+    values: Pointer[T], order: Pointer[i64], x: Pointer[T], n: Int, k: Int, NUMBERS: Static, W: Static,
     memory: Pointer[u8], room: Int, rows: Int, pieces: Int, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """Where the element is that comes to place `k` when a row is put in order; of equal ones each has its own place.
+    """The element that comes to place `k` when a row is put in order, and where it is; of equal ones each has its own place.
 
     `NUMBERS`: "count" counts a NaN as the greatest number. "any" gives the first NaN where there is one, "only" passes over
     NaN; both take the middle element (the lower one of two) instead of the one at `k`.
@@ -191,10 +189,11 @@ def places_in_order(
                 before -= 1 if keys[i] == wanted else 0
                 i += 1
             order[row] = i
+            values[row] = x[row * n + i]
 
 
 def first(x: ndarray, k: int, descending: bool) -> Any:
-    """The first `k` elements of `x` in order along its last dimension, and where they were.
+    """The plan for the first `k` elements of arrays like `x` in order along the last dimension, and where they were.
 
     NotImplemented if there is no loop for it.
     """
@@ -204,20 +203,20 @@ def first(x: ndarray, k: int, descending: bool) -> Any:
     if n <= _SHORT:
         return ranked(x, k, descending)
     shape = (*x.shape[:-1], k)
-    values, order = numpy.empty(shape, x.dtype), numpy.empty(shape, numpy.int64)
     width = width_of(kind, HOST.vector_bytes)
     room_for = -(-min(n, max(4 * k, _LEAST)) // width) * width + 2 * width
     key_bytes = key_type(kind).bits // 8
-    memory = (2 * key_bytes + 4) * room_for
-    launch_rows(
-        _selecting(kind, descending, k <= _RANKED, width), math.prod(x.shape[:-1]),
-        2 * n * key_bytes + 16 * room_for * key_bytes, memory,
-        address(values), address(order), address(x), n, k, room_for,
+    within: Any = None if k <= _RANKED else sort(numpy.empty(shape, x.dtype), descending)
+
+    def put_in_order(values: ndarray, order: ndarray) -> Any:
+        values, places = within.run(values)
+        return values, numpy.take_along_axis(order, places, -1)
+
+    return RowPlan(
+        _selecting(kind, descending, within is None, width), [(shape, x.dtype), (shape, numpy.int64)], x.size // n,
+        2 * n * key_bytes + 16 * room_for * key_bytes, (2 * key_bytes + 4) * room_for, n, k, room_for,
+        finish=None if within is None else put_in_order,
     )  # fmt: skip
-    if k <= _RANKED:
-        return values, order
-    values, within = sort(values, descending)
-    return values, numpy.take_along_axis(order, within, -1)
 
 
 @functools.lru_cache(64)
@@ -226,22 +225,18 @@ def _selecting(kind: Any, descending: bool, ranked: bool, width: int) -> Any:
 
 
 def place_in_order(x: ndarray, k: int, numbers: str = "count") -> Any:
-    """Where the element is that would come to place `k` along the last dimension, of which length 1 is left.
+    """The plan for the element that would come to place `k` along the last dimension, left with length 1, and where it is.
 
     `numbers`: see `places_in_order`. NotImplemented if there is no loop for it.
     """
     kind, n = element_type(x), x.shape[-1]
     if kind is None or not x.size:
         return NotImplemented
-    order = numpy.empty((*x.shape[:-1], 1), numpy.int64)
     width = width_of(kind, HOST.vector_bytes)
     key_bytes = key_type(kind).bits // 8
-    padded = -(-n // width) * width
-    launch_rows(
-        _placing(kind, numbers, width), order.size, 20 * n * key_bytes, padded * key_bytes,
-        address(order), address(x), n, k,
-    )  # fmt: skip
-    return order
+    memory = -(-n // width) * width * key_bytes
+    results = [((*x.shape[:-1], 1), dtype) for dtype in (x.dtype, numpy.int64)]
+    return RowPlan(_placing(kind, numbers, width), results, x.size // n, 20 * n * key_bytes, memory, n, k)
 
 
 @functools.lru_cache(64)

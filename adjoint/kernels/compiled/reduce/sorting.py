@@ -14,7 +14,6 @@ from ....codegen.llvm.language import (
     Pointer,
     Static,
     T,
-    address,
     broadcast,
     cast_pointer,
     i64,
@@ -29,7 +28,7 @@ from ....codegen.llvm.language import (
     vector,
     where,
 )  # fmt: skip
-from .order_keys import element_type, first_row, key_type, launch_rows, order_key, store_keys, width_of
+from .order_keys import RowPlan, element_type, first_row, key_type, order_key, store_keys, width_of
 
 RANKED = 224
 """The longest row in which each element is compared with all others."""
@@ -155,35 +154,32 @@ def radix_rows(
 
 
 def sort(x: ndarray, descending: bool) -> Any:
-    """`x` in order along its last dimension, and where each element was. NotImplemented if there is no loop for it."""
+    """The plan for arrays like `x` in order along their last dimension, and where each element was.
+
+    NotImplemented if there is no loop for it.
+    """
     kind, n = element_type(x), x.shape[-1]
     if kind is None or not x.size or n >= 1 << 31:
         return NotImplemented
     if n <= RANKED:
         return ranked(x, n, descending)
-    values, order = numpy.empty(x.shape, x.dtype), numpy.empty(x.shape, numpy.int64)
     width = width_of(kind, HOST.vector_bytes)
     key_bytes = key_type(kind).bits // 8
     memory = 4 * _BINS + 2 * -(-n // width) * width * (key_bytes + 4)
-    launch_rows(
-        _sorting(kind, descending, False, width), x.size // n, n * 8 * key_bytes, memory,
-        address(values), address(order), address(x), n,
-    )  # fmt: skip
-    return values, order
+    function, results = _sorting(kind, descending, False, width), [(x.shape, x.dtype), (x.shape, numpy.int64)]
+    return RowPlan(function, results, x.size // n, n * 8 * key_bytes, memory, n)
 
 
 def ranked(x: ndarray, k: int, descending: bool) -> Any:
-    """The first `k` elements of short rows in order, and where each was; as `sort`."""
+    """The plan for the first `k` elements of short rows in order, and where each was."""
     kind, n = element_type(x), x.shape[-1]
     shape = (*x.shape[:-1], k)
-    values, order = numpy.empty(shape, x.dtype), numpy.empty(shape, numpy.int64)
     width = width_of(kind, HOST.vector_bytes)
     padded = -(-n // width) * width
-    launch_rows(
-        _sorting(kind, descending, True, width), x.size // n, 2 * n * padded // width,
-        padded * (2 * key_type(kind).bits // 8 + 4), address(values), address(order), address(x), n, k,
+    return RowPlan(
+        _sorting(kind, descending, True, width), [(shape, x.dtype), (shape, numpy.int64)], x.size // n,
+        2 * n * padded // width, padded * (2 * key_type(kind).bits // 8 + 4), n, k,
     )  # fmt: skip
-    return values, order
 
 
 @functools.lru_cache(64)
