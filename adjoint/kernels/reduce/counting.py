@@ -45,7 +45,9 @@ def unique(
     if dim is None:
         if x.dtype.kind == "c":
             raise refuse("unique", x)
-        values, order = sort(x.reshape(-1))
+        values = None if inverse else _in_order(x.reshape(-1))
+        if values is None:
+            values, order = sort(x.reshape(-1))
         distinct, places, lengths = _runs(values, _starts(values), inverse, counts)
     else:
         slices, dim = _slices("unique_dim", x, dim)
@@ -59,6 +61,16 @@ def unique(
     unsorted = numpy.empty_like(places)
     unsorted[order] = places
     return distinct, unsorted.reshape(x.shape) if dim is None else unsorted, lengths
+
+
+def _in_order(x: ndarray) -> ndarray | None:
+    """The elements of a small array in order, where equal ones are alike; None of others."""
+    if x.size >= _COMPILED or x.dtype.char not in "lifd":
+        return None
+    values = numpy.sort(x)
+    if x.dtype.kind == "f" and values[values.searchsorted(0) :][:1] == 0:  # zeros of either sign
+        return None
+    return values
 
 
 def unique_slices(x: ndarray, dim: int, sorted: bool = True, inverse: bool = True, counts: bool = True) -> Triple:

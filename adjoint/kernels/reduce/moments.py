@@ -69,16 +69,19 @@ def _moments(name: str, x: ndarray, dim: Dims, correction: float | None, keepdim
     if 0 < x.size < _SMALL and x.dtype.char in "fd" and degrees > 0 and dims and not LOOPS.every_size:
         distance = x.astype(numpy.float64)  # no square of a number of float32 overflows or vanishes
         mean: Any
-        if x.ndim == 1 and not keepdim:
+        if len(dims) == x.ndim and not keepdim and x.flags.c_contiguous:
+            distance = distance.reshape(-1)
             # Numbers, which NumPy divides in a fraction of the time of arrays.
             mean = numpy.add.reduce(distance) / count
             distance -= mean
             variance = numpy.add.reduce(numpy.multiply(distance, distance, out=distance)) / degrees
             return asarray(math.sqrt(variance) if root else variance, x.dtype), asarray(mean, x.dtype)
-        mean = numpy.add.reduce(distance, dims, keepdims=True) / count
+        mean = _sum_kept(distance, dims)
+        mean /= count
         distance -= mean
-        spread = numpy.add.reduce(numpy.multiply(distance, distance, out=distance), dims, keepdims=True) / degrees
-        found = _finished(numpy.sqrt(spread) if root else spread, dims, keepdim, x.dtype)
+        spread = _sum_kept(numpy.multiply(distance, distance, out=distance), dims)
+        spread /= degrees
+        found = _finished(numpy.sqrt(spread, out=spread) if root else spread, dims, keepdim, x.dtype)
         return found, mean if alone else _finished(mean, dims, keepdim, x.dtype)
     mean, spread = _mean_and_spread(widen(x), dims)
     if x.dtype.char not in "dD" and not _ordinary(spread):
@@ -89,6 +92,11 @@ def _moments(name: str, x: ndarray, dim: Dims, correction: float | None, keepdim
     if not alone:
         mean = _finished(mean, dims, keepdim, x.dtype)
     return _finished(spread, dims, keepdim, _real(x.dtype)), mean
+
+
+def _sum_kept(x: ndarray, dims: tuple[int, ...]) -> ndarray:
+    """The sum of a small array over `dims`, which are kept."""
+    return reduction.sum_kept(x, dims[0]) if len(dims) == 1 else asarray(numpy.add.reduce(x, dims, keepdims=True))
 
 
 def _finished(result: ndarray, dims: tuple[int, ...], keepdim: bool, dtype: Dtype) -> ndarray:
@@ -122,9 +130,7 @@ def sum_of_squares(x: ndarray, dims: tuple[int, ...], center: ndarray | None = N
             squares = numpy.square(distance.real) + numpy.square(distance.imag)
         else:
             squares = numpy.multiply(distance, distance, out=None if center is None else distance)
-        if len(dims) == 1:
-            return reduction.sum_kept(squares, dims[0])
-        return asarray(numpy.add.reduce(squares, dims, keepdims=True))
+        return _sum_kept(squares, dims)
     kept_shape = tuple(1 if axis in dims else length for axis, length in enumerate(x.shape))
     trailing = x.ndim - len(dims)
     if dims == tuple(range(x.ndim)):

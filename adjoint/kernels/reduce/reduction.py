@@ -24,6 +24,7 @@ Pair = tuple[ndarray, ndarray]
 
 _NATIVE = "fdFD"  # NumPy accumulates these in their own type, as PyTorch does
 _INT64 = numpy.dtype(numpy.int64)
+_NATIVE_SUMS = _NATIVE + _INT64.char
 _add: Any = numpy.add.reduce
 _multiply: Any = numpy.multiply.reduce
 
@@ -59,7 +60,7 @@ def sum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None
     """The sum over `dim`; integers and bool are summed in int64 unless `dtype` says otherwise."""
     if (
         dtype is None
-        and x.dtype.char in _NATIVE
+        and x.dtype.char in _NATIVE_SUMS
         and x.size < _SUMMED
         and not LOOPS.every_size
         and (dim or dim is None or dim == 0)
@@ -122,7 +123,7 @@ def prod(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | Non
     """The product over `dim`; integers and bool are multiplied in int64 unless `dtype` says otherwise."""
     if (
         dtype is None
-        and x.dtype.char in _NATIVE
+        and x.dtype.char in _NATIVE_SUMS
         and x.size < MOVED
         and not LOOPS.every_size
         and (dim or dim is None or dim == 0)
@@ -227,7 +228,7 @@ def _mean(x: ndarray, dim: Dims, keepdim: bool, dtype: Dtype | None) -> ndarray:
 
 def count(shape: tuple[int, ...], dims: tuple[int, ...]) -> int:
     """How many elements each result of a reduction over `dims` comes from."""
-    return math.prod(shape if len(dims) == len(shape) else [shape[dim] for dim in dims])
+    return shape[dims[0]] if len(dims) == 1 else math.prod([shape[dim] for dim in dims])
 
 
 def kept_shape(shape: tuple[int, ...], dim: Dims) -> tuple[int, ...]:

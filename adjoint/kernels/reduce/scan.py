@@ -71,6 +71,9 @@ def cumprod(x: ndarray, dim: int, *, dtype: Any = None) -> ndarray:
 
 def _scan(ufunc: numpy.ufunc, program: RowProgram, name: str, x: ndarray, dim: int, wanted: Any) -> ndarray:
     dim = normalize_dim(dim, x.ndim)
+    if wanted is None and x.dtype.kind == "f" and x.ndim and x.size < _LARGE:
+        scanned: ndarray = ufunc.accumulate(row_major(x), dim, _FLOAT64)
+        return scanned if x.dtype is _FLOAT64 else scanned.astype(x.dtype)
     dtype: Dtype = wanted if wanted is not None else x.dtype if is_inexact(x.dtype) else _INT64
     if dtype.kind == "b":
         raise NotImplementedError(f"\"{name}_out_cpu\" not implemented for 'Bool'")
@@ -88,9 +91,8 @@ def _scan(ufunc: numpy.ufunc, program: RowProgram, name: str, x: ndarray, dim: i
             return asarray(result)
     if x.size >= _LARGE:
         return asarray(program.run((x,), dim))
-    x = row_major(x)
-    carried = {"c": _COMPLEX128, "i": dtype, "u": dtype}.get(dtype.kind, _FLOAT64)
-    scanned = ufunc.accumulate(x, dim, carried)
+    carried = _COMPLEX128 if dtype.kind == "c" else dtype if dtype.kind in "iu" else _FLOAT64
+    scanned = ufunc.accumulate(row_major(x), dim, carried)
     return scanned if carried is dtype else scanned.astype(dtype)
 
 

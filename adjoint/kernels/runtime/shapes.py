@@ -104,6 +104,8 @@ def normalize_dims(dim: Dims, ndim: int) -> tuple[int, ...]:
     """
     if dim is None:
         return tuple(range(ndim))
+    if type(dim) is int and -ndim <= dim < ndim:
+        return (dim % ndim,)
     given: Sequence[Any] = dim if isinstance(dim, (tuple, list, range)) else (dim,)
     if len(given) == 0:
         return tuple(range(ndim))

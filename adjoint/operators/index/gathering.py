@@ -300,7 +300,7 @@ class index_reduce:
 
 
 @operator(
-    kernel=scatter_kernels.index_select,
+    kernel=Kernel(scatter_kernels.index_select, quiet=True),
     same_out="index_select(): self and result must have the same scalar type",
     out_no_overlap=True,
     tangent="linear",
@@ -452,7 +452,7 @@ def index_fill_inplace(input, dim, index, value):
 
 
 @operator(
-    kernel=flattened_kernels.take,
+    kernel=Kernel(flattened_kernels.take, quiet=True),
     same_out="take(): self and out expected to have the same dtype, but got self.dtype = {wanted} and out.dtype = {given}",
     out_no_overlap=True,
     tangent="linear",

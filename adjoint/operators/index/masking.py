@@ -6,6 +6,7 @@ import numpy
 
 from ... import dtypes
 from ...codegen import selection
+from ...codegen.kernel import Kernel
 from ...codegen.kernel import FLOATS, Kernel
 from ...dispatch.annotations import Array
 from ...dispatch.arguments import invalid_arguments, is_number
@@ -45,7 +46,7 @@ class zero_where:
 
 @operator(
     elementwise=True,
-    kernel=kernels.where,
+    kernel=Kernel(kernels.where, quiet=True),
     namespace=None,
     method=(),
     node="WhereBackward0",

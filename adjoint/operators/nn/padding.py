@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...codegen.kernel import Kernel
 from ...dispatch.annotations import Array
 from ...dispatch.decorators import operator, public, tensors
 from ...kernels.nn import padding as kernels
@@ -14,7 +15,7 @@ from ...tensor import wrap
 
 
 @operator(
-    kernel=following_images(kernels.constant_pad_nd),
+    kernel=Kernel(following_images(kernels.constant_pad_nd), quiet=True),
     method=False,
     out=False,
     node="ConstantPadNdBackward0",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...codegen.kernel import Kernel
 from ...dispatch.annotations import Array, Int
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import SCALAR_TYPE, STRICT, stored
@@ -13,7 +14,14 @@ from .view_copies import diagonal_copy
 # --- triangles and diagonals ----------------------------------------------------------------------------------
 
 
-@operator(kernel=kernels.tril, inplace=True, same_out=STRICT, tangent="linear", batch="leading", narrow="halves")
+@operator(
+    kernel=Kernel(kernels.tril, quiet=True),
+    inplace=True,
+    same_out=STRICT,
+    tangent="linear",
+    batch="leading",
+    narrow="halves",
+)
 class tril:
     """The lower triangle of matrices, on and below `diagonal`; zeros elsewhere."""
 
@@ -23,7 +31,14 @@ class tril:
         return xp.tril(grad, diagonal)
 
 
-@operator(kernel=kernels.triu, inplace=True, same_out=STRICT, tangent="linear", batch="leading", narrow="halves")
+@operator(
+    kernel=Kernel(kernels.triu, quiet=True),
+    inplace=True,
+    same_out=STRICT,
+    tangent="linear",
+    batch="leading",
+    narrow="halves",
+)
 class triu:
     """The upper triangle of matrices, on and above `diagonal`; zeros elsewhere."""
 

@@ -192,7 +192,9 @@ def block_diag(*tensors):
 # --- repeating and reordering ---------------------------------------------------------------------------------
 
 
-@operator(kernel=kernels.repeat, namespace=None, method=False, out=False, tangent="linear", narrow="moves")
+@operator(
+    kernel=Kernel(kernels.repeat, quiet=True), namespace=None, method=False, out=False, tangent="linear", narrow="moves"
+)
 class repeat:
     """The tensor repeated along each dimension."""
 
@@ -300,7 +302,9 @@ def _repeated_positions(repeats, size, output_size):
     return tensors.from_numpy(numpy.repeat(numpy.arange(size), counts))
 
 
-@operator(kernel=kernels.roll, out=False, namespace=None, method=False, tangent="linear", narrow="moves")
+@operator(
+    kernel=Kernel(kernels.roll, quiet=True), out=False, namespace=None, method=False, tangent="linear", narrow="moves"
+)
 class roll:
     """The elements shifted along dimensions; what leaves at one end comes in at the other."""
 
@@ -339,7 +343,9 @@ def _integers(name, index, args):
     return tuple(value)
 
 
-@operator(kernel=kernels.flip, out=False, namespace=None, method=False, tangent="linear", narrow="moves")
+@operator(
+    kernel=Kernel(kernels.flip, quiet=True), out=False, namespace=None, method=False, tangent="linear", narrow="moves"
+)
 class flip:
     """The order of the elements reversed along dimensions."""
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from ... import dtypes
 from ..._runtime.tracebacks import warn
+from ...codegen.kernel import Kernel
 from ...device import contiguous_format
 from ...dispatch.annotations import Array, Int, Ints
 from ...dispatch.arguments import MISSING, invalid_arguments, is_of_type, wrong_type
@@ -125,7 +126,7 @@ class reshape_alias:
 
 
 @operator(
-    kernel=kernels.with_shape,
+    kernel=Kernel(kernels.with_shape, quiet=True),
     namespace=None,
     method=False,
     node="UnsafeViewBackward0",
