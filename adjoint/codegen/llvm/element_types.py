@@ -7,6 +7,7 @@ a type that the caller of `compile` chooses.
 from __future__ import annotations
 
 import ctypes
+import functools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
 
@@ -149,6 +150,7 @@ BY_DTYPE: dict[str, Any] = {
 }  # fmt: skip
 
 
+@functools.cache
 def type_of(dtype: numpy.dtype[Any]) -> Any:
     """The type of the numbers of an array; None if kernels have no type for them."""
     return BY_DTYPE.get(dtype.name)

@@ -11,7 +11,7 @@ import numpy
 from ... import dtypes
 from ...codegen.acceleration import CONVERTED, LARGE, LOOPS, MOVED, THREADED, RepeatedForm
 from ...dtypes import dtype
-from ..math.fma import fma32, fma64
+from ..math.fma import fma32, fma64, is_exact
 from ..memory.copying import convert
 from ..runtime.floating import quietly, refuse, type_name
 from ..runtime.layout import laid_out
@@ -81,6 +81,8 @@ def _float_range(start: float, step: float, size: int, kind: dtype) -> Array:
             return found
     values = fma64(numpy.arange(size, dtype=numpy.float64), step, start)
     whole = size - size % (2 * lanes)
+    if not whole:
+        return convert(values, kind.numpy)
     first = convert(values[:whole:lanes], kind.numpy).astype(numpy.float64)[:, None]
     lane = numpy.arange(lanes, dtype=numpy.float64)
     offset = lane * step
@@ -144,9 +146,17 @@ def _spaced(start: Any, end: Any, steps: int, kind: dtype) -> Array:
         result[:half] = low + (up * step).astype(work).astype(numpy.float32)
         result[half:] = high - (down * step).astype(work).astype(numpy.float32)
     else:
-        fma = fma32 if work.itemsize == 4 else fma64
-        step = float((last - first) / work.type(steps - 1))
-        result[:half], result[half:] = fma(up, step, float(first)), fma(down.copy(), -step, float(last))
+        step, first, last = float((last - first) / work.type(steps - 1)), float(first), float(last)
+        if work.itemsize == 8:
+            result[:half], result[half:] = fma64(up, step, first), fma64(down.copy(), -step, last)
+        elif is_exact(steps, step, first, last):
+            numbers = numpy.concatenate((up, -down))
+            numbers *= step
+            numbers[:half] += first
+            numbers[half:] += last
+            result[:] = numbers
+        else:
+            result[:half], result[half:] = fma32(up, step, first), fma32(down.copy(), -step, last)
     return result
 
 

@@ -120,14 +120,17 @@ def cdist(x1: Array, x2: Array, p: float) -> Array:
     if x1.ndim == x2.ndim == 2 and 0 < x1.size * len(x2) < MOVED and not LOOPS.every_size:
         return numpy.asarray(_norms(x1[:, None] - x2, p))
     batch = broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
-    result = numpy.zeros((*batch, x1.shape[-2], x2.shape[-2]), x1.dtype)
-    if not result.size or not x1.shape[-1]:
-        return result
-    left, right = (numpy.broadcast_to(item, (*batch, *item.shape[-2:])) for item in (x1, x2))
-    if LOOPS.takes(result.size * x1.shape[-1], MOVED):
+    shape = (*batch, x1.shape[-2], x2.shape[-2])
+    if 0 in shape or not x1.shape[-1]:
+        return numpy.zeros(shape, x1.dtype)
+    left, right = (
+        item if item.shape[:-2] == batch else numpy.broadcast_to(item, (*batch, *item.shape[-2:])) for item in (x1, x2)
+    )
+    if LOOPS.takes(math.prod(shape) * x1.shape[-1], MOVED):
         found = LOOPS.run("linalg.distance.distances_of", left, right, p, False)
         if found is not NotImplemented:
             return numpy.asarray(found)
+    result = numpy.empty(shape, x1.dtype)
     left, right = (item.reshape(-1, *item.shape[-2:]) for item in (left, right))
     for rows, others, out in zip(left, right, result.reshape(-1, *result.shape[-2:]), strict=True):
 

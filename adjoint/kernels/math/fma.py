@@ -34,6 +34,12 @@ def fma32(a: ndarray, b: float, c: float) -> ndarray:
     return narrow
 
 
+def is_exact(most: int, *numbers: float) -> bool:
+    """Whether float64 has all sums of these float32 numbers, each multiplied by whole numbers up to `most`."""
+    exponents = [math.frexp(number)[1] for number in numbers if number]
+    return not exponents or max(exponents) - min(exponents) + (most * len(numbers)).bit_length() <= 53 - 24
+
+
 def _sum_error(a: ndarray, b: float | ndarray, total: ndarray) -> ndarray:
     """What `total`, which is `a + b` rounded, falls short of the exact sum (Knuth's TwoSum)."""
     back = total - a

@@ -232,6 +232,9 @@ def may_overlap(first: Array, second: Array) -> bool:
 
 def copy_(self: Array, other: Array, non_blocking: bool = False) -> None:
     """Write `other`, broadcast and converted, over `self`."""
+    if other.shape == self.shape and self.size < CONVERTED and self.dtype.num <= _DOUBLE >= other.dtype.num:
+        quietly(self.__setitem__, ..., other)  # in half the time of `numpy.copyto`
+        return
     if other.dtype == self.dtype and other.shape == self.shape:
         if other.size < MOVED or may_overlap(self, other):
             numpy.copyto(self, other)

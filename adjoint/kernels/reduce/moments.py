@@ -114,7 +114,8 @@ def _ordinary(spread: ndarray) -> bool:
     """Whether no sum of squares in float32 has overflowed or vanished, the root of which may be a number."""
     if spread.size == 1:
         return bool(_LEAST < spread.item() < math.inf)
-    return bool(spread.size == 0 or (spread.min() > _LEAST and spread.max() < math.inf))
+    # Where extrema are is cheaper to find than what they are.
+    return spread.size == 0 or _LEAST < spread.item(spread.argmin()) <= spread.item(spread.argmax()) < math.inf
 
 
 def sum_of_squares(x: ndarray, dims: tuple[int, ...], center: ndarray | None = None) -> ndarray:

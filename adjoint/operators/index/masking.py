@@ -6,7 +6,6 @@ import numpy
 
 from ... import dtypes
 from ...codegen import selection
-from ...codegen.kernel import Kernel
 from ...codegen.kernel import FLOATS, Kernel
 from ...dispatch.annotations import Array
 from ...dispatch.arguments import invalid_arguments, is_number

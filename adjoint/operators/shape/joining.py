@@ -22,7 +22,7 @@ from ...tape.edges import has_no_history
 from ...tensor import Tensor, wrap, wrap_dim
 from ..create.creation import zeros
 from ..index.gathering import index_select
-from .view import checked_sizes, sizes_of
+from .view import checked_sizes, reshaped, sizes_of
 
 _REFUSAL = "torch.cat(): input types can't be cast to the desired output type {given}"
 
@@ -254,7 +254,7 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
     if repeats < 0:
         raise RuntimeError("Repeats must be non-negative")
     plain = type(repeats) is int and shape and has_no_history(input)
-    slices = input if plain else input.unsqueeze(wrapped + 1)
+    slices = input if plain else tensors.unsqueeze(input, wrapped + 1)
     if output_size not in (None, repeats * shape[wrapped]):
         raise RuntimeError(
             f"repeat_interleave: Invalid output_size, expected {repeats * shape[wrapped]} but got {output_size}"
@@ -263,8 +263,8 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
     if plain:
         spread = wrap(input._array.repeat(repeats, wrapped).reshape(spread_shape))
     else:
-        spread = tensors.expand(slices, spread_shape).clone(memory_format=contiguous_format)
-    return spread.flatten(wrapped, wrapped + 1)
+        spread = tensors.clone(tensors.expand(slices, spread_shape), memory_format=contiguous_format)
+    return reshaped(spread, (*shape[:wrapped], shape[wrapped] * repeats, *shape[wrapped + 1 :]))
 
 
 def _repeated(input, repeats, dim, output_size):
