@@ -126,6 +126,8 @@ def linspace(start: Any, end: Any, steps: int, kind: dtype) -> Array:
 def _spaced(start: Any, end: Any, steps: int, kind: dtype) -> Array:
     """The numbers of `linspace` before they are rounded to `kind`, integers in float64."""
     work = kind.numpy if kind.is_floating_point or kind.is_complex else numpy.dtype(numpy.float64)
+    first: Any
+    last: Any
     first, last = (scalar_array(value, kind).astype(work)[()] for value in (start, end))
     if steps < 2:
         return numpy.full(steps, first, work)
