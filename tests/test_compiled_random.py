@@ -7,6 +7,7 @@ import pytest
 
 pytest.importorskip("llvmlite", reason="compiled kernels need the extra `fast`")
 
+from adjoint.codegen import acceleration
 from adjoint.codegen.acceleration import LOOPS, RepeatedForm
 from adjoint.kernels.compiled.create.twister import next_fraction, next_word, words
 from adjoint.kernels.create import random
@@ -30,6 +31,8 @@ SAMPLERS = {
     "few normal_": lambda stream, dtype: random.normal_(stream, numpy.empty((5, 7), dtype), -0.2, 0.6),
     "few integers": lambda stream, dtype: random.randint(stream, -3, 900, (5, 7), numpy.dtype(numpy.int64)),
     "few in random order": lambda stream, dtype: random.randperm(stream, 37, numpy.dtype(numpy.int64)),
+    "few pairs": lambda stream, dtype: random.normal_(stream, numpy.empty((3, 5), dtype), -0.2, 0.6),
+    "exponential_": lambda stream, dtype: random.exponential_(stream, numpy.empty((5, 7), dtype), 0.7),
     "bernoulli_": lambda stream, dtype: random.bernoulli_(stream, numpy.empty((5, 7), dtype), 0.3),
     "bernoulli": lambda stream, dtype: random.bernoulli(stream, numpy.linspace(0, 1, 700, dtype=dtype)),
     "dropout_mask": lambda stream, dtype: random.dropout_mask(stream, numpy.empty((5, 7), dtype), 0.7),
@@ -62,7 +65,7 @@ def test_same_bits_as_without_the_compiler(name, dtype, monkeypatch):
 def test_a_loop_that_small_arrays_use_begins_after_many_of_them(monkeypatch):
     monkeypatch.setattr(LOOPS, "every_size", False)
     monkeypatch.setattr(LOOPS, "_enabled", True)
-    monkeypatch.setattr(RepeatedForm, "CALLS", 3)
+    monkeypatch.setattr(acceleration, "CALLS", 3)
     form = RepeatedForm("create.twister.permutation", elements=100)
     stream, order = Stream(7), numpy.empty(10, numpy.int64)
     begun = [form.run(10, order, stream) is order for _ in range(5)]

@@ -87,7 +87,7 @@ def _quick_array(data: Any, kind_of_data: Any) -> Array | None:
 def check_array(array: Array) -> None:
     """Raise for an array that cannot be a tensor's: of strings, of another byte order, running backwards or by fractions."""
     dtypes.from_numpy(array.dtype)
-    if any(step < 0 for step in array.strides):
+    if array.ndim and min(array.strides) < 0:
         raise ValueError(
             "At least one stride in the given numpy array is negative, and tensors with negative strides are not "
             "currently "

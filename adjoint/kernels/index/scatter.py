@@ -204,7 +204,7 @@ def _few_written(x: ndarray, dim: int, index: ndarray, src: Any, reduce: str | N
     if reduce is None:
         x.put(positions, src)
     else:
-        numpy.add.at(x.reshape(-1), positions.reshape(-1), src.reshape(-1))
+        numpy.add.at(x.reshape(-1), positions, src)
     return True
 
 

@@ -164,10 +164,11 @@ def _first(x: ndarray, k: int, descending: bool) -> Pair:
         found: Pair = _FIRST.run(x, k, descending)
         if found is not NotImplemented:
             return found
-    if length < _PACK_FROM and (8 * k >= length or length < 64) and not LOOPS.every_size:
+    # Of a few, those in order are found by sorting all: then of equals it is the first ones that are among them.
+    if length < _PACK_FROM and x.size < _COMPILED and not LOOPS.every_size:
         order = _order(x, descending, k)
         return take_last(x, order), order
-    if k == 0 or 8 * k >= length:
+    if k == 0 or 8 * k >= length or x.size < _COMPILED:
         values, indices = _sort_last(x, descending)
         return values[..., :k], indices[..., :k]
     kth = length - k if descending else k - 1
@@ -248,7 +249,7 @@ def _kth(x: ndarray, k: int) -> Pair:
     found: Pair = _PLACE.run(contiguous(x), k, "count")
     if found is not NotImplemented:
         return found
-    if x.shape[-1] < _PACK_FROM:
+    if x.shape[-1] < _PACK_FROM or x.size < _COMPILED:
         indices = widen(x).argsort(-1, kind="stable")[..., k : k + 1]
     else:
         indices = widen(x).argpartition(k, -1)[..., k : k + 1]

@@ -20,6 +20,7 @@ from ...kernels.runtime.shapes import broadcast_shapes as broadcast
 from ...kernels.runtime.shapes import common_shape
 from ...tensor import Tensor
 from ..memory.conversion import checked_dtype
+from ..shape.view import expand, view_shape
 from .creation import finished, leaf, result_dtype
 
 _OPTIONS = (
@@ -326,7 +327,7 @@ def meshgrid(*tensors, indexing=None):
     if not vectors:
         raise RuntimeError("meshgrid expects a non-empty TensorList")
     for vector in vectors:
-        if vector.dtype is not vectors[0].dtype:
+        if vector._array.dtype != vectors[0]._array.dtype:
             raise RuntimeError("meshgrid expects all tensors to have the same dtype")
         if vector._array.ndim > 1:
             raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {vector!r}")
@@ -337,8 +338,8 @@ def meshgrid(*tensors, indexing=None):
         vectors = (vectors[1], vectors[0], *vectors[2:])
     shape = tuple(vector._array.size for vector in vectors)
     grids = [
-        vector.view([-1 if dim == position else 1 for dim in range(len(shape))]).expand(shape)
-        for position, vector in enumerate(vectors)
+        expand(view_shape(vector, (1,) * position + (size,) + (1,) * (len(shape) - position - 1)), shape)
+        for position, (vector, size) in enumerate(zip(vectors, shape, strict=True))
     ]
     if swapped:
         grids[0], grids[1] = grids[1], grids[0]

@@ -1,4 +1,4 @@
-"""Normal numbers: the Box-Muller transform of blocks of 16 fractions, in compiled code.
+"""Normal numbers, by the Box-Muller transform of pairs and of blocks of 16 fractions, and exponential ones, in compiled code.
 
 For float32 the polynomials are those of `kernels.create.random.libm` (Moshier's Cephes library, 1989), evaluated with the fused
 multiply-adds that they are meant for; for float64 the C library's functions, so that the last bits agree with other programs.
@@ -127,7 +127,7 @@ def draw_pairs(out: Pointer[T], state: Pointer[u32], mean: f64, std: f64, waitin
     spare = waiting
     for i in range(first, n, 2):
         angle = fraction(state) * (2 * math.pi)
-        radius = sqrt(c_log1p(0 - fraction(state)) * -2)
+        radius = sqrt(c_log1p(fraction(state) * -1) * -2)
         spare = radius * c_sin(angle)
         out[i] = T(fma(radius * c_cos(angle), std, mean))
         if i + 1 < n:
@@ -145,4 +145,17 @@ def draw(out: ndarray, stream: Stream, mean: float, std: float) -> Any:
     function = for_dtype(draw_pairs, out.dtype).call
     spare = function(address(out), stream.state_address, mean, std, waiting or 0.0, first, out.size)
     stream.normal = spare if (out.size - first) % 2 else None
+    return out
+
+
+@loops(explicit=True, plain=True)
+def draw_exponentials(out: Pointer[T], state: Pointer[u32], scale: f64, n: Int) -> None:
+    """`n` numbers `scale * log(1 - u)`."""
+    for i in range(n):
+        out[i] = T(c_log1p(fraction(state) * -1) * scale)
+
+
+def exponentials(out: ndarray, stream: Stream, scale: float) -> Any:
+    """Fill a contiguous array of float32 or float64 with exponentially distributed numbers, of rate `-1 / scale`."""
+    for_dtype(draw_exponentials, out.dtype).call(address(out), stream.state_address, scale, out.size)
     return out

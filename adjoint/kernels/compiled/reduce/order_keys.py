@@ -104,7 +104,8 @@ class RowPlan:
         self, function: Any, results: list[tuple[Any, Any]], rows: int, row_cost: int, row_memory: int, *scalars: int,
         finish: Callable[..., Any] | None = None,
     ) -> None:  # fmt: skip
-        self.function, self.results, self.rows, self.scalars = function, results, rows, scalars
+        self.results = [(shape, numpy.dtype(dtype)) for shape, dtype in results]
+        self.function, self.rows, self.scalars = function, rows, scalars
         self.row_cost, self.row_memory, self.finish = row_cost, -(-row_memory // 64) * 64, finish
 
     def run(self, x: ndarray) -> Any:

@@ -221,9 +221,16 @@ def exponential_(stream: Stream, out: ndarray, lambd: float = 1.0) -> ndarray:
             f"specified {type_name(out.dtype)}"
         )
     scale = -1.0 / lambd
+    if is_filled_at_once(out):
+        with stream.lock:
+            if _EXPONENTIALS.run(out.size, out, stream, scale) is not NotImplemented:
+                return out
     return _fill_by_function(
         stream, out, lambda n: -fractions53(stream, n), math.log1p, numpy.log1p, lambda y: scale * y
     )
+
+
+_EXPONENTIALS = RepeatedForm("create.normals.exponentials", elements=TRANSFORMED)
 
 
 def cauchy_(stream: Stream, out: ndarray, median: float = 0.0, sigma: float = 1.0) -> ndarray:

@@ -209,7 +209,7 @@ def _check_probabilities(probs: ndarray, num_samples: int, replacement: bool) ->
             raise RuntimeError("invalid multinomial distribution (encountering probability entry < 0)")
         if not (probs < math.inf).all():
             raise RuntimeError("invalid multinomial distribution (encountering probability entry = infinity or NaN)")
-    elif not (probs >= 0).all() or not (probs < math.inf).all():
+    elif numpy.count_nonzero((probs >= 0) & (probs < math.inf)) < probs.size:
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
     if not (probs.sum(-1, dtype=numpy.float64) > 0).all():
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
