@@ -61,15 +61,6 @@ def _added(mask: Array | None, query: Array) -> Array | None:
     return _with_heads(mask)
 
 
-BLOCKED_SCORES = 1 << 11
-"""From this many scores on, blocks are faster than all scores at once."""
-
-
-def _by_loops(path: str, scores: int, *args: Any) -> Any:
-    """What the compiled form gives; NotImplemented for few scores."""
-    return LOOPS.run(path, *args) if LOOPS.takes(scores, BLOCKED_SCORES) else NotImplemented
-
-
 def attention(
     query: Array,
     key: Array,
@@ -88,8 +79,8 @@ def attention(
     """
     batch, heads, length, _ = query.shape
     count = batch * heads * length * key.shape[2]
-    found: tuple[Array, Array] = _by_loops(
-        "nn.attention.attention", count, query, key, value, mask, kept, share, causal, scale
+    found: tuple[Array, Array] = LOOPS.run(
+        "nn.attention.attention", query, key, value, mask, kept, share, causal, scale
     )
     if found is not NotImplemented:
         return found
@@ -110,20 +101,8 @@ def attention_gradients(
 ) -> tuple[Array, Array, Array]:  # fmt: skip
     """The gradients of query, key and value."""
     count = math.prod(query.shape[:3]) * key.shape[2]
-    found: tuple[Array, Array, Array] = _by_loops(
-        "nn.attention.attention_gradients",
-        count,
-        grad,
-        query,
-        key,
-        value,
-        mask,
-        kept,
-        share,
-        causal,
-        scale,
-        out,
-        statistics,
+    found: tuple[Array, Array, Array] = LOOPS.run(
+        "nn.attention.attention_gradients", grad, query, key, value, mask, kept, share, causal, scale, out, statistics
     )
     if found is not NotImplemented:
         return found

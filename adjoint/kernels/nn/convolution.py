@@ -8,6 +8,8 @@ memory that is used again.
 Shapes and types are taken to fit.
 """
 
+from __future__ import annotations
+
 import itertools
 import math
 from typing import Any
@@ -15,7 +17,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ...codegen.acceleration import accelerated
+from ...codegen.acceleration import planned
 from ..memory.storage import restrided
 from ..runtime.floating import widen
 from ..runtime.parallel import SCRATCH_BYTES, parallel_rows, scratch
@@ -24,7 +26,7 @@ from .depthwise import depthwise_forward, depthwise_input_grad, depthwise_weight
 Sizes = tuple[int, ...]
 
 
-@accelerated("nn.convolution.conv_forward", elements=1 << 11)
+@planned("nn.convolution.conv_forward")
 def conv_forward(
     input: ndarray,
     weight: ndarray,
@@ -191,7 +193,7 @@ def _window(offset: Sizes, sizes: Sizes, stride: Sizes, dilation: Sizes) -> tupl
 # The transposes
 
 
-@accelerated("nn.convolution.conv_input_grad", elements=1 << 10)
+@planned("nn.convolution.conv_input_grad")
 def conv_input_grad(
     grad: ndarray,
     weight: ndarray,
@@ -272,7 +274,7 @@ def _scatter_patches(
     return result
 
 
-@accelerated("nn.convolution.conv_weight_grad", elements=1 << 11)
+@planned("nn.convolution.conv_weight_grad")
 def conv_weight_grad(
     grad: ndarray,
     input: ndarray,
@@ -335,7 +337,7 @@ def _channel_patches(padded: ndarray, kernel: Sizes, sizes: Sizes, stride: Sizes
     return _copy(restrided(padded, shape, strides))
 
 
-@accelerated("nn.convolution.transposed", elements=1 << 10)
+@planned("nn.convolution.transposed")
 def transposed(
     input: ndarray,
     weight: ndarray,

@@ -76,6 +76,9 @@ class blocked_attention:
 
 _WIDEST = 256
 
+_MANY = 1 << 11
+"""From this many scores on attention is one operator also where PyTorch's graph shows the steps."""
+
 
 @public(namespace=None)
 def attention_in_blocks(query, key, value, mask, dropout_p, causal, scale, grouped):
@@ -98,7 +101,7 @@ def attention_in_blocks(query, key, value, mask, dropout_p, causal, scale, group
     scores = math.prod(batch) * length * keys
     if not scores or width != key_width or keys != values or min(width, value_width) == 0:
         return None
-    if LOOPS.takes(scores, kernels.BLOCKED_SCORES):
+    if LOOPS.takes(scores, _MANY):
         if max(width, value_width) > _WIDEST:
             return None
     elif (

@@ -1,6 +1,6 @@
 """Convolutions compiled: the input is packed in blocks that stay in cache, patches are never held.
 
-The forms of `kernels.nn.convolution`, which says what their arguments are.
+The plans of the forms in `kernels.nn.convolution`, which says what their arguments are.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from numpy import ndarray
 
 from ....codegen.llvm.language import address
 from ....codegen.llvm.launch import launch
-from ...runtime.floating import widen
+from ...runtime import parallel
+from ...runtime.floating import compute_dtype, widen
+from ...runtime.layout import row_major
 from ...runtime.parallel import get_num_threads, scratch
 from .convolution_channels import ChannelPlan
 from .convolution_geometry import Axis, forward_axis, input_axis
@@ -92,21 +94,32 @@ def _with_weight(
     make: Callable[..., Axis],
     input: ndarray,
     weight: ndarray,
-    bias: ndarray | None,
     shape: Sizes,
     output: Sizes | None,
     geometry: tuple[Sizes, Sizes, Sizes, int],
 ) -> Any:
-    """A convolution, or its transpose; `shape` and `output` are those of the convolution's input and output."""
-    x, kernel = widen(input), numpy.ascontiguousarray(widen(weight))
-    if kernel.dtype != x.dtype:
+    """The plan of a convolution, or of its transpose; `shape` and `output` are those of the convolution's input and output."""
+    given, dtype, wshape = input.dtype, compute_dtype(input.dtype), weight.shape
+    if compute_dtype(weight.dtype) != dtype:
         return NotImplemented
-    plan = _plan(make, ProductPlan, shape, weight.shape, output, *geometry, x.dtype, get_num_threads())
-    if plan is None:
+
+    @functools.cache
+    def plan_for(threads: int) -> Any:
+        return _plan(make, ProductPlan, shape, wshape, output, *geometry, dtype, threads)
+
+    if plan_for(get_num_threads()) is None:
         return NotImplemented
-    added = None if bias is None else numpy.ascontiguousarray(widen(bias))
-    result = plan.run(x, kernel, added) if isinstance(plan, ChannelPlan) else _convolve(plan, x, kernel, added)
-    return result if x is input else result.astype(input.dtype)
+
+    def run(input: ndarray, weight: ndarray, bias: ndarray | None = None, *_: Any) -> ndarray:
+        plan = plan_for(parallel.num_threads)
+        x, kernel = widen(input), row_major(widen(weight))
+        added = None if bias is None else row_major(widen(bias))
+        result: ndarray = (
+            plan.run(x, kernel, added) if isinstance(plan, ChannelPlan) else _convolve(plan, x, kernel, added)
+        )
+        return result if given is dtype else result.astype(given)
+
+    return run
 
 
 def conv_forward(
@@ -118,8 +131,8 @@ def conv_forward(
     dilation: Sizes,
     groups: int,
 ) -> Any:
-    """The convolution of `input` with `weight`, plus `bias`."""
-    return _with_weight(forward_axis, input, weight, bias, input.shape, None, (stride, padding, dilation, groups))
+    """The plan of the convolution of `input` with `weight`, plus `bias`."""
+    return _with_weight(forward_axis, input, weight, input.shape, None, (stride, padding, dilation, groups))
 
 
 def conv_input_grad(
@@ -131,8 +144,10 @@ def conv_input_grad(
     dilation: Sizes,
     groups: int,
 ) -> Any:
-    """The gradient of the input of a convolution."""
-    return transposed(grad, weight, None, input_shape, stride, padding, dilation, groups)
+    """The plan of the gradient of the input of a convolution."""
+    geometry = stride, padding, dilation, groups
+    run = _with_weight(input_axis, grad, weight, input_shape, grad.shape[2:], geometry)
+    return run if run is NotImplemented else lambda grad, weight, *_: run(grad, weight)
 
 
 def transposed(
@@ -145,9 +160,8 @@ def transposed(
     dilation: Sizes,
     groups: int,
 ) -> Any:
-    """The transposed convolution of `input` with `weight`, plus `bias`."""
-    geometry = stride, padding, dilation, groups
-    return _with_weight(input_axis, input, weight, bias, output_shape, input.shape[2:], geometry)
+    """The plan of the transposed convolution of `input` with `weight`, plus `bias`."""
+    return _with_weight(input_axis, input, weight, output_shape, input.shape[2:], (stride, padding, dilation, groups))
 
 
 def conv_weight_grad(
@@ -159,29 +173,48 @@ def conv_weight_grad(
     dilation: Sizes,
     groups: int,
 ) -> Any:
-    """The gradient of the weight of a convolution. Sums over parts of the batch are added in the order of the parts."""
-    wide, x = widen(grad), widen(input)
-    if wide.dtype != x.dtype:
+    """The plan of the gradient of a convolution's weight. Sums over parts of the batch are added in the order of the parts."""
+    given, dtype, shape, output = grad.dtype, compute_dtype(input.dtype), input.shape, grad.shape[2:]
+    if compute_dtype(given) != dtype:
         return NotImplemented
-    plan: CorrelationPlan | None = _plan(
-        forward_axis, CorrelationPlan, input.shape, weight_shape, grad.shape[2:], stride, padding, dilation, groups,
-        x.dtype, get_num_threads(),
-    )  # fmt: skip
-    if plan is None:
+
+    @functools.cache
+    def plan_for(threads: int) -> CorrelationPlan | None:
+        plan: CorrelationPlan | None = _plan(
+            forward_axis,
+            CorrelationPlan,
+            shape,
+            weight_shape,
+            output,
+            stride,
+            padding,
+            dilation,
+            groups,
+            dtype,
+            threads,
+        )
+        return plan
+
+    if plan_for(get_num_threads()) is None:
         return NotImplemented
-    (wide, grad_steps), (x, steps) = plan.target(wide), plan.source(x)
-    memory = scratch("convolution", (plan.totals_size + plan.ranges * plan.scratch_pitch,), x.dtype)
-    totals = address(memory)
-    launch(
-        plan.kernel, plan.ranges, plan.range_bytes, totals, address(wide), address(x),
-        totals + plan.totals_size * x.itemsize, plan.sizes.address, plan.records.address, plan.offsets.address,
-        plan.dealing.address, steps.address, grad_steps.address,
-    )  # fmt: skip
-    result, found = numpy.empty(plan.result_shape, x.dtype), numpy.zeros(1, numpy.int64)
-    launch(
-        plan.sum_kernel, plan.sum_vectors, plan.sum_bytes, address(result), totals, address(found), plan.size,
-        plan.ranges,
-    )  # fmt: skip
-    if found[0]:
-        return NotImplemented  # an infinity met the zeros between rows
-    return result.astype(grad.dtype, copy=False)
+
+    def run(grad: ndarray, input: ndarray, *_: Any) -> Any:
+        plan: Any = plan_for(parallel.num_threads)
+        (wide, grad_steps), (x, steps) = plan.target(widen(grad)), plan.source(widen(input))
+        memory = scratch("convolution", (plan.totals_size + plan.ranges * plan.scratch_pitch,), x.dtype)
+        totals = address(memory)
+        launch(
+            plan.kernel, plan.ranges, plan.range_bytes, totals, address(wide), address(x),
+            totals + plan.totals_size * x.itemsize, plan.sizes.address, plan.records.address, plan.offsets.address,
+            plan.dealing.address, steps.address, grad_steps.address,
+        )  # fmt: skip
+        result, found = numpy.empty(plan.result_shape, x.dtype), numpy.zeros(1, numpy.int64)
+        launch(
+            plan.sum_kernel, plan.sum_vectors, plan.sum_bytes, address(result), totals, address(found), plan.size,
+            plan.ranges,
+        )  # fmt: skip
+        if found[0]:
+            return NotImplemented  # an infinity met the zeros between rows
+        return result if given is dtype else result.astype(given)
+
+    return run
