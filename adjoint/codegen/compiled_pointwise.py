@@ -33,6 +33,9 @@ COSTLY = 1 << 12
 PIECEWISE = 1 << 9
 """The same for elementary functions that NumPy computes piece by piece, in many passes."""
 
+STEPS = 1 << 8
+"""The same for expressions of several operations, elementary functions among them: NumPy makes a call for each."""
+
 _PIECEWISE = frozenset("erfcx ndtr log_ndtr digamma trigamma ndtri erfinv".split())
 
 _WEIGHT = 6
@@ -45,7 +48,10 @@ def smallest(tree: Tree) -> int:
     """From how many elements on compiled loops repay their call."""
     if not _PIECEWISE.isdisjoint(_operations(tree)):
         return PIECEWISE
-    return COSTLY if is_costly(tree) or len(_operations(tree)) > 4 else LARGE
+    count = len(_operations(tree))
+    if is_costly(tree):
+        return STEPS if count > 2 else COSTLY
+    return COSTLY if count > 4 else LARGE
 
 
 def is_costly(tree: Tree) -> bool:

@@ -110,13 +110,10 @@ def strided_empty(shape: tuple[int, ...], steps: tuple[int, ...], dtype: Any) ->
 
 def clone(array: Array, memory_format: Any = None) -> Array:
     """A copy in memory of its own."""
-    if (
-        memory_format is None
-        and array.flags.c_contiguous
-        and 1 not in array.shape
-        and (array.size < THREADED or array.itemsize > 8)
-    ):
-        return numpy.array(array)  # also of NumPy's scalars
+    if memory_format is None and array.flags.c_contiguous and (array.size < THREADED or array.itemsize > 8):
+        copy = numpy.array(array)  # also of NumPy's scalars
+        if copy.strides == array.strides:  # which a dimension of size 1 leaves open
+            return copy
     result = empty_like(array, None, memory_format)
     copy_elements(result, array)
     return result

@@ -1,5 +1,7 @@
 """Variance, standard deviation and vector norms."""
 
+from __future__ import annotations
+
 import math
 from typing import Any
 
@@ -8,6 +10,8 @@ from numpy import asarray, ndarray
 
 from ..._runtime.tracebacks import warn
 from ...codegen.acceleration import LOOPS
+from ...codegen.rows import row_program
+from ...codegen.tracing import row, xp
 from ..runtime.floating import is_floating, is_inexact, type_name, widen
 from ..runtime.layout import row_major
 from ..runtime.parallel import parallel_rows
@@ -16,12 +20,15 @@ from ..runtime.shapes import Dims, names_all, normalize_dims
 from . import reduction
 from .tiled_reduction import LARGE
 
+Array = numpy.ndarray[Any, Any]
+
 Dtype = numpy.dtype[Any]
 Pair = tuple[ndarray, ndarray]
 
 _COMPILED = 1 << 14  # elements; from here on compiled loops are faster
 _SMALL = 1 << 10  # elements; fewer are converted to float64: that costs less than further calls of NumPy
 _LEAST = 1e-30  # smaller sums of squares in float32 have lost digits
+_LEAST_ROOT = math.sqrt(_LEAST)
 _PARTED = 1 << 18  # elements; powers of more are computed in parts
 _FEW = 2048  # elements whose squares are summed in one product
 _RUN = 1024  # squares summed in one vectorised run
@@ -110,12 +117,12 @@ def _mean_and_spread(x: ndarray, dims: tuple[int, ...]) -> Pair:
     return mean, sum_of_squares(x, dims, mean)
 
 
-def _ordinary(spread: ndarray) -> bool:
+def _ordinary(spread: ndarray, least: float = _LEAST) -> bool:
     """Whether no sum of squares in float32 has overflowed or vanished, the root of which may be a number."""
     if spread.size == 1:
-        return bool(_LEAST < spread.item() < math.inf)
+        return bool(least < spread.item() < math.inf)
     # Where extrema are is cheaper to find than what they are.
-    return spread.size == 0 or _LEAST < spread.item(spread.argmin()) <= spread.item(spread.argmax()) < math.inf
+    return spread.size == 0 or least < spread.item(spread.argmin()) <= spread.item(spread.argmax()) < math.inf
 
 
 def sum_of_squares(x: ndarray, dims: tuple[int, ...], center: ndarray | None = None) -> ndarray:
@@ -221,6 +228,17 @@ def norm(x: ndarray, p: float = 2, dim: Dims = None, keepdim: bool = False, dtyp
     Raises:
         RuntimeError: if a type is not floating-point or complex, or if the norm of nothing does not exist.
     """
+    if p == 2 and dtype is None and x.dtype.char in "fd" and 1 < x.size < _COMPILED:
+        dims = () if dim is None else normalize_dims(dim, x.ndim)
+        if dim is None and x.size <= _FEW and not keepdim and not LOOPS.every_size:
+            flat = x.reshape(-1)
+            total = flat.dot(flat)
+            if _LEAST < total < math.inf:
+                return asarray(numpy.sqrt(total))
+        if len(dims) == 1 and x.shape[dims[0]] != 1:
+            roots: ndarray = root_rows.run((x,), dims[0])
+            if _ordinary(roots, _LEAST_ROOT):
+                return roots if keepdim else roots.squeeze(dims)
     _check_norm_types(x, dtype)
     if dtype is not None:
         x = x.astype(dtype, copy=False)
@@ -239,6 +257,27 @@ def distance(x: ndarray, other: ndarray, p: float = 2) -> ndarray:
 _MAGNITUDES = {1: "sum_of_magnitudes", math.inf: "largest_magnitude", -math.inf: "smallest_magnitude"}
 
 
+@row_program()
+def root_rows(x: Array) -> Any:
+    """The root of the sum of the squares of the row."""
+    return xp.sqrt(row.sum(x * x))
+
+
+@row_program()
+def unit_rows(x: Array, eps: float) -> Any:
+    """The row over its norm, or over `eps` if that is larger; and the norm."""
+    root = xp.sqrt(row.sum(x * x))
+    return x / xp.maximum(root, eps), root
+
+
+def unit(x: ndarray, dim: int, eps: float) -> ndarray | None:
+    """`x` over its norm along `dim`, which is at least `eps`; None where squares leave the range of the dtype."""
+    if x.dtype.char not in "fd" or not x.size:
+        return None
+    result, roots = unit_rows.run((x,), dim, (eps,))
+    return result if _ordinary(roots, _LEAST_ROOT) else None
+
+
 def _are_single(x: ndarray, dims: tuple[int, ...]) -> bool:
     """Whether the dimensions have one element each."""
     for dim in dims:  # noqa: SIM110  (a generator takes as long as the norm of a small tensor)
@@ -251,18 +290,6 @@ def _norm(x: ndarray, p: float, dims: tuple[int, ...], keepdim: bool) -> ndarray
     if p != 0 and _are_single(x, dims):  # its square may overflow
         magnitude = numpy.abs(x)
         return asarray(magnitude if keepdim else magnitude.squeeze(dims))
-    if (
-        p == 2
-        and x.dtype.char in "fd"
-        and x.size <= _FEW
-        and not keepdim
-        and not LOOPS.every_size
-        and len(dims) == x.ndim
-    ):
-        flat = x.reshape(-1)
-        total = flat.dot(flat)
-        if _LEAST < total < math.inf:
-            return asarray(numpy.sqrt(total))
     if p == 2:
         squares = sum_of_squares(x, dims)
         if x.dtype.kind == "c" and numpy.isnan(squares).any():  # of a part that is nan; the magnitude may be infinite

@@ -88,7 +88,7 @@ def scaled_dot_product_attention(
             # A row that may attend to nothing gives zeros.
             alone = attended.any(-1, keepdim=True).logical_not()
             scores = scores.masked_fill(alone, 0.0)
-    weights = operators.softmax(scores, -1)
+    weights = torch.operators.softmax(scores, -1)
     weights = weights if alone is None else weights.masked_fill(alone, 0.0)
     if dropout_p > 0.0:
         weights = operators.dropout(weights, dropout_p, True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numpy import ndarray
+
 from ... import dtypes
 from ...dispatch.annotations import Array, Bool, Dims, Int, Number
 from ...dispatch.arguments import invalid_arguments, is_of_type
@@ -11,7 +13,8 @@ from ...dtypes import promote_types
 from ...kernels.linalg import distance as kernels
 from ...kernels.reduce import moments
 from ...kernels.runtime.shapes import broadcast_shapes
-from ...tensor import Tensor, wrap_dim
+from ...tape.modes import FLAGS
+from ...tensor import Tensor, wrap, wrap_dim
 from ..reduce.moments import norm_gradient
 
 
@@ -35,18 +38,27 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8, **names):
     """
     if names:
         return _with_axis(cosine_similarity, names, x1, x2, dim=dim, eps=eps)
-    dtype = promote_types(x1.dtype, x2.dtype)
+    dtype = x1.dtype
+    if x2._array.dtype is not x1._array.dtype:
+        dtype = promote_types(dtype, x2.dtype)
+        x1, x2 = x1.to(dtype), x2.to(dtype)
     if not dtype.is_floating_point:
         raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {dtype.scalar_type}")
     if x1._array.shape != x2._array.shape:
         shape = broadcast_shapes(x1._array.shape, x2._array.shape)
         x1, x2 = x1.expand(shape), x2.expand(shape)
-    x1, x2 = x1.to(dtype), x2.to(dtype)
-    first = tensors.linalg_vector_norm(x1, 2, dim, True).clone()
-    second = tensors.linalg_vector_norm(x2, 2, dim, True).clone()
-    first.detach().clamp_min_(eps)  # the bound has no part in the derivative
-    second.detach().clamp_min_(eps)
-    return ((x1 / first) * (x2 / second)).sum(dim)
+    return tensors.sum(_unit(x1, dim, eps) * _unit(x2, dim, eps), dim)
+
+
+def _unit(x, dim, eps):
+    """`x` over its norm, or over `eps` if that is larger: in the steps that PyTorch's graph shows, if it has one."""
+    if not x.requires_grad and not FLAGS.special and type(x._array) is ndarray:
+        found = moments.unit(x._array, dim, eps)
+        if found is not None:
+            return wrap(found)
+    norm = tensors.linalg_vector_norm(x, 2, dim, True).clone()
+    tensors.clamp_min_to_number.inplace(norm.detach(), eps)  # the bound has no part in the derivative
+    return x / norm
 
 
 @public(namespace="torch")
