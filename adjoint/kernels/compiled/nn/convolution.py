@@ -90,22 +90,40 @@ def _convolve(plan: ProductPlan, x: ndarray, weight: ndarray, bias: ndarray | No
     return result
 
 
+Layout = tuple[Sizes, Sizes, Sizes, int]
+"""Stride, padding, dilation and the number of groups."""
+
+
+def _fit(shape: Sizes, kernel: Sizes, result: Sizes | None, layout: Layout) -> bool:
+    """Whether a weight of shape `kernel` convolves an array of `shape`, to one of the shape `result` if that is given."""
+    *along, groups = layout
+    if not len(shape) == len(kernel) == len(along[0]) + 2 == len(along[1]) + 2 == len(along[2]) + 2 or groups < 1:
+        return False
+    if shape[1] != kernel[1] * groups or kernel[0] % groups:
+        return False
+    sizes = tuple(
+        (size + 2 * p - d * (k - 1) - 1) // s + 1
+        for size, k, s, p, d in zip(shape[2:], kernel[2:], *along, strict=True)
+    )
+    return min(sizes) > 0 and (result is None or result == (shape[0], kernel[0], *sizes))
+
+
 def _with_weight(
-    make: Callable[..., Axis],
-    input: ndarray,
-    weight: ndarray,
-    shape: Sizes,
-    output: Sizes | None,
-    geometry: tuple[Sizes, Sizes, Sizes, int],
+    make: Callable[..., Axis], input: ndarray, weight: ndarray, bias: ndarray | None, shape: Sizes, layout: Layout
 ) -> Any:
-    """The plan of a convolution, or of its transpose; `shape` and `output` are those of the convolution's input and output."""
+    """The plan of a convolution, or of its transpose; `shape` is that of the convolution's input."""
     given, dtype, wshape = input.dtype, compute_dtype(input.dtype), weight.shape
-    if compute_dtype(weight.dtype) != dtype:
+    transpose = make is input_axis
+    if compute_dtype(weight.dtype) != dtype or not _fit(shape, wshape, input.shape if transpose else None, layout):
         return NotImplemented
+    outs = shape[1] if transpose else wshape[0]
+    if bias is not None and (bias.shape != (outs,) or compute_dtype(bias.dtype) != dtype):
+        return NotImplemented
+    output = input.shape[2:] if transpose else None
 
     @functools.cache
     def plan_for(threads: int) -> Any:
-        return _plan(make, ProductPlan, shape, wshape, output, *geometry, dtype, threads)
+        return _plan(make, ProductPlan, shape, wshape, output, *layout, dtype, threads)
 
     if plan_for(get_num_threads()) is None:
         return NotImplemented
@@ -132,7 +150,7 @@ def conv_forward(
     groups: int,
 ) -> Any:
     """The plan of the convolution of `input` with `weight`, plus `bias`."""
-    return _with_weight(forward_axis, input, weight, input.shape, None, (stride, padding, dilation, groups))
+    return _with_weight(forward_axis, input, weight, bias, input.shape, (stride, padding, dilation, groups))
 
 
 def conv_input_grad(
@@ -145,8 +163,7 @@ def conv_input_grad(
     groups: int,
 ) -> Any:
     """The plan of the gradient of the input of a convolution."""
-    geometry = stride, padding, dilation, groups
-    run = _with_weight(input_axis, grad, weight, input_shape, grad.shape[2:], geometry)
+    run = _with_weight(input_axis, grad, weight, None, input_shape, (stride, padding, dilation, groups))
     return run if run is NotImplemented else lambda grad, weight, *_: run(grad, weight)
 
 
@@ -161,7 +178,7 @@ def transposed(
     groups: int,
 ) -> Any:
     """The plan of the transposed convolution of `input` with `weight`, plus `bias`."""
-    return _with_weight(input_axis, input, weight, output_shape, input.shape[2:], (stride, padding, dilation, groups))
+    return _with_weight(input_axis, input, weight, bias, output_shape, (stride, padding, dilation, groups))
 
 
 def conv_weight_grad(
@@ -175,7 +192,7 @@ def conv_weight_grad(
 ) -> Any:
     """The plan of the gradient of a convolution's weight. Sums over parts of the batch are added in the order of the parts."""
     given, dtype, shape, output = grad.dtype, compute_dtype(input.dtype), input.shape, grad.shape[2:]
-    if compute_dtype(given) != dtype:
+    if compute_dtype(given) != dtype or not _fit(shape, weight_shape, grad.shape, (stride, padding, dilation, groups)):
         return NotImplemented
 
     @functools.cache

@@ -251,9 +251,9 @@ def batch_norm(
 
 def group_norm(input: ndarray, weight: ndarray | None, bias: ndarray | None, groups: int, eps: float) -> Any:
     """The plan of `_group_norm`."""
-    if not fits(input, weight, bias):
-        return NotImplemented
     batch, channels = input.shape[:2]
+    if not fits(input, weight, bias) or channels % groups:
+        return NotImplemented
     names = ["input", "weight", "bias", "groups", "eps"]
     return _forward(names, input, weight, bias, channels // groups, 1, groups, (batch, groups))
 
@@ -271,7 +271,7 @@ def batch_norm_gradients(
     needs: tuple[bool, bool, bool],
 ) -> Any:
     """The plan of `batch_norm_gradients`."""
-    if not training or not fits(input, weight, mean, invstd) or grad.dtype != input.dtype or has_channels_last(input):
+    if not training or not fits(input, weight, mean, invstd) or has_channels_last(input) or not alike(grad, input):
         return NotImplemented
     batch, channels = input.shape[:2]
     names = ["grad", "input", "weight", "mean", "inverse", "running_mean", "running_var", "training", "eps", "needs"]
@@ -295,9 +295,11 @@ def group_norm_gradients(
     needs: tuple[bool, bool, bool],
 ) -> Any:
     """The plan of `group_norm_gradients`."""
-    if not fits(input, weight, mean, rstd) or grad.dtype != input.dtype:
-        return NotImplemented
     batch, channels = input.shape[:2]
+    if not fits(input, weight) or not alike(grad, input) or channels % groups:
+        return NotImplemented
+    if not mean.dtype == rstd.dtype == input.dtype or not mean.shape == rstd.shape == (batch, groups):
+        return NotImplemented
     names = ["grad", "input", "weight", "groups", "mean", "inverse", "eps", "needs"]
     run = _backward(names, grad, input, weight, channels // groups, 1, groups, (batch, channels), needs[0])
 
@@ -320,8 +322,13 @@ def fits(x: ndarray, *parameters: ndarray | None) -> bool:
         and x.ndim > 2
         and math.prod(x.shape[2:]) >= SHORTEST_PLANE
         and x.size > 0
-        and all(item is None or item.dtype == x.dtype for item in parameters)
+        and all(item is None or (item.dtype == x.dtype and item.size == x.shape[1]) for item in parameters)
     )
+
+
+def alike(grad: ndarray, x: ndarray) -> bool:
+    """Whether a gradient has the dtype and the shape of its array."""
+    return grad.dtype == x.dtype and grad.shape == x.shape
 
 
 def _forward(
