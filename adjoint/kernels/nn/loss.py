@@ -197,10 +197,6 @@ def nll_loss_forward(
 def _losses_of(log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int) -> Any:
     """The loss of each target, and the weight of its class."""
     dim = _class_dim(log_probs)
-    if LOOPS.enabled:
-        found = LOOPS.run("nn.negative_log_likelihood.losses_of", log_probs, target, weight, dim, ignore_index)
-        if found is not NotImplemented:
-            return found
     used, places = _places(log_probs.shape, dim, target, ignore_index)
     losses = -widen(log_probs.reshape(-1).take(places))
     if weight is None:

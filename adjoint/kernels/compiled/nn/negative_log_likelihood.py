@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
@@ -13,10 +12,7 @@ from ....codegen.llvm.calls import NativeCall, elements_at
 from ....codegen.llvm.language import (
     Int,
     Pointer,
-    S,
     Static,
-    T,
-    address,
     as_pointer,
     f64,
     i64,
@@ -25,8 +21,6 @@ from ....codegen.llvm.language import (
     type_of,
     vectorized,
 )
-from ....codegen.llvm.launch import launch
-from ...memory.copying import contiguous
 from ...nn.loss import check_classes
 from ...runtime.floating import compute_dtype
 
@@ -38,29 +32,6 @@ _BLOCK = 1 << 10
 
 _FAR = 64
 """How many bytes are moved in the time that one element takes which lies apart."""
-
-
-@loops
-def pick(
-    losses: Pointer[S], factors: Pointer[S], x: Pointer[T], target: Pointer[i64], weight: Pointer[T], classes: Int, inner: Int,
-    ignored: Int, WEIGHTED: Static, start: Int, stop: Int,
-) -> None:  # fmt: skip
-    """From (outer, classes, inner): the loss at each target times the weight of its class, and that weight; 0 where ignored."""
-    outer = start // inner
-    j = start - outer * inner
-    for i in range(start, stop):
-        chosen = target[i]
-        if chosen == ignored:
-            losses[i] = S(0)
-            factors[i] = S(0)
-        else:
-            factor = S(weight[chosen]) if WEIGHTED else S(1)
-            losses[i] = -S(x[(outer * classes + chosen) * inner + j]) * factor
-            factors[i] = factor
-        j += 1
-        if j == inner:
-            j = 0
-            outer += 1
 
 
 @loops(noalias=False)
@@ -192,21 +163,3 @@ def loss_gradient(
         return run(value, *arguments[1:3])
 
     return gradient
-
-
-@functools.lru_cache(32)
-def _picking(dtype: Any, weighted: bool) -> Any:
-    return pick.compiled(T=type_of(dtype), S=type_of(compute_dtype(dtype)), WEIGHTED=weighted)
-
-
-def losses_of(log_probs: ndarray, target: ndarray, weight: ndarray | None, dim: int, ignored: int) -> Any:
-    """The loss and the weight of each position; all targets are classes or ignored. NotImplemented if there is no loop for it."""
-    if type_of(log_probs.dtype) is None or not target.size:
-        return NotImplemented
-    x, target = contiguous(log_probs), contiguous(target)
-    weights = x if weight is None else contiguous(weight)
-    losses, factors = (numpy.empty(target.shape, compute_dtype(x.dtype)) for _ in range(2))
-    places = [address(item) for item in (losses, factors, x, target, weights)]
-    inner = math.prod(x.shape[dim + 1 :])
-    launch(_picking(x.dtype, weight is not None), target.size, _FAR, *places, x.shape[dim], inner, ignored)
-    return losses, factors
