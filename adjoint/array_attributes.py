@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from types import FunctionType
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy
 
 from . import dtypes
-from ._runtime.late_bound import LATE
 from ._runtime.tracebacks import ending_at_caller, shorten
 from .device import LAYOUTS, Size, cpu, device, layout, memory_format, meta, strided
 from .kernels.memory import storage as storages
@@ -52,6 +51,7 @@ class ArrayAttributes:
 
     __slots__ = ()
     _array: numpy.ndarray[Any, Any]
+    _move_to_shared_memory: ClassVar[Any]
 
     @property
     def dtype(self) -> dtypes.dtype:
@@ -202,14 +202,14 @@ class ArrayAttributes:
 
     def is_shared(self) -> bool:
         """Whether the memory is shared between processes."""
-        return LATE.is_shared(self._array)
+        return storages.is_shared(self._array)
 
     def share_memory_(self) -> Self:
         """Move the memory to where processes share it, unless it is there; views and other tensors on it come along.
 
         NumPy arrays of the tensor keep the memory that was.
         """
-        LATE.share_memory(self)
+        self._move_to_shared_memory()
         return self
 
     def is_pinned(self) -> bool:

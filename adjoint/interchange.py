@@ -5,13 +5,12 @@ from __future__ import annotations
 import enum
 import functools
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from numpy import ndarray
 
 from . import dtypes
 from ._runtime.first_use import import_late
-from ._runtime.late_bound import LATE
 from ._runtime.tracebacks import ending_at_caller, shorten, warn
 from .array_attributes import ArrayAttributes, methods_of_tensor
 from .kernels.memory import storage as storages
@@ -42,6 +41,7 @@ class Interchange(ArrayAttributes):
     """The methods of tensors that export their elements."""
 
     __slots__ = ()
+    _array_namespace: ClassVar[Any]
     if TYPE_CHECKING:  # defined by `Tensor`
 
         @property
@@ -152,7 +152,7 @@ class Interchange(ArrayAttributes):
 
     @ending_at_caller
     def __array_namespace__(self, /, *, api_version: str | None = None) -> ModuleType:
-        return LATE.array_namespace(api_version)
+        return self._array_namespace(api_version)
 
     def __dlpack_device__(self) -> tuple[enum.IntEnum, int]:
         if self.is_meta:

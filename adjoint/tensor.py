@@ -79,6 +79,16 @@ class Tensor(Interchange, TensorMethods):
     __torch_function__: ClassVar[Any]
     _make_subclass: ClassVar[Any]
 
+    # How a tensor reaches higher layers; `adjoint.dispatch.registry.HOOKS` says which.
+    _check_new_grad: ClassVar[Any]
+    _legacy_array: ClassVar[Any]
+    _rebase: ClassVar[Any]
+    _reduced: ClassVar[Any]
+    _regenerate: ClassVar[Any]
+    _share_inference: ClassVar[Any]
+    _subclassed: ClassVar[Any]
+    _takes_operators_over: ClassVar[Any]
+
     __array_priority__ = 1000  # NumPy's operators defer to the reflected operators of tensors.
     __hash__ = object.__hash__
 
@@ -86,7 +96,7 @@ class Tensor(Interchange, TensorMethods):
         """Create an uninitialised tensor of the given sizes, or a tensor of the given data."""
         names = others if cls is Tensor else None
         try:
-            return make_subclass(cls, LATE.legacy_array(args, dtypes.get_default_dtype(), device, names))
+            return make_subclass(cls, cls._legacy_array(args, dtypes.get_default_dtype(), device, names))
         except Exception as error:
             shorten(error)
             raise
@@ -96,14 +106,14 @@ class Tensor(Interchange, TensorMethods):
         if plain is not False:
             PLAIN_TYPES.add(cls)
         if plain is None:
-            LATE.subclassed(cls)
+            cls._subclassed()
 
     # --- data -------------------------------------------------------------------------------------------------
 
     @property
     def data(self) -> Tensor:
         """A tensor on the same memory that has no history and its own version counter."""
-        result = LATE.share_inference(wrap(self._array), self)
+        result: Tensor = wrap(self._array)._share_inference(self)
         if NOTING:
             LATE.note_creation(result, self)
         return result
@@ -118,7 +128,7 @@ class Tensor(Interchange, TensorMethods):
         if self._edge is LEAF:
             note_former(self, value._array)
         self._array = value._array
-        LATE.share_inference(self, value)
+        self._share_inference(value)
 
     @data.deleter
     def data(self) -> None:
@@ -251,7 +261,7 @@ class Tensor(Interchange, TensorMethods):
     def grad(self, value: Tensor | None) -> None:
         if value is not None:
             try:
-                LATE.check_new_grad(self, value)
+                self._check_new_grad(value)
             except Exception as error:
                 shorten(error)
                 raise
@@ -283,7 +293,7 @@ class Tensor(Interchange, TensorMethods):
     # --- pickling ---------------------------------------------------------------------------------------------
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return LATE.reduce_tensor(self)
+        return self._reduced()
 
 
 new_tensor: Callable[[], Tensor] = functools.partial(object.__new__, Tensor)
@@ -346,7 +356,7 @@ def is_recorded(edge: Any) -> bool:
 def history(view: Tensor) -> Any:
     """The edge of a view, for user code; RuntimeError if it has become ambiguous."""
     if view._view_version != (0 if view._counter is None else view._counter[0]):
-        LATE.regenerate(view, True)
+        view._regenerate(True)
     return view._edge
 
 

@@ -30,9 +30,10 @@ def declared() -> dict[tuple[str, str], Any]:
     if not hasattr(build, "operator"):
         return {}
     registry, tensor = import_module(f"{DISPATCH}.registry"), import_module("adjoint.tensor")
+    hooks = {name for _, _, names in registry.HOOKS for name in names.split()}
     parts = {
         **build.PUBLIC,
-        registry.METHODS: vars(tensor.Tensor),
+        registry.METHODS: {name: value for name, value in vars(tensor.Tensor).items() if name not in hooks},
         registry.OPERATORS: {
             **import_module(f"{DISPATCH}.declaration").OPERATORS,
             **vars(build.tensors),

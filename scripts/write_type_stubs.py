@@ -21,6 +21,7 @@ import adjoint
 from adjoint._runtime.places import ONE_FILE
 from adjoint.dispatch import schemas
 from adjoint.dispatch.declaration import Operator
+from adjoint.dispatch.registry import HOOKS
 from adjoint.dispatch.return_types import BY_NAME
 from adjoint.operators import PUBLIC, load_all
 
@@ -154,6 +155,8 @@ def functions(namespace: str) -> Iterator[str]:
 def methods() -> Iterator[str]:
     """The methods and properties that operators install on `Tensor`."""
     for name, member in sorted(vars(adjoint.Tensor).items()):
+        if any(name in names.split() for _, _, names in HOOKS):
+            continue
         getter = member.fget if isinstance(member, property) else member
         function = getter.__func__ if isinstance(getter, staticmethod) else getter
         package = str(getattr(inspect.unwrap(function), "__globals__", {}).get("__package__"))

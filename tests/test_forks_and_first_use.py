@@ -174,7 +174,7 @@ def test_an_interrupt_of_the_first_comparison_is_not_taken_for_a_missing_method(
         raise KeyboardInterrupt
 
     class Compared:
-        __gt__ = registry.Awaited("adjoint.operators.math.comparison", "__gt__")
+        __gt__ = registry.Awaited(registry.Tensor, "adjoint.operators.math.comparison", "__gt__")
 
     monkeypatch.setattr(registry, "import_late", interrupted)
     with pytest.raises(KeyboardInterrupt):

@@ -7,7 +7,7 @@ import pytest
 
 import adjoint as torch
 from adjoint._runtime.late_bound import LATE, MODULES, Absent, LateBound, Unfilled, importing
-from adjoint.dispatch.registry import OTHER_METHODS
+from adjoint.dispatch.registry import HOOKS, OTHER_METHODS
 
 ABSENT_UNTIL_IMPORTED = {"forward_tangent", "text_within_transforms"}
 
@@ -20,6 +20,10 @@ def run(program):
 
 def test_each_field_has_a_type_and_no_other_has():
     assert set(LateBound.__slots__) == set(LateBound.__annotations__)
+
+
+def test_few_functions_are_late_bound():
+    assert len(LateBound.__slots__) <= 10
 
 
 def test_what_can_be_called_before_it_is_filled_has_its_module_listed():
@@ -37,17 +41,17 @@ def test_a_module_fills_its_fields_when_it_is_imported(module):
 
 
 def test_a_call_of_a_field_imports_its_module():
-    module = MODULES["regenerate"]
+    module = MODULES["vmap"]
     program = f"import sys, adjoint; there = lambda: 'adjoint.{module}' in sys.modules; "
-    program += "from adjoint._runtime.late_bound import LATE; print(there(), LATE.regenerate(adjoint.ones(2)[0], False), there())"
-    assert run(program) == ["False", "None", "True"]
+    program += "from adjoint._runtime.late_bound import LATE; print(there(), callable(LATE.vmap(len)), there())"
+    assert run(program) == ["False", "True", "True"]
 
 
 def test_a_module_that_does_not_fill_its_field_is_an_error(monkeypatch):
-    monkeypatch.setitem(MODULES, "regenerate", "_runtime.late_bound")
+    monkeypatch.setitem(MODULES, "vmap", "_runtime.late_bound")
     monkeypatch.setattr("adjoint._runtime.late_bound.LATE", LateBound())
-    with pytest.raises(RuntimeError, match=r"adjoint\._runtime\.late_bound does not fill the late-bound 'regenerate'"):
-        Unfilled("regenerate")()
+    with pytest.raises(RuntimeError, match=r"adjoint\._runtime\.late_bound does not fill the late-bound 'vmap'"):
+        Unfilled("vmap")()
 
 
 def test_transforms_fill_theirs():
@@ -66,6 +70,16 @@ def test_a_module_defines_the_methods_that_are_awaited_of_it(module):
     )
     program += "print(*sorted(before & {n for n, value in vars(adjoint.Tensor).items() if type(value) is not Awaited}))"
     assert run(program) == sorted(OTHER_METHODS[module].split())
+
+
+@pytest.mark.parametrize(("owner", "module", "names"), HOOKS, ids=lambda part: getattr(part, "__name__", part))
+@pytest.mark.thorough
+def test_a_module_defines_the_private_methods_that_are_awaited_of_it(owner, module, names):
+    program = f"import adjoint, {module}; from adjoint.dispatch.registry import Awaited, HOOKS; "
+    program += "found = {name for owner, module, names in HOOKS if "
+    program += f"(owner.__name__, module) == ('{owner.__name__}', '{module}') for name in names.split() "
+    program += "if type(vars(owner)[name]) is not Awaited}; print(*sorted(found))"
+    assert run(program) == sorted(names.split())
 
 
 @pytest.mark.thorough
@@ -104,15 +118,15 @@ except RuntimeError as error:
 
 def test_a_field_is_filled_once():
     record = LateBound()
-    record.regenerate = len
-    assert record.regenerate is len
-    with pytest.raises(AttributeError, match="'regenerate' is filled already"):
-        record.regenerate = len
+    record.vmap = len
+    assert record.vmap is len
+    with pytest.raises(AttributeError, match="'vmap' is filled already"):
+        record.vmap = len
 
 
 def test_there_are_no_other_fields():
-    with pytest.raises(AttributeError, match="regenerates"):
-        LateBound().regenerates = len
+    with pytest.raises(AttributeError, match="vmaps"):
+        LateBound().vmaps = len
 
 
 @pytest.mark.parametrize("name", sorted(ABSENT_UNTIL_IMPORTED))

@@ -38,7 +38,6 @@ from adjoint import (
     uint64,
 )
 
-from .._runtime.late_bound import LATE
 from .._runtime.tracebacks import end_public_at_caller
 from . import (
     creation,
@@ -83,7 +82,7 @@ def _namespace(api_version: str | None) -> ModuleType:
     return adjoint.array_api
 
 
-LATE.array_namespace = _namespace
+Tensor._array_namespace = staticmethod(_namespace)
 
 
 for _names in (globals(), vars(fft), vars(linalg)):

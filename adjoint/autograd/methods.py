@@ -9,7 +9,6 @@ from typing import Any
 from numpy import ndarray
 
 from .._runtime.extra import OWN
-from .._runtime.late_bound import LATE
 from .._runtime.tracebacks import ending_at_caller, shorten, warn
 from ..dtypes import C_NAMES, dtype
 from ..tape import modes
@@ -232,4 +231,4 @@ def install() -> None:
 
 
 install()
-LATE.check_new_grad = check_new_grad
+Tensor._check_new_grad = check_new_grad

@@ -15,6 +15,8 @@ from typing import Any
 from .._runtime.first_use import import_late
 from .._runtime.tracebacks import shorten
 from .._runtime.uninterrupted import uninterrupted
+from ..kernels.memory.storages import UntypedStorage
+from ..kernels.runtime.sparse_array import SparseArray
 from ..tensor import Tensor
 from .operator_index import FAMILIES
 
@@ -34,6 +36,22 @@ OTHER_METHODS = {
     "adjoint.tape.torch_function": "__torch_function__",
 }
 """The methods and properties of `Tensor` that are not operators, and the modules that define them."""
+
+HOOKS: tuple[tuple[type, str, str], ...] = (
+    (Tensor, "adjoint.array_api", "_array_namespace"),
+    (Tensor, "adjoint.autograd.methods", "_check_new_grad"),
+    (Tensor, "adjoint.dispatch.torch_dispatch", "_takes_operators_over"),
+    (Tensor, "adjoint.multiprocessing.sharing", "_move_to_shared_memory"),
+    (Tensor, "adjoint.operators.create.legacy", "_legacy_array"),
+    (Tensor, "adjoint.operators.memory.changed_views", "_rebase _regenerate"),
+    (Tensor, "adjoint.serialization.tensors", "_reduced"),
+    (Tensor, "adjoint.tape.inference_tensors", "_share_inference"),
+    (Tensor, "adjoint.tape.torch_function", "_subclassed"),
+    (UntypedStorage, "adjoint.multiprocessing.sharing", "_move_to_shared_memory"),
+    (UntypedStorage, "adjoint.serialization.pickled_storages", "_reduced"),
+    (SparseArray, "adjoint.kernels.sparse.arithmetic", "_sum_of_gradients"),
+)
+"""Private methods by which classes of low layers reach higher ones: the class, the module that defines them, their names."""
 
 _package = "adjoint.operators"
 
@@ -154,11 +172,12 @@ def _raised(error: BaseException, *_: Any) -> None:
 
 
 class Awaited:
-    """A stand-in for a method or a property of `Tensor` until the module that defines it is imported."""
+    """A stand-in for a method or a property of a class until the module that defines it is imported."""
 
-    __slots__ = ("module", "name")
+    __slots__ = ("module", "name", "owner")
 
-    def __init__(self, module: str, name: str) -> None:
+    def __init__(self, owner: type, module: str, name: str) -> None:
+        self.owner = owner
         self.module = module
         self.name = name
 
@@ -166,7 +185,7 @@ class Awaited:
     def __get__(self, tensor: Any, owner: type) -> Any:
         try:
             import_late(self.module)
-            return vars(Tensor)[self.name].__get__(tensor, owner)
+            return vars(self.owner)[self.name].__get__(tensor, owner)
         except BaseException as error:
             if tensor is None or self.name not in _COMPARISONS:
                 raise
@@ -183,11 +202,14 @@ class Awaited:
 
 
 def stand_in_for_methods() -> None:
-    """Install stand-ins on `Tensor` for the methods of modules that are not imported."""
+    """Install stand-ins for the methods of modules that are not imported."""
     there = {name for kind in Tensor.__mro__[:-1] for name in vars(kind)}
     methods = {name: f"{_package}.{family}" for name, family in _DECLARED[METHODS].items()}
     for module, names in OTHER_METHODS.items():
         methods.update(dict.fromkeys(names.split(), module))
     for name, module in methods.items():
         if name not in there:
-            setattr(Tensor, name, Awaited(module, name))
+            setattr(Tensor, name, Awaited(Tensor, module, name))
+    for owner, module, names in HOOKS:
+        for name in names.split():
+            setattr(owner, name, Awaited(owner, module, name))

@@ -292,5 +292,5 @@ def _without_history(self: Tensor, copy: bool = False) -> Tensor:
     return self.detach()
 
 
-LATE.dispatching_class_defined = class_defined
+Tensor._takes_operators_over = classmethod(class_defined)
 LATE.dispatched, LATE.dispatched_inplace = dispatched, dispatched_inplace

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy
 
-from .._runtime.late_bound import LATE
-from .._runtime.shared_memory import Mapping, Segment, allocated, attached
+from .._runtime.shared_memory import Segment, allocated, attached
 from ..kernels.memory.storage import element_strides, memory, owner, storage_offset, strided
 from ..kernels.memory.storages import UntypedStorage
 from ..kernels.runtime.addresses import address
@@ -23,11 +22,6 @@ Array = numpy.ndarray[Any, Any]
 
 _roots: weakref.WeakValueDictionary[tuple[Any, ...], Array] = weakref.WeakValueDictionary()
 """The arrays that have memory in segments, by where it lies: tensors that come in one by one share one memory again."""
-
-
-def is_shared(array: Array) -> bool:
-    """Whether the memory of this array is one that processes share."""
-    return isinstance(owner(array).base, Mapping)
 
 
 def share(tensor: Tensor) -> None:
@@ -135,6 +129,5 @@ def root_at(fd: int, size: int, start: int, length: int) -> Array:
     return root
 
 
-LATE.share_memory = share
-LATE.share_storage = share_storage
-LATE.is_shared = is_shared
+Tensor._move_to_shared_memory = share
+UntypedStorage._move_to_shared_memory = share_storage

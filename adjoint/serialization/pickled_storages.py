@@ -4,7 +4,6 @@ from collections.abc import Callable
 from io import BytesIO
 from typing import Any
 
-from .._runtime.late_bound import LATE
 from ..kernels.memory.storages import UntypedStorage
 from .checkpoint import load
 from .legacy import write_legacy
@@ -22,4 +21,4 @@ def load_from_bytes(b: bytes) -> Any:
     return load(BytesIO(b), weights_only=False)
 
 
-LATE.reduce_storage = reduce_storage
+UntypedStorage._reduced = reduce_storage

@@ -15,7 +15,6 @@ import numpy
 from .. import dtypes
 from .._runtime.extra import warn_of_hooks
 from .._runtime.first_use import import_late
-from .._runtime.late_bound import LATE
 from ..device import LAYOUTS, layout
 from ..dtypes import dtype
 from ..kernels.memory import storage as storages
@@ -242,4 +241,4 @@ def _is_sorted(indices: Any) -> bool:
     return bool((order == numpy.arange(len(order))).all() and (ordered[:, 1:] != ordered[:, :-1]).any(0).all())
 
 
-LATE.reduce_tensor = reduce_tensor
+Tensor._reduced = reduce_tensor

@@ -6,7 +6,6 @@ from typing import Any
 
 from numpy import ndarray
 
-from .._runtime.late_bound import LATE
 from ..tensor import LEAF, Tensor
 from .modes import FLAGS
 from .node import NOWHERE
@@ -31,7 +30,7 @@ def is_plain(tensor: Tensor) -> bool:
 def current_edge(view: Tensor) -> Any:
     """Return the edge of a view. In-place operations on its base or on other views may have made the stored edge stale."""
     if view._view_version != (0 if view._counter is None else view._counter[0]):
-        LATE.regenerate(view, False)
+        view._regenerate(False)
     edge = view._edge
     if view._base._edge is None:  # type: ignore[union-attr]
         return None if edge is NOWHERE else edge  # `requires_grad_(False)` may have been called on the base since then

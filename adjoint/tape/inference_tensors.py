@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._runtime.late_bound import LATE
 from ..tensor import Tensor
 from . import modes
 from .anomaly import BY_DEFINITION, note_cut
@@ -78,4 +77,4 @@ def share_inference(alias: Tensor, tensor: Tensor, name: str = "data") -> Tensor
     return alias
 
 
-LATE.share_inference = share_inference
+Tensor._share_inference = share_inference

@@ -244,7 +244,7 @@ def converted(result: Any, cls: type[Tensor]) -> Any:
 def subclassed(cls: type[Tensor]) -> None:
     """Install what a new tensor class needs that may override calls, or operators."""
     if cls.__torch_dispatch__ is not disabled_torch_dispatch_impl:  # type: ignore[attr-defined]
-        LATE.dispatching_class_defined(cls)
+        cls._takes_operators_over()
     if cls.__torch_function__ is not disabled_torch_function_impl:
         LATE.wrap_public_functions()
 
@@ -279,7 +279,7 @@ def is_reason(kind: type) -> bool:
 
 torch_function.__name__, torch_function.__qualname__ = "__torch_function__", "Tensor.__torch_function__"
 Tensor.__torch_function__ = classmethod(torch_function)
-LATE.subclassed = subclassed
+Tensor._subclassed = classmethod(subclassed)
 
 
 class _WrapperState:

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy
 
-from .._runtime.late_bound import LATE
 from ..kernels.memory import storage
 from ..tensor import LEAF, Tensor, is_recorded
 from . import modes
@@ -161,7 +160,7 @@ def rebase_history(tensor: Tensor, node: Node, depth: int, output_nr: int = 0) -
     if base is None:
         point_at(tensor, (node, output_nr))
         return
-    LATE.rebase(tensor, node, depth + 1)
+    tensor._rebase(node, depth + 1)
 
 
 def point_at(tensor: Tensor, edge: tuple[Node, int]) -> None:

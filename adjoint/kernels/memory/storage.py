@@ -66,6 +66,13 @@ def owner(array: Array) -> Array:
         array = base
 
 
+def is_shared(array: Array) -> bool:
+    """Whether the memory of this array is one that processes share."""
+    from ..._runtime.shared_memory import Mapping
+
+    return isinstance(owner(array).base, Mapping)
+
+
 def storage_offset(array: Array) -> int:
     """The distance, in elements, of the first element from the start of the storage."""
     if array.base is None or array.size == 0:

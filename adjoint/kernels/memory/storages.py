@@ -5,13 +5,12 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy
 
 from ... import dtypes
 from ..._runtime.first_use import import_late
-from ..._runtime.late_bound import LATE
 from ..._runtime.tracebacks import end_methods_at_caller
 from ...device import cpu, meta
 from ...device import device as Device
@@ -24,6 +23,7 @@ from .storage import (
     adopt,
     element_strides,
     is_foreign,
+    is_shared,
     memory,
     reallocated,
     root_of,
@@ -72,6 +72,9 @@ class UntypedStorage:
 
     is_cuda = is_hpu = is_sparse = is_sparse_csr = False
 
+    _move_to_shared_memory: ClassVar[Any]
+    _reduced: ClassVar[Any]
+
     def __init__(self, size: Any = 0, /, *, allocator: int | None = None, device: Any = None) -> None:
         self._take(_new_memory("torch.UntypedStorage", size, self.element_kind), device)
 
@@ -85,7 +88,7 @@ class UntypedStorage:
             self._root = root_of(self._seen)
 
     def __reduce__(self) -> Any:
-        return LATE.reduce_storage(self)
+        return self._reduced()
 
     def without_elements(self) -> Self:
         """The storage itself, moved to the meta device: of the same length, without its bytes."""
@@ -189,7 +192,7 @@ class UntypedStorage:
 
     def is_shared(self) -> bool:
         """Whether the bytes are in memory that processes share, or in a file that is mapped."""
-        return LATE.is_shared(self._root)
+        return is_shared(self._root)
 
     def share_memory_(self) -> Self:
         """Move the bytes to memory that processes share, unless they are there; tensors on them come along.
@@ -203,7 +206,7 @@ class UntypedStorage:
         >>> storage.is_shared(), x.is_shared()
         (True, True)
         """
-        LATE.share_storage(self)
+        self._move_to_shared_memory()
         return self
 
     def is_pinned(self, device: Any = "cuda") -> bool:

@@ -6,11 +6,10 @@ for it are in `kernels/sparse`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy
 
-from ..._runtime.late_bound import LATE
 from .meta_array import Unread
 
 
@@ -73,11 +72,12 @@ class SparseArray(Unread):
 
     refusal = "Cannot access data pointer of Tensor that doesn't have storage"
     parts: Any
+    _sum_of_gradients: ClassVar[Any]
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = (), **options: Any) -> Any:
         if ufunc is not numpy.add:
             raise self.error(self.refusal)
-        return LATE.sum_of_gradients(inputs[0], inputs[1], out)
+        return self._sum_of_gradients(inputs[0], inputs[1], out)
 
     def astype(self, dtype: Any, *args: Any, **keywords: Any) -> SparseArray:
         """The same with elements of another dtype."""

@@ -7,7 +7,6 @@ from typing import Any
 import numpy
 
 from ... import dtypes
-from ..._runtime.late_bound import LATE
 from ..._runtime.places import module_named
 from ..._runtime.tracebacks import ending_at_caller, warn
 from ...device import Size, cpu, device, sparse_coo, strided
@@ -213,4 +212,4 @@ def set_default_device(device):
     modes.switch("default_place", place if place is not None and is_meta(place) else None)
 
 
-LATE.legacy_array = legacy_array
+Tensor._legacy_array = staticmethod(legacy_array)

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy
 
-from ..._runtime.late_bound import LATE
 from ...dtypes import from_numpy
 from ...kernels.memory import storage
 from ...kernels.reduce.reduction import sum_to_shape
@@ -170,4 +169,4 @@ def _reduced(array: Any, shape: tuple[int, ...]) -> Any:
     return array if array.shape == shape else sum_to_shape(array, shape)
 
 
-LATE.regenerate, LATE.rebase = regenerate, rebase
+Tensor._regenerate, Tensor._rebase = regenerate, rebase
