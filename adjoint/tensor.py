@@ -1,7 +1,8 @@
 """The class `Tensor`: an array and its edge in the graph. The module knows no operator; operators install their methods.
 
 `Tensor` defines what needs no computation: storage, gradient, graph attributes, copying and pickling. Attributes that
-depend on the array alone are in `array_attributes`, conversions to Python and NumPy in `interchange`.
+depend on the array alone are in `array_attributes`, conversions to Python and NumPy in `interchange`. `HOOKS` of
+`dispatch.registry` lists the private methods that higher layers install, such as `_regenerate`.
 """
 
 from __future__ import annotations
@@ -78,16 +79,6 @@ class Tensor(Interchange, TensorMethods):
     __deepcopy__: ClassVar[Any]
     __torch_function__: ClassVar[Any]
     _make_subclass: ClassVar[Any]
-
-    # How a tensor reaches higher layers; `adjoint.dispatch.registry.HOOKS` says which.
-    _check_new_grad: ClassVar[Any]
-    _legacy_array: ClassVar[Any]
-    _rebase: ClassVar[Any]
-    _reduced: ClassVar[Any]
-    _regenerate: ClassVar[Any]
-    _share_inference: ClassVar[Any]
-    _subclassed: ClassVar[Any]
-    _takes_operators_over: ClassVar[Any]
 
     __array_priority__ = 1000  # NumPy's operators defer to the reflected operators of tensors.
     __hash__ = object.__hash__

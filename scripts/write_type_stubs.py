@@ -156,6 +156,7 @@ def methods() -> Iterator[str]:
     """The methods and properties that operators install on `Tensor`."""
     for name, member in sorted(vars(adjoint.Tensor).items()):
         if any(name in names.split() for _, _, names in HOOKS):
+            yield f"    {name}: Any"
             continue
         getter = member.fget if isinstance(member, property) else member
         function = getter.__func__ if isinstance(getter, staticmethod) else getter
