@@ -171,19 +171,18 @@ def logspace(start: Any, end: Any, steps: int, base: float, kind: dtype) -> Arra
     if kind.is_complex:
         return convert(numpy.power(base, _spaced(start, end, steps, kind)), kind.numpy)
     if steps == 1:
-        start = end = float(start)
-    elif not kind.is_floating_point:
-        start, end = int(start), int(end)
-    elif kind.itemsize <= 4:
-        start, end = numpy.float32(start), numpy.float32(end)
-    base, first, last, step = float(base), float(start), float(end), float((end - start) / max(steps - 1, 1))
-    if kind.numpy.char in "fd" and steps:
+        end = start
+    if steps and kind.is_floating_point and is_within(start, kind) and is_within(end, kind):
         found = numpy.empty(steps, kind.numpy)
-        if _POWERS.run(steps, found, base, first, last, step) is not NotImplemented:
+        if _POWERS.run(steps, found, float(base), start, end) is not NotImplemented:
             return found
-    powers, half = step * numpy.arange(steps, dtype=numpy.float64), steps // 2
-    powers[half:] = last - powers[: steps - half][::-1]
-    powers[:half] += first
+    if not kind.is_floating_point and steps > 1:
+        start, end = int(start), int(end)
+    elif kind.itemsize <= 4 and kind.is_floating_point:
+        start, end = numpy.float32(start), numpy.float32(end)
+    powers, half = float((end - start) / max(steps - 1, 1)) * numpy.arange(steps, dtype=numpy.float64), steps // 2
+    powers[half:] = float(end) - powers[: steps - half][::-1]
+    powers[:half] += float(start)
     numbers = quietly(each, numpy.float64(base).__pow__, powers)  # NumPy's own may differ in the last bit
     return convert(numbers, kind.numpy)
 

@@ -384,18 +384,20 @@ def _triangle(array: Array, diagonal: int, *, upper: bool) -> Array:
             return numpy.asarray(found)
     rows, columns = array.shape[-2:]
     if rows * columns < MOVED:
-        lower = _few_below(rows, columns, diagonal - upper)
-        zero = ZERO[array.dtype]
-        result = numpy.where(lower, zero, array) if upper else numpy.where(lower, array, zero)
-    else:
-        result = numpy.triu(array, diagonal) if upper else numpy.tril(array, diagonal)
+        apart = _few_apart(rows, columns, diagonal, upper)
+        if array.ndim > 2:
+            return row_major(numpy.where(apart, ZERO[array.dtype], array))
+        result = array.copy()
+        numpy.putmask(result, apart, ZERO[array.dtype])
+        return result
+    result = numpy.triu(array, diagonal) if upper else numpy.tril(array, diagonal)
     return row_major(result) if result.ndim > 2 else result
 
 
 @functools.lru_cache(32)
-def _few_below(rows: int, columns: int, diagonal: int) -> Array:
-    """Which elements of a small matrix are on or below a diagonal."""
-    return numpy.tri(rows, columns, diagonal, bool)
+def _few_apart(rows: int, columns: int, diagonal: int, upper: bool) -> Array:
+    """Which elements of a small matrix do not belong to its upper, or lower, triangle."""
+    return numpy.tri(rows, columns, diagonal - 1, bool) if upper else ~numpy.tri(rows, columns, diagonal, bool)
 
 
 def _require_matrices(name: str, array: Array) -> None:

@@ -243,6 +243,7 @@ class _clamp:
 
 
 clamp_to_tensors, clamp_to_numbers = _clamp.by_tensor, _clamp.by_number
+_clamp_to_numbers_ = clamp_to_numbers.inplace
 
 
 _PLAIN = frozenset((int, float, type(None)))
@@ -262,11 +263,9 @@ def _require_bounds(input, min, max):
 
 def _bounds(input, min, max):
     """The operator for such bounds, and the bounds as it takes them."""
-    if not isinstance(min, Tensor) and not isinstance(max, Tensor):
-        if not (type(min) in _PLAIN and type(max) in _PLAIN):
-            _require_bounds(input, min, max)
-        return clamp_to_numbers, min, max
     _require_bounds(input, min, max)
+    if not isinstance(min, Tensor) and not isinstance(max, Tensor):
+        return clamp_to_numbers, min, max
     if any(bound is not None and not isinstance(bound, Tensor) for bound in (min, max)):
         if not all(_is_number(bound) for bound in (min, max) if isinstance(bound, Tensor)):
             raise invalid_arguments("clamp", input, min, max)
@@ -309,6 +308,8 @@ def clamp(input, min=None, max=None, *, out=None):
 @public(method=("clamp_", "clip_"), alias=("clip_",))
 def clamp_(input, min=None, max=None):
     """`clamp` in place."""
+    if type(min) in _PLAIN and type(max) in _PLAIN:
+        return _clamp_to_numbers_(input, min, max)
     function, min, max = _bounds(input, min, max)
     return function.inplace(input, min, max)
 

@@ -103,10 +103,11 @@ c_pow = c_function("pow", f64, f64, f64)
 
 
 @loops(explicit=True, plain=True)
-def fill_powers(out: Pointer[T], base: f64, first: f64, last: f64, step: f64, size: Int, start: Int, stop: Int) -> None:
-    """`base` to powers `step` apart, the first half counted from the first one, the rest from the last one."""
+def fill_powers(out: Pointer[T], base: f64, first: T, last: T, size: Int, start: Int, stop: Int) -> None:
+    """`base` to powers at equal distances, the first half counted from the first one, the rest from the last one."""
+    step = f64((last - first) / T(size - 1)) if size > 1 else 0.0
     for i in range(start, stop):
-        power = first + step * f64(i) if i < size // 2 else last - step * f64(size - 1 - i)
+        power = f64(first) + step * f64(i) if i < size // 2 else f64(last) - step * f64(size - 1 - i)
         out[i] = T(c_pow(base, power))
 
 
@@ -115,12 +116,12 @@ def _powers(kind: Any) -> Any:
     return fill_powers.compiled(T=kind)
 
 
-def powers(out: ndarray, base: float, first: float, last: float, step: float) -> Any:
-    """Write `base` to powers `step` apart from `first` to `last`. NotImplemented if there is no loop for it."""
+def powers(out: ndarray, base: float, first: float, last: float) -> Any:
+    """Write `base` to powers at equal distances from `first` to `last`. NotImplemented if there is no loop for it."""
     kind = _TYPES.get(out.dtype.char)
     if kind is None:
         return NotImplemented
-    launch(_powers(kind), out.size, 256, address(out), base, first, last, step, out.size)
+    launch(_powers(kind), out.size, 256, address(out), base, first, last, out.size)
     return out
 
 
