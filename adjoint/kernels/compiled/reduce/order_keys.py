@@ -34,7 +34,7 @@ from ....codegen.llvm.language import (
     where,
 )  # fmt: skip
 from ....codegen.llvm.launch import launch
-from ...runtime.parallel import get_num_threads
+from ...runtime import parallel
 
 
 def key_type(element: Any) -> Any:
@@ -86,40 +86,40 @@ def element_type(x: ndarray) -> Any:
     return type_of(x.dtype) if x.dtype.kind != "c" else None
 
 
+_BYTE, _INT64 = numpy.dtype(numpy.uint8), numpy.dtype(numpy.int64)
 _PIECES = 4
 """Pieces of the rows for each thread."""
 
 
 class RowPlan:
-    """What computes `results`, given by their shapes and dtypes, of the rows of arrays of one layout, on several threads.
+    """What selects elements of the rows of arrays of one layout: `(elements, where they are)`, of `shape`, on several threads.
 
-    The compiled function is called with the addresses of the results and of the array, the `scalars`, and `(memory, row_memory,
-    rows, pieces, start, stop)`: pieces of the rows, each with at least `row_memory` bytes of memory for itself, from the start of
-    a cache line. `row_cost` is in bytes, as `launch` takes it. `finish` makes others of the results.
+    The compiled function is called with the addresses of the two results and of the array, the `scalars`, and `(memory,
+    row_memory, rows, pieces, start, stop)`: pieces of the rows, each with at least `row_memory` bytes of memory for itself, from
+    the start of a cache line. `row_cost` is in bytes, as `launch` takes it. `finish` makes others of the results.
     """
 
-    __slots__ = ("finish", "function", "results", "row_cost", "row_memory", "rows", "scalars")
+    __slots__ = ("dtype", "finish", "function", "row_cost", "row_memory", "rows", "scalars", "shape")
 
     def __init__(
-        self, function: Any, results: list[tuple[Any, Any]], rows: int, row_cost: int, row_memory: int, *scalars: int,
+        self, function: Any, x: ndarray, shape: tuple[int, ...], row_cost: int, row_memory: int, *scalars: int,
         finish: Callable[..., Any] | None = None,
     ) -> None:  # fmt: skip
-        self.results = [(shape, numpy.dtype(dtype)) for shape, dtype in results]
-        self.function, self.rows, self.scalars = function, rows, scalars
-        self.row_cost, self.row_memory, self.finish = row_cost, -(-row_memory // 64) * 64, finish
+        self.function, self.shape, self.dtype, self.scalars, self.finish = function, shape, x.dtype, scalars, finish
+        self.rows, self.row_cost, self.row_memory = x.size // x.shape[-1], row_cost, -(-row_memory // 64) * 64
 
     def run(self, x: ndarray) -> Any:
         """The results for an array."""
         rows, row_memory = self.rows, self.row_memory
-        pieces = min(rows, _PIECES * get_num_threads())
-        memory = numpy.empty(pieces * row_memory + 64, numpy.uint8)
+        pieces = min(rows, _PIECES * parallel.num_threads)
+        memory = numpy.empty(pieces * row_memory + 64, _BYTE)
         start = address(memory)
-        found = [numpy.empty(shape, dtype) for shape, dtype in self.results]
+        values, order = numpy.empty(self.shape, self.dtype), numpy.empty(self.shape, _INT64)
         launch(
-            self.function, pieces, self.row_cost * rows // pieces,
-            *map(address, found), address(x), *self.scalars, start + -start % 64, row_memory, rows, pieces,
+            self.function, pieces, self.row_cost * rows // pieces, address(values), address(order), address(x),
+            *self.scalars, start + -start % 64, row_memory, rows, pieces,
         )  # fmt: skip
-        return found if self.finish is None else self.finish(*found)
+        return (values, order) if self.finish is None else self.finish(values, order)
 
 
 @loops

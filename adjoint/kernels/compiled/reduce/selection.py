@@ -213,7 +213,7 @@ def first(x: ndarray, k: int, descending: bool) -> Any:
         return values, numpy.take_along_axis(order, places, -1)
 
     return RowPlan(
-        _selecting(kind, descending, within is None, width), [(shape, x.dtype), (shape, numpy.int64)], x.size // n,
+        _selecting(kind, descending, within is None, width), x, shape,
         2 * n * key_bytes + 16 * room_for * key_bytes, (2 * key_bytes + 4) * room_for, n, k, room_for,
         finish=None if within is None else put_in_order,
     )  # fmt: skip
@@ -235,8 +235,7 @@ def place_in_order(x: ndarray, k: int, numbers: str = "count") -> Any:
     width = width_of(kind, HOST.vector_bytes)
     key_bytes = key_type(kind).bits // 8
     memory = -(-n // width) * width * key_bytes
-    results = [((*x.shape[:-1], 1), dtype) for dtype in (x.dtype, numpy.int64)]
-    return RowPlan(_placing(kind, numbers, width), results, x.size // n, 20 * n * key_bytes, memory, n, k)
+    return RowPlan(_placing(kind, numbers, width), x, (*x.shape[:-1], 1), 20 * n * key_bytes, memory, n, k)
 
 
 @functools.lru_cache(64)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import numpy
 from numpy import ndarray
 
 from ....codegen.llvm.host import HOST
@@ -166,20 +165,17 @@ def sort(x: ndarray, descending: bool) -> Any:
     width = width_of(kind, HOST.vector_bytes)
     key_bytes = key_type(kind).bits // 8
     memory = 4 * _BINS + 2 * -(-n // width) * width * (key_bytes + 4)
-    function, results = _sorting(kind, descending, False, width), [(x.shape, x.dtype), (x.shape, numpy.int64)]
-    return RowPlan(function, results, x.size // n, n * 8 * key_bytes, memory, n)
+    return RowPlan(_sorting(kind, descending, False, width), x, x.shape, n * 8 * key_bytes, memory, n)
 
 
 def ranked(x: ndarray, k: int, descending: bool) -> Any:
     """The plan for the first `k` elements of short rows in order, and where each was."""
     kind, n = element_type(x), x.shape[-1]
-    shape = (*x.shape[:-1], k)
     width = width_of(kind, HOST.vector_bytes)
     padded = -(-n // width) * width
-    return RowPlan(
-        _sorting(kind, descending, True, width), [(shape, x.dtype), (shape, numpy.int64)], x.size // n,
-        2 * n * padded // width, padded * (2 * key_type(kind).bits // 8 + 4), n, k,
-    )  # fmt: skip
+    memory = padded * (2 * key_type(kind).bits // 8 + 4)
+    function = _sorting(kind, descending, True, width)
+    return RowPlan(function, x, (*x.shape[:-1], k), 2 * n * padded // width, memory, n, k)
 
 
 @functools.lru_cache(64)
