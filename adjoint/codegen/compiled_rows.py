@@ -59,6 +59,8 @@ class CompiledRows:
                 found.update(dict.fromkeys(scalars))
         self.scalars = list(found)
         self._functions: dict[Any, tuple[Any, int]] = {}
+        self._turned: dict[Any, int] = {}
+        """By the dtypes of numbers, how long rows are that are turned to stand side by side."""
 
     def call(
         self,
@@ -86,8 +88,10 @@ class CompiledRows:
         outer, length, inner = geometry
         mode = ACROSS
         if inner == 1:
-            numbers = [compute, *(item.dtype for item in operands if item.dtype.kind not in "biu")]
-            most = turned_length(self.expression, [type_of(dtype) for dtype in numbers])
+            numbers = compute, *[item.dtype for item in operands if item.dtype.kind not in "biu"]
+            most = self._turned.get(numbers)
+            if most is None:
+                most = self._turned[numbers] = turned_length(self.expression, [type_of(dtype) for dtype in numbers])
             mode = TURNED if 1 < length <= most else ALONG
         if mode == TURNED:  # a group of rows side by side is what lies below one row
             outer, length, inner = 1, length, outer

@@ -18,12 +18,15 @@ from ....codegen.llvm.launch import launch
 from ...runtime import parallel
 from ...runtime.floating import compute_dtype, widen
 from ...runtime.layout import row_major
-from ...runtime.parallel import get_num_threads, scratch
+from ...runtime.parallel import LINE, get_num_threads, scratch
 from .convolution_channels import ChannelPlan
 from .convolution_geometry import Axis, forward_axis, input_axis
 from .convolution_plan import CorrelationPlan, ProductPlan, Work
 
 Sizes = tuple[int, ...]
+
+_FRESH = 1 << 15
+"""Bytes of memory that are asked for anew sooner than kept with the thread."""
 
 
 @functools.lru_cache(256)
@@ -72,12 +75,20 @@ def _plan(
     return plan
 
 
+def _scratch(size: int, dtype: numpy.dtype[Any]) -> tuple[ndarray, int]:
+    """Memory for so many numbers, to be kept as long as it is used, and where a line of the cache begins in it."""
+    if size * dtype.itemsize < _FRESH:
+        memory = numpy.empty(size * dtype.itemsize + LINE, numpy.uint8)
+        return memory, -(-address(memory) // LINE) * LINE
+    memory = scratch("convolution", (size,), dtype)
+    return memory, address(memory)
+
+
 def _convolve(plan: ProductPlan, x: ndarray, weight: ndarray, bias: ndarray | None) -> ndarray:
     """The sums over taps and input channels, plus `bias`."""
     x, steps = plan.source(x)
     result = numpy.empty(plan.result_shape, x.dtype)
-    memory = scratch("convolution", (plan.weights_size + plan.ranges * plan.scratch_pitch,), x.dtype)
-    factors = address(memory)
+    _kept, factors = _scratch(plan.weights_size + plan.ranges * plan.scratch_pitch, x.dtype)
     launch(
         plan.weight_kernel, plan.weight_blocks, plan.weight_block_bytes, factors, address(weight),
         plan.products.address, plan.taps.address, plan.geometry.spreads, plan.outs, plan.ins, *plan.weight_strides,
@@ -218,8 +229,7 @@ def conv_weight_grad(
     def run(grad: ndarray, input: ndarray, *_: Any) -> Any:
         plan: Any = plan_for(parallel.num_threads)
         (wide, grad_steps), (x, steps) = plan.target(widen(grad)), plan.source(widen(input))
-        memory = scratch("convolution", (plan.totals_size + plan.ranges * plan.scratch_pitch,), x.dtype)
-        totals = address(memory)
+        _kept, totals = _scratch(plan.totals_size + plan.ranges * plan.scratch_pitch, x.dtype)
         launch(
             plan.kernel, plan.ranges, plan.range_bytes, totals, address(wide), address(x),
             totals + plan.totals_size * x.itemsize, plan.sizes.address, plan.records.address, plan.offsets.address,

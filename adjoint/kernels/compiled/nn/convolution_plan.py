@@ -36,6 +36,9 @@ _SECOND_CACHE = 1 << 19
 _PARALLEL_PRODUCTS = 1 << 20
 """Fewer multiplications than this are not cut into blocks for several threads."""
 
+_PLANNED_PRODUCTS = 1 << 18
+"""For fewer multiplications than this no layouts are compared: that takes as long as a hundred such convolutions."""
+
 _FOR_EACH_THREAD = ((4, 1.0), (2, 1.05), (1, 1.15))
 """How many blocks there may be for each thread, and how much longer they take because threads wait for one another."""
 
@@ -288,6 +291,9 @@ class ProductPlan(_Layout):
         if self.in_place:
             self.whole = True
             return work, work.blocks(0, True)
+        if work.products < _PLANNED_PRODUCTS:
+            self.whole = False
+            return work, work.blocks(math.prod(self.spread) * work.outs if self.phased else 0, False)
         best: tuple[float, Work, list[Block], bool] = (math.inf, work, [], False)
         for choice, blocks, cost in work.layouts(math.prod(self.spread) * work.outs if self.phased else 0):
             layout = _Layout(choice, blocks)
@@ -414,6 +420,8 @@ class CorrelationPlan(_Layout):
         """The layout that takes least time for a place."""
         if self.in_place:
             return work, work.blocks(0, True)
+        if work.products < _PLANNED_PRODUCTS:
+            return work, work.blocks(work.outs, False)
         best: tuple[float, Work, list[Block]] = (math.inf, work, [])
         for choice, blocks, cost in work.layouts(work.outs):
             layout = _Layout(choice, blocks)
