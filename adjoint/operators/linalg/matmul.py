@@ -18,6 +18,7 @@ from ...dispatch.sequential import is_batched
 from ...dispatch.signatures import type_name
 from ...kernels.linalg import matmul as kernels
 from ...kernels.memory.storage import element_strides
+from ...kernels.runtime.addresses import may_share_memory
 from ...kernels.runtime.shapes import broadcast_shapes
 from ...tape.edges import has_no_history
 from ...tensor import Tensor
@@ -320,6 +321,9 @@ def matmul(input, other, *, out=None):
         check_tensors("matmul", input=input, other=other)
         raise
     if out is not None:
+        if left == right == 2 and all(map(has_no_history, (input, other, out))):
+            if not any(may_share_memory(out._array, factor._array) for factor in (input, other)):
+                return mm(input, other, out=out)
         words = STRICT if right > 1 else DOT if left == 1 else MV
         return stored("matmul", matmul(input, other), out, words)
     if left == 2:

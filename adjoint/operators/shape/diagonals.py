@@ -99,10 +99,11 @@ def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
         raise RuntimeError(f"order must be non-negative but got {n}")
     if n == 0:
         return stored("diff", tensors.zeros_like(input).copy_(input), out, SCALAR_TYPE, recorded=True)
-    parts = [part for part in (prepend, input, append) if part is not None]
-    result = cat(parts, dim) if len(parts) > 1 else input
+    result = input
+    if not (prepend is append is None):
+        result = cat([part for part in (prepend, input, append) if part is not None], dim)
     for _ in range(min(n, result._array.shape[dim])):
         size = result._array.shape[dim]
         later, earlier = slice(result, dim, 1, size, 1), slice(result, dim, 0, size - 1, 1)
         result = later ^ earlier if result._array.dtype.kind == "b" else later - earlier
-    return stored("sub", result, out)
+    return result if out is None else stored("sub", result, out)
