@@ -321,9 +321,8 @@ def matmul(input, other, *, out=None):
         check_tensors("matmul", input=input, other=other)
         raise
     if out is not None:
-        if left == right == 2 and all(map(has_no_history, (input, other, out))):
-            if not any(may_share_memory(out._array, factor._array) for factor in (input, other)):
-                return mm(input, other, out=out)
+        if left == right == 2 and all(map(has_no_history, (input, other, out))) and _is_apart(out, input, other):
+            return mm(input, other, out=out)
         words = STRICT if right > 1 else DOT if left == 1 else MV
         return stored("matmul", matmul(input, other), out, words)
     if left == 2:
@@ -341,6 +340,12 @@ def matmul(input, other, *, out=None):
     if left == 0 or right == 0:
         raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {left}D and {right}D")
     return _batched(input, other, left, right)
+
+
+def _is_apart(tensor, first, second):
+    """Whether the memory of a tensor is that of neither of two others."""
+    array = tensor._array
+    return not may_share_memory(array, first._array) and not may_share_memory(array, second._array)
 
 
 def check_tensors(function, **arguments):
