@@ -172,7 +172,7 @@ def planned(path: str, *, elements: int = 0) -> Callable[[_Form], _Form]:
     result = plan({passed})
     return form({passed}) if result is NotImplemented else result
 """
-        namespace = {"LOOPS": LOOPS, "plans": plans, "make": plan, "form": form}
+        namespace = {"__package__": "adjoint.kernels", "LOOPS": LOOPS, "plans": plans, "make": plan, "form": form}
         exec(code_of(source, f"<adjoint planned {function.__module__}.{function.__name__}>"), namespace)
         made: Any = namespace[function.__name__]
         kernel: Any = functools.update_wrapper(made, form)
