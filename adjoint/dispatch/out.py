@@ -33,12 +33,11 @@ SCALAR_TYPE = "expected scalar_type {wanted} but found {given}"
 SAME_TYPE = "{name}(): self and result must have the same scalar type"
 
 
-def write_out(op: Operator, results: list[Any], out: Any, operands: list[Any], several: bool) -> Any:
+def write_out(op: Operator, results: list[Any], out: Any, inputs: list[Tensor], several: bool) -> Any:
     """Write the results of an operator to the tensors given as `out=`."""
     targets = checked_targets(
         op.function_name, out, len(results) if several or isinstance(out, (tuple, list)) else None
     )
-    inputs = inputs_in(operands)
     underived = is_underived(op)
     wording = FOUND if op.same_out is True else op.same_out
     for result, target in zip(results, targets, strict=True):
@@ -97,17 +96,11 @@ def checked_targets(name: str, out: Any, count: int | None = None) -> list[Tenso
     return targets
 
 
-def check_out(op: Operator, out: Any, operands: list[Any]) -> None:
+def check_out(op: Operator, out: Any, inputs: list[Tensor]) -> None:
     """Raise if autograd would have to record the operator; called before the computation."""
     if op.differentiable:
         targets = checked_targets(op.function_name, out)
-        refuse_gradient(op.function_name, targets if is_underived(op) else inputs_in(operands) + targets)
-
-
-def inputs_in(operands: list[Any]) -> list[Tensor]:
-    """The tensors among operands, including those in sequences."""
-    flat = [tensor for value in operands for tensor in (value if isinstance(value, list) else [value])]
-    return [tensor for tensor in flat if isinstance(tensor, Tensor)]
+        refuse_gradient(op.function_name, targets if is_underived(op) else inputs + targets)
 
 
 def is_underived(op: Operator) -> bool:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..tape.interpreters import tensors_in
+from ..tensor import Tensor
 from .declaration import Operator
 from .kinds import Kind, described
 
@@ -41,9 +43,9 @@ class Call:
         self.out = out
         self.recording = False
 
-    def operands(self, op: Operator) -> list[Any]:
-        """The operands among the arguments: tensors, sequences of tensors, or None."""
-        return [self.args[position] for position in op.tensor_positions]
+    def operands(self, op: Operator) -> list[Tensor]:
+        """The tensors among the operands, those in sequences too."""
+        return list(tensors_in([self.args[position] for position in op.tensor_positions]))
 
 
 class Step:

@@ -192,7 +192,7 @@ def unusual_inputs(op: Operator) -> list[str]:
 def array_lines(op: Operator) -> list[str]:
     """Read the arrays of the tensors, and of a sequence the edges."""
     if op.sequence is not None:
-        return [f"{op.sequence}_array, edges = plain_sequence({op.sequence})"]
+        return [f"{op.sequence}_array, edges = plain_sequence(OP, {op.sequence})"]
     lines = []
     for name in op.tensors:
         none = f"None if {public_name(name)} is None else " if op.kinds[name] == OPTIONAL_ARRAY else ""
@@ -261,8 +261,8 @@ def chooses_by_dtype(op: Operator) -> bool:
     return (op.kernel.dtypes == FLOATS or op.promote == "float") and op.check is None and not op.outputs
 
 
-def plain_sequence(items: Any) -> tuple[list[Any] | None, tuple[Any, ...] | None]:
-    """The arrays of a sequence of plain tensors of one dtype, and their edges, if any; None for any other sequence.
+def plain_sequence(op: Operator, items: Any) -> tuple[list[Any] | None, tuple[Any, ...] | None]:
+    """The arrays of a sequence of plain tensors, of one dtype, and their edges, if any; None for any other sequence.
 
     Also None if one is on `meta`, or has lazy conjugation or negation: these arrays are instances of subclasses.
     """
@@ -271,13 +271,15 @@ def plain_sequence(items: Any) -> tuple[list[Any] | None, tuple[Any, ...] | None
     arrays: list[Any] = []
     edges: list[Any] = []
     kind = recorded = None
+    mixed = False
     for item in items:
         if type(item) is not Tensor and type(item) not in PLAIN_TYPES:
             return None, None
         array = item._array
         if array.dtype is not kind or type(array) is not ndarray:
-            if kind is not None or type(array) is not ndarray:
+            if type(array) is not ndarray:
                 return None, None
+            mixed = kind is not None
             kind = array.dtype
         arrays.append(array)
         edge = item._edge if item._base is None else current_edge(item)
@@ -286,11 +288,12 @@ def plain_sequence(items: Any) -> tuple[list[Any] | None, tuple[Any, ...] | None
         elif edge is not None:
             recorded = edge
         edges.append(edge)
+    if mixed:
+        target = promoted_to(op, arrays)[0] if op.promote else None
+        if target is None:
+            return None, None
+        arrays = [prepared(array, target) for array in arrays]
     return arrays, None if recorded is None else tuple(edges)
-
-
-_targets: dict[Any, Any] = {}
-"""The dtypes that arrays are promoted to, by the rule, the default dtype, and their dtypes and whether they have dimensions."""
 
 
 def in_one_dtype(
@@ -301,12 +304,7 @@ def in_one_dtype(
     None for calls that the slow path refuses, or computes otherwise: dtypes that kernels do not compute with; `overwritten`:
     results that may not be written to the first array.
     """
-    key: Any = (op.promote, op.wide_numbers, dtypes.get_default_dtype())
-    for array in arrays:
-        key += (array.dtype, array.ndim > 0)
-    if key not in _targets:
-        _targets[key] = _target(op, arrays)
-    target, rounded = _targets[key]
+    target, rounded = promoted_to(op, arrays)
     if target is None or (overwritten and not castable(target.numpy, arrays[0].dtype)):
         return None
     if op.check is not None:
@@ -325,10 +323,20 @@ def castable(source: Any, target: Any) -> bool:
     return kinds[1].roles is None and dtypes.can_cast(*kinds)
 
 
-def _target(op: Operator, arrays: tuple[Any, ...]) -> tuple[Any, Any]:
+_targets: dict[Any, tuple[Any, Any]] = {}
+"""The dtypes of `promoted_to`, by the rule, the default dtype, and the arrays' dtypes and whether they have dimensions."""
+
+
+def promoted_to(op: Operator, arrays: Iterable[Any]) -> tuple[Any, Any]:
     """What `dtypes_of` says of plain arrays; nothing if kernels do not compute with the dtype, or if there is none."""
-    try:
-        target, rounded = dtypes_of(op, [(ndarray, array.dtype, array.ndim > 0) for array in arrays])
-    except (RuntimeError, TypeError):
-        return None, None
-    return (None, None) if target.roles else (target, rounded and rounded.numpy)
+    key: Any = (op.promote, op.wide_numbers, dtypes.get_default_dtype())
+    for array in arrays:
+        key += (array.dtype, array.ndim > 0)
+    found = _targets.get(key)
+    if found is None:
+        try:
+            target, rounded = dtypes_of(op, [(ndarray, array.dtype, array.ndim > 0) for array in arrays])
+        except (RuntimeError, TypeError):
+            target = None
+        found = _targets[key] = (None, None) if target is None or target.roles else (target, rounded and rounded.numpy)
+    return found
