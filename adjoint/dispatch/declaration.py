@@ -57,10 +57,9 @@ _RESERVED = ("grad", "grads", "xp", "needs")
 
 _OPTIONS = frozenset(
     """
-    aten aten_inplace aten_name aten_number batch caller check copies deprecated_order elementwise function_name inplace
-    inplace_node kernel method name narrow no_overlap node number_first numbers out out_decides out_no_overlap out_refusal
-    out_underived outputs overloaded promote random resizes returns same_out sample_ndim shape_of_elements
-    sparse sparse_result takes_arrays tangent uniform_write view vmap_name wide_numbers
+    aten aten_inplace aten_name aten_number batch check deprecated_order elementwise function_name inplace inplace_node
+    kernel method name narrow node numbers out out_decides outputs overloaded promote random returns same_out sample_ndim
+    shape_of_elements sparse sparse_result takes_arrays tangent view vmap_name
     """.split()
 )
 """What a declaration may say besides its class."""
@@ -69,26 +68,43 @@ _OPTIONS = frozenset(
 class Operator:
     """A declared operator: its signature, its array function, its formulas, and the values that they need saved.
 
-    `promote`: how the dtypes of the inputs are promoted before `forward` runs: None (not at all), "common" (to the
-    result type), "float" (to the result type, then integers to the default dtype). `kernel`: the array computation (a
-    `codegen.kernel.Kernel`, or an array function that is its only form), by default `forward`. `resizes`: in place, the
-    first argument takes the shape of the result. `uniform_write`: the operator writes the same value to all elements,
-    so that these may share memory. `elementwise` (the default with promotion): the memory order of the result follows
-    that of the operands (`kernels.layout`), in the order of these names if it is a tuple; not if False. `tangent`: the rule of
-    forward mode (see `transforms.tangents`). `sample_ndim`: the tensors may have a leading sample dimension before so
-    many dimensions; a batch dimension is merged into it. `random`: the operator draws random numbers although it takes
-    no `generator`. `copies`: in place, the second tensor replaces the first, from any device, dtype and memory.
-    `takes_arrays`: as a Python operator it accepts NumPy arrays. `shape_of_elements`: the shape of its results depends
-    on elements. `aten_name`: its name in PyTorch's messages; `vmap_name`: its in-place name in messages of `vmap`, "" if
-    they name the shapes. `aten`, `aten_inplace` and `aten_number`: the names of its overload, in-place variant, and overload with
-    a number as last operand.
-    `wide_numbers`: with tensors of half types, numbers and tensors without dimensions are not rounded to the half type.
-    `narrow`: how it takes elements of dtypes that kernels do not compute with (see `dispatch.narrow`).
-    `sparse`: what computes it on sparse layouts (see `sparse_layouts`); `sparse_result`: it makes a sparse tensor of dense
-    ones. `deprecated_order`: the keywords whose numbers may stand before the tensors, in a deprecated form of the call.
+    Options that say what it computes:
+        `kernel`: the array computation: a `codegen.kernel.Kernel`, or an array function that is its only form; by default
+        `forward`. `promote`: operands are converted to their common dtype ("common"), or integers then to the default one
+        ("float"). `numbers`: numbers may stand for tensors (by default with promotion), in words: "first", also for the
+        first one; "wide", with tensors of half types they are not rounded to these, nor are tensors without dimensions.
+        `elementwise`: the order in memory of the result follows that of the operands, or of these names (by default with
+        promotion). `outputs`, `returns`: the names of several results, and their named tuple. `view`: results are views
+        of the first tensor. `check`: raises for wrong arguments. `overloaded`: wrong operands are an invalid combination
+        of arguments. `random`: it draws random numbers although it takes no `generator`. `shape_of_elements`: shapes of
+        results depend on elements. `sparse`: what computes it on sparse layouts (see `sparse_layouts`). `sparse_result`:
+        it makes sparse tensors of dense ones. `narrow`: how it takes elements of dtypes that kernels do not compute with
+        (see `narrow`).
+
+    Options that say how it is written to:
+        `inplace`: it has an in-place variant, of which a word may say more: "disjoint", no operand may share memory with
+        the changed tensor; "uniform", all elements become the same, so that they may share memory; "copies", the second
+        tensor replaces the first, from any device, dtype and memory; "resizes", the first one takes the shape of the
+        result. `out`: it takes `out=` (by default unless it is a view), of which a word may say more: "disjoint", it may
+        share no memory with the inputs; "underived", it is recorded without a derivative. `out_decides`: the dtype of
+        `out=` is the default of `dtype`; a function of the input and `out` may refuse it. `same_out`: `out=` must have
+        the dtype of the result: the error.
+
+    Options that say how it is derived and batched:
+        `node`, `inplace_node`: the names of its nodes. `tangent`: the rule of forward mode (see `transforms.tangents`).
+        `batch`: the rule of `vmap`. `sample_ndim`: a leading sample dimension may precede so many dimensions, and takes a
+        batch.
+
+    Options that say how it is called:
+        `name`, `function_name`: its own name, and that of its function; `method`: whether it is one. `takes_arrays`: as a
+        Python operator it accepts NumPy arrays. `deprecated_order`: keywords whose numbers may stand before the tensors.
+        `aten_name`, `vmap_name`: its names in messages ("" if they name the shapes). `aten`, `aten_inplace`,
+        `aten_number`: the names of its overload, of its in-place variant, and of the overload with a number as last
+        operand.
     """
 
-    def __init__(self, declaration: type, options: dict[str, Any]) -> None:
+    def __init__(self, declaration: type, options: dict[str, Any], caller: int) -> None:
+        """`caller`: how many frames the user's call is above the function."""
         if not _OPTIONS.issuperset(options):
             raise TypeError(f"a declaration has no option {min(options.keys() - _OPTIONS)!r}")
         self.declaration = declaration
@@ -97,26 +113,26 @@ class Operator:
         self.doc = declaration.__doc__
         self.promote: str | None = options.get("promote")
         self.view: bool = options.get("view", False)
-        self.inplace: bool = options.get("inplace", False)
+        inplace = options.get("inplace", False)
+        self.inplace: bool = bool(inplace)
+        self.no_overlap, self.uniform_write = inplace == "disjoint", inplace == "uniform"
+        self.copies, self.resizes = inplace == "copies", inplace == "resizes"
+        out = options.get("out", not self.view)
+        self.out: bool = bool(out)
+        self.out_no_overlap, self.out_underived = out == "disjoint", out == "underived"
+        numbers = options.get("numbers", self.promote is not None)
+        self.numbers: bool = bool(numbers)
+        words = numbers.split() if isinstance(numbers, str) else ()
+        self.number_first, self.wide_numbers = "first" in words, "wide" in words
         self.method: bool = options.get("method", True)
-        self.caller: int = options.get("caller", 1)  # how many frames the user's call is above the function
-        self.uniform_write: bool = options.get("uniform_write", False)
-        self.resizes: bool = options.get("resizes", False)
-        self.out: bool = options.get("out", not self.view)
+        self.caller = caller
         self.same_out: bool | str | Callable[..., None] | None = options.get("same_out")
-        self.out_refusal: str | None = options.get("out_refusal")
-        self.out_underived: bool = options.get("out_underived", False)
-        self.out_no_overlap: bool = options.get("out_no_overlap", False)
-        self.no_overlap: bool = options.get("no_overlap", False)
         self.out_decides: bool | Callable[..., None] = options.get("out_decides", False)
         self.overloaded: bool = options.get("overloaded", False)
         self.outputs: tuple[str, ...] = tuple(options.get("outputs", ()))
         self.deprecated_order: tuple[str, ...] = tuple(options.get("deprecated_order", ()))
         self.check: Callable[..., Any] | None = options.get("check")
-        self.number_first: bool = options.get("number_first", False)
-        self.numbers: bool = options.get("numbers", self.promote is not None)
         self.forward: Callable[..., Any] = _plain(declaration.__dict__["forward"])
-        self.wide_numbers: bool = options.get("wide_numbers", False)
         self.sparse: str | None = options.get("sparse")
         self.narrow: str | None = options.get("narrow")
         self.sparse_result: bool = options.get("sparse_result", False)
@@ -133,7 +149,6 @@ class Operator:
         self.aten_number: str = options.get("aten_number", self.aten_inplace)
         self.shape_of_elements: bool = options.get("shape_of_elements", False)
         self.vmap_name: str | None = options.get("vmap_name")
-        self.copies: bool = options.get("copies", False)
         self.takes_arrays: bool = options.get("takes_arrays", False)
         self.random_inside: bool = options.get("random", False)
         self.inplace_node_name: str = options.get("inplace_node") or node_name

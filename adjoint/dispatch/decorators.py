@@ -56,22 +56,21 @@ def operator(
 ) -> Callable[[type], Any]:
     """Declare an operator; see `adjoint.dispatch.declaration` for the content of the class.
 
-    Options: `promote` (None, "common" or "float"), `view`, `inplace`, `out`, `outputs` (names, if several), `returns`
-    (their named tuple), `node` (the name of the node), `name`; and where the function is installed: `namespace`, `alias`,
-    `out_decides` (the dtype of `out=` is the default of `dtype`; or a function of the input and `out` that may refuse
-    `out`), `out_underived` (with `out=`, it is recorded without a derivative), `out_no_overlap` (`out` may share no memory
-    with the inputs), `no_overlap` (in place, no operand may share memory with the changed tensor), `same_out` (`out=` must
-    have the dtype of the result), `overloaded` (a wrong first operand is an invalid combination of arguments),
-    `inplace_node` (the name of the in-place node, if different), `method` (True, False, or the names of the methods; `()`:
-    no method, not even in place), `public_inplace` (the in-place variant is also a public function: True, or the names for
-    which it is), `forms` (the forms of the call, for errors: a function of `signatures`), `dunder` (`"__mul__"`),
-    `reflected` (`"__rmul__"`).
+    Args:
+        method: True, False, or the names of the methods; `()`: no method, not even in place.
+        dunder: The name of the Python operator, as `"__mul__"`.
+        reflected: That with the operands in reverse order, as `"__rmul__"`.
+        alias: Further names of the function and the method.
+        namespace: Where the function is public; None: nowhere.
+        public_inplace: Whether the in-place variant is a public function too: True, or the names for which it is.
+        forms: The forms of the call, for errors: a function of `signatures`.
+        options: What `Operator` lists.
     """
 
     def declare(declaration: type) -> Any:
         # Functions that are called only from within this package do not search for the user's frame.
         caller = 2 if namespace is None and not method and dunder is None and not options.get("inplace") else 1
-        op = Operator(declaration, {**options, "method": bool(method), "caller": caller})
+        op = Operator(declaration, {**options, "method": bool(method)}, caller)
         op.code = Code(op)
         function = lazy_function(op, "function", op.name)
         function.operator = op

@@ -48,7 +48,7 @@ def overloads(
 
     Args:
         kernel: the array computation of the operators that are declared here.
-        by_tensor: the operator for two tensors; with the option `number_first` also for a number and a tensor.
+        by_tensor: the operator for two tensors; with numbers="first" also for a number and a tensor.
         by_number: the operator for a tensor and a number.
         of_number: the operator for a number and a tensor, if the function accepts them.
         of_numbers: computes the result from two numbers and `out`, if the function accepts them.
@@ -73,7 +73,7 @@ def overloads(
         if isinstance(by_number, dict):
             numbers = _declared(declaration, "by_number", kernel, promote, {**shared, **by_number})
         if isinstance(of_number, dict):
-            of = {"number_first": True, "inplace": False, **shared, **of_number}
+            of = {"numbers": "first", "inplace": False, **shared, **of_number}
             first = _declared(declaration, "of_number", kernel, promote, of)
         if first is None and tensors.operator.number_first:
             first = tensors

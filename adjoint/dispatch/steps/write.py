@@ -168,9 +168,7 @@ def into_lines(op: Operator, leave: str) -> list[str]:
 
     All but the first array may have no dimensions.
     """
-    castable = (
-        "" if op.same_out or op.out_refusal or op.out_decides else " and not castable(array.dtype, out_array.dtype)"
-    )
+    castable = "" if op.same_out or op.out_decides else " and not castable(array.dtype, out_array.dtype)"
     copied = copying_lines(op, "out_array", [f"(array.dtype is not out_array.dtype{castable})"], leave)
     form = op.kernel.general if isinstance(op.kernel.general, numpy.ufunc) else op.kernel.small
     if not isinstance(form, numpy.ufunc):

@@ -29,7 +29,7 @@ from . import batched_indexing
 @operator(
     kernel=Kernel(scatter_kernels.gather, quiet=True),
     same_out=STRICT,
-    out_no_overlap=True,
+    out="disjoint",
     tangent="linear",
     batch="expanded",
     narrow="trivial",
@@ -68,8 +68,7 @@ def _scatter(**options):
         "function_name": "scatter",
         "namespace": None,
         "method": (),
-        "inplace": True,
-        "no_overlap": True,
+        "inplace": "disjoint",
     }
     return operator(kernel=scatter_kernels.scatter, same_out=STRICT, batch="expanded", **shared, **options)
 
@@ -159,10 +158,9 @@ def scatter_inplace(input, dim, index, src=None, *, reduce=None, value=None):
 
 @operator(
     kernel=Kernel(scatter_kernels.scatter_add, inplace=scatter_kernels.scatter_add_),
-    inplace=True,
-    no_overlap=True,
+    inplace="disjoint",
     same_out=STRICT,
-    out_no_overlap=True,
+    out="disjoint",
     tangent="linear",
     batch="expanded",
     vmap_name="scatter_add_",
@@ -183,8 +181,7 @@ class scatter_add:
 
 @operator(
     kernel=scatter_kernels.scatter_reduce,
-    inplace=True,
-    no_overlap=True,
+    inplace="disjoint",
     same_out=STRICT,
     batch="expanded",
     aten_inplace="two",
@@ -283,7 +280,7 @@ def _product_gradients(grad, self, places, src, include_self, result, xp):
     return to_self, to_src
 
 
-@operator(kernel=scatter_kernels.index_reduce, inplace=True, no_overlap=True, same_out=STRICT)
+@operator(kernel=scatter_kernels.index_reduce, inplace="disjoint", same_out=STRICT)
 class index_reduce:
     """A copy into whose slices at `index` along `dim` those of `source` are reduced: prod, mean, amax or amin."""
 
@@ -302,7 +299,7 @@ class index_reduce:
 @operator(
     kernel=Kernel(scatter_kernels.index_select, quiet=True),
     same_out="index_select(): self and result must have the same scalar type",
-    out_no_overlap=True,
+    out="disjoint",
     tangent="linear",
     batch=batched_indexing.index_select,
     sparse="shapes.index_select",
@@ -356,8 +353,7 @@ class sum_of_runs_backward:
 
 @operator(
     kernel=Kernel(scatter_kernels.index_add, inplace=scatter_kernels.index_add_),
-    inplace=True,
-    no_overlap=True,
+    inplace="disjoint",
     same_out=STRICT,
     tangent="linear",
     batch=batched_indexing.at_indices,
@@ -381,8 +377,7 @@ class index_add:
 
 @operator(
     kernel=Kernel(indexing_kernels.index_copy, inplace=indexing_kernels.index_copy_),
-    inplace=True,
-    no_overlap=True,
+    inplace="disjoint",
     same_out=STRICT,
     tangent="linear",
     batch=batched_indexing.at_indices,
@@ -410,7 +405,7 @@ class index_copy:
         "node": "IndexFillBackward0",
         "values": {"value": "Number"},
         "aten_inplace": "int_Scalar",
-        "no_overlap": True,
+        "inplace": "disjoint",
     },
     function_name="index_fill",
     vmap_name="index_fill_",
@@ -454,7 +449,7 @@ def index_fill_inplace(input, dim, index, value):
 @operator(
     kernel=Kernel(flattened_kernels.take, quiet=True),
     same_out="take(): self and out expected to have the same dtype, but got self.dtype = {wanted} and out.dtype = {given}",
-    out_no_overlap=True,
+    out="disjoint",
     tangent="linear",
     batch=batched_indexing.take,
 )
@@ -485,8 +480,7 @@ class take_backward:
 
 @operator(
     kernel=Kernel(flattened_kernels.put, inplace=flattened_kernels.put_),
-    inplace=True,
-    no_overlap=True,
+    inplace="disjoint",
     out=False,
     batch=batched_indexing.put,
 )

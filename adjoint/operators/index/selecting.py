@@ -33,8 +33,7 @@ from ...tensor import Tensor, wrap
         "vmap_name": "inplace arithmetic",
     },
     function_name="masked_fill",
-    uniform_write=True,
-    inplace=True,
+    inplace="uniform",
     out=False,
     elementwise=False,
     narrow="halves",
@@ -82,7 +81,7 @@ def masked_fill_inplace(input, mask, value):
 @operator(
     kernel=indexing_kernels.masked_select,
     same_out=SAME_TYPE,
-    out_no_overlap=True,
+    out="disjoint",
     tangent="linear",
     shape_of_elements=True,
     narrow="moves",

@@ -231,7 +231,7 @@ class baddbmm:
         return _batch_sum(batch, added, 3, matmul(batch.first(first), batch.first(second)), beta, alpha)
 
 
-@operator(kernel=kernels.addbmm, inplace=True, resizes=True, same_out=ADDBMM, deprecated_order=("beta", "alpha"))
+@operator(kernel=kernels.addbmm, inplace="resizes", same_out=ADDBMM, deprecated_order=("beta", "alpha"))
 class addbmm:
     """`beta * input + alpha * bmm(batch1, batch2).sum(0)`."""
 

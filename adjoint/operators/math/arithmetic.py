@@ -38,7 +38,7 @@ def conjugate(value):
     inplace=True,
     dunder="__add__",
     reflected="__radd__",
-    number_first=True,
+    numbers="first",
     deprecated_order=("alpha",),
     tangent="elementwise",
     aten="Tensor",
@@ -125,7 +125,7 @@ def no_bool(self, other, *_):
     dunder="__sub__",
     alias=("subtract",),
     check=no_bool,
-    number_first=True,
+    numbers="first",
     deprecated_order=("alpha",),
     tangent="elementwise",
     aten="Tensor",
@@ -206,12 +206,11 @@ def reflected_sub(input, other):
     dunder="__mul__",
     reflected="__rmul__",
     alias=("multiply",),
-    number_first=True,
+    numbers="first wide",
     aten="Tensor",
     vmap_name="inplace arithmetic",
     sparse="arithmetic.mul",
     narrow="alike",
-    wide_numbers=True,
 )
 class mul:
     """`input * other`, elementwise, broadcast together.

@@ -126,7 +126,7 @@ class logical_not:
 
 def _of_bits(kernel, **options):
     """Declare a function of the bits of two integers, of which either may be a number."""
-    shared = {"number_first": True, "overloaded": True, "aten": "Tensor", "aten_number": "Scalar", "vmap_name": ""}
+    shared = {"numbers": "first", "overloaded": True, "aten": "Tensor", "aten_number": "Scalar", "vmap_name": ""}
     return binary(kernel, forms=number_either_way, **{**shared, **options})
 
 

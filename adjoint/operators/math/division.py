@@ -23,12 +23,11 @@ from ...tensor import Tensor
     namespace=None,
     method=(),
     dunder="__truediv__",
-    number_first=True,
+    numbers="first wide",
     node="DivBackward0",
     aten="Tensor",
     vmap_name="inplace arithmetic",
     sparse="arithmetic.div",
-    wide_numbers=True,
 )
 class div:
     """`input / other`, elementwise, broadcast together."""
@@ -47,12 +46,11 @@ class div:
     namespace=None,
     method=(),
     inplace=True,
-    number_first=True,
+    numbers="first wide",
     node="DivBackward2",
     function_name="div",
     aten="Tensor",
     vmap_name="inplace arithmetic",
-    wide_numbers=True,
 )
 class div_rounded:
     """`input / other`, elementwise, rounded: constant between the steps, so the derivative is 0."""
@@ -136,7 +134,6 @@ def _floor_divide_of_numbers(input, other, out):
 
 
 _FLOORED = {
-    "wide_numbers": True,
     "node": "NotImplemented",
     "aten_inplace": "Tensor",
     "sparse": "arithmetic.div_rounded",
@@ -145,8 +142,8 @@ _FLOORED = {
 
 @overloads(
     kernels.floor_divide,
-    by_tensor={**_FLOORED, "number_first": True},
-    by_number=_FLOORED,
+    by_tensor={**_FLOORED, "numbers": "first wide"},
+    by_number={**_FLOORED, "numbers": "wide"},
     of_numbers=_floor_divide_of_numbers,
     dunder="__floordiv__",
     reflected="__rfloordiv__",
@@ -170,7 +167,7 @@ class floor_divide:
     kernels.remainder,
     namespace=None,
     method=(),
-    number_first=True,
+    numbers="first",
     inplace=False,
     node="NotImplemented",
     function_name="remainder",

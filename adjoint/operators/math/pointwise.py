@@ -361,7 +361,7 @@ class _neg_view:
     node="ConjPhysicalBackward0",
     inplace=True,
     same_out=True,
-    out_underived=True,
+    out="underived",
     inplace_node="ConjPhysicalBackward1",
     tangent="linear",
     batch="elementwise",

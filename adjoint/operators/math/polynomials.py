@@ -43,7 +43,7 @@ def _declare(name, doc, kernel, shifted):
         method=(),
         promote="float",
         elementwise=True,
-        number_first=True,
+        numbers="first",
         forms=lambda op: (f"Tensor x, Tensor n, {OUT}", f"Number x, Tensor n, {OUT}", f"Tensor x, Number n, {OUT}"),
     )(polynomial)
 

@@ -241,7 +241,7 @@ def _not_both_numbers(self, other):
     namespace="special",
     method=(),
     inplace=False,
-    number_first=True,
+    numbers="first",
     node="SpecialZetaBackward0",
     aten_name="special_zeta",
 )

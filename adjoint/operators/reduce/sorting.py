@@ -241,9 +241,7 @@ class topk:
     def forward(self: Array, k: Int, dim: Int = -1, largest: Bool = True, sorted: Bool = True): ...
 
 
-@selection(
-    sorting.kthvalue, out_no_overlap=True, same_out="output values must be of same type as input", narrow="trivial"
-)
+@selection(sorting.kthvalue, out="disjoint", same_out="output values must be of same type as input", narrow="trivial")
 class kthvalue:
     """The `k`th smallest element along `dim`, counted from 1, and where it is."""
 

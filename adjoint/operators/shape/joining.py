@@ -13,7 +13,7 @@ from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import stored
 from ...dispatch.sequential import sequential_fallback
 from ...dispatch.signatures import type_name
-from ...dtypes import can_cast, int32, int64
+from ...dtypes import can_cast, from_numpy, int32, int64
 from ...kernels.memory.bounds import check_addressable
 from ...kernels.runtime.floating import refuse
 from ...kernels.runtime.lazy_conj import materialize
@@ -24,7 +24,11 @@ from ..create.creation import zeros
 from ..index.gathering import index_select
 from .view import checked_sizes, reshaped, sizes_of
 
-_REFUSAL = "torch.cat(): input types can't be cast to the desired output type {given}"
+
+def _check_out(result, given, inputs):
+    """Raise unless the joined elements can be cast to the dtype of `out=`."""
+    if not can_cast(from_numpy(result.dtype), given):
+        raise TypeError(f"torch.cat(): input types can't be cast to the desired output type {given.scalar_type}")
 
 
 def _some(tensors, dim):
@@ -36,8 +40,8 @@ def _some(tensors, dim):
     promote="common",
     method=False,
     check=_some,
-    out_no_overlap=True,
-    out_refusal=_REFUSAL,
+    out="disjoint",
+    same_out=_check_out,
     tangent="linear",
     kernel=Kernel(kernels.cat, quiet=True),
     sparse="shapes.cat",
@@ -76,7 +80,7 @@ def concat(tensors, dim=0, *, out=None):
     kernel=Kernel(kernels.stack, quiet=True),
     promote="common",
     method=False,
-    out_refusal=_REFUSAL,
+    same_out=_check_out,
     tangent="linear",
     sparse="shapes.stack",
     narrow="moves",
@@ -401,8 +405,8 @@ def _chunk_cat(tensors, dim, num_chunks, *, out=None):
     """
     dim = _checked_chunks(tensors, dim, num_chunks)
     chunks = cat([_in_chunks(tensor, dim, num_chunks).flatten(dim + 1) for tensor in tensors], dim + 1)
-    if isinstance(out, Tensor) and not can_cast(chunks.dtype, out.dtype):
-        raise TypeError(_REFUSAL.format(given=out.dtype.scalar_type))
+    if isinstance(out, Tensor):
+        _check_out(chunks._array, out.dtype, ())
     return stored("_chunk_cat", chunks, out, underived=True)
 
 

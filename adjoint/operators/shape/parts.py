@@ -414,7 +414,7 @@ class select_scatter:
 @operator(
     kernel=kernels.slice_scatter,
     same_out=STRICT,
-    out_underived=True,
+    out="underived",
     tangent="linear",
     batch="expanded",
     narrow="moves",

@@ -36,9 +36,7 @@ def copying(name: str, node: str, **options: Any) -> Callable[[type], Any]:
         for member, formula in source.declaration.__dict__.items():
             if member.startswith("grad_") or member == "shown":
                 setattr(declaration, member, formula)
-        options.update(
-            kernel=_copied(source), node=node, same_out=STRICT, out_underived=True, batch=_batch_copied(source)
-        )
+        options.update(kernel=_copied(source), node=node, same_out=STRICT, out="underived", batch=_batch_copied(source))
         return operator(method=False, narrow="converts", **options)(declaration)
 
     return declare
@@ -214,7 +212,7 @@ class view_as_complex_copy:
     function_name="view_copy",
     node="ViewBackward0_copy",
     same_out=STRICT,
-    out_underived=True,
+    out="underived",
     batch=_batch_copied(OPERATORS["view_shape"]),
     narrow="converts",
 )
