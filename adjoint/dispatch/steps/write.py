@@ -61,7 +61,7 @@ class Repoint(Step):
         """Give it the array of the result, and append a node to its history."""
         op, target = self.op, call.args[0]
         find_edges(op, call)
-        (result,) = call.results
+        (result,) = self.plan.arrays.finished(op, call.results)
         if call.recording:
             node = started(op, op.inplace_node_name, call.args, call.edges, self.plan.arrays.on_tensors)
             if modes.STATE.saved_tensor_hooks:
