@@ -450,6 +450,14 @@ WITH_CYCLES = {
                 return 4
         seen = [*DataLoader(Stream()), *DataLoader([1, 2, 3, 4], sampler=Backwards())]
         """,
+    "number of a class of its own": """
+        class Level(int):
+            pass
+        x = torch.ones(3, requires_grad=True)
+        with torch.inference_mode():
+            a = (torch.ones(3) * Level(2), torch.ones(3, dtype=torch.bfloat16) / Level(3))
+        b = x * Level(2) + Level(1)
+    """,
     "subclass": """
         class Mine(torch.Tensor):
             pass

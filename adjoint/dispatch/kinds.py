@@ -12,6 +12,7 @@ from .. import dtypes
 from ..dtypes import Rank, promote
 from ..kernels.runtime.floating import HALVES
 from ..tensor import Tensor
+from .constants import SCALARS
 from .declaration import Operator
 
 Kind = Any
@@ -28,10 +29,16 @@ def kind_of(value: Any) -> Kind:
         array, extra = value._array, value._extra
         if extra is None or extra.number is None:
             return type(array), array.dtype, array.ndim > 0
-        return type(array), array.dtype, type(extra.number.args[0])
+        return type(array), array.dtype, type_of_number(extra.number.args[0])
     if isinstance(value, (list, tuple)):
         return frozenset([kind_of(item) for item in value])
-    return type(value)
+    return type_of_number(value)
+
+
+def type_of_number(value: Any) -> type:
+    """The type of a number, that of Python's or NumPy's which it is derived from; of anything else its own."""
+    kind = type(value)
+    return kind if kind in SCALARS else next((each for each in kind.__mro__ if each in SCALARS), kind)
 
 
 def each_of(kinds: Iterable[Kind]) -> list[Kind]:
