@@ -59,9 +59,9 @@ def _places(shape: tuple[int, ...], dim: int, sizes: tuple[int, ...], of_slices:
     for axis, count in enumerate(sizes):
         if axis != dim and count > 1:
             step = math.prod(shape[axis + 1 :])
-            more = numpy.arange(0, count * step, step or 1).reshape((-1,) + (1,) * (len(sizes) - axis - 1))
+            more = (numpy.arange(count) * step).reshape((-1,) + (1,) * (len(sizes) - axis - 1))
             offsets = more if offsets is None else offsets + more
-    view = (-1, *(1,) * (len(sizes) - dim - 1)) if of_slices else None
+    view = (*(1,) * dim, -1, *(1,) * (len(sizes) - dim - 1)) if of_slices else None
     return shape[dim], math.prod(shape[dim + 1 :]), view, offsets
 
 

@@ -9,7 +9,7 @@ import math
 import numpy
 from numpy import asarray, ndarray
 
-from ...codegen.acceleration import LOOPS, PlannedForm
+from ...codegen.acceleration import LOOPS, MOVED, PlannedForm
 from ..index.places import few_positions, flat_positions
 from ..math.arithmetic import lerp
 from ..memory.copying import contiguous
@@ -83,6 +83,8 @@ def _order(x: ndarray, descending: bool, k: int | None = None) -> ndarray:
 
 def take_last(x: ndarray, indices: ndarray) -> ndarray:
     """Elements of `x` along its last dimension as `numpy.take_along_axis` picks them, cheaper for small arrays."""
+    if x.size >= MOVED and not x.flags.c_contiguous:  # which `take` would copy
+        return numpy.take_along_axis(x, indices, -1)
     positions = few_positions(x.shape, x.ndim - 1, indices)
     return asarray(x.take(flat_positions(x.shape, x.ndim - 1, indices) if positions is None else positions))
 
