@@ -114,7 +114,7 @@ def test_each_mistake_is_found(check):
 SECOND_NAMES = ROOT / "scripts" / "second_names.py"
 
 
-@pytest.mark.skipif(not SECOND_NAMES.exists(), reason="the tests of an installed package, without what builds it")
+@pytest.mark.skipif(not (ROOT / "adjoint").exists(), reason="the tests of an installed package, without its source")
 def test_the_stubs_in_a_wheel_name_what_is_in_the_modules():
     second_names = runpy.run_path(str(SECOND_NAMES))
     assert {each: file for file, modules in second_names["ONE_FILE"].items() for each in modules} == ONE_FILE
