@@ -86,15 +86,11 @@ class Dense:
                 array = arrays[0] = distinct(array)
         if kernel is None:
             return lambda: copy_(array, result)
-        return lambda: self.overwrite(plan, arrays, kernel)
+        return lambda: self.compute(plan, arrays, kernel)
 
     def inplace_kernel(self, op: Operator) -> Any:
         """The kernel that computes over the first array; None if there is none."""
         return op.kernel.inplace
-
-    def overwrite(self, plan: Plan, arrays: list[Any], kernel: Any) -> None:
-        """Run that kernel."""
-        self.compute(plan, arrays, kernel)
 
     def result_in_place(self, plan: Plan, call: Call) -> Any:
         """The value to be written to the first argument, checked."""

@@ -91,6 +91,11 @@ def constant_tensor(number: Any, kind: Any) -> Tensor:
         array = kept(cast(array, kind.numpy)) if kind.roles else array
     except (OverflowError, TypeError):
         array = wrapped_integer(number, kind)
+    return _standing_for(number, array)
+
+
+def _standing_for(number: Any, array: Any) -> Tensor:
+    """A tensor on `array` that stands for a number."""
     tensor = wrap(array)
     tensor._own_extra().number = partial(of_its_own_dtype, number)
     return tensor
@@ -117,8 +122,7 @@ def _make(number: Any, kind: Any, table: dict[Any, Tensor]) -> Any:
         kind in _HALVES and float(array) != number
     ):  # unrounded: promotion rounds it, where it does not take part as it is
         array = NUMPY.constant(number, _FLOAT32)
-    tensor = wrap(array)
-    tensor._own_extra().number = partial(of_its_own_dtype, number)
+    tensor = _standing_for(number, array)
     if (number != 0 or type(number) is int) and number == number:
         if len(table) >= _LIMIT:
             table.clear()

@@ -92,10 +92,8 @@ class Plan:
 
     def run(self, call: Call) -> None:
         """Take all steps."""
-        for step in self.reading:
-            step(call)
-        for step in self.acting:
-            step(call)
+        self.prepare(call)
+        self.act(call)
 
     def prepare(self, call: Call) -> None:
         """Read the arguments."""

@@ -17,7 +17,7 @@ from ...tape import modes
 from ...tensor import as_array
 from ..array_classes import DENSE
 from ..declaration import ARRAY, OPTIONAL_ARRAY, VALUE, Operator
-from ..plan import OUT, Call, Step
+from ..plan import OUT, Call, Plan, Step
 from ..source import block, function, guard, indented, public_name
 from .promote import chooses_by_dtype, no_floats, promotes
 
@@ -86,7 +86,7 @@ class Conjugate(Step):
 class LayOut(Step):
     """Let the elements of the result lie in memory in the order that PyTorch gives them."""
 
-    def __init__(self, plan: Any) -> None:
+    def __init__(self, plan: Plan) -> None:
         super().__init__(plan)
         names = self.op.operands or self.op.tensors[:1]
         self.positions = tuple([self.op.names.index(name) for name in names])
@@ -139,7 +139,7 @@ def kernel_lines(op: Operator, arguments: list[str] | None = None) -> list[str]:
     """The call of the kernel; its small form is called if the arguments permit it.
 
     The generated functions' own module has no name, which keeps NumPy silent about the ufuncs that they call themselves
-    (`decorators._BASE`). Other functions may give rise to warnings somewhere else, and run with them off.
+    (`generated._BASE`). Other functions may give rise to warnings somewhere else, and run with them off.
     """
     kernel, passed = op.kernel, ", ".join(arguments or passed_arguments(op))
     general = by_size(op, kernel.general, quietly(op, kernel.general, f"array = general({passed})"), passed)

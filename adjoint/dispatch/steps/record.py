@@ -125,7 +125,7 @@ def record(op: Operator, call: Call, on_tensors: bool = False) -> None:
     else:
         node._grad_shape, node._grad_dtype = array.shape, array.dtype
     if op.saved_results:
-        op.code.saving.results(node, outputs)
+        op.saving.results(node, outputs)
     for number, output in enumerate(outputs):
         constant = bool(op.outputs) and op.outputs[number] in op.nondifferentiable_outputs
         if not constant and (output._array.dtype.kind == "f" or can_require_grad(output._array)):
@@ -140,7 +140,7 @@ def started(
     node = object.__new__(node_class_on_tensors(kind) if on_tensors else kind)
     given = [None if edge is NOWHERE else edge for edge in edges]
     start(node, tuple(given), 3)
-    op.code.saving.inputs(node, given, args, changed)
+    op.saving.inputs(node, given, args, changed)
     return node
 
 
