@@ -17,10 +17,9 @@ from .tracebacks import PACKAGE
 MODULES = {
     "argument_error": "dispatch.arguments",
     "copy_elements": "kernels.memory.copying",
-    "dispatched": "dispatch.torch_dispatch",
-    "dispatched_inplace": "dispatch.torch_dispatch",
     "note_creation": "tape.interpreters",
     "run_accumulate_grad": "autograd.hook_calls",
+    "taken_over": "dispatch.torch_dispatch",
     "vmap": "transforms.reverse",
 }
 """The modules that implement the fields that may be called before their modules are imported."""
@@ -32,11 +31,10 @@ class LateBound:
     __slots__ = (
         "argument_error",
         "copy_elements",
-        "dispatched",
-        "dispatched_inplace",
         "forward_tangent",
         "note_creation",
         "run_accumulate_grad",
+        "taken_over",
         "text_within_transforms",
         "vmap",
         "wrap_public_functions",
@@ -48,12 +46,6 @@ class LateBound:
     copy_elements: Callable[[Any, Any], None]
     """Copy the elements of the second array, of the same dtype, to the first one, in another order: a compiled loop."""
 
-    dispatched: Callable[..., Any]
-    """The result of an operator, computed by a class of tensors that takes it over."""
-
-    dispatched_inplace: Callable[..., Any]
-    """The same for an operator that changes its first argument."""
-
     forward_tangent: Callable[[Any], Any]
     """The tangent of a tensor in forward mode; None until forward mode is imported."""
 
@@ -62,6 +54,9 @@ class LateBound:
 
     run_accumulate_grad: Callable[..., tuple[()]]
     """Call an `AccumulateGrad` with a gradient."""
+
+    taken_over: Callable[..., Any]
+    """What the call of an operator returns that a class of tensors takes over."""
 
     text_within_transforms: Callable[[Any], str | None]
     """The text of a tensor that a transform wraps; None until transforms are imported."""

@@ -13,6 +13,7 @@ from ..dispatch.aten_calls import call_of_operator
 from ..dispatch.overload_names import OpOverload
 from ..tape import mode_switches, modes, node
 from ..tape.hook_handles import RemovableHandle
+from ..tape.interpreters import Handler
 from ..tape.versions import bump
 from ..tensor import Tensor
 from .gradient_edge import GradientEdge, get_gradient_edge
@@ -229,7 +230,7 @@ class ResultCache(Protocol):
         """Receive the tensors that were created from the latest result."""
 
 
-class caching_results:
+class caching_results(Handler):
     """Context manager: set the cache between the operators of this thread and their computation."""
 
     def __init__(self, result_cache: ResultCache) -> None:
@@ -242,6 +243,17 @@ class caching_results:
     @uninterrupted
     def __exit__(self, *exception: object) -> None:
         modes.switch("result_cache", self.outer)
+
+    def takes(self, call: Any) -> bool:
+        """Whether it is asked for the results of a call: not for views, nor in place."""
+        return not (call.op.view or call.in_place)
+
+    def handle(self, call: Any, proceed: Callable[[], Any]) -> Any:
+        """Have the step that computes ask this cache, and pass it the tensors that are made."""
+        call.cache, call.stepwise = self, True
+        result = proceed()
+        self.made(call.outputs)
+        return result
 
     def compute(self, op: Any, args: tuple[Any, ...], compute: Callable[[], Any]) -> Any:
         """Ask this cache; operators that it calls ask the enclosing cache."""

@@ -37,7 +37,7 @@ class Dense:
     def check(self, plan: Plan, call: Call) -> None:
         """Raise if the call cannot be computed on such arrays; called before the computation."""
         if call.out is not None:
-            check_out(plan.op, call.out, call.operands(plan.op))
+            check_out(plan.op, call.out, call.operands())
 
     def compute(self, plan: Plan, arrays: list[Any], kernel: Any = None) -> Any:
         """Run the array function, or another `kernel`; its errors are raised in PyTorch's words."""
@@ -64,7 +64,7 @@ class Dense:
 
     def write_out(self, op: Operator, call: Call) -> Any:
         """Write the results to `out`, and return what the call returns."""
-        return write_out(op, call.results, call.out, call.operands(op), call.several)
+        return write_out(op, call.results, call.out, call.operands(), call.several)
 
     def change(self, plan: Plan, call: Call) -> Callable[[], object]:
         """What changes the first argument in place; all that may be refused has been."""

@@ -77,14 +77,13 @@ def leave_line(op: Operator, variant: str = "function", *, moded: bool = False) 
     """
     args = ", ".join(public_name(name) for name in op.names)
     if variant in ("fast", "out"):
-        return f"return run_slow_path(OP, ({args},), {'out' if variant == 'out' else None})"
-    way = "call" if moded else "call_slowly"
+        return f"return run_steps(OP, ({args},){', out' if variant == 'out' else ''})"
     if variant == "operator":
-        return f"return call_operator(OP, ({args},), {way})"
+        return f"return call_operator(OP, ({args},), {not moded})"
     if variant != "function":
-        return f"return call_{variant}(OP, ({args},))"
+        return f"return call(OP, ({args},), None, {WAYS[variant]!r})"
     extra = "".join(f", {name}={name}" for name in numpy_names(op))
-    return f"return {way}(OP, ({args},), {'out' if op.out else 'None'}{extra})"
+    return f"return call(OP, ({args},), {'out' if op.out else 'None'}, '', {not moded}{extra})"
 
 
 def unusual_call(op: Operator, variant: str) -> list[str]:

@@ -15,7 +15,6 @@ from ..kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits
 from ..kernels.runtime.sparse_array import SparseArray
 from ..kernels.sparse.layouts import as_written_to, overwrite
 from ..tape import modes, views
-from ..tape.anomaly import note_operation
 from ..tape.edges import edge_of
 from ..tape.node import NOWHERE, Node, start
 from ..tape.refusals import count_change
@@ -59,8 +58,6 @@ def write_out(op: Operator, results: list[Any], out: Any, inputs: list[Tensor], 
         count_change(target, op.name, store, result, target)
         if underived and modes.is_recording() and any(tensor.requires_grad for tensor in inputs):
             views.rebase_history(target, Underived(op.function_name, inputs, target), 3)
-    if modes.ANOMALY.enabled:
-        note_operation(op.function_name, inputs, targets, False)
     if op.many or not several:
         return None if op.many else out  # PyTorch returns None if the number of results varies
     return op.returns.out(*targets) if op.outputs and op.returns is not tuple else tuple(targets)

@@ -8,28 +8,35 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..tape import views
 from ..tape.interpreters import tensors_in
 from ..tensor import Tensor
 from .declaration import Operator
 from .kinds import Kind, described
+from .signatures import overload
 
 FUNCTION, OUT, IN_PLACE, IN_PLACE_VIEW = "", " with out=", "_", "_, a view"
 """The ways to call an operator: its result is new, is written to `out`, to the first argument, or is what that becomes."""
 
 
 class Call:
-    """One call of an operator, and what the steps of its plan have found so far.
+    """One call of an operator, which handlers get, and what the steps of its plan have found so far.
 
-    `given`: the arguments in the order of the declaration; `args`: the same, with tensors in the place of numbers that are
-    operands. `arrays`: the arguments of the kernel. `results`: the arrays that it returns; `several`: as a tuple or list.
-    `outputs`: the tensors made of them. `edges`: one for each differentiable input; `recording`: whether the call is recorded, as
-    `node`. `out`: what results are written to. `returned`: what the call returns, unless that is the outputs.
+    `way`: how `op` is called; `in_place`: it changes its first argument. `given`: the arguments in the order of the declaration;
+    `args`: the same, with tensors in the place of numbers that are operands. `stepwise`: straight-line code is not for this call.
+    `cache`: what is asked for the results of the kernel, or None. `arrays`: the arguments of the kernel. `results`: the arrays
+    that it returns; `several`: as a tuple or list. `outputs`: the tensors made of them. `edges`: one for each differentiable
+    input; `recording`: whether the call is recorded, as `node`. `out`: what results are written to. `returned`: what the call
+    returns, unless that is the outputs.
     """
 
-    __slots__ = tuple("args arrays edges given node out outputs recording results returned several".split())
+    __slots__ = tuple(
+        "args arrays cache edges given in_place node op out outputs recording results returned several stepwise way".split()
+    )
 
     args: list[Any]
     arrays: list[Any]
+    cache: Any
     edges: list[Any]
     node: Any
     outputs: list[Any]
@@ -37,15 +44,41 @@ class Call:
     returned: Any
     several: bool
 
-    def __init__(self, args: tuple[Any, ...], out: Any = None) -> None:
-        self.given = args
+    def __init__(self, op: Operator, way: str, args: tuple[Any, ...], out: Any = None, stepwise: bool = True) -> None:
+        self.op, self.way, self.given, self.out = op, way, args, out
+        self.in_place = way in (IN_PLACE, IN_PLACE_VIEW)
         self.args = list(args)
-        self.out = out
+        self.stepwise = stepwise
         self.recording = False
+        self.outputs = []
+        self.cache = None
 
-    def operands(self, op: Operator) -> list[Tensor]:
+    @property
+    def name(self) -> str:
+        """The name of the operator in PyTorch's dispatcher."""
+        return f"{self.op.aten_name}_" if self.in_place else self.op.aten_name
+
+    def check_inplace(self) -> None:
+        """Raise if autograd forbids changing the first argument."""
+        views.check_inplace(self.given[0])
+
+    def overload(self) -> str:
+        """PyTorch's name of the overload that is called in place."""
+        return overload(self.op, self.given)
+
+    def tensors(self) -> list[Tensor]:
+        """The tensors that the call is given, those in sequences too."""
+        found: list[Tensor] = []  # what `tensors_in` finds, without the cost of a generator
+        for value in self.given if self.out is None else (*self.given, self.out):
+            if isinstance(value, Tensor):
+                found.append(value)
+            elif isinstance(value, (list, tuple)):
+                found += tensors_in((value,))
+        return found
+
+    def operands(self) -> list[Tensor]:
         """The tensors among the operands, those in sequences too."""
-        return list(tensors_in([self.args[position] for position in op.tensor_positions]))
+        return list(tensors_in([self.args[position] for position in self.op.tensor_positions]))
 
 
 class Step:
@@ -72,18 +105,31 @@ class Plan:
 
     `kinds`: those of the operands, by position; none in the plan for plain tensors on plain arrays, from which straight-line code
     is printed. `arrays`: the class of arrays that computes. `target`: the dtype that operands are converted to; `rounded`: that
-    which the result is rounded to. `caller`: how many frames the user's call is above straight-line code.
+    which the result is rounded to. `inference`: the results are inference tensors. `caller`: how many frames the user's call is
+    above straight-line code.
     """
 
-    __slots__ = ("acting", "arrays", "caller", "kinds", "op", "reading", "rounded", "steps", "target", "way")
+    __slots__ = (
+        "acting",
+        "arrays",
+        "caller",
+        "inference",
+        "kinds",
+        "op",
+        "reading",
+        "rounded",
+        "steps",
+        "target",
+        "way",
+    )
 
     arrays: Any
     target: Any
     rounded: Any
     steps: tuple[Step, ...]
 
-    def __init__(self, op: Operator, way: str, kinds: dict[int, Kind], caller: int) -> None:
-        self.op, self.way, self.kinds, self.caller = op, way, kinds, caller
+    def __init__(self, op: Operator, way: str, kinds: dict[int, Kind], inference: bool, caller: int) -> None:
+        self.op, self.way, self.kinds, self.inference, self.caller = op, way, kinds, inference, caller
 
     def take(self, reading: list[Step], acting: list[Step]) -> None:
         """Have these steps: those that read the arguments, and those after them."""
@@ -107,7 +153,7 @@ class Plan:
 
     def results_of(self, args: tuple[Any, ...]) -> Any:
         """What the kernel returns for arguments."""
-        call = Call(args)
+        call = Call(self.op, self.way, args)
         self.prepare(call)
         return self.arrays.compute(self, call.arrays)
 

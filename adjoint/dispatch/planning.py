@@ -16,6 +16,7 @@ from ..kernels.runtime.lazy_conj import LazyConjNeg
 from ..kernels.runtime.meta_array import Meta, Unread
 from ..kernels.runtime.narrow_array import is_narrow
 from ..kernels.runtime.sparse_array import SparseArray
+from ..tape import modes
 from ..tape.interpreters import tensors_in
 from ..tensor import Tensor
 from .arguments import check_operands
@@ -29,17 +30,17 @@ from .sparse_layouts import SPARSE
 from .steps.compute import Compute, Conjugate, LayOut, Round
 from .steps.promote import Check, Promote
 from .steps.record import Edges, Pack, Record
-from .steps.wrap import View, Wrap
+from .steps.wrap import Mark, View, Wrap
 from .steps.write import Overwrite, Repoint, WriteOut
 
 
-def planned(op: Operator, way: str, kinds: tuple[Kind, ...] = (), *, caller: int = 1) -> Plan:
-    """The plan for operands of these kinds; without any, for plain tensors on plain arrays.
+def planned(op: Operator, way: str, kinds: tuple[Kind, ...] = (), *, inference: bool = False, caller: int = 1) -> Plan:
+    """The plan for operands of these kinds; without any, for plain tensors on plain arrays. `inference`: in inference mode.
 
     Raises:
         RuntimeError, TypeError: if the dtypes have no common one.
     """
-    plan = Plan(op, way, dict(zip(op.tensor_positions, kinds, strict=False)), caller)
+    plan = Plan(op, way, dict(zip(op.tensor_positions, kinds, strict=False)), inference, caller)
     plan.arrays = class_of(kinds)
     plan.target, plan.rounded = dtypes_of(op, plan.kinds.values())
     if plan.arrays is DENSE and plan.target is not None and plan.target.roles:
@@ -65,6 +66,8 @@ def steps_after_reading(plan: Plan) -> list[Step]:
         return [*steps, WriteOut(plan)]
     if (op.operands or op.operand) and arrays.has_layout:
         steps.append(LayOut(plan))
+    if plan.inference:
+        return [*steps, *([View(plan)] if op.view and arrays.has_views else [Wrap(plan), Mark(plan)])]
     steps += [Edges(plan), View(plan) if op.view and arrays.has_views else Wrap(plan)]
     if op.differentiable:
         steps.append(Record(plan))
@@ -90,12 +93,13 @@ def plan_of(op: Operator, args: Any, way: str = FUNCTION) -> Plan:
             kinds += (kind_of(value),)
     for name in op.lists:
         kinds += (frozenset([kind_of(tensor) for tensor in tensors_in((args[op.names.index(name)],))]),)
-    key = (way, dtypes.get_default_dtype(), kinds)
+    inference = bool(modes.FLAGS.special) and modes.STATE.inference
+    key = (way, dtypes.get_default_dtype(), inference, kinds)
     plan = op.plans.get(key)
     if plan is None:
         check_operands(op, args)
         try:
-            plan = planned(op, way, kinds)
+            plan = planned(op, way, kinds, inference=inference)
         except (RuntimeError, TypeError):
             if op.check is not None:  # which refuses the arguments first
                 op.check(*args)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import numpy
@@ -12,12 +11,13 @@ from ..tensor import Tensor, wrap
 from .arguments import is_number
 from .declaration import Operator
 from .lazy_stubs import overridden
+from .slow_path import call
 
 getframe = sys._getframe
 
 
-def call_operator(op: Operator, args: tuple[Any, ...], apply: Callable[..., Any]) -> Any:
-    """Apply `op` as a Python operator, by `call` or `call_slowly`.
+def call_operator(op: Operator, args: tuple[Any, ...], stepwise: bool) -> Any:
+    """Apply `op` as a Python operator.
 
     With `NotImplemented`, Python tries the type of the other operand.
 
@@ -29,10 +29,10 @@ def call_operator(op: Operator, args: tuple[Any, ...], apply: Callable[..., Any]
         raise TypeError(f"descriptor '{op.name}' for 'torch._C.TensorBase' objects doesn't apply to a '{kind}' object")
     if len(args) > 1 and type(value := args[1]) is not Tensor:
         if op.takes_arrays and isinstance(value, numpy.ndarray):
-            return apply(op, (args[0], wrap(value)), None)
+            return call(op, (args[0], wrap(value)), stepwise=stepwise)
         if not isinstance(value, Tensor) and not is_number(value):
             return not_known(depth=1)
-    return apply(op, args, None)
+    return call(op, args, stepwise=stepwise)
 
 
 def not_known(depth: int = 0) -> Any:

@@ -1,97 +1,99 @@
-"""The reader of plans that takes every call: it runs the steps one after the other.
+"""Calls that straight-line code leaves: they pass the handlers of the thread, and then take the steps of their plans.
 
-It is the slow path of the straight-line code, which prints the plan of plain calls and leaves all others to it: rare dtypes,
-other classes of arrays, NumPy's names for arguments, wrong arguments, modes, interpreters.
+These are calls with rare dtypes, other classes of arrays, NumPy's names for arguments, wrong arguments, and all calls while a
+thread has handlers: a profiler, transforms, modes that take operators over.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from functools import partial
 from types import FrameType
 from typing import Any
 
 from .._runtime.late_bound import LATE
 from ..tape import modes, views
-from ..tape.anomaly import note_operation
-from ..tape.interpreters import check_owned, checked_change, innermost, lower, note_created
+from ..tape.interpreters import Handler
 from ..tape.torch_dispatch import DISPATCHING, dispatching_types
 from ..tensor import Tensor
 from .arguments import MISSING, bind, is_number, not_a_tensor
 from .declaration import Operator
 from .lazy_stubs import overridden, public_function
 from .out import in_dtype_of
-from .plan import FUNCTION, IN_PLACE, IN_PLACE_VIEW, OUT, Call
+from .plan import FUNCTION, IN_PLACE, OUT, Call
 from .planning import plan_of
-from .signatures import overload
 from .sparse_layouts import SPARSE, dense_arguments
 from .steps.record import wanted_edges
 
 getframe = sys._getframe
 
 
-def call(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
-    """Apply `op` to `args`, given in the order of the declaration."""
+def call(
+    op: Operator, args: tuple[Any, ...], out: Any = None, way: str = FUNCTION, stepwise: bool = True, **names: Any
+) -> Any:
+    """Call `op` with `args`, in the order of the declaration.
+
+    `stepwise`: straight-line code has left the call. Otherwise it has not been asked, since a thread is in a mode, or there is an
+    `out`. This thread may be in none: the result, to the last bit, does not depend on what other threads do.
+    """
+    handlers = modes.STATE.handlers if modes.FLAGS.special else ()
     try:
-        if modes.FLAGS.special:
-            state = modes.STATE
-            recorder = state.recorder
-            if recorder is not None and recorder.asks():
-                return recorder.operation(op.aten_name, call, args, op, args, out, **names)
-            if state.general or modes.ANOMALY.enabled or state.interpreters:
-                return run_slow_path(op, args, out, **names)
         for value in names.values():
-            if value is not MISSING:
-                return run_slow_path(op, args, out, **names)
-        if out is not None:
-            return op.code.out_path(*args, out)
-        # Another thread, or a transform, has raised the flag, and may have lowered it since: the fast path is correct for
-        # this call too. Its result, to the last bit, does not depend on what other threads do.
-        return note_created(op.fast_path(*args), op.saved_results)
+            stepwise = stepwise or value is not MISSING
+        if not (handlers or stepwise or modes.STATE.general):
+            return op.fast_path(*args) if out is None else op.code.out_path(*args, out)
+        args = bind(op, args, names)
+        if way != FUNCTION and not isinstance(args[0], Tensor):
+            raise not_a_tensor(op, 0, args)
+        return proceed(Call(op, way if out is None else OUT, args, out, stepwise), handlers)
     except Exception:
         again = overridden(getframe(1))
         if again is None:
+            if way == IN_PLACE and is_unknown_operand(args) and is_augmented(getframe(1)):
+                return NotImplemented
             raise
     return again()
 
 
-def call_slowly(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
-    """Apply `op` to `args` that the straight-line code, where no mode is on, has left."""
-    try:
-        return run_slow_path(op, args, out, **names)
-    except Exception:
-        again = overridden(getframe(1))
-        if again is None:
-            raise
-    return again()
+def proceed(call: Call, handlers: Sequence[Handler]) -> Any:
+    """What a call returns: the last of the handlers that takes it says so, or if there is none, the operator."""
+    for position in range(len(handlers) - 1, -1, -1):
+        handler = handlers[position]
+        if handler.takes(call):
+            return handler.handle(call, partial(proceed, call, handlers[:position]))
+    if call.stepwise or modes.STATE.general:
+        return run(call)
+    op = call.op
+    return op.fast_path(*call.given) if call.out is None else op.code.out_path(*call.given, call.out)
 
 
-def run_slow_path(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
-    """Apply `op` in any mode, to any arguments."""
-    args = bind(op, args, names)
-    if modes.FLAGS.special and modes.STATE.interpreters:
-        if (interpreter := innermost(args if out is None else (*args, out))) is not None:
-            return note_created(interpreter.process(op, args, out), op.saved_results)
-        if out is None and not op.draws:
-            with lower(modes.STATE.interpreters[0]):  # outside all interpreters, the fast path is possible again
-                results = applied(op, args)
-            return note_created(results, op.saved_results)
-    if op.out_decides and isinstance(out, Tensor):
-        args = in_dtype_of(op, args, out)
-    plan = plan_of(op, args, FUNCTION if out is None else OUT)
-    if DISPATCHING and dispatching_types(args):
-        return LATE.dispatched(op, args, out)
-    call = Call(args, out)
+def run(call: Call) -> Any:
+    """Take the steps of the plan of a call."""
+    op, way, out = call.op, call.way, call.out
+    if call.in_place:
+        call.check_inplace()
+    elif op.out_decides and isinstance(out, Tensor):
+        call.given = in_dtype_of(op, call.given, out)
+        call.args = list(call.given)
+    plan = plan_of(op, call.given, way)
+    if call.in_place:
+        call.edges = wanted_edges(op, call.given)
+        views.check_target(call.given[0], way == IN_PLACE and any(edge is not None for edge in call.edges))
+    if DISPATCHING and dispatching_types(call.given):
+        return LATE.taken_over(call)
     try:
         plan.run(call)
     except (NotImplementedError, RuntimeError, IndexError):
-        if plan.arrays is not SPARSE or not modes.STATE.dense_if_refused:
+        if plan.arrays is not SPARSE or way != FUNCTION or not modes.STATE.dense_if_refused:
             raise
-        return applied(op, dense_arguments(args))
-    if out is not None:
-        return call.returned
-    if modes.ANOMALY.enabled:
-        note_operation(op.function_name, call.operands(op), call.outputs, call.recording)
-    return as_returned(op, call.outputs, call.several)
+        return applied(op, dense_arguments(call.given))
+    return as_returned(op, call.outputs, call.several) if way == FUNCTION else call.returned
+
+
+def run_steps(op: Operator, args: tuple[Any, ...], out: Any = None) -> Any:
+    """Take the steps of the plan of a call that straight-line code leaves although no mode concerns it."""
+    return run(Call(op, FUNCTION if out is None else OUT, bind(op, args), out))
 
 
 def as_returned(op: Operator, outputs: list[Any], several: bool) -> Any:
@@ -109,68 +111,6 @@ def applied(op: Operator, args: tuple[Any, ...], function: Any = None) -> Any:
     positional = [value for name, value in zip(op.names, args, strict=True) if name not in op.keyword_only]
     keywords = {name: value for name, value in zip(op.names, args, strict=True) if name in op.keyword_only}
     return function(*positional, **keywords)
-
-
-# --- in place -----------------------------------------------------------------------------------------------------------
-
-
-def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
-    """Apply `op`, and write the result to its first argument."""
-    recorder = modes.STATE.recorder
-    if recorder is not None and recorder.asks():
-        return recorder.operation(f"{op.aten_name}_", call_inplace, args, op, args)
-    target: Tensor = args[0]
-    try:
-        args = bind(op, args)
-        if not isinstance(target, Tensor):
-            raise not_a_tensor(op, 0, args)
-        taken = taken_by_interpreter(op, args, "process_inplace")
-        if taken is not None:
-            return taken
-        plan, call = plan_of(op, args, IN_PLACE), Call(args)
-        plan.prepare(call)
-    except Exception:
-        again = overridden(getframe(1))
-        if again is not None:
-            return again()
-        if is_unknown_operand(args) and is_augmented(getframe(1)):
-            return NotImplemented
-        raise
-    call.edges = wanted_edges(op, args)
-    if modes.is_recording() and target._base is not None:
-        leads = any(edge is not None for edge in call.edges) or target._base.requires_grad
-        views.check_view_creation(target, leads)
-    views.check_inference(target)
-    if DISPATCHING and dispatching_types(args):
-        return LATE.dispatched_inplace(op, args)
-    plan.act(call)
-    return target
-
-
-def call_inplace_view(op: Operator, args: tuple[Any, ...]) -> Tensor:
-    """Make the first argument another view of its memory, as `t_` does."""
-    target: Tensor = args[0]
-    args = bind(op, args)
-    taken = taken_by_interpreter(op, args, "process_inplace_view")
-    if taken is not None:
-        return taken
-    views.check_inference(target)
-    if DISPATCHING and dispatching_types(args):
-        return LATE.dispatched_inplace(op, args)
-    plan_of(op, args, IN_PLACE_VIEW).run(Call(args))
-    return target
-
-
-def taken_by_interpreter(op: Operator, args: tuple[Any, ...], process: str) -> Any:
-    """The first argument, if an interpreter has changed it; else None, after the checks of transforms and views."""
-    target = args[0]
-    if modes.STATE.transforms:
-        check_owned(target, lambda: overload(op, args), lambda: views.check_inplace(target))
-    if modes.STATE.interpreters and (interpreter := innermost(args)) is not None:
-        with checked_change():
-            return getattr(interpreter, process)(op, args)
-    views.check_inplace(target)
-    return None
 
 
 def is_unknown_operand(args: tuple[Any, ...]) -> bool:

@@ -139,13 +139,18 @@ def mode_at(index: int) -> Any:
 # --- operators --------------------------------------------------------------------------------------------------
 
 
+def taken_over(call: plan.Call) -> Any:
+    """What a call returns that a class of its tensors takes over."""
+    return dispatched_inplace(call.op, call.given) if call.in_place else dispatched(call.op, call.given, call.out)
+
+
 def dispatched(op: Operator, args: tuple[Any, ...], out: Any, mode: Any = None) -> Any:
     """The result of `op`, computed by a mode, or by the first class of its tensors that takes it over."""
     result = _asked(call_of_operator(op, args, out), mode)
     if out is not None:
         return out
     several = isinstance(result, (tuple, list))
-    call = plan.Call(args)
+    call = plan.Call(op, plan.FUNCTION, args)
     call.args, call.several = with_constants(op, args), several
     call.outputs = [_own(each, args) for each in (result if several else (result,))]
     find_edges(op, call)
@@ -293,4 +298,4 @@ def _without_history(self: Tensor, copy: bool = False) -> Tensor:
 
 
 Tensor._takes_operators_over = classmethod(class_defined)
-LATE.dispatched, LATE.dispatched_inplace = dispatched, dispatched_inplace
+LATE.taken_over = taken_over

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..dispatch.arguments import bind
-from ..dispatch.declaration import Operator
-from ..dispatch.plan import FUNCTION, IN_PLACE, OUT, Plan
+from ..dispatch.plan import Plan
 from ..dispatch.planning import plan_of
-from ..dispatch.slow_path import call_inplace
-from ..tape import modes
+from .recording import Passing, watching
 
 
 def plans(function: Callable[..., Any], *args: Any, **keywords: Any) -> list[Plan]:
@@ -38,32 +35,19 @@ def plans(function: Callable[..., Any], *args: Any, **keywords: Any) -> list[Pla
             pack       by the saved-tensor hooks, if there are any
     """
     found = _Found()
-    before = modes.switch("recorder", found)
-    try:
+    with watching(found):
         function(*args, **keywords)
-    finally:
-        modes.switch("recorder", before)
     return found.plans
 
 
-class _Found:
+class _Found(Passing):
     """The recorder of a thread that looks for the plan of each operator."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.plans: list[Plan] = []
-        self.told = False
 
-    def asks(self) -> bool:
-        """Whether `operation` should run the next operator. False if `operation` has just called it."""
-        self.told = not self.told
-        return self.told
-
-    def operation(
-        self, name: str, run: Callable[..., Any], inputs: Any, op: Operator, args: Any, out: Any = None, **names: Any
-    ) -> Any:
-        """Run the operator `op`, and note its plan."""
-        if run is call_inplace:
-            self.plans.append(plan_of(op, bind(op, args), IN_PLACE))
-            return run(op, args)
-        self.plans.append(plan_of(op, bind(op, args, names), FUNCTION if out is None else OUT))
-        return run(op, args, out, **names)
+    def handle(self, call: Any, proceed: Callable[[], Any]) -> Any:
+        """Run the operator, and note its plan."""
+        self.plans.append(plan_of(call.op, call.given, call.way))
+        return super().handle(call, proceed)

@@ -6,7 +6,7 @@ registered on nodes or tensors.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from time import perf_counter
 from typing import Any
@@ -19,6 +19,7 @@ from ..codegen.observed_kernels import KERNELS
 from ..kernels.runtime.lazy_conj import materialize
 from ..kernels.runtime.meta_array import Unread
 from ..tape import modes
+from ..tape.interpreters import Handler
 from ..tape.node import Node
 from ..tensor import Tensor
 
@@ -84,7 +85,7 @@ class watching:
         self.recorder.forget()
 
 
-class Passing:
+class Passing(Handler):
     """A recorder that passes everything to `outer`, the previous recorder, if there is one."""
 
     def __init__(self) -> None:
@@ -97,13 +98,9 @@ class Passing:
         """Called when the recorder is no longer set."""
         self.outer = None
 
-    def asks(self) -> bool:
-        """Whether an operator must be run by `operation`: only if the previous recorder requires it."""
-        return self.outer is not None and self.outer.asks()
-
-    def operation(self, *args: Any, **names: Any) -> Any:
+    def handle(self, call: Any, proceed: Callable[[], Any]) -> Any:
         """Pass operators to the previous recorder."""
-        return self.outer.operation(*args, **names)
+        return proceed() if self.outer is None else self.outer.handle(call, proceed)
 
     def function(self, name: str, function: Any, args: Any, names: Any) -> Any:
         """Pass composite functions to the previous recorder."""
@@ -132,7 +129,6 @@ class Values(Passing):
 
     def __init__(self) -> None:
         super().__init__()
-        self.told = False
         self.kernels: list[str] = []
 
     def start(self) -> None:
@@ -150,24 +146,13 @@ class Values(Passing):
             self.kernels.append(name)
         return nullcontext()
 
-    def asks(self) -> bool:
-        """Whether `operation` should run the next operator. False if `operation` has just called it."""
-        self.told = not self.told
-        if self.outer is not None:
-            self.outer.asks()
-        return self.told
-
-    def operation(self, name: str, function: Any, inputs: Any, *args: Any, **names: Any) -> Any:
+    def handle(self, call: Any, proceed: Callable[[], Any]) -> Any:
         """Run an operator and keep what it has computed."""
         self.kernels.clear()
         began = perf_counter()
-        if self.outer is None:
-            result = function(*args, **names)
-        else:
-            result = self.outer.operation(name, function, inputs, *args, **names)
+        result = super().handle(call, proceed)
         seconds = perf_counter() - began
-        operator, given = args[0], args[1]
-        operands = dict(zip(getattr(operator, "names", ()), given, strict=False)) | names
+        operands = dict(zip(call.op.names, call.given, strict=True))
         self._keep(result if isinstance(result, (tuple, list)) else (result,), operands, seconds)
         return result
 

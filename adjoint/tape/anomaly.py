@@ -19,6 +19,7 @@ from ..kernels.sparse.layouts import to_dense
 from ..tensor import LEAF, Tensor, can_require_grad
 from . import modes, origin
 from .edges import edge_of
+from .interpreters import Handler, tensors_in
 
 T = TypeVar("T")
 
@@ -139,6 +140,26 @@ def note_operation(name: str, values: Any, outputs: list[Tensor], recorded: bool
     if earlier is not None:
         for output in outputs:
             CUT_BEFORE.put(output, earlier)
+
+
+class _Notes(Handler):
+    """Notes what operators compute."""
+
+    def takes(self, call: Any) -> bool:
+        """Whether nothing is changed in place: then what is overwritten is noted, too (`record_change`)."""
+        return not call.in_place
+
+    def handle(self, call: Any, proceed: Callable[[], Any]) -> Any:
+        """Note what the steps of the plan have found."""
+        call.stepwise = True
+        result = proceed()
+        outputs = call.outputs if call.out is None else list(tensors_in((call.out,)))
+        if outputs:
+            note_operation(call.op.function_name, call.operands(), outputs, call.recording)
+        return result
+
+
+modes.ANOMALY.handler = _Notes()
 
 
 def note_end(node: Any, edge: Any) -> None:

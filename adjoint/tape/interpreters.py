@@ -19,8 +19,24 @@ from ..tensor import LEAF, Tensor, can_require_grad
 from . import modes
 
 
-class Interpreter:
-    """Base class of interpreters. While an interpreter is entered, every operator takes the slow path.
+class Handler:
+    """Takes part in the calls of operators of a thread, while it is among its handlers (`STATE.handlers`).
+
+    A call passes them one after the other, and then the operator computes. A call is a `dispatch.plan.Call`, which says the
+    operator (`op`), how it is called (`way`: for a new result, with `out`, in place), and its arguments (`given`).
+    """
+
+    def takes(self, call: Any) -> bool:
+        """Whether it takes part in a call."""
+        return True
+
+    def handle(self, call: Any, proceed: Callable[[], Any]) -> Any:
+        """What the call returns: most often `proceed()`, which asks the handlers after this one, and then the operator."""
+        raise NotImplementedError
+
+
+class Interpreter(Handler):
+    """Base class of interpreters.
 
     `outside`: the stack of the thread that has entered this one, as it was before. `is_mode`: it takes over all operators for the
     user, whatever their arguments.
@@ -49,6 +65,17 @@ class Interpreter:
 
     def forget(self, tensor: Tensor) -> None:
         """Remove from `tensor` the data that this interpreter differentiates."""
+
+    def takes(self, call: Any) -> bool:
+        """Whether this interpreter wraps a tensor of the call; no inner one does."""
+        return any(map(self.wraps, call.tensors()))
+
+    def handle(self, call: Any, proceed: Callable[[], Any]) -> Any:
+        """Have the operator applied to what is wrapped."""
+        if not call.in_place:
+            return self.process(call.op, call.given, call.out)
+        with checked_change():
+            return (self.process_inplace if call.way == "_" else self.process_inplace_view)(call.op, call.given)
 
     def process(self, operator: Any, args: tuple[Any, ...], out: Any) -> Any:
         """Apply `operator`. This interpreter wraps some of `args`; no inner interpreter wraps any."""
@@ -126,6 +153,21 @@ class Transform:
 
 
 _serials = itertools.count(1)
+
+
+class _Owners(Handler):
+    """Lets the transforms of a thread know what operators create, and refuse what they change."""
+
+    def handle(self, call: Any, proceed: Callable[[], Any]) -> Any:
+        """Check what is changed, or note what has been created."""
+        if not call.in_place:
+            results = proceed()
+            return results if call.out is not None else note_created(results, call.op.saved_results)
+        check_owned(call.given[0], call.overload, call.check_inplace)
+        return proceed()
+
+
+OWNERS = modes.FLAGS.owners = _Owners()
 
 
 class CreationCounter(list[Any]):

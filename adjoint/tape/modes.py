@@ -33,9 +33,11 @@ class _Flags:
     at once. The globals or the code would tell as well, but would keep alive what the user drops.
 
     `engine`: the globals of the engine, which identify its frames; None until it is imported.
+
+    `owners`: the handler of transforms, which `interpreters` defines.
     """
 
-    __slots__ = ("engine", "file", "hooked", "levels", "no_grad", "noting", "of_threads", "special")
+    __slots__ = ("engine", "file", "hooked", "levels", "no_grad", "noting", "of_threads", "owners", "special")
 
     def __init__(self) -> None:
         self.no_grad: dict[int, bool] = {}
@@ -46,6 +48,7 @@ class _Flags:
         self.levels: tuple[Any, ...] = ()
         self.file: str | None = None
         self.engine: dict[str, Any] | None = None
+        self.owners: Any = None
 
 
 class _ThreadState(threading.local):
@@ -56,7 +59,7 @@ class _ThreadState(threading.local):
 
     grad_enabled = True
     inference = False
-    # Whether a mode of this thread needs the slow path. The recorder and saved-tensor hooks do not count.
+    # Whether operators take the steps of their plans in this thread, although no handler asks for it.
     general = False
     # Innermost last; each entry is a pair (pack, unpack). `hooks_disabled` is the error message while hooks are
     # disabled.
@@ -66,7 +69,7 @@ class _ThreadState(threading.local):
     before_change: Callable[[Any], None] | None = None
     # The recorder of the operators that run, for a profile of this thread, or None.
     recorder: Any = None
-    # The result cache that the operators of this thread ask before they compute, or None.
+    # The result cache that the operators of this thread ask before they compute, a handler, or None.
     result_cache: Any = None
     multithreading = True
     view_replay = False
@@ -108,6 +111,22 @@ class _ThreadState(threading.local):
         stack = self.stack
         return FLAGS.levels if stack is None else stack
 
+    @property
+    def handlers(self) -> tuple[Any, ...]:
+        """What takes part in the operators of this thread, the first to be asked last (see `interpreters.Handler`).
+
+        The recorder and the transforms are asked for every call; interpreters, innermost first, for those that reach them, which
+        run outside of the inner ones; anomaly detection and the result cache for what is left to the operator itself.
+        """
+        handlers = self.interpreters
+        if ANOMALY.enabled:
+            handlers = (ANOMALY.handler, *handlers)
+        if self.result_cache is not None:
+            handlers = (self.result_cache, *handlers)
+        if self.transforms:
+            handlers = (*handlers, FLAGS.owners)
+        return handlers if self.recorder is None else (*handlers, self.recorder)
+
 
 _DEFAULTS = {
     name: value
@@ -132,13 +151,14 @@ class _End:
 
 
 class _Anomaly:
-    """Whether anomaly detection is on in all threads, and whether nan gradients are errors."""
+    """Whether anomaly detection is on in all threads, and nan gradients are errors; the handler, which `anomaly` defines."""
 
-    __slots__ = ("check_nan", "enabled")
+    __slots__ = ("check_nan", "enabled", "handler")
 
     def __init__(self) -> None:
         self.enabled = False
         self.check_nan = True
+        self.handler: Any = None
 
 
 FLAGS = _Flags()
@@ -151,17 +171,13 @@ def settle() -> None:
     """Say in `FLAGS` what the state of this thread is, after a change of any mode."""
     here = STATE.__dict__
     number = here["number"]
-    general = (
-        here["inference"]
-        or here["view_replay"]
-        or here["stack"] not in (None, ())  # without a call, after which an interrupt may strike
-        or here["result_cache"] is not None
-        or here["before_change"] is not None
-    )
+    general = here["inference"] or here["view_replay"] or here["before_change"] is not None
     here["general"] = general
     transforms = here["transforms"]
     if (
         general
+        or here["stack"] not in (None, ())  # without a call, after which an interrupt may strike
+        or here["result_cache"] is not None
         or here["recorder"] is not None
         or here["default_place"] is not None
         or here["places"] != ()
@@ -216,7 +232,7 @@ def set_interpreters(interpreters: tuple[Any, ...] | None) -> tuple[Any, ...] | 
     before: tuple[Any, ...] | None = here["stack"]
     here["stack"] = interpreters
     if interpreters:
-        here["general"] = FLAGS.special[here["number"]] = True
+        FLAGS.special[here["number"]] = True
     else:
         settle()
     return before

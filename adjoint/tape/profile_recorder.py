@@ -19,6 +19,7 @@ from ..kernels.memory.storage import root_of
 from ..tensor import Tensor
 from . import node as nodes
 from . import origin
+from .interpreters import Handler
 
 FUNCTION, BACKWARD, USER = 0, 1, 7
 """The scopes of events, as PyTorch numbers them."""
@@ -91,13 +92,12 @@ class Event:
         self.start = perf_counter_ns()
 
 
-class Recorder:
+class Recorder(Handler):
     """The events of one profile, in the order in which they began."""
 
     def __init__(self, shapes: bool = False, memory: bool = False, stack: bool = False) -> None:
         self.events: list[Event] = []
         self.running: list[Event] = []
-        self.told = False
         self.shapes, self.memory, self.stack = shapes, memory, stack
         self.thread = threading.get_native_id()
         self.held: dict[int, weakref.ref[Any]] = {}
@@ -147,22 +147,17 @@ class Recorder:
 
     # --- what runs ----------------------------------------------------------------------------------------------
 
-    def asks(self) -> bool:
-        """Whether `operation` should run the next operator. False if `operation` has just called it."""
-        self.told = not self.told
-        return self.told
-
-    def operation(self, name: str, function: Callable[..., Any], inputs: Any, *args: Any, **names: Any) -> Any:
-        """Run `function(*args)`, which computes operator `name` on `inputs`, as an event."""
-        name = f"aten::{name}"
+    def handle(self, call: Any, proceed: Callable[[], Any]) -> Any:
+        """Run the call of an operator as an event."""
+        name = f"aten::{call.name}"
         event = self.running[-1] if self.running else None
         around = event is not None and event.open and event.name == name  # the operator is all that the composite does
         if event is None or not around:
-            event = self.begin(name, inputs=inputs)
+            event = self.begin(name, inputs=call.given)
         event.open = False
         before = next(nodes.sequence_numbers)
         try:
-            result = function(*args, **names)
+            result = proceed()
         finally:
             if not around:
                 self.finish(event)
@@ -173,7 +168,7 @@ class Recorder:
         if recorded is not None and recorded._sequence > before:
             event.sequence = recorded._sequence
         if self.memory:
-            self.hold(event, [each._array for each in outputs], (inputs, args))
+            self.hold(event, [each._array for each in outputs], (call.given, (call.out,)))
         return result
 
     def function(self, name: str, function: Callable[..., Any], args: Any, names: dict[str, Any]) -> Any:

@@ -114,6 +114,13 @@ def check_history(tensor: Tensor) -> None:
         current_edge(tensor)
 
 
+def check_target(target: Tensor, leads: bool) -> None:
+    """Raise if what `target` is, or how it was made, forbids the in-place change; `leads`: an operand leads to a leaf."""
+    if target._base is not None and (leads or target._base.requires_grad):
+        check_view_creation(target, True)
+    check_inference(target)
+
+
 def check_view_creation(view: Tensor, requires_grad: bool) -> None:
     """Raise if `view` was created in a way that forbids in-place operations on it."""
     creation = view._creation

@@ -21,7 +21,8 @@ from ..autograd.grad_mode import _Mode, enable_grad
 from ..device import strided
 from ..dispatch.declaration import ARRAYS, Operator
 from ..dispatch.decorators import tensors as operators
-from ..dispatch.slow_path import applied, call_inplace, call_inplace_view
+from ..dispatch.plan import IN_PLACE, IN_PLACE_VIEW
+from ..dispatch.slow_path import applied, call
 from ..dispatch.steps.change import detached_copy
 from ..dispatch.underived import without_tangent
 from ..operators.memory.changed_views import CopySlices
@@ -203,7 +204,7 @@ class JvpInterpreter(Interpreter):
         target: Tensor = args[0]
         if not self.propagates():
             with lower(self):
-                call_inplace(operator, args)
+                call(operator, args, way=IN_PLACE)
             return target
         given = self.given(operator, args)
         with lower(self):
@@ -219,7 +220,7 @@ class JvpInterpreter(Interpreter):
                 (tangent,) = self.carried(operator, before, given, (result,))
             else:
                 tangent = None
-            call_inplace(operator, args)
+            call(operator, args, way=IN_PLACE)
             if can_require_grad(target._array):
                 self.overwrite(target, tangent)
         self.remember(operator, target, 0)
@@ -231,7 +232,7 @@ class JvpInterpreter(Interpreter):
         tangent = self.tangent_of(target)
         with lower(self):
             viewed = None if tangent is None else applied(operator, (tangent, *args[1:]))
-            call_inplace_view(operator, args)
+            call(operator, args, way=IN_PLACE_VIEW)
         if viewed is not None:
             self.attach(target, viewed)
         return target

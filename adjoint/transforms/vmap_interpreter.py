@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, cast
 from ..autograd.function import Function, without_setup_context
 from ..dispatch.declaration import Operator
 from ..dispatch.decorators import tensors as operators
-from ..dispatch.plan import Call
-from ..dispatch.slow_path import applied, as_returned, call_inplace
+from ..dispatch.plan import FUNCTION, IN_PLACE, IN_PLACE_VIEW, Call
+from ..dispatch.slow_path import applied, as_returned, call
 from ..dispatch.steps.change import record_change
 from ..dispatch.steps.promote import with_constants
 from ..dispatch.steps.record import pack, record, wanted_edges
@@ -156,15 +156,15 @@ class VmapInterpreter(Interpreter, Transform, Batch):
 
     def _record(self, operator: Operator, args: tuple[Any, ...], outputs: list[Tensor], several: bool) -> None:
         """Record the operation for the transforms inside this `vmap`."""
-        call = Call(args)
-        call.outputs, call.several, call.edges = outputs, several, wanted_edges(operator, args)
-        call.recording = any(edge is not None for edge in call.edges) and modes.is_grad_enabled()
+        made = Call(operator, FUNCTION, args)
+        made.outputs, made.several, made.edges = outputs, several, wanted_edges(operator, args)
+        made.recording = any(edge is not None for edge in made.edges) and modes.is_grad_enabled()
         if operator.view:
-            make_views(operator, call)
-        if call.recording:
-            call.args = with_constants(operator, args)
-            record(operator, call)
-            pack(call)
+            make_views(operator, made)
+        if made.recording:
+            made.args = with_constants(operator, args)
+            record(operator, made)
+            pack(made)
 
     def process_inplace(self, operator: Operator, args: tuple[Any, ...]) -> Tensor:
         """Apply the in-place variant."""
@@ -177,7 +177,7 @@ class VmapInterpreter(Interpreter, Transform, Batch):
             raise self._lacks_batch_dimension(operator, target, other)
         if not self.wraps(target):  # what all examples share is written into it: outside, the change is as any other
             with lower(self):
-                return call_inplace(operator, tuple([self.shared(value) for value in args]))
+                return call(operator, tuple([self.shared(value) for value in args]), way=IN_PLACE)
         views.check_inplace(target)
         edges = wanted_edges(operator, args)
 
@@ -216,11 +216,11 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         views.check_inplace(target.value)
         (viewed,), bdim, _ = self.applied(operator, args)
         fresh = BatchedTensor(viewed, bdim, self)
-        call = Call(args)
-        call.outputs, call.several, call.edges = [fresh], False, wanted_edges(operator, args)
-        if modes.is_grad_enabled() and any(edge is not None for edge in call.edges):
-            record(operator, call)
-            pack(call)
+        made = Call(operator, IN_PLACE_VIEW, args)
+        made.outputs, made.several, made.edges = [fresh], False, wanted_edges(operator, args)
+        if modes.is_grad_enabled() and any(edge is not None for edge in made.edges):
+            record(operator, made)
+            pack(made)
         with lower(self):
             become(target.value, viewed, f"{operator.function_name}_")
         fresh.value = target.value

@@ -102,10 +102,10 @@ class _Teller(Recorder):
         self.nodes: WeakKeys[Any, tuple[str, tuple[Any, ...], Any, frozenset[str]]] = WeakKeys()
         self.places: list[frozenset[str]] = []  # of the nodes that run now
 
-    def operation(self, name: str, function: Callable[..., Any], inputs: Any, *args: Any, **names: Any) -> Any:
-        result = function(*args, **names)
+    def handle(self, call: Any, proceed: Callable[[], Any]) -> Any:
+        result, name = proceed(), call.name
         place = self.observer.place() | (self.places[-1] if self.places else frozenset())
-        inputs = _given(args[0], tuple(inputs))
+        inputs = _given(call.op, call.given)
         self.observer.forward(name, inputs, result, place)
         first = result[0] if isinstance(result, tuple) and result else result
         edge = getattr(first, "_edge", None)

@@ -13,7 +13,6 @@ from ...codegen import compiled_ufuncs
 from ...codegen.acceleration import CONVERTED, LOOPS
 from ...kernels.runtime.layout import laid_out
 from ...kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits, without_lazy_bits
-from ...tape import modes
 from ...tensor import as_array
 from ..array_classes import DENSE
 from ..declaration import ARRAY, OPTIONAL_ARRAY, VALUE, Operator
@@ -29,11 +28,10 @@ class Compute(Step):
         """Have the class of arrays compute the results, or take them from what an earlier run has computed."""
         plan, kind, arrays = self.plan, self.plan.arrays, call.arrays
         kind.check(plan, call)
-        cache = modes.STATE.result_cache if modes.FLAGS.special else None
-        if cache is None or self.op.view or kind is not DENSE:
+        if call.cache is None or kind is not DENSE:
             results = kind.compute(plan, arrays)
         else:
-            results = cache.compute(self.op, call.given, lambda: kind.compute(plan, arrays))
+            results = call.cache.compute(self.op, call.given, lambda: kind.compute(plan, arrays))
         call.several = several = isinstance(results, (tuple, list))
         if type(results) is ndarray and results.dtype.isbuiltin == 1:
             call.results = [results]

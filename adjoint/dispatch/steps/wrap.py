@@ -20,14 +20,7 @@ class Wrap(Step):
 
     def run(self, call: Call) -> None:
         """Wrap each array."""
-        call.outputs = outputs = [wrap(result) for result in self.plan.arrays.finished(self.op, call.results)]
-        if modes.FLAGS.special:
-            state = modes.STATE
-            if state.inference:
-                for output in outputs:
-                    mark_inference(output)
-            if state.result_cache is not None and not self.op.view:
-                state.result_cache.made(outputs)
+        call.outputs = [wrap(result) for result in self.plan.arrays.finished(self.op, call.results)]
 
     def lines(self, leave: str) -> list[str]:
         """The same, without the function that does it."""
@@ -52,6 +45,18 @@ class Wrap(Step):
 
     def __str__(self) -> str:
         return f"wrap       {', '.join(self.op.outputs) or ('each result' if self.op.many else 'the result')}"
+
+
+class Mark(Step):
+    """Make the results inference tensors."""
+
+    def run(self, call: Call) -> None:
+        """Mark each."""
+        for output in call.outputs:
+            mark_inference(output)
+
+    def __str__(self) -> str:
+        return "mark       as inference tensors"
 
 
 class View(Wrap):

@@ -45,6 +45,7 @@ class Overwrite(Step):
         arrays = self.plan.arrays
         change = arrays.change(self.plan, call)
         record_change(self.op, call.args, call.edges, change, arrays.on_tensors)
+        call.returned = call.args[0]
 
     def lines(self, leave: str) -> list[str]:
         """The same without recording, or if the history is not that of a view and has no hooks."""
@@ -60,6 +61,7 @@ class Repoint(Step):
     def run(self, call: Call) -> None:
         """Give it the array of the result, and append a node to its history."""
         op, target = self.op, call.args[0]
+        call.returned = target
         find_edges(op, call)
         (result,) = self.plan.arrays.finished(op, call.results)
         if call.recording:

@@ -296,7 +296,7 @@ def replay(base: Tensor, made_by: tuple[Any, ...]) -> Any:
     modes.set_grad(True)
     try:
         for op, args in made_by:
-            view = call(op, (view, *args), None)
+            view = call(op, (view, *args))
     finally:
         modes.set_grad(enabled)
     return view._edge
