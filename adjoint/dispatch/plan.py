@@ -23,15 +23,16 @@ class Call:
     """One call of an operator, which handlers get, and what the steps of its plan have found so far.
 
     `way`: how `op` is called; `in_place`: it changes its first argument. `given`: the arguments in the order of the declaration;
-    `args`: the same, with tensors in the place of numbers that are operands. `stepwise`: straight-line code is not for this call.
-    `cache`: what is asked for the results of the kernel, or None. `arrays`: the arguments of the kernel. `results`: the arrays
-    that it returns; `several`: as a tuple or list. `outputs`: the tensors made of them. `edges`: one for each differentiable
-    input; `recording`: whether the call is recorded, as `node`. `out`: what results are written to. `returned`: what the call
-    returns, unless that is the outputs.
+    `tensors`: those among them, for handlers; `args`: the same, with tensors in the place of numbers that are operands.
+    `stepwise`: straight-line code is not for this call. `cache`: what is asked for the results of the kernel, or None. `arrays`:
+    the arguments of the kernel. `results`: the arrays that it returns; `several`: as a tuple or list. `outputs`: the tensors made
+    of them. `edges`: one for each differentiable input; `recording`: whether the call is recorded, as `node`. `out`: what results
+    are written to. `returned`: what the call returns, unless that is the outputs.
     """
 
-    __slots__ = tuple(
-        "args arrays cache edges given in_place node op out outputs recording results returned several stepwise way".split()
+    __slots__ = (
+        *"args arrays cache edges given in_place node op out outputs recording results".split(),
+        *"returned several stepwise tensors way".split(),
     )
 
     args: list[Any]
@@ -43,6 +44,7 @@ class Call:
     results: list[Any]
     returned: Any
     several: bool
+    tensors: list[Tensor]
 
     def __init__(self, op: Operator, way: str, args: tuple[Any, ...], out: Any = None, stepwise: bool = True) -> None:
         self.op, self.way, self.given, self.out = op, way, args, out
@@ -65,16 +67,6 @@ class Call:
     def overload(self) -> str:
         """PyTorch's name of the overload that is called in place."""
         return overload(self.op, self.given)
-
-    def tensors(self) -> list[Tensor]:
-        """The tensors that the call is given, those in sequences too."""
-        found: list[Tensor] = []  # what `tensors_in` finds, without the cost of a generator
-        for value in self.given if self.out is None else (*self.given, self.out):
-            if isinstance(value, Tensor):
-                found.append(value)
-            elif isinstance(value, (list, tuple)):
-                found += tensors_in((value,))
-        return found
 
     def operands(self) -> list[Tensor]:
         """The tensors among the operands, those in sequences too."""

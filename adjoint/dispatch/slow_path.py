@@ -7,14 +7,14 @@ thread has handlers: a profiler, transforms, modes that take operators over.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from types import FrameType
 from typing import Any
 
 from .._runtime.late_bound import LATE
 from ..tape import modes, views
-from ..tape.interpreters import Handler
+from ..tape.interpreters import Handler, tensors_in
 from ..tape.torch_dispatch import DISPATCHING, dispatching_types
 from ..tensor import Tensor
 from .arguments import MISSING, bind, is_number, not_a_tensor
@@ -46,7 +46,10 @@ def call(
         args = bind(op, args, names)
         if way != FUNCTION and not isinstance(args[0], Tensor):
             raise not_a_tensor(op, 0, args)
-        return proceed(Call(op, way if out is None else OUT, args, out, stepwise), handlers)
+        made = Call(op, way if out is None else OUT, args, out, stepwise)
+        if handlers:
+            made.tensors = tensors_among(args if out is None else (*args, out))
+        return proceed(made, handlers)
     except Exception:
         again = overridden(getframe(1))
         if again is None:
@@ -60,12 +63,23 @@ def proceed(call: Call, handlers: Sequence[Handler]) -> Any:
     """What a call returns: the last of the handlers that takes it says so, or if there is none, the operator."""
     for position in range(len(handlers) - 1, -1, -1):
         handler = handlers[position]
-        if handler.takes(call):
+        if handler.takes is None or handler.takes(call):
             return handler.handle(call, partial(proceed, call, handlers[:position]))
     if call.stepwise or modes.STATE.general:
         return run(call)
     op = call.op
     return op.fast_path(*call.given) if call.out is None else op.code.out_path(*call.given, call.out)
+
+
+def tensors_among(values: Iterable[Any]) -> list[Tensor]:
+    """What `tensors_in` finds, without the cost of a generator."""
+    found: list[Tensor] = []
+    for value in values:
+        if isinstance(value, Tensor):
+            found.append(value)
+        elif isinstance(value, (list, tuple)):
+            found += tensors_in((value,))
+    return found
 
 
 def run(call: Call) -> Any:

@@ -26,9 +26,8 @@ class Handler:
     operator (`op`), how it is called (`way`: for a new result, with `out`, in place), and its arguments (`given`).
     """
 
-    def takes(self, call: Any) -> bool:
-        """Whether it takes part in a call."""
-        return True
+    takes: Callable[[Any], bool] | None = None
+    """Whether it takes part in a call; None: in all."""
 
     def handle(self, call: Any, proceed: Callable[[], Any]) -> Any:
         """What the call returns: most often `proceed()`, which asks the handlers after this one, and then the operator."""
@@ -68,7 +67,7 @@ class Interpreter(Handler):
 
     def takes(self, call: Any) -> bool:
         """Whether this interpreter wraps a tensor of the call; no inner one does."""
-        return any(map(self.wraps, call.tensors()))
+        return any(map(self.wraps, call.tensors))
 
     def handle(self, call: Any, proceed: Callable[[], Any]) -> Any:
         """Have the operator applied to what is wrapped."""
@@ -278,27 +277,28 @@ def check_owned(tensor: Tensor, name: Callable[[], str], check: Callable[[], Non
             )
 
 
+def outside(level: Any) -> tuple[tuple[Interpreter, ...] | None, tuple[Transform, ...]]:
+    """The interpreters and the transforms of this thread that are outside `level`."""
+    state = modes.STATE
+    interpreters, transforms = state.interpreters, state.transforms
+    stack = interpreters[: interpreters.index(level)] if level in interpreters else state.stack
+    return stack, transforms[: transforms.index(level)] if level in transforms else transforms
+
+
 class lower_outside_transform:
     """Context manager: run outside `level` and its transform. Operations inside do not belong to the transform."""
 
-    __slots__ = ("level", "lower", "transforms")
+    __slots__ = ("before", "level")
 
     def __init__(self, level: Interpreter) -> None:
         self.level = level
-        self.lower = lower(level)
 
     def __enter__(self) -> None:
-        self.transforms = modes.STATE.transforms
-        outside = self.transforms
-        if self.level in outside:
-            outside = outside[: outside.index(self.level)]
-        self.lower.__enter__()
-        modes.switch("transforms", outside)
+        self.before = modes.set_surroundings(*outside(self.level))
 
     @uninterrupted
     def __exit__(self, *exception: object) -> None:
-        self.lower.__exit__()
-        modes.switch("transforms", self.transforms)
+        modes.set_surroundings(*self.before)
 
 
 class checked_change:

@@ -238,6 +238,16 @@ def set_interpreters(interpreters: tuple[Any, ...] | None) -> tuple[Any, ...] | 
     return before
 
 
+@uninterrupted
+def set_surroundings(interpreters: tuple[Any, ...] | None, transforms: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Set the interpreter stack and the transforms of this thread. Returns what they were."""
+    here = STATE.__dict__
+    before = here["stack"], here["transforms"]
+    here["stack"], here["transforms"] = interpreters, transforms
+    settle()
+    return before
+
+
 _LEVELS = -1
 """The number under which levels of forward mode, which hold in all threads, raise the flag."""
 

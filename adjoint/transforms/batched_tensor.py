@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy
 
@@ -47,8 +47,12 @@ class BatchedTensor(Tensor, plain=False):
             LATE.note_creation(self)
         return self
 
-    def __init__(self, *args: Any) -> None:
-        pass
+    if TYPE_CHECKING:  # at run time, this call would cost as much as making the tensor
+
+        def __init__(self, *args: Any) -> None: ...
+
+    else:
+        __init__ = object.__init__
 
     def _element_array(self) -> Any:
         """An array with the shape, dtype and strides of one batch element.

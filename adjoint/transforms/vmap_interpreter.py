@@ -16,7 +16,7 @@ from ..dispatch.steps.record import pack, record, wanted_edges
 from ..dispatch.steps.wrap import make_views
 from ..kernels.runtime.shapes import broadcast_shapes
 from ..tape import modes, views
-from ..tape.interpreters import Interpreter, Transform, is_recorded, lower, lower_outside_transform, tensors_in
+from ..tape.interpreters import Interpreter, Transform, is_recorded, lower, lower_outside_transform, outside, tensors_in
 from ..tape.versions import bump
 from ..tensor import Tensor, wrap_dim
 from ..tensor import is_recorded as edge_is_recorded
@@ -38,6 +38,10 @@ class VmapInterpreter(Interpreter, Transform, Batch):
     def wraps(self, tensor: Tensor) -> bool:
         """Whether this interpreter wraps `tensor`."""
         return type(tensor) is BatchedTensor and tensor.level is self
+
+    def takes(self, call: Call) -> bool:
+        """Whether this interpreter wraps a tensor of the call."""
+        return any(type(tensor) is BatchedTensor and tensor.level is self for tensor in call.tensors)
 
     # --- the interface for rules ------------------------------------------------------------------------------------
 
@@ -127,16 +131,14 @@ class VmapInterpreter(Interpreter, Transform, Batch):
                     batched, sharing = batched or item.bdim is not None, sharing or item.bdim is None
         if sharing:
             args = tuple([self.shared(value) for value in args])
-        before, interpreters = modes.STATE.stack, modes.STATE.interpreters  # does what `lower` does, without its cost
-        if self in interpreters:
-            modes.set_interpreters(interpreters[: interpreters.index(self)])
+        before = modes.set_surroundings(*outside(self))  # does what `lower_outside_transform` does, without its cost
         try:
             if batched:
                 results, bdim = self.batched(operator, args), 0
             else:
                 results, bdim = applied(operator, args), None
         finally:
-            modes.set_interpreters(before)
+            modes.set_surroundings(*before)
         several = isinstance(results, (tuple, list))
         return list(results) if several else [results], bdim, several
 
@@ -156,9 +158,12 @@ class VmapInterpreter(Interpreter, Transform, Batch):
 
     def _record(self, operator: Operator, args: tuple[Any, ...], outputs: list[Tensor], several: bool) -> None:
         """Record the operation for the transforms inside this `vmap`."""
+        edges = wanted_edges(operator, args)
+        recording = any(edge is not None for edge in edges) and modes.is_grad_enabled()
+        if not (recording or operator.view):
+            return
         made = Call(operator, FUNCTION, args)
-        made.outputs, made.several, made.edges = outputs, several, wanted_edges(operator, args)
-        made.recording = any(edge is not None for edge in made.edges) and modes.is_grad_enabled()
+        made.outputs, made.several, made.edges, made.recording = outputs, several, edges, recording
         if operator.view:
             make_views(operator, made)
         if made.recording:
