@@ -372,8 +372,21 @@ def _choice(tree: Tree, char: str, variants: list[_Variant]) -> list[str]:
         return ["return None"]
     variant = _Variant(lowered(tree, char, decomposed=False))
     variants.append(variant)
-    scalars = "".join(f"{scalar_source(node)}, " for node in variant.scalars)
-    return [f"return {len(variants) - 1}, ({scalars})"]
+    scalars = [scalar_source(node) for node in variant.scalars]
+    lines = [f"if {_out_of_range(scalar, char)}:\n    return None" for scalar in scalars] if char != "d" else []
+    return [
+        *"\n".join(lines).splitlines(),
+        f"return {len(variants) - 1}, ({''.join(f'{scalar}, ' for scalar in scalars)})",
+    ]
+
+
+def _out_of_range(scalar: str, char: str) -> str:
+    """Python's condition that NumPy is to refuse a number, which elements of a dtype cannot be."""
+    if char == "f":
+        largest = repr(float(numpy.finfo(char).max))
+        return f"{largest} < {scalar} < 1e999 or -1e999 < {scalar} < -{largest}"
+    limits = numpy.iinfo(char)
+    return f"not {limits.min or -limits.max} <= {scalar} <= {limits.max}"
 
 
 def computed_in(dtype: numpy.dtype[Any]) -> numpy.dtype[Any]:

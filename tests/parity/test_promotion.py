@@ -57,7 +57,7 @@ _SQUARE = ("tril_", "trace_")
 _BY_CHANCE = re.compile(
     r"(ldexp|pow|clamp|norm|nansum|lerp)\b.*(complex32|float8)|masked_fill .*float8|(complex32|float8).*(\*\* True|\.pow_)"
 )
-_SCALARS = (True, 3, 2.5, 1 + 2j)
+_SCALARS = (True, 3, 2.5, 0.1, 1 + 2j)  # 0.1 is no number of a half type
 
 
 def outcome(run: Callable[[], Any]) -> str:

@@ -15,6 +15,7 @@ from ...codegen.acceleration import THREADED
 from ...codegen.backend import NUMPY
 from ...codegen.kernel import FLOATS
 from ...kernels.memory.copying import convert
+from ...kernels.runtime.floating import quietly
 from ...kernels.runtime.lazy_conj import LazyConjNeg, materialize, without_lazy_bits
 from ...kernels.runtime.meta_array import Unread
 from ...tape import modes
@@ -153,7 +154,7 @@ def prepared(array: Any, target: Any) -> Any:
     if target is None or array.dtype == target.numpy:
         return array
     if (array.size < THREADED and not target.roles) or isinstance(array, Unread):
-        return array.astype(target.numpy)
+        return quietly(array.astype, target.numpy)
     return convert(array, target.numpy)
 
 
@@ -289,7 +290,7 @@ def plain_sequence(op: Operator, items: Any) -> tuple[list[Any] | None, tuple[An
             recorded = edge
         edges.append(edge)
     if mixed:
-        target = promoted_to(op, arrays)[0] if op.promote else None
+        target = promoted_to(op, items)[0] if op.promote else None
         if target is None:
             return None, None
         arrays = [prepared(array, target) for array in arrays]
@@ -304,7 +305,7 @@ def in_one_dtype(
     None for calls that the slow path refuses, or computes otherwise: dtypes that kernels do not compute with; `overwritten`:
     results that may not be written to the first array.
     """
-    target, rounded = promoted_to(op, arrays)
+    target, rounded = promoted_to(op, [args[position] for position in op.tensor_positions])
     if target is None or (overwritten and not castable(target.numpy, arrays[0].dtype)):
         return None
     if op.check is not None:
@@ -324,18 +325,17 @@ def castable(source: Any, target: Any) -> bool:
 
 
 _targets: dict[Any, tuple[Any, Any]] = {}
-"""The dtypes of `promoted_to`, by the rule, the default dtype, and the arrays' dtypes and whether they have dimensions."""
+"""The dtypes of `promoted_to`, by the rule, the default dtype, and the kinds of operands."""
 
 
-def promoted_to(op: Operator, arrays: Iterable[Any]) -> tuple[Any, Any]:
-    """What `dtypes_of` says of plain arrays; nothing if kernels do not compute with the dtype, or if there is none."""
-    key: Any = (op.promote, op.wide_numbers, dtypes.get_default_dtype())
-    for array in arrays:
-        key += (array.dtype, array.ndim > 0)
+def promoted_to(op: Operator, tensors: Iterable[Tensor]) -> tuple[Any, Any]:
+    """What `dtypes_of` says of plain tensors; nothing if kernels do not compute with the dtype, or if there is none."""
+    kinds = tuple([kind_of(tensor) for tensor in tensors])
+    key = op.promote, op.wide_numbers, dtypes.get_default_dtype(), kinds
     found = _targets.get(key)
     if found is None:
         try:
-            target, rounded = dtypes_of(op, [(ndarray, array.dtype, array.ndim > 0) for array in arrays])
+            target, rounded = dtypes_of(op, kinds)
         except (RuntimeError, TypeError):
             target = None
         found = _targets[key] = (None, None) if target is None or target.roles else (target, rounded and rounded.numpy)

@@ -16,7 +16,7 @@ from ...codegen.compiled_ufuncs import of_any_size
 from ...codegen.pointwise import pointwise
 from ...codegen.selection import choose
 from ...codegen.tracing import xp
-from ...dtypes import Rank, can_cast, from_numpy, promote, scalar_dtype
+from ...dtypes import C_NAMES, Rank, can_cast, from_numpy, promote, scalar_dtype
 from ..runtime.floating import refuse
 from ..runtime.scalar import ZERO, typed
 
@@ -117,12 +117,14 @@ def clamp(self: Array, min: Any = None, max: Any = None) -> Array:
         raise NotImplementedError("clamp is not supported for complex types")
     dtype = self.dtype
     if dtype.kind == "f" and type(min) in _PLAIN and type(max) in _PLAIN:
+        least = None if min is None else typed(min, dtype)
+        most = None if max is None else typed(max, dtype)
         if self.size >= LARGE or LOOPS.every_size:
             return _limited(self, -math.inf if min is None else min, math.inf if max is None else max)
-        if min is None:
-            return numpy.minimum(self, typed(max, dtype))
-        self = numpy.maximum(self, typed(min, dtype))
-        return self if max is None else numpy.minimum(self, typed(max, dtype))
+        if least is None:
+            return numpy.minimum(self, most)
+        self = numpy.maximum(self, least)
+        return self if most is None else numpy.minimum(self, most)
     else:
         self = numpy.asarray(self)
         if dtype.kind not in "iub" and (type(min) is complex or type(max) is complex):
@@ -151,14 +153,16 @@ _maximum, _minimum = of_any_size(numpy.maximum), of_any_size(numpy.minimum)
 def clamp_(self: Array, min: Any = None, max: Any = None) -> Array:
     """`clamp` in place."""
     if self.dtype.kind == "f" and type(min) in _PLAIN and type(max) in _PLAIN and (min is not None or max is not None):
+        least = None if min is None else typed(min, self.dtype)
+        most = None if max is None else typed(max, self.dtype)
         if self.size >= LARGE or LOOPS.every_size:
             return _limited.overwrite(self, -math.inf if min is None else min, math.inf if max is None else max)
-        if min is not None:
-            numpy.maximum(self, typed(min, self.dtype), out=self)
-        return self if max is None else numpy.minimum(self, typed(max, self.dtype), out=self)
+        if least is not None:
+            numpy.maximum(self, least, out=self)
+        return self if most is None else numpy.minimum(self, most, out=self)
     result = clamp(self, min, max)
     if not can_cast(from_numpy(result.dtype), from_numpy(self.dtype)):
-        given, wanted = (from_numpy(item.dtype).scalar_type for item in (result, self))
+        given, wanted = from_numpy(result.dtype).scalar_type, C_NAMES[from_numpy(self.dtype)]
         raise RuntimeError(f"result type {given} can't be cast to the desired output type {wanted}")
     numpy.copyto(self, result, casting="unsafe")
     return self

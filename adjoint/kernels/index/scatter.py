@@ -13,10 +13,12 @@ import numpy
 from numpy import asarray, ndarray
 
 from ...codegen.acceleration import LOOPS, MOVED
+from ...dtypes import from_numpy
 from ..memory.copying import clone, contiguous, copy_elements
 from ..reduce.sorting import argsort
 from ..runtime.floating import compute_dtype, refuse, type_name, widen
 from ..runtime.layout import row_major
+from ..runtime.scalar import scalar_array
 from ..runtime.shapes import normalize_dim, require_dims
 from .places import few_places, few_positions, flat_positions, out_of_bounds, require_in_bounds, slices_of
 
@@ -189,7 +191,7 @@ def _few_written(x: ndarray, dim: int, index: ndarray, src: Any, reduce: str | N
     if type(src) is not ndarray:
         if reduce is not None:
             return False
-        src = asarray(src).astype(x.dtype)
+        src = scalar_array(src, from_numpy(x.dtype))
     elif not of_slices and src.shape != index.shape:
         src = src[_leading(index.shape)] if src.ndim == index.ndim else src
         if src.shape != index.shape:
@@ -343,7 +345,7 @@ def _check_scatter(x: ndarray, dim: int, index: ndarray, src: ndarray | complex)
 def _source(x: ndarray, index: ndarray, src: ndarray | complex) -> ndarray:
     """What is written for each entry of `index`, row-major; a number stays one."""
     if not isinstance(src, ndarray):
-        return asarray(src).astype(x.dtype)
+        return scalar_array(src, from_numpy(x.dtype))
     if src.shape != index.shape and src.ndim:
         src = src[_leading(index.shape)] if index.ndim else src[0]
     return row_major(src.reshape(index.shape))
@@ -435,7 +437,7 @@ def index_add_(x: ndarray, dim: int, index: ndarray, source: ndarray, alpha: com
     if not x.size:
         return x
     if alpha != 1:
-        source = source * asarray(alpha).astype(x.dtype)
+        source = source * scalar_array(alpha, from_numpy(x.dtype))
     if x.ndim == 0:
         x += source * x.dtype.type(index.size)
         return x
@@ -573,7 +575,7 @@ def index_fill_(x: ndarray, dim: int, index: ndarray, value: ndarray | complex) 
         raise IndexError(f"index {wrong} is out of bounds for dimension {dim} with size {length}")
     if isinstance(value, complex) and x.dtype.kind != "c":
         raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
-    filled = asarray(value).astype(x.dtype)
+    filled = value.astype(x.dtype) if isinstance(value, ndarray) else scalar_array(value, from_numpy(x.dtype))
     if x.ndim == 0:
         if index.size:
             x[...] = filled

@@ -14,7 +14,7 @@ from ...codegen.tracing import xp
 from ..index.masking import common_dtype
 from ..runtime.floating import HALVES
 from ..runtime.layout import row_major
-from ..runtime.scalar import ONE, ZERO, scalar_array, typed
+from ..runtime.scalar import ONE, ZERO, scalar_array
 from .arithmetic import by_number, in_float32, rounded_number
 
 Array = numpy.ndarray[Any, Any]
@@ -108,5 +108,5 @@ def number_to_powers(self: Any, exponent: Array) -> Array:
     if dtype.kind in "iub":
         base = scalar_array(self, dtypes.from_numpy(dtype))
     else:
-        base = typed(self, dtype)
+        base = numpy.asarray(self).astype(dtype)
     return row_major(power(base, exponent.astype(dtype, copy=False)))

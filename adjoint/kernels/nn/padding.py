@@ -11,6 +11,7 @@ import numpy
 from ...codegen.acceleration import LOOPS, MOVED, THREADED, accelerated
 from ..memory.copying import copy_elements
 from ..runtime.floating import refuse, widen
+from ..runtime.scalar import typed
 
 Array = numpy.ndarray[Any, Any]
 
@@ -36,6 +37,7 @@ def constant_pad_nd(self: Array, pad: Sequence[int], value: Any) -> Array:
         shape[dim] = size = self.shape[dim] + before + after
         source[dim] = slice(max(-before, 0), self.shape[dim] - max(-after, 0))
         target[dim] = slice(max(before, 0), size - max(after, 0))
+    value = typed(value, self.dtype)
     if LOOPS.takes(math.prod(shape), THREADED):
         result = numpy.empty(shape, self.dtype)
         for dim, part in enumerate(target):  # only what is not copied is filled
@@ -44,10 +46,7 @@ def constant_pad_nd(self: Array, pad: Sequence[int], value: Any) -> Array:
             result[(*outer, slice(shape[dim] if part.stop is None else max(part.stop, 0), None))] = value
     else:
         result = numpy.empty(shape, self.dtype)
-        if self.dtype.kind == "f" and type(value) in (int, float):
-            result.fill(value)  # with fewer calls than `numpy.full`
-        else:
-            numpy.copyto(result, value, "unsafe")
+        result.fill(value)  # with fewer calls than `numpy.full`
     copy_elements(result[tuple(target)], self[tuple(source)])
     return result
 

@@ -21,7 +21,7 @@ C_NAMES = dtypes.C_NAMES | {
 }  # fmt: skip
 """The names of the C++ types, which some messages use."""
 
-_LARGEST = {dtypes.float16: 65504.0, dtypes.float32: float(numpy.finfo(numpy.float32).max)}
+_LARGEST = {kind: dtypes.finfo(kind).max for kind in (dtypes.float16, dtypes.bfloat16, dtypes.float32)}
 
 _UP_TO = {
     (float, dtypes.float32): _LARGEST[dtypes.float32], (float, dtypes.float64): math.inf,
@@ -90,12 +90,6 @@ def _overflow(kind: dtype) -> RuntimeError:
 Dtype = numpy.dtype[Any]
 
 
-def _make(value: Any, dtype: Dtype) -> Array:
-    array = numpy.asarray(value).astype(dtype)
-    array.flags.writeable = False
-    return array
-
-
 class Number(dict[Dtype, Array]):
     """One number; `number[dtype]` is the array of that dtype, made when first asked for."""
 
@@ -104,7 +98,8 @@ class Number(dict[Dtype, Array]):
         self.value = value
 
     def __missing__(self, dtype: Dtype) -> Array:
-        array = self[dtype] = _make(self.value, dtype)
+        array = self[dtype] = numpy.asarray(self.value).astype(dtype)
+        array.flags.writeable = False
         return array
 
 
@@ -121,6 +116,7 @@ def typed(value: Any, dtype: Dtype) -> Array:
 
     Raises:
         TypeError: if `value` is not a number.
+        RuntimeError, OverflowError: if it is out of range.
     """
     table = _tables[dtype]
     try:
@@ -135,5 +131,6 @@ def typed(value: Any, dtype: Dtype) -> Array:
             raise TypeError(f"expected a number, got {type(value).__name__}")
         if len(table) >= _LIMIT:
             table.clear()
-        found = table[value] = _make(value, dtype)
+        found = table[value] = scalar_array(value, dtypes.from_numpy(dtype))
+        found.flags.writeable = False
     return found

@@ -9,7 +9,7 @@ from ...codegen import selection
 from ...codegen.kernel import FLOATS, Kernel
 from ...dispatch.annotations import Array
 from ...dispatch.arguments import invalid_arguments, is_number
-from ...dispatch.constants import NUMBERS, constant, constant_tensor
+from ...dispatch.constants import constant, constant_tensor
 from ...dispatch.decorators import binary, operator, public
 from ...dispatch.overloads import overloads, pair
 from ...dispatch.sequential import is_readable
@@ -17,7 +17,8 @@ from ...dispatch.signatures import OUT, with_number
 from ...dispatch.underived import underived
 from ...dtypes import Rank
 from ...kernels.index import masking as kernels
-from ...kernels.runtime.floating import widen
+from ...kernels.runtime.floating import HALVES, widen
+from ...kernels.runtime.scalar import is_within, scalar_array
 from ...tensor import Tensor, wrap
 
 public(namespace=None, name="wide", on_arrays=widen)(lambda tensor: tensor)
@@ -70,16 +71,15 @@ def _operand(value, other):
     """`value`, a tensor or a number, as a tensor of the dtype that a result with `other` has."""
     if isinstance(value, Tensor):
         return value
-    if type(value) in NUMBERS:
-        value = constant(value, other)
-        if isinstance(value, Tensor):
-            return value
+    if type(other) is Tensor and is_within(value, other.dtype):
+        return constant(value, other)
     if isinstance(other, Tensor):
         rank = Rank.DIMENSIONED if other._array.ndim else Rank.ZERO_DIM
         operands = ((other.dtype, rank), (dtypes.scalar_dtype(value), Rank.SCALAR))
     else:
         operands = ((dtypes.scalar_dtype(value), Rank.SCALAR), (dtypes.scalar_dtype(other), Rank.SCALAR))
-    return constant_tensor(value, dtypes.promote(operands))
+    kind = dtypes.promote(operands)
+    return constant_tensor(value, kind) if kind.numpy in HALVES else wrap(scalar_array(value, kind))
 
 
 @public(
