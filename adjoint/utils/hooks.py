@@ -112,12 +112,11 @@ class BackwardHook:
         return tuple(grad_outputs[i] for i in self.output_positions) if replaced else None
 
     def _call_hooks_without_input_gradients(self) -> None:
-        if self.user_hooks:
-            warn(
-                "Full backward hook is firing when gradients are computed with respect to module outputs since no "
-                "inputs require gradients. See https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html"
-                "#torch.nn.Module.register_full_backward_hook for more details.",
-            )
+        warn(
+            "Full backward hook is firing when gradients are computed with respect to module outputs since no "
+            "inputs require gradients. See https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html"
+            "#torch.nn.Module.register_full_backward_hook for more details.",
+        )
         grad_inputs = (None,) * self.input_count
         for hook in self.user_hooks:
             result = hook(self.module, grad_inputs, self.grad_outputs)

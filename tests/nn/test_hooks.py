@@ -74,6 +74,53 @@ def test_global_hooks_see_every_module():
     assert log == ["ReLU", "Identity", "Sequential"]
 
 
+GLOBAL_TABLES = {
+    "_global_forward_pre_hooks": ["Linear"],
+    "_global_forward_hooks": ["Linear"],
+    "_global_backward_pre_hooks": ["Linear"],
+    "_global_backward_hooks": ["Linear"],
+    "_global_parameter_registration_hooks": ["Linear", "Linear"],
+    "_global_buffer_registration_hooks": ["Holder"],
+    "_global_module_registration_hooks": ["Holder"],
+}
+
+
+@pytest.mark.parametrize("way", ["replaced", "written to"])
+@pytest.mark.parametrize(("table", "expected"), GLOBAL_TABLES.items())
+@pytest.mark.filterwarnings("ignore:Full backward hook is firing")
+def test_tables_of_global_hooks_are_those_of_the_module(table, expected, way, monkeypatch):
+    class Holder(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("buffer", torch.ones(1))
+            self.child = torch.nn.Linear(1, 1)
+
+    def run():
+        Holder().child(torch.ones(1, requires_grad=True)).backward()
+
+    log = []
+    hooks = {7: lambda module, *_: log.append(type(module).__name__)}
+    with monkeypatch.context() as patch:
+        patch.setattr(torch.nn.modules.module, "_global_is_full_backward_hook", True)
+        if way == "replaced":
+            patch.setattr(torch.nn.modules.module, table, hooks)
+        else:
+            getattr(torch.nn.modules.module, table).update(hooks)
+        run()
+        getattr(torch.nn.modules.module, table).clear()
+    assert log == expected
+    run()
+    assert log == expected
+
+
+def test_a_backward_hook_of_a_module_without_inputs_that_require_grad_warns():
+    for register in ("register_full_backward_pre_hook", "register_full_backward_hook"):
+        module = torch.nn.Linear(1, 1)
+        getattr(module, register)(lambda *_: None)
+        with pytest.warns(UserWarning, match="Full backward hook is firing"):
+            module(torch.ones(1)).backward()
+
+
 def test_full_backward_hooks_see_the_gradients_of_inputs_and_outputs():
     class Product(torch.nn.Module):
         def forward(self, a, b):

@@ -313,10 +313,21 @@ def _target_mismatch(shape: tuple[int, ...], target: tuple[int, ...]) -> Runtime
     return RuntimeError(f"size mismatch (got input: {list(shape)} , target: {list(target)}")
 
 
+def _complex_soft_margin(self: Array, target: Array, reduction: str) -> Array:
+    result = numpy.log1p(numpy.exp(-target * self))
+    if self.dtype.kind != "c":
+        raise RuntimeError(
+            f"result type {type_name(result.dtype)} can't be cast to the desired output type {type_name(self.dtype)}"
+        )
+    return reduced(result, reduction, self.dtype)
+
+
 def soft_margin_loss(self: Array, target: Array, reduction: str) -> Array:
     """`log(1 + exp(-target * self))`, for targets 1 and -1."""
     if self.dtype.kind in "iub":
         raise RuntimeError(f"result type Float can't be cast to the desired output type {type_name(self.dtype)}")
+    if "c" in (self.dtype.kind, target.dtype.kind):
+        return _complex_soft_margin(self, target, reduction)
     return reduced(_soft_margin.general(widen(self), widen(target)), reduction, self.dtype)
 
 

@@ -13,24 +13,17 @@ import adjoint as torch
 from ..._runtime.sequence import MAIN_THREAD, NOTES, in_thread, module_calls, sequence_numbers, threads, watchers
 from ..._runtime.tracebacks import warn
 from ...utils.hooks import BackwardHook, RemovableHandle
+from .global_hooks import TABLES
 from .registration import Registered
 
 Hook = Callable[..., Any]
-
-_global_backward_pre_hooks: OrderedDict[int, Hook] = OrderedDict()
-_global_backward_hooks: OrderedDict[int, Hook] = OrderedDict()
-_global_is_full_backward_hook: bool | None = None
-_global_forward_pre_hooks: OrderedDict[int, Hook] = OrderedDict()
-_global_forward_hooks: OrderedDict[int, Hook] = OrderedDict()
-_global_forward_hooks_with_kwargs: OrderedDict[int, bool] = OrderedDict()
-_global_forward_hooks_always_called: OrderedDict[int, bool] = OrderedDict()
 
 note_call = module_calls.append
 
 
 def register_module_forward_pre_hook(hook: Hook) -> RemovableHandle:
     """Call `hook(module, args)` before the forward of every module; a result replaces the arguments."""
-    return _register(_global_forward_pre_hooks, hook, watchers)
+    return _register(TABLES._global_forward_pre_hooks, hook, watchers)
 
 
 def register_module_forward_hook(
@@ -38,41 +31,40 @@ def register_module_forward_hook(
 ) -> RemovableHandle:
     """Call `hook(module, args, output)` after the forward of every module; a result replaces the output."""
     return _register(
-        _global_forward_hooks,
+        TABLES._global_forward_hooks,
         hook,
         watchers,
         flags=[
-            (_global_forward_hooks_with_kwargs, with_kwargs),
-            (_global_forward_hooks_always_called, always_call),
+            (TABLES._global_forward_hooks_with_kwargs, with_kwargs),
+            (TABLES._global_forward_hooks_always_called, always_call),
         ],
     )
 
 
 def register_module_full_backward_pre_hook(hook: Hook) -> RemovableHandle:
     """Call `hook(module, grad_output)` in the backward of every module; a result replaces the gradients."""
-    return _register(_global_backward_pre_hooks, hook, watchers)
+    return _register(TABLES._global_backward_pre_hooks, hook, watchers)
 
 
 def register_module_full_backward_hook(hook: Hook) -> RemovableHandle:
     """Call `hook(module, grad_input, grad_output)` in the backward of every module."""
     _require_kind_of_global_backward_hook(full=True)
-    return _register(_global_backward_hooks, hook, watchers)
+    return _register(TABLES._global_backward_hooks, hook, watchers)
 
 
 def register_module_backward_hook(hook: Hook) -> RemovableHandle:
     """Call `hook(module, grad_input, grad_output)` with the gradients of each output's own node (deprecated)."""
     _require_kind_of_global_backward_hook(full=False)
-    return _register(_global_backward_hooks, hook, watchers)
+    return _register(TABLES._global_backward_hooks, hook, watchers)
 
 
 def _require_kind_of_global_backward_hook(full: bool) -> None:
-    global _global_is_full_backward_hook
-    if _global_is_full_backward_hook is (not full):
+    if TABLES._global_is_full_backward_hook is (not full):
         raise RuntimeError(
             "Cannot use both regular backward hooks and full backward hooks as a global Module hook. "
             "Please use only one of them."
         )
-    _global_is_full_backward_hook = full
+    TABLES._global_is_full_backward_hook = full
 
 
 def require_kind_of_backward_hook(module: Registered, full: bool) -> None:
@@ -181,7 +173,7 @@ class _Call:
                 replacement = self._call_forward_hook(hook, with_kwargs)
                 self.result = self.result if replacement is None else replacement
             except Exception as exception:  # noqa: BLE001  (the first error matters more than any other)
-                where = "global module forward hook" if id in _global_forward_hooks else "module forward hook"
+                where = "global module forward hook" if id in TABLES._global_forward_hooks else "module forward hook"
                 warn(
                     f"{where} with ``always_call=True`` raised an exception that was silenced as another error was "
                     f"raised in forward: {exception}",
@@ -192,15 +184,19 @@ def _backward_hooks(module: Registered) -> tuple[list[Hook], list[Hook], list[Ho
     """The full hooks, the other hooks and the pre-hooks for backward, the global ones first."""
     full: list[Hook] = []
     other: list[Hook] = []
-    (full if _global_is_full_backward_hook else other).extend(_global_backward_hooks.values())
+    (full if TABLES._global_is_full_backward_hook else other).extend(TABLES._global_backward_hooks.values())
     (full if module._is_full_backward_hook else other).extend(module._backward_hooks.values())
-    return full, other, [*_global_backward_pre_hooks.values(), *module._backward_pre_hooks.values()]
+    return full, other, [*TABLES._global_backward_pre_hooks.values(), *module._backward_pre_hooks.values()]
 
 
 def _forward_hooks(module: Registered) -> list[tuple[int, Hook, bool, bool]]:
     """`(id, hook, with_kwargs, always_called)` of all forward hooks, the global ones first."""
     tables = (
-        (_global_forward_hooks, _global_forward_hooks_with_kwargs, _global_forward_hooks_always_called),
+        (
+            TABLES._global_forward_hooks,
+            TABLES._global_forward_hooks_with_kwargs,
+            TABLES._global_forward_hooks_always_called,
+        ),
         (module._forward_hooks, module._forward_hooks_with_kwargs, module._forward_hooks_always_called),
     )
     return [
@@ -213,7 +209,7 @@ def _forward_hooks(module: Registered) -> list[tuple[int, Hook, bool, bool]]:
 def _call_forward_pre_hooks(
     module: Registered, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    for id, hook in (*_global_forward_pre_hooks.items(), *module._forward_pre_hooks.items()):
+    for id, hook in (*TABLES._global_forward_pre_hooks.items(), *module._forward_pre_hooks.items()):
         if id in module._forward_pre_hooks_with_kwargs:
             replacement = hook(module, args, kwargs)
             if replacement is None:

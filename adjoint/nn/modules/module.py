@@ -25,10 +25,8 @@ from .call import (
     register_module_full_backward_pre_hook,
     watched_call,
 )
+from .global_hooks import show_tables
 from .lookup import printed
-from .registration import _global_buffer_registration_hooks as _global_buffer_registration_hooks
-from .registration import _global_module_registration_hooks as _global_module_registration_hooks
-from .registration import _global_parameter_registration_hooks as _global_parameter_registration_hooks
 from .registration import (
     add_hook,
     register_module_buffer_registration_hook,
@@ -52,6 +50,8 @@ _HOOK_TABLES = (
     "_forward_hooks_always_called", "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_state_dict_hooks",
     "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks",
 )  # fmt: skip
+
+show_tables(__name__)
 
 
 class Module:

@@ -13,25 +13,22 @@ import adjoint as torch
 
 from ...utils.hooks import RemovableHandle
 from ..parameter import Buffer, Parameter
-
-_global_parameter_registration_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
-_global_buffer_registration_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
-_global_module_registration_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+from .global_hooks import TABLES
 
 
 def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(module, name, parameter)` whenever any module registers a parameter; its result replaces it."""
-    return add_hook(_global_parameter_registration_hooks, hook)
+    return add_hook(TABLES._global_parameter_registration_hooks, hook)
 
 
 def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(module, name, buffer)` whenever any module registers a buffer; its result replaces it."""
-    return add_hook(_global_buffer_registration_hooks, hook)
+    return add_hook(TABLES._global_buffer_registration_hooks, hook)
 
 
 def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(module, name, submodule)` whenever any module registers a submodule; its result replaces it."""
-    return add_hook(_global_module_registration_hooks, hook)
+    return add_hook(TABLES._global_module_registration_hooks, hook)
 
 
 def register_parameter(module: Registered, name: str, param: Parameter | None) -> None:
@@ -48,7 +45,7 @@ def register_parameter(module: Registered, name: str, param: Parameter | None) -
             f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. "
             f"To express '{name}' as a function of another Tensor, compute the value in the forward() method."
         )
-    module._parameters[name] = _consult(_global_parameter_registration_hooks, module, name, param)
+    module._parameters[name] = _consult(TABLES._global_parameter_registration_hooks, module, name, param)
 
 
 def register_buffer(module: Registered, name: str, tensor: torch.Tensor | None, persistent: bool) -> None:
@@ -60,7 +57,7 @@ def register_buffer(module: Registered, name: str, tensor: torch.Tensor | None, 
         raise TypeError(
             f"cannot assign '{type_name(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
         )
-    module._buffers[name] = _consult(_global_buffer_registration_hooks, module, name, tensor)
+    module._buffers[name] = _consult(TABLES._global_buffer_registration_hooks, module, name, tensor)
     if persistent:
         module._non_persistent_buffers_set.discard(name)
     else:
@@ -70,7 +67,7 @@ def register_buffer(module: Registered, name: str, tensor: torch.Tensor | None, 
 def add_module(module: Registered, name: str, child: Registered | None) -> None:
     """Add a submodule to `module`; see `Module.add_module`."""
     _require_free_name(module, name, "module", module._modules)
-    module._modules[name] = _consult(_global_module_registration_hooks, module, name, child)
+    module._modules[name] = _consult(TABLES._global_module_registration_hooks, module, name, child)
 
 
 def _require_free_name(module: Registered, name: str, kind: str, registered: Mapping[str, Any]) -> None:
@@ -102,13 +99,13 @@ def set_attribute(module: Registered, name: str, value: Any, is_module: bool) ->
         if "_modules" not in own:
             raise AttributeError("cannot assign module before Module.__init__() call")
         _forget(module, name, except_in="_modules")
-        own["_modules"][name] = _consult(_global_module_registration_hooks, module, name, value)
+        own["_modules"][name] = _consult(TABLES._global_module_registration_hooks, module, name, value)
     elif name in own.get("_modules", ()):
         if value is not None:
             raise TypeError(
                 f"cannot assign '{type_name(value)}' as child module '{name}' (torch.nn.Module or None expected)"
             )
-        own["_modules"][name] = _consult(_global_module_registration_hooks, module, name, value)
+        own["_modules"][name] = _consult(TABLES._global_module_registration_hooks, module, name, value)
     elif name in own.get("_buffers", ()) or isinstance(value, Buffer):
         _set_buffer(module, name, value)
     else:

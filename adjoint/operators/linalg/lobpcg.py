@@ -49,8 +49,8 @@ def lobpcg(
 ):  # fmt: skip
     """The `k` greatest (or least) eigenvalues of a symmetric matrix, or of the problem `A x = lambda B x`, and their vectors.
 
-    Knyazev (2001), "Toward the Optimal Preconditioned Eigensolver". The eigenvalues have a derivative, by that of the Rayleigh
-    quotients at the eigenvectors; the eigenvectors have none.
+    Knyazev (2001), "Toward the Optimal Preconditioned Eigensolver". Where `A` or `B` requires grad, eigenvalues and eigenvectors
+    have derivatives, but for eigenvalues that occur repeatedly among the `k`.
 
     Args:
         A: symmetric, of shape (*, m, m), also sparse.
@@ -108,9 +108,28 @@ def lobpcg(
         vectors = found
     values, vectors = values[..., :k], vectors[..., :k]
     if A.requires_grad or (B is not None and B.requires_grad):
-        numerator = (vectors * matmul(A, vectors)).sum(-2)
-        values = numerator / (vectors * _matrix(B, vectors)).sum(-2)
+        return _recorded(A, B, values, vectors)
     return values, vectors
+
+
+def _recorded(A: Tensor, B: Tensor | None, values: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]:
+    """The same as functions of the matrices: two of Newton's steps from them, which have the derivatives up to the third."""
+    whole = _symmetric(A)
+    weight = tensors.eye(A.shape[-1], dtype=A.dtype) if B is None else _symmetric(B)
+    values, rows = values[..., None, None], _transposed(vectors).unsqueeze(-1)
+    for _ in range(2):
+        shifted, side = whole - values * weight, matmul(weight, rows)
+        length = matmul(_transposed(rows), side)
+        border = tensors.cat([side, tensors.zeros_like(length)], -2)
+        system = tensors.cat([tensors.cat([shifted, _transposed(side)], -2), border], -1)
+        step = tensors.linalg_solve(system, tensors.cat([matmul(shifted, rows), (length - 1) / 2], -2))
+        rows, values = rows - step[..., :-1, :], values + step[..., -1:, :]
+    return values[..., 0, 0], _transposed(rows.squeeze(-1))
+
+
+def _symmetric(matrix: Tensor) -> Tensor:
+    dense = matrix.to_dense().unsqueeze(-3)
+    return (dense + _transposed(dense)) / 2
 
 
 def _norm_of(matrix: Tensor) -> Any:

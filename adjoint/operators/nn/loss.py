@@ -382,7 +382,7 @@ class soft_margin_loss:
     def forward(self: Array, target: Array, reduction="mean"): ...
 
     def grad_self(grad, self, target, reduction, xp):
-        return xp.sigmoid(-target * self) * -target * scaled(grad, reduction, math.prod(self.shape))
+        return (xp.sigmoid(-target * self) * -target).conj() * scaled(grad, reduction, math.prod(self.shape))
 
 
 @operator(kernel=kernels.multi_margin_loss, namespace=None, method=False, out=False)
