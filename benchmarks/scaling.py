@@ -1,9 +1,9 @@
-"""How the time of a data-parallel step grows with the number of processes: a model, measurements beside it, and what it expects.
+"""A model of how the time of a data-parallel step grows with the number of processes, compared with measurements.
 
-`python -m benchmarks.scaling` prints the tables of docs/distributed.md. The model: gradients become ready bucket by bucket, as
-measured; the network sends one bucket after the other; an all_reduce of n bytes over p ranks takes 2 ceil(log2 p) alpha + 2 (p
-- 1) / p n beta (R. Thakur, R. Rabenseifner and W. Gropp, "Optimization of collective communication operations in MPICH",
-2005).
+`python -m benchmarks.scaling` prints the tables of docs/understand/distributed.md. In the model, gradients become ready bucket by
+bucket, as measured. The network sends one bucket after the other. An all_reduce of n bytes over p ranks takes
+2 ceil(log2 p) alpha + 2 (p - 1) / p n beta (R. Thakur, R. Rabenseifner and W. Gropp, "Optimization of collective communication
+operations in MPICH", 2005).
 """
 
 import json

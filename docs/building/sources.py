@@ -51,7 +51,7 @@ def write(folder: Path) -> None:
         target.write_text(page(relative, path.read_text(encoding="utf-8")), encoding="utf-8")
 
 
-LINK = re.compile(r"\[([^\]]+)\]\(\.\./((?:adjoint|tests|benchmarks)/[^)#\s]*|tests|CONTRIBUTING\.md)\)")
+LINK = re.compile(r"\[([^\]]+)\]\((?:\.\./)+((?:adjoint|tests|benchmarks)/[^)#\s]*|tests|CONTRIBUTING\.md)\)")
 
 
 def link_to_sources(text: str, depth: int) -> str:

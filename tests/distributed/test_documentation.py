@@ -37,7 +37,7 @@ def blocks(page):
 
 
 def test_the_programs_of_the_page_on_several_processes_run(tmp_path):
-    communication, sharding = blocks("distributed.md")
+    _, communication, sharding = blocks("howto/scale-out.md")
     program = [
         BEFORE.format(folder=str(tmp_path)),
         REPLICATED,
@@ -55,7 +55,7 @@ def test_the_programs_of_the_page_on_several_processes_run(tmp_path):
 
 
 def test_the_program_of_the_page_on_scaling_out_runs(tmp_path):
-    (program,) = blocks("howto/scale-out.md")
+    program = blocks("howto/scale-out.md")[0]
     finished = launched_text(tmp_path, 2, program + "\nprint(type(model).__name__)")
     assert finished.returncode == 0, finished.stderr
     assert finished.stdout.count("DistributedDataParallel") == 2
