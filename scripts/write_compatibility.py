@@ -48,12 +48,12 @@ MISSING = Path(__file__).parents[1] / "adjoint" / "torch_names" / "missing_names
 
 HEAD = """# Compatibility
 
-Which of PyTorch's public names there are, by module: counted, and those that are missing with the reason. `adjoint run
-SCRIPT` runs a program written for PyTorch; a name that is missing says so when the program uses it.
+This page counts PyTorch's public names by module, and lists the missing names with the reason. `adjoint run SCRIPT` runs a
+program written for PyTorch. A missing name raises an error when the program uses it.
 
-`python scripts/write_compatibility.py` writes this page; a test checks that it is true.
+`python scripts/write_compatibility.py` writes this page, and a test checks it.
 
-| module | there | missing |
+| module | available | missing |
 |---|---|---|
 """
 
