@@ -21,7 +21,10 @@ _Kind = TypeVar("_Kind")
 
 
 def wrap_dim(dim: int, ndim: int) -> int:
-    """`dim` counted from the front; a zero-dimensional tensor is treated as one of one dimension."""
+    """Return `dim` counted from the front.
+
+    A zero-dimensional tensor is treated as one-dimensional.
+    """
     limit = ndim or 1
     if not -limit <= dim < limit:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})")
@@ -29,7 +32,7 @@ def wrap_dim(dim: int, ndim: int) -> int:
 
 
 def _never() -> property:
-    """An attribute of tensors that is always False: another device or layout."""
+    """An attribute that is always False because it concerns another device or layout."""
     return property(
         lambda self: False,
         doc="Whether the tensor is on a device, or in a layout, that the library does not have: False.",
@@ -205,7 +208,9 @@ class ArrayAttributes:
         return storages.is_shared(self._array)
 
     def share_memory_(self) -> Self:
-        """Move the memory to where processes share it, unless it is there; views and other tensors on it come along.
+        """Move the memory into shared memory, unless it is already shared.
+
+        Views and other tensors on this memory move too.
 
         NumPy arrays of the tensor keep the memory that was.
         """
@@ -213,7 +218,7 @@ class ArrayAttributes:
         return self
 
     def is_pinned(self) -> bool:
-        """Always False: there is no page-locked memory without a GPU."""
+        """Return False: page-locked memory does not exist without a GPU."""
         return False
 
     def get_device(self) -> int:
@@ -221,7 +226,10 @@ class ArrayAttributes:
         return -1
 
     def cpu(self, memory_format: Any = None) -> Self:
-        """The tensor itself, because it is on the CPU. Raises on `meta`: there are no elements to copy."""
+        """The tensor itself, because it is on the CPU.
+
+        Raises an error on `meta`, because the tensor has no elements to copy.
+        """
         check_copy(self._array)
         return self
 
@@ -229,7 +237,8 @@ class ArrayAttributes:
         """The dimensions in the order of their strides, the largest stride first.
 
         Args:
-            ambiguity_check: True: raise unless only one order is right; or memory formats: one of them must be right then.
+            ambiguity_check: True: raise an error unless only one order is right. A list of memory formats: one of them
+                must be right.
 
         Raises:
             RuntimeError: if the order is ambiguous.

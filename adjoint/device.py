@@ -163,7 +163,7 @@ class _Constant:
 
 
 class layout(_Constant):
-    """The layout of elements: `strided`, or a sparse layout, in which not all elements are stored."""
+    """The layout of elements: `strided`, or a sparse layout, which stores only some elements."""
 
     __slots__ = ()
 

@@ -26,8 +26,8 @@ class dtype:
         numpy: the NumPy dtype that holds such elements.
         itemsize: bytes per element.
         is_floating_point, is_complex, is_signed: the kind of numbers.
-        roles: of elements that kernels do not compute with as they are, what takes them; None for the others. A view takes
-            all of them, an operator those of the role that it declares (`dispatch.narrow`).
+        roles: for elements that kernels cannot compute with directly, the roles that accept them; None for other
+            dtypes. A view accepts all roles. An operator accepts the roles that it declares (`dispatch.narrow`).
         abbr: a short name, as in `'f32'`.
         scalar_type: the name that error messages use, as in `'Float'`; `torch.FloatTensor` is named after it.
     """
@@ -60,7 +60,10 @@ class dtype:
         raise TypeError("cannot create 'torch.dtype' instances")
 
     def to_real(self) -> "dtype":
-        """The type of the real part: `float32` for `complex64`; a real type is returned as it is."""
+        """The type of the real part: Return `float32` for `complex64`.
+
+        A real dtype is returned unchanged.
+        """
         return _REAL.get(self, self)
 
     def to_complex(self) -> "dtype":
@@ -134,7 +137,7 @@ complex32 = chalf = _declare("complex32", ml_dtypes.complex32, "c32", "ComplexHa
 
 
 def _opaque(name: str, itemsize: "builtins.int" = 1) -> NumpyDtype:
-    """A NumPy dtype of elements that nothing but this name is known of."""
+    """Create a NumPy dtype for elements that have only a name and a size."""
     return numpy.dtype([(name, f"V{itemsize}")])
 
 
@@ -172,7 +175,7 @@ NARROW = {kind: kind.numpy for kind in _FROM_NUMPY.values() if kind.roles is not
 """The types that have roles, each with its NumPy dtype."""
 
 OPAQUE = {kind.numpy: _opaque(kind.name, kind.itemsize) for kind in NARROW}
-"""By the NumPy dtype of such elements, one that no kernel can compute with."""
+"""The NumPy dtypes of elements that no kernel can compute with."""
 
 _FROM_NUMPY.update({OPAQUE[kind.numpy]: kind for kind in NARROW})
 
@@ -182,7 +185,7 @@ def from_numpy(np_dtype: NumpyDtype) -> dtype:
 
     Raises:
         TypeError: if no dtype has such elements.
-        ValueError: if the byte order is not that of the machine.
+        ValueError: if the byte order is not the byte order of the machine.
     """
     try:
         return _FROM_NUMPY[np_dtype]
@@ -211,7 +214,7 @@ _default: dtype = float32
 
 
 def get_default_dtype() -> dtype:
-    """The type of a tensor that is made from Python floats: `float32` unless `set_default_dtype` has changed it."""
+    """Return the dtype of a tensor that is created from Python floats: `float32` unless `set_default_dtype` has changed it."""
     return _default
 
 
@@ -233,7 +236,7 @@ def set_default_dtype(d: dtype, /) -> None:
 
 
 def get_default_complex() -> dtype:
-    """The type of a tensor that is made from Python complex numbers: the complex counterpart of the default type."""
+    """Return the dtype of a tensor that is created from Python complex numbers: the complex counterpart of the default dtype."""
     return _COMPLEX[_default]
 
 
@@ -314,10 +317,10 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
 
 
 def _rarely_promoted(type1: dtype, type2: dtype) -> dtype:
-    """The common type of a type that few tensors have and another.
+    """Return the common dtype of a rare dtype and another dtype.
 
     Raises:
-        RuntimeError: if there is none.
+        RuntimeError: if no common dtype exists.
     """
     one, other = type1.scalar_type, type2.scalar_type
     if type1 is type2:

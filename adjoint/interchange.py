@@ -66,7 +66,7 @@ class Interchange(ArrayAttributes):
 
     @ending_at_caller
     def tolist(self) -> Any:
-        """The elements as nested lists of Python numbers; a number for a zero-dimensional tensor."""
+        """Return the elements as nested lists of Python numbers, or as a number for a zero-dimensional tensor."""
         return storages.to_python(self._array)
 
     @ending_at_caller
@@ -106,7 +106,7 @@ class Interchange(ArrayAttributes):
 
     @ending_at_caller
     def storage_type(self) -> Any:
-        """The class by which programs name the storage of this tensor's dtype, as `torch.FloatStorage`; None if there is none."""
+        """Return the storage class of this tensor's dtype, such as `torch.FloatStorage`, or None if it has none."""
         kind = dtypes.from_numpy(self._array.dtype)
         storages = import_late("adjoint.kernels.memory.legacy_storages")
         return None if self.is_meta else getattr(storages, f"{kind.scalar_type}Storage", None)
@@ -193,7 +193,10 @@ class Interchange(ArrayAttributes):
         return complex(self._only_number(None))
 
     def _only_number(self, real: str | None) -> Any:
-        """The only element; `real`: the name of a C++ type that accepts no imaginary part."""
+        """Return the only element.
+
+        `real` is the name of a C++ type that accepts no imaginary part.
+        """
         if self._array.size != 1:
             raise ValueError("only one element tensors can be converted to Python scalars")
         number: Any = self.item()

@@ -1,4 +1,4 @@
-"""Tensors as text, character for character as in PyTorch.
+"""Prints tensors as text that equals PyTorch's text, character for character.
 
 Printing uses the array and a few attributes of a tensor, and no operator. Only items that appear in the text are
 formatted.
@@ -125,7 +125,7 @@ def format_tensor(tensor: Printable, name: str = "tensor", contents: str | None 
     """The text of `repr(tensor)`.
 
     Args:
-        tensor: what to print.
+        tensor: the tensor to print.
         name: the text before the parenthesis; for a subclass of Tensor, the name of the class.
         contents: printed in place of the elements.
     """
@@ -160,7 +160,7 @@ def format_tensor(tensor: Printable, name: str = "tensor", contents: str | None 
 
 
 def _format_parts(parts: Any, indent: int, options: _Options) -> str:
-    """The arrays that a sparse tensor is made of, each on lines of its own."""
+    """Format the arrays of a sparse tensor, each on separate lines."""
     if parts.layout == "sparse_coo":
         arrays = {"indices": parts.indices, "values": parts.values}
     else:
@@ -175,7 +175,7 @@ def _format_parts(parts: Any, indent: int, options: _Options) -> str:
 
 
 def _attributes(tensor: Printable, options: _Options) -> list[str]:
-    """The text after the elements: `size=`, `dtype=`, `requires_grad=` and `grad_fn=`, where they are not evident."""
+    """The text after the elements: Format `size=`, `dtype=`, `requires_grad=` and `grad_fn=`, if they are not evident."""
     array, dtype = materialize(tensor._array), tensor.dtype
     parts = []
     if type(array) is Meta:
@@ -218,10 +218,12 @@ def _is_evident(dtype: dtypes.dtype, empty: bool) -> bool:
 
 
 def format_with(tensor: Printable, specification: str) -> str:
-    """The text of `format(tensor, specification)`: for a zero-dimensional tensor, that of its number.
+    """Return the text of `format(tensor, specification)`.
+
+    A zero-dimensional tensor is formatted as its number.
 
     Raises:
-        TypeError: for a specification that is not empty and a tensor with dimensions.
+        TypeError: if the specification is not empty and the tensor has dimensions.
     """
     if tensor._array.ndim == 0:
         return format(_python_values(materialize(tensor._array))[0], specification)
@@ -262,7 +264,10 @@ def _edges(array: numpy.ndarray[Any, Any], edge: int) -> numpy.ndarray[Any, Any]
 
 
 def _join_rows(items: list[str], length: int, edge: int, per_line: int, indent: int) -> list[str]:
-    """Runs of `length` items as bracketed rows, broken into lines; an ellipsis follows the first `edge`, unless 0."""
+    """Join runs of `length` items to bracketed rows, and break them into lines.
+
+    An ellipsis follows the first `edge` items, unless `edge` is 0.
+    """
     line_break = ",\n" + " " * indent
     rows = []
     for start in range(0, len(items), length):
@@ -275,7 +280,10 @@ def _join_rows(items: list[str], length: int, edge: int, per_line: int, indent: 
 
 
 def _join_blocks(blocks: list[str], length: int, edge: int, separator: str) -> list[str]:
-    """Runs of `length` blocks, bracketed; an ellipsis follows the first `edge`, unless that is 0."""
+    """Join runs of `length` blocks in brackets.
+
+    An ellipsis follows the first `edge` blocks, unless `edge` is 0.
+    """
     joined = []
     for start in range(0, len(blocks), length):
         run = blocks[start : start + length]
@@ -295,7 +303,7 @@ def _python_values(array: numpy.ndarray[Any, Any]) -> list[Any]:
 
 
 def _format_values(values: list[Any], dtype: dtypes.dtype, options: _Options) -> tuple[list[str], int]:
-    """Each value as text, padded to a common width, and the width to break lines by."""
+    """Return each value as text, padded to a common width, and the width for line breaks."""
     if dtype.is_complex:
         real, real_width = _pad(*_format_floats([value.real for value in values], options))
         imag, imag_width = _format_floats([value.imag for value in values], options)
@@ -312,10 +320,10 @@ def _pad(items: list[str], width: int) -> tuple[list[str], int]:
 
 
 def _format_floats(values: list[float], options: _Options) -> tuple[list[str], int]:
-    """Each value as text, and the greatest width among the finite values that are not zero.
+    """Return each value as text, and the greatest width among the finite nonzero values.
 
-    Whole numbers print as `2.`, others with all decimals of the precision, and all in scientific notation where the
-    finite nonzero magnitudes span more than three decades, exceed 1e8 or fall below 1e-4.
+    Whole numbers print as `2.`; others print with all decimals of the precision. All print in scientific notation if
+    the finite nonzero magnitudes span more than three decades, exceed 1e8 or fall below 1e-4.
     """
     ordinary = [abs(value) for value in values if value and isfinite(value)]
     show = _float_format(ordinary, options)
@@ -326,7 +334,7 @@ def _format_floats(values: list[float], options: _Options) -> tuple[list[str], i
 
 
 def _float_format(magnitudes: list[float], options: _Options) -> Callable[[float], str]:
-    """Choose the format of finite numbers from `magnitudes`, those that are not zero."""
+    """Choose the format of finite numbers from `magnitudes`, their nonzero magnitudes."""
     whole = all(value == floor(value) for value in magnitudes)
     scientific = options.sci_mode
     if not magnitudes:

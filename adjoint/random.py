@@ -133,7 +133,7 @@ def _from_stream(stream: Stream) -> Generator:
 
 
 default_generator = Generator()
-"""The generator for calls that name none."""
+"""The generator for calls that name no generator."""
 
 
 @ending_at_caller
@@ -173,7 +173,10 @@ def set_rng_state(new_state: Tensor) -> None:
 
 
 class _Forked(ContextDecorator):
-    """Context manager and decorator: restore the state of a stream; None: there is nothing to restore."""
+    """Context manager and decorator: restore the state of a stream.
+
+    With None it does nothing.
+    """
 
     def __init__(self, stream: Stream | None) -> None:
         self.stream = stream
@@ -201,7 +204,7 @@ def fork_rng(
     """Context manager: restore the state of the default generator at the end of the block.
 
     Args:
-        devices: accelerators whose generators to restore as well; there are none, so it must be empty.
+        devices: accelerators whose generators to restore. It must be empty, because no accelerator is available.
         enabled: whether to do anything.
         device_type: the kind of `devices`; `'meta'` has no generator, and nothing is forked.
 

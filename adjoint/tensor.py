@@ -209,7 +209,10 @@ class Tensor(Interchange, TensorMethods):
         raise RuntimeError("requires_grad must be a bool")
 
     def __dir__(self) -> Iterable[str]:
-        """The attributes that there are, but for slots that are empty and what warns or is only on other devices."""
+        """List the available attributes.
+
+        Empty slots, attributes that warn, and attributes of other devices are left out.
+        """
         return set(super().__dir__()) - {"_creation", "_view_version", "volatile", "__cuda_array_interface__"}
 
     @property
@@ -333,7 +336,7 @@ def can_require_grad(array: numpy.ndarray[Any, Any]) -> bool:
 
 
 def tensor_array(value: Any) -> Any:
-    """The array of a tensor; any other value as it is."""
+    """Return the array of a tensor, or any other value unchanged."""
     if not isinstance(value, Tensor):
         return value
     return value.numpy() if type(value._array) is Unread else materialize(value._array)

@@ -115,7 +115,7 @@ def made(array: Any) -> Tensor:
 
 
 def own(grad: Tensor, leaf: Tensor) -> Tensor:
-    """`grad` as a tensor of its own, with the layout of `leaf`, still connected to its history."""
+    """Return `grad` as a separate tensor with the layout of `leaf`, still connected to its history."""
     special = type(leaf._array) is Meta or type(grad._array) is SparseArray
     if type(grad) is not Tensor or special or STATE.interpreters:
         return grad.clone()

@@ -41,7 +41,7 @@ def backward(
     Args:
         tensors: roots. Those of more than one element need an entry in `grad_tensors`.
         grad_tensors: the vector of the vector-Jacobian product, one of the shape of each root (None for a scalar: 1).
-        retain_graph: keep what nodes have saved, for another backward. Default: the value of `create_graph`.
+        retain_graph: keep the saved tensors of the nodes for another backward. Default: the value of `create_graph`.
         create_graph: record the computation of the gradients, for higher derivatives.
         inputs: accumulate only into these tensors.
 
@@ -109,7 +109,7 @@ def grad(
         outputs: roots, as the tensors of `backward`.
         inputs: leaves, intermediate tensors or gradient edges.
         grad_outputs: the vector of the vector-Jacobian product, one for each output.
-        retain_graph: keep what nodes have saved. Default: the value of `create_graph`.
+        retain_graph: keep the saved tensors of the nodes. Default: the value of `create_graph`.
         create_graph: record the computation of the gradients, for higher derivatives.
         only_inputs: deprecated and ignored; only `inputs` get gradients.
         allow_unused: give None for an input that the outputs do not depend on, instead of raising.
@@ -220,7 +220,10 @@ def start(
     accumulating: bool,
     given: Any,
 ) -> Shown | None:
-    """Run the engine, on tensors where that is due, recording only under `create_graph`."""
+    """Run the engine, on tensors if necessary.
+
+    Record only under `create_graph`.
+    """
     if not (
         create_graph or (FLAGS.special and STATE.interpreters) or (grads and isinstance(grads[0], Tensor))
     ):  # on `meta`

@@ -27,7 +27,7 @@ def _pop_saved_tensors_default_hooks() -> None:
     """Leave the innermost `saved_tensors_hooks`.
 
     Raises:
-        RuntimeError: if there is no `saved_tensors_hooks` to leave.
+        RuntimeError: if no `saved_tensors_hooks` block is active.
     """
     if not modes.STATE.saved_tensor_hooks:
         raise RuntimeError("there are no saved tensor hooks to leave")
@@ -57,7 +57,10 @@ def _saved_tensors_hooks_get_disabled_error_message() -> str | None:
 
 
 def _unsafe_set_version_counter(tensors: tuple[Tensor, ...], versions: tuple[int, ...]) -> None:
-    """Set the version of each of `tensors`, that is, the number of in-place changes that backward sees."""
+    """Set the version of each of `tensors`.
+
+    Backward compares versions to detect in-place changes.
+    """
     if len(tensors) != len(versions):
         raise RuntimeError(f"tensors_len={len(tensors)}, versions_len={len(versions)}")
     for tensor, version in zip(tensors, versions, strict=True):
@@ -79,7 +82,7 @@ def _top_saved_tensors_default_hooks(ignore_is_tracing: bool) -> tuple[Any, Any]
 
 
 class CreationMeta(enum.Enum):
-    """What a view comes from, where that decides whether it may be changed in place."""
+    """The origin of a view, if it decides whether the view may be changed in place."""
 
     DEFAULT = 0
     IN_CUSTOM_FUNCTION = 1
@@ -98,7 +101,7 @@ _CREATIONS = {
 
 
 def _get_creation_meta(view: Tensor) -> CreationMeta:
-    """What a view comes from.
+    """Return the origin of a view.
 
     Raises:
         RuntimeError: if `view` is not a view.

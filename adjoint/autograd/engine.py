@@ -3,8 +3,8 @@
 Nodes are numbered as they are recorded, and an edge always leads to an older node. In descending order of numbers, all
 gradients of a node have therefore arrived before the node runs. (If a user has set a sequence number, edges are counted
 instead.) A first pass finds the reachable nodes and counts how often each leaf is used; a second pass visits the nodes
-in that order. A leaf accumulates as soon as its last gradient has arrived. There is no recursion: a graph may be a
-million nodes deep.
+in that order. A leaf accumulates as soon as its last gradient has arrived. The engine does not recurse, because a graph
+may be a million nodes deep.
 
 In an ordinary backward gradients are bare arrays. Under `create_graph=True` they are tensors, and operations on them
 are recorded. State is local to the call, so backward may run in many threads and within a backward.
@@ -50,10 +50,10 @@ def run(
 ) -> Shown | None:
     """Send `grads` (arrays, or tensors with `create_graph`) into the edges `roots`, with NumPy's warnings off.
 
-    `grads` is a list; or a dictionary, by node, of gradients in the form that the nodes at `roots` take (`plain_root`).
-    Leaves accumulate into `.grad` if `accumulating`, all of them or those in `capture`; otherwise captured gradients
-    are only stored in `capture`. `given`: the tensors whose arrays are `grads`. Returns the tensors by which user code
-    knows gradients.
+    `grads` is a list, or a dictionary by node. A dictionary holds gradients in the form that the nodes at `roots`
+    expect (`plain_root`). If `accumulating`, leaves accumulate into `.grad`: all leaves, or the leaves in `capture`.
+    Otherwise gradients are only stored in `capture`. `given`: the tensors that hold the arrays in `grads`. Returns the
+    tensors through which user code sees gradients.
     """
     task = GraphTask()
     task.retain_graph, task.create_graph, task.accumulating = retain_graph, create_graph, accumulating
@@ -160,7 +160,10 @@ def execute(roots: list[Any], grads: Any, task: GraphTask) -> None:
 
 
 def arrive(roots: list[Any], grads: list[Any], task: GraphTask) -> dict[Any, Any]:
-    """The gradients that the caller gives, where the nodes at `roots` find them; those at leaves are finished."""
+    """Deliver the caller's gradients to the nodes at `roots`.
+
+    Gradients at leaves are finished at once.
+    """
     buffers: dict[Any, Any] = {}
     for edge, grad in zip(roots, grads, strict=True):
         if edge is not None and grad is not None:
@@ -174,7 +177,10 @@ def arrive(roots: list[Any], grads: list[Any], task: GraphTask) -> dict[Any, Any
 
 
 def visit(node: Node, grad: Any, task: GraphTask, edges: tuple[Any, ...]) -> Any:
-    """Run a node in an unusual case; None if the node does not run. `edges`: those that are needed."""
+    """Run a node in an unusual case; None if the node does not run.
+
+    `edges`: the edges that need gradients.
+    """
     if grad is None:
         if not node.runs_undefined and node._hooks is None:
             return None
@@ -214,7 +220,7 @@ def visit(node: Node, grad: Any, task: GraphTask, edges: tuple[Any, ...]) -> Any
 
 
 def store(grad: Any, wanted: dict[int, Any]) -> None:
-    """Store the requested gradients among those of a node's outputs."""
+    """Store the requested gradients of a node's outputs."""
     for number in wanted:
         wanted[number] = grad[number] if type(grad) is list else grad
 

@@ -1,4 +1,4 @@
-"""What becomes of the results of operators that programs define without saying a derivative."""
+"""Backward through operators that a program defines without a derivative."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _mode = ["warn"]
 
 
 def get_autograd_fallback_mode() -> str:
-    """What happens in a backward through such an operator: "nothing", or "warn"."""
+    """Return the behaviour of backward through such an operator: "nothing" or "warn"."""
     return _mode[0]
 
 
 def set_autograd_fallback_mode(mode: str) -> None:
-    """Say what happens in a backward through such an operator: "nothing", or "warn".
+    """Set the behaviour of backward through such an operator: "nothing" or "warn".
 
     Raises:
         RuntimeError: for any other mode.
@@ -40,7 +40,7 @@ class WarnNotImplemented(Underived):
         return "WarnNotImplemented"
 
     def backward(self, grad: Any, retain_graph: bool, edges: Any) -> tuple[Any, ...]:
-        """Warn; no gradient goes on."""
+        """Warn, and pass no gradient on."""
         _warn(self.called)
         return (None,) * len(edges)
 
@@ -51,7 +51,10 @@ WarnNotImplemented.__name__ = "CppFunction"  # as PyTorch shows it
 
 
 def without_derivative(called: str, kernel: Callable[..., Any], args: tuple[Any, ...], names: dict[str, Any]) -> Any:
-    """Run the kernel of the operator `called`, which autograd records as usual, and say in backward that it has no derivative."""
+    """Run the kernel of the operator `called`, which autograd records as usual.
+
+    Backward reports that the operator has no derivative.
+    """
     result = kernel(*args, **names)
     inputs = [each for each in _tensors((args, tuple(names.values()))) if each.requires_grad]
     if _mode[0] == "nothing" or not (modes.is_grad_enabled() and inputs):

@@ -1,4 +1,4 @@
-"""What is around the methods of a custom function: `ctx`, arguments that are given by name, and `once_differentiable`.
+"""The code around the methods of a custom function: `ctx`, arguments that are given by name, and `once_differentiable`.
 
 `ctx` is the interface between the node and `forward`, `setup_context` and `backward`. A call with keywords, or without arguments
 that have defaults, has its arguments bound in order. `once_differentiable` declares that a `backward` cannot be differentiated.
@@ -42,7 +42,7 @@ class FunctionCtx:
         self.dirty_tensors = tensors
 
     def mark_shared_storage(self, *pairs: tuple[Tensor, Tensor]) -> None:
-        """Do nothing but warn: which tensors share memory is known."""
+        """Warn, and do nothing else: the library knows which tensors share memory."""
         warn(
             "`mark_shared_storage` is deprecated. Tensors with shared storages are automatically tracked. Note that calls to "
             "`set_()` are not tracked",
@@ -88,7 +88,7 @@ def bound(
 
 
 def _refuse_keyword_only(signature: inspect.Signature, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
-    """Raise if a keyword is one that cannot stand among the positional arguments, which are all that is recorded."""
+    """Raise an error if a keyword argument cannot be passed by position, because only positional arguments are recorded."""
     for name, parameter in signature.parameters.items():
         if name in keywords and parameter.kind is parameter.KEYWORD_ONLY:
             if innermost((*args, *keywords.values())) is not None:

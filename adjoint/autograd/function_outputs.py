@@ -1,7 +1,8 @@
 """The results of `apply` of a custom function: one for each output of `forward`, with its history.
 
-A tensor that `forward` returns may be new, an argument as it was given, an argument that `forward` has changed in place
-(`mark_dirty`), a view of an argument, or a tensor that it has returned already. `stand_in` chooses what `apply` returns:
+A tensor that `forward` returns may be new, an unchanged argument, an argument that `forward` has changed in place
+(`mark_dirty`), a view of an argument, or a tensor that it has already returned. `stand_in` chooses the tensor that
+`apply` returns:
 
 | `forward` returns                              | `apply` returns, recording | `apply` returns, not recording         |
 |------------------------------------------------|----------------------------|----------------------------------------|
@@ -14,7 +15,7 @@ For an argument that is marked as not differentiable, `stand_in` chooses as if n
 version counter, but has no history; a view has the history of its base. A tensor that requires grad is tracked. Then
 `Outputs.tie` gives the chosen tensor its place in the graph.
 
-The gradients that `backward` receives are filled in, and those that it returns are checked.
+Missing gradients are filled in before `backward`, and its results are checked.
 """
 
 from __future__ import annotations
@@ -52,7 +53,10 @@ def is_simple(output: Any, node: Any, args: tuple[Any, ...]) -> bool:
 
 
 def tie_outputs(node: Any, args: tuple[Any, ...], outputs: list[Any], recording: bool) -> list[Any]:
-    """The results of `apply` for `outputs`; if `recording`, `node` becomes the history of those that are tracked."""
+    """Return the results of `apply` for `outputs`.
+
+    If `recording`, `node` becomes the history of the tracked results.
+    """
     if recording:
         check_saved(node)
     constant = marked(node, "non_differentiable", "mark_non_differentiable only accepts variable arguments, but got")
@@ -134,7 +138,10 @@ class Outputs:
         self.outputs = outputs
         self.recording = recording
         self.saved: set[int] = set()
-        """What `setup_context` saves: it cannot save the view that stands for an argument."""
+        """The tensors that `setup_context` saves.
+
+        It cannot save the view that replaces an argument.
+        """
         if node.has_own_context():
             self.saved.update(map(id, (*(node.to_save or ()), *(node.saved_for_forward or ()))))
 
@@ -157,7 +164,10 @@ class Outputs:
         return result
 
     def check_dirty(self, tensor: Tensor, role: Role) -> None:
-        """Raise if autograd forbids the in-place change of an argument; warn if `tensor` is no argument."""
+        """Raise an error if autograd forbids the in-place change of an argument.
+
+        Warn if `tensor` is not an argument.
+        """
         if tensor.requires_grad and not is_recorded(tensor._edge):
             raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
         if tensor._base is not None and len(self.outputs) > 1:
@@ -206,7 +216,10 @@ class Outputs:
         return any(view._base is (arg if arg._base is None else arg._base) for arg in args)
 
     def move(self, earlier: Tensor, number: int) -> Tensor:
-        """Handle a tensor that is returned more than once: the result is one tensor, and its last edge counts."""
+        """Handle a tensor that is returned more than once.
+
+        The result is one tensor, and the last edge counts.
+        """
         if type(earlier._edge) is tuple and earlier._edge[0] is self.node:
             earlier._edge = (self.node, number)
         return earlier
@@ -291,7 +304,10 @@ def checked_grads(node: FunctionNode, results: tuple[Any, ...]) -> tuple[Any, ..
 
 
 def counted(node: FunctionNode, results: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Check the number of gradients: one for each argument; further ones must be None."""
+    """Check the number of gradients: one for each argument.
+
+    Further gradients must be None.
+    """
     expected = len(node._tensor_inputs)
     if len(results) < expected or any(result is not None for result in results[expected:]):
         raise RuntimeError(
@@ -301,7 +317,10 @@ def counted(node: FunctionNode, results: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def taken(grad: Tensor, edge: Any, node: FunctionNode) -> Tensor:
-    """A complex gradient in the form that its receiver takes; a complex gradient of a real input is an error here."""
+    """Convert a complex gradient to the form that its receiver expects.
+
+    A complex gradient of a real input is an error here.
+    """
     if edge is None:
         return grad
     result: Tensor = as_taken(grad, edge, node)

@@ -168,7 +168,7 @@ def _all_rows(outputs: Any, inputs: Any, create_graph: bool) -> tuple[tuple[Tens
 
 
 def _basis(tensors: Any) -> list[Tensor]:
-    """All the standard basis vectors of the joint space of `tensors`, stacked in a leading dimension of each tensor."""
+    """Return all standard basis vectors of the joint space of `tensors`, stacked in a leading dimension of each tensor."""
     total = sum(tensor.numel() for tensor in tensors)
     bases, start = [], 0
     for tensor in tensors:
@@ -411,7 +411,10 @@ def _vector_for_inputs(v: Any, inputs: tuple[Tensor, ...], many: bool, name: str
 
 
 def _checked_vector(v: Any, others: tuple[Tensor, ...], many: bool, name: str) -> tuple[Tensor, ...]:
-    """Check `v`: it must match `others` in number and shapes; the user gave `others` as a tuple if `many`."""
+    """Check that `v` matches `others` in number and shapes.
+
+    `many` says whether the user gave `others` as a tuple.
+    """
     _, vector = _tensors(v, "v", name)
     if len(vector) != len(others):
         if not many:

@@ -193,7 +193,9 @@ class set_grad_enabled(_Mode, SwitchesAtOnce):
 
 
 class inference_mode(_Mode):
-    """Like `no_grad`; in addition, tensors created inside can never be recorded later.
+    """Works like `no_grad`.
+
+    In addition, tensors created inside can never be recorded later.
 
     >>> import adjoint as torch
     >>> with torch.inference_mode():
@@ -255,7 +257,7 @@ class _Switch(SwitchesAtOnce, _Mode):
 class set_multithreading_enabled(_Switch):
     """Accepted for compatibility with PyTorch.
 
-    A backward always runs in the thread that calls it; any number may run at once.
+    A backward always runs in the calling thread. Any number of threads may run backward at once.
     """
 
     flag = "multithreading"
@@ -265,7 +267,7 @@ class set_multithreading_enabled(_Switch):
 
 
 class enforce_grad_layout_policy(_Switch):
-    """Choose the strides of `.grad` of a leaf: those of the leaf (copying if necessary) or of the incoming gradient.
+    """Choose the strides of a leaf's `.grad`: the strides of the leaf (which may need a copy) or of the incoming gradient.
 
     >>> import adjoint as torch
     >>> x = torch.ones(2, 3, requires_grad=True)

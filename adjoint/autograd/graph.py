@@ -89,7 +89,10 @@ class Node(abc.ABC):
 
     @abc.abstractmethod
     def register_prehook(self, fn: Callable[..., Any]) -> RemovableHandle:
-        """Call `fn(grad_outputs)` before the node runs; a returned tuple replaces them."""
+        """Call `fn(grad_outputs)` before the node runs.
+
+        A returned tuple replaces the gradients.
+        """
 
 
 Node.register(node.Node)
@@ -196,7 +199,10 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
 
 
 def region_activation_memory_budget(budget: float) -> AbstractContextManager[None]:
-    """For code that is being compiled. Outside of a compiler, as always here, it raises RuntimeError."""
+    """Mark a region whose code is being compiled.
+
+    Outside of a compiler, as always here, it raises RuntimeError.
+    """
     raise RuntimeError(
         "torch.autograd.graph.region_activation_memory_budget can only be used inside a torch.compile region; it has no "
         "effect in eager mode."
@@ -212,15 +218,15 @@ def set_override_stale_capture_stream(enabled: bool) -> None:
 
 
 def surroundings() -> mode_switches.Surroundings:
-    """Where this code runs, as one value, so that a recomputation runs there too."""
+    """Return the conditions under which this code runs, so that a recomputation can run under them."""
     return mode_switches.Surroundings(without=mode_switches.OF_OBSERVERS)
 
 
 class ResultCache(Protocol):
-    """The interface of a cache between operators and their array computation, below recording, for `caching_results`.
+    """The interface of a cache below recording, between operators and their array computation, for `caching_results`.
 
-    An operator asks the cache for its result, so that the cache can store results or return stored ones. Views and in-place
-    operations do not ask.
+    An operator requests its result from the cache, so the cache can store or return results. Views and in-place
+    operations do not use the cache.
     """
 
     def result(self, op: OpOverload, args: tuple[Any, ...], compute: Callable[[], Any]) -> Any:
@@ -245,18 +251,24 @@ class caching_results(Handler):
         modes.switch("result_cache", self.outer)
 
     def takes(self, call: Any) -> bool:
-        """Whether it is asked for the results of a call: not for views, nor in place."""
+        """Return whether the cache handles this call.
+
+        It handles no views and no in-place calls.
+        """
         return not (call.op.view or call.in_place)
 
     def handle(self, call: Any, proceed: Callable[[], Any]) -> Any:
-        """Have the step that computes ask this cache, and pass it the tensors that are made."""
+        """Let the step that computes use this cache, and pass the created tensors to the cache."""
         call.cache, call.stepwise = self, True
         result = proceed()
         self.made(call.outputs)
         return result
 
     def compute(self, op: Any, args: tuple[Any, ...], compute: Callable[[], Any]) -> Any:
-        """Ask this cache; operators that it calls ask the enclosing cache."""
+        """Compute through this cache.
+
+        Operators inside use the enclosing cache.
+        """
 
         def further() -> Any:
             return compute() if self.outer is None else self.outer.compute(op, args, compute)

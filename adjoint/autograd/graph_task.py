@@ -1,6 +1,6 @@
 """The state of a running backward, for hooks and custom functions that query it, and for nested backwards.
 
-Which of the nodes that a backward reaches must run, and in which order if the user has set sequence numbers, is decided here.
+Decides which of the reachable nodes must run, and their order if the user has set sequence numbers.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ class Capture:
 class GraphTask:
     """One run of the engine.
 
-    `retain_graph`: nodes keep what they saved; `create_graph`: gradients are tensors, and recorded; `capture`: the inputs asked
-    for, None for all leaves; `accumulating`: leaves accumulate into `.grad`; `order`, `uses`, `needed`: what discovery
-    found; `depth`: how many runs of this thread it is inside of; `node`: what it is at, where somebody may ask (a leaf
-    stands for its `AccumulateGrad`); `frame`: the user's, from which it was started, if somebody has looked for that; `root`:
-    where it begins, if that is one place: the hooks of a tensor there run whatever is asked for, as they do in PyTorch;
-    `given`: the tensors of the gradients that it begins with, if the caller has given any; `shown`: the tensors as which
-    gradients that are arrays are known outside, once somebody has been shown one.
+    `retain_graph`: nodes keep their saved tensors. `create_graph`: gradients are tensors, and are recorded. `capture`:
+    the requested inputs; None for all leaves. `accumulating`: leaves accumulate into `.grad`. `order`, `uses`,
+    `needed`: the results of discovery. `depth`: the number of enclosing runs in this thread. `node`: the current node,
+    if other code may read it (a leaf stands for its `AccumulateGrad`). `frame`: the user's frame that started the run,
+    if it has been looked up. `root`: the only root, if there is one. The hooks of a tensor there run whatever inputs
+    are requested, as in PyTorch. `given`: the tensors of the initial gradients, if the caller gave them. `shown`: the
+    tensors through which user code sees gradient arrays, once it has seen one.
     """
 
     retain_graph = False
@@ -78,7 +78,10 @@ class GraphTask:
         return self.capture is None or (self.accumulating and leaf in self.capture.leaves)
 
     def stop_recording(self) -> None:
-        """Record nothing in this thread until the run ends, unless it records gradients; called before user code runs."""
+        """Record nothing in this thread until the run ends, unless the run records gradients.
+
+        The engine calls this before user code runs.
+        """
         if not self.create_graph and modes.STATE.grad_enabled:
             self.stopped_recording = True
             modes.set_grad(False)
@@ -111,7 +114,9 @@ def current_task_id() -> int:
 
 
 def execution_order() -> list[Node]:
-    """The nodes that the backward of this thread runs from where it is, in order; each `AccumulateGrad` as soon as it can.
+    """Return the nodes that the current backward of this thread will still run, in order.
+
+    Each `AccumulateGrad` comes as early as possible.
 
     Raises:
         RuntimeError: outside of a backward, or if the backward may use several threads, as PyTorch's may.
@@ -173,7 +178,7 @@ def current_node() -> Node | None:
 
 
 def nodes_without_watch(task: GraphTask) -> Container[Node] | None:
-    """The nodes that run and whose gradients are not requested; None if that is all of them."""
+    """Return the nodes that run and whose gradients are not requested, or None if all nodes do."""
     plain: Container[Node] | None = None
     capture = task.capture
     if capture is not None and not all_are_needed(task.order, task.uses, capture):
@@ -201,7 +206,10 @@ def all_are_needed(order: list[Node], uses: dict[Tensor, int], capture: Capture)
 
 
 def find_needed(order: list[Node], capture: Capture) -> dict[Node, tuple[Any, ...]]:
-    """The nodes on a path to a captured edge; only these run. The values are the edges on such paths."""
+    """Find the nodes on a path to a captured edge.
+
+    Only these nodes run. The values are the edges on such paths.
+    """
     needed: dict[Node, tuple[Any, ...]] = {}
     leaves, outputs = capture.leaves, capture.outputs
 

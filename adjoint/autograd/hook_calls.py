@@ -76,7 +76,7 @@ def check_replacement(original: Tensor | None, replacement: Any, hook: Any) -> N
 
 
 def name_of(hook: Any) -> str:
-    """What errors call a hook."""
+    """Return the name of a hook for error messages."""
     return getattr(hook, "__name__", None) or repr(hook)
 
 
@@ -148,7 +148,10 @@ def run_node(node: Node, grad: Any, retain_graph: bool, create_graph: bool, edge
 
 
 def replaced_tuple(hook: Any, result: Any, grads: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The gradients after a hook of a node; the result of the hook, if any, replaces all of them."""
+    """Return the gradients after a hook of a node.
+
+    A result of the hook replaces all gradients.
+    """
     if result is None:
         return grads
     if not isinstance(result, tuple):

@@ -1,4 +1,4 @@
-"""Leaves whose gradients are complete, where that is not all: they have hooks, their gradients are asked for, or noted."""
+"""Finishing leaves that need more than accumulation: the leaf has hooks, or its gradient was requested or is recorded."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ from .validate_grad import validate_grad
 
 
 def finish_plain_leaf(leaf: Tensor, buffers: dict[Any, Any], task: GraphTask) -> bool:
-    """Accumulate the gradient of a leaf that has only hooks after accumulation, and run them; whether it is such a leaf.
+    """If a leaf has only post-accumulation hooks, accumulate its gradient and run them.
 
-    The gradient has no other reference, so that it is adopted.
+    Return whether this was such a leaf.
+
+    The gradient has no other reference, so the leaf adopts it.
     """
     extra, node = leaf._extra, live_accumulator(leaf)
     if extra is None or extra.hooks or extra.grad_dtype is not OWN or FLAGS.special or leaf not in buffers:
@@ -33,7 +35,7 @@ def finish_plain_leaf(leaf: Tensor, buffers: dict[Any, Any], task: GraphTask) ->
 
 
 def finish_leaf(leaf: Tensor, grad: Any, task: GraphTask) -> None:
-    """Finish `leaf`, whose gradients are complete (None if all were None): run its hooks and accumulate, or capture."""
+    """Finish `leaf`, whose gradients are complete (None if all were None): run its hooks, then accumulate or capture."""
     try:
         take_to_leaf(leaf, grad, task)
     except Exception:

@@ -28,8 +28,8 @@ def backward(
 ) -> None:
     """Accumulate the gradient of this tensor into the `.grad` of the leaves it was computed from.
 
-    `gradient` is the vector of the vector-Jacobian product, of the shape of this tensor; a scalar needs none. For the
-    other arguments, see `adjoint.autograd.backward`.
+    `gradient` is the vector of the vector-Jacobian product. It has the shape of this tensor. A scalar needs none. For
+    the other arguments, see `adjoint.autograd.backward`.
     """
     try:
         backward_of(self, gradient, retain_graph, create_graph, inputs)
@@ -101,7 +101,7 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
 
 
 def _left_to_transforms(method: str, also: str = "") -> RuntimeError:
-    """The error inside a function transform, which alone determines what is differentiated."""
+    """Return the error inside a function transform, where only the transform chooses what to differentiate."""
     return RuntimeError(
         f"You are attempting to call Tensor.{method}{also} inside of a function being transformed by a functorch transform. This "
         "is unsupported, please attempt to use the functorch transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call "
@@ -130,7 +130,7 @@ def post_accumulate_hooks(self: Tensor) -> HookDict | None:
 
 
 def grad_dtype(self: Tensor) -> dtype | None:
-    """The dtype of the `.grad` of a leaf: its own dtype, another one that was set, or None, which allows any dtype.
+    """The dtype of the `.grad` of a leaf: its own dtype, a dtype that was set, or None, which allows any dtype.
 
     >>> import adjoint as torch
     >>> w = torch.ones(2, requires_grad=True)

@@ -75,7 +75,10 @@ class _All:
         return lambda grad: self.take(number, grad)
 
     def take(self, number: int, grad: Tensor) -> None:
-        """Store a gradient; call the function if the gradient was the last."""
+        """Store a gradient.
+
+        Call the function if it was the last gradient.
+        """
         task = modes.STATE.task
         with self.lock:
             if task not in self.expected:

@@ -21,7 +21,7 @@ class _Handle:
 
 
 class _AllowMutationOnSavedContext:
-    """The tensors saved within one context: `original` holds unchanged tensors, `cloned` the copies of changed ones."""
+    """The tensors that were saved within one context: `original` holds unchanged tensors, `cloned` the copies of changed ones."""
 
     def __init__(self) -> None:
         self.cloned: WeakKeys[_Handle, Tensor] = WeakKeys()
@@ -84,7 +84,7 @@ class allow_mutation_on_saved_tensors:
     it. Entering returns an object whose `clear()` releases all saved tensors.
 
     Raises:
-        RuntimeError: if one such context is entered within another.
+        RuntimeError: if such a context is already active.
         AssertionError: in a backward after the context has ended or was cleared.
 
     >>> import adjoint as torch

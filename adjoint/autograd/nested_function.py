@@ -12,7 +12,10 @@ __all__ = ["InplaceFunction", "NestedIOFunction"]
 
 
 class InplaceFunction(Function):
-    """A function that may change its input in place; the class only stores whether it does. Kept for older code."""
+    """A function that may change its input in place.
+
+    The class stores only whether it does. Kept for older code.
+    """
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()

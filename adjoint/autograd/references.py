@@ -1,4 +1,4 @@
-"""Whether the memory of an array is referred to by one array alone; copies of gradients."""
+"""Checks whether only one array uses a block of memory; copies gradients."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ _ONLY_BASE = _references_of_base(numpy.empty((2, 1)).T)
 
 
 def laid_out_like(grad: Any, array: Any) -> Any:
-    """A copy of `grad`, with the strides of `array` where those leave no gaps."""
+    """Return a copy of `grad`.
+
+    It has the strides of `array` if these leave no gaps.
+    """
     if grad.shape != array.shape:
         return _for_another_shape(grad, array)
     is_row_major = array.flags.c_contiguous or not is_dense(array)
@@ -44,10 +47,10 @@ def laid_out_like(grad: Any, array: Any) -> Any:
 
 
 def _for_another_shape(grad: Any, array: Any) -> Any:
-    """A copy of `grad`, of the shape that a leaf had before it got that of `array`.
+    """Return a copy of `grad` with the shape that a leaf had before it got the shape of `array`.
 
-    As in PyTorch, it keeps its shape where it has the steps of `array`, from the first dimension on; otherwise it is broadcast
-    to the present shape, and RuntimeError says that it does not fit.
+    As in PyTorch, the copy keeps its shape if its strides equal the strides of `array`, starting at the first
+    dimension. Otherwise it is broadcast to the present shape, and a RuntimeError reports a mismatch.
     """
     if type(grad) is SparseArray:
         return grad.copy()

@@ -24,7 +24,9 @@ from .gradient_edge import GradientEdge, recorded_edge
 
 
 def on_tensors(create_graph: bool) -> bool:
-    """Whether all gradients are tensors, because they are recorded or an interpreter wraps them, or else bare arrays.
+    """Return whether gradients are tensors, because they are recorded or an interpreter wraps them.
+
+    Otherwise they are bare arrays.
 
     Gradients of tensors on `meta` are tensors too.
     """
@@ -41,7 +43,10 @@ def as_tuple(value: Any) -> tuple[Any, ...]:
 
 
 def asked_edge(tensor: Tensor) -> Any:
-    """The edge of a root tensor; RuntimeError for a view whose edge has become ambiguous."""
+    """Return the edge of a root tensor.
+
+    Raise RuntimeError for a view whose edge has become ambiguous.
+    """
     if tensor._base is not None:
         history(tensor)
     return edge_of(tensor)
@@ -55,7 +60,7 @@ def root_edge(root: Any) -> Any:
 
 
 def edge_of_input(item: Any) -> Any:
-    """The edge whose gradient is requested."""
+    """Return the edge whose gradient is requested."""
     if isinstance(item, Tensor):
         edge = edge_of(item)
     elif isinstance(item, GradientEdge):
@@ -83,7 +88,10 @@ def first_grad(root: Tensor, as_tensor: bool) -> Any:
 
 
 def plain_root(root: Any, given: Any, as_tensor: bool) -> tuple[list[Any], dict[Any, Any]] | None:
-    """The edge of a root in the simple case, and the gradient that its node begins with; None where more checks are needed."""
+    """Return the edge of a root in the simple case, and the initial gradient of its node.
+
+    Return None if more checks are needed.
+    """
     if type(root) is not Tensor or FLAGS.special:
         return None
     array = root._array
@@ -119,7 +127,7 @@ def plain_root(root: Any, given: Any, as_tensor: bool) -> tuple[list[Any], dict[
 
 
 def make_grads(roots: tuple[Any, ...], grads: Any, create_graph: bool) -> list[Any]:
-    """One gradient for each root: the given one, checked, or 1 if none is given and the root has one element."""
+    """Return one gradient for each root: the checked given gradient, or 1 if none is given and the root has one element."""
     given = as_tuple(grads) if grads is not None else (None,) * len(roots)
     if len(given) < len(roots):
         raise RuntimeError(f"got {len(roots)} tensors and {len(given)} gradients")

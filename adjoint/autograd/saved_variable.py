@@ -17,7 +17,10 @@ from ..tensor import Tensor, history
 
 
 class SavedVariable(SavedTensor):
-    """One tensor given to `save_for_backward`. An output is stored without its history, because that is the node itself."""
+    """One tensor given to `save_for_backward`.
+
+    An output is stored without its history, because the history is the node itself.
+    """
 
     __slots__ = ("counter", "output_nr", "tensor", "version")
 
@@ -38,7 +41,7 @@ class SavedVariable(SavedTensor):
         """The tensor that was given, read back through the hook if there is one.
 
         Raises:
-            RuntimeError: for an output, whose history only the node knows.
+            RuntimeError: for an output, because only the node knows its history.
         """
         if self.output_nr is not None:
             raise RuntimeError("The tensor is an output of the node that has saved it: read it from the node.")
@@ -134,7 +137,7 @@ def save(node: Any, outputs: list[Any]) -> None:
 
 
 class _Cleared(tuple[Any, ...]):
-    """What a node has saved, once it has been read and is not to be read again."""
+    """The saved tensors of a node that has been read once and must not be read again."""
 
     __slots__ = ()
 
@@ -143,7 +146,10 @@ CLEARED = _Cleared()
 
 
 def unpacked(node: Any) -> tuple[Any, ...]:
-    """The tensors that the node of a custom function has saved; some functions release them when they read them."""
+    """Return the tensors that the node of a custom function has saved.
+
+    Some functions release them on access.
+    """
     if node._saved is None:
         raise released(node)
     if node._saved is CLEARED:

@@ -1,4 +1,4 @@
-"""The tensors by which user code (hooks and the caller) knows the gradients of one backward."""
+"""The tensors through which user code (hooks and the caller) sees the gradients of one backward."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from .accumulate import made
 
 
 class Shown(dict[int, Any]):
-    """The tensors by which user code knows the gradients of one backward: one for each array, by its id.
+    """The tensors through which user code sees the gradients of one backward.
+
+    It holds one tensor per array, by the id of the array.
 
     Two hooks therefore see the same tensor, and an in-place change by one is visible to the other. `given`: the gradients
     that the caller has given.
@@ -26,7 +28,10 @@ class Shown(dict[int, Any]):
         self.given: tuple[Any, ...] = () if given is None else (given,) if isinstance(given, Tensor) else tuple(given)
 
     def tensor(self, array: Any) -> Tensor:
-        """The tensor of `array`; it shares the version counter of a given gradient on the same memory."""
+        """Return the tensor of `array`.
+
+        It shares the version counter of a given gradient on the same memory.
+        """
         if not self and self.given:
             self.update({id(given._array): weakref.ref(given) for given in self.given if given is not None})
             self.owners = [(owner(given._array), given) for given in self.given if given is not None]

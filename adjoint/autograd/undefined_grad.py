@@ -21,7 +21,7 @@ class _Undefined(Function):
 
 
 class UndefinedGrad:
-    """`UndefinedGrad()(*tensors)` returns the tensors; gradients that arrive at them are dropped."""
+    """`UndefinedGrad()(*tensors)` returns the tensors, and drops gradients that arrive at them."""
 
     def __call__(self, *tensors: Tensor) -> Any:
         """Return the tensors, connected to a node that drops gradients."""

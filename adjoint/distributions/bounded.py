@@ -156,11 +156,11 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
     expand = expand_by_parameters
 
     def _regular(self) -> Tensor:
-        """Where the formulas can be used directly."""
+        """Return where the formulas can be used directly."""
         return (self.probs <= self._lims[0]) | (self.probs > self._lims[1])
 
     def _regular_probs(self) -> Tensor:
-        """`probs`, changed where the formulas cannot be used."""
+        """Return `probs`, changed where the formulas cannot be used."""
         return torch.where(self._regular(), self.probs, self._lims[0])
 
     def _log_norm(self) -> Tensor:
@@ -260,7 +260,7 @@ class VonMises(Distribution):
         return torch.where(kappa < 1e-5, 1 / kappa + kappa, (1 + rho**2) / (2 * rho))
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
-        """By rejection: Best and Fisher, "Efficient simulation of the von Mises distribution", 1979; in float64."""
+        """Draw samples by rejection (Best and Fisher, "Efficient simulation of the von Mises distribution", 1979) in float64."""
         shape = self._extended_shape(sample_shape)
         with torch.no_grad():
             loc, kappa = self.loc.double(), self.concentration.double()

@@ -46,7 +46,7 @@ class ConstraintRegistry:
         """The transform from unconstrained numbers to values that satisfy `constraint`.
 
         Raises:
-            NotImplementedError: if none is registered for its class.
+            NotImplementedError: if no factory is registered for its class.
         """
         factory = self._registry.get(type(constraint))
         if factory is None:

@@ -1,6 +1,6 @@
 """Constraints on parameters and values: objects whose `check` tests values.
 
-A constraint's `event_dim` is the number of trailing dimensions that form one value; `check` returns one bool for each
+The `event_dim` of a constraint is the number of trailing dimensions that form one value. `check` returns one bool per
 value.
 
 >>> import adjoint as torch
@@ -231,7 +231,7 @@ class _GreaterThan(_Above):
 
 
 class _GreaterThanEq(_Above):
-    """Numbers not below `lower_bound`."""
+    """Numbers greater than or equal to `lower_bound`."""
 
     def check(self, value: Tensor) -> Tensor:
         return self.lower_bound <= value

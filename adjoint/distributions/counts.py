@@ -192,7 +192,7 @@ class Geometric(ProbsOrLogits, Distribution):
 class NegativeBinomial(ProbsOrLogits, Distribution):
     """The number of successes, with probability `probs`, before `total_count` failures.
 
-    It is the distribution of a Poisson count whose rate has a gamma distribution. Samples are drawn in that way, so
+    It is the distribution of a Poisson count whose rate has a gamma distribution. Samples are drawn in this way, so
     `total_count` need not be an integer.
     """
 

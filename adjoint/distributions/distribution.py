@@ -210,8 +210,8 @@ class Distribution:
 def expand_by_parameters(self: Distribution, batch_shape: Iterable[int], _instance: Any = None) -> Any:
     """The method `expand` of a distribution whose state consists of its parameters and its component distributions.
 
-    The batch dimensions of each parameter, those before the dimensions of its constraint, are expanded, and so are
-    those of each component distribution. Derived values are computed again when they are needed.
+    The batch dimensions of each parameter come before the dimensions of its constraint. They are expanded, and so are
+    the batch dimensions of each component distribution. Derived values are computed again when they are needed.
     """
     batch_shape = Size(batch_shape)
     owner = next(

@@ -52,7 +52,7 @@ _KL_MEMOIZE: WeakKeys[type, WeakKeys[type, Divergence | None]] = WeakKeys()
 def register_kl(type_p: type, type_q: type) -> Callable[[Divergence], Divergence]:
     """Decorate the function that computes the divergence of two classes of distributions.
 
-    Of two functions, the one for a nearer class of p takes precedence.
+    If two functions match, the function for the nearer class of p takes precedence.
     """
     for name, kind in (("p", type_p), ("q", type_q)):
         if not isinstance(kind, type):
@@ -286,7 +286,7 @@ def _log_det(normal: Any) -> Tensor:
 
 
 def _columns(normal: Any) -> Tensor:
-    """Vectors whose outer products sum to the covariance, one in each row."""
+    """Return vectors whose outer products sum to the covariance, one per row."""
     if isinstance(normal, LowRankMultivariateNormal):
         factor, diagonal, _ = _low_rank(normal)
         batch = torch.broadcast_shapes(factor.shape[:-2], diagonal.shape[:-1])

@@ -161,7 +161,8 @@ class Pareto(TransformedDistribution):
 class GeneralizedPareto(Distribution):
     """The excess over a high threshold `loc`: `P(X > loc + scale * z) = (1 + concentration * z)**(-1 / concentration)`.
 
-    With concentration 0 it is an exponential distribution; with a negative one it ends at `loc - scale / concentration`.
+    With concentration 0 it is an exponential distribution. With a negative concentration it ends at `loc - scale /
+    concentration`.
     """
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive, "concentration": constraints.real}
@@ -182,7 +183,7 @@ class GeneralizedPareto(Distribution):
         return self.concentration.abs() < torch.finfo(self.concentration.dtype).eps
 
     def _regular(self) -> Tensor:
-        """The concentration, or 1 where it is 0, for formulas that are not used there."""
+        """Return the concentration, or 1 where it is 0, for formulas that are not used there."""
         return torch.where(self._is_exponential(), 1.0, self.concentration)
 
     def _z(self, x: Tensor) -> Tensor:

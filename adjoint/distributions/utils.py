@@ -117,7 +117,7 @@ def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
     """The elements on and below a diagonal of a square matrix, row by row; batches allowed.
 
     Raises:
-        ValueError: if there is no such diagonal.
+        ValueError: if the diagonal does not exist.
     """
     n = mat.shape[-1]
     if diag < -n or diag >= n:

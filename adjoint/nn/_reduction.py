@@ -1,4 +1,7 @@
-"""PyTorch's numbers for the reductions of losses, and its former arguments; libraries with losses of their own ask here."""
+"""PyTorch's numbers for the reductions of losses, and its former arguments.
+
+Libraries with their own losses use these functions.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +16,18 @@ def get_enum(reduction: str) -> int:
     """The number of a reduction.
 
     Raises:
-        ValueError: if there is no such reduction.
+        ValueError: if the reduction does not exist.
     """
     return _NUMBERS[checked_reduction(None, None, reduction)]
 
 
 def legacy_get_string(size_average: bool | None, reduce: bool | None, emit_warning: bool = True) -> str:
-    """The reduction that the former arguments ask for."""
+    """Return the reduction that the former arguments select."""
     if emit_warning:
         legacy_reduction(size_average is None or size_average, reduce is None or reduce, "mean")
     return meant_by(size_average, reduce)
 
 
 def legacy_get_enum(size_average: bool | None, reduce: bool | None, emit_warning: bool = True) -> int:
-    """The number of the reduction that the former arguments ask for."""
+    """Return the number of the reduction that the former arguments select."""
     return get_enum(legacy_get_string(size_average, reduce, emit_warning))

@@ -20,7 +20,7 @@ Ints = int | Sequence[int]
 def _spread(
     ndim: int, input: Sequence[int], weight: Sequence[int], output: Sequence[int], *options: Any
 ) -> tuple[Any, ...]:
-    """The options, one number for each dimension, of a convolution whose input, weight and output have these shapes."""
+    """Find the options of a convolution from the shapes of its input, weight and output, one number per dimension."""
     *given, groups = options
     stride, padding, dilation = (_ntuple(ndim)(value) for value in given)
     of_input, of_weight = (torch.empty(tuple(shape), device="meta") for shape in (input, weight))

@@ -1,4 +1,6 @@
-"""Initialisation of parameters. Each function fills its tensor in place, unrecorded, and returns it.
+"""Initialisation of parameters.
+
+Each function fills its tensor in place without recording, and returns it.
 
 The random numbers are drawn in PyTorch's order, so that the same seed gives the same values.
 """
@@ -148,7 +150,7 @@ def dirac_(tensor: torch.Tensor, groups: int = 1) -> torch.Tensor:
     """Fill the weight of a convolution so that it preserves as many input channels as possible.
 
     Args:
-        tensor: 3 to 5 dimensions, of which the first must be divisible by `groups`.
+        tensor: 3 to 5 dimensions; the size of the first must be divisible by `groups`.
 
     Raises:
         ValueError: if the shape does not fit.

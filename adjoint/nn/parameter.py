@@ -114,10 +114,10 @@ __getattr__ = late_names(
 def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
     """The arguments `device`, `dtype` and `memory_format` among these, for functions such as `torch.empty`.
 
-    They may also stand in an argument `factory_kwargs`, where the module has an argument of its own of such a name.
+    They may also be in an argument `factory_kwargs`, if the module has an argument with such a name.
 
     Raises:
-        TypeError: if there are others, or one is given twice.
+        TypeError: if there are other arguments, or an argument is given twice.
 
     >>> import adjoint as torch
     >>> torch.nn.factory_kwargs({"dtype": torch.float64})

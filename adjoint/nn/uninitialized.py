@@ -1,4 +1,7 @@
-"""The tensors of lazy modules, whose shapes are not known yet."""
+"""The tensors of lazy modules.
+
+Their shapes are not known yet.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ class UninitializedTensorMixin:
     ]
 
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
-        """Become an ordinary parameter or tensor of the given shape, whose elements are uninitialised."""
+        """Become an ordinary parameter or tensor of the given shape with uninitialized elements."""
         own: Any = self
         own.data = torch.empty(shape, device=device or own.data.device, dtype=dtype or own.data.dtype)
         own.__class__ = self.cls_to_become
@@ -53,7 +56,7 @@ class UninitializedTensorMixin:
         raise RuntimeError(_NO_SHAPE)
 
     def share_memory_(self) -> torch.Tensor:
-        """Raises RuntimeError: there is no memory yet."""
+        """Raise RuntimeError, because the memory does not exist yet."""
         raise RuntimeError(
             "Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the parameters before "
             "calling `module.share_memory()`."
@@ -68,7 +71,7 @@ class UninitializedTensorMixin:
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Refuse all but attributes and conversions of the dtype."""
+        """Refuse everything except attributes and conversions of the dtype."""
         if func in cls._allowed_methods or type(func).__name__ == "method-wrapper":
             return super().__torch_function__(func, types, args, kwargs or {})  # type: ignore[misc]
         raise ValueError(

@@ -1,1 +1,1 @@
-"""Checks of derivatives: `gradcheck`, `gradgradcheck` and what they compare."""
+"""Checks of derivatives: `gradcheck`, `gradgradcheck` and their comparisons."""

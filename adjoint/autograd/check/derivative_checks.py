@@ -51,7 +51,10 @@ class Options:
 
 
 def check_inputs(inputs: tuple[Any, ...]) -> None:
-    """Warn of inputs with low precision; refuse expanded inputs, and inputs of which none requires grad."""
+    """Warn about inputs with low precision.
+
+    Refuse expanded inputs, and inputs if none of them requires grad.
+    """
     for number, value in enumerate(inputs):
         if not is_source(value):
             continue
@@ -186,7 +189,7 @@ def check_linear(mapping: Mapping) -> None:
 
 
 def check_undefined_gradients(mapping: Mapping) -> None:
-    """Check that undefined gradients of outputs, of all together and of each alone, are treated as zeros."""
+    """Check that undefined gradients of outputs are treated as zeros, for all outputs together and for each output separately."""
     count = len(mapping.outputs)
     cases = [set(range(count)), *({number} for number in range(count) if count > 1)]
     for undefined in cases:
@@ -304,7 +307,10 @@ def compare_batches(got: Tensor, expected: list[Tensor], output: int, source: in
 
 
 class Directions:
-    """Draws random directions of norm 1: the same ones for every check, equal to PyTorch's."""
+    """Draws random directions of norm 1.
+
+    Every check gets the same directions, which equal PyTorch's.
+    """
 
     def __init__(self) -> None:
         self.generator = Generator()
@@ -318,9 +324,9 @@ class Directions:
 
 
 def directions_of(source: Tensor, draw: Directions) -> list[Array]:
-    """One direction for a real tensor; two for a complex one, of its real and of its imaginary part.
+    """Return one direction for a real tensor, and two for a complex tensor: one for its real part and one for its imaginary part.
 
-    Of a sparse tensor only the elements that it stores move.
+    For a sparse tensor only the stored elements move.
     """
     found = [draw(source) for _ in range(2 if source.is_complex() else 1)]
     if source.layout is not strided:
@@ -360,7 +366,7 @@ def close(analytical: Array, expected: Array, rtol: float, atol: float) -> bool:
 
 
 def failure(words: str, note: str) -> GradcheckError:
-    """An error in PyTorch's words, with an additional note."""
+    """Return an error with PyTorch's message and an additional note."""
     error = GradcheckError(words)
     error.add_note(note)
     return error

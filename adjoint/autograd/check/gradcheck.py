@@ -66,7 +66,7 @@ def gradcheck(
         eps: the size of the change of inputs.
         atol: the absolute tolerance.
         rtol: the tolerance relative to finite differences.
-        raise_exception: raise a `GradcheckError` that says what differs; otherwise return False.
+        raise_exception: raise a `GradcheckError` that describes the difference; otherwise return False.
         nondet_tol: the permitted difference between two runs of the same backward.
         check_undefined_grad: check that undefined gradients are treated as zeros.
         check_grad_dtypes: check that gradients have the dtype of their inputs.
@@ -264,7 +264,10 @@ def get_numerical_jacobian(
 
 
 def _iter_tensors(x: Any, only_requiring_grad: bool = False) -> Iterator[Tensor]:
-    """The tensors in nested lists and tuples; with `only_requiring_grad`, those that require a gradient."""
+    """Return the tensors in nested lists and tuples.
+
+    With `only_requiring_grad`, return only tensors that require grad.
+    """
     if isinstance(x, Tensor):
         if x.requires_grad or not only_requiring_grad:
             yield x

@@ -63,9 +63,9 @@ class Mapping:
         return [outputs[number] for number in self.positions]
 
     def moving(self, source: Tensor, every: bool) -> tuple[list[Any], Array, SparseArray | None]:
-        """The inputs with one that can be moved in place of `source`; the elements of that one; if it is sparse, its array.
+        """Return the inputs with a movable tensor in place of `source`, its elements, and its array if it is sparse.
 
-        Of a sparse one, the stored elements can be moved; all of them, if `every` one is to be.
+        For a sparse tensor only the stored elements move, unless `every` is true.
         """
         if type(source._array) is not SparseArray:
             return list(self.inputs), source._array, None
@@ -145,7 +145,10 @@ def numerical(mapping: Mapping, eps: float) -> list[list[Array]]:
 
 
 def numerical_by(mapping: Mapping, source: Tensor, eps: float) -> list[Array]:
-    """The Jacobians of all outputs for one tensor; those for elements that are not moved are zero."""
+    """Return the Jacobians of all outputs for one tensor.
+
+    The Jacobians for fixed elements are zero.
+    """
     inputs, elements, array = mapping.moving(source, every=not mapping.masked)
 
     def evaluate(index: tuple[int, ...] | None) -> list[Array]:
@@ -190,7 +193,10 @@ def check_dtypes(derivatives: Sequence[Tensor | None], tensors: Sequence[Tensor]
 
 
 def backward_product(mapping: Mapping, output: int, vector: Array) -> list[Tensor | None]:
-    """The gradients of all inputs for the gradient `vector` of one output; None for an input that it does not depend on."""
+    """Return the gradients of all inputs for the gradient `vector` of one output.
+
+    An input that the output does not depend on gets None.
+    """
     root = mapping.outputs[output]
     gradient = wrap(vector.astype(root._array.dtype).reshape(root._array.shape))
     found = list(grad(root, mapping.sources, gradient, retain_graph=True, allow_unused=True))

@@ -1,4 +1,4 @@
-"""The messages of failed gradient checks, in PyTorch's words, with notes on where matrices differ; and the progress bar."""
+"""The messages of failed gradient checks, in PyTorch's words, with notes on the largest differences; and the progress bar."""
 
 from __future__ import annotations
 
@@ -90,12 +90,12 @@ def explained(analytical: Array, numerical: Array, close: bool) -> str:
 
 
 def largest_difference(analytical: Array, numerical: Array) -> float:
-    """The largest difference of elements; nan if there is a nan."""
+    """Return the largest difference of elements, or NaN if an element is NaN."""
     return float(numpy.abs(analytical - numerical).max(initial=0))
 
 
 def note(mapping: Mapping, output: int, source: int, matrices: tuple[Array, Array], rtol: float, atol: float) -> str:
-    """Where two Jacobians differ most, in how many places, and which operation computed the output."""
+    """Describe where two Jacobians differ most, in how many places, and which operation computed the output."""
     kind = numpy.result_type(*matrices)
     analytical, numerical = (matrix.astype(kind) for matrix in matrices)
     if not analytical.size:

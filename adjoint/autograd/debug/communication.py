@@ -1,4 +1,4 @@
-"""What profiles say of calls between processes."""
+"""The calls between processes that profiles record."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ class CommunicationInfo:
     Attributes:
         name, group, ranks: the call, the name of its group, and the ranks in it.
         number: the number of the call in its group.
-        nbytes: the bytes of what it takes or gives in this rank, whichever is more.
-        label: what it is for, such as "bucket 0"; empty if nobody says so.
+        nbytes: the number of bytes that the call receives or sends in this rank, whichever is larger.
+        label: the purpose of the call, such as "bucket 0"; empty if unknown.
         complete: whether it was complete when the profile ended.
-        waited: the microseconds, of those that it took, in which the program waited for this call or another one.
+        waited: the microseconds of the call in which the program waited for this call or for another one.
     """
 
     name: str
@@ -44,7 +44,7 @@ class CommunicationInfo:
 
 
 def length_within(spans: Iterable[tuple[float, float]], start: float, end: float) -> float:
-    """How much of the time from `start` to `end` lies in one of the spans, or several."""
+    """Return how much of the time from `start` to `end` lies in one or more of the spans."""
     covered, reached = 0.0, start
     for low, high in sorted(spans):
         low, high = max(low, reached), min(high, end)

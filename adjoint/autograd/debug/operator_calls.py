@@ -1,4 +1,4 @@
-"""Every operator and every node of backward that runs in a thread, told to an observer."""
+"""Reports every operator and every backward node that runs in a thread to an observer."""
 
 from __future__ import annotations
 
@@ -18,25 +18,28 @@ class Observer(Protocol):
     """What is told."""
 
     def forward(self, name: str, inputs: tuple[Any, ...], result: Any, place: frozenset[str]) -> None:
-        """An operator has run, in forward, or in a backward pass that is recorded."""
+        """Report an operator that has run in forward, or in a backward that is recorded."""
 
     def backward(
         self, name: str, inputs: tuple[Any, ...], result: Any, needed: tuple[bool, ...], place: frozenset[str]
     ) -> None:
         """The node of an operator has run.
 
-        `inputs` and `result` (the first of several) are the operator's, with shapes in place of tensors; `needed` says for which
-        tensors gradients were wanted.
+        `inputs` and `result` (the first result) belong to the operator, with shapes in place of tensors. `needed` says
+        which tensors need gradients.
         """
 
     def place(self) -> frozenset[str]:
-        """Names of what the program is in; a node remembers them, and they are told when it runs."""
+        """Names of the enclosing parts of the program.
+
+        A node stores them, and they are reported when it runs.
+        """
 
 
 class OperatorCalls:
-    """A context in which an observer is told of the operators of this thread.
+    """A context in which an observer receives the operators of this thread.
 
-    Operators go through the slow path meanwhile; without such a context, nothing costs anything.
+    Operators take the slow path inside the context. Without such a context there is no cost.
 
     Args:
         observer: it has the methods `forward`, `backward` and `place` of `Observer`.
@@ -80,11 +83,11 @@ class OperatorCalls:
 
 
 _ONE = ("alpha", "beta")
-"""Parameters whose default is 1, wherever it is given."""
+"""Parameters whose default is 1 in every operator."""
 
 
 def _given(op: Operator, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The arguments of an operator without those at the end that have their default values, as PyTorch passes them on."""
+    """Return the arguments of an operator without trailing default values, as PyTorch passes them on."""
     for name, value in reversed(list(zip(op.names, inputs, strict=False))):
         default = 1 if name in _ONE else op.defaults.get(name, MISSING)
         if isinstance(value, Tensor) or type(value) is not type(default) or value != default:
@@ -94,7 +97,7 @@ def _given(op: Operator, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 class _Teller(Recorder):
-    """In the place of the recorder of a profile."""
+    """Takes the place of the profiler's recorder."""
 
     def __init__(self, observer: Observer) -> None:
         super().__init__()

@@ -28,7 +28,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 _STEP = "ProfilerStep*"
-"""The name of all steps of a training loop together; a single step has a number in place of the star."""
+"""The joint name of all steps of a training loop.
+
+A single step has a number in place of the star.
+"""
 
 
 class ProfilerActivity(enum.Enum):
@@ -51,13 +54,13 @@ class profile:
         profile_memory: also record the bytes that results take.
         with_stack: also note the user's frames.
         with_flops: also count the floating-point operations of matrix products, 2d convolutions, sums and products in
-            forward; `torch.utils.flop_counter` counts more operators, and those of backward.
-        use_cuda, use_device: another device to profile; there is none, and a warning says so.
+            forward. `torch.utils.flop_counter` counts more operators, and also backward.
+        use_cuda, use_device: another device to profile. Only the CPU is available, so these options give a warning.
         with_modules, use_kineto, use_cpu, experimental_config, acc_events, custom_trace_id_callback,
         post_processing_timeout_s: accepted for compatibility with PyTorch.
 
     Raises:
-        AssertionError: if the CPU is not to be profiled (`use_cpu=False`): there is no other device.
+        AssertionError: if `use_cpu` is False, because the CPU is the only device.
 
     >>> import adjoint as torch
     >>> x = torch.ones(3, requires_grad=True)
@@ -142,7 +145,7 @@ class profile:
 
     @contextmanager
     def kernel(self, name: str) -> Iterator[None]:
-        """One call of a compiled kernel, as an event if the thread is the one that is profiled."""
+        """Record one call of a compiled kernel as an event, if the profile covers this thread."""
         if modes.STATE.recorder is not self.recorder:
             yield
             return
@@ -195,7 +198,7 @@ class profile:
         )
 
     def _communication(self, record: Event) -> CommunicationInfo | None:
-        """What is known of a call between processes, with times as events have them."""
+        """Return the data of a call between processes, with times in the units of events."""
         call = record.communication
         if call is None:
             return None
@@ -245,7 +248,7 @@ class profile:
 
 
 def _operations(record: Event) -> int | None:
-    """How many floating-point operations an operator takes by its shapes; None for operators that are not counted.
+    """Return the number of floating-point operations of an operator from its shapes, or None for operators that are not counted.
 
     A multiplication and an addition in a matrix product or a convolution count two.
     """

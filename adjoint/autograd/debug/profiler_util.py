@@ -56,7 +56,7 @@ class FormattedTimesMixin:
 
     @property
     def overlap(self) -> float:
-        """Of a call between processes: the part of its time in which the program did not wait for any."""
+        """For a call between processes: the part of its time in which the program did not wait for any call."""
         return 1 - self.communication_wait / self.cpu_time_total if self.cpu_time_total else 0.0
 
     @property
@@ -81,7 +81,10 @@ class FormattedTimesMixin:
 
     @property
     def device_time_str(self) -> str:
-        """Time of one call on another device: none."""
+        """The time of one call on another device.
+
+        It is always empty, because only the CPU exists.
+        """
         return _format_time(self.device_time)
 
     device_time_total_str = self_device_time_total_str = device_time_str
@@ -91,8 +94,8 @@ class FunctionEvent(FormattedTimesMixin):
     """One call of an operator, one run of a node in backward, or one section of the user's program.
 
     `time_range` is in microseconds from the beginning of the profile. `sequence_nr` is the same for an operator and the
-    node that it has recorded. Memory, in bytes, is that of results, minus memory that was released meanwhile.
-    Parameters without a meaning here are accepted for compatibility with PyTorch.
+    node that it has recorded. Memory is the number of bytes of the results, minus the memory that was released during
+    the event. Parameters without a meaning here are accepted for compatibility with PyTorch.
 
     >>> from adjoint.autograd.profiler_util import EventList, FunctionEvent
     >>> outer = FunctionEvent(1, "outer", thread=0, start_us=0, end_us=10)
@@ -164,7 +167,7 @@ class FunctionEvent(FormattedTimesMixin):
         return self.name
 
     def append_cpu_child(self, child: FunctionEvent) -> None:
-        """Record that `child` ran within this event."""
+        """Record that `child` ran inside this event."""
         self.cpu_children.append(child)
         child.cpu_parent = self
 
@@ -266,7 +269,7 @@ class EventList(list[Any]):
         return sum(event.self_cpu_time_total for event in self)
 
     def _populate_cpu_children(self) -> None:
-        """Find out which events lie within which others of the same thread, from their times alone."""
+        """Find the nesting of the events of each thread from their times alone."""
         by_thread: dict[int, list[FunctionEvent]] = defaultdict(list)
         for event in self:
             if not event.is_async:
@@ -284,7 +287,10 @@ class EventList(list[Any]):
     def key_averages(
         self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
     ) -> EventList:
-        """One entry for each name; optionally for each name with the same input shapes, or from the same line."""
+        """Return one entry per name.
+
+        Optionally, return one entry per name and input shapes, or per name and line.
+        """
         found: dict[Any, FunctionEventAvg] = defaultdict(FunctionEventAvg)
         for event in self:
             key = (
@@ -306,7 +312,7 @@ class EventList(list[Any]):
         return averages
 
     def total_average(self) -> FunctionEventAvg:
-        """All entries in one, with the key "Total"."""
+        """Sum all entries into one entry with the key "Total"."""
         total = FunctionEventAvg()
         for event in self:
             total.add(event)
@@ -328,7 +334,7 @@ class EventList(list[Any]):
 
         Args:
             sort_by: an attribute of the entries, such as "self_cpu_time_total", "count", "cpu_memory_usage"; largest first.
-            row_limit: how many rows; -1 for all.
+            row_limit: the number of rows; -1 for all.
             top_level_events_only: leave out enclosed events.
             time_unit: "us", "ms" or "s" for all times, instead of a suitable unit for each.
         """
@@ -432,11 +438,11 @@ class EventList(list[Any]):
     def export_stacks(self, path: str, metric: str) -> None:
         """Write the stacks of a profile made `with_stack` to `path`, in the format of flame graph tools.
 
-        There is a line for each event: the frames from the outermost in, and `metric`, `"self_cpu_time_total"`, in
-        whole microseconds.
+        Each event gives one line. The line lists the frames from the outermost inwards, and `metric`
+        (`"self_cpu_time_total"`) in whole microseconds.
 
         Raises:
-            ValueError: if there is no such metric.
+            ValueError: for another metric.
         """
         if metric not in _STACK_METRICS:
             raise ValueError(f"metric should be one of: {list(_STACK_METRICS)}")

@@ -1,4 +1,7 @@
-"""`torch.nn.attention`: which implementation computes attention. There is one here; what programs choose is only checked."""
+"""`torch.nn.attention`: which implementation computes attention.
+
+Only one implementation exists here. Choices of programs are checked and have no other effect.
+"""
 
 from __future__ import annotations
 
@@ -48,14 +51,16 @@ def _cur_sdpa_kernel_backends(with_priority: bool = False) -> list[SDPBackend]:
 
 @contextlib.contextmanager
 def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[dict[Any, Any]]:
-    """A context in which attention may use the given implementations only. All compute the same.
+    """A context in which attention may use only the given implementations.
+
+    All implementations compute the same result.
 
     Args:
         backends: an `SDPBackend`, or a list of them.
         set_priority: whether the list is in the order of preference.
 
     Raises:
-        AssertionError: if `backends` is something else.
+        AssertionError: if `backends` has another type.
 
     >>> import adjoint as torch
     >>> from adjoint.nn.attention import SDPBackend, sdpa_kernel

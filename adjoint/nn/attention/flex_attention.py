@@ -1,4 +1,4 @@
-"""Attention whose scores a function changes, and whose mask is a function of positions."""
+"""Attention with a function that changes the scores and a mask that is a function of positions."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _DEFAULT_SPARSE_BLOCK_SIZE = 128
 
 
 class AuxRequest(NamedTuple):
-    """What `flex_attention` also returns."""
+    """The additional results that `flex_attention` returns."""
 
     lse: bool = False
     max_scores: bool = False
 
 
 class AuxOutput(NamedTuple):
-    """What was requested by an `AuxRequest`."""
+    """The results that an `AuxRequest` requested."""
 
     lse: torch.Tensor | None = None
     max_scores: torch.Tensor | None = None
@@ -53,7 +53,7 @@ def _require_functions(mask_mods: tuple[_Mod, ...]) -> None:
 
 
 def and_masks(*mask_mods: _Mod) -> _Mod:
-    """A mask function that is true where all of the given ones are."""
+    """Return a mask function that is true if all given functions are true."""
     _require_functions(mask_mods)
 
     def and_mask(b: torch.Tensor, h: torch.Tensor, q_idx: torch.Tensor, kv_idx: torch.Tensor) -> torch.Tensor:
@@ -66,7 +66,7 @@ def and_masks(*mask_mods: _Mod) -> _Mod:
 
 
 def or_masks(*mask_mods: _Mod) -> _Mod:
-    """A mask function that is true where one of the given ones is."""
+    """Return a mask function that is true if one of the given functions is true."""
     _require_functions(mask_mods)
 
     def or_mask(b: torch.Tensor, h: torch.Tensor, q_idx: torch.Tensor, kv_idx: torch.Tensor) -> torch.Tensor:
@@ -79,7 +79,7 @@ def or_masks(*mask_mods: _Mod) -> _Mod:
 
 
 def _for_all_positions(function: _Mod, sizes: tuple[int, int, int, int], *scores: torch.Tensor) -> torch.Tensor:
-    """What `function([score,] b, h, q_idx, kv_idx)` gives for each batch, head, query and key."""
+    """Compute `function([score,] b, h, q_idx, kv_idx)` for each batch, head, query and key."""
     mapped: Any = function
     for position in reversed(range(4)):
         mapped = torch.vmap(mapped, in_dims=(0,) * len(scores) + tuple(0 if i == position else None for i in range(4)))
@@ -101,10 +101,11 @@ def create_mask(
 
 
 class BlockMask:
-    """A mask function, and the blocks of queries and keys that have something in them that is not excluded.
+    """A mask function, and the blocks of queries and keys that it does not exclude completely.
 
-    `flex_attention` reads the function and the lengths. `kv_num_blocks` and `kv_indices` list the blocks of keys that are
-    partly excluded for each block of queries, `full_kv_num_blocks` and `full_kv_indices` those that are not excluded at all.
+    `flex_attention` reads the function and the lengths. For each block of queries, `kv_num_blocks` and `kv_indices`
+    list the blocks of keys that are partly excluded. `full_kv_num_blocks` and `full_kv_indices` list the blocks of keys
+    that are not excluded at all.
     """
 
     def __init__(
@@ -162,21 +163,24 @@ class BlockMask:
         return math.prod(self.shape)
 
     def sparsity(self) -> float:
-        """The share of pairs, in percent, that lie in no block; negative if blocks go beyond the lengths."""
+        """Return the percentage of pairs that lie in no block.
+
+        It is negative if blocks extend beyond the lengths.
+        """
         blocks = int(self.kv_num_blocks.sum())
         if self.full_kv_num_blocks is not None:
             blocks += int(self.full_kv_num_blocks.sum())
         return 100 * (1 - blocks * self.BLOCK_SIZE[0] * self.BLOCK_SIZE[1] / self.numel())
 
     def to_dense(self) -> torch.Tensor:
-        """For each block 1 if something in it is not excluded, else 0."""
+        """Return 1 for each block that is not excluded completely, else 0."""
         dense = _as_dense(self.kv_num_blocks, self.kv_indices)
         if self.full_kv_num_blocks is not None and self.full_kv_indices is not None:
             dense = dense | _as_dense(self.full_kv_num_blocks, self.full_kv_indices)
         return dense
 
     def to(self, device: Any) -> BlockMask:
-        """The mask itself: there is one device."""
+        """Return the mask itself, because only one device exists."""
         return self
 
     def __repr__(self) -> str:
@@ -187,7 +191,7 @@ class BlockMask:
 
 
 def _as_dense(counts: torch.Tensor, indices: torch.Tensor) -> torch.Tensor:
-    """The listed blocks as ones in a matrix of zeros."""
+    """Return a matrix with ones at the listed blocks and zeros elsewhere."""
     listed = torch.arange(indices.shape[-1]) < counts.unsqueeze(-1)
     dense = torch.zeros(indices.shape, dtype=torch.int32)
     return dense.scatter_add_(-1, indices.long(), listed.to(torch.int32)).clamp_(max=1)
@@ -213,9 +217,9 @@ def create_block_mask(
     """The block mask that a mask function describes.
 
     Args:
-        mask_mod: `mask_mod(b, h, q_idx, kv_idx)` is True where query `q_idx` attends to key `kv_idx`.
-        B: the number of samples; None for one mask for all.
-        H: the number of heads; None for one mask for all.
+        mask_mod: `mask_mod(b, h, q_idx, kv_idx)` is True if query `q_idx` attends to key `kv_idx`.
+        B: the number of samples; None if all samples share one mask.
+        H: the number of heads; None if all heads share one mask.
         BLOCK_SIZE: the size of a block, or its number of queries and keys.
         separate_full_blocks: list the blocks that are not excluded at all apart.
     """
@@ -266,16 +270,16 @@ def flex_attention(
 ) -> Any:
     """`softmax(score_mod(query @ key.mT * scale)) @ value`, of `(batch, heads, length, features)`.
 
-    All scores are computed, also those that the mask excludes. Gradients go through `score_mod` too.
+    All scores are computed, including the excluded scores. Gradients go through `score_mod` too.
 
     Args:
         score_mod: `score_mod(score, b, h, q_idx, kv_idx)` gives a score in place of each.
-        block_mask: which keys each query attends to; see `create_block_mask`.
+        block_mask: the keys that each query attends to; see `create_block_mask`.
         scale: `1 / sqrt(features)` if None.
         enable_gqa: let groups of query heads share one key and value head.
         return_lse: also return the logarithm of the sum of the exponentials of each query's scores.
         kernel_options: has no effect.
-        return_aux: what to return besides the output, in an `AuxOutput`.
+        return_aux: the additional results to return in an `AuxOutput`.
 
     >>> import adjoint as torch
     >>> from adjoint.nn.attention.flex_attention import flex_attention

@@ -14,7 +14,9 @@ def _check_probability(p: float) -> None:
 
 
 def dropout(input: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> torch.Tensor:
-    """Set elements to zero with probability `p` and divide the others by `1 - p`; nothing outside training.
+    """Set elements to zero with probability `p` and divide the others by `1 - p`.
+
+    Outside training, do nothing.
 
     Raises:
         ValueError: if `p` is not between 0 and 1.

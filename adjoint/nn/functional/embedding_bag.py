@@ -24,14 +24,16 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> torch.Tensor:
-    """The sums, means or maxima of the rows of `weight` at each bag of indices; zeros where a bag is empty.
+    """Return the sums, means or maxima of the rows of `weight` at each bag of indices.
+
+    Empty bags give zeros.
 
     Args:
         input: bags of equal size as `(bags, size)`, or all indices in one dimension with the start of each bag in
             `offsets`.
         per_sample_weights: the factor of each row, for mode "sum".
         include_last_offset: the last offset is the end of the last bag, not the start of another.
-        padding_idx: an index that is ignored.
+        padding_idx: an index to ignore.
 
     >>> import adjoint as torch
     >>> table = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
@@ -143,7 +145,7 @@ def _check(
 def _check_kinds(
     input: torch.Tensor, weight: torch.Tensor, offsets: torch.Tensor | None, per_sample_weights: torch.Tensor | None
 ) -> None:
-    """Raise for dtypes that do not fit, and for indices out of range."""
+    """Raise an error for dtypes that do not match, and for indices out of range."""
     indices = input if offsets is None else input.to(torch.promote_types(input.dtype, offsets.dtype))
     _require("indices", indices, (torch.long, torch.int), "Long, Int")
     kinds = (torch.half, torch.bfloat16, torch.float, torch.double)
@@ -181,7 +183,7 @@ def _bag_of_each(input: torch.Tensor, offsets: torch.Tensor, include_last_offset
 
 
 def _bounds(input: torch.Tensor, offsets: torch.Tensor, include_last_offset: bool) -> torch.Tensor:
-    """Where bags begin, and at last where they end."""
+    """Return the starts of the bags, followed by the end of the last bag."""
     count = offsets.size(0)
     if include_last_offset and not count:
         raise RuntimeError("include_last_offset: number of offset should be at least 1")

@@ -1,6 +1,6 @@
 """Functions of `torch` that `torch.nn.functional` has under the same names with other arguments.
 
-There, a reduction is a number (0 none, 1 mean, 2 sum), and arguments stand in another order.
+There, a reduction is a number (0 none, 1 mean, 2 sum), and arguments have another order.
 """
 
 from __future__ import annotations
@@ -44,7 +44,10 @@ def kl_div(input: Tensor, target: Tensor, reduction: int = 1, *, log_target: boo
 def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: int = 1
 ) -> Tensor:
-    """The loss of pairs of which the first is to be greater (target 1) or less (-1)."""
+    """The loss of pairs.
+
+    The first element should be greater (target 1) or less (target -1).
+    """
     return torch.nn.functional.margin_ranking_loss(input1, input2, target, margin, reduction=_word(reduction))
 
 
@@ -80,14 +83,20 @@ def instance_norm(
     eps: float,
     cudnn_enabled: bool,
 ) -> Tensor:
-    """Each channel of each sample normalized; `cudnn_enabled` changes nothing."""
+    """Normalize each channel of each sample.
+
+    `cudnn_enabled` has no effect.
+    """
     return torch.nn.functional.instance_norm(
         input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps
     )
 
 
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
-    """A convolution over time of `input` of shape (time, batch, channels); `weight`: (width, channels in, channels out)."""
+    """Convolve `input` of shape (time, batch, channels) over time.
+
+    `weight` has the shape (width, channels in, channels out).
+    """
     if input.dim() != 3 or weight.dim() != 3 or bias.dim() != 1:
         raise RuntimeError("Input must have 3 dims: time, batch, in_channel; weight: kernel width, in and out channels")
     result = torch.conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad)

@@ -13,7 +13,9 @@ from adjoint import Tensor
 def grouped_mm(
     mat_a: Tensor, mat_b: Tensor, *, offs: Tensor | None = None, bias: Tensor | None = None, out_dtype: Any = None
 ) -> Tensor:
-    """The products of groups of matrices. `offs[g]` is where group g ends in the dimension that is divided.
+    """The products of groups of matrices.
+
+    `offs[g]` is the end of group g in the divided dimension.
 
     ==================  ==================  ====================================================
     `mat_a`             `mat_b`             result
@@ -24,7 +26,7 @@ def grouped_mm(
     (groups, m, k)      (groups, k, n)      (groups, m, n), without `offs`
     ==================  ==================  ====================================================
 
-    What lies behind the last group is zero in the result.
+    Elements behind the last group are zero in the result.
 
     Args:
         mat_a, mat_b: float32, float16 or bfloat16, both of one dtype.
@@ -61,7 +63,7 @@ _grouped_mm = grouped_mm
 
 
 class _ScalingType(IntEnum):
-    """Which numbers of a matrix have a common scale: all, those of a row, or those of a block."""
+    """The numbers of a matrix that share a scale: all numbers, a row, or a block."""
 
     TensorWise, RowWise, BlockWise1x16, BlockWise1x32, BlockWise1x128, BlockWise128x128 = range(6)
 
@@ -135,7 +137,7 @@ def _scaled_mm_v2(
 
 
 def scaled_grouped_mm(*args: Any, **options: Any) -> NoReturn:
-    """Raises NotImplementedError, as in PyTorch on a CPU."""
+    """Raise NotImplementedError, as PyTorch does on a CPU."""
     raise NotImplementedError("Could not run 'aten::_scaled_grouped_mm_v2' with arguments from the 'CPU' backend.")
 
 
@@ -183,7 +185,7 @@ def _scaled_mm(
 def _checked(
     mat_a: Tensor, mat_b: Tensor, offs: Tensor | None, bias: Tensor | None, out_dtype: Any
 ) -> list[int] | None:
-    """The ends of the groups; None if both arguments enumerate them."""
+    """Return the ends of the groups, or None if both arguments enumerate the groups."""
     if mat_a.dtype not in (torch.float32, torch.float16, torch.bfloat16):
         raise RuntimeError(f"Expected mat_a to be Float32, BFloat16 or Float16 matrix, got {mat_a.dtype}")
     if mat_a.dtype != mat_b.dtype:

@@ -36,7 +36,7 @@ def interpolate(
             (three).
         align_corners: align the centres of the corner elements rather than their outer corners.
         recompute_scale_factor: compute the factors from the rounded sizes instead of using the given factors.
-        antialias: for bilinear, bicubic and lanczos, average where the image is reduced.
+        antialias: average when the image shrinks (bilinear, bicubic and lanczos only).
 
     >>> import adjoint as torch
     >>> torch.nn.functional.interpolate(torch.tensor([[[1.0, 3.0]]]), scale_factor=2, mode="linear")

@@ -14,7 +14,7 @@ __all__ = ["LinearCrossEntropyOptions", "linear_cross_entropy"]
 class LinearCrossEntropyOptions:
     """How PyTorch computes `linear_cross_entropy` in chunks of the batch. Here all options give the same result.
 
-    `batch_chunk_size`: how many samples are computed at once; by default all.
+    `batch_chunk_size`: the number of samples per step; by default all.
     """
 
     allow_retain_graph: bool = False
@@ -63,7 +63,7 @@ def linear_cross_entropy(
 
 
 def check_options(classes: int, weight: torch.Tensor | None, label_smoothing: float) -> None:
-    """Raise if there is not one weight for each class, or if the smoothing is not a share."""
+    """Raise an error unless there is one weight per class and the smoothing lies between 0 and 1."""
     if weight is not None and tuple(weight.shape) != (classes,):
         raise RuntimeError(f"expected weight shape to be ({classes},), got {tuple(weight.shape)}")
     if not 0 <= label_smoothing <= 1:
@@ -79,7 +79,7 @@ def _check(
     ignore_index: int | None,
     label_smoothing: float,
 ) -> None:
-    """Raise for arguments that do not fit one another."""
+    """Raise an error for arguments that do not match."""
     if input.dim() not in (1, 2):
         raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.dim()}")
     if linear_weight.dim() < 2:

@@ -33,7 +33,10 @@ def mse_loss(
     reduction: str = "mean",
     weight: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """The squared difference; with `weight`, the mean is the weighted one."""
+    """Return the squared difference.
+
+    With `weight`, the mean is weighted.
+    """
     reduction = checked_reduction(size_average, reduce, reduction)
     if input.shape != target.shape:
         input, target = _of_one_size(input, target)
@@ -48,7 +51,10 @@ def l1_loss(
     reduction: str = "mean",
     weight: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """The absolute difference; with `weight`, the mean is the weighted one."""
+    """Return the absolute difference.
+
+    With `weight`, the mean is weighted.
+    """
     reduction = checked_reduction(size_average, reduce, reduction)
     input, target = _of_one_size(input, target)
     return weighted(operators.l1_loss, input, target, weight, reduction)
@@ -425,7 +431,7 @@ def multilabel_margin_loss(
 ) -> torch.Tensor:
     """The sum over labels j and other classes i of `max(0, 1 - (input[j] - input[i])) / C`.
 
-    Shapes: both `(N, C)` or `(C,)`; the labels of a row are those before its first negative entry.
+    Shapes: both `(N, C)` or `(C,)`; the labels of a row come before its first negative entry.
 
     Raises:
         RuntimeError: if the sizes differ.
@@ -461,8 +467,8 @@ def ctc_loss(
 ) -> torch.Tensor:
     """The negative logarithm of the probability of a sequence of labels, over all ways to stretch it in time.
 
-    Shapes: `log_probs` `(T, N, C)` or `(T, C)`, logarithms of probabilities of labels at each time; `targets` `(N, S)`, or
-    those of all samples one after the other. The mean is of the losses over the lengths of their targets.
+    Shapes: `log_probs` `(T, N, C)` or `(T, C)`, logarithms of the probabilities of labels at each time; `targets` `(N,
+    S)`, or the targets of all samples in one vector. The mean is of the losses over the lengths of their targets.
 
     Raises:
         RuntimeError: if lengths and sizes do not fit.

@@ -55,7 +55,7 @@ def instance_norm(
     """Normalize each channel of each sample over its spatial dimensions (Ulyanov et al., 2016).
 
     Raises:
-        ValueError: if there is a single spatial value and the input's own statistics are used.
+        ValueError: if there is a single spatial value and the statistics come from the input.
     """
     spatial = input.shape[2:]
     if not use_input_stats and (running_mean is None or running_var is None):
@@ -190,7 +190,7 @@ def group_norm(
     """Normalize each group of channels of each sample together (Wu and He, 2018).
 
     Raises:
-        ValueError: if there is one value in each group.
+        ValueError: if each group has only one value.
     """
     shape = input.shape
     if len(shape) > 1 and num_groups:

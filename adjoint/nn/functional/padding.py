@@ -18,7 +18,7 @@ def pad(input: torch.Tensor, pad: Sequence[int], mode: str = "constant", value: 
         value: the padding value in the mode "constant", 0 by default.
 
     Raises:
-        NotImplementedError: for another mode, or a number of dimensions that the mode does not support.
+        NotImplementedError: for another mode, or for a number of dimensions that the mode does not support.
         RuntimeError: if the padding does not fit the input.
     """
     if mode not in ("constant", "reflect", "replicate", "circular"):

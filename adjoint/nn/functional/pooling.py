@@ -94,7 +94,7 @@ lp_pool3d = _lp_pool("lp_pool3d", 3)
 
 
 def _fractional_max_pool(name: str, dims: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Two functions of a name, as `_adaptive_max_pool` makes them."""
+    """Return two functions for one name, as `_adaptive_max_pool` does."""
 
     def with_indices(
         input: torch.Tensor,

@@ -1,7 +1,7 @@
 """Recurrent networks as functions: cells, and layers of cells over sequences.
 
-`torch.lstm` and its relatives take two forms: a tensor `(L, N, features)`, or packed sequences as their data and batch sizes.
-Of packed sequences, all steps that the same sequences have are one run.
+`torch.lstm` and its relatives take two forms: a tensor `(L, N, features)`, or packed sequences as their data and batch
+sizes. In packed sequences, consecutive steps with the same sequences form one run.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from .dropout import dropout as drop
 __all__ = ["gru", "gru_cell", "lstm", "lstm_cell", "rnn_relu", "rnn_relu_cell", "rnn_tanh", "rnn_tanh_cell"]
 
 State = Any
-"""A hidden state, or that of an LSTM with its cell."""
+"""A hidden state; for an LSTM, the hidden state and the cell."""
 
 Weights = tuple[Tensor, Tensor, Tensor | None, Tensor | None, Tensor | None]
-"""Of one layer in one direction: input weight, hidden weight, their biases, and the projection of an LSTM."""
+"""The weights of one layer in one direction: input weight, hidden weight, their biases, and the projection of an LSTM."""
 
 
 # One step. `projected` is the projected input with its bias; it is computed for a whole sequence at once.
@@ -123,8 +123,8 @@ def run_layers(
         mode: "RNN_TANH", "RNN_RELU", "LSTM" or "GRU".
         input: `(L, N, features)`, or the data of packed sequences.
         hx: the first hidden states, `(layers and directions, N, hidden)`, and for an LSTM the first cells.
-        weights: those of each layer and direction.
-        dropout: the probability of dropping outputs of all layers but the last.
+        weights: the weights of each layer and direction.
+        dropout: the probability of dropping outputs, for all layers except the last.
         bidirectional: each layer has a second direction, over the reversed sequence.
         batch_sizes: of packed sequences, how many have each step.
     """
@@ -187,7 +187,10 @@ def _run_as_one(
 
 
 def _grouped(params: Sequence[Tensor], has_biases: bool, layers: int, projected: bool) -> list[Weights]:
-    """The weights of each layer and direction from a list of all, which has a projection each or none has."""
+    """Split the list of all weights by layer and direction.
+
+    Either each has a projection or none has one.
+    """
     plain = 4 if has_biases else 2
     each = len(params) // layers if layers > 0 else 0
     if each * layers != len(params) or each not in ((plain, plain + 1) if projected else (plain,)):
@@ -242,7 +245,11 @@ _TYPES = {
 
 
 def _arguments(function: str, args: tuple[Any, ...], kwargs: dict[str, Any], state: str = "Tensor") -> dict[str, Any]:
-    """The arguments by name: of packed sequences, whose data, batch sizes and states come before the weights, or of a tensor."""
+    """Return the arguments by name.
+
+    For packed sequences, data, batch sizes and states come before the weights; otherwise the first argument is a
+    tensor.
+    """
     packed, dense = _FORMS
     weights_fourth = len(args) > 3 and isinstance(args[3], list | tuple)
     names = packed if weights_fourth or "batch_sizes" in kwargs else dense
@@ -280,7 +287,7 @@ def rnn_tanh(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
         input: `(L, N, features)`, or with `batch_first` `(N, L, features)`.
         hx: the first states, `(layers and directions, N, hidden)`.
         params: for each layer and direction the weights of input and state, and with `has_biases` their biases.
-        dropout: the probability of dropping outputs of all layers but the last, if `train`.
+        dropout: the probability of dropping outputs, for all layers except the last, if `train`.
 
     >>> import adjoint as torch
     >>> weights = [torch.eye(2), torch.zeros(2, 2)]
@@ -291,20 +298,26 @@ def rnn_tanh(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
 
 
 def rnn_relu(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
-    """Layers of a recurrent network with ReLU over a sequence; arguments as `rnn_tanh`."""
+    """Run layers of a recurrent network with ReLU over a sequence.
+
+    The arguments are those of `rnn_tanh`.
+    """
     return _with_one_state("rnn_relu", args, kwargs)
 
 
 def gru(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
-    """Layers of gated recurrent units (Cho et al., 2014) over a sequence; arguments as `rnn_tanh`."""
+    """Run layers of gated recurrent units (Cho et al., 2014) over a sequence.
+
+    The arguments are those of `rnn_tanh`.
+    """
     return _with_one_state("gru", args, kwargs)
 
 
 def lstm(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor, Tensor]:
     """Layers of long short-term memory (Hochreiter and Schmidhuber, 1997): outputs, final hidden states, final cells.
 
-    Arguments as `rnn_tanh`, but `hx` is a pair of hidden states and cells. Each layer and direction may have one more weight, a
-    projection of its hidden state (Sak et al., 2014).
+    The arguments are those of `rnn_tanh`, except that `hx` is a pair of hidden states and cells. Each layer and
+    direction may have one more weight, a projection of its hidden state (Sak et al., 2014).
     """
     call = _arguments("lstm", args, kwargs, "tuple of Tensors")
     if len(call["hx"]) != 2:
@@ -317,7 +330,7 @@ end_public_at_caller(globals())
 
 
 Run = Callable[[torch.Tensor, Any], tuple[torch.Tensor, Any]]
-"""What runs a layer over `(L, N, features)` from a state, which is a tensor `(N, features)` or a pair of these."""
+"""Runs a layer over `(L, N, features)` from a state: a tensor `(N, features)` or a pair of such tensors."""
 
 
 def run_packed(
@@ -325,8 +338,9 @@ def run_packed(
 ) -> tuple[torch.Tensor, Any]:
     """Run over packed `data` of shape `(steps of all sequences, features)`; return packed outputs and final states.
 
-    The sequences are sorted by length, so the first `batch_sizes[t]` of them have a step t. Forward, the states of those
-    that end are set aside; backwards, each sequence joins at its own last step, from its own first state.
+    The sequences are sorted by length, so the first `batch_sizes[t]` sequences have a step t. In forward direction, the
+    states of ended sequences are set aside. In backward direction, each sequence joins at its last step with its own
+    first state.
     """
     stretches = [(size, len(list(steps))) for size, steps in groupby(batch_sizes)]
     parts = data.split([size * length for size, length in stretches])

@@ -21,12 +21,14 @@ class _ASMoutput(NamedTuple):
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
-    """The log softmax of classes in clusters by frequency, of which the rarer have fewer features (Grave et al., 2017).
+    """The log softmax of classes in clusters by frequency.
+
+    Rarer clusters have fewer features (Grave et al., 2017).
 
     Args:
         in_features: features of the input.
         n_classes: the number of classes, which are sorted from frequent to rare.
-        cutoffs: the first class of each cluster but the first.
+        cutoffs: the first class of each cluster except the first cluster.
         div_value: each cluster has the features of the one before it divided by this.
         head_bias: whether the linear map to the first cluster has a bias.
 
@@ -141,7 +143,10 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return self._get_full_log_prob(input, self.head(input))
 
     def predict(self, input: torch.Tensor) -> torch.Tensor:
-        """The most probable class of each row; clusters are computed where they may matter only."""
+        """Return the most probable class of each row.
+
+        Only clusters that can affect the result are computed.
+        """
         head = self.head(input)
         output = torch.argmax(head, dim=1)
         outside = output >= self.shortlist_size

@@ -157,8 +157,8 @@ class BatchNorm3d(_BatchNorm):
 class SyncBatchNorm(_BatchNorm):
     """Normalizes each channel of `(N, C, ...)` over the batches of all processes of `process_group`; see `BatchNorm2d`.
 
-    Without `adjoint.distributed`, and in evaluation, it is an ordinary batch normalization. Gradients of parameters are those of
-    this process, which `DistributedDataParallel` averages.
+    Without `adjoint.distributed`, and in evaluation, it is an ordinary batch normalization. The gradients of parameters
+    belong to this process. `DistributedDataParallel` averages them.
     """
 
     def __init__(
@@ -203,8 +203,9 @@ class SyncBatchNorm(_BatchNorm):
     def _statistics_of_all(self, input: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """The mean and the variance of each channel in all processes, and of how many numbers they are.
 
-        The variance is that within the processes and that of their means (Chan, Golub and LeVeque, Updating Formulae and a
-        Pairwise Algorithm for Computing Sample Variances, 1979), so one exchange is enough.
+        The variance is the sum of the variance within the processes and the variance of their means (Chan, Golub and
+        LeVeque, Updating Formulae and a Pairwise Algorithm for Computing Sample Variances, 1979), so one exchange is
+        enough.
         """
         rows = input.movedim(1, 0).flatten(1)
         count = rows.shape[1]

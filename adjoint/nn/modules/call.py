@@ -1,4 +1,4 @@
-"""Calls of modules that are watched: the registration of hooks, the call that runs them, and notes for pictures of the graph."""
+"""Calls of watched modules: the registration of hooks, the call that runs them, and records for pictures of the graph."""
 
 from __future__ import annotations
 
@@ -103,7 +103,10 @@ def _register(
 
 
 def watched_call(module: Registered, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call `module` with its hooks and the global hooks, and note the call if it records something and calls are noted."""
+    """Call `module` with its hooks and the global hooks.
+
+    If it records something and calls are observed, record the call.
+    """
     if NOTES not in watchers:
         return call_with_hooks(module, args, kwargs)
     if get_ident() != MAIN_THREAD:
@@ -227,7 +230,7 @@ def _call_forward_pre_hooks(
 
 
 def _watch_last_node(module: Registered, hooks: list[Hook], args: tuple[Any, ...], result: Any) -> None:
-    """Register backward hooks of the old kind on the node that created the (first) output."""
+    """Register old-style backward hooks on the node that created the (first) output."""
     tensor = result
     while not isinstance(tensor, torch.Tensor):
         if isinstance(tensor, dict):

@@ -28,7 +28,10 @@ def _renumbered(modules: Iterable[Module | None]) -> OrderedDict[str, Module | N
 
 
 class Container(Module):
-    """A module with the submodules that it is given by name; `Module` itself has long had submodules."""
+    """A module whose constructor takes named submodules.
+
+    It exists for compatibility, because `Module` has submodules.
+    """
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__()

@@ -24,7 +24,7 @@ def parse_to(*args: Any, **kwargs: Any) -> tuple[torch.device | None, torch.dtyp
 
     Raises:
         TypeError: if they match no form, or the dtype is neither floating point nor complex.
-        RuntimeError: if a copy is asked for: a module converts itself.
+        RuntimeError: if a copy is requested, because a module converts itself in place.
     """
     given = args
     values = dict(kwargs)
@@ -63,7 +63,10 @@ def parse_to(*args: Any, **kwargs: Any) -> tuple[torch.device | None, torch.dtyp
 def converter(
     device: torch.device | None, dtype: torch.dtype | None, non_blocking: bool
 ) -> Callable[[torch.Tensor], torch.Tensor]:
-    """The conversion of each tensor by `Module.to`: all tensors get the device, floating-point and complex ones the dtype."""
+    """Return the conversion that `Module.to` applies to each tensor.
+
+    All tensors get the device; floating-point and complex tensors get the dtype.
+    """
 
     def convert(tensor: torch.Tensor) -> torch.Tensor:
         wanted = dtype if tensor.is_floating_point() or tensor.is_complex() else None
@@ -80,10 +83,10 @@ def converter(
 
 
 def convert_parameters(module: Registered, fn: Callable[[torch.Tensor], torch.Tensor]) -> None:
-    """Replace what the parameters of `module` itself, and their gradients, hold by `fn` of them.
+    """Replace the data of the parameters of `module`, and of their gradients, by `fn` of the data.
 
     Raises:
-        RuntimeError: if parameters are to be exchanged with the new ones, and one cannot.
+        RuntimeError: if a parameter must be swapped with its new value and cannot be.
     """
     for name, param in module._parameters.items():
         if param is None:
@@ -136,12 +139,18 @@ def _takes_data(tensor: torch.Tensor, converted: torch.Tensor) -> bool:
 
 
 def to_gpu(module: Any, device: Any = None) -> Any:
-    """Move all parameters and buffers to a GPU; there is none, so this raises as `Tensor.cuda` does."""
+    """Move all parameters and buffers to a GPU.
+
+    No GPU exists, so this raises the error of `Tensor.cuda`.
+    """
     return module._apply(lambda tensor: tensor.cuda(device))
 
 
 def compiled_in_place(module: Any, *args: Any, **kwargs: Any) -> None:
-    """Do nothing: modules run as they are, and kernels are compiled when they are first needed."""
+    """Do nothing.
+
+    Modules run without changes, and kernels are compiled when they are first needed.
+    """
 
 
 def _describe(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:

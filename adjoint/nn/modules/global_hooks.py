@@ -1,7 +1,7 @@
 """The hooks of all modules.
 
-PyTorch has their tables as `torch.nn.modules.module._global_forward_hooks` and the like, where programs read, change and replace
-them.
+PyTorch stores their tables in `torch.nn.modules.module._global_forward_hooks` and similar names, where programs read,
+change and replace them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ TABLES: Any = SimpleNamespace(
 
 
 class HasTables(ModuleType):
-    """A Python module with the tables as attributes. Once one is asked for, every call looks at it."""
+    """A Python module with the tables as attributes.
+
+    After a program has requested a table, every call reads it.
+    """
 
 
 def _shown(name: str) -> property:
@@ -48,6 +51,6 @@ for _name in vars(TABLES):
 
 
 def show_tables(module: str) -> None:
-    """Let a Python module have the tables as attributes, which precede what its dictionary has by these names."""
+    """Give a Python module the tables as attributes, which take precedence over entries of its dictionary."""
     sys.modules[module].__class__ = HasTables
     sys.modules[module].__dict__.update(vars(TABLES))

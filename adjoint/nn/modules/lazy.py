@@ -33,7 +33,7 @@ __all__ = [
 
 
 class LazyModuleMixin:
-    """Gives a module parameters whose shapes follow from its first call.
+    """Gives a module parameters whose shapes are derived from its first call.
 
     A subclass names it before the class of the module, creates `UninitializedParameter` and `UninitializedBuffer` in its
     constructor, and materializes them in `initialize_parameters`, which is called with the arguments of the first call.
@@ -56,7 +56,10 @@ class LazyModuleMixin:
         own._initialize_hook = own.register_forward_pre_hook(self._infer_parameters, with_kwargs=True)
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
-        """Save this module's own state; what is not initialized is saved as it is."""
+        """Save this module's own state.
+
+        Uninitialized parameters are saved without conversion.
+        """
         own: Any = self
         for name, tensor in (*own._parameters.items(), *own._buffers.items()):
             if tensor is not None and name not in own._non_persistent_buffers_set:
@@ -72,7 +75,7 @@ class LazyModuleMixin:
         unexpected_keys: list[str],
         error_msgs: list[str],
     ) -> None:
-        """Give what is not initialized the shapes of what is loaded."""
+        """Give uninitialized parameters the shapes of the loaded tensors."""
         own: Any = self
         for name, tensor in (*own._parameters.items(), *own._buffers.items()):
             loaded = state_dict.get(prefix + name)
@@ -108,7 +111,7 @@ class LazyModuleMixin:
 
 
 class LazyLinear(LazyModuleMixin, Linear):
-    """A `Linear` whose `in_features` is the last size of its first input."""
+    """A `Linear` that takes `in_features` from the last size of its first input."""
 
     cls_to_become = Linear
     weight: Any
@@ -143,7 +146,7 @@ class LazyLinear(LazyModuleMixin, Linear):
 
 
 class _LazyConvXdMixin(LazyModuleMixin):
-    """A convolution whose `in_channels` is the number of channels of its first input."""
+    """A convolution that takes `in_channels` from the number of channels of its first input."""
 
     in_channels: int
     out_channels: int
@@ -214,19 +217,19 @@ class _LazyConv(_LazyConvXdMixin):
 
 
 class LazyConv1d(_LazyConv, Conv1d):
-    """A `Conv1d` whose `in_channels` follows from its first input."""
+    """A `Conv1d` that takes `in_channels` from its first input."""
 
     cls_to_become = Conv1d
 
 
 class LazyConv2d(_LazyConv, Conv2d):
-    """A `Conv2d` whose `in_channels` follows from its first input."""
+    """A `Conv2d` that takes `in_channels` from its first input."""
 
     cls_to_become = Conv2d
 
 
 class LazyConv3d(_LazyConv, Conv3d):
-    """A `Conv3d` whose `in_channels` follows from its first input."""
+    """A `Conv3d` that takes `in_channels` from its first input."""
 
     cls_to_become = Conv3d
 
@@ -253,25 +256,25 @@ class _LazyConvTranspose(_LazyConvXdMixin):
 
 
 class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
-    """A `ConvTranspose1d` whose `in_channels` follows from its first input."""
+    """A `ConvTranspose1d` that takes `in_channels` from its first input."""
 
     cls_to_become = ConvTranspose1d
 
 
 class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
-    """A `ConvTranspose2d` whose `in_channels` follows from its first input."""
+    """A `ConvTranspose2d` that takes `in_channels` from its first input."""
 
     cls_to_become = ConvTranspose2d
 
 
 class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
-    """A `ConvTranspose3d` whose `in_channels` follows from its first input."""
+    """A `ConvTranspose3d` that takes `in_channels` from its first input."""
 
     cls_to_become = ConvTranspose3d
 
 
 class _LazyNormBase(LazyModuleMixin):
-    """A normalization whose `num_features` is the number of channels of its first input."""
+    """A normalization that takes `num_features` from the number of channels of its first input."""
 
     num_features: int
     affine: bool
@@ -323,36 +326,36 @@ class _LazyNormBase(LazyModuleMixin):
 
 
 class LazyBatchNorm1d(_LazyNormBase, BatchNorm1d):
-    """A `BatchNorm1d` whose `num_features` follows from its first input."""
+    """A `BatchNorm1d` that takes `num_features` from its first input."""
 
     cls_to_become = BatchNorm1d
 
 
 class LazyBatchNorm2d(_LazyNormBase, BatchNorm2d):
-    """A `BatchNorm2d` whose `num_features` follows from its first input."""
+    """A `BatchNorm2d` that takes `num_features` from its first input."""
 
     cls_to_become = BatchNorm2d
 
 
 class LazyBatchNorm3d(_LazyNormBase, BatchNorm3d):
-    """A `BatchNorm3d` whose `num_features` follows from its first input."""
+    """A `BatchNorm3d` that takes `num_features` from its first input."""
 
     cls_to_become = BatchNorm3d
 
 
 class LazyInstanceNorm1d(_LazyNormBase, InstanceNorm1d):
-    """An `InstanceNorm1d` whose `num_features` follows from its first input."""
+    """An `InstanceNorm1d` that takes `num_features` from its first input."""
 
     cls_to_become = InstanceNorm1d
 
 
 class LazyInstanceNorm2d(_LazyNormBase, InstanceNorm2d):
-    """An `InstanceNorm2d` whose `num_features` follows from its first input."""
+    """An `InstanceNorm2d` that takes `num_features` from its first input."""
 
     cls_to_become = InstanceNorm2d
 
 
 class LazyInstanceNorm3d(_LazyNormBase, InstanceNorm3d):
-    """An `InstanceNorm3d` whose `num_features` follows from its first input."""
+    """An `InstanceNorm3d` that takes `num_features` from its first input."""
 
     cls_to_become = InstanceNorm3d

@@ -16,7 +16,10 @@ __all__ = ["Bilinear", "Identity", "Linear"]
 
 
 class Identity(Module):
-    """Returns its input; arguments of the constructor are ignored."""
+    """Returns its input.
+
+    The constructor ignores its arguments.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()

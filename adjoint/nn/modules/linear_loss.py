@@ -14,11 +14,13 @@ __all__ = ["LinearCrossEntropyLoss", "LinearCrossEntropyOptions"]
 
 
 class LinearCrossEntropyLoss(Module):
-    """The cross entropy of classes, computed from samples by a linear layer of its own.
+    """The cross entropy of classes.
+
+    A linear layer of the module computes the scores from samples.
 
     Args:
         in_features: the size of a sample.
-        num_classes: how many classes there are.
+        num_classes: the number of classes.
         out_features: further dimensions of the loss.
         bias: whether the linear layer has a bias.
         reduction, weight, label_smoothing: of `CrossEntropyLoss`.

@@ -1,4 +1,4 @@
-"""What is in a module: found by dotted names (the methods of `Module` describe the errors), and printed."""
+"""Finds members of a module by dotted names (the methods of `Module` describe the errors), and prints them."""
 
 from __future__ import annotations
 
@@ -72,5 +72,5 @@ def printed(module: Any) -> str:
 
 
 def indented(text: str) -> str:
-    """`text` with all lines but the first indented by two spaces."""
+    """Return `text` with all lines except the first indented by two spaces."""
     return text.replace("\n", "\n  ")

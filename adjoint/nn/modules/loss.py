@@ -50,7 +50,7 @@ class _Loss(Module):
 
 
 class _WeightedLoss(_Loss):
-    """A loss with a weight for each class, kept as a buffer."""
+    """A loss with a weight for each class, stored as a buffer."""
 
     def __init__(
         self,
@@ -125,7 +125,7 @@ class NLLLoss(_WeightedLoss):
 
     Args:
         weight: one for each class.
-        ignore_index: a target that is ignored.
+        ignore_index: a target to ignore.
     """
 
     __constants__ = ["ignore_index", "reduction"]
@@ -170,7 +170,7 @@ class CrossEntropyLoss(_WeightedLoss):
 
     Args:
         weight: one for each class.
-        ignore_index: a target index that is ignored.
+        ignore_index: a target index to ignore.
         label_smoothing: the fraction of the uniform distribution that is mixed into the targets.
 
     >>> import adjoint as torch
@@ -242,7 +242,9 @@ class BCEWithLogitsLoss(_Loss):
 
 
 class KLDivLoss(_Loss):
-    """The Kullback-Leibler divergence; `reduction` may also be "batchmean".
+    """The Kullback-Leibler divergence.
+
+    `reduction` may also be "batchmean".
 
     Args:
         log_target: the target holds log-probabilities too.

@@ -163,7 +163,8 @@ class Module:
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call `hook(module, grad_input, grad_output)` in each backward; its result replaces `grad_input`.
 
-        Both are tuples with an entry for each positional input and each output; None for an entry that is not a tensor.
+        Both are tuples with an entry for each positional input and each output. The entry is None if the value is not a
+        tensor.
         """
         call.require_kind_of_backward_hook(self, full=True)
         return call.register(self, "_backward_hooks", hook, prepend)
@@ -248,20 +249,26 @@ class Module:
         """Put `module` in the place of the submodule with the dotted name `target`.
 
         Args:
-            strict: raise if there is no such submodule yet; otherwise its parent must exist.
+            strict: raise an error if the submodule does not exist yet; otherwise only its parent must exist.
 
         Raises:
             ValueError: if `target` is empty or `module` no Module.
-            AttributeError: if the path does not exist or names something that is no module.
+            AttributeError: if the path does not exist, or names an object that is not a module.
         """
         lookup.replace_submodule(self, target, module, strict)
 
     def get_parameter(self, target: str) -> Parameter:
-        """Return the parameter with the dotted name `target`; AttributeError if there is none."""
+        """Return the parameter with the dotted name `target`.
+
+        Raise AttributeError if it does not exist.
+        """
         return lookup.parameter(self, target)
 
     def get_buffer(self, target: str) -> torch.Tensor:
-        """Return the buffer with the dotted name `target`; AttributeError if there is none."""
+        """Return the buffer with the dotted name `target`.
+
+        Raise AttributeError if it does not exist.
+        """
         return lookup.buffer(self, target)
 
     # Walking through
@@ -319,22 +326,34 @@ class Module:
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
-        """Yield `(dotted name, parameter)`; with `recurse` also those of submodules."""
+        """Yield `(dotted name, parameter)`.
+
+        With `recurse`, include the parameters of submodules.
+        """
         return self._named_members(lambda module: module._parameters.items(), prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        """Yield the parameters, each once; with `recurse` also those of submodules."""
+        """Yield the parameters, each once.
+
+        With `recurse`, include the parameters of submodules.
+        """
         for _, param in self.named_parameters(recurse=recurse):
             yield param
 
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, torch.Tensor]]:
-        """Yield `(dotted name, buffer)`; with `recurse` also those of submodules."""
+        """Yield `(dotted name, buffer)`.
+
+        With `recurse`, include the buffers of submodules.
+        """
         return self._named_members(lambda module: module._buffers.items(), prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[torch.Tensor]:
-        """Yield the buffers, each once; with `recurse` also those of submodules."""
+        """Yield the buffers, each once.
+
+        With `recurse`, include the buffers of submodules.
+        """
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
 
@@ -526,7 +545,7 @@ class Module:
         return add_hook(self._state_dict_hooks, hook)
 
     def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Like `register_state_dict_post_hook`; what the hook returns replaces the state dict."""
+        """Like `register_state_dict_post_hook`, but the result of the hook replaces the state dict."""
         if getattr(hook, "_from_public_api", False):
             raise RuntimeError(
                 "Cannot register the same function as the state dict post hook that was previously registered via "

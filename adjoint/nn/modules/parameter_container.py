@@ -23,7 +23,10 @@ def _as_parameter(value: Any) -> Any:
 
 
 class ParameterList(Module):
-    """A list of parameters, all registered; tensors become parameters, other values are kept as they are."""
+    """A list of registered parameters.
+
+    Tensors become parameters, and other values are stored unchanged.
+    """
 
     def __init__(self, values: Iterable[Any] | None = None) -> None:
         super().__init__()
@@ -78,7 +81,7 @@ class ParameterList(Module):
 class ParameterDict(Module):
     """A dictionary of parameters by name, all registered, in the order of insertion.
 
-    Tensors become parameters; other values are kept as they are.
+    Tensors become parameters, and other values are stored unchanged.
     """
 
     def __init__(self, parameters: Any = None) -> None:
@@ -134,7 +137,10 @@ class ParameterDict(Module):
         return ParameterDict(OrderedDict((key, self[key]) for key in self._keys))
 
     def setdefault(self, key: str, default: Any = None) -> Any:
-        """Return the value of `key`, which is set to `default` first if there is none."""
+        """Return the value of `key`.
+
+        If `key` does not exist, set it to `default` first.
+        """
         if key not in self:
             self[key] = default
         return self[key]
@@ -158,7 +164,7 @@ class ParameterDict(Module):
         return key, self.pop(key)
 
     def get(self, key: str, default: Any = None) -> Any:
-        """Return the value of `key`, or `default` if there is none."""
+        """Return the value of `key`, or `default` if the key does not exist."""
         return self[key] if key in self._keys else default
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
@@ -178,9 +184,10 @@ class ParameterDict(Module):
         return (self[key] for key in self._keys)
 
     def update(self, parameters: Any) -> None:
-        """Add the values of a mapping or of an iterable of pairs, replacing those of the same names.
+        """Add the values of a mapping or of an iterable of pairs, and replace values with the same names.
 
-        A mapping that is not ordered by its class, such as a `dict`, is added in the order of its keys.
+        If the class of the mapping defines no order, as with `dict`, the values are added in the order of the sorted
+        keys.
         """
         added = pairs(parameters, "ParametersDict", "ParameterDict")
         in_order = sorted(added, key=itemgetter(0)) if _has_no_order(parameters) else added

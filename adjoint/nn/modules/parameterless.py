@@ -1,4 +1,6 @@
-"""Modules without parameters, each of which calls one function.
+"""Modules without parameters.
+
+Each calls one function.
 
 Sliding blocks of images (extraction as columns, and summation of columns); merging dimensions into one and splitting one into
 several; upsampling of images, sequences and volumes; distances and similarities.
@@ -86,7 +88,10 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """Splits the dimension `dim` into dimensions of sizes `unflattened_size`, one of which may be -1."""
+    """Splits the dimension `dim` into dimensions of sizes `unflattened_size`.
+
+    One of the sizes may be -1.
+    """
 
     __constants__ = ["dim", "unflattened_size"]
 

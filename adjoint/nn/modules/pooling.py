@@ -390,11 +390,11 @@ class _FractionalMaxPoolNd(Module):
 
 
 class FractionalMaxPool2d(_FractionalMaxPoolNd):
-    """The maximum of windows whose places are drawn anew for each call (Graham, 2014).
+    """The maximum of windows at random positions, drawn for each call (Graham, 2014).
 
     Args:
         output_size: the size of the output; or
-        output_ratio: the size of the output as a share of that of the input.
+        output_ratio: the ratio of the output size to the input size.
         return_indices: also return the flat indices of the maxima.
 
     >>> import adjoint as torch
@@ -406,6 +406,6 @@ class FractionalMaxPool2d(_FractionalMaxPoolNd):
 
 
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
-    """The maximum of windows whose places are drawn, in three dimensions; see `FractionalMaxPool2d`."""
+    """The maximum of windows at random positions in three dimensions; see `FractionalMaxPool2d`."""
 
     _pool, _dims = "fractional_max_pool3d", 3

@@ -1,6 +1,7 @@
-"""The assignment of parameters, buffers and submodules to a module: where they are stored, and which are refused.
+"""The assignment of parameters, buffers and submodules to a module: where they are stored, and which values are refused.
 
-`Registered` is the interface of modules for the functions around `Module`, so that they need not import the class.
+`Registered` is the interface of modules for the functions around `Module`, so these functions need not import the
+class.
 """
 
 from __future__ import annotations

@@ -22,7 +22,10 @@ _GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
 
 
 _DERIVED = ("_flat_weights_names", "_flat_weights")
-"""What PyTorch's modules keep, and pickles hold, besides the parameters and `_all_weights`, from which it follows."""
+"""The attributes that PyTorch's modules and pickles contain besides the parameters and `_all_weights`.
+
+They are derived from `_all_weights`.
+"""
 
 
 class RNNBase(Module):
@@ -33,14 +36,14 @@ class RNNBase(Module):
         input_size: features of the input.
         hidden_size: features of the hidden state.
         num_layers: the number of layers; each takes the outputs of the previous layer.
-        bias: whether there are biases.
+        bias: whether the layers have biases.
         batch_first: input and output are `(N, L, features)` instead of `(L, N, features)`.
-        dropout: the probability of dropping outputs of all layers but the last.
+        dropout: the probability of dropping outputs, for all layers except the last.
         bidirectional: also run over the reversed sequence, and join the outputs.
         proj_size: project the hidden state of an LSTM to this many features (Sak et al., 2014).
 
-    The input may be a `PackedSequence` of sequences of different lengths; the output is one then too, and the final states are
-    those after each sequence's own last step.
+    The input may be a `PackedSequence` of sequences of different lengths. The output is then also a `PackedSequence`,
+    and the final states are the states after each sequence's last step.
     """
 
     __constants__ = [
@@ -112,7 +115,7 @@ class RNNBase(Module):
             init.uniform_(weight, -bound, bound)
 
     def flatten_parameters(self) -> None:
-        """Do nothing: it concerns GPUs only."""
+        """Do nothing, because this method concerns only GPUs."""
 
     @property
     def all_weights(self) -> list[list[Parameter]]:
@@ -218,7 +221,7 @@ class RNNBase(Module):
         return output.transpose(0, 1) if self.batch_first else output
 
     def _with_hidden(self, input: Any, hx: torch.Tensor | None) -> tuple[Any, torch.Tensor]:
-        """The forward pass of a network whose state is one tensor."""
+        """Run the forward pass of a network whose state is one tensor."""
         if isinstance(input, PackedSequence):
             packed, (final,) = self._with_packed(input, None if hx is None else [hx])
             return packed, final
@@ -290,7 +293,10 @@ def _layers(
     *,
     nonlinearity: str = "tanh",
 ) -> None:
-    """The parameters of recurrent layers; `nonlinearity` is `RNN`'s, which may also stand fourth."""
+    """Return the parameters of recurrent layers.
+
+    `nonlinearity` belongs to `RNN`, which also accepts it as fourth argument.
+    """
 
 
 class RNN(RNNBase):

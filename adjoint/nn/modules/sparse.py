@@ -144,7 +144,7 @@ class EmbeddingBag(Module):
         embedding_dim: their number of elements, drawn from the standard normal distribution.
         mode: "sum", "mean" or "max".
         include_last_offset: the last offset is the end of the last bag.
-        padding_idx: an index that is ignored; its vector is initially zero.
+        padding_idx: an index to ignore; its vector is initially zero.
     """
 
     __constants__ = [
@@ -256,7 +256,10 @@ class EmbeddingBag(Module):
 
 
 def _sizes_of_table(embeddings: torch.Tensor) -> torch.Size:
-    """The number of vectors and of their elements; raises AssertionError unless the table has two dimensions."""
+    """Return the number of vectors and of their elements.
+
+    Raise AssertionError unless the table has two dimensions.
+    """
     if embeddings.dim() != 2:
         raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
     return embeddings.shape

@@ -39,7 +39,10 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpec
 
 
 class _WrappedHook:
-    """A hook that is called before loading; it receives its module first, if it was registered with the module."""
+    """A hook that runs before loading.
+
+    It receives its module first, if it was registered with the module.
+    """
 
     def __init__(self, hook: Callable[..., Any], module: Registered | None) -> None:
         self.hook = hook
@@ -227,7 +230,7 @@ def _load_tensor(
 
 
 def _exchange(param: torch.Tensor, value: torch.Tensor, assign: bool) -> None:
-    """Give `param` what `module_load` says that it becomes."""
+    """Replace `param` by the result of `module_load`."""
     new = param.module_load(value, assign=assign)
     if new is value or new is param:
         raise RuntimeError(

@@ -32,7 +32,7 @@ Mask = torch.Tensor | None
 
 
 def _generate_square_subsequent_mask(size: int, device: Any = None, dtype: Any = None) -> torch.Tensor:
-    """Zeros on and below the diagonal, -inf above: each place attends to itself and to those before it."""
+    """Return zeros on and below the diagonal and -inf above it: each position attends to itself and to earlier positions."""
     return torch.triu(torch.full((size, size), float("-inf"), dtype=dtype, device=device), diagonal=1)
 
 
@@ -45,7 +45,7 @@ def _get_seq_len(src: torch.Tensor, batch_first: bool) -> int | None:
 
 
 def _get_clones(module: Module, N: int) -> ModuleList:
-    """Copies of a layer, each with parameters of its own and the same values."""
+    """Return copies of a layer with separate parameters of the same values."""
     return ModuleList([copy.deepcopy(module) for _ in range(N)])
 
 
@@ -59,7 +59,7 @@ def _get_activation_fn(activation: str) -> Callable[[torch.Tensor], torch.Tensor
 
 
 def _detect_is_causal_mask(mask: Mask, is_causal: bool | None = None, size: int | None = None) -> bool:
-    """Whether a mask is the causal one: as `is_causal` says or, if that is None, found by comparison."""
+    """Return whether a mask is causal: the value of `is_causal` or, if it is None, the result of a comparison."""
     if is_causal is not None or mask is None:
         return is_causal is True
     length = size if size is not None else mask.size(-2)
@@ -68,7 +68,7 @@ def _detect_is_causal_mask(mask: Mask, is_causal: bool | None = None, size: int 
 
 
 class _Layer(Module):
-    """What layers of encoders and of decoders have in common: self-attention, the feed-forward block, the order of the norms."""
+    """The common parts of encoder and decoder layers: self-attention, the feed-forward block, and the order of the norms."""
 
     __constants__ = ["norm_first"]
     activation: Callable[[torch.Tensor], torch.Tensor]
@@ -87,7 +87,10 @@ class _Layer(Module):
     def _added(
         self, x: torch.Tensor, norm: LayerNorm, block: Callable[..., torch.Tensor], *others: Any
     ) -> torch.Tensor:
-        """`x` and what a block computes of it, normalized before the block or after the sum."""
+        """Return `x` plus the output of a block.
+
+        The norm comes before the block or after the sum.
+        """
         if self.norm_first:
             return x + block(norm(x), *others)
         return norm(x + block(x, *others))
@@ -163,7 +166,8 @@ class TransformerEncoderLayer(_Layer):
         """The transformed sequences, of the shape of `src`.
 
         Args:
-            src_mask: `(length, length)`, or one for each head; True excludes a place, other values are added to the scores.
+            src_mask: `(length, length)`, or one for each head; True excludes a position, other values are added to the
+                scores.
             src_key_padding_mask: `(batch, length)`; True for padding, or values that are added to the scores.
             is_causal: a hint that `src_mask`, which must be given, is causal.
         """
@@ -243,7 +247,7 @@ class TransformerDecoderLayer(_Layer):
 
         Args:
             memory: the output of the encoder.
-            tgt_mask: which places of the targets each place attends to; see `TransformerEncoderLayer`.
+            tgt_mask: the positions of the targets that each position attends to; see `TransformerEncoderLayer`.
             memory_mask: which places of `memory` each place of the targets attends to.
             tgt_key_padding_mask: the padding of the targets.
             memory_key_padding_mask: the padding of `memory`.
@@ -267,7 +271,7 @@ class TransformerDecoderLayer(_Layer):
 
 
 def _why_without_nested(layer: Any) -> str:
-    """Why PyTorch's encoder does not leave padding out with such layers; empty if it does."""
+    """Return why PyTorch's encoder does not skip padding with such layers, or an empty string if it does."""
     if not isinstance(layer, TransformerEncoderLayer):
         return "encoder_layer was not TransformerEncoderLayer"
     attention = layer.self_attn
@@ -290,12 +294,12 @@ class TransformerEncoder(Module):
     """A stack of encoder layers.
 
     Args:
-        encoder_layer: a layer; the stack has copies of it.
+        encoder_layer: a layer; the stack contains copies of it.
         num_layers: how many.
-        norm: a module that is applied to the output.
-        enable_nested_tensor: in evaluation without gradients, let the output be zero where the input is padding, as it is
-            in PyTorch, whose encoder then computes on sequences without their padding.
-        mask_check: do that only if no padding comes before what is not.
+        norm: a module to apply to the output.
+        enable_nested_tensor: in evaluation without gradients, the output is zero at padding. It is so in PyTorch,
+            because PyTorch's encoder then computes on sequences without padding.
+        mask_check: do this only if padding comes after all other elements.
 
     >>> import adjoint as torch
     >>> layer = torch.nn.TransformerEncoderLayer(d_model=8, nhead=2, dim_feedforward=16, batch_first=True)
@@ -328,7 +332,7 @@ class TransformerEncoder(Module):
             )
 
     def _leaves_padding_out(self, src: torch.Tensor, mask: Mask, key_padding_mask: torch.Tensor) -> bool:
-        """Whether PyTorch's encoder would compute on sequences without their padding."""
+        """Return whether PyTorch's encoder would compute on sequences without their padding."""
         if not self.use_nested_tensor or self.training or src.dim() != 3 or mask is not None:
             return False
         if torch.is_grad_enabled() and (src.requires_grad or any(p.requires_grad for p in self.parameters())):
@@ -341,7 +345,9 @@ class TransformerEncoder(Module):
     def forward(
         self, src: torch.Tensor, mask: Mask = None, src_key_padding_mask: Mask = None, is_causal: bool | None = None
     ) -> torch.Tensor:
-        """The encoded sequences; for the arguments see `TransformerEncoderLayer`.
+        """Return the encoded sequences.
+
+        See `TransformerEncoderLayer` for the arguments.
 
         `is_causal` is found out by comparison if it is None.
         """
@@ -369,9 +375,9 @@ class TransformerDecoder(Module):
     """A stack of decoder layers.
 
     Args:
-        decoder_layer: a layer; the stack has copies of it.
+        decoder_layer: a layer; the stack contains copies of it.
         num_layers: how many.
-        norm: a module that is applied to the output.
+        norm: a module to apply to the output.
     """
 
     __constants__ = ["norm"]
@@ -393,7 +399,9 @@ class TransformerDecoder(Module):
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
     ) -> torch.Tensor:
-        """The decoded sequences; for the arguments see `TransformerDecoderLayer`.
+        """Return the decoded sequences.
+
+        See `TransformerDecoderLayer` for the arguments.
 
         `tgt_is_causal` is found out by comparison if it is None.
         """
@@ -483,7 +491,10 @@ class Transformer(Module):
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
     ) -> torch.Tensor:
-        """The decoded targets, of the shape of `tgt`; for the masks see the layers of encoder and decoder."""
+        """Return the decoded targets, with the shape of `tgt`.
+
+        See the encoder and decoder layers for the masks.
+        """
         batched = src.dim() == 3
         batch = 0 if self.batch_first else 1
         if batched and src.size(batch) != tgt.size(batch):
@@ -504,7 +515,7 @@ class Transformer(Module):
 
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> torch.Tensor:
-        """The causal mask `(sz, sz)`: zeros on and below the diagonal, -inf above.
+        """Return the causal mask `(sz, sz)`: zeros on and below the diagonal, -inf above it.
 
         >>> import adjoint as torch
         >>> torch.nn.Transformer.generate_square_subsequent_mask(2)

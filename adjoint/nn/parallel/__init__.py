@@ -1,4 +1,4 @@
-"""`DataParallel`: a model in several threads at once; names, no logic."""
+"""`DataParallel` runs a model in several threads; names, no logic."""
 
 import sys
 

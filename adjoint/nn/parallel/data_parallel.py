@@ -1,7 +1,7 @@
 """Data parallelism on a CPU: one replica of the module for each worker thread, each with a part of the batch.
 
-Replicas share the parameters, so gradients accumulate in the original parameters. `replicate` makes copies of a module that
-share its parameters; `parallel_apply` runs modules at once, each in a thread of its own.
+Replicas share the parameters, so gradients accumulate in the original parameters. `replicate` makes copies of a module
+that share its parameters. `parallel_apply` runs modules concurrently, each in a separate thread.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def parallel_apply(
     """Call each module with its inputs (a tuple of arguments, or one argument) and named arguments, in threads.
 
     Raises:
-        AssertionError: unless there are as many inputs, and named arguments, as modules.
+        AssertionError: unless the numbers of inputs, of named arguments and of modules are equal.
     """
     if len(modules) != len(inputs):
         raise AssertionError(f"The number of modules {len(modules)} is not equal to the number of inputs {len(inputs)}")
@@ -42,7 +42,10 @@ def parallel_apply(
 
 
 def _in_threads(calls: Sequence[Callable[[], Any]]) -> list[Any]:
-    """Run each call in a thread of its own in this thread's grad mode; the first exception is raised again."""
+    """Run each call in a separate thread in this thread's grad mode.
+
+    Raise the first exception again.
+    """
     results: list[Any] = [None] * len(calls)
     errors: list[BaseException | None] = [None] * len(calls)
     grad_enabled = torch.is_grad_enabled()
@@ -67,9 +70,11 @@ def _in_threads(calls: Sequence[Callable[[], Any]]) -> list[Any]:
 
 
 def replicate(network: Module, devices: Sequence[Any], detach: bool = False) -> list[Module]:
-    """As many copies of `network` as there are `devices`. They share parameters and buffers; on a CPU nothing is copied.
+    """Return one copy of `network` for each entry of `devices`.
 
-    With `detach` the copies' parameters are detached from those of `network`.
+    They share parameters and buffers; on a CPU nothing is copied.
+
+    With `detach`, the parameters of the copies are detached from the parameters of `network`.
     """
     replicas = [_replica(network) for _ in devices]
     if detach:
@@ -137,7 +142,10 @@ def data_parallel(
     dim: int = 0,
     module_kwargs: dict[str, Any] | None = None,
 ) -> Any:
-    """Evaluate `module(*inputs)` in several threads; arguments as those of `DataParallel`."""
+    """Evaluate `module(*inputs)` in several threads.
+
+    The arguments are those of `DataParallel`.
+    """
     inputs = inputs if isinstance(inputs, tuple) else (inputs,)
     threads = torch.get_num_threads() if device_ids is None else len(device_ids)
     if threads <= 1:

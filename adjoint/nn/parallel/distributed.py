@@ -1,4 +1,7 @@
-"""`DistributedDataParallel`: one model in several processes, each with a part of the batch; backward averages gradients."""
+"""`DistributedDataParallel` runs one model in several processes, each with a part of the batch.
+
+Backward averages gradients.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ FIRST_BUCKET = 1 << 20
 BUCKET_MB = 4.0
 
 EMBEDDINGS = (Embedding, EmbeddingBag)
-"""The modules that may ask for sparse gradients."""
+"""The modules that may produce sparse gradients."""
 
 
 class DistributedDataParallel(Module):
@@ -29,19 +32,21 @@ class DistributedDataParallel(Module):
 
     Args:
         module: the model; it is `self.module`, so keys of the state dict begin with `module.`.
-        device_ids, output_device, dim: must be None, None and 0: there are only CPUs.
-        broadcast_buffers: whether each forward begins with the buffers of the first process; True if None.
+        device_ids, output_device, dim: must be None, None and 0, because only CPUs exist.
+        broadcast_buffers: whether each forward starts with the buffers of the first process; True if None.
         init_sync: whether to compare the parameters of all processes, and to take the values of the first.
         process_group: the processes; all if None.
-        bucket_cap_mb: gradients are reduced in groups of so many MiB; 4 if None, since a call of MPI costs little.
-        find_unused_parameters: whether parameters may take no part in a backward; the graph is then searched after each forward.
-        check_reduction: without effect, as in PyTorch.
-        gradient_as_bucket_view: whether `.grad` is the memory that is reduced, which saves a copy of all gradients.
+        bucket_cap_mb: the size of a gradient group in MiB; 4 if None, because a call of MPI costs little.
+        find_unused_parameters: whether a backward may leave out parameters. The graph is then searched after each
+            forward.
+        check_reduction: has no effect, as in PyTorch.
+        gradient_as_bucket_view: whether `.grad` is the memory that is reduced. This saves a copy of all gradients.
         static_graph: whether all steps use the same parameters, as often as the first.
         device_mesh: a mesh of one dimension instead of `process_group`.
 
     Raises:
-        RuntimeError: if no parameter requires a gradient, or the models of the processes differ; the error names the parameter.
+        RuntimeError: if no parameter requires a gradient, or if the models of the processes differ. The error names the
+            parameter.
 
     The derivative is of the mean of the processes' losses. `no_sync()` accumulates gradients without communication. `join()` lets
     processes have different numbers of batches.
@@ -153,13 +158,16 @@ class DistributedDataParallel(Module):
         return [buffer for name, buffer in self.module.named_buffers() if name not in self.parameters_to_ignore]
 
     def _model_tensors(self) -> list[Any]:
-        """All parameters, also those that are frozen, and all buffers."""
+        """Return all parameters, including frozen parameters, and all buffers."""
         named = self.module.named_parameters()
         parameters = [parameter for name, parameter in named if name not in self.parameters_to_ignore]
         return [*parameters, *self._broadcast_each_forward()]
 
     def _check_same_model(self, names: list[str], parameters: list[Any]) -> None:
-        """Compare names, shapes and dtypes with those of the first process; all raise the error where one differs."""
+        """Compare names, shapes and dtypes with those of the first process.
+
+        If one differs, all processes raise the error.
+        """
         own = [[name, tuple(each.shape), str(each.dtype)] for name, each in zip(names, parameters, strict=True)]
         models: list[Any] = [None] * self.process_group.size()
         torch.distributed.all_gather_object(models, own, self.process_group)
@@ -185,7 +193,10 @@ class DistributedDataParallel(Module):
     # --- forward ----------------------------------------------------------------------------------------------------
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
-        """Call the module; its backward will average the gradients."""
+        """Call the module.
+
+        Its backward averages the gradients.
+        """
         synchronizes = torch.is_grad_enabled() and self.require_backward_grad_sync
         self._before_forward(synchronizes)
         output = self.module(*inputs, **kwargs)
@@ -216,7 +227,10 @@ class DistributedDataParallel(Module):
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:
-        """In it, gradients accumulate in each process; the first backward after it averages their sum."""
+        """Inside the context, gradients accumulate in each process.
+
+        The first backward after it averages their sum.
+        """
         former = self.require_backward_grad_sync
         self.require_backward_grad_sync = False
         try:
@@ -274,8 +288,8 @@ class DistributedDataParallel(Module):
         """A context in which processes may have different numbers of batches; see `torch.distributed.algorithms.Join`.
 
         Args:
-            divide_by_initial_world_size: whether gradients are divided by the number of all processes, or of those that
-                still have inputs.
+            divide_by_initial_world_size: whether gradients are divided by the number of all processes, or by the number
+                of processes that still have inputs.
             enable: whether the context does anything.
             throw_on_early_termination: whether all processes raise an error when the first has used up its inputs.
         """
@@ -298,14 +312,17 @@ class DistributedDataParallel(Module):
         return self.process_group
 
     def _tell_whether(self, synchronizes: bool) -> bool:
-        """In a `Join`: whether the backward of this step will average gradients, for the processes that shadow it."""
+        """In a `Join`, tell the processes that shadow this step whether its backward will average gradients."""
         flag = torch.tensor([int(synchronizes)])
         torch.distributed.all_reduce(flag, group=self.process_group)
         return bool(flag.item())
 
 
 def _shadow(module: DistributedDataParallel, divide_by_initial_world_size: bool) -> Any:
-    """The `JoinHook` of `module`; the class is made here since `torch.distributed` is imported when it is first used."""
+    """Return the `JoinHook` of `module`.
+
+    The class is created here because `torch.distributed` is imported on first use.
+    """
     module._divide_by_initial_world_size = divide_by_initial_world_size
     if not divide_by_initial_world_size:
         module.reducer.divisor = lambda: 1
@@ -345,7 +362,10 @@ def tensors_in(output: Any) -> Iterator[Any]:
 
 
 def _through_sink(reducer: Reducer, output: Any) -> Any:
-    """The same result. Its backward reaches all parameters below it, with no gradient from parts that the loss does not use."""
+    """The same result.
+
+    Backward through it reaches all parameters below it. Parts that the loss does not use get no gradient.
+    """
     tree: Any = torch.utils._pytree
     flat, structure = tree.tree_flatten(output)
     differentiable = [
@@ -358,7 +378,10 @@ def _through_sink(reducer: Reducer, output: Any) -> Any:
 
 
 class _Sink(torch.autograd.Function):
-    """The identity, whose backward is the first to run."""
+    """The identity.
+
+    Its backward runs first.
+    """
 
     @staticmethod
     def forward(ctx: Any, reducer: Reducer, *tensors: Any) -> Any:

@@ -1,11 +1,13 @@
-"""Gradients averaged over processes while backward runs: `Reducer` puts them into buckets, each reduced as soon as it is full.
+"""Averages gradients over processes while backward runs.
 
-Buckets hold parameters in the order in which their gradients come. That order is guessed, from the last parameter to the
-first, until the first backward has shown it. All processes start their buckets in the same order, whatever comes first in
-each.
+`Reducer` puts them into buckets, and each bucket is reduced when it is full.
 
-Where no hook and no view needs a buffer, large gradients are reduced where they lie; only small ones are copied, to travel
-together. Where gradients are views of buckets, ranks on one machine have the buckets in memory that they share.
+Buckets hold parameters in the order in which their gradients arrive. Before the first backward the order is a guess,
+from the last parameter to the first. The first backward shows the real order. All processes start their buckets in the
+same order, even if gradients arrive in another order.
+
+If no hook and no view needs a buffer, large gradients are reduced in place. Only small gradients are copied, and sent
+together. If gradients are views of buckets, ranks on one machine keep the buckets in shared memory.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ import adjoint as torch
 __all__ = ["Reducer"]
 
 ALONE = 1 << 15
-"""A gradient of more bytes is reduced where it lies."""
+"""A gradient with more bytes is reduced in place."""
 
 
 class Bucket:
@@ -29,10 +31,10 @@ class Bucket:
     Attributes:
         numbers: the numbers of its parameters.
         buffer: the tensor of one dimension into which gradients are copied.
-        shared: the memory of the buffer, where all ranks of the group see it.
+        shared: the memory of the buffer, which all ranks of the group can access.
         views: by number, the parts of the buffer in the shapes of the parameters.
-        is_sparse: whether it is for one parameter, whose gradients are sparse; they are in no buffer.
-        missing: how many gradients have not come yet in this backward.
+        is_sparse: whether the bucket is for one parameter with sparse gradients, which use no buffer.
+        missing: the number of gradients that have not arrived yet in this backward.
     """
 
     def __init__(
@@ -60,7 +62,7 @@ class Bucket:
         self.pending: Any = None
 
     def place(self, number: int, parameter: Any, as_view: bool) -> None:
-        """Take the gradient of a parameter; zeros if it has none."""
+        """Take the gradient of a parameter, or zeros if it has none."""
         grad, view = parameter.grad, self.views.get(number)
         if view is None:
             self.placed[number] = self.zeros(parameter) if grad is None else grad
@@ -73,12 +75,12 @@ class Bucket:
         self.missing -= 1
 
     def zeros(self, parameter: Any) -> Any:
-        """The gradient of a parameter that has none."""
+        """Return the gradient of a parameter that has none."""
         zeros = torch.zeros_like(parameter)
         return zeros.detach().to_sparse(1) if self.is_sparse else zeros
 
     def whole(self) -> Any:
-        """What a hook is given: all gradients in one tensor."""
+        """Return the argument of a hook: all gradients in one tensor."""
         return self.placed[self.numbers[0]] if self.is_sparse else self.buffer
 
     def pieces(self) -> list[Any]:
@@ -86,7 +88,7 @@ class Bucket:
         return [*([self.buffer] if self.views else []), *(self.placed[number] for number in sorted(self.placed))]
 
     def restart(self) -> None:
-        """Expect the gradients of another backward."""
+        """Prepare for the gradients of another backward."""
         self.missing = len(self.numbers)
         self.placed.clear()
         self.pending = None
@@ -97,9 +99,9 @@ class Reducer:
 
     Args:
         names, parameters: the parameters, in the same order in all processes.
-        sparse: the names of those whose gradients are sparse.
+        sparse: the names of the parameters with sparse gradients.
         group: the processes.
-        cap_bytes: the size of a bucket; the first one is full at `first_bytes`, so that communication begins early.
+        cap_bytes: the size of a bucket. The first bucket is full at `first_bytes`, so that communication starts early.
         find_unused: whether parameters may take no part in a backward.
         as_views: whether `.grad` is the bucket's memory after a backward.
         static: whether every backward uses the same parameters, as often as the first.
@@ -176,7 +178,10 @@ class Reducer:
         self.assign([number for bucket in self.buckets for number in bucket.numbers])
 
     def rebuild(self) -> bool:
-        """After the first backward: take the order in which gradients have come to the first process; whether it was done now."""
+        """After the first backward, adopt the order in which gradients arrived at the first process.
+
+        Return whether this happened now.
+        """
         if self.rebuilt or not self.finished or (self.find_unused and not self.static):
             return False
         order = [*self.arrived, *(number for number in self.unused if number not in self.arrived)]
@@ -189,7 +194,7 @@ class Reducer:
     # --- one backward -----------------------------------------------------------------------------------------------
 
     def expect(self, outputs: Iterator[Any] | None) -> None:
-        """Expect the gradients of a backward from `outputs`, which are needed only where parameters may be unused.
+        """Prepare for the gradients of a backward from `outputs`, which are needed only if parameters may be unused.
 
         Raises:
             RuntimeError: if the backward before has left out parameters.
@@ -211,7 +216,7 @@ class Reducer:
             self.unused = []
 
     def check_finished(self) -> None:
-        """Raise RuntimeError if a backward has begun and not all gradients have come."""
+        """Raise RuntimeError if a backward has begun and gradients are missing."""
         missing = [number for number in range(len(self.parameters)) if number not in self.arrived]
         if not missing or self.static:
             return
@@ -249,7 +254,7 @@ class Reducer:
         self._launch()
 
     def _check_layout(self, number: int) -> None:
-        """Raise RuntimeError if a gradient is sparse and none was expected, or the other way round."""
+        """Raise RuntimeError if a gradient is sparse and should be dense, or the reverse."""
         grad = self.parameters[number].grad
         if grad is not None and grad.is_sparse != (number in self.sparse):
             expected = "sparse" if number in self.sparse else "dense"
@@ -262,7 +267,10 @@ class Reducer:
         self.bucket_of[number].place(number, self.parameters[number], self.as_views)
 
     def _launch(self) -> None:
-        """Start the buckets that are full, up to the first that is not; after the last one, finish at the end of backward."""
+        """Start the full buckets up to the first incomplete bucket.
+
+        After the last bucket, finish at the end of backward.
+        """
         if self.launched == len(self.buckets):
             return
         while self.launched < len(self.buckets) and not self.buckets[self.launched].missing:
@@ -273,7 +281,10 @@ class Reducer:
             torch.autograd.Variable._execution_engine.queue_callback(self.finish)
 
     def _start(self, index: int) -> None:
-        """Reduce a bucket; profiles show its number."""
+        """Reduce a bucket.
+
+        Profiles show its number.
+        """
         with torch.distributed.records.labelled(f"bucket {index}"):
             self._reduce(index)
 
@@ -293,7 +304,7 @@ class Reducer:
             bucket.pending = reduced
 
     def _share_use(self) -> None:
-        """Count the processes that have used each parameter, where some may be unused."""
+        """If parameters may be unused, count the processes that have used each parameter."""
         if self.find_unused or self.static:
             self.used = torch.ones(len(self.parameters), dtype=torch.int32)
             without = [number for number in self.arrived if self.parameters[number].grad is None]
@@ -301,7 +312,7 @@ class Reducer:
             self.use_shared = torch.distributed.all_reduce(self.used, group=self.group, async_op=True)
 
     def reduce_late(self) -> None:
-        """At the end of the first backward of a static graph: note the uses, and reduce everything."""
+        """At the end of the first backward of a static graph, record the uses and reduce all gradients."""
         if self.uses is not None or not self.expecting:
             return
         self.uses = dict(self.arrived)
@@ -354,7 +365,10 @@ class Reducer:
             grad.detach().copy_(view)
 
     def shadow(self) -> None:
-        """Take part in the collectives of a backward of the others, with zeros; gradients stay as they are."""
+        """Take part with zeros in the collectives of a backward of the other processes.
+
+        Gradients do not change.
+        """
         former = [bucket.buffer.clone() if self.as_views else bucket.buffer for bucket in self.buckets]
         for bucket in self.buckets:
             bucket.restart()
@@ -376,7 +390,10 @@ class Reducer:
 
 
 def _arrival(itself: Any, number: int) -> Callable[[Any], None]:
-    """The hook of a parameter; it does not keep the reducer alive."""
+    """Return the hook of a parameter.
+
+    It does not keep the reducer alive.
+    """
 
     def arrive(_: Any) -> None:
         reducer = itself()

@@ -13,7 +13,7 @@ __all__ = ["gather", "scatter", "scatter_kwargs"]
 def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> Any:
     """Split every tensor inside `inputs` along `dim` into at most one part for each of `target_gpus`, which count workers.
 
-    Objects that are no tensors go to each part.
+    Objects other than tensors go to each part.
 
     >>> import adjoint as torch
     >>> torch.nn.parallel.scatter(torch.arange(4), [0, 1])
@@ -71,7 +71,10 @@ def _is_everywhere(column: list[Any]) -> bool:
 
 
 def gather(outputs: Any, target_device: Any = None, dim: int = 0) -> Any:
-    """Join the outputs of the parts along `dim`; zero-dimensional ones are stacked into a vector. All is on the CPU."""
+    """Join the outputs of the parts along `dim`; zero-dimensional ones are stacked into a vector.
+
+    All tensors are on the CPU.
+    """
     first = outputs[0]
     if isinstance(first, torch.Tensor):
         return torch.stack(outputs) if first.dim() == 0 else torch.cat(outputs, dim)

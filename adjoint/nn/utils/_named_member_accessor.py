@@ -1,4 +1,7 @@
-"""Members of modules exchanged by their names, as functional calls do; libraries reach for these private functions."""
+"""Exchanges members of modules by their names, for functional calls.
+
+Libraries use these private functions.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,13 @@ _MISSING: Any = object()
 
 
 def swap_tensor(module: torch.nn.Module, name: str, tensor: Any, allow_missing: bool = False) -> Any:
-    """Put another tensor, or None, in the place of a parameter, a buffer or an attribute, and return the former one.
+    """Replace a parameter, a buffer or an attribute by another tensor or None, and return the former value.
 
     Raises:
         TypeError: if `module` is no module, or the former member no tensor.
         KeyError: if `name` contains a dot or is empty.
-        AttributeError: if there is no such member, unless `allow_missing`; then a sentinel is returned, which removes it again.
+        AttributeError: if the member does not exist, unless `allow_missing`. In that case a sentinel is returned, which
+            removes the member again.
     """
     if not isinstance(module, torch.nn.Module):
         raise TypeError(f"{module} is not an instance of torch.nn.Module")
@@ -46,5 +50,5 @@ def swap_tensor(module: torch.nn.Module, name: str, tensor: Any, allow_missing: 
 
 
 def set_tensor(module: torch.nn.Module, name: str, tensor: Any) -> None:
-    """Put a tensor in the place of a member, whatever it was; see `swap_tensor`."""
+    """Replace a member of any kind by a tensor; see `swap_tensor`."""
     swap_tensor(module, name, tensor, allow_missing=True)

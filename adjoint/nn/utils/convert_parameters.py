@@ -1,4 +1,4 @@
-"""All parameters of a model as one vector, and back."""
+"""Converts all parameters of a model to one vector, and back."""
 
 from __future__ import annotations
 

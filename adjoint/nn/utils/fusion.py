@@ -16,7 +16,9 @@ _M = TypeVar("_M", bound=Any)
 
 
 def fuse_conv_bn_eval(conv: _M, bn: Any, transpose: bool = False) -> _M:
-    """A convolution that computes what `conv` and then `bn` compute; both are in evaluation mode.
+    """Return a convolution that computes the same as `conv` followed by `bn`.
+
+    Both are in evaluation mode.
 
     Args:
         transpose: whether `conv` is a transposed convolution.
@@ -52,7 +54,10 @@ def fuse_conv_bn_weights(
 
 
 def fuse_linear_bn_eval(linear: _M, bn: Any) -> _M:
-    """A linear map that computes what `linear` and then `bn` compute; both are in evaluation mode."""
+    """Return a linear map that computes the same as `linear` followed by `bn`.
+
+    Both are in evaluation mode.
+    """
     if linear.training or bn.training:
         raise AssertionError("Fusion only for eval!")
     if bn.running_mean is None or bn.running_var is None:

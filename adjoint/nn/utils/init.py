@@ -13,7 +13,7 @@ __all__ = ["skip_init"]
 
 
 def skip_init(module_cls: type[Module], *args: Any, **kwargs: Any) -> Module:
-    """`module_cls(*args, **kwargs)` with parameters and buffers whose elements are uninitialised.
+    """Create `module_cls(*args, **kwargs)` with uninitialized parameters and buffers.
 
     Raises:
         RuntimeError: if `module_cls` is no Module, or its constructor has no parameter `device`.

@@ -25,7 +25,10 @@ def _is_orthogonal(Q: torch.Tensor, eps: float | None = None) -> bool:
 
 
 def _make_orthogonal(A: torch.Tensor) -> torch.Tensor:
-    """The orthogonal factor of a tall matrix, whose triangular factor has a positive diagonal."""
+    """Return the orthogonal factor of a tall matrix.
+
+    The triangular factor has a positive diagonal.
+    """
     X, tau = torch.geqrf(A)
     Q = torch.linalg.householder_product(X, tau)
     # The diagonal of R is that of X.
@@ -39,7 +42,10 @@ class _OrthMaps(Enum):
 
 
 class _Orthogonal(Module):
-    """An orthogonal matrix as a function of a triangle; with `base` as a factor, each matrix is a starting point."""
+    """An orthogonal matrix as a function of a triangle.
+
+    With `base` as a factor, any matrix can be the starting point.
+    """
 
     base: torch.Tensor
 
@@ -81,7 +87,10 @@ class _Orthogonal(Module):
         return Q.mT if transposed else Q
 
     def right_inverse(self, Q: torch.Tensor) -> torch.Tensor:
-        """What is stored for the value `Q`, which is made orthogonal if it is not."""
+        """Return the stored value for `Q`.
+
+        If `Q` is not orthogonal, it is made orthogonal.
+        """
         if Q.shape != self.shape:
             raise ValueError(
                 f"Expected a matrix or batch of matrices of shape {self.shape}. Got a tensor of shape {Q.shape}."
@@ -118,7 +127,9 @@ class _Orthogonal(Module):
 def orthogonal(
     module: Module, name: str = "weight", orthogonal_map: str | None = None, *, use_trivialization: bool = True
 ) -> Module:
-    """Let a parameter of matrices be orthogonal: its columns, or its rows where these are fewer, are orthonormal.
+    """Make a matrix parameter orthogonal.
+
+    Its columns are orthonormal, or its rows if it has fewer rows than columns.
 
     Args:
         orthogonal_map: "matrix_exp" (the default for square or complex matrices), "cayley" or "householder".
@@ -166,7 +177,7 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
     `parametrizations.<name>.original0` holds the lengths, `original1` the directions.
 
     Args:
-        dim: the dimension; None for one length in all.
+        dim: the dimension; None for one length of the whole weight.
 
     >>> import adjoint as torch
     >>> layer = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(20, 40))
@@ -241,12 +252,12 @@ class _SpectralNorm(Module):
 def spectral_norm(
     module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Module:
-    """Let a weight have the spectral norm 1, by division by an estimate of its own (Miyato et al., 2018).
+    """Give a weight the spectral norm 1 by dividing it by an estimate of its norm (Miyato et al., 2018).
 
     Args:
         n_power_iterations: steps of power iteration for each call in training.
         eps: added to norms.
-        dim: the dimension of the rows of the matrix that the weight is taken for; 1 for transposed convolutions, else 0.
+        dim: the dimension of the weight that becomes the rows of the matrix; 1 for transposed convolutions, else 0.
     """
     weight = getattr(module, name, None)
     if not isinstance(weight, torch.Tensor):

@@ -26,13 +26,16 @@ __all__ = [
 ]
 
 _cache: ContextVar[dict[tuple[Any, ...], torch.Tensor] | None] = ContextVar("cache", default=None)
-"""Within `cached`, the tensors that have been computed. An entry makes another dictionary, so that whoever copies the context, as
-a recomputation does, has what there was at that time."""
+"""The tensors that have been computed inside `cached`.
+
+Each new entry creates another dictionary. Code that copies the context, such as a recomputation, then sees the entries
+of that time.
+"""
 
 
 @contextmanager
 def cached() -> Iterator[None]:
-    """A context in which each parametrized tensor is computed once, when it is first used, and once without recording."""
+    """A context in which each parametrized tensor is computed once on first use, and once without recording."""
     if _cache.get() is not None:
         yield
         return
@@ -66,8 +69,9 @@ class ParametrizationList(ModuleList):
 
     Args:
         modules: the parametrizations, at least one.
-        original: the tensor; `right_inverse` of the parametrizations, where there is one, gives what is stored for it.
-        unsafe: whether the parametrizations may change shape and dtype; they are not checked then.
+        original: the tensor. If the parametrizations have `right_inverse`, it computes the stored tensor from
+            `original`.
+        unsafe: whether the parametrizations may change shape and dtype without a check.
     """
 
     original: torch.Tensor
@@ -124,11 +128,11 @@ class ParametrizationList(ModuleList):
             _register_parameter_or_buffer(self, f"original{i}", part)
 
     def right_inverse(self, value: torch.Tensor) -> None:
-        """Store what gives `value`, by `right_inverse` of the parametrizations in reversed order.
+        """Store the tensors that give `value`, by `right_inverse` of the parametrizations in reversed order.
 
         Raises:
             RuntimeError: if a parametrization has no `right_inverse`.
-            ValueError: if the result has another type, dtype or number of tensors than what is stored.
+            ValueError: if the result differs from the stored tensors in type, dtype or number.
         """
         with torch.no_grad():
             new: Any = value
@@ -191,7 +195,7 @@ def _deep_copy(self: Module, memo: dict[int, Any]) -> Module:
 
 
 def _inject_new_class(module: Module) -> None:
-    """Give `module` a class of its own, which can have properties."""
+    """Give `module` a separate class that can have properties."""
     kind = type(module)
     members: dict[str, Any] = {"__getstate__": _refuse_state, "__module__": __name__}
     if not hasattr(kind, "__deepcopy__"):
@@ -221,18 +225,19 @@ def _inject_property(module: Module, tensor_name: str) -> None:
 def register_parametrization(
     module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False
 ) -> Module:
-    """Let `module.tensor_name` be what `parametrization` computes of a tensor that is stored in its place.
+    """Replace `module.tensor_name` by the result of `parametrization`, applied to a stored tensor.
 
     Args:
-        parametrization: its `forward` gives the tensor. If it has a method `right_inverse`, this gives what is stored from
-            the present value, and from values that are assigned later; otherwise the present value is stored.
+        parametrization: its `forward` gives the tensor. If the parametrization has a method `right_inverse`, this
+            method computes the stored tensor from the present value and from values that are assigned later. Otherwise
+            the present value is stored.
         unsafe: whether the parametrization may change shape and dtype.
 
     Returns:
-        `module`, whose class is now a subclass of its former one.
+        `module`, which now has a subclass of its former class.
 
     Raises:
-        ValueError: if there is no such tensor, or its shape or dtype changes.
+        ValueError: if the tensor does not exist, or its shape or dtype changes.
 
     >>> import adjoint as torch
     >>> class Symmetric(torch.nn.Module):
@@ -308,8 +313,8 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
     """Remove all parametrizations of a tensor, which is an ordinary parameter or buffer again.
 
     Args:
-        leave_parametrized: keep the value that the parametrizations give; otherwise the stored one, of which there must be
-            one only.
+        leave_parametrized: keep the value that the parametrizations compute. Otherwise keep the stored tensor, which
+            must be the only one.
 
     Raises:
         ValueError: if the tensor is not parametrized, or several tensors are stored for it and `leave_parametrized` is off.
@@ -348,7 +353,7 @@ def type_before_parametrizations(module: Module) -> type:
 def transfer_parametrizations_and_params(
     from_module: Module, to_module: Module, tensor_name: str | None = None
 ) -> Module:
-    """Give `to_module` the parametrizations of `from_module`, of one tensor or of all, and what is stored for them."""
+    """Copy the parametrizations of `from_module`, for one tensor or for all, and their stored tensors to `to_module`."""
     if not is_parametrized(from_module):
         return to_module
     if not isinstance(from_module.parametrizations, ModuleDict):

@@ -27,7 +27,10 @@ class BasePruningMethod(ABC):
 
     @abstractmethod
     def compute_mask(self, t: torch.Tensor, default_mask: torch.Tensor) -> torch.Tensor:
-        """A mask for `t`, whose elements `default_mask` has pruned already; zero prunes."""
+        """Return a mask for `t`, which `default_mask` has already pruned.
+
+        Zeros in the mask prune.
+        """
 
     def apply_mask(self, module: Module) -> Any:
         """The original parameter times its mask."""
@@ -41,7 +44,7 @@ class BasePruningMethod(ABC):
     def apply(
         cls, module: Module, name: str, *args: Any, importance_scores: Scores = None, **kwargs: Any
     ) -> BasePruningMethod:
-        """Prune a parameter by this method, after what has been pruned by others, and register the hook."""
+        """Prune a parameter by this method, after earlier pruning, and register the hook."""
         found: list[Any] = [
             (key, hook)
             for key, hook in module._forward_pre_hooks.items()
@@ -91,7 +94,10 @@ class BasePruningMethod(ABC):
         return method
 
     def prune(self, t: torch.Tensor, default_mask: Scores = None, importance_scores: Scores = None) -> torch.Tensor:
-        """`t` with the chosen elements zero; nothing is registered."""
+        """Return `t` with the chosen elements set to zero.
+
+        Nothing is registered.
+        """
         if importance_scores is None:
             importance_scores = t
         elif importance_scores.shape != t.shape:
@@ -117,7 +123,10 @@ class BasePruningMethod(ABC):
 
 
 class PruningContainer(BasePruningMethod):
-    """Several methods of pruning on one parameter, each of what those before it have left."""
+    """Several pruning methods on one parameter.
+
+    Each prunes the elements that the earlier methods have left.
+    """
 
     PRUNING_TYPE = "global"
 
@@ -151,7 +160,7 @@ class PruningContainer(BasePruningMethod):
         return self._pruning_methods[idx]
 
     def compute_mask(self, t: torch.Tensor, default_mask: torch.Tensor) -> torch.Tensor:
-        """The mask of the last method, on what `default_mask` has left."""
+        """Return the mask of the last method, applied to the elements that `default_mask` has left."""
         method = self._pruning_methods[-1]
         mask = default_mask.to(t.dtype)
         if method.PRUNING_TYPE == "unstructured":
@@ -182,7 +191,10 @@ class Identity(BasePruningMethod):
 
 
 class _Unstructured(BasePruningMethod):
-    """Prunes single elements; `amount` is their number, or their share if it is a float."""
+    """Prunes single elements.
+
+    `amount` is their number, or their fraction if it is a float.
+    """
 
     PRUNING_TYPE = "unstructured"
 
@@ -191,7 +203,7 @@ class _Unstructured(BasePruningMethod):
         self.amount = amount
 
     def _chosen(self, t: torch.Tensor, count: int) -> Any:
-        """The elements to prune, as what `topk` returns."""
+        """Return the elements to prune, in the form of the result of `topk`."""
         raise NotImplementedError
 
     def compute_mask(self, t: torch.Tensor, default_mask: torch.Tensor) -> torch.Tensor:
@@ -206,14 +218,20 @@ class _Unstructured(BasePruningMethod):
 
 
 class RandomUnstructured(_Unstructured):
-    """Prunes elements at random; `amount` is their number, or their share if it is a float."""
+    """Prunes random elements.
+
+    `amount` is their number, or their fraction if it is a float.
+    """
 
     def _chosen(self, t: torch.Tensor, count: int) -> Any:
         return torch.topk(torch.rand_like(t).view(-1), k=count)
 
 
 class L1Unstructured(_Unstructured):
-    """Prunes the elements of the smallest absolute values; `amount` is their number, or their share if it is a float."""
+    """Prunes the elements with the smallest absolute values.
+
+    `amount` is their number, or their fraction if it is a float.
+    """
 
     def _chosen(self, t: torch.Tensor, count: int) -> Any:
         return torch.topk(torch.abs(t).view(-1), k=count, largest=False)
@@ -244,7 +262,10 @@ class _Structured(BasePruningMethod):
 
 
 class RandomStructured(_Structured):
-    """Prunes slices along `dim` at random; `amount` is their number, or their share if it is a float."""
+    """Prunes random slices along `dim`.
+
+    `amount` is their number, or their fraction if it is a float.
+    """
 
     def __init__(self, amount: float, dim: int = -1) -> None:
         _validate_pruning_amount_init(amount)
@@ -262,7 +283,10 @@ class RandomStructured(_Structured):
 
 
 class LnStructured(_Structured):
-    """Prunes the slices along `dim` of the smallest norms of order `n`; `amount` is their number, or their share if a float."""
+    """Prunes the slices along `dim` with the smallest norms of order `n`.
+
+    `amount` is their number, or their fraction if it is a float.
+    """
 
     def __init__(self, amount: float, n: Any, dim: int = -1) -> None:
         _validate_pruning_amount_init(amount)
@@ -283,12 +307,12 @@ class LnStructured(_Structured):
     def apply(  # type: ignore[override]
         cls, module: Module, name: str, amount: float, n: Any, dim: int, importance_scores: Scores = None
     ) -> BasePruningMethod:
-        """Prune a parameter by this method, after what has been pruned by others, and register the hook."""
+        """Prune a parameter by this method, after earlier pruning, and register the hook."""
         return super().apply(module, name, amount=amount, n=n, dim=dim, importance_scores=importance_scores)
 
 
 class CustomFromMask(BasePruningMethod):
-    """Prunes by a mask that is given."""
+    """Prunes by a given mask."""
 
     PRUNING_TYPE = "global"
 
@@ -296,7 +320,7 @@ class CustomFromMask(BasePruningMethod):
         self.mask = mask
 
     def compute_mask(self, t: torch.Tensor, default_mask: torch.Tensor) -> torch.Tensor:
-        """The given mask, without what `default_mask` has pruned."""
+        """Return the given mask without the elements that `default_mask` has pruned."""
         if default_mask.shape != self.mask.shape:
             raise AssertionError(
                 f"default_mask shape {default_mask.shape} must match self.mask shape {self.mask.shape}"
@@ -311,7 +335,10 @@ def identity(module: Module, name: str) -> Module:
 
 
 def random_unstructured(module: Module, name: str, amount: float) -> Module:
-    """Prune elements at random; `amount` is their number, or their share if it is a float."""
+    """Prune random elements.
+
+    `amount` is their number, or their fraction if it is a float.
+    """
     RandomUnstructured.apply(module, name, amount=amount)
     return module
 
@@ -343,7 +370,10 @@ def ln_structured(
 
 
 def custom_from_mask(module: Module, name: str, mask: torch.Tensor) -> Module:
-    """Prune by the given mask; zero prunes."""
+    """Prune by the given mask.
+
+    Zeros in the mask prune.
+    """
     CustomFromMask.apply(module, name, mask=mask)
     return module
 
@@ -356,7 +386,7 @@ def global_unstructured(
     Args:
         parameters: pairs of a module and the name of its parameter.
         pruning_method: an unstructured method, such as `L1Unstructured`; `kwargs` are its arguments.
-        importance_scores: by pairs, what to choose by in place of the parameters.
+        importance_scores: by pairs, the values that decide what to prune, in place of the parameters.
     """
     if not isinstance(parameters, Iterable):
         raise TypeError("global_unstructured(): parameters is not an Iterable")

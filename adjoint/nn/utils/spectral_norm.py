@@ -33,7 +33,7 @@ class SpectralNorm:
         self.eps = eps
 
     def reshape_weight_to_matrix(self, weight: torch.Tensor) -> torch.Tensor:
-        """The weight as a matrix whose rows are those of `dim`."""
+        """Return the weight as a matrix with the dimension `dim` as rows."""
         if self.dim != 0:
             weight = weight.permute(self.dim, *(d for d in range(weight.dim()) if d != self.dim))
         return weight.reshape(weight.size(0), -1)
@@ -108,7 +108,7 @@ class SpectralNormStateDictHook:
 
 
 class SpectralNormLoadStateDictPreHook:
-    """Gives state dicts of before version 1 the vector that they lack, by which the norm stays what it was."""
+    """Adds the vector that state dicts before version 1 lack, so that the norm does not change."""
 
     def __init__(self, hook: SpectralNorm) -> None:
         self.fn = hook
@@ -141,12 +141,12 @@ def spectral_norm(
 ) -> _M:
     """Divide a weight by an estimate of its spectral norm before each call.
 
-    `torch.nn.utils.parametrizations.spectral_norm` does so without a hook.
+    `torch.nn.utils.parametrizations.spectral_norm` does the same without a hook.
 
     Args:
         n_power_iterations: steps of power iteration for each call in training.
         eps: added to norms.
-        dim: the dimension of the rows of the matrix that the weight is taken for; 1 for transposed convolutions, else 0.
+        dim: the dimension of the weight that becomes the rows of the matrix; 1 for transposed convolutions, else 0.
     """
     if dim is None:
         dim = int(isinstance(module, (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)))
@@ -155,7 +155,10 @@ def spectral_norm(
 
 
 def remove_spectral_norm(module: _M, name: str = "weight") -> _M:
-    """Undo `spectral_norm`; ValueError if there was none."""
+    """Undo `spectral_norm`.
+
+    Raise ValueError if it was not applied.
+    """
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, SpectralNorm) and hook.name == name:
             hook.remove(module)

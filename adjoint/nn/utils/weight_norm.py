@@ -17,7 +17,10 @@ _M = TypeVar("_M", bound=Module)
 
 
 def norm_except_dim(v: torch.Tensor, pow: int = 2, dim: int = 0) -> torch.Tensor:
-    """The norms over all dimensions but `dim`, which keep their places; one norm if `dim` is -1."""
+    """Return the norms over all dimensions except `dim`, with size 1 in these dimensions.
+
+    If `dim` is -1, return one norm.
+    """
     return torch.norm_except_dim(v, pow, dim)
 
 
@@ -84,14 +87,17 @@ def weight_norm(module: _M, name: str = "weight", dim: int | None = 0) -> _M:
     Use `torch.nn.utils.parametrizations.weight_norm` instead.
 
     Args:
-        dim: the dimension with one length for each index; None for one length in all.
+        dim: the dimension with one length per index; None for one length of the whole weight.
     """
     WeightNorm.apply(module, name, dim)
     return module
 
 
 def remove_weight_norm(module: _M, name: str = "weight") -> _M:
-    """Undo `weight_norm`; ValueError if there was none."""
+    """Undo `weight_norm`.
+
+    Raise ValueError if it was not applied.
+    """
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, WeightNorm) and hook.name == name:
             hook.remove(module)
