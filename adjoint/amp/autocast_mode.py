@@ -51,7 +51,10 @@ _DEVICES = ("cpu", "cuda")
 
 
 class _Settings(NamedTuple):
-    """What autocast does in one thread; `depth` contexts have been entered. No interrupt divides a change."""
+    """The settings of autocast in one thread.
+
+    `depth` is the number of active contexts. An interrupt cannot divide a change.
+    """
 
     cpu: bool = False
     cuda: bool = False
@@ -65,14 +68,17 @@ _DEFAULT = _Settings()
 
 
 def _settings() -> _Settings:
-    """What autocast does in this thread."""
+    """Return the settings of autocast in this thread."""
     found: _Settings = STATE.precision or _DEFAULT
     return found
 
 
 @uninterrupted
 def _put(settings: _Settings) -> None:
-    """Replace the settings of this thread; while autocast is on, it calls the public functions."""
+    """Replace the settings of this thread.
+
+    While autocast is active, it calls the public functions.
+    """
     here = STATE.__dict__
     here["precision"] = settings
     here["autocast"] = _call if settings.cpu else None
@@ -88,7 +94,7 @@ def _change(**changes: Any) -> None:
 
 @functools.cache
 def _policy(function: Any) -> str | None:
-    """What autocast does with the arguments of a public function."""
+    """Return the treatment of the arguments of a public function under autocast."""
     full = torch.overrides.resolve_name(function) or ""
     name = full.rpartition(".")[2]
     if full.startswith("torch.fft.") and "shift" not in name and "freq" not in name:
@@ -109,9 +115,11 @@ class _Kept(NamedTuple):
 
 
 def _has_been_cast(value: Any, kind: dtype) -> Any:
-    """A tensor in another type; that of a parameter is kept until the outermost autocast ends, or the parameter changes.
+    """Return a tensor in another dtype.
 
-    A cast that was made without recording is cut from the parameter, so that it serves only calls without recording.
+    The cast of a parameter is cached until the outermost autocast ends, or until the parameter changes.
+
+    A cast that was made without recording is not connected to the parameter, so only calls without recording use it.
     """
     keep = (
         _settings().keeps_casts and value.requires_grad and value.is_leaf and value.dtype is float32 and kind in _HALVES
@@ -133,7 +141,7 @@ def _has_been_cast(value: Any, kind: dtype) -> Any:
 
 
 def _cast(value: Any, kind: dtype) -> Any:
-    """Cast the tensors in `value` whose type is a floating one of at most 32 bits, and that lie in memory."""
+    """Cast the tensors in `value` that have a floating dtype of at most 32 bits and lie in memory."""
     if isinstance(value, Tensor):
         casts = value.dtype is not kind and value.is_floating_point() and value.dtype is not float64
         return _has_been_cast(value, kind) if casts and value.device.type == "cpu" else value
@@ -170,13 +178,13 @@ def _call(wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 class autocast:
-    """A context, or a decorator, in which functions choose the types in which they compute.
+    """A context, or a decorator, in which functions choose the dtypes of their computations.
 
     Args:
-        device_type: "cpu"; for "cuda" and others there is a warning, and the context changes nothing.
+        device_type: "cpu". Other types give a warning, and the context has no effect.
         dtype: the half type of products: bfloat16 (the default) or float16.
         enabled: whether it does anything.
-        cache_enabled: whether parameters in the half type are kept until the outermost context ends.
+        cache_enabled: whether half-precision casts of parameters are cached until the outermost context ends.
 
     >>> import adjoint as torch
     >>> with torch.autocast("cpu"):
@@ -302,12 +310,12 @@ def set_autocast_gpu_dtype(dtype: dtype) -> None:
 
 
 def is_autocast_cache_enabled() -> bool:
-    """Whether parameters in the half type are kept."""
+    """Return whether half-precision casts of parameters are cached."""
     return _settings().keeps_casts
 
 
 def set_autocast_cache_enabled(enabled: bool) -> None:
-    """Say whether parameters in the half type are kept."""
+    """Set whether half-precision casts of parameters are cached."""
     _change(keeps_casts=enabled)
 
 
@@ -318,13 +326,13 @@ def clear_autocast_cache() -> None:
 
 
 def autocast_increment_nesting() -> int:
-    """Enter one more autocast; returns how many."""
+    """Enter one more autocast, and return the number of active contexts."""
     _change(depth=_settings().depth + 1)
     return _settings().depth
 
 
 def autocast_decrement_nesting() -> int:
-    """Leave one autocast; returns how many remain."""
+    """Leave one autocast, and return the number of remaining contexts."""
     _change(depth=_settings().depth - 1)
     return _settings().depth
 

@@ -1,4 +1,4 @@
-"""`GradScaler`: losses made larger, so that gradients of half types do not vanish, and steps left out that overflow."""
+"""`GradScaler` enlarges losses, so that half-precision gradients do not vanish, and skips steps that overflow."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .._runtime.tracebacks import warn
 
 
 class OptState(Enum):
-    """What a scaler has done for an optimizer since the last update."""
+    """The state of a scaler for one optimizer since the last update."""
 
     READY = 0
     UNSCALED = 1
@@ -25,20 +25,23 @@ def _refresh_per_optimizer_state() -> dict[str, Any]:
 
 
 def stored(grad: Any) -> Any:
-    """The elements of a gradient; of a sparse one, those that it stores, added up where several have one place."""
+    """Return the elements of a gradient.
+
+    For a sparse gradient, return the stored elements, with duplicates added up.
+    """
     if grad.layout is torch.strided:
         return grad
     return (grad.coalesce() if grad.is_sparse else grad).values()
 
 
 class GradScaler:
-    """Scales losses, unscales gradients, and leaves out the steps whose gradients are not finite.
+    """Scales losses, unscales gradients, and skips steps whose gradients are not finite.
 
     Args:
-        device: the type of device, "cpu"; for "cuda" and others there is a warning, and the scaler does nothing.
+        device: the device type "cpu". Other types give a warning, and the scaler has no effect.
         init_scale: the first scale.
-        growth_factor: by what the scale grows after `growth_interval` steps without infinite gradients.
-        backoff_factor: by what it shrinks after a step with them.
+        growth_factor: the factor of the scale after `growth_interval` steps without infinite gradients.
+        backoff_factor: the factor of the scale after a step with infinite gradients.
         enabled: whether it does anything.
 
     >>> import adjoint as torch
@@ -136,7 +139,7 @@ class GradScaler:
         state["found_inf"], state["stage"] = infinite, OptState.UNSCALED
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        """Unscale the gradients, if that has not been done, and take a step if they are finite; returns what it returns.
+        """Unscale the gradients if necessary, take a step if they are finite, and return the result of the step.
 
         Raises:
             RuntimeError: the second time before `update`, or with a closure.
@@ -157,7 +160,7 @@ class GradScaler:
         return result
 
     def update(self, new_scale: float | torch.Tensor | None = None) -> None:
-        """Make the scale smaller if a gradient was not finite, larger after enough steps; or set it."""
+        """Reduce the scale if a gradient was not finite, and increase it after enough steps; or set it."""
         if not self._enabled:
             return
         scale = self._current()
@@ -181,7 +184,7 @@ class GradScaler:
         self._per_optimizer_states = defaultdict(_refresh_per_optimizer_state)
 
     def get_scale(self) -> float:
-        """The scale; 1 if the scaler does nothing."""
+        """Return the scale, or 1 if the scaler is disabled."""
         if not self._enabled:
             return 1.0
         return self._init_scale if self._scale is None else float(self._scale)
@@ -191,19 +194,19 @@ class GradScaler:
         return self._enabled
 
     def get_growth_factor(self) -> float:
-        """By what the scale grows."""
+        """Return the growth factor of the scale."""
         return self._growth_factor
 
     def set_growth_factor(self, new_factor: float) -> None:
-        """Set by what the scale grows."""
+        """Set the growth factor of the scale."""
         self._growth_factor = new_factor
 
     def get_backoff_factor(self) -> float:
-        """By what the scale shrinks."""
+        """Return the backoff factor of the scale."""
         return self._backoff_factor
 
     def set_backoff_factor(self, new_factor: float) -> None:
-        """Set by what the scale shrinks."""
+        """Set the backoff factor of the scale."""
         self._backoff_factor = new_factor
 
     def get_growth_interval(self) -> int:
@@ -215,7 +218,7 @@ class GradScaler:
         self._growth_interval = new_interval
 
     def state_dict(self) -> dict[str, Any]:
-        """The scale and what changes it; empty if the scaler does nothing."""
+        """Return the scale and its parameters, or an empty dict if the scaler is disabled."""
         if not self._enabled:
             return {}
         return {
@@ -227,7 +230,7 @@ class GradScaler:
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what `state_dict` returned."""
+        """Restore a state that `state_dict` returned."""
         if not self._enabled:
             return
         if not state_dict:

@@ -1,4 +1,4 @@
-"""`functionalize`: a function without in-place operations that returns what a function with them returns."""
+"""`functionalize` turns a function with in-place operations into a function without in-place operations."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ __all__ = ["functionalize"]
 def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:
     """Transform `func` as if each of its in-place operations created a new tensor instead.
 
-    Operations are not traced, so none is replaced. The visible effects are:
+    Operations are not traced, so no operation is replaced. The visible effects are:
 
     - within `vmap`, a tensor that the function creates may be changed in place by batched values: it is batched from
           the beginning;
-        - a new value of an argument is written to the argument, but results are other tensors than the changed
-          arguments and, with `remove="mutations_and_views"`, no views;
-        - the function may call neither `backward` nor `requires_grad_`, as in all function transforms.
+        - a new value of an argument is written to the argument, but results are separate tensors and, with
+          `remove="mutations_and_views"`, not views;
+        - the function must not call `backward` or `requires_grad_`, as in all function transforms.
 
     Arguments must not share memory with one another.
 
@@ -81,7 +81,10 @@ def _share_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 @functools.cache
 def _each_its_own() -> Any:
-    """The mode in which new tensors are batched. It is created on first use, because modes slow down every function."""
+    """Return the mode in which new tensors are batched.
+
+    It is created on first use, because modes slow down every function.
+    """
 
     class EachItsOwn(torch.overrides.TorchFunctionMode):
         def __init__(self, transform: Any) -> None:

@@ -23,11 +23,14 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """Call `module` with other tensors in place of its parameters and buffers, which stay as they are.
+    """Call `module` with other tensors in place of its parameters and buffers.
+
+    The module itself does not change.
 
     Args:
         module: the module.
-        parameter_and_buffer_dicts: tensors by name, as in `state_dict`; several dicts may not share names.
+        parameter_and_buffer_dicts: tensors by name, as in `state_dict`. If there are several dicts, their names must
+            differ.
         args: the positional arguments of the call: a tuple, or a single argument.
         kwargs: the keyword arguments of the call.
         tie_weights: replace a tensor with several names under all of them.
@@ -85,7 +88,7 @@ def _own(module: torch.nn.Module) -> dict[str, Any]:
 class replaced:
     """Context manager: replace tensors of the module by those in `given`; see `functional_call`.
 
-    Both methods may be repeated.
+    Both methods may be called more than once.
     """
 
     def __init__(self, module: torch.nn.Module, given: dict[str, Any], tie_weights: bool, strict: bool) -> None:
@@ -164,7 +167,7 @@ def _place(module: torch.nn.Module, path: str) -> tuple[dict[str, Any], str]:
 
 
 def _is_attribute(module: torch.nn.Module, path: str) -> bool:
-    """Whether there is a tensor at `path` that is neither a parameter nor a buffer."""
+    """Return whether `path` names a tensor that is neither a parameter nor a buffer."""
     prefix, _, name = path.rpartition(".")
     return isinstance(vars(module.get_submodule(prefix)).get(name), torch.Tensor)
 
@@ -201,7 +204,9 @@ def _stacked(name: str, tensors: list[Any]) -> Any:
 
 
 def replace_all_batch_norm_modules_(root: torch.nn.Module) -> torch.nn.Module:
-    """Make every batch normalization in `root` use the statistics of the batch only, as `vmap` needs it; returns `root`.
+    """Make every batch normalization in `root` use only the statistics of the batch, as `vmap` requires.
+
+    Return `root`.
 
     >>> import adjoint as torch
     >>> torch.func.replace_all_batch_norm_modules_(torch.nn.BatchNorm1d(2)).running_mean is None

@@ -28,9 +28,10 @@ def rearrange(
     """Rearrange the dimensions of `tensor` by `pattern` (A. Rogozhnikov, Einops, 2022).
 
     Args:
-        tensor: the tensor; several of one shape are stacked along a new first dimension.
-        pattern: names of the dimensions before and after, `"a b -> b a"`; in parentheses the names that make up one
-            dimension together, `1` or `()` for a dimension of size 1, `...` for all other dimensions.
+        tensor: the tensor. Several tensors of one shape are stacked along a new first dimension.
+        pattern: the names of the dimensions before and after, such as `"a b -> b a"`. Parentheses contain the names
+            that form one dimension together. `1` or `()` is a dimension of size 1, and `...` stands for all other
+            dimensions.
         axes_lengths: sizes by name, for dimensions that are split.
 
     Raises:
@@ -68,12 +69,15 @@ def rearrange(
 
 
 def _with_others(group: list[str], others: list[str]) -> list[str]:
-    """The names of a group, with the ellipsis replaced by the names it stands for."""
+    """Return the names of a group, with the ellipsis replaced by its names."""
     return [name for part in group for name in (others if part in (BARE, ELLIPSIS) else [part])]
 
 
 def _sizes(groups: Groups, shape: Sequence[int], given: dict[str, int]) -> dict[str, int]:
-    """The size of each name; a size that is not given is computed from the others of its group."""
+    """Return the size of each name.
+
+    A missing size is computed from the other sizes of its group.
+    """
     sizes: dict[str, int] = {}
     labels = {name: f"d{number}" for number, name in enumerate(name for group in groups for name in group)}
     for group, size in zip(groups, shape, strict=True):

@@ -1,10 +1,11 @@
 """Pictures, traces and tables of the graph.
 
-`graph` draws the operations that computed a tensor, `trace_backward` shows its backward as an animation, `step` steps
-through backward in a terminal, `compare` marks what differs between two graphs. `recording` keeps intermediate values for
-pictures. `saved_memory`, `gradients` and `live_graphs` are tables; `watch` records a training, `communication` what processes
-send one another, and `plans` says what operators do with their arguments. None of these costs anything until it is called.
-From the import of this package on, and in programs that mention it, each call of a module is noted.
+`graph` draws the operations that computed a tensor. `trace_backward` shows its backward as an animation. `step` steps
+through backward in a terminal. `compare` marks the differences between two graphs. `recording` keeps intermediate
+values for pictures. `saved_memory`, `gradients` and `live_graphs` are tables. `watch` records a training.
+`communication` shows the data that processes exchange. `plans` lists the steps of operators. None of these costs
+anything until it is called. Each call of a module is recorded after the import of this package, and in programs that
+mention it.
 """
 
 from .._runtime.sequence import note_calls

@@ -30,12 +30,12 @@ MOST_HOLDERS = 4
 
 
 def live_graphs() -> Table:
-    """The graphs in memory: how many of each kind, their size, their first line, and the variables that hold them.
+    """List the graphs in memory: the number of each kind, their size, their first line, and the variables that hold them.
 
-    A graph is a connected set of nodes; two graphs that use the same parameters are still two. Columns:
+    A graph is a connected set of nodes. Two graphs that use the same parameters count as two. Columns:
 
     - `graphs`: the number of graphs that were made by the same lines and are held in the same way,
-    - `nodes`, `bytes`: the totals of these graphs; each storage counts once, leaves do not count,
+    - `nodes`, `bytes`: the totals of these graphs. Each storage counts once, and leaves do not count.
     - `since`: the line of the oldest operation,
     - `to`: the line of the latest operation,
     - `held by`: the variables that lead to a tensor of the graph. A graph that only a reference cycle holds has no
@@ -98,7 +98,7 @@ def _components(nodes: list[Node]) -> list[list[Node]]:
 
 
 def _table(graphs: list[tuple[list[Node], list[str]]]) -> Table:
-    """One row for each kind of graph, the largest first."""
+    """Return one row for each kind of graph, the largest first."""
     rows: dict[Any, dict[str, Any]] = {}
     storages: dict[Any, dict[int, int]] = {}
     for graph, names in graphs:
@@ -174,7 +174,7 @@ class _Holders:
                 break
 
     def _refer_to(self, objects: list[Any], frontier: set[int], ignored: set[int]) -> list[Any]:
-        """Record the objects that refer to those of `frontier`, and return them."""
+        """Record the objects that refer to the objects in `frontier`, and return them."""
         found = []
         for each in objects:
             if id(each) in ignored or type(each) is FrameType:
@@ -223,7 +223,7 @@ def _joined(outer: str, suffix: str) -> str:
 
 
 def _suffix(holder: Any, key: int, namespace: bool) -> str | None:
-    """The expression by which `holder` refers to the object; None if it is no real reference."""
+    """Return the expression by which `holder` refers to the object, or None if it holds no real reference."""
     if type(holder) is tuple and any(type(each) is CellType for each in holder):
         return ""  # the closure of a function
     if isinstance(holder, (list, tuple)):
@@ -258,6 +258,9 @@ def _functions(frame: FrameType) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _frames_of_other_threads() -> list[FrameType]:
-    """The frames of the other threads. A reference to our own frame would be a cycle, which keeps its variables alive."""
+    """The frames of the other threads.
+
+    A reference to this frame would be a cycle that keeps its variables alive.
+    """
     here = threading.get_ident()
     return [frame for thread, frame in sys._current_frames().items() if thread != here]

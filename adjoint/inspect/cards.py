@@ -15,7 +15,7 @@ from .model import Group, NodeBox, OperationBox, Saved, TensorBox
 from .tree import Tree
 
 Detail = Literal["outline", "cards", "values"]
-"""How much is on the cards: one line for each operation; shapes, formulas and saved tensors; all that is known."""
+"""The amount of detail on the cards: one line for each operation; shapes, formulas and saved tensors; or all available data."""
 
 SIZE = 12.0
 ADVANCE = 0.62
@@ -64,7 +64,7 @@ class Card:
 
     @property
     def base(self) -> float:
-        """The line on which the title stands."""
+        """Return the baseline of the title."""
         return (TITLE if self.rows else self.height) / 2 + 4
 
 
@@ -93,7 +93,10 @@ def size_of(shape: list[int] | None) -> str:
 
 
 def scalar_of(tensor: TensorBox) -> str:
-    """The label of a tensor without a size; a tensor without a dtype is an operand that was not recorded."""
+    """Return the label of a tensor without a size.
+
+    A tensor without a dtype is an operand that was not recorded.
+    """
     return "scalar" if tensor.dtype else "a constant"
 
 
@@ -108,7 +111,9 @@ def count(number: int) -> str:
 
 
 def _in_units(number: float, units: tuple[str, ...]) -> str:
-    """A number in three digits, in the first of these units, each a thousand of the one before, that makes it small.
+    """Format a number with three digits in a suitable unit.
+
+    Each unit is a thousand times the previous unit.
 
     >>> amount(999), amount(999_900), count(1500), amount(5 * 10**15)
     ('999 B', '1 MB', '1.5 K', '5000 TB')
@@ -126,7 +131,10 @@ def plural(number: int, word: str) -> str:
 
 
 def label_of(group: Group, limit: int) -> str:
-    """The name of a group; where it is too long, without the class of the module."""
+    """Return the name of a group.
+
+    If it is too long, leave out the class of the module.
+    """
     label = re.sub(r" \(\w+\)$", "", group.label) if len(group.label) > limit else group.label
     return shorten(label, limit, keep_end=True)
 
@@ -152,11 +160,13 @@ class Writer:
         self.dtype = dtypes.most_common(1)[0][0] if dtypes else ""
 
     def rare(self, dtype: str | None) -> str:
-        """A dtype, where it is not that of most tensors."""
+        """Return a dtype, if most tensors have another dtype."""
         return "" if dtype == self.dtype else _dtype(dtype or "")
 
     def outputs(self, tensors: list[TensorBox], operation: OperationBox | None) -> list[Card]:
-        """Cards for the outputs of one operation; one card for all if there are too many.
+        """Create cards for the outputs of one operation.
+
+        If there are too many, create one card for all.
 
         An output that only the derivative of the operation uses is not shown.
         """
@@ -243,7 +253,7 @@ class Writer:
         return card.fit(self.detail)
 
     def _operand(self, node: NodeBox, name: str) -> str:
-        """What a formula is with respect to: the tensor's name where it is short, else the parameter's."""
+        """Return the variable of differentiation: the tensor's name if it is short, otherwise the parameter's name."""
         operation = self.tree.unit_of[node.id].operation
         if operation is None or name not in operation.names:
             return name

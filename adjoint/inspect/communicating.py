@@ -1,4 +1,4 @@
-"""`communication`: what processes send one another in a part of a program, as tables for each rank and as a picture."""
+"""`communication` shows the data that processes exchange in a part of a program, as tables for each rank and as a picture."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ def communication(model: Any = None, optimizer: Any = None) -> Communication:
     """Record the collectives and messages of this thread in a `with` block.
 
     Args:
-        model: a module, whose parameters and gradients the tables show. For a `DistributedDataParallel` they also show buckets.
-        optimizer: an optimizer, whose state the tables show.
+        model: a module; the tables show its parameters and gradients. For a `DistributedDataParallel` they also show
+            buckets.
+        optimizer: an optimizer; the tables show its state.
 
     Raises:
         RuntimeError: if this thread is being profiled already.
@@ -40,7 +41,7 @@ def communication(model: Any = None, optimizer: Any = None) -> Communication:
 
 
 class Communication:
-    """What `communication` has recorded: of this rank, and after `gather()` of all.
+    """The records of `communication`: those of this rank and, after `gather()`, of all ranks.
 
     It displays itself as the table of ranks, and in a notebook as the picture of the last backward.
     """
@@ -72,7 +73,7 @@ class Communication:
         return lambda _: arrivals.append((name, perf_counter_ns()))
 
     def _own(self) -> Rank:
-        """What this rank has recorded, as plain data."""
+        """Return the records of this rank as plain data."""
         distributed, events = torch.distributed, self._profile.function_events
         reducer: Any = getattr(self.model, "reducer", None)
         buckets = [list(bucket.numbers) for bucket in reducer.buckets] if reducer is not None else []
@@ -99,7 +100,10 @@ class Communication:
         )
 
     def gather(self, group: Any = None) -> Communication:
-        """Gather what the ranks have recorded; called on all of them, after the `with` block."""
+        """Gather the records of all ranks.
+
+        Call it on all ranks after the `with` block.
+        """
         distributed = torch.distributed
         if distributed.is_initialized() and distributed.get_world_size(group) > 1:
             everyone: list[Any] = [None] * distributed.get_world_size(group)
@@ -109,7 +113,7 @@ class Communication:
 
     @property
     def own(self) -> Rank:
-        """What this rank has recorded.
+        """Return the records of this rank.
 
         Raises:
             RuntimeError: before the end of the `with` block.
@@ -121,7 +125,7 @@ class Communication:
 
     @property
     def calls(self) -> Table:
-        """The collectives and messages of this rank, in the order in which they began; times in milliseconds."""
+        """Return the collectives and messages of this rank in the order of their starts, with times in milliseconds."""
         columns = ("call", "group", "for", "bytes", "began", "took", "waited", "hidden")
         return Table("", columns, self.own.calls, {"bytes": _bytes, "hidden": _percent})
 
@@ -135,7 +139,7 @@ class Communication:
 
     @property
     def ranks(self) -> Table:
-        """For each rank that has been gathered: what it holds, and for each kind of call their number, bytes and times."""
+        """Return the memory of each gathered rank, and for each kind of call the number, bytes and times."""
         rows = []
         for rank in self.gathered or [self.own]:
             held: dict[str, Any] = {
@@ -194,7 +198,10 @@ def _call(event: Any) -> dict[str, Any]:
 
 
 def _state_bytes(optimizer: Any) -> int:
-    """The bytes of the tensors in the state of an optimizer; of a shared out one, those of this rank."""
+    """Return the bytes of the tensors in the state of an optimizer.
+
+    For a sharded state, return the bytes of this rank.
+    """
     optimizer = getattr(optimizer, "optim", optimizer)
 
     def tensors(value: Any) -> Iterable[Any]:

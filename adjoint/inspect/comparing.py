@@ -1,4 +1,4 @@
-"""`compare`: two graphs side by side, before and after a change, with what differs marked."""
+"""`compare` shows two graphs side by side, before and after a change, and marks the differences."""
 
 from __future__ import annotations
 
@@ -20,16 +20,18 @@ from .names import variables_of
 from .snapshot import snapshot
 
 LARGEST = 20_000
-"""Of larger graphs, only what is before the first difference and after the last is recognised as equal."""
+"""In larger graphs, only operations before the first difference and after the last are recognized as equal."""
 
 
 def compare(before: Any, after: Any) -> Comparison:
-    """Compare two graphs: tensors, or what `graph` has returned for them.
+    """Compare two graphs.
 
-    Operations correspond if they have the same name and module and stand in the same order; the variables that hold the two
-    models may have different names. Of those that correspond, one whose results have another shape or dtype, or whose node
-    has saved other values (a dimension, a stride), is *changed*; of the rest, one is *removed* (of the first graph) or
-    *added* (of the second).
+    Each argument is a tensor, or a result of `graph`.
+
+    Operations correspond if they have the same name, module and order. The variables that hold the two models may have
+    different names. A corresponding operation is *changed* if its results have another shape or dtype, or if its node
+    has saved other values (such as a dimension or a stride). Another operation is *removed* if it is in the first
+    graph, and *added* if it is in the second.
 
     >>> import adjoint as torch
     >>> w = torch.ones(3, requires_grad=True)
@@ -56,7 +58,7 @@ class Comparison:
 
     @property
     def differences(self) -> list[tuple[str, OperationBox]]:
-        """The marked operations: of both graphs those that were removed or added, of the second those that changed."""
+        """Return the marked operations: removed and added operations of both graphs, and changed operations of the second."""
         found = [("removed", each) for each in self.before.operations if each.mark == "removed"]
         return found + [(each.mark, each) for each in self.after.operations if each.mark]
 
@@ -101,7 +103,7 @@ class Comparison:
 
 
 def _mark(before: Snapshot, after: Snapshot) -> int:
-    """Mark what differs; the number of operations that are the same."""
+    """Mark the differences, and return the number of equal operations."""
     old, new = _models(before), _models(after)
     renamed = dict(
         zip([name for name in new if name not in old], [name for name in old if name not in new], strict=False)
@@ -130,9 +132,11 @@ def _models(picture: Snapshot) -> list[str]:
 
 
 def _keys(picture: Snapshot, renamed: dict[str, str]) -> list[tuple[str, str | None]]:
-    """The name and the module of each operation; the models in `renamed` have the names that are given there.
+    """Return the name and the module of each operation.
 
-    Modules that are numbered count as the same: one that is put before others changes their numbers.
+    The models in `renamed` get the given names.
+
+    Numbered modules count as equal, because a module that is inserted before others changes their numbers.
     """
     modules: dict[str | None, str | None] = {}
     for node in picture.nodes:
@@ -157,7 +161,7 @@ def _blocks(first: list[Any], second: list[Any]) -> Sequence[tuple[str, int, int
 
 
 class _Facts:
-    """What two operations that correspond have in common if they are the same."""
+    """The properties that two corresponding operations share if they are equal."""
 
     def __init__(self, picture: Snapshot) -> None:
         self.tensors = {tensor.id: tensor for tensor in picture.tensors}

@@ -1,4 +1,4 @@
-"""What each group of a picture holds: shapes that enter and leave it, parameters, operations, saved bytes."""
+"""The contents of each group of a picture: shapes that enter and leave it, parameters, operations, saved bytes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MOST_SHAPES = 3
 
 
 def describe(picture: Snapshot, arguments: Container[str | None] = ()) -> None:
-    """Place the constants of `picture` in groups, and count what each group holds.
+    """Place the constants of `picture` in groups, and count the contents of each group.
 
     `arguments`: the `AccumulateGrad` of leaves that are no parameters.
     """
@@ -55,7 +55,7 @@ def describe(picture: Snapshot, arguments: Container[str | None] = ()) -> None:
 
 
 def _around(group: Group, groups: dict[str, Group]) -> Iterator[str]:
-    """The group and those around it, the innermost first."""
+    """Return the group and its enclosing groups, the innermost first."""
     while True:
         yield group.id
         if group.parent is None:
@@ -64,9 +64,10 @@ def _around(group: Group, groups: dict[str, Group]) -> Iterator[str]:
 
 
 def _arguments(picture: Snapshot, tensors: dict[str, TensorBox], leaves: Container[str | None]) -> set[str]:
-    """The constants that may be what a model was called with.
+    """Return the constants that may be arguments of a model.
 
-    A number is none of them, nor what some operation only joins to what the model has computed from others: a mask, say.
+    A number is not an argument. Neither is a constant that an operation only combines with computed results, such as a
+    mask.
     """
     computed: dict[str, bool] = {}  # whether other constants took part: not so for the transpose of a weight
     found = set()
@@ -101,7 +102,10 @@ def _count(
     around: dict[str | None, tuple[str, ...]],
     arguments: Container[str | None],
 ) -> None:
-    """Set the numbers of operations and parameters, and the saved bytes; each storage and each leaf counts once in a group."""
+    """Set the numbers of operations and parameters, and the saved bytes.
+
+    Each storage and each leaf counts once in a group.
+    """
     leaves = {tensor.node: prod(tensor.shape) for tensor in picture.tensors if tensor.kind == "leaf"}
     leaves = {node: size for node, size in leaves.items() if node not in arguments}
     held: dict[str, set[str]] = {key: set() for key in groups}

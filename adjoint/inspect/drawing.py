@@ -28,11 +28,11 @@ def graph(*tensors: Any, params: Any = None, values: bool = False) -> Graph:
         params: the names of parameters: a Module, a dict of names and tensors, or an iterable of pairs. Without it, a
             tensor is named after the caller's variable if exactly one refers to it, and parameters as in the modules
             that ran.
-        values: compute small values again that the graph does not hold, where all that they were computed from is
-            known, with the values that leaves have now. `recording` keeps all small values instead.
+        values: compute missing small values again, with the present values of leaves, if all inputs are known.
+            `recording` keeps all small values instead.
 
-    In a notebook the result displays itself, `print` writes it as a tree, and `save` draws it. It keeps no part of
-    the graph alive.
+    A notebook displays the result, `print` writes it as a tree, and `save` draws it. It keeps no part of the graph
+    alive.
 
     >>> import adjoint as torch
     >>> w = torch.tensor([1.0, 2.0], requires_grad=True)
@@ -120,7 +120,7 @@ class Graph:
         return page.render(self.snapshot)
 
     def json(self) -> str:
-        """All data of the picture as JSON."""
+        """Return all data of the picture as JSON."""
         return json.dumps(self.snapshot.as_dict(), ensure_ascii=False)
 
     def dot(self) -> str:
@@ -132,7 +132,7 @@ class Graph:
         return mermaid.render(self.snapshot)
 
     def save(self, path: str | PathLike[str]) -> Path:
-        """Write the picture to a file, in the format of the file name's extension; return the path.
+        """Write the picture to a file, in the format of the file name's extension, and return the path.
 
         Args:
             path: ends in `.svg`, `.html`, `.png` (requires one of the programs below), `.dot`, `.json`, `.mmd`
@@ -140,7 +140,7 @@ class Graph:
 
         Raises:
             ValueError: for another extension.
-            RuntimeError: for `.png`, if none of Chromium, `rsvg-convert`, Inkscape and the package `cairosvg` is installed.
+            RuntimeError: for `.png`, if Chromium, `rsvg-convert`, Inkscape and the package `cairosvg` are all missing.
         """
         target = Path(path)
         form = form_of(target)

@@ -21,7 +21,7 @@ class Term(NamedTuple):
     binds: int = ATOM
 
     def within(self, binds: int) -> str:
-        """The text, in parentheses where an operation around it binds more tightly."""
+        """Return the text, in parentheses if the enclosing operation binds more tightly."""
         return f"({self.text})" if self.binds < binds else self.text
 
 
@@ -34,7 +34,7 @@ def written(source: str, names: Mapping[str, str], values: Mapping[str, Any], co
 
     Args:
         source: the source of the function.
-        names: how its parameters are written, where not by their own names.
+        names: the displayed names of parameters that are not displayed by their names.
         values: the values of parameters that are no tensors, which decide conditions.
         conjugates: whether conjugates are written, as for complex numbers.
 
@@ -72,7 +72,7 @@ class _Writer:
         self.values = dict(values)
 
     def body(self, statements: list[ast.stmt]) -> str:
-        """The formula that is returned."""
+        """Return the returned formula."""
         for statement in statements:
             if isinstance(statement, ast.Return) and statement.value is not None:
                 return self.term(statement.value).text
@@ -122,7 +122,7 @@ class _Writer:
         raise NotWritten
 
     def argument(self, node: ast.expr) -> Term:
-        """An argument of a function; what cannot be written, as dots."""
+        """Write an argument of a function, or dots if it cannot be written."""
         try:
             return self.term(node)
         except NotWritten:
@@ -212,7 +212,7 @@ def transposed(term: Term) -> Term:
 
 
 def power(base: Term, exponent: Term) -> Term:
-    """A power; a whole number as a superscript."""
+    """Write a power, with a whole number as a superscript."""
     if exponent.text == "1":
         return base
     if exponent.text.lstrip("-").isdigit():
@@ -221,7 +221,7 @@ def power(base: Term, exponent: Term) -> Term:
 
 
 def product(*terms: Term) -> Term:
-    """A product; factors of one are left out."""
+    """Write a product, without factors of one."""
     kept = [term for term in terms if term.text != "1"] or [Term("1")]
     return kept[0] if len(kept) == 1 else Term(" · ".join(term.within(PRODUCT) for term in kept), PRODUCT)
 

@@ -23,7 +23,7 @@ def gradients(model: Any, lr: Any = 1.0) -> Gradients:
             grad` divided by the norm of the parameter: the relative change by a step of plain gradient descent. About
             1e-3 is usual.
 
-    Norms and extremes are those of the finite elements.
+    Norms and extremes cover the finite elements.
 
     >>> import adjoint as torch
     >>> w = torch.tensor([3.0, 4.0], requires_grad=True)
@@ -44,13 +44,16 @@ COLUMNS = ("parameter", "shape", "norm", "max", "zeros", "nan", "inf", "weight n
 
 
 class Gradients(Table):
-    """The gradients of a model, one row for each parameter; without a gradient, the numbers are missing."""
+    """The gradients of a model, one row per parameter.
+
+    Without a gradient, the numbers are missing.
+    """
 
     def plot(self, axes: Any = None) -> Any:
-        """Draw the norms of gradients and the update-to-weight ratios with matplotlib; returns the axes.
+        """Draw the norms of gradients and the update-to-weight ratios with matplotlib, and return the axes.
 
         Args:
-            axes: the axes to draw on; by default those of a new figure.
+            axes: the axes to draw on; by default the axes of a new figure.
 
         Raises:
             ImportError: if matplotlib is not installed.
@@ -85,7 +88,7 @@ class Gradients(Table):
 
 
 def _rate(lr: Any, tensor: Tensor) -> float | None:
-    """The learning rate of a parameter; None if the optimizer does not have the parameter."""
+    """Return the learning rate of a parameter, or None if the optimizer does not have the parameter."""
     if not hasattr(lr, "param_groups"):
         return float(lr)
     return next(

@@ -1,7 +1,7 @@
 """Groups of nodes that can be shown as one: modules, functions, blocks, and repetitions.
 
 A group holds consecutively recorded nodes. All edges between two groups therefore have the same direction, and a
-picture with folded groups has no cycles, like the graph itself.
+picture with folded groups has no cycles.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from .model import Group, NodeBox, Snapshot
 from .modules import Call
 
 LONGEST = 4096
-"""The longest period that is searched for."""
+"""The longest period in the search for repetitions."""
 
 CANDIDATES = 4
 LEAST_TIMES = 3
 LARGE = 8
-"""Parts with at least this many nodes are folded even if there are only two."""
+"""Parts with at least this many nodes are folded even if only two are equal."""
 
 
 class Code(NamedTuple):
@@ -114,8 +114,8 @@ def group(
     """Set the modules of the nodes and the groups of `picture`.
 
     Args:
-        codes, calls: the code and the innermost call of a module that recorded each node but `AccumulateGrad`, in order.
-        arguments: the `AccumulateGrad` of leaves that models were called with; they are outside of modules.
+        codes, calls: the code and the innermost module call that recorded each node except `AccumulateGrad`, in order.
+        arguments: the `AccumulateGrad` of leaves that are arguments of models; they lie outside modules.
     """
     nodes = [node for node in picture.nodes if not node.accumulate]
     for node, call in zip(nodes, calls, strict=True):
@@ -151,7 +151,10 @@ def _calls(nodes: Sequence[NodeBox], calls: Sequence[Call | None]) -> Part:
 
 
 def _functions(nodes: Sequence[NodeBox], codes: Sequence[Code]) -> Part:
-    """The nodes in parts by the function whose line recorded them; the function of the last node, common to all, has no part."""
+    """Group the nodes by the function whose line recorded them.
+
+    The function of the last node, common to all, forms no group.
+    """
     whole = Part("block", "")
     outermost = codes[-1].code if codes else None
     latest: CodeType | None = None
@@ -173,12 +176,15 @@ _COMPREHENSION = re.compile(r"\.<locals>\.<(genexpr|(list|set|dict)comp)>")
 
 
 def _function(code: CodeType) -> str:
-    """The name of a function; for a comprehension, the name of the enclosing function."""
+    """Return the name of a function.
+
+    For a comprehension, return the name of the enclosing function.
+    """
     return _COMPREHENSION.sub("", code.co_qualname)
 
 
 def _tidy(part: Part) -> None:
-    """Remove parts that hold a single item, but for those of modules."""
+    """Remove parts that hold a single item, except the parts of modules."""
     for index, item in enumerate(part.items):
         if isinstance(item, Part):
             _tidy(item)
@@ -190,7 +196,10 @@ def _tidy(part: Part) -> None:
 
 
 class _Signatures:
-    """Signatures of items: numbers that are equal if names, lines and the inner structure are equal; and their names."""
+    """Signatures of items and their names.
+
+    Two signatures are equal numbers if names, lines and inner structures are equal.
+    """
 
     def __init__(self, nodes: Sequence[NodeBox], codes: Sequence[Code], operations: Mapping[str | None, str]) -> None:
         self.operations = operations
@@ -204,7 +213,10 @@ class _Signatures:
         return self.numbers.setdefault(key, len(self.numbers))
 
     def of(self, item: Part | NodeBox) -> Hashable:
-        """The signature of an item; that of a part is computed once, after its content has been folded."""
+        """Return the signature of an item.
+
+        The signature of a part is computed once, after its content has been folded.
+        """
         if not isinstance(item, Part):
             return self.of_nodes[id(item)]
         if item.signature is None:
@@ -220,12 +232,15 @@ class _Signatures:
 
 
 def _general(label: str) -> str:
-    """A label that is the same for all modules of a list: without the numbers in the path. The class keeps its own."""
+    """Return a label that is the same for all modules of a list: without the numbers in the path.
+
+    The class keeps its number.
+    """
     return re.sub(r"\d+(?![^(]*\)$)", "#", label)
 
 
 def _fold(part: Part, signatures: _Signatures) -> None:
-    """Fold consecutive repetitions into parts of their own, from the inside out."""
+    """Fold consecutive repetitions into separate parts, from the inside out."""
     for item in part.items:
         if isinstance(item, Part):
             _fold(item, signatures)
@@ -247,7 +262,7 @@ def _fold(part: Part, signatures: _Signatures) -> None:
 
 
 def _is_all(found: Repeat, part: Part) -> bool:
-    """Whether `part` contains only the repetition, and is marked as such already."""
+    """Return whether `part` contains only the repetition, and is already marked as a repetition."""
     return part.kind == "repeat" and found.period * found.times == len(part.items)
 
 
@@ -266,7 +281,10 @@ def _repeated(items: list[Part | NodeBox], found: Repeat, signatures: _Signature
 
 
 def _summary(names: Sequence[str]) -> str:
-    """A name for several items: the names of the first few; the classes of modules only where there is one."""
+    """Return a name for several items: the names of the first few.
+
+    Module classes appear only if there is a single item.
+    """
     words = [re.sub(r" \(\w+\)$", "", name) for name in names] if len(names) > 1 else names
     return ", ".join(words[:3]) + (", …" if len(names) > 3 else "")
 
@@ -292,7 +310,10 @@ def _divide(part: Part) -> None:
 
 
 def _emit(whole: Part, picture: Snapshot, arguments: Container[str | None]) -> None:
-    """Write the parts as groups, outer ones first; a leaf belongs to the innermost group that contains all its users."""
+    """Write the parts as groups, outer parts first.
+
+    A leaf belongs to the innermost group that contains all its users.
+    """
     home: dict[str, Group] = {}
     depths: dict[str, int] = {}
     groups: dict[str, Group] = {}

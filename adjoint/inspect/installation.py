@@ -80,7 +80,7 @@ def core_type() -> str | None:
 
 
 def _loaded(name: str) -> list[str]:
-    """The shared libraries of this process whose names contain `name`, if the system lists them."""
+    """Return the loaded shared libraries whose names contain `name`, if the system lists them."""
     try:
         maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -3,7 +3,7 @@
 The method is the layered one of Sugiyama, Tagawa and Toda (1981): break cycles, assign each box a rank, route long
 edges through the ranks between, order each rank by the medians of its neighbours, then choose horizontal positions as
 Brandes and Köpf (2002) do, with the separation of blocks by longest paths. The module does not depend on the meaning of
-boxes, and uses no recursion. The page uses the same steps in `page/layout.js`; a test compares the two.
+boxes, and uses no recursion. The page uses the same steps in `page/layout.js`, and a test compares the two.
 """
 
 from __future__ import annotations
@@ -17,15 +17,18 @@ from typing import Literal
 SWEEPS = 12
 DOOR_GAP = 8.0
 LANES = 20_000
-"""Long edges take at most this many places in ranks; beyond that, the longest edges are straight lines."""
+"""Long edges take at most this many places in ranks.
+
+Beyond this limit, the longest edges are straight lines.
+"""
 
 
 @dataclass(slots=True)
 class Box:
     """A box to be placed: its extent around its axis and its line. A rank shares one line.
 
-    A box with a `pin` has the first or the last rank, alone with others of its kind: these are the doors of a frame. The main
-    path, which is straight, comes from a box with a high `start`. A box that is `low` stands at the foot of a tall rank.
+    A box with a `pin` has the first or the last rank, which contains only pinned boxes: the doors of a frame. The main
+    path is straight and starts at a box with a high `start`. A `low` box is placed at the bottom of a tall rank.
     """
 
     left: float
@@ -44,7 +47,7 @@ class Box:
 class Edge:
     """An edge between two boxes, by their numbers. `width` is the space that it takes in a rank that it crosses.
 
-    Edges with the same source and `trunk` are branches of one edge: they share lanes as far as both go.
+    Edges with the same source and `trunk` are branches of one edge. They share lanes as far as possible.
     """
 
     source: int
@@ -65,7 +68,10 @@ class Layout:
 
 
 def place(boxes: Sequence[Box], edges: Sequence[Edge], column_gap: float = 36.0, rank_gap: float = 44.0) -> Layout:
-    """Set `x`, `y` and `rank` of each box and `lanes` of each edge; the upper left corner of the picture is (0, 0)."""
+    """Set `x`, `y` and `rank` of each box and `lanes` of each edge.
+
+    The upper left corner of the picture is (0, 0).
+    """
     if not boxes:
         return Layout(0.0, 0.0, [])
     pairs = acyclic(len(boxes), [(edge.source, edge.target) for edge in edges])
@@ -89,7 +95,10 @@ def place(boxes: Sequence[Box], edges: Sequence[Edge], column_gap: float = 36.0,
 
 
 def acyclic(count: int, edges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The edges, with those that close a cycle reversed."""
+    """Return the edges.
+
+    Edges that close a cycle are reversed.
+    """
     edges = list(edges)
     leaving: list[list[int]] = [[] for _ in range(count)]
     entered = [0] * count
@@ -205,7 +214,10 @@ class _Threaded:
         self.above[lower].append(upper)
 
     def _main_path(self, starts: list[float]) -> list[int]:
-        """The place below that continues the main path of each place, or -1: two choose each other by the longest paths."""
+        """Return the lower place that continues the main path of each place, or -1.
+
+        Two places choose each other by the longest paths.
+        """
         count = len(self.rank)
         depth = [starts[place] if place < self.boxes else -inf for place in range(count)]
         height = [0] * count
@@ -230,7 +242,10 @@ class _Threaded:
 
 
 def order(graph: _Threaded) -> None:
-    """Order every rank: start from a traversal from the end, then sweep by medians; keep the order with the fewest crossings."""
+    """Order every rank.
+
+    Start with a traversal from the end, sweep by medians, and keep the order with the fewest crossings.
+    """
     graph.arrange(_walk_order(graph))
     best, crossings = [row[:] for row in graph.order], _crossings(graph)
     for sweep in range(SWEEPS):
@@ -275,7 +290,7 @@ def _sweep(graph: _Threaded, downward: bool) -> None:
 
 
 def _median(positions: list[int]) -> float | None:
-    """The weighted median of Gansner and others (1993), which prefers the side where positions are closer together."""
+    """Return the weighted median of Gansner and others (1993), which prefers the side with closer positions."""
     count = len(positions)
     if count == 0:
         return None
@@ -396,7 +411,7 @@ def _align(
 
 
 def _compact(graph: _Threaded, root: list[int], rows: list[list[int]], gap: float, leftward: bool) -> list[float]:
-    """Move blocks as far to one side as the boxes before them allow, then back where there is space."""
+    """Move blocks to one side as far as the preceding boxes allow, and then back into free space."""
     count = len(root)
     before: list[dict[int, float]] = [{} for _ in range(count)]
     after: list[dict[int, float]] = [{} for _ in range(count)]
@@ -424,7 +439,10 @@ def _compact(graph: _Threaded, root: list[int], rows: list[list[int]], gap: floa
 
 
 def _bands(boxes: Sequence[Box], edges: Sequence[Edge], gap: float) -> list[tuple[float, float]]:
-    """The top and bottom of each rank; the gap between two ranks is larger where edges run far sideways, and small at doors."""
+    """Compute the top and bottom of each rank.
+
+    The gap between two ranks is larger if edges run far sideways, and small at doors.
+    """
     count = max(box.rank for box in boxes) + 1
     above, below, far = [0.0] * count, [0.0] * count, [0.0] * count
     for box in boxes:

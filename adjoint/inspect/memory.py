@@ -17,8 +17,8 @@ from .text import size
 def saved_memory(*tensors: Any, params: Any = None) -> SavedMemory:
     """The memory that the graph of `tensors` holds for its backward.
 
-    Each storage counts once, for the first node that has saved it: views of one memory, and a tensor that many nodes
-    have saved, count once. Leaves that require grad, which outlive the graph, are counted separately.
+    Each storage counts once, for the first node that has saved it. Views of the same memory, and a tensor saved by many
+    nodes, therefore count once. Leaves that require grad, which outlive the graph, are counted separately.
 
     Args:
         tensors: tensors (or gradient edges) before their backward, which releases this memory.

@@ -14,7 +14,10 @@ CLASSES = (
 
 
 def render(snapshot: Snapshot) -> str:
-    """The snapshot as a `flowchart`: the forward computation in solid lines, the backward graph in dotted ones."""
+    """Write the snapshot as a `flowchart`.
+
+    Solid lines show the forward computation, and dotted lines the backward graph.
+    """
     lines = ["flowchart TD", *(f"  {line}" for line in CLASSES)]
     lines += [f"  {tensor.id}[{_tensor(tensor)}]:::{tensor.kind}" for tensor in snapshot.tensors]
     lines += [f"  {operation.id}([{_quoted(operation.name)}])" for operation in snapshot.operations]

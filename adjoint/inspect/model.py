@@ -1,6 +1,6 @@
 """The data of a picture: plain records, which `snapshot` creates and all output formats read.
 
-No record refers to a tensor or a node: a snapshot keeps no memory of the graph alive, and can be written as JSON and
+No record refers to a tensor or a node. A snapshot keeps no memory of the graph alive, and can be written as JSON and
 read back. Records refer to each other by `id`: `t3` a tensor, `o3` an operation, `n3` a backward node, `g3` a group.
 """
 
@@ -26,14 +26,20 @@ class Line:
 
     @property
     def place(self) -> str:
-        """The name of the file and the number of the line; for code of a notebook, whose files have no names, the cell."""
+        """Return the name of the file and the line number.
+
+        Code of a notebook has no file name, so return the cell.
+        """
         in_cell = re.search(r"ipykernel_\d+|<ipython-input", self.file)
         return f"{'cell' if in_cell else PurePath(self.file).name}:{self.number}"
 
 
 @dataclass(slots=True)
 class Statistics:
-    """Statistics of a tensor. Extremes and moments are of the finite elements; `histogram` counts them in equal bins."""
+    """Statistics of a tensor.
+
+    Extremes and moments cover the finite elements. `histogram` counts these elements in equal bins.
+    """
 
     count: int
     nan: int
@@ -50,7 +56,7 @@ class Statistics:
 class TensorBox:
     """One tensor of the forward computation.
 
-    `known`: the tensor itself was found (a leaf, an argument, or saved); of other tensors only the shape and dtype are
+    `known`: the tensor itself was found (a leaf, an argument, or a saved tensor). Otherwise only shape and dtype are
     known. `data` and `grad` are abbreviated values as text.
     """
 
@@ -137,11 +143,14 @@ class NodeBox:
     hooks: list[Hook] = field(default_factory=list)
     line: Line | None = None
     module: str | None = None
-    """The path of the module whose call recorded the node; of a model itself, its name or class."""
+    """The path of the module whose call recorded the node.
+
+    For the model itself, its name or class.
+    """
     formula: dict[str, str] = field(default_factory=dict)
     """The derivative with respect to each input, as source code."""
     derivative: dict[str, str] = field(default_factory=dict)
-    """The same in the notation of a textbook, as far as it can be written so."""
+    """The derivative in textbook notation, if it can be written that way."""
     gradient: list[Statistics | None] = field(default_factory=list)
     """After `trace_backward`: the incoming gradients, one for each output."""
     seconds: dict[str, float] = field(default_factory=dict)
@@ -167,7 +176,10 @@ class Group:
     parameters: int = 0
     """The number of elements of the leaves that require grad and that the group uses."""
     bytes: int = 0
-    """The bytes that its nodes have saved: each storage once, those of leaves not."""
+    """The bytes that its nodes have saved.
+
+    Each storage counts once, and storages of leaves do not count.
+    """
 
 
 @dataclass(slots=True)
@@ -203,8 +215,8 @@ class Step:
 class Snapshot:
     """A whole graph. `roots` are its root tensors.
 
-    `storages`: the bytes of each storage that nodes have saved, but for those of leaves that require grad. `bytes` is
-    their sum: the memory that the graph holds. `leaf_bytes`: the memory of the leaves that require grad.
+    `storages`: the bytes of each saved storage, without the storages of leaves that require grad. `bytes` is their sum:
+    the memory that the graph holds. `leaf_bytes`: the memory of the leaves that require grad.
     """
 
     tensors: list[TensorBox] = field(default_factory=list)
@@ -239,7 +251,7 @@ def plain(record: Any) -> dict[str, Any]:
 
 @cache
 def _fields(cls: Any) -> tuple[list[str], Callable[[Any], tuple[Any, ...]], list[str]]:
-    """The names of a record's fields, a getter for all of them, and the names of those that hold records or lists of records."""
+    """Return the names of a record's fields, a getter for all of them, and the names of fields that hold records."""
     names = [each.name for each in fields(cls)]
     records = [name for name, value in globals().items() if is_dataclass(value)]
     nested = [each.name for each in fields(cls) if any(re.search(rf"\b{name}\b", str(each.type)) for name in records)]

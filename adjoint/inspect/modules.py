@@ -1,4 +1,4 @@
-"""The calls of modules that recorded the nodes of a graph, as they were noted, and the names of the modules."""
+"""The recorded module calls that recorded the nodes of a graph, and the names of the modules."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from .names import Names, is_module
 
 @dataclass(slots=True)
 class Call:
-    """One call of a module: it recorded the nodes with numbers between `first` and `last`, or only `own` of them.
+    """One call of a module.
+
+    It recorded the nodes with numbers between `first` and `last`, or only the nodes in `own`.
 
     `module` is None if the module no longer exists.
     """
@@ -82,7 +84,10 @@ def _behind(results: Iterable[int], following: Mapping[int, Sequence[int]], firs
 
 
 def places(numbers: Sequence[int], calls: Sequence[Call]) -> list[Call | None]:
-    """The innermost call that recorded each node; the nodes come in the order of their numbers."""
+    """Return the innermost call that recorded each node.
+
+    The nodes must be in the order of their numbers.
+    """
     found: list[Call | None] = []
     around: list[Call] = []
     waiting = iter(calls)
@@ -100,7 +105,10 @@ def places(numbers: Sequence[int], calls: Sequence[Call]) -> list[Call | None]:
 
 
 def warn_of_calls_before_notes(numbers: Sequence[int], leaves: Iterable[Any]) -> None:
-    """Warn if modules may have recorded nodes of a graph before calls were noted; `numbers` are those of the nodes."""
+    """Warn if modules may have recorded nodes of a graph before calls were recorded.
+
+    `numbers` are the numbers of these nodes.
+    """
     if beginning.number is None or not numbers or min(numbers) > beginning.number:
         return
     if any(getattr(leaf, "_is_param", False) for leaf in leaves):
@@ -113,9 +121,9 @@ def warn_of_calls_before_notes(numbers: Sequence[int], leaves: Iterable[Any]) ->
 def name_models(names: Names, calls: Sequence[Call], leaves: Iterable[Any], variables: dict[str, Any]) -> None:
     """Name the modules that ran and the parameters in the graph, and set the path of each call.
 
-    The models are `names.model` if it is given, else those among the caller's variables that belong to the graph, else the
-    outermost modules that ran. Of one model with parameters the names are those of its `named_parameters`; of several, they
-    begin with the variable or the class of the model.
+    The models are `names.model` if it is given. Otherwise they are the caller's variables that belong to the graph or,
+    if there are none, the outermost modules that ran. A single model with parameters gives the names of its
+    `named_parameters`. The names of several models begin with the variable or the class of the model.
     """
     models = _models(names, calls, leaves, variables)
     with_state = [model for _, model in models if _has_state(model)]

@@ -13,8 +13,8 @@ from ..tensor import Tensor
 class Names:
     """Names of tensors and of modules.
 
-    `tensors[id]`: the names of a tensor, of which the first is shown. `paths[id]`: the path of a module. `variables`: the
-    variables of the caller, by name. `model`: the model that the caller gave.
+    `tensors[id]`: the names of a tensor. The first name is displayed. `paths[id]`: the path of a module. `variables`:
+    the variables of the caller, by name. `model`: the model that the caller gave.
     """
 
     def __init__(self, model: Any = None) -> None:
@@ -30,7 +30,10 @@ class Names:
         self.tensors.setdefault(id(tensor), []).append(name)
 
     def add_module(self, module: Any, prefix: str = "", title: str = "") -> None:
-        """Add the names of the parameters, buffers and modules of `module`; of itself, `title` if there is no prefix."""
+        """Add the names of the parameters, buffers and modules of `module`.
+
+        Without a prefix, `module` itself is called `title`.
+        """
         for name, tensor in module.named_parameters(prefix, remove_duplicate=False):
             self.add_parameter(name, tensor)
         for name, tensor in module.named_buffers(prefix, remove_duplicate=False):
@@ -84,5 +87,5 @@ def add_variables(names: Names, variables: Mapping[str, Any]) -> None:
 
 
 def variables_of(frame: FrameType) -> dict[str, Any]:
-    """The variables visible in `frame`: local ones before those of the module."""
+    """Return the variables visible in `frame`, local variables first, then variables of the module."""
     return {**frame.f_globals, **variables_in(frame)}

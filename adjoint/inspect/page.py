@@ -16,7 +16,7 @@ from .model import Flow, Group, Hook, Line, NodeBox, OperationBox, Saved, Snapsh
 from .palette import variables
 
 PLACE = re.compile(r"\{\{([\w.]+)\}\}")
-"""A place in the template: for a file with styles or scripts, or for what a page is about."""
+"""A place in the template for a file with styles or scripts, or for the data of a page."""
 
 SHARED = {OperationBox: frozenset({"names"}), NodeBox: frozenset({"line", "formula", "derivative", "values", "inputs"})}
 SHARED |= {Flow: frozenset({"statistics"})}
@@ -39,7 +39,7 @@ def render(snapshot: Snapshot) -> str:
 
 
 def data(snapshot: Snapshot) -> str:
-    """The snapshot as compact JSON that is safe inside a `script` element: no `</script>`, no `<!--`."""
+    """Return the snapshot as compact JSON that is safe inside a `script` element: no `</script>`, no `<!--`."""
     packer = _Packer()
     record = {field.name: packer.pack(getattr(snapshot, field.name)) for field in fields(snapshot)}
     record |= {"format": "adjoint.inspect/1", "shared": packer.shared}

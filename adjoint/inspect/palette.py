@@ -33,7 +33,7 @@ COLOURS = {
 
 
 def variables() -> str:
-    """The colours as CSS variables for a page: in the reader's colour scheme, or in that of `data-theme`."""
+    """Return the colours as CSS variables for a page, in the reader's colour scheme or in the scheme of `data-theme`."""
     light = "".join(f"--{name}:{day};" for name, (day, _) in COLOURS.items())
     dark = "".join(f"--{name}:{night};" for name, (_, night) in COLOURS.items())
     return (

@@ -1,4 +1,4 @@
-"""`plans`: what operators do with the calls that a function makes, step by step."""
+"""`plans` lists the steps of the operators that a function calls."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from .recording import Passing, watching
 def plans(function: Callable[..., Any], *args: Any, **keywords: Any) -> list[Plan]:
     """Call `function`, and return the plans of the operators that run: the steps that each takes for its arguments.
 
-    A plan prints as text, a step a line. It is the definition of what an operator does; what runs are its steps, or straight-line
-    code that was printed from them.
+    A plan prints as text, a step a line. A plan is the definition of an operator. A call runs the steps of the plan, or
+    straight-line code printed from them.
 
     Args:
         function: An operator, or any function.
-        args: What it is called with.
+        args: the arguments of the function.
         keywords: Further arguments.
 
     Example:
@@ -48,6 +48,6 @@ class _Found(Passing):
         self.plans: list[Plan] = []
 
     def handle(self, call: Any, proceed: Callable[[], Any]) -> Any:
-        """Run the operator, and note its plan."""
+        """Run the operator, and record its plan."""
         self.plans.append(plan_of(call.op, call.given, call.way))
         return super().handle(call, proceed)

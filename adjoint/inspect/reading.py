@@ -19,7 +19,7 @@ from .model import Hook
 
 
 class Slot(NamedTuple):
-    """The place where nodes of one class keep a saved tensor.
+    """The slot in which nodes of one class store a saved tensor.
 
     `input`: the edge, if it is an input. `output_nr`: the output, if it is a result.
     """
@@ -95,7 +95,10 @@ def operation(node: Node) -> str:
 
 
 def class_of(node: Node) -> type[Node]:
-    """The class of `node`; for the change of a view in place, the class of the operation that changed the view."""
+    """Return the class of `node`.
+
+    For an in-place change of a view, return the class of the operation that changed the view.
+    """
     return node.function_class if type(node) is CopySlices else type(node)
 
 
@@ -196,7 +199,7 @@ def hooks_of_leaf(leaf: Tensor) -> list[Hook]:
 
 
 def described(hook: Any) -> str:
-    """A hook's name, and where it is defined."""
+    """Return a hook's name, and the place of its definition."""
     function = hook
     while hasattr(function, "func"):  # partial
         function = function.func

@@ -1,4 +1,4 @@
-"""Values of intermediate tensors that the graph does not hold, computed again from those that it holds."""
+"""Computes missing values of intermediate tensors again from the values in the graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`recording`: values of intermediate tensors are kept while they are computed, for pictures.
+"""`recording` keeps the values of intermediate tensors for pictures.
 
 A recorder takes the place of the profiler's: while one is set, operators and the engine run through it. Nothing is
 registered on nodes or tensors.
@@ -24,7 +24,7 @@ from ..tape.node import Node
 from ..tensor import Tensor
 
 MOST_ELEMENTS = 1000
-"""Larger tensors are not kept."""
+"""Larger tensors are not stored."""
 
 _kept: WeakKeys[Node, dict[int | str, Any]] = WeakKeys()
 """The arrays of outputs by their numbers, and of operands outside the graph by their names."""
@@ -33,9 +33,9 @@ _kept: WeakKeys[Node, dict[int | str, Any]] = WeakKeys()
 def recording() -> watching:
     """Context manager: small tensors (at most 1000 elements) that this thread computes keep their values for pictures.
 
-    A graph keeps only what its derivatives need. Without `recording`, a picture therefore shows the values of some
-    intermediate tensors only. The values are released with the graph. Compiled kernels are
-    noted by name, and how long each operation took.
+    A graph stores only the values that its derivatives need. Without `recording`, a picture therefore shows the values
+    of some intermediate tensors only. The values are released with the graph. The names of compiled kernels and the
+    time of each operation are recorded too.
 
     >>> import adjoint as torch
     >>> w = torch.tensor(3.0, requires_grad=True)
@@ -63,13 +63,16 @@ def seconds_of(node: Node) -> float | None:
 
 
 def value_of(node: Node, which: int | str) -> Any:
-    """The array of an output of `node`, or of an operand outside the graph, as it was under `recording`, or None."""
+    """Return the array of an output of `node`, or of an operand outside the graph, at the time of `recording`; otherwise None."""
     kept = _kept.get(node)
     return None if kept is None else kept.get(which)
 
 
 class watching:
-    """Context manager: `recorder` records this thread; the previous recorder still receives everything."""
+    """Context manager: `recorder` records this thread.
+
+    The previous recorder still receives everything.
+    """
 
     def __init__(self, recorder: Passing) -> None:
         self.recorder = recorder
@@ -147,7 +150,7 @@ class Values(Passing):
         return nullcontext()
 
     def handle(self, call: Any, proceed: Callable[[], Any]) -> Any:
-        """Run an operator and keep what it has computed."""
+        """Run an operator and store its result."""
         self.kernels.clear()
         began = perf_counter()
         result = super().handle(call, proceed)

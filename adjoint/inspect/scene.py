@@ -1,4 +1,6 @@
-"""From units and open groups to things with places: every open frame is laid out by itself, from the inside out.
+"""Places units and open groups.
+
+Every open frame is laid out separately, from the inside out.
 
 A frame is one box in the frame around it. Edges that cross a frame's border pass through doors in it. The page uses the same
 steps in `page/scene.js`.
@@ -17,10 +19,13 @@ from .tree import Folder, Strand, Thing, Tree, Unit
 
 HEAD_ABOVE, FRAME_HEAD, FRAME_PAD, STRAND, STACK = 11.0, 24.0, 10.0, 6.0, 8.0
 BACKWARD_PORT = 56.0
-"""The distance from the left edge of a node's card to its edges: equal for all cards, so that a chain is a straight line."""
+"""The distance from the left edge of a node's card to its edges.
+
+It is equal for all cards, so that a chain is a straight line.
+"""
 NARROWEST = 90.0
 LEAF = -1000.0
-"""Where a path begins at a leaf, it is not the main path."""
+"""A path that begins at a leaf is not the main path."""
 
 
 @dataclass(eq=False)
@@ -42,10 +47,10 @@ class Item:
     pill: float = 0.0
     middle: float = 0.0
     labels: list[float] = field(default_factory=list)
-    """The widths of the names of operands, if there are several."""
+    """Return the widths of the names of operands, if there are several operands."""
     order: float = 0.0
     ports: tuple[float, float] = (0.0, 0.0)
-    """Of a door: where tensors and gradients pass."""
+    """Return the positions of tensors and gradients at a door."""
     span: tuple[float, float] | None = None
     """How far the label of an operation reaches, to all its operands."""
     start: float = 0.0
@@ -82,7 +87,10 @@ class Line:
 
 @dataclass(eq=False)
 class Bundle:
-    """All lines between two things: one edge of the layout."""
+    """All lines between two objects.
+
+    The layout treats them as one edge.
+    """
 
     one: Item
     two: Item
@@ -92,7 +100,7 @@ class Bundle:
 
 @dataclass(eq=False)
 class Frame:
-    """An open group, or the whole sheet, with what is in it."""
+    """An open group, or the whole sheet, with its contents."""
 
     folder: Folder
     items: dict[str, Item] = field(default_factory=dict)
@@ -115,7 +123,10 @@ class Head:
 
 
 class Scene:
-    """A tree with the groups in `open` as frames; all has its place when it is made."""
+    """A tree with the groups in `open` as frames.
+
+    All objects are placed on construction.
+    """
 
     def __init__(self, tree: Tree, open: Collection[str], detail: Detail) -> None:
         self.tree = tree
@@ -145,7 +156,7 @@ class Scene:
                     waiting.append(child)
 
     def stand_in(self, unit: Unit) -> Thing:
-        """What stands for a unit in the picture: itself, or the outermost folded group around it."""
+        """Return the object that represents a unit in the picture: the unit itself, or the outermost folded group around it."""
         around = unit.parent
         assert around is not None
         if around.id not in self.folded:
@@ -158,7 +169,7 @@ class Scene:
         return self.folded[around.id] or unit
 
     def _connect(self) -> None:
-        """Lead every strand from frame to frame, and make one line where several run between the same two things."""
+        """Lead every strand from frame to frame, and merge several lines between the same two objects."""
         for strand in self.tree.strands:
             start, end = self.stand_in(strand.upper), self.stand_in(strand.lower)
             if start is end:
@@ -216,7 +227,10 @@ class Scene:
     # --- sizes ----------------------------------------------------------------------------------------------------
 
     def _shape_all(self) -> None:
-        """Cards and sizes; tensor cards share one width, so that axes and lines fall into columns."""
+        """Create cards and sizes.
+
+        Tensor cards share one width, so that axes and lines fall into columns.
+        """
         self.items = [item for frame in self.frames.values() for item in frame.items.values() if item.type != "door"]
         for item in self.items:
             if isinstance(item.thing, Unit):
@@ -314,7 +328,7 @@ class Scene:
         return group.label + (f" ×{group.times}" if group.times > 1 else "")
 
     def _settle(self) -> None:
-        """Places on the whole sheet, from the outermost frame inward; then the lines."""
+        """Place everything on the whole sheet, from the outermost frame inwards, and then draw the lines."""
         for frame in self.frames.values():
             for item in frame.items.values():
                 item.x, item.y = frame.x + item.box.x, frame.y + item.box.y
@@ -331,7 +345,7 @@ class Scene:
         self.width, self.height = sheet.width, sheet.height
 
     def _head(self, item: Item) -> Head:
-        """The name of a frame, where no line crosses it."""
+        """Place the name of a frame where no line crosses it."""
         frame, left = self.frames[item.id], item.x - item.box.left
         right = left + item.width
         label = shorten(self._title(frame), int((item.width - 50) / width_of("m", SIZE)), keep_end=True)
@@ -344,7 +358,7 @@ class Scene:
         return Head(x, item.y, wide, label, item.id)
 
     def _meet(self, frame: Frame) -> None:
-        """Where several lines meet one side of a thing, they stand side by side in the order in which they come."""
+        """Place lines that meet one side of an object side by side, in the order of their arrival."""
         fans: dict[tuple[str, bool, bool, str], list[Line]] = {}
         for line in frame.lines:
             one, two = line.edge.one, line.edge.two
@@ -384,7 +398,10 @@ class Scene:
                 line.bottom_x = x + shift
 
     def _label(self, fan: list[Line]) -> float:
-        """Name the operands beside their lines; the width of all names, or 0 if there are none."""
+        """Name the operands beside their lines.
+
+        Return the width of all names, or 0 if there are none.
+        """
         bottom = fan[0].bottom
         if not fan[0].forward or not bottom.labels:
             return 0.0
@@ -399,7 +416,7 @@ class Scene:
         return card
 
     def _port(self, line: Line, at_top: bool) -> tuple[float, float]:
-        """The middle of where a line meets a thing, and how far its fellows may spread there."""
+        """Return the middle of the point where a line meets an object, and the range for neighbouring lines."""
         item, side = line.top if at_top else line.bottom, 0 if line.forward else 1
         if item.type == "door":
             return item.x + item.ports[side], 0.0

@@ -36,8 +36,9 @@ class Kept:
 def run_script(path: str, arguments: Sequence[str] = (), trace: bool = False, values: bool = False) -> Kept:
     """Run the script at `path` as `python path` does, and record the graph of its last backward.
 
-    With `trace`, its steps are recorded too; with `values`, small intermediate tensors keep their values. Every backward
-    is drawn before it runs, because the last one is not known in advance. Drawing takes about as long as a backward.
+    With `trace`, its steps are recorded too. With `values`, small intermediate tensors keep their values. Every
+    backward is drawn before it runs, because the last one is not known in advance. Drawing takes about as long as a
+    backward.
     """
     kept = Kept()
     before = sys.argv, sys.path[:]
@@ -90,7 +91,7 @@ def _as_gradient_edge(edge: Any) -> GradientEdge:
 
 
 def _variables() -> dict[str, Any]:
-    """The variables at the call of backward, and those of the script's module."""
+    """Return the variables at the call of backward, and the variables of the script's module."""
     frame: FrameType = nearest_user_frame(sys._getframe(1))
     return variables_of(frame)
 
@@ -106,7 +107,7 @@ def exit_code(error: BaseException | None) -> int:
 
 
 def traceback_of(error: BaseException, path: str) -> str:
-    """The traceback from the script's first own line."""
+    """Return the traceback from the script's first line."""
     import traceback
 
     script = os.path.realpath(path)

@@ -35,10 +35,16 @@ from .recording import kernels_of, seconds_of, value_of
 from .values import in_short, statistics
 
 MOST_VALUES = 6000
-"""The number of tensors of a graph that are shown with their values; of further ones, only shapes are shown."""
+"""The maximum number of tensors that are shown with their values.
+
+Further tensors are shown with shapes only.
+"""
 
 NAMED_FORMULAS = 60
-"""In a graph of at most so many nodes, formulas have the names of tensors; in a larger one, those of parameters."""
+"""In a graph with at most this many nodes, formulas contain the names of tensors.
+
+In a larger graph they contain the names of parameters.
+"""
 
 
 def snapshot(
@@ -64,7 +70,10 @@ def snapshot(
 
 
 def walked(tensors: Any, params: Any = None, variables: Mapping[str, Any] | None = None, values: bool = False) -> Walk:
-    """Like `snapshot`, with the ids of the live nodes, whose graph it keeps alive."""
+    """Like `snapshot`, but also return the ids of the live nodes.
+
+    The result keeps the graph alive.
+    """
     walk = Walk(list(tensors), names_from(params), dict(variables or {}))
     with unwarned(), uncollected():
         walk.run(values)
@@ -72,7 +81,7 @@ def walked(tensors: Any, params: Any = None, variables: Mapping[str, Any] | None
 
 
 class uncollected:
-    """Context manager: no garbage collection, which would search all new records again and again in vain."""
+    """Context manager: disable garbage collection, which would repeatedly search all new records in vain."""
 
     def __enter__(self) -> None:
         self.enabled = gc.isenabled()
@@ -98,7 +107,10 @@ class Walk:
         self.picture = Snapshot()
         self.order: list[Node] = []
         self.ids: dict[int, str] = {}
-        """The ids of the boxes of nodes; of an `AccumulateGrad`, by the leaf."""
+        """The ids of the boxes of nodes.
+
+        For an `AccumulateGrad`, the key is the leaf.
+        """
         self.leaves: dict[int, TensorBox] = {}
         self.outputs: dict[tuple[int, int], TensorBox] = {}
         self.variables: dict[str, Tensor] = {}
@@ -113,7 +125,10 @@ class Walk:
         self.derivatives: dict[tuple[Any, ...], dict[str, str]] = {}
 
     def run(self, values: bool = False) -> None:
-        """Fill `picture`, with `values` that must be computed again if asked for."""
+        """Fill `picture`.
+
+        With `values`, missing values are computed again.
+        """
         edges = [recorded_edge(root) if isinstance(root, GradientEdge) else edge_of(root) for root in self.roots]
         latest_first, leaves = discover(edges)
         self.order = [node for node in reversed(latest_first) if not node.is_nowhere]
@@ -143,7 +158,7 @@ class Walk:
         describe(self.picture, arguments)
 
     def is_argument(self, box: TensorBox) -> bool:
-        """Whether a leaf is no parameter, so that a model may have been called with it."""
+        """Return whether a leaf is not a parameter, so that it may be an argument of a model."""
         return box.node is not None and not getattr(self.variables.get(box.id), "_is_param", False)
 
     # --- tensors ------------------------------------------------------------------------------------------------
@@ -156,13 +171,13 @@ class Walk:
         return box
 
     def at(self, edge: Any) -> TensorBox:
-        """The tensor whose gradient goes to `edge`."""
+        """Return the tensor whose gradient goes to `edge`."""
         if type(edge) is tuple:
             return self.outputs[id(edge[0]), edge[1]]
         return self.leaf(edge)
 
     def leaf(self, tensor: Tensor) -> TensorBox:
-        """The box of a leaf that requires grad, and that of its `AccumulateGrad`."""
+        """Return the box of a leaf that requires grad, and the box of its `AccumulateGrad`."""
         box = self.leaves.get(id(tensor))
         if box is None:
             array = tensor._array
@@ -178,7 +193,10 @@ class Walk:
         return box
 
     def constant(self, tensor: Tensor | None, like: tuple[Any, Any] | None) -> TensorBox:
-        """The box of a tensor outside the graph: a known tensor, or one of which only shape and dtype are known."""
+        """Return the box of a tensor outside the graph.
+
+        If the tensor is not known, its shape and dtype are.
+        """
         if tensor is None:
             shape, dtype = like or ((), None)
             return self.box("constant", shape, dtype)
@@ -226,12 +244,15 @@ class Walk:
         return found
 
     def storage(self, array: Any) -> str:
-        """The storage of `array`; arrays that share memory have the same one."""
+        """Return the storage of `array`.
+
+        Arrays that share memory have the same storage.
+        """
         root = owner(array)
         return self.storages.setdefault(id(root), f"s{len(self.storages) + 1}")
 
     def recognise(self, name: str, tensor: Tensor) -> None:
-        """Give the name of a variable to the tensor of the picture that it refers to, if there is one."""
+        """Give the name of a variable to its tensor in the picture, if there is one."""
         edge = tensor._edge
         if type(edge) is not tuple or tensor.is_inference():
             return
@@ -245,7 +266,10 @@ class Walk:
     # --- nodes --------------------------------------------------------------------------------------------------
 
     def add(self, node: Node) -> None:
-        """Add the boxes of a node, of its operation and of its outputs; the boxes of its inputs exist already."""
+        """Add the boxes of a node, of its operation and of its outputs.
+
+        The boxes of its inputs exist already.
+        """
         picture = self.picture
         inputs = [None if edge is None or _is_nowhere(edge) else self.at(edge) for edge in node._edges]
         kind = kind_of(type(node))
@@ -293,7 +317,10 @@ class Walk:
         constants: dict[str, TensorBox],
         names: list[str],
     ) -> None:
-        """Set the operands of an operation and their names, in the order of its parameters; constants as far as recorded."""
+        """Set the operands of an operation and their names in the order of its parameters.
+
+        Constants appear if they were recorded.
+        """
         if kind.operator is None or kind.sequence is not None:
             found = [(tensor, name) for tensor, name in zip(inputs, names, strict=True) if tensor is not None]
             found += [(tensor, name) for name, tensor in constants.items()]
@@ -358,7 +385,10 @@ class Walk:
         return self.derivatives[key]
 
     def add_saved(self, node: Node, box: NodeBox, inputs: list[TensorBox | None]) -> dict[str, TensorBox]:
-        """Add the saved values of `node`; return those that are tensors outside the graph, by name."""
+        """Add the saved values of `node`.
+
+        Return the saved tensors outside the graph by name.
+        """
         constants: dict[str, TensorBox] = {}
         items = items_of(node)
         if type(node) is CopySlices:
@@ -381,7 +411,7 @@ class Walk:
         return constants
 
     def found(self, tensor: Tensor) -> TensorBox | None:
-        """The box of a live tensor, if there is one."""
+        """Return the box of a live tensor, if there is one."""
         edge = tensor._edge
         if edge is LEAF:
             return self.leaves.get(id(tensor))
@@ -452,7 +482,10 @@ class Walk:
 
 
 def _following(node: Node) -> list[Node]:
-    """The nodes that follow `node` in backward; leaves have none."""
+    """Return the nodes that follow `node` in backward.
+
+    Leaves have none.
+    """
     return [edge[0] for edge in node._edges if type(edge) is tuple]
 
 

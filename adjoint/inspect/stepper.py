@@ -37,9 +37,9 @@ def step(
     r"""Run `backward`, and stop before each node for a command: `n`, `c`, `b NODE`, `p`, `q`, and `h` for help.
 
     Args:
-        tensors, gradient, retain_graph, create_graph, inputs: those of `adjoint.autograd.backward`.
+        tensors, gradient, retain_graph, create_graph, inputs: as in `adjoint.autograd.backward`.
         params: the names of parameters, as for `graph`.
-        commands: a file with one command on each line; the terminal by default. At its end backward continues.
+        commands: a file with one command per line; the terminal by default. At its end backward continues.
         output: the file to write to; standard output by default.
 
     Returns the trace of all steps.

@@ -1,6 +1,6 @@
-"""The picture of a graph as SVG, generated in Python alone: for a README, a paper, a slide.
+"""Writes the picture of a graph as SVG in pure Python, for a README, a paper or a slide.
 
-The forward computation flows down through the tensors. Beside each tensor is its backward node, and the edges of
+The forward computation flows down through the tensors. Each tensor has its backward node beside it, and the edges of
 gradients (`next_functions`) go up from node to node. Modules are frames. The colours follow the reader's
 `prefers-color-scheme`, light or dark.
 """
@@ -25,7 +25,7 @@ FULL = 10
 MOST_CARDS = 16
 """A graph with more visible units is shown in outline."""
 MOST = 60
-"""In a larger graph, groups are folded."""
+"""In a graph with more objects, groups are folded."""
 
 FONT = 'ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace'
 SHAPES = """
@@ -83,10 +83,10 @@ MARKERS = "".join(
 def render(snapshot: Snapshot, detail: Detail | None = None, most: int = MOST) -> str:
     """The snapshot as an SVG document.
 
-    `detail="values"` writes `data`, `grad`, `grad_fn`, `is_leaf` and `requires_grad` on every tensor's card, `"cards"`
-    shapes, formulas and saved tensors, `"outline"` one line for each operation; by default the smaller the graph, the more.
-    Groups (modules, functions, repeated blocks) are drawn as frames, and as one card each where more than `most` things
-    would be visible.
+    `detail="values"` writes `data`, `grad`, `grad_fn`, `is_leaf` and `requires_grad` on the card of every tensor.
+    `"cards"` writes shapes, formulas and saved tensors. `"outline"` writes one line per operation. By default smaller
+    graphs have more detail. Groups (modules, functions, repeated blocks) are drawn as frames. If more than `most`
+    objects would be visible, each group is drawn as one card.
     """
     tree = Tree(snapshot)
     open = opened(tree, most)
@@ -161,7 +161,7 @@ def number_text(value: float) -> str:
 
 
 def _item(item: Item) -> str:
-    """A folded group; or a unit: the label of its operation, its cards, and the dotted line for `grad_fn`."""
+    """Draw a folded group; or a unit, with the label of its operation, its cards, and the dotted line for `grad_fn`."""
     if item.card is not None:
         return _card(item.card, item.x + item.card.x, item.y)
     parts = []
@@ -223,7 +223,7 @@ def _text(words: str, x: float, y: float, css: str) -> str:
 
 
 def _legend(snapshot: Snapshot, scene: Scene, width: float, top: float) -> tuple[str, float]:
-    """The legend of the colours and lines that occur in the picture; and the bottom of the picture."""
+    """Draw the legend of the colours and lines in the picture, and return the bottom of the picture."""
     entries = list(_entries(snapshot, scene))
     parts, x, y = [], 0.0, top
     for words, draw in entries:
@@ -271,7 +271,7 @@ def _entries(snapshot: Snapshot, scene: Scene) -> Iterable[tuple[str, Callable[[
 
 
 def _style() -> str:
-    """The CSS rules, restricted to this picture: the document around it may have rules of its own."""
+    """Return the CSS rules, restricted to this picture, because the enclosing document may have other rules."""
     light, dark = (_coloured(scheme) for scheme in (0, 1))
     return f"{_of_picture(SHAPES)}{_of_picture(light)}@media(prefers-color-scheme:dark){{{_of_picture(dark)}}}"
 

@@ -1,4 +1,7 @@
-"""Tables that display themselves: as lines in a terminal, as HTML in a notebook; their rows are plain dicts."""
+"""Tables that are displayed as lines in a terminal and as HTML in a notebook.
+
+Their rows are plain dicts.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,10 @@ MOST_ROWS = 30
 
 
 class Table:
-    """Rows under headings. `rows` are dicts with the columns as keys; `formats` may define how values are shown."""
+    """Rows under headings.
+
+    `rows` are dicts with the columns as keys. `formats` may define how values are displayed.
+    """
 
     def __init__(self, title: str, columns: Sequence[str], rows: list[dict[str, Any]], formats: Any = None) -> None:
         self.title = title

@@ -1,7 +1,7 @@
 """A graph as a tree of lines, for terminals: plain, or in colour with `rich`.
 
-The tree goes from the result to the leaves. A chain stays at the same indentation, so that a chain of any length is a
-column; only branches move to the right. A large graph is shown as its groups.
+The tree goes from the result to the leaves. A chain stays at the same indentation, so a chain of any length is a
+column. Only branches move to the right. A large graph is shown as its groups.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _DIVISION = re.compile(r"\d+ to \d+ of \d+$")
 
 
 class Piece(NamedTuple):
-    """Some characters of one style: a style name of `rich`, or none."""
+    """Characters with one style, which is the name of a style of `rich` or empty."""
 
     text: str
     style: str = ""
@@ -39,7 +39,10 @@ STYLES = {"leaf": "bold green", "constant": "yellow", "intermediate": "blue"}
 
 
 def rows(snapshot: Snapshot, full: bool = False) -> list[Row]:
-    """The lines of the tree; `full`: all nodes, even of a large graph."""
+    """Return the lines of the tree.
+
+    `full` includes all nodes, even of a large graph.
+    """
     found = [_heading(snapshot)]
     lines = _tree(snapshot) if full or len(snapshot.nodes) <= LARGE else _outline(snapshot)
     for line in lines:
@@ -71,7 +74,7 @@ def _heading(snapshot: Snapshot) -> Row:
 
 
 def _tree(snapshot: Snapshot) -> Iterator[Row]:
-    """Every node once, below all nodes that use it; the receivers of its gradients follow it."""
+    """Write every node once, below all nodes that use it and above the receivers of its gradients."""
     tensors = {tensor.id: tensor for tensor in snapshot.tensors}
     nodes = {node.id: node for node in snapshot.nodes}
     outputs = {(tensor.node, tensor.output_nr): tensor for tensor in snapshot.tensors}
@@ -177,7 +180,10 @@ def _saved(saved: Saved, tensors: dict[str, TensorBox]) -> Row:
 
 
 def _outline(snapshot: Snapshot) -> Iterator[Row]:
-    """The groups and the nodes in them, in the order of the computation; of a repetition, only the first part."""
+    """Write the groups and their nodes in the order of the computation.
+
+    Only the first part of a repetition is written.
+    """
     nodes = {node.id: node for node in snapshot.nodes}
     outputs = {(tensor.node, tensor.output_nr): tensor for tensor in snapshot.tensors if tensor.node is not None}
     inside: dict[str | None, list[Group]] = {}

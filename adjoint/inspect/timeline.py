@@ -22,7 +22,7 @@ ROWS = {
     "call": ("MPI", "constant", "a collective, from its start until it is complete"),
     "wait": ("waits", "node", "the program waits: exposed communication"),
 }
-"""For each kind of bar: the name of its rows, its colours, and what the legend says."""
+"""For each kind of bar: the name of its rows, its colours, and its text in the legend."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Bar:
 
 @dataclass
 class Rank:
-    """What one rank has recorded.
+    """The records of one rank.
 
     Attributes:
         number, began: the rank, and the nanosecond at which its recording began, by its clock.
@@ -62,7 +62,7 @@ class Rank:
     state: int
 
     def plain(self) -> dict[str, Any]:
-        """All of it as plain data, which other ranks read."""
+        """Return all data as plain data that other ranks can read."""
         return asdict(self)
 
     @classmethod
@@ -113,7 +113,7 @@ class Rank:
 
 
 def _layers(arrived: list[tuple[str, float]], start: float) -> Iterable[Bar]:
-    """The time until the gradients of a module had come, for one module after the other."""
+    """Return the time until the gradients of each module had arrived, module by module."""
     owners = [name.rpartition(".")[0] or name for name, _ in arrived]
     for number, (owner, following) in enumerate(pairwise([*owners, ""])):
         if owner != following:
@@ -164,7 +164,7 @@ def draw(ranks: list[Rank], title: str = "") -> str:
 
 
 def _lanes(bars: list[Bar]) -> list[list[Bar]]:
-    """The bars, so that those of a row do not overlap."""
+    """Distribute the bars so that bars in one row do not overlap."""
     lanes: list[list[Bar]] = []
     for bar in sorted(bars, key=lambda bar: bar.start):
         lane = next((lane for lane in lanes if lane[-1].end <= bar.start), None)

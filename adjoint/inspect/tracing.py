@@ -1,4 +1,4 @@
-"""`trace_backward`: a backward that records the incoming and outgoing gradients of every node, and what it releases.
+"""`trace_backward` records the incoming and outgoing gradients of every node in a backward, and the released tensors.
 
 The tracer takes the place of the profiler's recorder: while one is set, the engine runs nodes through it. Nothing is
 registered on nodes or tensors.
@@ -42,7 +42,7 @@ def trace_backward(
     """Run `backward` and record each step: incoming and outgoing gradients, accumulation, hooks, released tensors.
 
     Args:
-        tensors, gradient, retain_graph, create_graph, inputs: those of `adjoint.autograd.backward`.
+        tensors, gradient, retain_graph, create_graph, inputs: as in `adjoint.autograd.backward`.
         params: the names of parameters, as for `graph`.
 
     The page that the result saves (`.save("backward.html")`) shows the steps as an animation.
@@ -171,7 +171,10 @@ class Tracer(Passing):
         self.walk = self.task = None
 
     def backward(self, node: Node, function: Any, grad: Any, *args: Any) -> Any:
-        """Run `function(node, grad, *args)`, which runs `node`; record it if the node belongs to the traced graph."""
+        """Run `function(node, grad, *args)`, which runs `node`.
+
+        Record it if the node belongs to the traced graph.
+        """
         own = self.walk
         leaf = node.variable if isinstance(node, AccumulateGrad) else None
         key = None if own is None else own.ids.get(id(node if leaf is None else leaf))

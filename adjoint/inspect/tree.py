@@ -1,4 +1,4 @@
-"""What is drawn of a snapshot: units, the strands between them, and the tree of groups around them.
+"""The parts of a snapshot that are drawn: units, the strands between them, and the tree of groups around them.
 
 A unit is an operation with its result tensors and its backward node, or a leaf with its `AccumulateGrad`. The page builds the
 same in `page/model.js`.
@@ -23,7 +23,10 @@ class Thing:
 
 @dataclass(eq=False)
 class Unit(Thing):
-    """An operation with its tensors and its node, each of which may be missing."""
+    """An operation with its tensors and its node.
+
+    Each of these may be missing.
+    """
 
     operation: OperationBox | None = None
     tensors: list[TensorBox] = field(default_factory=list)
@@ -37,7 +40,10 @@ class Unit(Thing):
 
 @dataclass(eq=False)
 class Folder(Thing):
-    """A group with what is in it; the outermost has no record."""
+    """A group with its contents.
+
+    The outermost folder has no record.
+    """
 
     group: Group | None = None
     depth: int = 0
@@ -123,7 +129,10 @@ class Tree:
                     yield Strand(False, node.id, target, upper, lower, index)
 
     def _nest(self) -> None:
-        """Put units and groups into folders; a group with nothing but another group in it is left out, unless it is a module."""
+        """Put units and groups into folders.
+
+        A group that contains only another group is left out, unless it is a module.
+        """
         folders: dict[str, Folder] = {}
         for group in self.snapshot.groups:
             folders[group.id] = Folder(group.id, float("inf"), folders.get(group.parent or "", self.root), group)

@@ -12,14 +12,14 @@ from ..kernels.runtime.narrow_array import widened
 from .model import Statistics
 
 SAMPLE = 4096
-"""The statistics of larger tensors are those of an even sample: between half and all of this many elements."""
+"""The statistics of larger tensors come from an even sample of between half and all of this many elements."""
 
 BINS = 24
 _EDGE = 3
 
 
 def in_short(array: Any) -> str | None:
-    """The elements of `array` as a few characters: `[1, 2.5, … 9]`; None if there are no elements to read.
+    """Return the elements of `array` as a few characters, such as `[1, 2.5, … 9]`, or None if no elements can be read.
 
     >>> import numpy
     >>> in_short(numpy.arange(10.0))
@@ -61,7 +61,9 @@ def number(value: Any) -> str:
 
 
 def statistics(array: Any) -> Statistics | None:
-    """The statistics of `array`: of all elements up to `SAMPLE`, else of an even sample; of complex elements, of the moduli.
+    """Return the statistics of `array`: of all elements up to `SAMPLE`, otherwise of an even sample.
+
+    Complex elements count by their moduli.
 
     >>> import numpy
     >>> statistics(numpy.array([0.0, 1.0, 2.0, numpy.nan])).mean

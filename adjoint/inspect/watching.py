@@ -38,10 +38,10 @@ def watch(model: Any, every: int = 1, *, live: bool = False, output: TextIO | No
         model: a Module, a dict of names and tensors, or an iterable of pairs.
         every: record each `every`-th step.
         live: write the table of the latest step to the terminal, in place of the one before.
-        output: the file that `live` writes to; standard error by default.
+        output: the file that `live` writes to; by default the standard error stream.
 
-    The recording begins at once and ends with `close()`, or with a `with` block. A recorded step takes one copy of the
-    parameters and a pass over them; other steps cost one call.
+    The recording begins at once, and ends with `close()` or with a `with` block. A recorded step takes one copy of the
+    parameters and one pass over them. Other steps cost one call.
 
     >>> import adjoint as torch
     >>> model = torch.nn.Linear(2, 1, bias=False)
@@ -67,7 +67,7 @@ def watch(model: Any, every: int = 1, *, live: bool = False, output: TextIO | No
 
 
 class Watch:
-    """What `watch` has recorded: `steps`, and in `records` for each of them the norms by parameter."""
+    """The records of `watch`: `steps`, and in `records` the norms by parameter for each step."""
 
     def __init__(self, parameters: Sequence[tuple[str, Tensor]], every: int, output: TextIO | None) -> None:
         self.parameters = list(parameters)
@@ -104,7 +104,10 @@ class Watch:
         self.close()
 
     def close(self) -> None:
-        """End the recording; what has been recorded stays."""
+        """End the recording.
+
+        The records stay available.
+        """
         for handle in self._handles:
             handle.remove()
 
@@ -148,7 +151,10 @@ class Watch:
         return f'<iframe srcdoc="{page}" style="width: 100%; height: 640px; border: 1px solid #8884"></iframe>'
 
     def json(self) -> str:
-        """All that was recorded, as JSON; numbers that are not finite are null."""
+        """Return all records as JSON.
+
+        Numbers that are not finite are null.
+        """
         plain = [
             {name: {key: _finite(value) for key, value in norms.items()} for name, norms in each.items()}
             for each in self.records
@@ -162,7 +168,7 @@ class Watch:
         return PAGE.replace("$title", title).replace("$style", variables()).replace("$charts", charts)
 
     def save(self, path: str | PathLike[str]) -> Path:
-        """Write what was recorded to a file: `.html`, `.json` or `.txt`, by the extension of its name."""
+        """Write the records to a file: `.html`, `.json` or `.txt`, by the extension of its name."""
         target = Path(path)
         forms = {".html": self.html, ".json": self.json, ".txt": self.__str__}
         if target.suffix.lower() not in forms:
@@ -218,14 +224,17 @@ def _spread(count: int) -> list[int]:
 
 
 def _scale(logs: Sequence[float]) -> tuple[float, float]:
-    """Where the scale begins and ends: it spans a factor of two at least, so that rounding does not look like change."""
+    """Return the limits of the scale.
+
+    It spans at least a factor of two, so that rounding does not look like change.
+    """
     low, high = min(logs, default=0.0), max(logs, default=0.0)
     missing = max(log10(2) - (high - low), 0.0) if logs else 0.0
     return low - missing / 2, high + missing / 2
 
 
 def _others(values: Sequence[Sequence[float | None]]) -> str:
-    """What the colours mean that are not on the scale, if there are any."""
+    """Return the meaning of the colours that are not on the scale, if there are any."""
     every = [value for row in values for value in row]
     kinds = {
         NOTHING: ("zero or none", any(not value for value in every)),
@@ -239,7 +248,7 @@ def _others(values: Sequence[Sequence[float | None]]) -> str:
 
 
 def _colour(value: float | None, low: float, high: float) -> str:
-    """The colour of a value on a logarithmic scale; grey without a value or for zero, red if it is not finite."""
+    """Return the colour of a value on a logarithmic scale: grey for zero or without a value, red if it is not finite."""
     if not value:
         return NOTHING
     if not isfinite(value):

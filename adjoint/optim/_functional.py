@@ -57,7 +57,7 @@ STATES = {
     "variances": "variance",
     "state_steps": "step",
 }
-"""By the names of the lists, those of the states of optimizers."""
+"""The names of optimizer states, by the names of the list arguments."""
 
 PAIRS = {
     "betas": ("beta1", "beta2"),
@@ -65,7 +65,7 @@ PAIRS = {
     "step_sizes": ("step_size_min", "step_size_max"),
     "eps": ("eps1", "eps2"),
 }
-"""By the names of options of optimizers, the two options that functions have for them."""
+"""The two options of the functions, by the names of the optimizer options."""
 
 FLAGS = dict.fromkeys(
     ("capturable", "decoupled_weight_decay", "differentiable", "has_complex", "has_sparse_grad", "maximize"), False
@@ -74,13 +74,13 @@ FLAGS = dict.fromkeys(
 
 
 def _function(kind: type[Optimizer], lists: str, flags: str, options: str, grads: str = "grads") -> Callable[..., None]:
-    """The function that does what optimizers of a kind do in a step.
+    """Return the function that performs the step of an optimizer class.
 
     Args:
         kind: the optimizer.
         lists: the names of the lists of states.
-        flags: the names of what has a default.
-        options: the names of what is given by name.
+        flags: the names of the arguments with defaults.
+        options: the names of the keyword arguments.
         grads: the name of the list of gradients.
     """
     stateless: type[Optimizer] = type(kind.__name__, (kind,), {"_gradients": lambda self, group: group[grads]})
@@ -132,7 +132,10 @@ def _function(kind: type[Optimizer], lists: str, flags: str, options: str, grads
 
 
 def _count(kind: type[Optimizer], states: dict[Any, dict[str, Any]]) -> None:
-    """Refuse counts of steps that are not tensors; those of `SparseAdam` are numbers, which include the step to be made."""
+    """Refuse step counts that are not tensors.
+
+    `SparseAdam` counts with numbers, which include the coming step.
+    """
     for state in states.values():
         if kind is SparseAdam:
             state["step"] -= 1

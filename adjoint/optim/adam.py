@@ -58,7 +58,7 @@ class Adam(Declared):
         maximize: ascend instead.
         decoupled_weight_decay: decay the parameter itself (AdamW).
         foreach, differentiable, fused: accepted; `differentiable` records the update.
-        capturable: a step raises AssertionError, since none is captured on a CPU.
+        capturable: a step raises AssertionError, because nothing can be captured on a CPU.
 
     Raises:
         ValueError: for options out of range.
@@ -177,7 +177,7 @@ class Adamax(Declared):
         betas: β₁ and β₂.
         maximize: ascend instead.
         foreach, differentiable: accepted; `differentiable` records the update.
-        capturable: a step raises AssertionError, since none is captured on a CPU.
+        capturable: a step raises AssertionError, because nothing can be captured on a CPU.
 
     Raises:
         ValueError: for options out of range.
@@ -245,7 +245,7 @@ class NAdam(Declared):
         decoupled_weight_decay: decay the parameter itself, as AdamW.
         maximize: ascend instead.
         foreach, differentiable: accepted; `differentiable` records the update.
-        capturable: a step raises AssertionError, since none is captured on a CPU.
+        capturable: a step raises AssertionError, because nothing can be captured on a CPU.
 
     Raises:
         ValueError: for options out of range.
@@ -320,10 +320,10 @@ class NAdam(Declared):
 
 
 class RAdam(Declared):
-    """Adam whose step is rectified while few gradients are known (Liu et al., 2020).
+    """Adam with a rectified step while few gradients are known (Liu et al., 2020).
 
-    As Adam, but with ρ∞ = 2 / (1 - β₂) - 1 and ρₜ = ρ∞ - 2 t β₂ᵗ / (1 - β₂ᵗ) the step is multiplied by
-    √((ρₜ - 4)(ρₜ - 2) ρ∞ / ((ρ∞ - 4)(ρ∞ - 2) ρₜ)) where ρₜ > 5, and not divided by the root of v before.
+    Works like Adam, with ρ∞ = 2 / (1 - β₂) - 1 and ρₜ = ρ∞ - 2 t β₂ᵗ / (1 - β₂ᵗ). If ρₜ > 5, the step is multiplied by
+    √((ρₜ - 4)(ρₜ - 2) ρ∞ / ((ρ∞ - 4)(ρ∞ - 2) ρₜ)). Otherwise, it is not divided by the root of v.
 
     Args:
         params: parameters or groups of them.
@@ -332,7 +332,7 @@ class RAdam(Declared):
         decoupled_weight_decay: decay the parameter itself, as AdamW.
         maximize: ascend instead.
         foreach, differentiable: accepted; `differentiable` records the update.
-        capturable: a step raises AssertionError, since none is captured on a CPU.
+        capturable: a step raises AssertionError, because nothing can be captured on a CPU.
 
     Raises:
         ValueError: for options out of range.

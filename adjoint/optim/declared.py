@@ -1,9 +1,10 @@
 """The form of declared optimizers: options with checks, the state of each parameter, and a formula.
 
-A formula is `_update(xp, options, param, grad, *state)`: elementwise operations that change `param` and `state` in place,
-written with operators and the methods of tensors that `xp` holds. It is applied to the arrays of a whole list of parameters
-at once, where `adjoint._fused_update_` takes them; otherwise to the tensors of one parameter after the other. An update that
-is recorded changes copies, so that what one step saves for backward is not what the next step changes.
+A formula is `_update(xp, options, param, grad, *state)`: elementwise operations that change `param` and `state` in
+place, written with operators and the methods of tensors that `xp` holds. `adjoint._fused_update_` applies it to the
+arrays of a whole list of parameters, if it supports them. Otherwise it is applied to the tensors of one parameter after
+the other. A recorded update changes copies, so that the next step does not change the tensors that one step saves for
+backward.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ Numbered = tuple[dict[str, Any], list[torch.Tensor], list[torch.Tensor], list[di
 
 
 class Declared(Optimizer):
-    """An optimizer that is defined by the class attributes below and by `_numbers` and `_update`."""
+    """An optimizer defined by the class attributes below and by `_numbers` and `_update`."""
 
     # The options in the order of groups and state dicts, which differs from that of the constructor.
     _options: tuple[str, ...] = ()
@@ -107,7 +108,7 @@ class Declared(Optimizer):
             tensor.copy_(new)
 
     def _batches(self, params: list[torch.Tensor], grads: list[torch.Tensor], group: dict[str, Any]) -> Iterator[Batch]:
-        """The parameters with their state, grouped by the numbers in their formula; this counts their steps."""
+        """Group the parameters and their states by the numbers in their formula, and count their steps."""
         states = [self.state[param] for param in params]
         for param, grad, state in zip(params, grads, states, strict=True):
             if not state:
@@ -126,7 +127,7 @@ class Declared(Optimizer):
             )
 
     def _check_layouts(self, params: list[torch.Tensor], grads: list[Any]) -> None:
-        """Refuse sparse gradients where the formula is not for them."""
+        """Refuse sparse gradients if the formula does not support them."""
         if not self._takes_sparse and any(grad.is_sparse for grad in grads):
             name = next(kind.__name__ for kind in type(self).__mro__ if "_update" in vars(kind))
             raise RuntimeError(f"{name} does not support sparse gradients{self._sparse_advice}")
@@ -153,9 +154,11 @@ class Declared(Optimizer):
 
 
 def number(value: Any) -> Any:
-    """Convert a learning rate (or other option), which may be a tensor of one element or a NumPy scalar, to a number.
+    """Convert a learning rate or another option to a number.
 
-    In an update that is recorded, a tensor that requires grad stays one.
+    The option may be a tensor of one element or a NumPy scalar.
+
+    In a recorded update, a tensor that requires grad is returned unchanged.
     """
     if isinstance(value, torch.Tensor) and value.requires_grad and torch.is_grad_enabled():
         return value.clone().squeeze()
@@ -163,7 +166,7 @@ def number(value: Any) -> Any:
 
 
 def learning_rate(given: Given) -> None:
-    """Refuse a learning rate that is negative or a tensor of several elements."""
+    """Refuse a learning rate that is negative or a tensor with several elements."""
     lr = given["lr"]
     if isinstance(lr, torch.Tensor) and lr.numel() != 1:
         raise ValueError("Tensor lr must be 1-element")
@@ -172,7 +175,7 @@ def learning_rate(given: Given) -> None:
 
 
 def not_negative(*names: str) -> Check:
-    """A check that refuses options of these names that are below zero."""
+    """Return a check that refuses negative values of these options."""
 
     def check(given: Given) -> None:
         for name in names:
@@ -196,7 +199,10 @@ def decay_rates(given: Given) -> None:
 
 
 def _check_fused(given: Given) -> None:
-    """Refuse combinations that PyTorch refuses; otherwise `fused` and `foreach` have no effect."""
+    """Refuse combinations that PyTorch refuses.
+
+    Otherwise `fused` and `foreach` have no effect.
+    """
     if given["differentiable"]:
         raise RuntimeError("`fused` does not support `differentiable`")
     if given["foreach"]:
@@ -218,9 +224,9 @@ def _require_fusible(params: list[torch.Tensor]) -> None:
 
 
 class RecordedMethods:
-    """What formulas call where the update is recorded: the methods of tensors, whose factors may be tensors too.
+    """The methods that formulas call in a recorded update: the methods of tensors, whose factors may also be tensors.
 
-    What backward needs of a tensor that the formula changes later is copied.
+    If backward needs a tensor that the formula changes later, the tensor is copied.
     """
 
     def __getattr__(self, name: str) -> Any:

@@ -24,7 +24,7 @@ TOLERANCE_CHANGE = 1e-9
 class Point(NamedTuple):
     """A point on the line: its position, the loss, the gradient and the slope.
 
-    Positions and slopes are tensors, so that they are rounded as in PyTorch; the first positions may be numbers.
+    Positions and slopes are tensors, so that they are rounded as in PyTorch. The first positions may be numbers.
     """
 
     t: Any
@@ -63,7 +63,7 @@ def strong_wolfe(
         evaluate: returns the loss and the gradient at a step.
         t: the first step to try.
         loss, grad, slope: at step 0.
-        trials: how many steps may be tried after the first.
+        trials: the maximum number of steps to try after the first.
 
     Returns:
         The loss and the gradient at the final step, the step, and the number of evaluations.
@@ -111,7 +111,7 @@ def _zoom(
 ) -> tuple[Point, int]:
     """Narrow the bracket until its lower end is acceptable.
 
-    The points keep their places in the bracket: of two equal losses, that of the first place is the lower.
+    The points keep their places in the bracket. If two losses are equal, the first place counts as lower.
     """
     low = _lower(bracket)
     insufficient_progress = False
@@ -154,7 +154,7 @@ class LBFGS(Optimizer):
     """L-BFGS (Nocedal and Wright, "Numerical Optimization", 2006, algorithms 7.4 and 7.5).
 
     Args:
-        params: parameters; groups are not supported.
+        params: parameters. Groups are not supported.
         lr: the length of the step, or of the first trial of the line search.
         max_iter: iterations of one `step`.
         max_eval: evaluations of the closure in one `step`, `max_iter * 5 / 4` by default.

@@ -137,7 +137,7 @@ def _orthogonalized(grad: torch.Tensor, coefficients: Any, steps: int, eps: floa
 
 
 class Muon(Optimizer):
-    """Momentum whose update is made orthogonal, for parameters that are matrices (Jordan et al., 2024).
+    """Momentum with an orthogonalized update, for parameters that are matrices (Jordan et al., 2024).
 
     Args:
         weight_decay: the rate of the decoupled weight decay.

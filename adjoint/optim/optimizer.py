@@ -101,8 +101,8 @@ class Optimizer:
     """Base class of all optimizers.
 
     Args:
-        params: parameters, `(name, parameter)` pairs, or dictionaries that define groups of them under "params" with
-            options of their own.
+        params: parameters, `(name, parameter)` pairs, or dictionaries that define groups. A group has its parameters
+            under "params" and may have separate options.
         defaults: the default options of groups.
 
     A subclass defines `step`, or the update of a group (`_update_group`).
@@ -208,7 +208,7 @@ class Optimizer:
     # Groups
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Add parameters with options of their own.
+        """Add parameters with separate options.
 
         Raises:
             TypeError: if `param_group` is not a dictionary, or "params" contains objects that are not tensors.
@@ -271,7 +271,7 @@ class Optimizer:
     # State dicts
 
     def state_dict(self) -> dict[str, Any]:
-        """Return `{"state": ..., "param_groups": ...}`, in which parameters are replaced by their numbers."""
+        """Return `{"state": ..., "param_groups": ...}` with numbers in place of parameters."""
         for hook in self._optimizer_state_dict_pre_hooks.values():
             hook(self)
         number_of: dict[int, int] = {}
@@ -399,7 +399,10 @@ def _type_name(value: Any) -> str:
 
 
 def _cast(value: Any, param: torch.Tensor, key: Hashable = None) -> Any:
-    """Loaded state for `param`: tensors other than the step count in its dtype, if that is floating point."""
+    """Convert loaded state for `param`.
+
+    Tensors other than the step count get its dtype, if the dtype is floating point.
+    """
     if isinstance(value, torch.Tensor):
         return value.to(param.dtype) if key != "step" and param.is_floating_point() else value
     if isinstance(value, dict):
@@ -414,7 +417,7 @@ def _cast(value: Any, param: torch.Tensor, key: Hashable = None) -> Any:
 
 
 def _use_grad_for_differentiable(func: Callable[..., Any]) -> Callable[..., Any]:
-    """Let `step` record what it does if the optimizer is `differentiable`."""
+    """Let `step` record its operations if the optimizer is `differentiable`."""
 
     @functools.wraps(func)
     def step(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -425,12 +428,15 @@ def _use_grad_for_differentiable(func: Callable[..., Any]) -> Callable[..., Any]
 
 
 def _default_to_fused_or_foreach(params: Any, differentiable: bool, use_fused: bool = False) -> tuple[bool, bool]:
-    """Whether to take a step in fused kernels, and over lists of tensors: there are neither."""
+    """Decide whether a step uses fused kernels and lists of tensors.
+
+    Neither exists here.
+    """
     return False, False
 
 
 def _get_capturable_supported_devices(supports_xla: bool = True) -> list[str]:
-    """The types of devices whose steps can be captured."""
+    """Return the device types that can capture steps."""
     return ["cuda", "xpu", "hpu", "privateuseone"] + ["xla"] * supports_xla
 
 

@@ -33,7 +33,7 @@ class Adadelta(Declared):
         rho: the decay rate of the averages, between 0 and 1.
         maximize: ascend instead.
         foreach, differentiable: accepted; `differentiable` records the update.
-        capturable: a step raises AssertionError, since none is captured on a CPU.
+        capturable: a step raises AssertionError, because nothing can be captured on a CPU.
 
     Raises:
         ValueError: for options out of range.
@@ -190,7 +190,7 @@ class RMSprop(Declared):
         centered: subtract the squared running mean of g from v (Graves, 2013).
         maximize: ascend instead.
         foreach, differentiable: accepted; `differentiable` records the update.
-        capturable: a step raises AssertionError, since none is captured on a CPU.
+        capturable: a step raises AssertionError, because nothing can be captured on a CPU.
 
     Raises:
         ValueError: for negative options.
@@ -270,11 +270,11 @@ class Rprop(Declared):
     Args:
         params: parameters or groups of them.
         lr: the first step of each element.
-        etas: what the step is multiplied by where the sign has changed, and where it has not.
+        etas: the factors of the step if the sign has changed, and if it has not.
         step_sizes: the smallest and the largest step.
         maximize: ascend instead.
         foreach, differentiable: accepted; `differentiable` records the update.
-        capturable: a step raises AssertionError, since none is captured on a CPU.
+        capturable: a step raises AssertionError, because nothing can be captured on a CPU.
 
     Raises:
         ValueError: for a negative rate, or unless `0 < etas[0] < 1 < etas[1]`.

@@ -119,7 +119,7 @@ class ASGD(Declared):
         t0: the step after which averaging begins.
         maximize: ascend instead.
         foreach, differentiable: accepted; `differentiable` records the update.
-        capturable: a step raises AssertionError, since none is captured on a CPU.
+        capturable: a step raises AssertionError, because nothing can be captured on a CPU.
 
     Raises:
         ValueError: for negative options.

@@ -17,7 +17,7 @@ class SparseAdam(Optimizer):
     """Adam (Kingma and Ba, 2015) for sparse gradients: only moments of elements that a gradient stores are updated.
 
     Args:
-        params: dense parameters, or groups of them, whose gradients are sparse.
+        params: dense parameters, or groups of them, with sparse gradients.
         lr: the learning rate.
         betas: the decay rates of the two moments.
         eps: added to the denominator.

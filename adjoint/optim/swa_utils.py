@@ -34,7 +34,10 @@ def _check_decay(decay: float) -> None:
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> _Averages:
-    """A function that moves averages towards current values, of which they keep the share `decay`; for many at once."""
+    """Return a function that moves averages towards current values, for many averages at once.
+
+    `decay` is the weight of the old average.
+    """
     average = get_ema_avg_fn(decay)
 
     @torch.no_grad()
@@ -50,7 +53,7 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> _Averages:
 
 
 def get_swa_multi_avg_fn() -> _Averages:
-    """A function that makes averages of all values so far; for many at once."""
+    """Return a function that averages all values so far, for many averages at once."""
     average = get_swa_avg_fn()
 
     @torch.no_grad()
@@ -68,7 +71,10 @@ def get_swa_multi_avg_fn() -> _Averages:
 
 
 def get_ema_avg_fn(decay: float = 0.999) -> _Average:
-    """A function that moves an average towards the current value, of which it keeps the share `decay`."""
+    """Return a function that moves an average towards the current value.
+
+    `decay` is the weight of the old average.
+    """
     _check_decay(decay)
 
     @torch.no_grad()
@@ -79,7 +85,7 @@ def get_ema_avg_fn(decay: float = 0.999) -> _Average:
 
 
 def get_swa_avg_fn() -> _Average:
-    """A function that makes an average of all values so far."""
+    """Return a function that averages all values so far."""
 
     @torch.no_grad()
     def swa_update(averaged_param: torch.Tensor, current_param: torch.Tensor, num_averaged: Any) -> torch.Tensor:
@@ -89,13 +95,15 @@ def get_swa_avg_fn() -> _Average:
 
 
 class AveragedModel(torch.nn.Module):
-    """A copy of a model whose parameters are averages of those of the model; `update_parameters` adds the present ones.
+    """A copy of a model with averaged parameters.
+
+    `update_parameters` adds the present parameters of the model.
 
     Args:
-        device: where the copy lies.
-        avg_fn: `avg_fn(average, current, number)` gives the new average of each; the mean of all if None.
+        device: the device of the copy.
+        avg_fn: `avg_fn(average, current, number)` returns the new average of each parameter; None computes the mean.
         multi_avg_fn: the same for lists of tensors, in place.
-        use_buffers: average the buffers too; otherwise they are copied.
+        use_buffers: average the buffers too; otherwise copy them.
 
     >>> import adjoint as torch
     >>> model = torch.nn.Linear(2, 2)
@@ -161,8 +169,8 @@ def update_bn(loader: Iterable[Any], model: torch.nn.Module, device: Any = None)
     """Compute the running statistics of all batch normalizations in `model` anew, in one pass over the data.
 
     Args:
-        loader: gives batches; of a list or tuple its first element.
-        device: where the batches are moved to.
+        loader: yields batches; for a list or tuple, the first element is used.
+        device: the device for the batches.
     """
     momenta: dict[Any, Any] = {}
     for module in model.modules():

@@ -49,7 +49,7 @@ def schedule(
 
     Args:
         wait, warmup, active: the number of steps of each phase.
-        repeat: the number of repetitions; 0: until the end.
+        repeat: the number of repetitions; 0 repeats until the end.
         skip_first_wait: if it is not 0, the first repetition has no waiting phase.
 
     Raises:
@@ -90,7 +90,10 @@ def schedule(
 def tensorboard_trace_handler(
     dir_name: str, worker_name: str | None = None, use_gzip: bool = False
 ) -> Callable[[profile], None]:
-    """A handler for `on_trace_ready` of `profile`: writes each trace to a file in `dir_name`, where TensorBoard finds it."""
+    """Return a handler for `on_trace_ready` of `profile`.
+
+    It writes each trace to a file in `dir_name`, where TensorBoard finds it.
+    """
 
     def write(profiled: profile) -> None:
         Path(dir_name).mkdir(parents=True, exist_ok=True)
@@ -112,16 +115,16 @@ class profile:
 
     Args:
         activities: the activities to profile; only the CPU is available.
-        schedule: a function from the number of a step, which `step()` ends, to a `ProfilerAction`; by default
+        schedule: a function from the number of a step, which `step()` ends, to a `ProfilerAction`. By default
             everything is recorded.
         on_trace_ready: called with this object after a recording.
-        record_shapes, profile_memory, with_stack, with_flops: as those of `autograd.profiler.profile`.
+        record_shapes, profile_memory, with_stack, with_flops: as in `autograd.profiler.profile`.
         with_modules, experimental_config, execution_trace_observer, custom_trace_id_callback,
             post_processing_timeout_s: accepted for PyTorch's sake.
         acc_events: keep the events of earlier cycles of the schedule.
 
     Raises:
-        AssertionError: if there is nothing to profile.
+        AssertionError: if `activities` is empty.
 
     >>> import adjoint as torch
     >>> seen = []
@@ -277,7 +280,10 @@ class profile:
         self.events().export_chrome_trace(path, self._metadata)
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
-        """Write the stacks that tools for flame graphs read; the profile must be made `with_stack`."""
+        """Write the stacks for flame graph tools.
+
+        The profile must be created with `with_stack`.
+        """
         self._initialized("exporting stacks").export_stacks(path, metric)
 
     def add_metadata(self, key: str, value: str) -> None:
@@ -290,7 +296,10 @@ class profile:
 
 
 def kineto_available() -> bool:
-    """Whether PyTorch's library for traces of devices is there; never. Profiles of operators need no library."""
+    """Return whether PyTorch's library for device traces exists.
+
+    It never does. Profiles of operators need no library.
+    """
     return False
 
 

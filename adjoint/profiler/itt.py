@@ -1,4 +1,7 @@
-"""`torch.profiler.itt`: ranges and marks for Intel's collectors. There is no collector, so they have no effect."""
+"""`torch.profiler.itt`: ranges and marks for Intel's collectors.
+
+No collector exists, so these functions have no effect.
+"""
 
 from __future__ import annotations
 

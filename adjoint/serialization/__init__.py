@@ -1,10 +1,10 @@
 """Checkpoints: `.pt` files in PyTorch's format, read and written without the dangers of pickle.
 
-`checkpoint` saves and loads. `files` opens files, and `replacement` replaces them as wholes. `formats` tells formats
-apart: `archive` and `legacy` are PyTorch's two, `safetensors` and `npz` others'. `trusted` unpickles what the caller trusts.
-`pickler` and `unpickler` convert objects to PyTorch's pickles and back. `allowed` lists the names
-that a file may contain. `options` holds for the whole program. `tensors`, `storages` and `rebuild` read and write
-tensors, `plain` all other objects.
+`checkpoint` saves and loads. `files` opens files, and `replacement` replaces them as wholes. `formats` recognizes
+formats. `archive` and `legacy` are PyTorch's formats; `safetensors` and `npz` are formats of other libraries. `trusted`
+unpickles files that the caller trusts. `pickler` and `unpickler` convert objects to PyTorch's pickles and back.
+`allowed` lists the names that a file may contain. `options` holds for the whole program. `tensors`, `storages` and
+`rebuild` read and write tensors, `plain` all other objects.
 """
 
 from .._runtime.first_use import late_names

@@ -1,7 +1,7 @@
 """The names that a file may contain: tensors, plain data, and the classes and functions that the user has added.
 
 A global name in a file is looked up here and never imported. `Allowed` pairs each name with the object that replaces
-it; the object is called only through its `construct`, and given state only through its `set_state`.
+it. The object is called only through its `construct`, and gets state only through its `set_state`.
 """
 
 from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING
@@ -29,7 +29,10 @@ SafeGlobal = Callable[..., Any] | tuple[Callable[..., Any], str]
 
 
 class Allowed(NamedTuple):
-    """An object that a file may name, with its permitted uses; None for a use that is not permitted."""
+    """An object that a file may name, with its permitted uses.
+
+    None means that a use is not permitted.
+    """
 
     value: Any
     construct: Callable[..., Any] | None = None
@@ -112,7 +115,10 @@ def data_globals() -> dict[str, Allowed]:
 
 
 def qualified(module: str, name: str) -> str:
-    """The full name of a global for the look-up; names of Python 2 are translated as `pickle` does."""
+    """Return the full name of a global for the look-up.
+
+    Names of Python 2 are translated as in `pickle`.
+    """
     if (module, name) in NAME_MAPPING:
         module, name = NAME_MAPPING[module, name]
     else:
@@ -127,7 +133,7 @@ def _names_of_ours() -> dict[int, str]:
 
 
 def global_name(value: object) -> tuple[str, str] | None:
-    """The module and name of `value`, an object of this package, in files; None for any other object."""
+    """Return the module and name of `value` in files, if it is an object of this package; otherwise None."""
     known = _names_of_ours().get(id(value))
     if known is not None:
         module, _, name = known.rpartition(".")
@@ -150,7 +156,7 @@ def add_safe_globals(safe_globals: list[SafeGlobal]) -> None:
     Add only objects that are safe with any arguments, because a file chooses the arguments.
 
     Args:
-        safe_globals: classes and functions; a pair `(object, name)` allows the object under another full name.
+        safe_globals: classes and functions. A pair `(object, name)` allows the object under another full name.
 
     >>> import adjoint as torch
     >>> class Config: pass

@@ -24,19 +24,22 @@ _LOCAL_HEADER = struct.Struct("<4s22xHH")
 _LOCAL_SIGNATURE = b"PK\x03\x04"
 _END_SIGNATURE = b"PK\x05\x06"
 _END = struct.Struct("<12xIIH")
-"""What is read of the record that ends an archive: the size and the offset of the directory, and the length of the comment."""
+"""Fields of the record at the end of an archive: size and offset of the directory, length of the comment."""
 _END_LENGTH = 22
 _LONG_SIGNATURE = b"PK\x06\x06"
 _LONG_END = struct.Struct("<40xQQ")
-"""What is read of the record before it in large archives: the same size and offset."""
+"""The fields that are read from the record before it in large archives: the same size and offset."""
 _LONGEST_END = 56 + 20 + _END_LENGTH
-"""Both records, and the one between them that says where the first is."""
+"""Both records, and the record between them that gives the position of the first."""
 _CHUNK = 1 << 20
 _ENCRYPTED = 0x1
 
 
 class _Stream:
-    """The interface that `zipfile` needs for a write-only file; positions count from the current one."""
+    """The interface that `zipfile` needs for a write-only file.
+
+    Positions are relative to the current position.
+    """
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -51,17 +54,25 @@ class _Stream:
         return self._position
 
     def flush(self) -> None:
-        """Do nothing: `zipfile` calls this for each record, and the file is closed or returned soon after."""
+        """Do nothing.
+
+        `zipfile` calls this for each record, and the file is closed or returned soon after.
+        """
 
 
 class _ZipFile(zipfile.ZipFile):
-    """A zip file that is closed by who opened it, and not when it dies: an interrupt would be lost then."""
+    """A zip file that its user closes.
+
+    It is not closed when it is finalized, because an interrupt would be lost then.
+    """
 
     __del__ = object.__hash__  # type: ignore[assignment]  # runs no Python code
 
 
 class ArchiveWriter:
-    """Writes records to an open file; used as a context manager.
+    """Writes records to an open file.
+
+    Use it as a context manager.
 
     Args:
         file: anything with `write`.
@@ -107,7 +118,7 @@ def _padding(length: int) -> bytes:
 
 
 class _Part:
-    """A part of a file as a file of its own, as far as `zipfile` reads it.
+    """A part of a file that `zipfile` can read like a whole file.
 
     Args:
         file: the whole file.
@@ -133,10 +144,10 @@ class _Part:
 
 
 def _end_of_archive(file: IO[bytes], start: int, length: int) -> tuple[int, bool]:
-    """Where the archive ends that begins at `start`, in a file of `length` bytes, and whether the file ends with any archive.
+    """Return the end of the archive that begins at `start`, and whether the file ends with any archive.
 
-    Other archives, or anything else, may follow. The record that ends an archive says how far behind its beginning it is. If no
-    record says that it ends this one, it ends with the file.
+    Other archives or other contents may follow. The record at the end of an archive gives its distance from the
+    beginning. If no record gives the end of this archive, it ends with the file.
     """
     end, ends = _searched(file, max(start, length - (1 << 16) - _LONGEST_END), start)
     if end is None:
@@ -145,7 +156,7 @@ def _end_of_archive(file: IO[bytes], start: int, length: int) -> tuple[int, bool
 
 
 def _searched(file: IO[bytes], position: int, start: int) -> tuple[int | None, bool]:
-    """The first end from `position` on of an archive that begins at `start`; and whether there is one of any archive."""
+    """Return the first end from `position` on of an archive that begins at `start`, and whether any archive ends there."""
     held, any_end = b"", False
     file.seek(position)
     while data := file.read(_CHUNK):
@@ -163,7 +174,10 @@ def _searched(file: IO[bytes], position: int, start: int) -> tuple[int | None, b
 
 
 def _checked_end(held: bytes, place: int, position: int, start: int) -> int | None:
-    """Where an archive ends by the record at `place` in `held`, which is at `position` in the file; None if it is another's."""
+    """Return the end of an archive according to the record at `place` in `held`, which is at `position` in the file.
+
+    Return None if the record belongs to another archive.
+    """
     if place + _END_LENGTH > len(held):
         return None
     size, offset, comment = _END.unpack_from(held, place)
@@ -178,10 +192,10 @@ class ArchiveReader:
     """Reads records from an open seekable file.
 
     Args:
-        file: the file, at the beginning of the archive; other contents may precede and follow it.
+        file: the file, positioned at the beginning of the archive. Other contents may precede and follow the archive.
 
     Raises:
-        RuntimeError: if it is damaged, or its structure is not that of PyTorch's archives.
+        RuntimeError: if the file is damaged, or its structure differs from PyTorch's archives.
     """
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -203,7 +217,7 @@ class ArchiveReader:
             raise RuntimeError(f"PytorchStreamReader failed reading zip archive: records overlap. {CORRUPT}")
 
     def leave(self) -> None:
-        """Let the file stand after the archive, where another may begin."""
+        """Position the file after the archive, where another archive may begin."""
         self._file.seek(self._stop)
 
     def _find_folder(self) -> str:
@@ -222,7 +236,7 @@ class ArchiveReader:
         """Bytes in a record.
 
         Raises:
-            RuntimeError: if there is no such record.
+            RuntimeError: if the record does not exist.
         """
         return self._entry(name).file_size
 
@@ -238,7 +252,7 @@ class ArchiveReader:
         return content
 
     def map_array(self, name: str, mapped: mmap.mmap) -> Array:
-        """The bytes of a record in the file that is mapped as `mapped`, as an array of uint8 that shares its memory."""
+        """Return the bytes of a record in the file mapped as `mapped`, as an array of uint8 that shares its memory."""
         return numpy.frombuffer(mapped, numpy.uint8, self.size(name), self._start + self._position(name))
 
     def _entry(self, name: str) -> zipfile.ZipInfo:
@@ -255,7 +269,10 @@ class ArchiveReader:
         return entry
 
     def _position(self, name: str) -> int:
-        """Where in the archive a record begins: after its own header, whose length the directory does not contain."""
+        """Return where a record begins in the archive.
+
+        It follows its own header, whose length is not in the directory.
+        """
         entry = self._entry(name)
         self._file.seek(self._start + max(entry.header_offset, 0))
         header = self._file.read(_LOCAL_HEADER.size)

@@ -59,23 +59,24 @@ def save(
     """Save an object to a file that `load` and PyTorch's `torch.load` can read.
 
     Tensors are saved with their strides, and tensors that share a storage share it again after loading. The whole
-    storage is saved, even for a tensor that is a view of a part of it. PyTorch's "Serialization semantics"
+    storage is saved, even if a tensor is a view of a part of it. PyTorch's "Serialization semantics"
     (https://docs.pytorch.org/docs/stable/notes/serialization.html) describes the format.
 
     The file at a path is replaced as a whole, after the new content is on the disk: whether the process is killed, the
-    disk full or the power lost, the path names the old checkpoint or the new. A link keeps leading to the same place;
-    other hard links to the old file keep its content. What is written to an open file is there at once, complete or not.
+    disk full or the power lost, the path names the old checkpoint or the new. A link continues to lead to the same
+    path. Other hard links to the old file keep its content. Data written to an open file is visible at once, even if it
+    is incomplete.
 
     Args:
         obj: tensors, parameters, state dicts, containers of them, plain data.
         f: a path, or an open binary file (anything with `write`). To a path that ends in `.safetensors` or `.npz`, a dict of
             tensors is saved in that format.
-        pickle_module: accepted for compatibility; objects are always pickled by Python's rules.
-        pickle_protocol: 1 to 5; PyTorch reads protocol 2 without `weights_only=False`.
+        pickle_module: accepted for compatibility. Objects are always pickled by Python's rules.
+        pickle_protocol: 1 to 5. Without `weights_only=False`, PyTorch reads only protocol 2.
         _use_new_zipfile_serialization: False writes the format used before PyTorch 1.6.
 
     Raises:
-        RuntimeError: if two tensors share memory but differ in dtype, or the file cannot be written.
+        RuntimeError: if two tensors share memory but differ in dtype, or if the file cannot be written.
         pickle.PicklingError, TypeError: if `obj` contains an object that cannot be pickled.
         The file at a path has not been changed then.
 
@@ -138,23 +139,23 @@ def load(
 ) -> Any:
     """Load an object that `save` or PyTorch's `torch.save` has saved.
 
-    No code from the file is run, unless you say `weights_only=False`: without these words any file is safe to load. The
-    environment variable `TORCH_FORCE_WEIGHTS_ONLY_LOAD=1` forbids these words, `TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1` says
-    them where nothing is said.
+    `load` runs no code from the file unless you pass `weights_only=False`. Without this option any file is safe to
+    load. The environment variable `TORCH_FORCE_WEIGHTS_ONLY_LOAD=1` forbids this option.
+    `TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1` makes it the default.
 
     A file in the safetensors format is read as a dict of tensors, and a `.npz` file of NumPy's too.
 
     Args:
-        f: a path, or an open seekable binary file, which is read from its position on, and stands after the object then: further
-            objects that were saved to it one after the other are loaded in turn.
-        map_location: the target of storages that were on another device: `'cpu'` moves all of them to the CPU. A
+        f: a path, or an open seekable binary file. The file is read from its position on, and is positioned after the
+            object afterwards, so further objects in the file can be loaded in turn.
+        map_location: the target of storages that were on another device. `'cpu'` moves all of them to the CPU. A
             device, a dict from saved to new device, or a function of a storage and its device that returns a storage or
             None.
         pickle_module: accepted for compatibility; allows further plain data: NumPy arrays and numbers, `frozenset`,
             `deque`, `argparse.Namespace`, …
-        weights_only: tensors, parameters, state dicts, Python's containers, and what
+        weights_only: if True, load only tensors, parameters, state dicts, Python's containers, and the objects that
             `torch.serialization.add_safe_globals` allows. False loads any object, such as a whole module that PyTorch
-            has pickled, as Python's pickle does: only say so of a file whose source you trust.
+            has pickled, as Python's pickle does. Use it only for files from a source that you trust.
         mmap: map the file into memory and read a storage on first use. Changes to tensors never reach the file.
         **pickle_load_args: `encoding` of the byte strings in files that Python 2 wrote.
 
@@ -249,7 +250,10 @@ class _Reader:
 
 
 def _mapped(file: IO[bytes]) -> "memory_map.mmap":
-    """The file mapped into memory; changes do not reach it, unless `set_default_mmap_options` says so."""
+    """Return the file mapped into memory.
+
+    Changes do not reach the file, unless `set_default_mmap_options` says so.
+    """
     import mmap as memory_map
 
     from .options import get_default_mmap_options
@@ -261,7 +265,10 @@ def _mapped(file: IO[bytes]) -> "memory_map.mmap":
 
 
 def _forced(weights_only: bool | None) -> bool | None:
-    """`weights_only` as the environment demands it, which overrides an absent argument, and one that is less safe."""
+    """Return `weights_only` as the environment demands it.
+
+    The environment overrides an absent argument and a less safe argument.
+    """
     only, not_only = (os.environ.get(name, "0").lower() in _YES for name in (_ONLY_WEIGHTS, _NOT_ONLY_WEIGHTS))
     if only and not_only:
         raise RuntimeError(f"Only one of `{_ONLY_WEIGHTS}` or `{_NOT_ONLY_WEIGHTS}` should be set, but both were set.")
@@ -294,7 +301,7 @@ def _check_layout(archive: "ArchiveReader") -> None:
 
 
 def _order_of_bytes() -> str:
-    """That of files that do not say."""
+    """The byte order of files that do not state it."""
     from .options import LoadEndianness, get_default_load_endianness
 
     order = get_default_load_endianness() or LoadEndianness.LITTLE

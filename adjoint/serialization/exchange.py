@@ -1,8 +1,9 @@
-"""`pickle` in PyTorch's names: what PyTorch's own `pickle.dumps` writes and its `pickle.loads` reads.
+"""`pickle` with PyTorch's names: it writes the output of PyTorch's `pickle.dumps`, and reads the input of its `pickle.loads`.
 
-Plain pickles name this package, so that they are read wherever it is installed; where `torch` means this package (`adjoint run`),
-they name `torch`. This module writes and reads PyTorch's names in any case. It has the functions of `pickle`, and can be given to
-libraries in its place. Like `pickle`, it runs what the pickle says: read only what you trust.
+Plain pickles name this package, so they can be read wherever it is installed. If `torch` means this package (`adjoint
+run`), they name `torch`. This module writes and reads PyTorch's names in any case. It has the functions of `pickle`,
+and libraries can use it in place of `pickle`. Like `pickle`, it runs code from the pickle. Read only pickles that you
+trust.
 
 >>> import adjoint as torch
 >>> from adjoint.serialization import exchange
@@ -36,7 +37,7 @@ def dumps(obj: object, protocol: int | None = None) -> bytes:
 
 
 def load(file: IO[bytes], **options: Any) -> Any:
-    """The object whose pickle is in an open file, from its position on."""
+    """Return the object whose pickle starts at the position of an open file."""
     return Unpickler(file, **options).load()
 
 

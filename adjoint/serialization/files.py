@@ -24,13 +24,15 @@ _SEEK = (
 
 
 def stem(f: FileLike) -> str:
-    """The name of the file without its folder and extension; `'archive'` for an open file, or a name that is not ASCII."""
+    """Return the file's name without folder and extension, or `'archive'` for an open file or a non-ASCII name."""
     name = Path(fspath(f)).stem if isinstance(f, (str, PathLike)) else "archive"
     return name if name.isascii() else "archive"
 
 
 def open_to_write(f: FileLike) -> AbstractContextManager[IO[bytes]]:
-    """What replaces the file at a path when the block ends without an error; or an open file, left open.
+    """Open the file that replaces the file at a path when the block ends without an error.
+
+    An open file is used directly, and stays open.
 
     Raises:
         RuntimeError: if the folder does not exist, or the system refuses to write.
@@ -44,7 +46,9 @@ def open_to_write(f: FileLike) -> AbstractContextManager[IO[bytes]]:
 
 
 def open_to_read(f: FileLike) -> AbstractContextManager[IO[bytes]]:
-    """The file at a path, closed at the end of the block; or an open file, left open.
+    """Open the file at a path, and close it at the end of the block.
+
+    An open file is used directly, and stays open.
 
     Raises:
         AttributeError: if `f` is not a file.
@@ -63,7 +67,7 @@ def open_to_read(f: FileLike) -> AbstractContextManager[IO[bytes]]:
 
 
 def write_all(file: IO[bytes], data: Any) -> None:
-    """Write the buffer `data`, in as many parts as an unbuffered file takes it in."""
+    """Write the buffer `data`, in as many parts as an unbuffered file needs."""
     left = memoryview(data).cast("B")
     while True:
         count: Any = file.write(left)
@@ -76,7 +80,7 @@ def read_into(file: IO[bytes], target: memoryview, name: str) -> None:
     """Fill `target` from `file`, which may lack `readinto`.
 
     Raises:
-        RuntimeError: if the file ends too early; `name` is the part that was being read.
+        RuntimeError: if the file ends too early. `name` is the name of the part for the error message.
     """
     filled = 0
     readinto = getattr(file, "readinto", None)

@@ -11,11 +11,11 @@ from .files import FileLike
 __all__ = ["START", "begins_archive", "begins_npz", "begins_safetensors", "writer_of"]
 
 START = 300
-"""How many bytes tell the format."""
+"""The number of bytes that identify the format."""
 
 _ARCHIVE = b"PK\x03\x04"
 _NAME_LENGTH = struct.Struct("<26xH2x")
-"""The header of a file in a zip archive: the length of the name that follows, and what is not read."""
+"""The header of a file in a zip archive: the length of the name that follows, and fields that are not read."""
 _HEADER_LENGTH = struct.Struct("<Q")
 _LONGEST_HEADER = 100_000_000
 
@@ -39,7 +39,7 @@ def begins_safetensors(start: bytes) -> bool:
 
 
 def writer_of(f: FileLike) -> Callable[[object, IO[bytes]], None] | None:
-    """What writes a file of this name; None for a checkpoint in PyTorch's format."""
+    """Return the writer for a file of this name, or None for a checkpoint in PyTorch's format."""
     suffix = PurePath(f).suffix if isinstance(f, (str, PathLike)) else ""
     if suffix == ".safetensors":
         from .safetensors import write_safetensors

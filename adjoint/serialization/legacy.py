@@ -45,7 +45,9 @@ def write_legacy(obj: object, protocol: int) -> list[Any]:
 
 
 def read_legacy(file: IO[bytes], read_pickle: ReadPickle, restore: Restore) -> Any:
-    """The object in `file` from its current position on; the position is after it then.
+    """Return the object at the current position of `file`.
+
+    The position is after the object afterwards.
 
     Args:
         file: the open file.

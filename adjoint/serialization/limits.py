@@ -1,7 +1,7 @@
-"""What values from a hostile file must not do: make a message endless, or take Python's hash or stack to its end.
+"""Limits for values from a hostile file: they must not make a message endless, or exhaust Python's hash or stack.
 
-A pickle of a few bytes can name one tuple many times in another, to any depth, so that its text or its hash would take
-for ever. Python also computes the hash of nested tuples without a limit on the depth.
+A pickle of a few bytes can nest one tuple many times in another, to any depth. Its text or its hash would never end.
+Python also computes the hash of nested tuples without a limit on the depth.
 """
 
 import pickle
@@ -37,7 +37,10 @@ def _shown_part(value: object) -> str:
 
 
 def equals(value: object, *expected: object) -> bool:
-    """Whether `value` is of the type of an expected value, and equal to it; no other type's `==` is called."""
+    """Return whether `value` has the type of an expected value and equals it.
+
+    The `==` of other types is not called.
+    """
     return any(type(value) is type(each) and value == each for each in expected)
 
 
@@ -45,7 +48,7 @@ def check_keys(keys: Iterable[Any]) -> None:
     """Refuse keys of dicts and members of sets that Python cannot hash in little time and stack.
 
     Raises:
-        pickle.UnpicklingError: if there is one.
+        pickle.UnpicklingError: if a key is not allowed.
     """
     for key in keys:
         if type(key) in _SIMPLE:

@@ -1,4 +1,4 @@
-"""Where storages were and where they come to be: the names of devices in files, and libraries that have rules of their own."""
+"""The locations of storages in files: names of devices, and rules that libraries add."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ _package_registry: list[tuple[int, Tagger, Restorer]] = [(10, _tag_of_processor,
 
 
 def register_package(priority: int, tagger: Tagger, deserializer: Restorer) -> None:
-    """Let a library say how `save` calls the place of a storage, and where `load` puts a storage of that place.
+    """Let a library name the location of a storage in `save`, and choose where `load` puts a storage with that location.
 
     Args:
-        priority: those of lower numbers are asked first; that of the CPU is 10.
-        tagger: takes a storage; returns the name of its place, or None to leave it to others.
-        deserializer: takes a storage and the name of its place; returns the storage to use, or None.
+        priority: functions with lower numbers are called first; the CPU has 10.
+        tagger: takes a storage, and returns the name of its location, or None to leave it to other functions.
+        deserializer: takes a storage and the name of its location, and returns the storage to use, or None.
     """
     _package_registry.append((priority, tagger, deserializer))
     _package_registry.sort(key=itemgetter(0))
 
 
 def location_tag(storage: Any) -> str:
-    """The name of the place of a storage, by which files call it.
+    """Return the name of a storage's location in files.
 
     Raises:
-        RuntimeError: if nobody knows it.
+        RuntimeError: if no function knows the location.
     """
     for _, tagger, _ in _package_registry:
         place = tagger(storage)
@@ -56,7 +56,7 @@ def default_restore_location(storage: Any, location: str) -> Any:
     """The storage to use for one that was saved at `location`.
 
     Raises:
-        RuntimeError: if nobody knows that place, or it is a GPU.
+        RuntimeError: if no function knows the location, or if it is a GPU.
     """
     for _, _, restore in _package_registry:
         result = restore(storage, location)

@@ -27,7 +27,7 @@ def write_npz(obj: object, file: IO[bytes]) -> None:
     """Write a dict of tensors that NumPy can read.
 
     Raises:
-        TypeError: if `obj` is no dict of tensors, or a tensor has a dtype that is not one of NumPy's own.
+        TypeError: if `obj` is not a dict of tensors, or a tensor has a dtype that NumPy does not have.
     """
     arrays = {}
     for name, tensor in named_tensors(obj, "an .npz file").items():
@@ -68,7 +68,10 @@ def read_npz(file: IO[bytes], restore: Restore) -> dict[str, Tensor]:
 
 
 def _array(content: bytes, name: str) -> "numpy.ndarray[Any, Any]":
-    """The array in an `.npy` file, whose header is checked before memory is asked for."""
+    """Read the array in an `.npy` file.
+
+    The header is checked before memory is allocated.
+    """
     file = io.BytesIO(content)
     try:
         version = npy.read_magic(file)

@@ -1,4 +1,4 @@
-"""Options of `load` and `save` that hold for the whole program, and what a checkpoint asks for."""
+"""Options of `load` and `save` for the whole program, and the globals that a checkpoint needs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ _kept: dict[str, Any] = {"mmap": mmap.MAP_PRIVATE, "crc32": True, "endianness": 
 
 
 class SourceChangeWarning(Warning):
-    """What PyTorch warns of where the source of a saved class has changed. `load` runs no such source and does not warn.
+    """The warning that PyTorch gives if the source of a saved class has changed.
+
+    `load` runs no such source and does not warn.
 
     >>> import adjoint as torch
     >>> issubclass(torch.serialization.SourceChangeWarning, Warning)
@@ -28,7 +30,7 @@ class SourceChangeWarning(Warning):
 
 
 class LoadEndianness(Enum):
-    """The order of bytes of a file that does not say."""
+    """The byte order of a file that does not state it."""
 
     NATIVE = 1
     LITTLE = 2
@@ -36,14 +38,17 @@ class LoadEndianness(Enum):
 
 
 def get_default_load_endianness() -> LoadEndianness | None:
-    """The order of bytes of files that do not say; None is the machine's."""
+    """Return the byte order of files that do not state it.
+
+    None is the byte order of the machine.
+    """
     kept: LoadEndianness | None = _kept["endianness"]
     return kept
 
 
 @ending_at_caller
 def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
-    """Say in which order the bytes of files stand that do not say.
+    """Set the byte order of files that do not state it.
 
     Raises:
         TypeError: if it is no `LoadEndianness`.
@@ -54,7 +59,10 @@ def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
 
 
 def get_crc32_options() -> bool:
-    """Whether `save` is asked to write checksums; it always does."""
+    """Return whether `save` is asked to write checksums.
+
+    It always writes them.
+    """
     return bool(_kept["crc32"])
 
 
@@ -69,7 +77,7 @@ def get_default_mmap_options() -> int:
 
 
 class set_default_mmap_options:
-    """Map files so in `load(mmap=True)`, from now on, or within a `with` block.
+    """Set the options of `load(mmap=True)`, from now on or within a `with` block.
 
     Args:
         flags: `mmap.MAP_PRIVATE` (changes of tensors do not reach the file) or `mmap.MAP_SHARED` (they do).
@@ -96,9 +104,9 @@ class set_default_mmap_options:
 
 
 def get_unsafe_globals_in_checkpoint(f: FileLike) -> list[str]:
-    """The classes and functions that a file names and `load` refuses, unless `add_safe_globals` is told of them.
+    """Return the classes and functions that a file names and that `load` refuses, unless `add_safe_globals` allows them.
 
-    Nothing in the file is run.
+    No code in the file is run.
 
     Raises:
         ValueError: if the file is no checkpoint in PyTorch's format.
@@ -148,7 +156,8 @@ def check_module_version_greater_or_equal(
     """Whether the version of a module is at least this one.
 
     Raises:
-        RuntimeError: if the version cannot be compared and `error_if_malformed`; otherwise there is a warning, and True.
+        RuntimeError: if the version cannot be compared and `error_if_malformed` is true. Otherwise a warning is given,
+            and True is returned.
     """
     parts = str(module.__version__).split(".")
     try:
@@ -173,7 +182,7 @@ SKIPPED = _Skipped()
 
 
 class skip_data:
-    """Within the context, `save` leaves the place of elements empty, and `load` makes tensors without reading their elements.
+    """Within the context, `save` leaves the space of elements empty, and `load` creates tensors without reading their elements.
 
     Args:
         materialize_fake_tensors: accepted for compatibility.

@@ -17,7 +17,7 @@ def reduce_storage(storage: UntypedStorage) -> tuple[Callable[..., Any], tuple[A
 
 
 def load_from_bytes(b: bytes) -> Any:
-    """`torch.storage._load_from_bytes`: the storage in bytes that `reduce_storage` has made, or what else PyTorch has saved."""
+    """`torch.storage._load_from_bytes`: read a storage that `reduce_storage` has written, or an object of PyTorch."""
     return load(BytesIO(b), weights_only=False)
 
 

@@ -1,6 +1,6 @@
 """Pickling of objects in PyTorch's form.
 
-Tensors become calls of the functions that rebuild them, storages become references; all have PyTorch's names.
+Tensors become calls of the functions that rebuild them, and storages become references. All have PyTorch's names.
 """
 
 import io
@@ -65,7 +65,7 @@ class Pickler(_PythonPickler):  # type: ignore[misc]
         """The full names of the classes and functions in the pickle, in order."""
 
     def reducer_override(self, obj: Any) -> Any:
-        """What represents an object; NotImplemented for what its class says itself."""
+        """Return the representation of an object, or NotImplemented to use the representation that its class defines."""
         if isinstance(obj, layout):
             return tensors.get_layout, (str(obj),)
         if type(obj) is OrderedDict:  # its own reduction asks `copyreg`, which drops an interrupt that strikes there
@@ -95,7 +95,7 @@ class Pickler(_PythonPickler):  # type: ignore[misc]
 
 
 class _FilePickler(Pickler):
-    """In files, storages are records, to which the pickle refers."""
+    """In files, storages are records, and the pickle refers to them."""
 
     def __init__(self, file: IO[bytes], protocol: int, storages: StorageTable, legacy: bool) -> None:
         super().__init__(file, protocol)

@@ -1,7 +1,7 @@
 """Constructors of plain data that a file may call.
 
-Each accepts only the contents of a pickle of such an object. Python's own constructors would also accept harmful
-arguments of a hostile file (`bytearray(10**12)`).
+Each function accepts only the contents of a pickle of such an object. Python's own constructors would also accept
+harmful arguments of a hostile file (`bytearray(10**12)`).
 """
 
 import math
@@ -60,7 +60,10 @@ def make_frozenset(items: Any = ()) -> frozenset[Any]:
 
 
 def make_bytes(text: Any = "", encoding: Any = "latin1") -> bytes:
-    """`_codecs.encode(text, 'latin1')`, as protocols below 3 write bytes; without arguments also `bytes()`."""
+    """`_codecs.encode(text, 'latin1')`, which protocols below 3 use to write bytes.
+
+    Without arguments, also `bytes()`.
+    """
     _require(type(text) is str and equals(encoding, "latin1", "latin-1"), "bytes")
     return bytes(text, "latin1")
 
@@ -94,13 +97,16 @@ def make_deque(items: Any = (), maxlen: Any = None) -> deque[Any]:
 
 
 def make_defaultdict(factory: Any = None) -> defaultdict[Any, Any]:
-    """A defaultdict whose missing items are empty containers or numbers."""
+    """Create a defaultdict whose missing items are empty containers or numbers."""
     _require(any(factory is known for known in _FACTORIES), "defaultdict")
     return defaultdict(factory)
 
 
 def make_namespace() -> "argparse.Namespace":
-    """An empty `argparse.Namespace`; its attributes follow as state."""
+    """Create an empty `argparse.Namespace`.
+
+    Its attributes follow as state.
+    """
     from argparse import Namespace
 
     return Namespace()
@@ -113,7 +119,7 @@ def set_attributes(target: Any, state: Any) -> None:
 
 
 def make_numpy_dtype(name: Any, align: Any = False, copy: Any = True) -> "numpy.dtype[Any]":
-    """A NumPy dtype of numbers, named as in `'f8'`."""
+    """Create a NumPy dtype of numbers from a name such as `'f8'`."""
     _require(type(name) is str and name[:1] in _NUMBERS and name[1:].isdigit(), "NumPy dtype")
     dtype: numpy.dtype[Any] = numpy.dtype(name)
     return dtype
@@ -126,7 +132,10 @@ def set_dtype_state(dtype: "numpy.dtype[Any]", state: Any) -> None:
 
 
 def make_numpy_array(kind: Any, shape: Any, typecode: Any) -> "numpy.ndarray[Any, Any]":
-    """An empty NumPy array; its shape and content follow as state."""
+    """Create an empty NumPy array.
+
+    Its shape and content follow as state.
+    """
     _require(kind is numpy.ndarray and type(shape) is tuple and len(shape) == 1, "NumPy array")
     _require(equals(shape[0], 0), "NumPy array")
     return numpy.empty(0)

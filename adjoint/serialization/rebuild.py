@@ -1,7 +1,7 @@
 """Arrays and their storages: bytes plus (dtype, offset, size, stride) make an array, and the reverse.
 
-Sizes, strides and offsets may come from an untrusted file: `strided` raises if elements would be outside the storage.
-The module depends neither on files nor on tensors.
+Sizes, strides and offsets may come from an untrusted file. `strided` raises an error if elements would lie outside the
+storage. The module depends neither on files nor on tensors.
 """
 
 from typing import Any

@@ -1,7 +1,7 @@
 """Replaces files as wholes: at each moment, a path names all of the old content or all of the new.
 
 The new content is written to a file without a name in the same folder, flushed to the disk, and then given the path of
-the old file. Where a system cannot make files without names, the new file has a name of its own until then.
+the old file. If a system cannot create files without names, the new file has a temporary name.
 """
 
 import os
@@ -21,11 +21,12 @@ _BINARY: int = getattr(os, "O_BINARY", 0)
 def replacing(path: Path) -> Iterator[IO[bytes]]:
     """An open file, which replaces the file at `path` if the block ends without an error.
 
-    A link stays a link; the file to which it leads is replaced. A device or a pipe is written to. If no file can be made
-    in the folder, but the file that is there can be written, it is rewritten in place.
+    A link stays a link, and the file behind it is replaced. A device or a pipe is written to. If the folder accepts no
+    new files and the existing file can be written, the file is rewritten in place.
 
     Raises:
-        RuntimeError: if the system refuses to open or write a file. Nothing is changed then, and nothing left behind.
+        RuntimeError: if the system refuses to open or write a file. In this case nothing is changed, and no file is
+            left behind.
     """
     try:
         target, old = _place_of(path)
@@ -67,7 +68,7 @@ def _refusals_of(path: Path, state: str) -> Iterator[None]:
 
 
 def _place_of(path: Path) -> tuple[Path, os.stat_result | None]:
-    """The file to which `path` leads through links, and its status; None if there is none so far."""
+    """Return the file to which `path` leads through links, and its status, or None if it does not exist yet."""
     target = Path(os.path.realpath(path))
     try:
         old = path.stat()
@@ -87,7 +88,7 @@ def _name_for(target: Path) -> Path:
 def _begin(target: Path, old: os.stat_result | None) -> tuple[IO[bytes], Path | None] | None:
     """A new file in the folder of `target` with the permissions of the old, and its name if it has one.
 
-    None if the folder takes no new files, and there is an old file.
+    Return None if the folder accepts no new files and an old file exists.
     """
     name = None
     try:
@@ -111,9 +112,11 @@ def _begin(target: Path, old: os.stat_result | None) -> tuple[IO[bytes], Path | 
 
 
 def _enter(file: IO[bytes], name: Path, target: Path) -> None:
-    """Enter a file without a name in its folder, and let it replace the target: the system cannot do both at once.
+    """Give a file without a name a name in its folder, and let it replace the target.
 
-    A process that is killed between the two leaves the whole file under `name`.
+    The system cannot do both at once.
+
+    If the process is killed between the two steps, the complete file stays under `name`.
     """
     folder = os.open(name.parent, os.O_RDONLY)
     source, first, last = f"/proc/self/fd/{file.fileno()}", name.name, target.name
@@ -125,7 +128,10 @@ def _enter(file: IO[bytes], name: Path, target: Path) -> None:
 
 
 def _flush_folder(folder: Path) -> None:
-    """Flush the folder too, where the system can; the new name is on the disk then."""
+    """Flush the folder too, if the system can.
+
+    The new name is then on the disk.
+    """
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

@@ -1,7 +1,7 @@
 """The safetensors format: the length of a header, the header in JSON, and the bytes of all tensors one after the other.
 
-https://github.com/huggingface/safetensors#format describes it. Nothing in a file is trusted: every range is checked before
-a tensor is made of it.
+https://github.com/huggingface/safetensors#format describes it. Nothing in a file is trusted. Every range is checked
+before a tensor is created from it.
 """
 
 import json
@@ -44,7 +44,7 @@ def named_tensors(obj: object, what: str) -> dict[str, Tensor]:
     """`obj`, which must be a dict of tensors by name.
 
     Raises:
-        TypeError: if it is something else.
+        TypeError: if it is another object.
     """
     if not isinstance(obj, Mapping):
         raise TypeError(f"{what} holds a dict of tensors by name, not {type(obj).__name__}; save a `state_dict()`")
@@ -58,7 +58,9 @@ def named_tensors(obj: object, what: str) -> dict[str, Tensor]:
 
 
 def write_safetensors(obj: object, file: IO[bytes]) -> None:
-    """Write a dict of tensors. Each is written whole and row-major, so that tensors that share memory no longer do.
+    """Write a dict of tensors.
+
+    Each tensor is written completely and row by row, so tensors that share memory no longer share it.
 
     Raises:
         TypeError: if `obj` is no dict of tensors, or a tensor has a dtype that the format lacks.
@@ -96,7 +98,7 @@ def read_safetensors(file: IO[bytes], restore: Restore, memory: "mmap.mmap | Non
     Args:
         file: the open file, at its start.
         restore: maps storages to their device.
-        memory: the file mapped into memory; its tensors share this memory then.
+        memory: the file mapped into memory; the tensors then share this memory.
 
     Raises:
         RuntimeError: if the file is damaged.

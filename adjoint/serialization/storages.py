@@ -1,4 +1,4 @@
-"""The storages of a file: the names of their types, their records, and the device to which they are read."""
+"""The storages of a file: the names of their types, their records, and their target devices."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -30,7 +30,7 @@ Array = numpy.ndarray[Any, Any]
 
 
 class StorageType:
-    """The name of a storage type in files, as in `torch.FloatStorage`.
+    """The name of a storage type in files, such as `torch.FloatStorage`.
 
     Attributes:
         name: the name, with its module.
@@ -75,13 +75,15 @@ def as_storage(content: Array, kind: StorageType) -> UntypedStorage:
 
 
 def swap_bytes(content: Array, kind: StorageType) -> None:
-    """Reverse the bytes of each number in place: from the byte order of another machine to that of this machine."""
+    """Reverse the bytes of each number in place, from the byte order of another machine to the byte order of this machine."""
     part = 1 if kind.dtype is None else kind.dtype.to_real().itemsize
     content.view(f"u{part}").byteswap(inplace=True)
 
 
 class StorageTable:
-    """Numbers the storages of an object during pickling; each storage has one number.
+    """Numbers the storages of an object during pickling.
+
+    Each storage has one number.
 
     Args:
         by_address: name storages by their address, as the legacy format does, instead of a running number.
@@ -97,7 +99,7 @@ class StorageTable:
         """The name of the storage that `root` owns.
 
         Raises:
-            RuntimeError: if the storage has been used with elements of another type.
+            RuntimeError: if elements of another type use the same storage.
         """
         identity = (address(root), root.nbytes) if root.size else (id(root), 0)
         if self._types.setdefault(identity, kind) is not kind:
@@ -125,7 +127,10 @@ Restore = Callable[[UntypedStorage, str], UntypedStorage]
 
 
 class ErrorOfCaller(Exception):
-    """Carries an error of the caller's `map_location` past the code that blames the file; its cause is that error."""
+    """Carries an error of the caller's `map_location` through code that would blame the file.
+
+    The error is its cause.
+    """
 
 
 def restorer(map_location: MAP_LOCATION) -> Restore:

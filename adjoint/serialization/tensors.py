@@ -1,7 +1,7 @@
 """The functions that files name to rebuild tensors, and the choice among them when saving.
 
-Their arguments come from an untrusted file, so they check all of them. The parts of sparse tensors are
-tensors, which are checked as those that a program gives.
+Their arguments come from an untrusted file, so all arguments are checked. The parts of sparse tensors are tensors. They
+are checked like the arguments of a program.
 """
 
 from collections import OrderedDict

@@ -1,9 +1,9 @@
-"""Unpicklers: one that creates data and nothing else, and one for files that the caller trusts, with `weights_only=False`.
+"""Unpicklers: one creates only data, and one reads files that the caller trusts, with `weights_only=False`.
 
 Python's own unpickler calls any function that a file names. `Unpickler` looks each name up in `Allowed`, refuses the
 instructions that plain data does not need, and trusts a length only after it has read that many bytes. A short pickle
-cannot take much memory, time or stack: what is copied counts against the length of the file, and keys are checked before
-Python hashes them.
+cannot use much memory, time or stack. Copies count against the length of the file, and keys are checked before Python
+hashes them.
 """
 
 import pickle
@@ -31,11 +31,11 @@ class Unpickler:
     """Reads one pickle of protocol 1 to 5.
 
     Args:
-        file: the file at the start of the pickle; any object with `read` and `readline`.
+        file: the file, positioned at the start of the pickle; any object with `read` and `readline`.
         allowed: the objects that the pickle may name.
-        users: the allowed objects that the user has added, whose instances may be created and filled freely.
+        users: the allowed objects that the user has added. Their instances may be created and filled freely.
         persistent_load: maps a persistent id, which represents a storage, to the storage.
-        encoding: the encoding of byte strings that Python 2 wrote; `'bytes'` leaves them as bytes.
+        encoding: the encoding of byte strings that Python 2 wrote; `'bytes'` returns them as bytes.
         length: the maximum number of bytes in `file`, which limits all lengths in the pickle.
     """
 
@@ -64,7 +64,7 @@ class Unpickler:
         """The pickled object.
 
         Raises:
-            pickle.UnpicklingError: if the pickle requires an object that is not allowed, or is not a pickle.
+            pickle.UnpicklingError: if the pickle needs an object that is not allowed, or is not a pickle.
             EOFError: if it ends too early.
         """
         try:
@@ -207,7 +207,10 @@ class Unpickler:
         return args
 
     def _count_copies(self, values: Iterable[Any]) -> None:
-        """Count what a constructor may copy: a file has the bytes for each copy, unless it names one value many times."""
+        """Count the bytes that a constructor may copy.
+
+        A file contains the bytes for each copy, unless it names one value many times.
+        """
         self._left_to_copy -= sum(len(value) for value in values if isinstance(value, _COPIED))
         if self._left_to_copy < 0:
             raise pickle.UnpicklingError("the pickle makes more copies of a value than its size allows")
@@ -340,10 +343,16 @@ _HANDLERS: dict[bytes, Callable[[Unpickler], Any]] = {
 
 
 class NamedUnpickler(pickle.Unpickler):
-    """Python's unpickler, in which PyTorch's names mean this package: it calls whatever a pickle names."""
+    """Python's unpickler, with PyTorch's names resolved to this package.
+
+    It calls any function that a pickle names.
+    """
 
     def find_class(self, module: str, name: str, /) -> Any:
-        """The class or function of a full name; one of PyTorch's is ours."""
+        """Return the class or function of a full name.
+
+        PyTorch's names lead to this package.
+        """
         package, _, rest = module.partition(".")
         if package != THEIRS:
             return super().find_class(module, name)
@@ -356,7 +365,9 @@ class NamedUnpickler(pickle.Unpickler):
 
 
 class TrustedUnpickler(NamedUnpickler):
-    """The unpickler of files, in which storages are records: whole modules and optimizers that PyTorch has saved become ours.
+    """The unpickler of files whose storages are records.
+
+    Whole modules and optimizers that PyTorch has saved become objects of this package.
 
     Args:
         file: the open file.
@@ -373,6 +384,9 @@ class TrustedUnpickler(NamedUnpickler):
         return pid[1] if pid[0] == "module" else self._load(pid)
 
     def find_class(self, module: str, name: str, /) -> Any:
-        """The class or function of a full name; storages are named by their types."""
+        """Return the class or function of a full name.
+
+        Storages are named by their types.
+        """
         known = weights_globals().get(f"{module}.{name}") if module.partition(".")[0] == THEIRS else None
         return super().find_class(module, name) if known is None else known.value

@@ -14,12 +14,15 @@ _foreach_supported_types: list[type] = [torch.Tensor]
 
 
 def _get_foreach_kernels_supported_devices() -> list[str]:
-    """The types of accelerators with kernels for whole lists: none; `cpu` needs no such kernels."""
+    """Return the accelerator types with kernels for whole lists.
+
+    There are none, and `cpu` needs no such kernels.
+    """
     return []
 
 
 def _get_fused_kernels_supported_devices() -> list[str]:
-    """The types of devices on which optimizers have fused forms."""
+    """Return the device types on which optimizers have fused forms."""
     return ["cpu"]
 
 

@@ -1,4 +1,7 @@
-"""`torch.utils._mode_utils`: what libraries use to compute below all modes, and to compare modes."""
+"""`torch.utils._mode_utils`: functions that compute below all modes, and compare modes.
+
+Libraries use them.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ __all__ = ["all_same_mode", "no_dispatch"]
 
 @contextmanager
 def no_dispatch() -> Iterator[None]:
-    """Within the context, no `__torch_dispatch__` of modes and classes is called in this thread."""
+    """Within the context, this thread calls no `__torch_dispatch__` of modes and classes."""
     with torch._C._DisableTorchDispatch():
         yield
 

@@ -1,4 +1,4 @@
-"""`torch.utils._python_dispatch`: modes that take over every operator of a thread, below autograd."""
+"""`torch.utils._python_dispatch`: modes that receive every operator of a thread, below autograd."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import adjoint as torch
 class TorchDispatchMode(torch._C._EnteredMode):  # type: ignore[misc]
     """A context within which `__torch_dispatch__`, a method that you define, receives every operator of this thread.
 
-    The method receives an overload of `torch.ops.aten` with the arguments of PyTorch's dispatcher; it returns the result. It
-    runs below autograd: it receives operators of forward and backward, what it calls is not recorded, and what it returns
-    is recorded as the result of the operator. Operators that the method calls go to the enclosing mode.
+    The method receives an overload of `torch.ops.aten` with the arguments of PyTorch's dispatcher; it returns the
+    result. It runs below autograd. It receives the operators of forward and backward. Operators that it calls are not
+    recorded, and its result is recorded as the result of the operator. Operators that the method calls go to the
+    enclosing mode.
 
     >>> import adjoint as torch
     >>> from adjoint.utils._python_dispatch import TorchDispatchMode
@@ -56,7 +57,7 @@ class TorchDispatchMode(torch._C._EnteredMode):  # type: ignore[misc]
 
 
 class BaseTorchDispatchMode(TorchDispatchMode):
-    """A mode that takes nothing over."""
+    """A mode that receives no operators."""
 
     def __torch_dispatch__(
         self,
@@ -101,12 +102,12 @@ def _pop_mode_temporarily(k: Any = None) -> Iterator[Any]:
 
 
 def is_traceable_wrapper_subclass(t: Any) -> bool:
-    """Whether a tensor wraps others and says which (`__tensor_flatten__`)."""
+    """Return whether a tensor wraps other tensors and lists them (`__tensor_flatten__`)."""
     return hasattr(t, "__tensor_flatten__") and hasattr(t, "__tensor_unflatten__")
 
 
 def is_traceable_wrapper_subclass_type(t: type) -> bool:
-    """Whether the tensors of a class wrap others and say which."""
+    """Return whether the tensors of a class wrap other tensors and list them."""
     return hasattr(t, "__tensor_flatten__") and hasattr(t, "__tensor_unflatten__")
 
 
@@ -122,7 +123,10 @@ def transform_subclass(
 
 
 def return_and_correct_aliasing(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> Any:
-    """What a `__torch_dispatch__` returns: for an operator that changes an argument, that argument in place of `out`."""
+    """Return the result of a `__torch_dispatch__`.
+
+    For an operator that changes an argument, return this argument instead of `out`.
+    """
     schema = func._schema
     if schema is None or not schema.is_mutable:
         return out

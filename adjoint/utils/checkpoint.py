@@ -1,9 +1,9 @@
 """Checkpointing: backward recomputes values instead of saving them, which trades computation for memory.
 
-There are two implementations. Without reentrance (`use_reentrant=False`), the forward records as usual, but its nodes
-save only placeholders. When backward first reads a saved tensor, the function runs again, and the tensors saved in that
-run replace the placeholders. With reentrance, the function runs unrecorded as one node; the backward of that node runs
-the function again, recorded, and then a backward of it.
+The module contains two implementations. Without reentrance (`use_reentrant=False`), the forward records as usual, but
+its nodes save only placeholders. When backward first reads a saved tensor, the function runs again, and the tensors
+saved in that run replace the placeholders. With reentrance, the function runs unrecorded as one node. The backward of
+that node runs the function again with recording, and then runs its backward.
 """
 
 from __future__ import annotations
@@ -51,7 +51,10 @@ class CheckpointError(RuntimeError):
 
 
 class DefaultDeviceType:
-    """The device type whose random state is kept in addition to the CPU's. There is only the CPU."""
+    """The device type whose random state is stored in addition to the CPU's.
+
+    Only the CPU exists.
+    """
 
     _default_device_type = "cpu"
 
@@ -67,7 +70,10 @@ class DefaultDeviceType:
 
 
 def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Tensors on the same memory without history, with the same `requires_grad`; other objects are returned as they are."""
+    """Return tensors on the same memory without history and with the same `requires_grad`.
+
+    Other objects are returned unchanged.
+    """
     if not isinstance(inputs, tuple):
         raise RuntimeError(f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}")
     results = []
@@ -86,14 +92,17 @@ def check_backward_validity(inputs: Iterable[Any]) -> None:
 
 
 def get_device_states(*args: Any) -> tuple[list[int], list[torch.Tensor]]:
-    """The random states of the devices other than the CPU: there are none."""
+    """Return the random states of the devices other than the CPU.
+
+    No such devices exist.
+    """
     return [], []
 
 
 def set_device_states(
     devices: Sequence[int], states: Sequence[torch.Tensor], *, device_type: str | None = None
 ) -> None:
-    """Set the random states of `devices`, of which there are none."""
+    """Set the random states of `devices`, which must be empty."""
 
 
 def noop_context_fn() -> Contexts:
@@ -102,7 +111,10 @@ def noop_context_fn() -> Contexts:
 
 
 class _Chosen(threading.local):
-    """What contexts of this thread have chosen for all checkpoints in them; None leaves the choice to each of them."""
+    """The choices of contexts in this thread for all checkpoints inside them.
+
+    None leaves the choice to each checkpoint.
+    """
 
     early_stop: bool | None = None
     debug: bool | None = None
@@ -129,12 +141,17 @@ def set_checkpoint_early_stop(enable: bool) -> AbstractContextManager[None]:
 
 
 def set_checkpoint_debug_enabled(enabled: bool | None) -> AbstractContextManager[None]:
-    """Set whether errors of functions checkpointed inside are explained; None leaves the choice to `checkpoint(debug=...)`."""
+    """Set whether errors of checkpointed functions inside are explained.
+
+    None leaves the choice to `checkpoint(debug=...)`.
+    """
     return PutDuring(_put_debug, enabled)
 
 
 class GraphExecGroup:
-    """Context manager: the backwards inside share recomputed values; each value can be used by one of them only.
+    """Context manager: the backwards inside share recomputed values.
+
+    Only one of them can use each value.
 
     >>> import adjoint as torch
     >>> from adjoint.utils.checkpoint import GraphExecGroup, checkpoint
@@ -240,7 +257,9 @@ def checkpoint(
 def checkpoint_sequential(
     functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
 ) -> Any:
-    """Apply `functions`, a `Sequential` or a list, to `input` in `segments`; all segments but the last are checkpointed.
+    """Apply `functions`, a `Sequential` or a list, to `input` in `segments`.
+
+    All segments except the last are checkpointed.
 
     >>> import adjoint as torch
     >>> layers = torch.nn.Sequential(*[torch.nn.Linear(4, 4) for _ in range(8)])
@@ -379,7 +398,10 @@ class Inputs(torch.autograd.Function):
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[Any, ...], *tensors: torch.Tensor) -> tuple[torch.Tensor, None]:
-        """Return an empty batched tensor; the saved tensors have the batch."""
+        """Return an empty batched tensor.
+
+        The saved tensors have the batch.
+        """
         return torch.empty(0), None
 
 
@@ -393,8 +415,8 @@ _ASK_ONCE = (
 class Frame:
     """One call of a checkpointed function: its placeholders, and the means to run it again.
 
-    `finished`: the call has returned. `recomputed_within`: a backward within the function has recomputed all of it, so
-    that more tensors were saved than there are placeholders to compare with.
+    `finished`: the call has returned. `recomputed_within`: a backward inside the function has recomputed all of it. The
+    numbers of saved tensors and of placeholders then differ.
     """
 
     finished = recomputed_within = False
@@ -439,7 +461,10 @@ class Frame:
         return holder
 
     def unpack(self, holder: Holder) -> torch.Tensor:
-        """The value of the placeholder `holder`; recompute the function unless this backward has done so."""
+        """Return the value of the placeholder `holder`.
+
+        Recompute the function, unless this backward has done so.
+        """
         group = GraphExecGroup._get_current_group()
         if group is not None:
             return self.unpack_in(group, holder)
@@ -512,7 +537,10 @@ class Frame:
             )
 
     def error(self, message: str, run: Recomputation) -> CheckpointError:
-        """The error; with debugging, it lists the tensors that both runs saved, and where."""
+        """Return the error.
+
+        With debugging, it lists the tensors that both runs saved, and their lines.
+        """
         if not self.debug:
             return CheckpointError(
                 f"{message}\n\nTip: To see a more detailed error message, either pass `debug=True` to\n`torch.utils.checkpoint."
@@ -541,7 +569,7 @@ class Recomputation:
         return torch.autograd.graph.saved_tensors_hooks(self.pack, lambda tensor: tensor)
 
     def pack(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Assign `tensor` to the next placeholder; stop if that was the last one."""
+        """Assign `tensor` to the next placeholder, and stop after the last one."""
         frame, index = self.frame, len(self.metadata)
         self.metadata.append(_metadata(tensor))
         if frame.debug:
@@ -564,7 +592,7 @@ class Recomputation:
 
 
 def _surroundings() -> Any:
-    """Where this code runs, without the hooks of checkpoints around it: these belong to one run of theirs."""
+    """Return the conditions under which this code runs, without the hooks of enclosing checkpoints, which belong to one run."""
     found, ours = torch.autograd.graph.surroundings(), (Frame, Recomputation)
     hooks = found.modes["saved_tensor_hooks"]
     found.modes["saved_tensor_hooks"] = tuple(
@@ -581,7 +609,7 @@ _PACKAGE = str(Path(torch.__file__).parent)
 
 
 def _user_line() -> str:
-    """The innermost line of the user's code that is running."""
+    """Return the innermost line of user code that is running."""
     for frame in reversed(traceback.extract_stack()):
         if not frame.filename.startswith((_PACKAGE, "<adjoint")):
             return f'File "{frame.filename}", line {frame.lineno}, in {frame.name}\n        {frame.line}'

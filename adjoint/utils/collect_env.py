@@ -1,4 +1,4 @@
-"""What machine, system and libraries there are, for reports of faults: `python -m adjoint.utils.collect_env`."""
+"""Collects information about the machine, the system and the libraries for bug reports: `python -m adjoint.utils.collect_env`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ Run = Callable[[Any], tuple[int, str, str]]
 
 
 class SystemEnv(NamedTuple):
-    """What `get_env_info` finds out; None is for what there is not."""
+    """The result of `get_env_info`.
+
+    None marks missing information.
+    """
 
     torch_version: str
     is_debug_build: str
@@ -54,7 +57,10 @@ class SystemEnv(NamedTuple):
 
 
 def run(command: str | Sequence[str]) -> tuple[int, str, str]:
-    """The exit status of a command, and what it writes to its two outputs; 127 if there is no such command."""
+    """Run a command, and return its exit status and its two outputs.
+
+    Return 127 if the command does not exist.
+    """
     try:
         ended = subprocess.run(command, shell=isinstance(command, str), capture_output=True, check=False)
     except FileNotFoundError:
@@ -66,19 +72,19 @@ def run(command: str | Sequence[str]) -> tuple[int, str, str]:
 
 
 def run_and_read_all(run_lambda: Run, command: str | Sequence[str]) -> str | None:
-    """What a command writes; None if it fails."""
+    """Return the output of a command, or None if it fails."""
     status, output, _ = run_lambda(command)
     return output if status == 0 else None
 
 
 def run_and_parse_first_match(run_lambda: Run, command: str | Sequence[str], regex: str) -> str | None:
-    """The first group of a pattern in what a command writes."""
+    """Return the first group of a pattern in the output of a command."""
     found = re.search(regex, run_and_read_all(run_lambda, command) or "")
     return found and found.group(1)
 
 
 def run_and_return_first_line(run_lambda: Run, command: str | Sequence[str]) -> str | None:
-    """The first line that a command writes; None if it fails."""
+    """Return the first line of a command's output, or None if it fails."""
     output = run_and_read_all(run_lambda, command)
     return None if output is None else output.partition("\n")[0]
 
@@ -123,19 +129,19 @@ def get_python_platform() -> str:
 
 
 def get_cpu_info(run_lambda: Run) -> str:
-    """What `lscpu` says, or what Python knows."""
+    """Return the output of `lscpu`, or Python's information."""
     return run_and_read_all(run_lambda, ["lscpu"]) or f"{platform.processor()}, {os.cpu_count()} threads"
 
 
 def get_pip_packages(run_lambda: Run, patterns: Sequence[str] | None = None) -> tuple[str, str]:
-    """The installed packages whose names have one of the patterns, and the command that lists them."""
+    """Return the installed packages whose names match one of the patterns, and the command that lists them."""
     found = {f"{each.name}=={each.version}" for each in distributions() if each.name}
     chosen = sorted(each for each in found if any(part in each.lower() for part in patterns or DEFAULT_PIP_PATTERNS))
     return "pip3" if sys.version_info.major == 3 else "pip", "\n".join(chosen)
 
 
 def is_xnnpack_available() -> str:
-    """That there is no XNNPACK."""
+    """Return that XNNPACK is not available."""
     return str(torch.backends.xnnpack.enabled)
 
 
@@ -201,7 +207,7 @@ Versions of relevant libraries:
 
 
 def pretty_str(envinfo: SystemEnv) -> str:
-    """What was found out as lines that say what they are."""
+    """Format the information as labelled lines."""
     shown = {name: "N/A" if value is None else value for name, value in envinfo._asdict().items()}
     lines = [f"[{envinfo.pip_version}] {each}" for each in envinfo.pip_packages.splitlines()]
     shown["pip_packages"] = "\n".join(lines) or "No relevant packages"
@@ -210,12 +216,12 @@ def pretty_str(envinfo: SystemEnv) -> str:
 
 
 def get_pretty_env_info() -> str:
-    """What there is, as text."""
+    """Return the information as text."""
     return pretty_str(get_env_info())
 
 
 def main() -> None:
-    """Print what there is."""
+    """Print the information."""
     print("Collecting environment information...")
     print(get_pretty_env_info())
 

@@ -1,4 +1,4 @@
-"""`torch.utils.dlpack`: tensors shared with other libraries; names, no logic."""
+"""`torch.utils.dlpack` shares tensors with other libraries; names, no logic."""
 
 from typing import Any
 

@@ -1,7 +1,7 @@
 """`torch.utils.flop_counter`: the floating-point operations of products, convolutions and attention, by their shapes.
 
-A multiplication and an addition count two. The formulas are by dispatcher operator, as in PyTorch, in `flop_registry`; other
-operators count nothing.
+A multiplication and an addition count two. `flop_registry` lists the formulas by dispatcher operator, as in PyTorch.
+Other operators are not counted.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ Shape = Sequence[int]
 Formula = Callable[..., int]
 
 flop_registry: dict[Any, Formula] = {}
-"""By operator (`torch.ops.aten.mm`), what counts its operations."""
+"""The functions that count operations, by operator (`torch.ops.aten.mm`)."""
 
 
 def get_shape(value: Any) -> Any:
-    """The shape of a tensor; other values as they are."""
+    """Return the shape of a tensor, or another value unchanged."""
     return value.shape if isinstance(value, torch.Tensor) else value
 
 
 def _of_shapes(formula: Formula) -> Formula:
-    """The formula as a function of values, whose tensors it is given the shapes of."""
+    """Turn a formula of shapes into a function of values."""
 
     @wraps(formula)
     def count(*args: Any, out_val: Any = None, **kwargs: Any) -> int:
@@ -48,7 +48,8 @@ def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Form
 
     Args:
         targets: an operator such as `torch.ops.aten.mul`, or a list of them.
-        get_raw: call it with the arguments and `out_val=` the result; else with the shapes of tensors, and `out_shape=`.
+        get_raw: call it with the arguments and the result as `out_val=`; otherwise with the shapes of tensors and
+            `out_shape=`.
 
     Raises:
         ValueError: if a target is no operator.
@@ -92,7 +93,10 @@ def mm_flop(a_shape: Shape, b_shape: Shape, *args: Any, out_shape: Any = None, *
 def addmm_flop(
     self_shape: Shape, a_shape: Shape, b_shape: Shape, *args: Any, out_shape: Any = None, **kwargs: Any
 ) -> int:
-    """A product of matrices; the sum counts nothing."""
+    """Count a matrix product.
+
+    The sum is not counted.
+    """
     return mm_flop(a_shape, b_shape)
 
 
@@ -106,12 +110,15 @@ def bmm_flop(a_shape: Shape, b_shape: Shape, *args: Any, out_shape: Any = None, 
 def baddbmm_flop(
     self_shape: Shape, a_shape: Shape, b_shape: Shape, *args: Any, out_shape: Any = None, **kwargs: Any
 ) -> int:
-    """Products of matrices; the sum counts nothing."""
+    """Count matrix products.
+
+    The sum is not counted.
+    """
     return bmm_flop(a_shape, b_shape)
 
 
 def conv_flop_count(x_shape: Shape, w_shape: Shape, out_shape: Shape, transposed: bool = False) -> int:
-    """A convolution: each pixel of the result (of the input, if transposed) meets the whole weight of its group once."""
+    """Count a convolution: each pixel of the result (if transposed, of the input) uses the weight of its group once."""
     pixels = (x_shape if transposed else out_shape)[2:]
     return x_shape[0] * math.prod(pixels) * math.prod(w_shape) * 2
 
@@ -154,7 +161,7 @@ def conv_backward_flop(
 
 
 def sdpa_flop_count(query_shape: Shape, key_shape: Shape, value_shape: Shape) -> int:
-    """Attention: the product of queries and keys, and that of the scores and values."""
+    """Count attention: the product of queries and keys, and the product of scores and values."""
     scores = math.prod(query_shape[:-1]) * key_shape[-2]
     return 2 * scores * (query_shape[-1] + value_shape[-1])
 
@@ -163,7 +170,10 @@ def sdpa_flop_count(query_shape: Shape, key_shape: Shape, value_shape: Shape) ->
 def sdpa_flop(
     query_shape: Shape, key_shape: Shape, value_shape: Shape, *args: Any, out_shape: Any = None, **kwargs: Any
 ) -> int:
-    """Attention; a mask saves nothing."""
+    """Count attention.
+
+    A mask does not reduce the count.
+    """
     return sdpa_flop_count(query_shape, key_shape, value_shape)
 
 
@@ -210,7 +220,7 @@ def _forward_call(name: str, inputs: tuple[Any, ...], result: Any) -> Call | Non
 
 
 def _backward_calls(name: str, inputs: tuple[Any, ...], out: Shape, needed: tuple[bool, ...]) -> list[Call]:
-    """What the node of an operator has computed, by the shapes of the operator's inputs and of its result."""
+    """Return the products that a node has computed, from the shapes of the operator's inputs and result."""
     if name == "recurrent_layer":
         states, weight = _recurrent_product(inputs)
         return _backward_calls("mm", (states, weight), (states[0], weight[1]), (True, True))
@@ -227,7 +237,7 @@ def _backward_calls(name: str, inputs: tuple[Any, ...], out: Shape, needed: tupl
 
 
 def _recurrent_product(inputs: tuple[Any, ...]) -> tuple[Shape, Shape]:
-    """The shapes of the states of all steps of a recurrent layer, and of the weight that they meet."""
+    """Return the shapes of the states of all steps of a recurrent layer, and the shape of their weight."""
     projected, weight = get_shape(inputs[0]), get_shape(inputs[3])
     return (projected[0] * projected[1], weight[1]), _transposed(weight)
 
@@ -246,9 +256,9 @@ class FlopCounterMode:
         mods: accepted, without effect: modules are found when they are called.
         depth: how deep modules are shown in the table.
         display: whether the table is printed at the end.
-        custom_mapping: formulas by operator, in addition to `flop_registry` or in place of its own.
+        custom_mapping: formulas by operator; they extend or replace `flop_registry`.
 
-    A gradient counts for the module whose operator it is of.
+    A gradient counts for the module of its operator.
 
     >>> import adjoint as torch
     >>> model = torch.nn.Linear(3, 4)
@@ -304,7 +314,7 @@ class FlopCounterMode:
     def backward(
         self, name: str, inputs: tuple[Any, ...], result: Any, needed: tuple[bool, ...], place: frozenset[str]
     ) -> None:
-        """Count what a node has computed."""
+        """Count the operations of a node."""
         for call in _backward_calls(name, inputs, result, needed):
             self._count(call, place)
 
@@ -354,7 +364,7 @@ _UNITS = ["", "K", "M", "B", "T"]
 
 
 def get_suffix_str(number: int) -> str:
-    """The unit in which a number has two digits or more: "", "K", "M", "B" or "T"."""
+    """Return the unit in which a number has at least two digits: "", "K", "M", "B" or "T"."""
     return _UNITS[max(0, min(len(_UNITS) - 1, (len(str(number)) - 2) // 3))]
 
 

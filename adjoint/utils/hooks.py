@@ -16,7 +16,7 @@ RemovableHandle = torch.autograd.graph.RemovableHandle
 
 
 def unserializable_hook(f: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark a tensor hook as one that need not be kept when its tensor is serialized."""
+    """Mark a tensor hook as one that may be dropped when its tensor is serialized."""
     f.__torch_unserializable__ = True  # type: ignore[attr-defined]
     return f
 
@@ -47,8 +47,9 @@ class BackwardHookFunction(torch.autograd.Function):
 class BackwardHook:
     """The backward hooks of one call of a module: calls full backward hooks with the gradients of inputs and outputs.
 
-    The inputs and the outputs each pass through one identity node. The outputs' node receives the gradients of all
-    outputs and passes them to the pre-hooks; the inputs' node computes those of all inputs and calls the hooks.
+    The inputs and the outputs each pass through one identity node. The node of the outputs receives the gradients of
+    all outputs and passes them to the pre-hooks. The node of the inputs computes the gradients of all inputs and calls
+    the hooks.
     """
 
     def __init__(
@@ -179,7 +180,7 @@ def _through_one_node(
 
 
 def _spread(count: int, positions: list[int], grads: Iterable[torch.Tensor | None]) -> tuple[Any, ...]:
-    """The gradients at their positions among all `count` arguments; None for an argument that is not a tensor."""
+    """Return the gradients at their positions among all `count` arguments, and None for arguments that are not tensors."""
     spread: list[torch.Tensor | None] = [None] * count
     for i, grad in zip(positions, grads, strict=True):
         spread[i] = grad

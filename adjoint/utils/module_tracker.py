@@ -13,8 +13,8 @@ __all__ = ["ModuleTracker"]
 class ModuleTracker:
     """A context that knows which modules are being called, or are running backward.
 
-    `parents` is the set of their paths: that of the outermost module is the name of its class, that of a child has the child's
-    name after a dot. "Global" is always in it. `is_bw` says whether backward is running.
+    `parents` is the set of their paths. The outermost module has the name of its class, and a child adds its name after
+    a dot. "Global" is always in the set. `is_bw` tells whether backward is running.
 
     >>> import adjoint as torch
     >>> model = torch.nn.Sequential(torch.nn.Linear(2, 2))

@@ -1,4 +1,4 @@
-"""Selective checkpointing: a policy selects operations whose results are kept, so that recomputation does not repeat them."""
+"""Selective checkpointing: a policy selects operations whose results are stored, so recomputation does not repeat them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ __all__ = ["CheckpointPolicy", "SelectiveCheckpointContext", "create_selective_c
 
 
 class CheckpointPolicy(enum.Enum):
-    """The treatment of the result of an operation: it is kept or recomputed. There is no memory to offload it to."""
+    """The treatment of the result of an operation: it is stored or recomputed.
+
+    Results cannot be offloaded, because there is no other memory.
+    """
 
     MUST_SAVE = 0
     PREFER_SAVE = 1
@@ -41,7 +44,10 @@ class SelectiveCheckpointContext:
 
 
 class _Kept:
-    """The kept results of a first run, in order, for each operation; None for results that are recomputed."""
+    """The stored results of a first run, in order, for each operation.
+
+    None marks results to recompute.
+    """
 
     def __init__(self, policy: Callable[..., Any], mutable: bool) -> None:
         self.policy = policy
@@ -67,25 +73,24 @@ class _FirstRun:
         return result
 
     def made(self, outputs: Sequence[torch.Tensor]) -> None:
-        """Record the versions of the kept results."""
+        """Record the versions of the stored results."""
         if self.last is not None:
             self.last[1] = tuple([(output.detach(), output._version) for output in outputs])
             self.last = None
 
 
 class _Recomputation:
-    """Returns the kept results."""
+    """Returns the stored results."""
 
     def __init__(self, kept: _Kept) -> None:
         self.kept = kept
 
     def result(self, op: Any, args: tuple[Any, ...], compute: Callable[[], Any]) -> Any:
-        """The kept result, or a new one.
+        """Return the stored result, or a new one.
 
         Raises:
-            RuntimeError: if the first run did not reach this operation, in a second recomputation, or if the kept
-        result has
-                been changed in place since.
+            RuntimeError: if the first run did not reach this operation, in a second recomputation, or if the stored
+        result has been changed in place since.
         """
         if op not in self.kept.results:
             raise RuntimeError(f"{op} encountered during backward, but not found in storage")
@@ -112,10 +117,10 @@ def create_selective_checkpoint_contexts(
     """The two contexts, for `checkpoint(context_fn=...)`, that keep the results of selected operations.
 
     Args:
-        policy_fn_or_list: the operations whose results are kept (as `torch.ops.aten.mm.default`), or a function that is
-            called as `policy(context, operation, *args)` and returns a `CheckpointPolicy`, or a bool: whether to keep
-            the result.
-        allow_cache_entry_mutation: permit in-place changes of kept results.
+        policy_fn_or_list: the operations whose results are stored (such as `torch.ops.aten.mm.default`), or a function.
+            The function is called as `policy(context, operation, *args)` and returns a `CheckpointPolicy`, or a bool:
+            whether to store the result.
+        allow_cache_entry_mutation: permit in-place changes of stored results.
 
     Raises:
         TypeError: for any other object.

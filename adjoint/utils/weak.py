@@ -1,4 +1,4 @@
-"""Weak references that are compared by the identity of what they refer to, and dictionaries whose keys they are."""
+"""Weak references that are compared by the identity of their objects, and dictionaries with such keys."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["TensorWeakRef", "WeakIdKeyDictionary", "WeakIdRef", "WeakTensorKeyDi
 
 
 class WeakIdRef(ref):  # type: ignore[type-arg]
-    """A weak reference that equals another one to the same object, whatever `==` of the object says."""
+    """A weak reference that equals another weak reference to the same object, whatever the `==` of the object returns."""
 
     __slots__ = ("_id",)
 
@@ -34,7 +34,9 @@ class WeakIdRef(ref):  # type: ignore[type-arg]
 
 
 class WeakIdKeyDictionary(WeakKeys[Any, Any]):
-    """By object, a value that lives as long as the object. Keys are compared by identity.
+    """Maps objects to values.
+
+    An entry lives as long as its object. Keys are compared by identity.
 
     >>> import adjoint as torch
     >>> names = torch.utils.weak.WeakIdKeyDictionary()
@@ -88,7 +90,10 @@ class WeakTensorKeyDictionary(WeakIdKeyDictionary):
 
 
 class TensorWeakRef:
-    """A weak reference to a tensor; called, it returns the tensor, or None if that is no more."""
+    """A weak reference to a tensor.
+
+    Calling it returns the tensor, or None if the tensor no longer exists.
+    """
 
     __slots__ = ("ref",)
 

@@ -12,7 +12,10 @@ from .scheduler import LRScheduler, for_each_group, require_optimizer, set_optio
 
 
 def _momentum_is_beta1(optimizer: Optimizer) -> bool:
-    """Whether the momentum is the first of `betas`; ValueError if there is none at all."""
+    """Return whether the momentum is the first of `betas`.
+
+    Raise ValueError if there is no momentum.
+    """
     if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
         raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
     return "betas" in optimizer.defaults
@@ -30,13 +33,13 @@ class OneCycleLR(LRScheduler):
 
     Args:
         max_lr: the highest learning rate, or a list with one for each group.
-        total_steps: steps of the cycle; or give `epochs` and `steps_per_epoch`.
-        pct_start: the fraction of the cycle that goes up.
+        total_steps: the number of steps of the cycle; alternatively, pass `epochs` and `steps_per_epoch`.
+        pct_start: the fraction of the cycle in which the rate increases.
         anneal_strategy: "cos" or "linear".
         cycle_momentum: move the momentum from `max_momentum` to `base_momentum` and back.
         div_factor: the cycle begins at `max_lr / div_factor`.
         final_div_factor: it ends at its beginning divided by this.
-        three_phase: return to the initial rate first, as fast as up, and then to the final rate.
+        three_phase: return to the initial rate as fast as the rate increased, and then go to the final rate.
 
     `step` is called after every batch.
     """
@@ -137,7 +140,7 @@ def _total_steps(total_steps: int | None, epochs: int | None, steps_per_epoch: i
 
 
 def _phases(total: int, pct_start: float, three_phase: bool) -> list[dict[str, Any]]:
-    """The ends of the phases, and the names of the options between which each goes."""
+    """Return the ends of the phases, and the names of the options at the start and the end of each phase."""
     up = float(pct_start * total) - 1
     first = _phase(up, "initial_lr", "max_lr", "max_momentum", "base_momentum")
     if not three_phase:
@@ -166,9 +169,9 @@ class CyclicLR(LRScheduler):
         base_lr: the lower learning rate, or a list with one for each group.
         max_lr: the upper one.
         step_size_up: steps from the lower to the upper.
-        step_size_down: steps back, as many by default.
+        step_size_down: the number of steps down; by default the number of steps up.
         mode: "triangular", "triangular2" (each cycle half as high) or "exp_range" (scaled by `gamma ** step`).
-        scale_fn: scales the height of the cycle instead; `mode` has no effect then.
+        scale_fn: a function that scales the height of the cycle; `mode` then has no effect.
         scale_mode: whether `scale_fn` is called with the number of the "cycle" or of the step ("iterations").
         cycle_momentum: move the momentum from `max_momentum` to `base_momentum` and back.
 
@@ -229,7 +232,10 @@ class CyclicLR(LRScheduler):
         self.base_lrs = lowest
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state; a scale function is included only if it is an object with attributes."""
+        """Return the state.
+
+        A scale function is included only if it is an object with attributes.
+        """
         state = super().state_dict()
         del state["_scale_fn_ref"]
         function = state.pop("_scale_fn_custom")
@@ -238,7 +244,10 @@ class CyclicLR(LRScheduler):
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restore a state; a scale function is kept, an object gets its attributes."""
+        """Restore a state.
+
+        A scale function is kept, and an object gets its attributes.
+        """
         self.__dict__.update({key: value for key, value in state_dict.items() if key != "_scale_fn_custom"})
         if state_dict.get("_scale_fn_custom") is not None and self._scale_fn_custom is not None:
             self._scale_fn_custom.__dict__.update(state_dict["_scale_fn_custom"])

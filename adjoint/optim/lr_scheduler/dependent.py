@@ -18,7 +18,7 @@ class ReduceLROnPlateau(LRScheduler):
         mode: whether the metric should become as small ("min") or as large ("max") as possible.
         patience: epochs without improvement that are tolerated.
         threshold: the least change that counts as an improvement, relative to the best value ("rel") or not ("abs").
-        cooldown: epochs after a reduction in which nothing is counted.
+        cooldown: the number of epochs after a reduction in which bad epochs are not counted.
         min_lr: the lowest learning rate, or a list with one for each group.
         eps: a reduction by less than this is skipped.
 
@@ -135,7 +135,7 @@ class _Composition(LRScheduler):
 
 
 def _undo_first_step(scheduler: LRScheduler) -> None:
-    """Count one epoch less in a scheduler; in a composition, in all schedulers that it consists of."""
+    """Subtract one epoch from a scheduler or, in a composition, from all of its schedulers."""
     if isinstance(scheduler, _Composition):
         for part in scheduler._schedulers:
             _undo_first_step(part)
@@ -144,7 +144,10 @@ def _undo_first_step(scheduler: LRScheduler) -> None:
 
 
 class SequentialLR(_Composition):
-    """Uses one scheduler after the other; the next one begins at each of the epochs `milestones`."""
+    """Uses one scheduler after the other.
+
+    The next scheduler begins at each of the epochs `milestones`.
+    """
 
     def __init__(
         self, optimizer: Optimizer, schedulers: list[LRScheduler], milestones: list[int], last_epoch: int = -1

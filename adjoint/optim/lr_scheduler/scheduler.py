@@ -42,11 +42,11 @@ class LRScheduler:
 
     Args:
         optimizer: the optimizer whose groups get the learning rates.
-        last_epoch: the epoch to continue from; -1 to begin.
+        last_epoch: the epoch to continue from; -1 to start.
 
     Raises:
         TypeError: if `optimizer` is not an Optimizer.
-        KeyError: when continuing with an optimizer whose groups have no initial learning rate.
+        KeyError: when continuing, if the groups of the optimizer have no initial learning rate.
     """
 
     optimizer: Optimizer
@@ -91,7 +91,7 @@ class LRScheduler:
         return self._last_lr
 
     def get_lr(self) -> list[Any]:
-        """Compute the learning rates of the epoch `last_epoch` from those of the epoch before."""
+        """Compute the learning rates of the epoch `last_epoch` from the rates of the previous epoch."""
         raise NotImplementedError
 
     def step(self, epoch: int | None = None) -> None:
@@ -154,7 +154,7 @@ def require_optimizer(optimizer: Any) -> None:
 
 
 def copied(value: Any) -> Any:
-    """An option of a group; a copy if it is a tensor, which is changed in place."""
+    """Return an option of a group, or a copy if it is a tensor, because tensors are changed in place."""
     return value.clone() if isinstance(value, torch.Tensor) else value
 
 
@@ -167,7 +167,10 @@ def set_option(group: dict[str, Any], key: str, value: Any) -> None:
 
 
 def for_each_group(optimizer: Optimizer, name: str, value: Any) -> list[Any]:
-    """One number for each group: those of a list, or one value repeated. What is later written into a tensor is not seen."""
+    """Return one number per group: the items of a list, or one value repeated.
+
+    Later changes of a tensor argument have no effect.
+    """
     if not isinstance(value, (list, tuple)):
         value = [value] * len(optimizer.param_groups)
     if len(value) != len(optimizer.param_groups):

@@ -92,7 +92,7 @@ class Timer:
         setup: a statement that runs once, before.
         timer: a function that returns the time in seconds.
         globals: the names that the statement uses.
-        label, sub_label, description, env: what the tables of `Compare` call it.
+        label, sub_label, description, env: the labels of the measurement in the tables of `Compare`.
         num_threads: the number of threads of operators.
 
     >>> Timer("x + x", globals={"x": torch.ones(3)}).timeit(100).number_per_run

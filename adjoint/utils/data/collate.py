@@ -1,6 +1,6 @@
 """Collation of samples to a batch: tensors are stacked, numbers become tensors, containers are traversed.
 
-`fetcher` goes from indices to a batch. A loader fetches in its own process or in its workers.
+`fetcher` turns indices into a batch. A loader fetches in its process or in its workers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .worker_info import get_worker_info, memory_for_sending
 __all__ = ["DatasetKind", "Fetcher", "default_collate", "default_convert", "fetcher"]
 
 np_str_obj_array_pattern = re.compile(r"[SaUO]")
-"""In the name of a NumPy dtype: that its elements are texts or objects, of which there are no tensors."""
+"""Matches the names of NumPy dtypes whose elements are strings or objects, which have no tensors."""
 
 
 @ending_at_caller
@@ -46,15 +46,20 @@ def default_collate(batch: Sequence[Any]) -> Any:
 
 
 Functions = dict[Any, Callable[..., Any]]
-"""Functions by type, or tuple of types, of the samples that they make a batch of; called with the keyword `collate_fn_map`."""
+"""Functions by the type, or tuple of types, of the samples that they combine.
+
+They are called with the keyword `collate_fn_map`.
+"""
 
 
 def collate(batch: Sequence[Any], *, collate_fn_map: Functions | None = None) -> Any:
-    """The samples of `batch` as one batch, by the function for their type; mappings and sequences item by item.
+    """Combine the samples of `batch` to one batch with the function for their type.
+
+    Mappings and sequences are combined item by item.
 
     Args:
         batch: the samples.
-        collate_fn_map: functions by type; that of the very type comes before those of its bases.
+        collate_fn_map: functions by type. The function of the exact type takes precedence over functions of its bases.
 
     Raises:
         TypeError: for samples of another type.
@@ -86,7 +91,7 @@ def collate_tensor_fn(batch: Sequence[Any], *, collate_fn_map: Functions | None 
 
 
 def _memory(batch: Sequence[Any]) -> Any:
-    """In a worker, memory from which a batch is sent without a copy; None if the samples do not make a plain one."""
+    """In a worker, return memory from which a batch is sent without a copy, or None if the samples do not form a plain batch."""
     first = batch[0]
     kind, shape = first.dtype, first.shape
     for sample in batch:
@@ -123,7 +128,7 @@ def collate_int_fn(batch: Sequence[Any], *, collate_fn_map: Functions | None = N
 
 
 def collate_str_fn(batch: Sequence[Any], *, collate_fn_map: Functions | None = None) -> Any:
-    """Text and bytes as they are."""
+    """Return text and bytes unchanged."""
     return batch
 
 
@@ -148,7 +153,10 @@ default_collate_fn_map: Functions = {
     str: collate_str_fn,
     bytes: collate_str_fn,
 }
-"""The functions of `default_collate`; programs add some for types of their own."""
+"""The functions of `default_collate`.
+
+Programs add functions for their types.
+"""
 
 
 @ending_at_caller
@@ -174,7 +182,7 @@ def _holds_numbers(array: Any) -> bool:
 
 
 def _filled(pattern: Any, content: Any) -> Any:
-    """A container like `pattern` with other content; a plain dict or list if the type cannot be constructed."""
+    """Return a container like `pattern` with other content, or a plain dict or list if the type cannot be constructed."""
     if isinstance(pattern, tuple):
         return type(pattern)(*content) if hasattr(pattern, "_fields") else content
     try:
@@ -189,22 +197,28 @@ def _filled(pattern: Any, content: Any) -> Any:
 
 
 Fetcher = Callable[[Any], Any]
-"""Gives the batch for one item of a loader's indices; StopIteration where the samples end."""
+"""Returns the batch for one item of a loader's indices.
+
+Raises StopIteration at the end of the samples.
+"""
 
 
 class DatasetKind:
-    """How a loader reads its dataset: by indices, or one sample after another. Loaders of other libraries say it, too."""
+    """How a loader reads its dataset: by indices, or one sample after another.
+
+    Loaders of other libraries use it, too.
+    """
 
     Map, Iterable = 0, 1
 
     @staticmethod
     def of(dataset: Any) -> int:
-        """The kind of a dataset."""
+        """Return the kind of a dataset."""
         return DatasetKind.Iterable if isinstance(dataset, IterableDataset) else DatasetKind.Map
 
 
 def fetcher(kind: int, dataset: Any, is_batched: bool, collate: Callable[[Any], Any], drop_last: bool) -> Fetcher:
-    """The function that fetches from a dataset of a kind."""
+    """Return the function that fetches from a dataset of this kind."""
     if kind == DatasetKind.Iterable:
         return _from_iterator(dataset, is_batched, collate, drop_last)
     if not is_batched:

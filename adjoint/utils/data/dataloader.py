@@ -30,22 +30,23 @@ class DataLoader(Generic[T_co]):
 
     Args:
         dataset: an object with `__getitem__` and `__len__`, or an `IterableDataset`.
-        batch_size: samples in a batch; None gives single samples.
+        batch_size: the number of samples in a batch; None gives single samples.
         shuffle: a new random order each time.
         sampler: the order, any iterable of indices.
         batch_sampler: the batches, any iterable of lists of indices.
-        num_workers: how many processes fetch batches, ahead of time; 0: the calling process does.
-        collate_fn: makes a batch from a list of samples; `default_collate` by default.
-        pin_memory: accepted; without a GPU it has no effect.
-        drop_last: leave out a last batch that is not full.
-        timeout: for how many seconds to wait for a batch of a worker; 0: as long as it takes.
+        num_workers: the number of processes that fetch batches ahead of time; with 0, the calling process fetches them.
+        collate_fn: combines a list of samples to a batch; `default_collate` by default.
+        pin_memory: accepted. It has no effect without a GPU.
+        drop_last: leave out the last batch if it is not full.
+        timeout: the number of seconds to wait for a batch of a worker; 0 waits without a limit.
         worker_init_fn: called in each worker with its number before it fetches.
         multiprocessing_context: how workers are started: "fork", "spawn", "forkserver", or a context of `multiprocessing`.
         generator: the generator for seeds and the order.
-        prefetch_factor: how many batches each worker fetches ahead; by default 2.
+        prefetch_factor: the number of batches that each worker fetches ahead; by default 2.
         persistent_workers: keep the workers for the next pass.
         pin_memory_device: accepted.
-        in_order: whether batches come in the order of their indices; otherwise as soon as a worker has fetched them.
+        in_order: whether batches arrive in the order of their indices; otherwise they arrive as soon as a worker has
+            fetched them.
 
     Raises:
         ValueError: if arguments contradict each other.
@@ -252,7 +253,10 @@ _SingleProcessDataLoaderIter = BatchesOfOneProcess
 
 
 def __getattr__(name: str) -> Any:
-    """The pass of worker processes, imported where there are some."""
+    """Return the pass of worker processes.
+
+    It is imported only if workers are used.
+    """
     if name != "_MultiProcessingDataLoaderIter":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return import_late(f"{__package__}.workers").BatchesOfWorkers

@@ -26,7 +26,7 @@ T_co = TypeVar("T_co", covariant=True)
 class Dataset(Generic[T_co]):
     """Samples by index: subclasses define `__getitem__`, and `__len__` for the samplers.
 
-    `__getitems__(indices)`, if defined, gets all samples of a batch at once.
+    `__getitems__(indices)`, if defined, receives all indices of a batch at once.
     """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -77,7 +77,7 @@ class TensorDataset(Dataset[tuple[torch.Tensor, ...]]):
 
 
 def gather(dataset: Any, indices: list[Any]) -> list[torch.Tensor] | None:
-    """The result of `default_collate` for rows of a `TensorDataset` or a subset of one, computed for all rows at once.
+    """Return the result of `default_collate` for rows of a `TensorDataset` or of its subset, computed for all rows at once.
 
     None for other datasets and indices, and if gradients are recorded: then the rows are collated one by one.
     """
@@ -126,7 +126,9 @@ class StackDataset(Dataset[Any]):
         return tuple(dataset[index] for dataset in self.datasets)
 
     def __getitems__(self, indices: list[int]) -> list[Any]:
-        """The samples at `indices`, of each dataset at once if it can.
+        """Return the samples at `indices`.
+
+        Each dataset returns its samples at once if it can.
 
         Raises:
             ValueError: if a dataset returns another number of samples.
@@ -154,7 +156,7 @@ class ConcatDataset(Dataset[T_co]):
     """The samples of several datasets, one dataset after the other.
 
     Raises:
-        AssertionError: if there is no dataset, or one has no indices.
+        AssertionError: if the list is empty, or a dataset has no indices.
     """
 
     datasets: list[Any]
@@ -220,7 +222,7 @@ class Subset(Dataset[T_co]):
         return sample
 
     def __getitems__(self, indices: list[int]) -> list[T_co]:
-        """The samples at several positions; all at once if the dataset supports that."""
+        """Return the samples at several positions, at once if the dataset supports it."""
         chosen = [self.indices[index] for index in indices]
         get_all = getattr(self.dataset, "__getitems__", None)
         samples: list[T_co] = get_all(chosen) if callable(get_all) else [self.dataset[index] for index in chosen]
@@ -238,7 +240,8 @@ def random_split(
 
     Args:
         dataset: the dataset.
-        lengths: the lengths of the parts; or fractions that add up to 1, where remaining samples go to the first parts.
+        lengths: the lengths of the parts, or fractions that add up to 1. With fractions, remaining samples go to the
+            first parts.
         generator: the generator for the order.
 
     Raises:

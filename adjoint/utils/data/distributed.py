@@ -14,15 +14,17 @@ __all__ = ["DistributedSampler"]
 
 
 class DistributedSampler(Sampler[Any]):
-    """The indices that process number `rank` of `num_replicas` reads: each of the processes as many.
+    """The indices that process number `rank` of `num_replicas` reads.
+
+    Each process reads the same number of indices.
 
     Args:
         dataset: the data set.
-        num_replicas: how many processes there are; by default those of `torch.distributed`.
-        rank: the number of this process, from 0; by default that of `torch.distributed`.
-        shuffle: whether the order is random: one for all processes, and another one after each `set_epoch`.
+        num_replicas: the number of processes; by default the number in `torch.distributed`.
+        rank: the number of this process, from 0; by default its rank in `torch.distributed`.
+        shuffle: whether the order is random. All processes use the same order, and each `set_epoch` changes it.
         seed: the start of the random numbers, the same in all processes.
-        drop_last: whether the last indices that do not go up evenly are left out; else the first ones come again.
+        drop_last: whether indices that do not divide evenly are left out; otherwise the first indices are repeated.
 
     >>> list(DistributedSampler(range(5), num_replicas=2, rank=1, shuffle=False))
     [1, 3, 0]
@@ -67,5 +69,5 @@ class DistributedSampler(Sampler[Any]):
         return self.num_samples
 
     def set_epoch(self, epoch: int) -> None:
-        """Take another random order."""
+        """Use another random order."""
         self.epoch = epoch

@@ -1,6 +1,7 @@
-"""One pass over a loader's dataset, in the calling process: the seed, the batches, and warnings about how many there are.
+"""One pass over a loader's dataset in the calling process: the seed, the batches, and warnings about their number.
 
-What a pass asks its loader for has PyTorch's names, private ones too: libraries pass objects of their own in place of a loader.
+The attributes that a pass reads from its loader have PyTorch's names, including private names, because libraries pass
+other objects in place of a loader.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class Batches(Iterator[Any]):
 
 
 class BatchesOfOneProcess(Batches):
-    """A pass that fetches each batch when it is asked for."""
+    """A pass that fetches each batch on request."""
 
     def __init__(self, loader: DataLoader[Any]) -> None:
         if loader.timeout != 0:

@@ -23,7 +23,7 @@ _DRAWN_AT_ONCE = 32
 
 
 def draw_seed(generator: torch.Generator | None = None) -> int:
-    """A seed for another generator."""
+    """Draw a seed for another generator."""
     return int(torch.empty((), dtype=torch.int64).random_(generator=generator).item())
 
 
@@ -60,7 +60,7 @@ class RandomSampler(Sampler[int]):
 
     Args:
         data_source: the dataset.
-        replacement: draw each index independently; otherwise every index is drawn once before one is repeated.
+        replacement: draw each index independently; otherwise draw every index once before an index is repeated.
         num_samples: the number of draws; by default the length of the dataset.
         generator: the generator for the order; by default a new one for each iteration, seeded from the global
             generator.
@@ -128,7 +128,9 @@ class SubsetRandomSampler(Sampler[int]):
 
 
 class WeightedRandomSampler(Sampler[int]):
-    """The indices from 0 to `len(weights) - 1`, drawn with the given weights, which need not add up to 1.
+    """The indices from 0 to `len(weights) - 1`, drawn with the given weights.
+
+    The weights need not add up to 1.
 
     Raises:
         ValueError: if `num_samples` is not a positive int, `replacement` not a bool, or `weights` not one-dimensional.
@@ -168,7 +170,7 @@ class BatchSampler(Sampler[list[int]]):
     Args:
         sampler: any iterable of indices.
         batch_size: indices in a batch.
-        drop_last: leave out a last batch that is not full.
+        drop_last: leave out the last batch if it is not full.
 
     Raises:
         ValueError: if `batch_size` is not a positive int, or `drop_last` not a bool.

@@ -1,4 +1,7 @@
-"""What a worker process of a loader does: it fetches the batches that it is told to, until there is nobody to tell it more."""
+"""A worker process of a loader.
+
+It fetches the requested batches until the loader ends.
+"""
 
 from __future__ import annotations
 
@@ -23,15 +26,15 @@ from .worker_info import get_worker_info as get_worker_info
 __all__ = ["BATCH", "END", "ERROR", "Task", "WorkerError", "work"]
 
 BATCH, END, ERROR = range(3)
-"""What a worker sends for a task: a batch, that its samples have ended, or an error."""
+"""The results of a task: a batch, the end of the samples, or an error."""
 
 
 @dataclasses.dataclass
 class Task:
-    """What a worker is started with.
+    """The data with which a worker is started.
 
-    It is sent `(places, number, item)`: places of its arena that are free again, the number of a task, which goes back with the
-    batch, and its indices. Without a number a new pass begins.
+    The worker then receives `(places, number, item)`: the free places of its arena, the number of the task, which it
+    returns with the batch, and the indices of the task. Without a number a new pass begins.
     """
 
     dataset: Any
@@ -49,7 +52,7 @@ _HEADER = "Traceback (most recent call last):\n"
 
 
 class WorkerError:
-    """An error on its way to the loader's process: its class, and what it said, with the traceback."""
+    """An error that is sent to the loader's process: its class, and its message with the traceback."""
 
     def __init__(self, error: BaseException, where: str) -> None:
         self.kind: Any = type(error)
@@ -62,7 +65,10 @@ class WorkerError:
         self.where = where
 
     def reraise(self) -> None:
-        """Raise an error of the same class; of a class that does not take a message alone, a RuntimeError."""
+        """Raise an error of the same class.
+
+        If the class does not accept a message alone, raise a RuntimeError.
+        """
         message = f"Caught {self.name} {self.where}.\nOriginal {self.text}"
         if self.kind is KeyError:
             raise KeyError(_Text(message))
@@ -83,7 +89,10 @@ class _Text(str):
 
 
 def seed_all(base_seed: int, number: int) -> int:
-    """Seed the random numbers of Python, of this library and of NumPy as PyTorch's worker of this number; its seed."""
+    """Seed the random numbers of Python, of this library and of NumPy as PyTorch does in the worker of this number.
+
+    Return the seed.
+    """
     seed = base_seed + number
     random.seed(seed)
     torch.manual_seed(seed)
@@ -92,13 +101,16 @@ def seed_all(base_seed: int, number: int) -> int:
 
 
 def _generate_state(base_seed: int, number: int) -> list[int]:
-    """What the worker of this number seeds NumPy's random numbers with."""
+    """Return the seed of NumPy's random numbers in the worker of this number."""
     words = [number, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
     return numpy.random.SeedSequence(words).generate_state(4).tolist()
 
 
 def work(task: Task, end: Any, descriptor: Any, reader: int) -> None:
-    """Be a worker: `end` is its end of the channel, `descriptor` that of the file for batches, which `reader` reads."""
+    """Run a worker.
+
+    `end` is its end of the channel, and `descriptor` is the descriptor of the file for batches, which `reader` reads.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the loader's process is interrupted too, and ends its workers
     torch.multiprocessing.spawning.end_with_parent(at_once=True)
     torch.set_num_threads(1)
@@ -139,7 +151,7 @@ def work(task: Task, end: Any, descriptor: Any, reader: int) -> None:
 
 
 def _outcome(task: Task, error: Exception) -> tuple[int, Any]:
-    """What is sent instead of a batch: that the samples have ended, or an error."""
+    """Return the message that is sent instead of a batch: the end of the samples, or an error."""
     if isinstance(error, StopIteration) and isinstance(task.dataset, IterableDataset):
         return END, None
     return ERROR, _error(task, error)
@@ -150,7 +162,10 @@ def _error(task: Task, error: Exception) -> WorkerError:
 
 
 def _message(task: Task, arena: Any, number: int, kind: int, content: Any, new_code: Any) -> bytes:
-    """The message about a task; where it cannot be pickled, one that says so."""
+    """Return the message about a task.
+
+    If it cannot be pickled, return a message that says so.
+    """
     try:
         message: bytes = arena.message((number, kind, content, new_code))
     except Exception as error:  # noqa: BLE001

@@ -1,4 +1,4 @@
-"""What a worker process of a loader knows about itself, and memory for the batches that it sends."""
+"""The information that a worker process has about itself, and memory for the batches that it sends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["WorkerInfo", "become", "get_worker_info", "memory_for_sending"]
 
 @dataclasses.dataclass(frozen=True)
 class WorkerInfo:
-    """What a worker process knows about itself: its number, of how many, its seed, and its copy of the dataset."""
+    """Describes a worker process: its number, the number of workers, its seed, and its copy of the dataset."""
 
     id: int
     num_workers: int
@@ -26,7 +26,7 @@ _own: WorkerInfo | None = None
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """In a worker process of a loader, its number and seed; elsewhere None."""
+    """Return the number and seed of a worker process of a loader, or None in another process."""
     return _own
 
 
@@ -37,5 +37,5 @@ def become(info: WorkerInfo) -> None:
 
 
 def memory_for_sending(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor | None:
-    """In a worker, an uninitialised tensor that is sent without a copy; elsewhere None."""
+    """In a worker, return an uninitialized tensor that is sent without a copy; elsewhere return None."""
     return None if _own is None else torch.multiprocessing.arenas.empty_for_sending(shape, dtype)

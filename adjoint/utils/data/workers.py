@@ -1,4 +1,4 @@
-"""A pass over a loader's dataset whose batches worker processes fetch: who fetches what, and how it ends."""
+"""A pass over a loader's dataset with worker processes: the distribution of tasks, and the end."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 __all__ = ["BatchesOfWorkers"]
 
 LOOK_SECONDS = 1.0
-"""How often a process that waits looks whether its workers live. A dead one usually tells by its closed channel at once."""
+"""How often a process that waits looks whether its workers live.
+
+A dead worker usually shows at once by its closed channel.
+"""
 
 EXIT_SECONDS = 5.0
 """How long workers may finish the batch that they are at when they are needed no longer."""
@@ -46,12 +49,15 @@ class _Worker:
         self.tasks = 0
 
     def give(self, number: int | None, item: Any = None) -> None:
-        """Let the worker fetch a batch; without a number, begin a new pass."""
+        """Let the worker fetch a batch.
+
+        Without a number, begin a new pass.
+        """
         self.tasks += number is not None
         self.channel.post(torch.multiprocessing.reductions.dumps((self.reader.free(), number, item)))
 
     def how_it_ended(self) -> RuntimeError:
-        """The error that says how the process has died."""
+        """Return the error that describes how the process died."""
         self.process.join(EXIT_SECONDS)
         code, pid = self.process.exitcode, self.process.pid
         if code is not None and code < 0:
@@ -69,7 +75,10 @@ class _Worker:
 
 
 def _end(workers: list[_Worker], parent: int) -> None:
-    """Let the workers go, in the process that has started them; wait until they are gone. One that is overdue gets no time."""
+    """Dismiss the workers in the process that started them, and wait until they have ended.
+
+    An overdue worker gets no extra time.
+    """
     if os.getpid() != parent:
         return
     for worker in workers:
@@ -116,7 +125,10 @@ class BatchesOfWorkers(Batches):
         self._begin_tasks()
 
     def _let_go(self, loader: DataLoader[Any]) -> None:
-        """Ask a copy of the loader, which does not keep this: workers would live as long as that cycle."""
+        """Call a copy of the loader that does not refer to this object.
+
+        Otherwise workers would live as long as the reference cycle.
+        """
         self._loader = object.__new__(type(loader))
         vars(self._loader).update(vars(loader), _iterator=None)
 
@@ -131,7 +143,7 @@ class BatchesOfWorkers(Batches):
         self._begin_tasks()
 
     def _begin_tasks(self) -> None:
-        """Give each worker as many tasks as it may have."""
+        """Give each worker the maximum number of tasks."""
         loader = self._loader
         self._sent = self._received = self._turn = 0
         self._owners: dict[int, _Worker] = {}
@@ -150,7 +162,10 @@ class BatchesOfWorkers(Batches):
         return {worker.process.pid for worker in self._started}
 
     def _give_task(self) -> None:
-        """Give the next item to the next worker that has not ended; where order does not matter, to one with room."""
+        """Give the next item to the next worker that has not ended.
+
+        If the order does not matter, give it to a worker with room.
+        """
         loader = self._loader
         count = len(self._started)
         for step in range(count):
@@ -169,7 +184,7 @@ class BatchesOfWorkers(Batches):
         self._sent += 1
 
     def _most_tasks(self) -> int:
-        """How many tasks a worker may have while there are others."""
+        """Return the maximum number of tasks of a worker while other tasks exist."""
         active = sum(worker.is_active for worker in self._started)
         return self._prefetched * len(self._started) // active
 
@@ -193,7 +208,7 @@ class BatchesOfWorkers(Batches):
                 content.reraise()
 
     def _next_number(self) -> int | None:
-        """The task whose batch is next; None after the last one."""
+        """Return the number of the task with the next batch, or None after the last."""
         if not self._loader.in_order and self._arrived:
             return next(iter(self._arrived))
         while self._received < self._sent and self._received not in self._owners:
@@ -201,7 +216,7 @@ class BatchesOfWorkers(Batches):
         return self._received if self._received < self._sent else None
 
     def _wait(self, number: int) -> None:
-        """Wait until a batch, or the one with this number, has come in."""
+        """Wait until a batch, or the batch with this number, has arrived."""
         timeout = self._loader.timeout
         end = time.monotonic() + timeout if timeout > 0 else None
         while number not in self._arrived:
@@ -215,7 +230,7 @@ class BatchesOfWorkers(Batches):
                 return
 
     def _take(self, seconds: float) -> None:
-        """Take in what workers have sent, as soon as there is something."""
+        """Receive the messages of workers as soon as one arrives."""
         if not self._shutdown_workers.alive:
             raise RuntimeError("the workers of this DataLoader have ended")
         for worker in self._started:
@@ -236,7 +251,7 @@ class BatchesOfWorkers(Batches):
             self._fail(dead)
 
     def _put(self, worker: _Worker, number: int, kind: int, content: Any, new_code: Any) -> None:
-        """Note what a worker has sent for a task."""
+        """Store the message of a worker for a task."""
         worker.tasks -= 1
         worker.is_overdue = False
         torch.multiprocessing.compiled.note(new_code)
@@ -251,7 +266,7 @@ class BatchesOfWorkers(Batches):
         raise RuntimeError(f"DataLoader worker (pid(s) {pids}) exited unexpectedly") from causes[0]
 
     def _drain(self) -> None:
-        """Let go of batches that nobody has asked for."""
+        """Drop batches that nobody has requested."""
         self._arrived.clear()
         self._owners.clear()
         while any(worker.tasks for worker in self._started):

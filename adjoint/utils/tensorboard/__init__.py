@@ -25,7 +25,7 @@ further_names(__name__, {"writer": writer})
 
 
 def _parts() -> Any:
-    """What the package `tensorboard` provides."""
+    """Return the parts of the package `tensorboard`."""
     try:
         from tensorboard.compat.proto import event_pb2, summary_pb2, tensor_pb2
         from tensorboard.summary.writer.event_file_writer import EventFileWriter
@@ -67,11 +67,11 @@ class FileWriter:
         self.add_event(self._parts.event.Event(summary=summary), global_step, walltime)
 
     def flush(self) -> None:
-        """Write what is waiting."""
+        """Write the pending events."""
         self.event_writer.flush()
 
     def close(self) -> None:
-        """Write what is waiting, and close the file."""
+        """Write the pending events, and close the file."""
         self.event_writer.close()
 
 
@@ -79,7 +79,7 @@ class SummaryWriter:
     """Writes values, histograms, images and texts of a training for TensorBoard.
 
     Args:
-        log_dir: the folder of the event file; `runs/` with the date and the host by default.
+        log_dir: the folder of the event file; by default `runs/` with the date and the host.
         comment: the end of the folder's name, if it is not given.
     """
 
@@ -138,7 +138,7 @@ class SummaryWriter:
         global_step: int | None = None,
         walltime: float | None = None,
     ) -> None:
-        """Write several numbers for one chart, each to a file in a folder of its own."""
+        """Write several numbers for one chart, each to a file in a separate folder."""
         writers = self.all_writers = self.all_writers or {}
         for tag, value in tag_scalar_dict.items():
             folder = f"{self.log_dir}/{main_tag.replace('/', '_')}_{tag}"
@@ -285,12 +285,12 @@ class SummaryWriter:
         )
 
     def flush(self) -> None:
-        """Write what is waiting."""
+        """Write the pending events."""
         for writer in (self.all_writers or {}).values():
             writer.flush()
 
     def close(self) -> None:
-        """Write what is waiting, and close the files."""
+        """Write the pending events, and close the files."""
         for writer in (self.all_writers or {}).values():
             writer.close()
         self.file_writer = self.all_writers = None
@@ -303,7 +303,7 @@ class SummaryWriter:
 
 
 def _limits() -> list[float]:
-    """The limits of TensorBoard's own bins: from 1e-12, growing by a tenth, on both sides of zero."""
+    """Return the limits of TensorBoard's bins: from 1e-12, growing by a tenth, on both sides of zero."""
     limits, value = [], 1e-12
     while value < 1e20:
         limits.append(value)
