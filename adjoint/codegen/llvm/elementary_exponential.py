@@ -11,8 +11,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .host import HOST
-from .language import Static, T, bits, copysign, f32, f64, fabs, from_bits, loops, scale, where
+from .language import *
 
 # (exp(r) - 1 - r) / r ** 2 where |r| <= ln(2) / 2; errors 6.5e-8, for exp itself, 1.4e-9 and 1.4e-18.
 _EXP32 = (0.0013926213466332444, 0.008363202971575855, 0.04166655443768594, 0.16666576845993977, 0.5)

@@ -13,7 +13,7 @@ import math
 
 from .elementary_exponential import polynomial
 from .elementary_logarithm import parted
-from .language import T, bits, copysign, f32, f64, fabs, from_bits, i64, loops, rint, sqrt, where
+from .language import *
 
 # (asin(x) / x - 1) / x ** 2 by x ** 2 where |x| <= 1/2; errors 4.2e-9 and 1.5e-17.
 _ASIN32 = (

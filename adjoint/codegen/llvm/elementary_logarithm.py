@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 
 from .elementary_exponential import LN2, LN2_WHOLE, MANTISSA_BITS, polynomial
-from .language import Static, T, bits, copysign, f32, f64, fabs, from_bits, loops, sqrt, where
+from .language import *
 
 # (log1p(f) - f + f ** 2 / 2) / f ** 3 where 1 + f is between sqrt(1/2) and sqrt(2); error 2.9e-8.
 _LOG1P32 = (

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from .elementary_inverse import acos
 from .elementary_trigonometric import cos, sin
-from .language import Static, T, f32, fabs, floor, fma, i64, loops, reduce_or, trunc, where
+from .language import *
 
 _FIRST_BY_ANGLE = 7
 """The lowest degree for which the angle is used."""

@@ -12,27 +12,7 @@ import math
 
 from .elementary_exponential import clamped, exp, exp_times_power, polynomial
 from .elementary_logarithm import log, log1p, parted
-from .language import (
-    Static,
-    T,
-    copysign,
-    f32,
-    f64,
-    fabs,
-    fma,
-    load,
-    local,
-    loops,
-    maximum,
-    minimum,
-    reduce_or,
-    rint,
-    rolled,
-    store,
-    trailing_zeros,
-    trunc,
-    where,
-)
+from .language import *
 
 # (atanh(s) - s - s ** 3 / 3) / s ** 5 * 2 by s ** 2 where |s| <= 0.1716; error 2.8e-16.
 _ATANH_TAIL64 = (

@@ -17,25 +17,7 @@ from .elementary_gaussian import ndtr
 from .elementary_logarithm import log, log1p
 from .elementary_polynomials import is_float32
 from .elementary_trigonometric import sin, sine_and_cosine_of_turns
-from .language import (
-    Static,
-    T,
-    copysign,
-    f64,
-    fabs,
-    floor,
-    fmax,
-    fmin,
-    i64,
-    loops,
-    reduce_or,
-    rint,
-    rolled,
-    sqrt,
-    table,
-    unrolled,
-    where,
-)
+from .language import *
 
 _HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 _SQRT_HALF = math.sqrt(0.5)

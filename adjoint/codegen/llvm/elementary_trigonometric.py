@@ -13,29 +13,7 @@ from __future__ import annotations
 import math
 
 from .elementary_exponential import polynomial
-from .language import (
-    I,
-    Static,
-    T,
-    bits,
-    copysign,
-    f32,
-    f64,
-    fabs,
-    fma,
-    i32,
-    i64,
-    load,
-    local,
-    loops,
-    reduce_or,
-    rolled,
-    store,
-    table,
-    u64,
-    unrolled,
-    where,
-)
+from .language import *
 
 # (sin(r) / r - 1) / r ** 2 and (cos(r) - 1 + r ** 2 / 2) / r ** 4 by r ** 2 where |r| <= pi / 4; errors 2.8e-11 and 2.0e-17,
 # 2.0e-9 and 1.3e-18.

@@ -1,6 +1,6 @@
-"""The language of kernels: the names that a module of kernels imports.
+"""The language of kernels: one line brings it to a module of kernels.
 
-    from adjoint.codegen.llvm.language import Int, Pointer, T, f32, loops, vectorized
+    from adjoint.codegen.llvm.language import *
 
     @loops
     def scale(out: Pointer[T], x: Pointer[T], factor: T, start: Int, stop: Int) -> None:
@@ -176,7 +176,7 @@ def loops(
 
 
 __all__ = [
-    "CompilationError", "CompiledFunction", "I", "Int", "Loops", "Pointer", "S", "Static", "T", "WrittenLoops", "address",
+    "HOST", "CompilationError", "CompiledFunction", "I", "Int", "Loops", "Pointer", "S", "Static", "T", "WrittenLoops", "address",
     "as_integer", "as_pointer", "bf16", "bits", "boolean", "broadcast", "cast_pointer", "ceil", "copysign", "f16", "f32", "f64",
     "fabs", "floor", "fma", "fmax", "fmin", "from_bits", "gather", "i8", "i16", "i32", "i64", "insert", "lanes",
     "leading_zeros", "load", "local", "loops", "mask_bits", "maximum", "minimum", "popcount", "prefetch", "reduce_add",

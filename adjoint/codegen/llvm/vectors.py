@@ -4,23 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .host import HOST
-from .language import (
-    Int,
-    Static,
-    as_pointer,
-    broadcast,
-    i64,
-    lanes,
-    load,
-    loops,
-    minimum,
-    rolled,
-    shuffle,
-    store,
-    unrolled,
-    where,
-)
+from .language import *
 from .pointwise_loops import masks_are_cheap
 
 VECTORS = 2

@@ -8,25 +8,7 @@ from typing import Any
 from numpy import ndarray
 
 from ....codegen.llvm.external import c_function
-from ....codegen.llvm.host import HOST
-from ....codegen.llvm.language import (
-    Int,
-    Pointer,
-    Static,
-    T,
-    address,
-    broadcast,
-    f32,
-    f64,
-    fma,
-    i64,
-    lanes,
-    loops,
-    minimum,
-    store,
-    vector,
-    where,
-)  # fmt: skip
+from ....codegen.llvm.language import *
 from ....codegen.llvm.launch import launch
 
 _TYPES = {"f": f32, "d": f64}

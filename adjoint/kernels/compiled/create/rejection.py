@@ -12,7 +12,7 @@ import numpy
 from numpy import ndarray
 
 from ....codegen.llvm.external import c_function
-from ....codegen.llvm.language import Int, Pointer, Static, address, f32, f64, fabs, floor, i32, loops, sqrt, u32
+from ....codegen.llvm.language import *
 from ...create.mt19937 import Stream
 from .twister import fraction
 

@@ -15,26 +15,7 @@ from numpy import ndarray
 
 from ....codegen.llvm.element_types import PointerType
 from ....codegen.llvm.external import apart, external
-from ....codegen.llvm.language import (
-    Int,
-    Pointer,
-    S,
-    Static,
-    T,
-    address,
-    cast_pointer,
-    f32,
-    f64,
-    i32,
-    i64,
-    load,
-    loops,
-    minimum,
-    store,
-    u32,
-    u64,
-    vector,
-)
+from ....codegen.llvm.language import *
 from ...create.mt19937 import Stream
 
 WORDS = 624

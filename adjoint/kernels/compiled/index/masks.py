@@ -7,22 +7,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ....codegen.llvm.host import HOST
-from ....codegen.llvm.language import (
-    Int,
-    Pointer,
-    Static,
-    T,
-    address,
-    broadcast,
-    i64,
-    load,
-    loops,
-    minimum,
-    store,
-    u8,
-    where,
-)  # fmt: skip
+from ....codegen.llvm.language import *
 from ....codegen.llvm.launch import launch
 from ..memory.copying import WORDS, collapsed, row_steps
 

@@ -13,27 +13,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ....codegen.llvm.host import HOST
-from ....codegen.llvm.language import (
-    I,
-    Int,
-    Pointer,
-    S,
-    Static,
-    T,
-    address,
-    i64,
-    load,
-    local,
-    loops,
-    maximum,
-    minimum,
-    prefetch,
-    store,
-    type_of,
-    unrolled,
-    vector,
-)
+from ....codegen.llvm.language import *
 from ....codegen.llvm.launch import launch
 from ....codegen.llvm.streaming import LINE
 from ....codegen.llvm.values import size_of

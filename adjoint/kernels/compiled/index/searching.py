@@ -8,27 +8,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ....codegen.llvm.host import HOST
-from ....codegen.llvm.language import (
-    Int,
-    Pointer,
-    Static,
-    T,
-    address,
-    boolean,
-    broadcast,
-    gather,
-    i64,
-    load,
-    local,
-    loops,
-    minimum,
-    store,
-    type_of,
-    unrolled,
-    vector,
-    where,
-)  # fmt: skip
+from ....codegen.llvm.language import *
 from ....codegen.llvm.launch import launch
 from ...memory.copying import contiguous
 

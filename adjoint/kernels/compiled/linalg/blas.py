@@ -21,7 +21,7 @@ from ...._runtime.first_use import computed_once
 from ....codegen.llvm.atomics import atomic_exchange, atomic_store
 from ....codegen.llvm.element_types import PointerType
 from ....codegen.llvm.external import external
-from ....codegen.llvm.language import CompilationError, Int, Pointer, T, address, f32, f64, i32, i64, loops, vectorized
+from ....codegen.llvm.language import *
 from ....codegen.llvm.launch import launch
 from ....codegen.llvm.workers import wait
 

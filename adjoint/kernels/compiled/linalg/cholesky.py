@@ -12,25 +12,7 @@ from typing import Any
 
 import numpy
 
-from ....codegen.llvm.host import HOST
-from ....codegen.llvm.language import (
-    Int,
-    Pointer,
-    Static,
-    T,
-    address,
-    broadcast,
-    i64,
-    lanes,
-    local,
-    loops,
-    minimum,
-    sqrt,
-    store,
-    unrolled,
-    vector,
-    where,
-)  # fmt: skip
+from ....codegen.llvm.language import *
 from ....codegen.llvm.launch import launch
 from ....codegen.llvm.vectors import first_lanes
 from ...memory.copying import contiguous

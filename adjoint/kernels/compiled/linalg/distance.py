@@ -10,28 +10,7 @@ import numpy
 from numpy import ndarray
 
 from ....codegen.llvm.elementary_power import pow as power
-from ....codegen.llvm.host import HOST
-from ....codegen.llvm.language import (
-    Int,
-    Pointer,
-    Static,
-    T,
-    address,
-    broadcast,
-    fabs,
-    fma,
-    load,
-    loops,
-    maximum,
-    minimum,
-    reduce_add,
-    reduce_max,
-    sqrt,
-    type_of,
-    vector,
-    vectorized,
-    where,
-)
+from ....codegen.llvm.language import *
 from ....codegen.llvm.launch import launch
 from ...memory.copying import contiguous
 

@@ -8,27 +8,7 @@ from typing import Any
 
 import numpy
 
-from ....codegen.llvm.host import HOST
-from ....codegen.llvm.language import (
-    Int,
-    Pointer,
-    Static,
-    T,
-    address,
-    boolean,
-    broadcast,
-    f64,
-    fabs,
-    fma,
-    i32,
-    i64,
-    lanes,
-    load,
-    loops,
-    minimum,
-    store,
-    where,
-)
+from ....codegen.llvm.language import *
 from ....codegen.llvm.launch import launch
 from ....codegen.llvm.vectors import first_lanes
 from .substitution import TYPES

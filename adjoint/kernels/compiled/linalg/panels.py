@@ -15,26 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 from ....codegen.llvm.amx import add_products_of_pairs
-from ....codegen.llvm.language import (
-    Int,
-    Pointer,
-    S,
-    Static,
-    T,
-    boolean,
-    broadcast,
-    fma,
-    i32,
-    i64,
-    load,
-    local,
-    loops,
-    minimum,
-    prefetch,
-    store,
-    unrolled,
-    vector,
-)
+from ....codegen.llvm.language import *
 from ....codegen.llvm.vectors import VECTORS, first_lanes, transposed
 
 PANEL_ROWS = 256

@@ -17,38 +17,7 @@ from typing import Any
 
 from ....codegen.llvm.amx import configure_tiles, load_tile, multiply_tiles, release_tiles, store_tile
 from ....codegen.llvm.atomics import atomic_load, atomic_store
-from ....codegen.llvm.language import (
-    Int,
-    Pointer,
-    Static,
-    T,
-    as_pointer,
-    bf16,
-    bits,
-    boolean,
-    f16,
-    f32,
-    from_bits,
-    i32,
-    i64,
-    load,
-    local,
-    loops,
-    maximum,
-    minimum,
-    prefetch,
-    reduce_max,
-    reduce_min,
-    rolled,
-    store,
-    table,
-    u8,
-    u32,
-    unrolled,
-    unsigned,
-    vector,
-    where,
-)
+from ....codegen.llvm.language import *
 from ....codegen.llvm.vectors import first_lanes, transposed
 
 TILE = 16

@@ -10,24 +10,7 @@ from typing import Any
 
 import numpy
 
-from ....codegen.llvm.host import HOST
-from ....codegen.llvm.language import (
-    Int,
-    Pointer,
-    Static,
-    T,
-    address,
-    broadcast,
-    f32,
-    f64,
-    fma,
-    load,
-    local,
-    loops,
-    store,
-    unrolled,
-    vector,
-)  # fmt: skip
+from ....codegen.llvm.language import *
 from ....codegen.llvm.launch import launch
 from ....codegen.llvm.vectors import first_lanes
 

@@ -12,26 +12,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ....codegen.llvm.host import HOST
-from ....codegen.llvm.language import (
-    Int,
-    Pointer,
-    Static,
-    T,
-    address,
-    f64,
-    floor,
-    i64,
-    load,
-    loops,
-    minimum,
-    reduce_or,
-    store,
-    trunc,
-    type_of,
-    vector,
-    where,
-)
+from ....codegen.llvm.language import *
 from ....codegen.llvm.launch import launch
 
 _EXACT = 1 << 51

@@ -17,24 +17,7 @@ import numpy
 from numpy import ndarray
 
 from ....codegen.llvm.atomics import atomic_exchange, atomic_store
-from ....codegen.llvm.host import HOST
-from ....codegen.llvm.language import (
-    Int,
-    Pointer,
-    Static,
-    T,
-    address,
-    broadcast,
-    i64,
-    load,
-    loops,
-    minimum,
-    prefetch,
-    shuffle,
-    store,
-    type_of,
-    unrolled,
-)  # fmt: skip
+from ....codegen.llvm.language import *
 from ....codegen.llvm.launch import launch
 from ....codegen.llvm.vectors import transposed
 from ...runtime.parallel import get_num_threads, scratch

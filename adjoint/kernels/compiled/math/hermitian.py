@@ -13,7 +13,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ....codegen.llvm.language import Int, Pointer, T, address, loops, type_of, vectorized, where
+from ....codegen.llvm.language import *
 from ....codegen.llvm.launch import launch
 
 

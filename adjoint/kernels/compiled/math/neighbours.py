@@ -8,19 +8,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ....codegen.llvm.language import (
-    Int,
-    Pointer,
-    T,
-    address,
-    bits,
-    copysign,
-    from_bits,
-    loops,
-    type_of,
-    vectorized,
-    where,
-)
+from ....codegen.llvm.language import *
 from ....codegen.llvm.launch import launch
 
 

@@ -10,31 +10,7 @@ import numpy
 from numpy import ndarray
 
 from ....codegen.acceleration import LOOPS
-from ....codegen.llvm.host import HOST
-from ....codegen.llvm.language import (
-    Int,
-    Pointer,
-    S,
-    Static,
-    T,
-    address,
-    as_integer,
-    broadcast,
-    i32,
-    i64,
-    load,
-    loops,
-    minimum,
-    shuffle,
-    store,
-    type_of,
-    u8,
-    u16,
-    u32,
-    u64,
-    unrolled,
-    vector,
-)  # fmt: skip
+from ....codegen.llvm.language import *
 from ....codegen.llvm.launch import launch
 from ....codegen.llvm.streaming import elements_before_aligned, end_streams, is_streamed, stream
 from ....codegen.llvm.vectors import transposed

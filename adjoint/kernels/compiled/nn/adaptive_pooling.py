@@ -12,26 +12,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ....codegen.llvm.host import HOST
-from ....codegen.llvm.language import (
-    Int,
-    Pointer,
-    Static,
-    T,
-    address,
-    i32,
-    i64,
-    lanes,
-    load,
-    local,
-    loops,
-    minimum,
-    store,
-    type_of,
-    unrolled,
-    vector,
-    where,
-)
+from ....codegen.llvm.language import *
 from ....codegen.llvm.launch import launch
 from ...nn.windows import divided
 

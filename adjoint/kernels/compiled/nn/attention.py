@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 import numpy
 
 from ....codegen.acceleration import Plans
-from ....codegen.llvm.host import HOST
-from ....codegen.llvm.language import address, f32, f64
+from ....codegen.llvm.language import *
 from ....codegen.llvm.launch import launch
 from ....codegen.llvm.vectors import VECTORS, tile_rows
 from ...nn.attention import gradients_like, result_like

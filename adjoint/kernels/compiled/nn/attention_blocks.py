@@ -12,29 +12,7 @@ import math
 from typing import Any
 
 from ....codegen.llvm.elementary_exponential import exp
-from ....codegen.llvm.language import (
-    I,
-    Int,
-    Pointer,
-    S,
-    Static,
-    T,
-    broadcast,
-    fma,
-    i64,
-    lanes,
-    load,
-    local,
-    loops,
-    minimum,
-    reduce_add,
-    store,
-    u16,
-    u32,
-    unrolled,
-    vector,
-    where,
-)
+from ....codegen.llvm.language import *
 from ....codegen.llvm.vectors import VECTORS, first_lanes, transposed
 
 KEYS = 64

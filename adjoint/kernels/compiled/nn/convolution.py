@@ -13,7 +13,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ....codegen.llvm.language import address
+from ....codegen.llvm.language import *
 from ....codegen.llvm.launch import launch
 from ...runtime import parallel
 from ...runtime.floating import compute_dtype, widen

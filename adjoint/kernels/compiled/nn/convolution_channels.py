@@ -9,25 +9,7 @@ import numpy
 from numpy import ndarray
 
 from ...._runtime.first_use import computed_once
-from ....codegen.llvm.language import (
-    Int,
-    Pointer,
-    Static,
-    T,
-    address,
-    as_pointer,
-    broadcast,
-    fma,
-    i32,
-    i64,
-    lanes,
-    load,
-    local,
-    loops,
-    type_of,
-    unrolled,
-    vector,
-)
+from ....codegen.llvm.language import *
 from ....codegen.llvm.launch import launch
 from .convolution_geometry import Axis
 from .convolution_kernels import store_first

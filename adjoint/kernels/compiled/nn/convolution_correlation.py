@@ -4,26 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....codegen.llvm.language import (
-    Int,
-    Pointer,
-    S,
-    Static,
-    T,
-    fma,
-    i32,
-    i64,
-    lanes,
-    load,
-    local,
-    loops,
-    minimum,
-    reduce_or,
-    shuffle,
-    store,
-    unrolled,
-    vector,
-)
+from ....codegen.llvm.language import *
 from .convolution_kernels import RECORD, store_first
 
 

@@ -5,29 +5,7 @@
 
 from __future__ import annotations
 
-from ....codegen.llvm.host import HOST
-from ....codegen.llvm.language import (
-    Int,
-    Pointer,
-    S,
-    Static,
-    T,
-    as_pointer,
-    broadcast,
-    fma,
-    gather,
-    i32,
-    i64,
-    lanes,
-    load,
-    local,
-    loops,
-    minimum,
-    shuffle,
-    store,
-    unrolled,
-    vector,
-)
+from ....codegen.llvm.language import *
 
 RECORD = 15
 """How many numbers describe a block: its first sample, how many samples, its first group, how many groups, the places of the

@@ -12,8 +12,7 @@ from numpy import ndarray
 
 from ...._runtime.first_use import computed_once
 from ....codegen.llvm.external import apart
-from ....codegen.llvm.host import HOST
-from ....codegen.llvm.language import CompiledFunction, address, type_of
+from ....codegen.llvm.language import *
 from ...memory.copying import contiguous
 from .convolution_correlation import accumulate, add_up, correlate
 from .convolution_geometry import Axes, Block, Geometry, cut, disjoint, divided, single_time, spaced

@@ -11,20 +11,7 @@ from numpy import ndarray
 
 from ....codegen.llvm.elementary_exponential import exp
 from ....codegen.llvm.elementary_logarithm import log
-from ....codegen.llvm.language import (
-    Int,
-    Pointer,
-    T,
-    address,
-    fmax,
-    i64,
-    loops,
-    minimum,
-    type_of,
-    u8,
-    vectorized,
-    where,
-)
+from ....codegen.llvm.language import *
 from ....codegen.llvm.launch import launch
 
 _WORK = 64

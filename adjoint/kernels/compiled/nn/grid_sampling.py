@@ -12,36 +12,7 @@ from typing import Any
 
 import numpy
 
-from ....codegen.llvm.host import HOST
-from ....codegen.llvm.language import (
-    Int,
-    Pointer,
-    Static,
-    T,
-    address,
-    broadcast,
-    f32,
-    f64,
-    fabs,
-    floor,
-    fma,
-    gather,
-    i32,
-    i64,
-    lanes,
-    load,
-    local,
-    loops,
-    maximum,
-    minimum,
-    reduce_max,
-    rint,
-    rolled,
-    store,
-    unrolled,
-    vector,
-    where,
-)
+from ....codegen.llvm.language import *
 from ....codegen.llvm.launch import launch
 from ....codegen.llvm.vectors import first_lanes
 from ...memory.copying import contiguous

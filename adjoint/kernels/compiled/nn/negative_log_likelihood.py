@@ -9,18 +9,7 @@ import numpy
 from numpy import ndarray
 
 from ....codegen.llvm.calls import NativeCall, elements_at
-from ....codegen.llvm.language import (
-    Int,
-    Pointer,
-    Static,
-    as_pointer,
-    f64,
-    i64,
-    loops,
-    minimum,
-    type_of,
-    vectorized,
-)
+from ....codegen.llvm.language import *
 from ...nn.loss import check_classes
 from ...runtime.floating import compute_dtype
 

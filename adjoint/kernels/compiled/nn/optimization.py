@@ -26,7 +26,7 @@ from numpy import ndarray
 from ....codegen.llvm import language
 from ....codegen.llvm.calls import addresses
 from ....codegen.llvm.element_types import TypeVariable
-from ....codegen.llvm.language import WrittenLoops, address, f32, f64, type_of
+from ....codegen.llvm.language import *
 from ....codegen.llvm.launch import launch
 
 Formula = Callable[..., None]

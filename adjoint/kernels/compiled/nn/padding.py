@@ -13,23 +13,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ....codegen.llvm.host import HOST
-from ....codegen.llvm.language import (
-    Int,
-    Pointer,
-    Static,
-    T,
-    address,
-    i32,
-    i64,
-    lanes,
-    load,
-    loops,
-    store,
-    type_of,
-    unrolled,
-    vector,
-)
+from ....codegen.llvm.language import *
 from ....codegen.llvm.launch import launch
 from ..memory.copying import WORDS
 

@@ -17,31 +17,7 @@ import numpy
 from numpy import ndarray
 
 from ....codegen.llvm.calls import Memory, NativeCall, elements_at, scalar_at
-from ....codegen.llvm.host import HOST
-from ....codegen.llvm.language import (
-    Int,
-    Pointer,
-    Static,
-    T,
-    as_pointer,
-    broadcast,
-    f64,
-    fma,
-    i32,
-    i64,
-    lanes,
-    load,
-    loops,
-    maximum,
-    minimum,
-    prefetch,
-    reduce_add,
-    sqrt,
-    store,
-    type_of,
-    vector,
-    where,
-)
+from ....codegen.llvm.language import *
 from ...runtime.layout import has_channels_last
 
 STRETCH = 1 << 12

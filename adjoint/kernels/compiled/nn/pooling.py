@@ -12,28 +12,7 @@ import numpy
 from numpy import ndarray
 
 from ....codegen.llvm.calls import ARRAYS_AT, NativeCall, elements_at
-from ....codegen.llvm.host import HOST
-from ....codegen.llvm.language import (
-    Int,
-    Pointer,
-    S,
-    Static,
-    T,
-    address,
-    as_pointer,
-    i32,
-    i64,
-    lanes,
-    load,
-    loops,
-    maximum,
-    minimum,
-    store,
-    type_of,
-    unrolled,
-    vector,
-    where,
-)
+from ....codegen.llvm.language import *
 from ...nn.pooling import divisor
 from ...nn.windows import Windows, windows_of
 from .convolution_kernels import dealt

@@ -9,8 +9,7 @@ import numpy
 
 from ....codegen.acceleration import LOOPS
 from ....codegen.llvm.amx import TILES
-from ....codegen.llvm.host import HOST
-from ....codegen.llvm.language import address, f32, f64
+from ....codegen.llvm.language import *
 from ....codegen.llvm.launch import launch
 from ....codegen.llvm.vectors import VECTORS, tile_rows
 from ...runtime.parallel import get_num_threads

@@ -11,30 +11,7 @@ from __future__ import annotations
 from ....codegen.llvm.amx import configure_tiles, release_tiles
 from ....codegen.llvm.atomics import atomic_store
 from ....codegen.llvm.elementary_exponential import exp, tanh
-from ....codegen.llvm.language import (
-    Int,
-    Pointer,
-    Static,
-    T,
-    broadcast,
-    cast_pointer,
-    f32,
-    fma,
-    i32,
-    i64,
-    load,
-    local,
-    loops,
-    minimum,
-    prefetch,
-    store,
-    table,
-    u8,
-    u32,
-    unrolled,
-    vector,
-    where,
-)
+from ....codegen.llvm.language import *
 from ....codegen.llvm.vectors import first_lanes
 from ..linalg.pieces import (
     SIZES,

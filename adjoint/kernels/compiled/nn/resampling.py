@@ -9,25 +9,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ....codegen.llvm.host import HOST
-from ....codegen.llvm.language import (
-    Int,
-    Pointer,
-    Static,
-    T,
-    address,
-    broadcast,
-    f32,
-    f64,
-    fma,
-    gather,
-    i64,
-    load,
-    loops,
-    store,
-    unrolled,
-    vector,
-)  # fmt: skip
+from ....codegen.llvm.language import *
 from ....codegen.llvm.launch import launch
 from ...memory.copying import contiguous
 

@@ -9,27 +9,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ....codegen.llvm.host import HOST
-from ....codegen.llvm.language import (
-    Int,
-    Pointer,
-    Static,
-    T,
-    address,
-    boolean,
-    broadcast,
-    i32,
-    i64,
-    lanes,
-    load,
-    local,
-    loops,
-    minimum,
-    reduce_or,
-    store,
-    type_of,
-    where,
-)  # fmt: skip
+from ....codegen.llvm.language import *
 from ....codegen.llvm.launch import launch
 from .loops import reduce_row
 from .reduction import REDUCTIONS, itself, larger, smaller

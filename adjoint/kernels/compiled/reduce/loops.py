@@ -13,27 +13,7 @@ numbers that each of them reads first.
 from typing import Any
 
 from ....codegen.llvm.calls import elements_at
-from ....codegen.llvm.language import (
-    Int,
-    Pointer,
-    S,
-    Static,
-    T,
-    as_pointer,
-    gather,
-    i32,
-    i64,
-    lanes,
-    load,
-    local,
-    loops,
-    minimum,
-    shuffle,
-    store,
-    unrolled,
-    vector,
-    where,
-)  # fmt: skip
+from ....codegen.llvm.language import *
 
 TILE = 2048
 """Columns that are reduced together: their accumulators stay in the first-level cache."""

@@ -12,27 +12,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ....codegen.llvm.language import (
-    Int,
-    Pointer,
-    Static,
-    T,
-    address,
-    bits,
-    f32,
-    i32,
-    i64,
-    load,
-    loops,
-    minimum,
-    store,
-    type_of,
-    u32,
-    u64,
-    unsigned,
-    vector,
-    where,
-)  # fmt: skip
+from ....codegen.llvm.language import *
 from ....codegen.llvm.launch import launch
 from ...runtime import parallel
 

@@ -10,30 +10,7 @@ import numpy
 from numpy import ndarray
 
 from ....codegen.llvm.calls import CallTables
-from ....codegen.llvm.host import HOST
-from ....codegen.llvm.language import (
-    Int,
-    Loops,
-    Pointer,
-    S,
-    Static,
-    T,
-    address,
-    f32,
-    f64,
-    fabs,
-    i32,
-    i64,
-    load,
-    loops,
-    maximum,
-    minimum,
-    store,
-    type_of,
-    u8,
-    vector,
-    where,
-)  # fmt: skip
+from ....codegen.llvm.language import *
 from ....codegen.llvm.launch import launch
 from ....codegen.llvm.vectors import first_lanes
 from ...runtime.floating import compute_dtype, is_inexact

@@ -10,31 +10,7 @@ import numpy
 from numpy import ndarray
 
 from ....codegen.llvm.elementary_power import logaddexp
-from ....codegen.llvm.host import HOST
-from ....codegen.llvm.language import (
-    Int,
-    Pointer,
-    Static,
-    T,
-    address,
-    boolean,
-    broadcast,
-    f64,
-    i64,
-    lanes,
-    load,
-    local,
-    loops,
-    minimum,
-    reduce_or,
-    shuffle,
-    store,
-    type_of,
-    u8,
-    unrolled,
-    vector,
-    where,
-)  # fmt: skip
+from ....codegen.llvm.language import *
 from ....codegen.llvm.launch import launch
 from ....codegen.llvm.vectors import first_lanes
 from ...memory.copying import contiguous

@@ -11,30 +11,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ....codegen.llvm.host import HOST
-from ....codegen.llvm.language import (
-    Int,
-    Pointer,
-    Static,
-    T,
-    broadcast,
-    cast_pointer,
-    i64,
-    lanes,
-    load,
-    loops,
-    mask_bits,
-    maximum,
-    minimum,
-    reduce_add,
-    reduce_max,
-    reduce_min,
-    trailing_zeros,
-    u8,
-    u32,
-    vector,
-    where,
-)  # fmt: skip
+from ....codegen.llvm.language import *
 from .order_keys import RowPlan, element_type, first_row, key_type, order_key, store_keys, width_of
 from .sorting import ranked, sort, store_ranks
 

@@ -7,26 +7,7 @@ from typing import Any
 
 from numpy import ndarray
 
-from ....codegen.llvm.host import HOST
-from ....codegen.llvm.language import (
-    Int,
-    Pointer,
-    Static,
-    T,
-    broadcast,
-    cast_pointer,
-    i64,
-    lanes,
-    load,
-    loops,
-    maximum,
-    minimum,
-    store,
-    u8,
-    u32,
-    vector,
-    where,
-)  # fmt: skip
+from ....codegen.llvm.language import *
 from .order_keys import RowPlan, element_type, first_row, key_type, order_key, store_keys, width_of
 
 RANKED = 224

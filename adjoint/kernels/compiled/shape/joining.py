@@ -14,21 +14,7 @@ import numpy
 from numpy import ndarray
 
 from ....codegen.llvm.calls import addresses
-from ....codegen.llvm.host import HOST
-from ....codegen.llvm.language import (
-    Int,
-    Pointer,
-    Static,
-    T,
-    address,
-    cast_pointer,
-    i64,
-    loops,
-    maximum,
-    minimum,
-    u8,
-    vectorized,
-)
+from ....codegen.llvm.language import *
 from ....codegen.llvm.launch import launch
 from ..memory.copying import WORDS, copy_row
 
