@@ -138,22 +138,25 @@ CALLS = 1000
 """So many calls repay the compilation of a form that small arrays can do without."""
 
 
-def planned(path: str, *, elements: int = 0) -> Callable[[_Form], _Form]:
+def planned(path: str, *, elements: int = 0, plans_itself: bool = False) -> Callable[[_Form], Any]:
     """Plan a kernel once for each signature: the dtypes, shapes and strides of its arrays, and its other arguments.
 
     `path` names what plans, with the kernel's parameters: of the arrays it looks at the signature alone. It returns what computes
-    any call of that signature, or NotImplemented for what NumPy, the decorated function, is to compute. Arrays are the
-    parameters whose annotations begin with an array type; the first one has at least `elements` elements in compiled code.
+    any call of that signature, or NotImplemented for what NumPy, the decorated function, is to compute. If that `plans_itself`,
+    it also looks at signatures alone and returns what computes. Arrays are the parameters whose annotations begin with an
+    array type; the first one has at least `elements` elements in compiled code.
     """
 
-    def decorate(form: _Form) -> _Form:
+    def decorate(form: _Form) -> Any:
         function: Any = form
         names = function.__code__.co_varnames[: function.__code__.co_argcount]
         plans: Plans[Callable[..., Any]] = Plans()
 
         def plan(key: Any, *args: Any) -> Callable[..., Any]:
             made = LOOPS.run(path, *args) if LOOPS.takes(args[0].size, elements) else NotImplemented
-            return plans.keep(key, form if made is NotImplemented else made)
+            if made is NotImplemented:
+                made = form(*args) if plans_itself else form
+            return plans.keep(key, made)
 
         parts = ["LOOPS._enabled", "LOOPS.every_size"]
         for name in names:
@@ -164,13 +167,14 @@ def planned(path: str, *, elements: int = 0) -> Callable[[_Form], _Form]:
             else:
                 parts.append(signature if len(kind) == 1 else f"None if {name} is None else ({signature})")
         passed = ", ".join(names)
+        anew = f"form({passed})({passed})" if plans_itself else f"form({passed})"
         source = f"""def {function.__name__}({passed}):
     key = {", ".join(parts)}
     plan = plans.get(key)
     if plan is None:
         plan = make(key, {passed})
     result = plan({passed})
-    return form({passed}) if result is NotImplemented else result
+    return {anew} if result is NotImplemented else result
 """
         namespace = {"__package__": "adjoint.kernels", "LOOPS": LOOPS, "plans": plans, "make": plan, "form": form}
         exec(code_of(source, f"<adjoint planned {function.__module__}.{function.__name__}>"), namespace)

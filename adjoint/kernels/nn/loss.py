@@ -155,10 +155,41 @@ def binary_cross_entropy_with_logits(
 _INT64 = numpy.dtype(numpy.int64)
 
 
-@planned("nn.negative_log_likelihood.reduced_loss")
-def nll_loss(log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int, reduction: str) -> ndarray:
+@planned("nn.negative_log_likelihood.reduced_loss", plans_itself=True)
+def nll_loss(
+    log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int, reduction: str
+) -> Callable[..., ndarray]:
     """The loss alone; see `nll_loss_forward`."""
-    return quietly(nll_loss_forward, log_probs, target, weight, reduction, ignore_index)[0]
+
+    def loss(log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int, reduction: str) -> ndarray:
+        return quietly(nll_loss_forward, log_probs, target, weight, reduction, ignore_index)[0]
+
+    check_classes(log_probs, target, weight)
+    shape, dtype = log_probs.shape, log_probs.dtype
+    dim = _class_dim(log_probs)
+    starts, step, last = _starts(shape, dim), math.prod(shape[dim + 1 :]), shape[dim] - 1
+    if (
+        dtype.char not in "fd"
+        or target.dtype != _INT64
+        or target.shape != starts.shape
+        or weight is not None
+        or 0 <= ignore_index <= last
+        or not 0 < target.size <= LARGE
+    ):
+        return loss
+    count = dtype.type(target.size)
+
+    def loss_of_all(log_probs: ndarray, target: ndarray, *arguments: Any) -> ndarray:
+        classes = target.view(numpy.uint64)
+        if classes.item(classes.argmax()) > last:  # ignored, or no class
+            return loss(log_probs, target, *arguments)
+        losses = numpy.negative(log_probs.reshape(-1).take((target if step == 1 else target * step) + starts))
+        if reduction == "none":
+            return losses
+        total = quietly(numpy.add.reduce, losses, None)
+        return asarray(total / count if reduction == "mean" else total)
+
+    return loss_of_all
 
 
 def nll_loss_forward(

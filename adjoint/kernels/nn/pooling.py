@@ -21,7 +21,7 @@ from numpy import asarray, ndarray
 from ...codegen.acceleration import accelerated, planned
 from ..index.places import out_of_bounds
 from ..reduce import reduction
-from ..runtime.floating import HALVES, is_floating, is_inexact, refuse, type_name, widen
+from ..runtime.floating import HALVES, compute_dtype, is_floating, is_inexact, refuse, type_name, widen
 from ..runtime.layout import row_major
 from ..runtime.parallel import parallel_rows
 from .windows import Along, divided, divided_elements, windows_of
@@ -38,7 +38,7 @@ _SMALL = 1 << 13  # elements of all windows together: so many are rather gathere
 # The maximum
 
 
-@planned("nn.pooling.max_pool")
+@planned("nn.pooling.max_pool", plans_itself=True)
 def max_pool(
     input: ndarray,
     dims: int,
@@ -48,7 +48,7 @@ def max_pool(
     dilation: Sizes,
     ceil_mode: bool = False,
     indexed: bool = True,
-) -> Pair:
+) -> Callable[..., Pair]:
     """The largest element of each window and its index: the first one, or the last nan where there is one.
 
     Sizes are those of all `dims` spatial dimensions, or one for all; an empty stride is the kernel's. Without `indexed`
@@ -62,8 +62,13 @@ def max_pool(
     if input.dtype.kind in "cb":
         raise refuse(f"max_pool{dims}d", input)
 
-    values, indices = _running_maximum(input, windows.sizes, windows.elements)
-    return _in_order_of(input, dims, values), _in_order_of(input, dims, indices)
+    gathered = math.prod(input.shape[:-dims]) * windows.elements.size
+    maximum = _gathered_maximum if 0 < gathered <= _SMALL else _running_maximum
+    if input.flags.c_contiguous:
+        return lambda input, *_: maximum(input, windows.sizes, windows.elements)
+    return lambda input, *_: tuple(
+        [_in_order_of(input, dims, item) for item in maximum(input, windows.sizes, windows.elements)]
+    )
 
 
 def _in_order_of(input: ndarray, dims: int, result: ndarray) -> ndarray:
@@ -109,6 +114,25 @@ def _running_maximum(input: ndarray, sizes: Sizes, elements: ndarray) -> Pair:
     if values.size:
         parallel_rows(reduce, len(planes), planes.shape[1] * planes.itemsize + 32 * elements.shape[1])
     return values.reshape(*leading, *sizes), indices.reshape(*leading, *sizes)
+
+
+def _gathered_maximum(input: ndarray, sizes: Sizes, elements: ndarray) -> Pair:
+    """`_running_maximum` of a small array: the elements of all windows side by side."""
+    shape = (*input.shape[: -len(sizes)], *sizes)
+    gathered = input.reshape(-1, math.prod(input.shape[-len(sizes) :])).take(elements.T, 1)
+    found = gathered.reshape(-1, len(elements))
+    chosen = found.argmax(1)
+    values = found.reshape(-1).take(chosen + _steps(*found.shape))
+    if values.size and values.item(values.argmax()) != values.item(values.argmax()):  # the last nan counts
+        return _running_maximum(input, sizes, elements)
+    places = elements.T.reshape(-1).take(chosen.reshape(len(gathered), -1) + _steps(*elements.shape[::-1]))
+    return values.reshape(shape), places.reshape(shape)
+
+
+@functools.lru_cache(256)
+def _steps(count: int, step: int) -> ndarray:
+    """Where so many rows of `step` elements begin."""
+    return numpy.arange(0, count * step, step)
 
 
 def _at(axis: int, ndim: int, index: slice) -> tuple[slice, ...]:
@@ -183,7 +207,7 @@ def at_indices(self: ndarray, indices: ndarray, dims: int) -> ndarray:
 # The mean
 
 
-@planned("nn.pooling.avg_pool")
+@planned("nn.pooling.avg_pool", plans_itself=True)
 def avg_pool(
     input: ndarray,
     dims: int,
@@ -193,7 +217,7 @@ def avg_pool(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int | None = None,
-) -> ndarray:
+) -> Callable[..., ndarray]:
     """The sum of each window over how many elements it has, or over `divisor_override`.
 
     The padding, zeros, counts as elements unless `count_include_pad` is false.
@@ -204,25 +228,36 @@ def avg_pool(
     windows = windows_of(f"avg_pool{dims}d", input.shape, kernel_size, stride, padding, (1,), ceil_mode)
     if input.dtype.char not in "fdlq" and (dims == 3 or not is_floating(input.dtype)):
         raise refuse("avg_pool3d_out_frame" if dims == 3 else f"avg_pool{dims}d", input)
-    spatial, shape = windows.lengths, input.shape[: input.ndim - dims] + windows.sizes
-    divisors = divisor(windows.dims, count_include_pad, divisor_override)
+    leading = input.shape[: input.ndim - dims]
+    planes_shape, shape = (math.prod(leading), *windows.lengths), leading + windows.sizes
     divide = numpy.true_divide if is_inexact(input.dtype) else _truncated_division
-    planes = numpy.ascontiguousarray(input).reshape(math.prod(input.shape[:-dims]), *spatial)
-    result = numpy.empty((len(planes), *windows.sizes), input.dtype)
+    compute = compute_dtype(input.dtype)
+    divisors = divisor(windows.dims, count_include_pad, divisor_override).astype(compute)
+    passes = [
+        (axis, along, [_at(axis, dims + 1, part) for part in along.slices()])
+        for axis, along in reversed([*enumerate(windows.dims, 1)])
+    ]
+    in_order = input.flags.c_contiguous
+    row_bytes = 2 * input.itemsize * math.prod(windows.lengths)
 
-    def pool(start: int, stop: int) -> None:
-        total = widen(planes[start:stop])
-        for axis in range(dims, 0, -1):
-            spread = _pad(total, axis, windows.dims[axis - 1], 0)
-            first, *others = (spread[_at(axis, spread.ndim, part)] for part in windows.dims[axis - 1].slices())
-            total = first + others[0] if others else first
-            for part in others[1:]:
-                total += part
-        result[start:stop] = divide(total, divisors.astype(total.dtype))
+    def pool(input: ndarray, *_: Any) -> ndarray:
+        planes = (input if in_order else numpy.ascontiguousarray(input)).reshape(planes_shape)
+        result = numpy.empty((len(planes), *windows.sizes), input.dtype)
 
-    if result.size:
-        parallel_rows(pool, len(planes), 2 * planes.itemsize * math.prod(spatial))
-    return _in_order_of(input, dims, result.reshape(shape))
+        def sums(start: int, stop: int) -> None:
+            total = widen(planes[start:stop])
+            for axis, along, (part, *parts) in passes:
+                spread = _pad(total, axis, along, 0)
+                total = spread[part]
+                for number, part in enumerate(parts):
+                    total = numpy.add(total, spread[part], out=total if number else None)
+            result[start:stop] = divide(total, divisors)
+
+        if result.size:
+            parallel_rows(sums, len(planes), row_bytes)
+        return result.reshape(shape) if in_order else _in_order_of(input, dims, result.reshape(shape))
+
+    return pool
 
 
 def _truncated_division(total: ndarray, divisor: ndarray) -> ndarray:
