@@ -230,11 +230,17 @@ def avg_pool(
         raise refuse("avg_pool3d_out_frame" if dims == 3 else f"avg_pool{dims}d", input)
     leading = input.shape[: input.ndim - dims]
     planes_shape, shape = (math.prod(leading), *windows.lengths), leading + windows.sizes
+    pooled_shape = (planes_shape[0], *windows.sizes)
     divide = numpy.true_divide if is_inexact(input.dtype) else _truncated_division
     compute = compute_dtype(input.dtype)
     divisors = divisor(windows.dims, count_include_pad, divisor_override).astype(compute)
     passes = [
-        (axis, along, [_at(axis, dims + 1, part) for part in along.slices()])
+        (
+            axis,
+            along,
+            along.padding or along.reach > along.length,
+            [_at(axis, dims + 1, part) for part in along.slices()],
+        )
         for axis, along in reversed([*enumerate(windows.dims, 1)])
     ]
     in_order = input.flags.c_contiguous
@@ -242,26 +248,27 @@ def avg_pool(
 
     def pool(input: ndarray, *_: Any) -> ndarray:
         planes = (input if in_order else numpy.ascontiguousarray(input)).reshape(planes_shape)
-        result = numpy.empty((len(planes), *windows.sizes), input.dtype)
+        result = numpy.empty(pooled_shape, compute)
 
         def sums(start: int, stop: int) -> None:
             total = widen(planes[start:stop])
-            for axis, along, (part, *parts) in passes:
-                spread = _pad(total, axis, along, 0)
+            for axis, along, beyond, (part, *parts) in passes:
+                spread = _pad(total, axis, along, 0) if beyond else total
                 total = spread[part]
                 for number, part in enumerate(parts):
                     total = numpy.add(total, spread[part], out=total if number else None)
-            result[start:stop] = divide(total, divisors)
+            divide(total, divisors, result[start:stop])
 
         if result.size:
             parallel_rows(sums, len(planes), row_bytes)
-        return result.reshape(shape) if in_order else _in_order_of(input, dims, result.reshape(shape))
+        pooled = result.astype(input.dtype, copy=False).reshape(shape)
+        return pooled if in_order else _in_order_of(input, dims, pooled)
 
     return pool
 
 
-def _truncated_division(total: ndarray, divisor: ndarray) -> ndarray:
-    return numpy.sign(total) * numpy.sign(divisor) * (numpy.abs(total) // numpy.abs(divisor))
+def _truncated_division(total: ndarray, divisor: ndarray, out: ndarray) -> None:
+    numpy.multiply(numpy.sign(total) * numpy.sign(divisor), numpy.abs(total) // numpy.abs(divisor), out=out)
 
 
 @functools.lru_cache(256)
