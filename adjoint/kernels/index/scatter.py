@@ -135,13 +135,8 @@ def scatter_(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, reduc
     if 0 in index.strides and (slices := slices_of(x.shape, dim, index)) is not None:
         return _scatter_slices(x, *slices, _source(x, index, src), _UFUNCS[reduce])
     require_in_bounds(index, x.shape, dim)
-    values = _source(x, index, src)
-    if _combined(x, dim, index, values, _ALONE[reduce]):
-        return x
-    positions = flat_positions(x.shape, dim, index).reshape(-1)
-    if reduce is None:
-        return write_at(x, positions, values.reshape(-1))
-    return combine_at(x, _UFUNCS[reduce], positions, values.reshape(-1))
+    _combine(x, dim, index, _source(x, index, src), _UFUNCS[reduce])
+    return x
 
 
 def _scatter_slices(
@@ -175,7 +170,7 @@ def _reduce_slices(
         counts = numpy.bincount(index, minlength=shape[dim]).reshape(
             [-1 if axis == dim else 1 for axis in range(len(shape))]
         )
-        _make_means(x, numpy.broadcast_to(counts, shape).reshape(x.shape), include_self)
+        _make_means(x, counts if shape == x.shape else numpy.broadcast_to(counts, shape).reshape(x.shape), include_self)
     return x
 
 
@@ -268,14 +263,25 @@ def scatter_reduce_(
     if 0 in index.strides and (slices := slices_of(x.shape, dim, index)) is not None:
         return _reduce_slices(x, *slices, values, reduce, include_self)
     require_in_bounds(index, x.shape, dim)
-    positions = flat_positions(x.shape, dim, index).reshape(-1)
+    counts = numpy.zeros(x.shape, numpy.int32) if reduce == "mean" else None
     if not include_self:
-        write_at(x, positions, asarray(_identity(ufunc, x.dtype)))
-    if not _combined(x, dim, index, values, ufunc.__name__):
-        combine_at(x, ufunc, positions, values.reshape(-1))
-    if reduce == "mean":
-        _make_means(x, numpy.bincount(positions, minlength=x.size).reshape(x.shape), include_self)
+        _combine(x, dim, index, asarray(_identity(ufunc, x.dtype)), None)
+    _combine(x, dim, index, values, ufunc)
+    if counts is not None:
+        _combine(counts, dim, index, numpy.ones((), counts.dtype), numpy.add)
+        _make_means(x, counts, include_self)
     return x
+
+
+def _combine(x: ndarray, dim: int, index: ndarray, values: ndarray, ufunc: Any) -> None:
+    """Write values to `x` where `index`, in bounds, sends them, or combine them with what is there."""
+    if _combined(x, dim, index, values, "put" if ufunc is None else ufunc.__name__):
+        return
+    positions = flat_positions(x.shape, dim, index).reshape(-1)
+    if ufunc is None:
+        write_at(x, positions, values.reshape(-1))
+    else:
+        combine_at(x, ufunc, positions, values.reshape(-1))
 
 
 def _require_reducible(x: ndarray, reduce: str) -> None:
@@ -288,7 +294,7 @@ def _make_means(x: ndarray, counts: ndarray, include_self: bool) -> None:
     """Make sums means: of so many elements, and the one that was there if `include_self`."""
     counts = counts + 1 if include_self else numpy.maximum(counts, 1)
     divide = numpy.floor_divide if x.dtype.kind in "iu" else numpy.true_divide
-    x[...] = divide(widen(x), counts.astype(compute_dtype(x.dtype)))
+    divide(x, counts.astype(compute_dtype(x.dtype)), out=x, casting="unsafe")
 
 
 _REDUCTIONS = {

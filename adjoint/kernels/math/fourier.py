@@ -31,6 +31,7 @@ except ImportError:  # pragma: no cover
     _whole, _half = _loop(numpy.fft.fft), _loop(numpy.fft.rfft)
     _LOOPS = SimpleNamespace(fft=_whole, ifft=_loop(numpy.fft.ifft, "forward"), rfft_n_even=_half, rfft_n_odd=_half)
 
+_PAIRS = 1 << 18  # elements at a time, so that only these are there twice
 _WORK = 64  # how often a byte of memory could be copied while one is transformed
 
 
@@ -79,10 +80,24 @@ def _by_pairs(array: Array, n: int, normalization: int) -> Array | None:
     if n % 2 or n < 4 or array.shape[-1] <= n // 2 or array.dtype.char not in "FD":
         return None
     scale = (1.0, n**-0.5, 1 / n)[normalization]
+    rows = array.reshape(-1, array.shape[-1]) if array.flags.c_contiguous else array
+    count = len(rows) if rows.ndim > 1 else 1
+    step = max(_PAIRS * count // array.size, 1)
+    if step >= count:
+        return _transformed_pairs(array, n, scale)
+    result = None
+    for start in range(0, count, step):
+        found = _transformed_pairs(rows[start : start + step], n, scale)
+        if found is None:
+            return None
+        result = numpy.empty((count, *found.shape[1:]), found.dtype) if result is None else result
+        result[start : start + step] = found
+    return None if result is None else result.reshape(*array.shape[:-1], n)
+
+
+def _transformed_pairs(array: Array, n: int, scale: float) -> Array | None:
     pairs = LOOPS.run("math.hermitian.pairs", numpy.ascontiguousarray(array), n // 2, scale)
-    if pairs is NotImplemented:
-        return None
-    return _along(pairs, pairs.ndim - 1, False, 0).view(pairs.real.dtype)
+    return None if pairs is NotImplemented else _along(pairs, pairs.ndim - 1, False, 0).view(pairs.real.dtype)
 
 
 def _transform(array: Array, axes: tuple[int, ...], forward: bool, normalization: int) -> Array:

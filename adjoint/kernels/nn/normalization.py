@@ -203,7 +203,7 @@ class _Channels:
     def flat(self, x: ndarray) -> ndarray:
         """An array of the same shape, in two dimensions."""
         if self.are_columns:
-            return (numpy.moveaxis(x, 1, -1) if self.last else x).reshape(-1, self.shape[1])
+            return (numpy.moveaxis(x, 1, -1) if self.last else row_major(x)).reshape(-1, self.shape[1])
         return x.swapaxes(0, 1).reshape(self.shape[1], -1)
 
     def restored(self, flat: ndarray) -> ndarray:
