@@ -1,7 +1,7 @@
-"""Operators on tensors: one declaration for each operator, one module for each family, folders by kind.
+"""Operators on tensors, with one declaration for each operator and one module for each family, in folders by kind.
 
-Nothing here computes on arrays (`adjoint.kernels`) or holds for every operator (`adjoint.dispatch`). A family is imported when
-one of its names is first used (see `adjoint.dispatch.registry`).
+Code that computes on arrays is in `adjoint.kernels`. Code for all operators is in `adjoint.dispatch`. A family is
+imported when one of its names is first used (see `adjoint.dispatch.registry`).
 """
 
 from typing import Any

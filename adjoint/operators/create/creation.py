@@ -38,7 +38,7 @@ def leaf(
     """A new leaf on `array` itself.
 
     Raises:
-        RuntimeError: if it is to require grad and cannot, or to be where tensors cannot be.
+        RuntimeError: if the tensor cannot require grad, or cannot be on the requested device.
     """
     if device is None and modes.FLAGS.special:
         device = mode_switches.current_place()
@@ -66,7 +66,7 @@ def _refuse_pinned_memory() -> None:
 
 
 def check_requires_grad(requires_grad: Any, dtype: Any) -> None:
-    """Raise unless a tensor of NumPy's `dtype` can require grad as it is asked to."""
+    """Raise an error unless a tensor of NumPy's `dtype` can require grad as requested."""
     if requires_grad is not True and requires_grad is not False and requires_grad is not None:
         raise TypeError(f"argument 'requires_grad' must be bool, not {type(requires_grad).__name__}")
     kind = dtypes.from_numpy(dtype)
@@ -83,7 +83,7 @@ def check_request(
     pin_memory: Any = False,
     layout: Any = None,
 ) -> None:
-    """Raise what `finished` and `leaf` would: a call that fails draws no random numbers."""
+    """Raise the errors of `finished` and `leaf` early, so that a failing call draws no random numbers."""
     if device is not None and device is not cpu:
         is_meta(device)
     if pin_memory:
@@ -120,7 +120,10 @@ def shape_of(sizes: Any, size: Any, function: str) -> tuple[int, ...]:
 def checked_shape(
     size: Any, function: str, *, where: str = " (position 1)", one_by_one: bool = False
 ) -> tuple[int, ...]:
-    """A sequence of sizes as a tuple of ints; errors say `where` it was given, if not `one_by_one`."""
+    """Return a sequence of sizes as a tuple of ints.
+
+    Errors name its position `where`, unless the sizes are given `one_by_one`.
+    """
     if not isinstance(size, (tuple, list)):
         raise TypeError(f"{function}(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}")
     for position, length in enumerate(size):
@@ -156,7 +159,7 @@ def _refuse_negative(function: str, length: int, size: Any) -> None:
 
 
 def result_dtype(function: str, dtype: Any, out: Any) -> Any:
-    """The dtype of a new tensor: as given, that of `out`, or None for the default."""
+    """Return the dtype of a new tensor: the given dtype, the dtype of `out`, or None for the default."""
     dtype = checked_dtype(dtype, function)
     if out is None:
         return dtype
@@ -211,7 +214,7 @@ def _check_out(function: str, out: Tensor) -> None:
 
 
 def warn_of_copy(name: str, data: Tensor) -> None:
-    """Warn that a constructor that is given a tensor copies it, and cuts its history."""
+    """Warn that a constructor copies a given tensor and cuts its history."""
     if modes.ANOMALY.enabled:
         note_cut(name, BY_DEFINITION, [data], [])
     warn(
@@ -228,7 +231,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
 
     Raises:
         ValueError: for ragged sequences.
-        TypeError, RuntimeError: for what is not a number or does not fit `dtype`.
+        TypeError, RuntimeError: if a value is not a number, or does not fit into `dtype`.
 
     >>> import adjoint as torch
     >>> torch.tensor([[1.0, 2.0], [3.0, 4.0]])
@@ -250,7 +253,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
 
 @public()
 def as_tensor(data, *, dtype=None, device=None):
-    """`data` as a tensor, without a copy where it is a tensor or a NumPy array of the dtype asked for."""
+    """Return `data` as a tensor, without a copy if it is a tensor or a NumPy array of the requested dtype."""
     dtype = checked_dtype(dtype, "as_tensor")
     if isinstance(data, Tensor):
         place = mode_switches.current_place() if device is None else device
@@ -264,7 +267,7 @@ def as_tensor(data, *, dtype=None, device=None):
 
 @public()
 def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
-    """`obj`, anything a tensor can be made from, as a tensor: without a copy where that is possible or `copy` is False.
+    """Convert `obj` to a tensor, without a copy if that is possible or `copy` is False.
 
     Raises:
         ValueError: if `copy` is False and a copy is needed.
@@ -298,7 +301,7 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
 
 
 def _shared(obj, dtype):
-    """A tensor on the memory of `obj`, None if it has none."""
+    """Return a tensor on the memory of `obj`, or None if it has none."""
     if isinstance(obj, Tensor):
         return obj
     if isinstance(obj, numpy.ndarray):
@@ -337,7 +340,10 @@ def from_numpy(ndarray, /):
 
 
 def _adopted(array):
-    """The memory of a NumPy array as a tensor's, with a warning where it may not be written to."""
+    """Use the memory of a NumPy array for a tensor.
+
+    Warn if the memory is read-only.
+    """
     check_array(array)
     if not array.flags.writeable:
         _warn_of_reading("NumPy array", "array")
@@ -361,7 +367,7 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
     `count` elements (-1: all) from `offset` bytes on.
 
     Raises:
-        ValueError: if the buffer does not hold as many, or `buffer` is none.
+        ValueError: if the buffer is too small, or `buffer` is not a buffer.
     """
     try:
         length = memoryview(buffer).nbytes
@@ -518,7 +524,7 @@ def empty(
 def empty_permuted(
     size, physical_layout, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
 ):
-    """An uninitialised tensor whose dimensions lie in memory in the order `physical_layout`, the first slowest."""
+    """An uninitialized tensor whose dimensions lie in memory in the order `physical_layout`, the slowest first."""
     size, order = checked_shape(size, "empty_permuted"), tuple(physical_layout)
     if len(size) != len(order):
         raise RuntimeError(
@@ -551,7 +557,10 @@ def empty_strided(size, stride, *, dtype=None, layout=None, device=None, pin_mem
 
 
 def fill_number(value, function, position):
-    """`value` as a Python number; a zero-dimensional tensor stands for one."""
+    """Return `value` as a Python number.
+
+    It may be a zero-dimensional tensor.
+    """
     if not is_of_type(value, "Number"):
         raise TypeError(
             f"{function}(): argument 'fill_value' (position {position}) must be Number, not {type(value).__name__}"
@@ -567,7 +576,7 @@ def filled_with(array, value):
 
 @public()
 def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
-    """A tensor of the given size of which every element is `fill_value`, whose type decides the dtype.
+    """A tensor of the given size filled with `fill_value`, whose type decides the dtype.
 
     >>> import adjoint as torch
     >>> torch.full((2,), 7)
@@ -585,6 +594,6 @@ def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, pi
 
 @public()
 def scalar_tensor(s, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
-    """A zero-dimensional tensor of the default dtype, unless told otherwise."""
+    """A zero-dimensional tensor of the default dtype, unless another dtype is given."""
     kind = checked_dtype(dtype, "scalar_tensor") or dtypes.get_default_dtype()
     return leaf(scalar_array(s, kind), requires_grad, device, pin_memory)

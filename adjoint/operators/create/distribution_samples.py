@@ -1,4 +1,4 @@
-"""Samples of distributions whose parameters are tensors: Poisson, multinomial, binomial, gamma, Dirichlet.
+"""Samples of distributions with tensors as parameters: Poisson, multinomial, binomial, gamma, Dirichlet.
 
 They are bit for bit PyTorch's from the same seed.
 """
@@ -16,7 +16,7 @@ from .random import drawing, zeros_like_grad
 
 @operator(kernel=drawing(kernels.poisson), namespace="torch", method=True, batch="leading")
 class poisson:
-    """Numbers of events where the elements of `self` are expected, Poisson-distributed."""
+    """Poisson-distributed numbers of events, with the elements of `self` as expected numbers."""
 
     def forward(self: Array, generator=None): ...
 
@@ -82,7 +82,10 @@ class binomial:
     node="StandardGammaBackward0",
 )
 class standard_gamma:
-    """Numbers from gamma distributions of concentrations `self` and rate 1; they move with those (`kernels.incomplete`)."""
+    """Numbers from gamma distributions with concentrations `self` and rate 1.
+
+    They have a derivative by `self` (`kernels.incomplete`).
+    """
 
     def forward(self: Array, generator=None): ...
 

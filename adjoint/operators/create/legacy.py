@@ -1,4 +1,4 @@
-"""The constructors of old, `Tensor(2, 3)`, `FloatTensor` and its like, and `Tensor.type`, which speaks of them."""
+"""The old constructors `Tensor(2, 3)`, `FloatTensor` and similar ones, and `Tensor.type`, which uses their names."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from ..memory.conversion import check_device, converted, is_meta
 def legacy_array(
     args: tuple[Any, ...], kind: dtypes.dtype, device: Any, names: dict[str, Any] | None = None, exact: bool = False
 ) -> numpy.ndarray[Any, Any]:
-    """The array of `Tensor(3, 5)` (uninitialised), `Tensor(data)` or `Tensor()`, with elements of `kind`.
+    """Return the array of `Tensor(3, 5)` (uninitialized), `Tensor(data)` or `Tensor()`, with elements of `kind`.
 
-    No form takes keywords other than `device`; `names` are those given, which are refused. A tensor or a storage is taken as it
-    is; with `exact`, a tensor of another dtype is refused.
+    No form accepts keywords other than `device`. The given keywords `names` are refused. A tensor or a storage is used
+    unchanged. With `exact`, a tensor of another dtype is refused.
     """
     if names:
         raise _no_such_form(args, names)
@@ -63,7 +63,7 @@ def legacy_array(
 
 
 def _no_such_form(args: tuple[Any, ...], names: dict[str, Any]) -> TypeError:
-    """The error for arguments of `Tensor` that none of its forms takes."""
+    """Return the error for arguments of `Tensor` that no form accepts."""
     given = [type(value).__name__ for value in args]
     given += [
         f"{name}={'torch.dtype' if type(value) is dtypes.dtype else type(value).__name__}"
@@ -85,7 +85,10 @@ def _options(kind: dtypes.dtype) -> str:
 
 
 class tensortype(type):
-    """The type of `FloatTensor` and its like: tensors of one dtype are their instances."""
+    """The metaclass of `FloatTensor` and similar classes.
+
+    Tensors of one dtype are their instances.
+    """
 
     dtype: dtypes.dtype
     device: device
@@ -109,7 +112,7 @@ class tensortype(type):
         return wrap(legacy_array(args, cls.dtype, device, exact=True))
 
     def check_available(cls) -> None:
-        """Raise TypeError if the type's tensors would be on a GPU."""
+        """Raise TypeError if the tensors of the type would be on a GPU."""
         if cls.is_cuda:
             raise TypeError(f"type torch.cuda.{cls.__name__} not available. Torch not compiled with CUDA enabled.")
 
@@ -120,7 +123,10 @@ BY_NAME: dict[str, Any] = {}
 """The typed constructors by the names that `Tensor.type` uses, as in `'torch.FloatTensor'`."""
 
 ON_CUDA: dict[str, Any] = {}
-"""The same for tensors on a GPU, of which there are none, by their names in `torch.cuda`."""
+"""The typed constructors for GPU tensors, by their names in `torch.cuda`.
+
+No such tensors exist.
+"""
 
 
 def _typed_constructor(kind: dtypes.dtype, module: str, place: device, is_sparse: bool = False) -> Any:
@@ -149,20 +155,23 @@ for _kind in (
 
 
 def type_name(kind: dtypes.dtype) -> str:
-    """The name of the tensors of a dtype, as in `'torch.FloatTensor'`."""
+    """Return the name of the tensors of a dtype, such as `'torch.FloatTensor'`."""
     return f"torch.{kind.scalar_type}Tensor"
 
 
 @public(namespace=None, method=("type",))
 def type_of(input, dtype=None, non_blocking=False):
-    """The name of the tensor's type, as in `'torch.FloatTensor'`; given a dtype or such a name, the tensor as that."""
+    """Return the name of the tensor's type, such as `'torch.FloatTensor'`.
+
+    Given a dtype or such a name, return the converted tensor.
+    """
     if dtype is None:
         return type_name(input.dtype)
     return converted(input, named_dtype(dtype))
 
 
 def named_dtype(value: Any) -> dtypes.dtype:
-    """The dtype that a dtype, a typed constructor or its name stands for."""
+    """Return the dtype that a dtype, a typed constructor or its name denotes."""
     if isinstance(value, dtypes.dtype):
         return value
     if value is Tensor or value == "torch.Tensor":
@@ -200,14 +209,17 @@ def set_default_tensor_type(t, /):
 
 @public()
 def get_default_device():
-    """Where new tensors are made that are told no other place: on the CPU, if nothing else has been said."""
+    """Return the default device of new tensors: the CPU, unless another device has been set."""
     place = mode_switches.current_place()
     return cpu if place is None else place
 
 
 @public()
 def set_default_device(device):
-    """Say where new tensors of this thread are made: on the CPU or on `meta`; None: on the CPU."""
+    """Set the default device of new tensors in this thread: the CPU or `meta`.
+
+    None means the CPU.
+    """
     place = None if device is None else device_class(device)
     modes.switch("default_place", place if place is not None and is_meta(place) else None)
 

@@ -1,4 +1,4 @@
-"""New tensors like one that there is: of its shape and dtype, or of its dtype alone."""
+"""New tensors with the shape and dtype of an existing tensor, or with its dtype alone."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .creation import (
 
 
 def empty_array_like(input: Any, function: str, dtype: Any, memory_format: Any) -> Any:
-    """An uninitialised array like that of the tensor `input`."""
+    """Return an uninitialized array like the array of the tensor `input`."""
     if not isinstance(input, Tensor):
         raise TypeError(f"{function}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     kind = checked_dtype(dtype, function)
@@ -90,7 +90,7 @@ def full_like(
     requires_grad=False,
     memory_format=None,
 ):
-    """A tensor of the shape and dtype of `input` of which every element is `fill_value`."""
+    """A tensor with the shape and dtype of `input`, filled with `fill_value`."""
     if type(input) is not Tensor and hasattr(input, "made_like"):
         return input.made_like(lambda each: full_like(each, fill_value, dtype=dtype, requires_grad=requires_grad))
     array = empty_array_like(input, "full_like", dtype, memory_format)
@@ -123,7 +123,7 @@ new_empty = _new_filled(
 
 @public(namespace=None, method=True)
 def new_full(input, size, fill_value, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
-    """A tensor of the given size and this tensor's dtype of which every element is `fill_value`."""
+    """A tensor of the given size and this tensor's dtype, filled with `fill_value`."""
     kind = checked_dtype(dtype, "new_full") or input.dtype
     array = NUMPY.allocate(checked_shape(size, "new_full"), kind.numpy)
     filled_with(array, fill_number(fill_value, "new_full", 2))
@@ -132,14 +132,14 @@ def new_full(input, size, fill_value, *, dtype=None, device=None, requires_grad=
 
 @public(namespace=None, method=True)
 def new_empty_strided(input, size, stride, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
-    """An uninitialised tensor of the given size and strides, of this tensor's dtype unless told otherwise."""
+    """An uninitialized tensor of the given size and strides, with this tensor's dtype unless another is given."""
     kind = checked_dtype(dtype, "new_empty_strided") or input.dtype
     return empty_strided(size, stride, dtype=kind, device=place_like(input, device), requires_grad=requires_grad)
 
 
 @public(namespace=None, method=True)
 def new_tensor(input, data, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
-    """A tensor holding a copy of `data`, of this tensor's dtype unless told otherwise."""
+    """A tensor with a copy of `data`, with this tensor's dtype unless another is given."""
     if isinstance(data, Tensor):
         warn_of_copy("tensor.new_tensor", data)
     kind = checked_dtype(dtype, "new_tensor") or input.dtype

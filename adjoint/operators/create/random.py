@@ -1,6 +1,6 @@
 """Random tensors, and tensors filled in place with random numbers, bit for bit PyTorch's from the same seed.
 
-The gradient of what is drawn is zero.
+The gradient of random samples is zero.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .like import empty_array_like
 
 
 def stream_of(generator: Any) -> kernels.Stream:
-    """The stream to draw from: that of `generator`, or the default one's.
+    """Return the stream of `generator`, or the default stream.
 
     Raises:
         TypeError: if `generator` is neither a generator nor None.
@@ -59,12 +59,12 @@ def check_levels() -> None:
 
 
 def zeros_like_grad(grad, xp):
-    """The gradient of what is written over, and of a parameter of what is drawn."""
+    """Return the gradient of an overwritten tensor, or of a parameter of random samples."""
     return xp.zeros_like(grad)
 
 
 def for_each_example(create: Any) -> Any:
-    """`create`, which draws random numbers for a new tensor, as it is in `vmap`."""
+    """Run `create`, which draws random numbers for a new tensor, under the rules of `vmap`."""
 
     @functools.wraps(create)
     def drawing(*args: Any, **keywords: Any) -> Any:
@@ -87,7 +87,7 @@ def _draws_nothing(device: Any) -> bool:
 
 
 def drawn_into(out: Tensor, shape: tuple[int, ...], sampler: Any, stream: kernels.Stream, *parameters: Any) -> Any:
-    """What `sampler` draws into an array like that of `out`, in its order; of `shape` if that is another."""
+    """Draw with `sampler` into an array like the array of `out`, in its memory order, or into an array of `shape`."""
     array = copying.empty_like(out._array) if out._array.shape == shape else NUMPY.allocate(shape, out._array.dtype)
     return sampler(stream, array, *parameters)
 
@@ -237,9 +237,11 @@ def randperm(
 
 
 def drawing(sampler: Callable[..., Any], *, like_first: bool = False) -> Callable[..., Any]:
-    """The kernel of an operator whose last argument is a generator: `sampler(stream, ...)` with the other arguments.
+    """Return the kernel of an operator whose last argument is a generator.
 
-    With `like_first`, the sampler fills a new array that is like the first argument, in place of this argument.
+    It calls `sampler(stream, ...)` with the other arguments.
+
+    With `like_first`, the sampler fills a new array like the first argument, in place of this argument.
     """
 
     def kernel(*parameters: Any, generator: Any = MISSING) -> Any:
@@ -344,7 +346,10 @@ def _normal_of_numbers(mean, std, shape, kind, generator, requires_grad, device,
 
 
 def _normal_into(out, mean, std, generator):
-    """Draw in the order of `out` in memory, which takes on the shape of mean and std; one std for all means leaves it larger."""
+    """Draw in the memory order of `out`, which gets the shape of mean and std.
+
+    A single std for all means leaves `out` larger.
+    """
     parameters = [value for value in (mean, std) if isinstance(value, Tensor)]
     refuse_gradient("normal", [*parameters, out])
     if not (out.dtype.is_floating_point or out.dtype.is_complex):
@@ -428,7 +433,7 @@ def bernoulli_function(input=None, p=None, *, generator=None, out=None, x=None):
 
 
 def drawn(sampler: Any, node: str, **options: Any) -> Any:
-    """Declare an operator that fills its tensor with what `sampler(stream, array, ...)` draws."""
+    """Declare an operator that fills its tensor with the samples of `sampler(stream, array, ...)`."""
 
     def declare(declaration: Any) -> Any:
         declaration.grad_self = zeros_like_grad
@@ -541,7 +546,10 @@ class bernoulli_of_tensor:
 
 
 def _interval(function, limits, names, defaults):
-    """The arguments `from` and `to`; the first is no name that Python allows."""
+    """Return the arguments `from` and `to`.
+
+    Python does not allow `from` as the name of a parameter.
+    """
     given = dict(zip(("from", "to"), limits, strict=False))
     for name in names:
         if name not in ("from", "to") or name in given:

@@ -35,7 +35,10 @@ _ARANGE_SIGNATURES = (
 
 
 def _number(value: Any, function: str, name: str, position: int) -> Any:
-    """A Python number; NumPy's scalars and zero-dimensional tensors stand for one."""
+    """Return a Python number.
+
+    NumPy scalars and zero-dimensional tensors are converted.
+    """
     if isinstance(value, Tensor) and value._array.ndim == 0 and not (value.requires_grad and "range" in function):
         return value.item()
     if isinstance(value, (numpy.number, numpy.bool_)):
@@ -52,7 +55,7 @@ _REAL = frozenset((int, float))
 # --- at equal distances ---------------------------------------------------------------------------------------
 
 _FEW = 1 << 15
-"""Up to so many numbers, NumPy writes as fast as anything."""
+"""For at most this many numbers, NumPy is as fast as a compiled kernel."""
 
 
 @public()
@@ -98,7 +101,7 @@ def arange(
 
 
 def _named_bounds(bounds, start, end, step):
-    """The bounds and the step of `arange` where some are given by name."""
+    """Return the bounds and the step of `arange` if some are given by name."""
     names = ("end",) if len(bounds) == 1 and end is None else ("start", "end", "step")
     given = {name: value for name, value in (("start", start), ("end", end), ("step", step)) if value is not None}
     if (
@@ -311,9 +314,9 @@ def _check_element(position, value):
 
 @public()
 def meshgrid(*tensors, indexing=None):
-    """The coordinates of a grid, one tensor for each of the given one-dimensional ones.
+    """The coordinates of a grid, one tensor for each one-dimensional input.
 
-    `indexing="ij"`: the first varies along the rows; `"xy"`: along the columns.
+    `indexing="ij"`: the first input varies along the rows; `"xy"`: along the columns.
 
     >>> import adjoint as torch
     >>> torch.meshgrid(torch.arange(2), torch.arange(3), indexing="ij")[1]
@@ -348,7 +351,7 @@ def meshgrid(*tensors, indexing=None):
 
 @public()
 def cartesian_prod(*tensors_):
-    """All tuples with one element of each of the given one-dimensional tensors, as rows."""
+    """All tuples with one element from each one-dimensional tensor, as rows."""
     vectors = _sequence(tensors_)
     for vector in vectors:
         if vector._array.ndim != 1:
@@ -360,7 +363,7 @@ def cartesian_prod(*tensors_):
 
 @public()
 def combinations(input=None, r=2, with_replacement=False, *, x=None):
-    """All ways to choose `r` elements of a one-dimensional tensor, in their order, as rows.
+    """All combinations of `r` elements of a one-dimensional tensor, in order, as rows.
 
     >>> import adjoint as torch
     >>> torch.combinations(torch.tensor([1, 2, 3]))

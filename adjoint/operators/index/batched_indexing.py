@@ -11,7 +11,10 @@ from ...tensor import Tensor
 
 
 def at_indices(op, batch, *args):
-    """Indices along `dim` that may be the whole batch's, of one dimension."""
+    """Read at indices along `dim`.
+
+    The indices may belong to the whole batch and have one dimension.
+    """
     named = dict(zip(op.names, args, strict=True))
     if batch.has(named.get("value")) or ("self" in named and not args[0]._array.ndim):
         return None
@@ -37,7 +40,10 @@ def at_indices(op, batch, *args):
 
 
 def _at_own_indices(batch, named):
-    """The same where the batch has indices of its own: what is written to a slice, each of its elements is told its place."""
+    """Read or write if the batch has separate indices.
+
+    For a slice, each element gets its position.
+    """
     if "shape" in named or named["index"]._array.ndim != 1 or not batch.size:
         return None
     value, dim = batch.expanded(named["self"]), batch.shifted(named["dim"], named["self"]._array.ndim)
@@ -56,7 +62,7 @@ def _at_own_indices(batch, named):
 
 
 def _along(index, dim, shape):
-    """Indices (B, K) of a batch as those of the elements of a tensor of `shape` along `dim`."""
+    """Expand the indices (B, K) of a batch to indices of the elements of a tensor of `shape` along `dim`."""
     return index.reshape((index.shape[0],) + (1,) * (dim - 1) + (-1,) + (1,) * (len(shape) - dim - 1)).expand(
         tuple(shape)
     )
@@ -81,7 +87,7 @@ def index_select(op, batch, value, dim, index):
 
 
 def _offset(batch, places, count):
-    """Places in tensors of `count` elements, or rows, as those in the one that a batch of them makes."""
+    """Convert positions in tensors of `count` elements, or rows, to positions in the joined tensor of the batch."""
     return (
         places
         + tensors.arange(batch.size, device=places.device).reshape((-1,) + (1,) * (places._array.ndim - 1)) * count
@@ -141,7 +147,7 @@ def embedding_backward(op, batch, grad, indices, count, padding_idx, by_frequenc
 
 
 def _together(indices):
-    """Whether the given indices stand side by side, so that their dimensions stay where they are."""
+    """Return whether the given indices are adjacent, so that their dimensions stay in place."""
     places = [place for place, array in enumerate(indices) if array is not None]
     return places == list(range(places[0], places[-1] + 1)) if places else True
 
@@ -182,7 +188,7 @@ def index(op, batch, value, indices):
 
 
 def index_backward(op, batch, grad, shape, indices):
-    """The gradient of what the whole batch reads at the same indices."""
+    """The gradient for indices that the whole batch shares."""
     given = getattr(indices, "tensors", ())
     if any(batch.has(tensor) for tensor, _ in given) or not _together(indices):
         return None
@@ -193,7 +199,7 @@ def index_backward(op, batch, grad, shape, indices):
 
 
 def index_put(op, batch, value, indices, values, accumulate):
-    """The places of the batch are one more index, where the others are integers for the first dimensions."""
+    """The position in the batch is one more index if the other indices are integers for the first dimensions."""
     keys = _keys(indices)
     if not _together(indices) or not isinstance(keys[0], Tensor):
         return None

@@ -1,4 +1,4 @@
-"""Reading and writing where tensors of indices point: gather and scatter, `index_select` and its kin, take and put, tables."""
+"""Reading and writing at tensors of indices: gather and scatter, `index_select` and related functions, take and put, tables."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class gather:
 
 @operator(kernel=gathered_gradients.gather_backward, namespace=None, method=False, tangent="linear", batch="expanded")
 class gather_backward:
-    """Zeros of `shape` to which `input` is added at `index` along `dim`."""
+    """Add `input` to zeros of `shape` at `index` along `dim`."""
 
     def forward(self: Array, shape, dim, index: Array): ...
 
@@ -89,7 +89,7 @@ class scatter_source:
 
 
 def _fitted(grad, shape, xp):
-    """The gradient of a source of which only the part of the index's shape was used."""
+    """Return the gradient of a source if only the part with the shape of the index was used."""
     if tuple(grad.shape) == tuple(shape):
         return grad
     for dim, (have, want) in enumerate(zip(grad.shape, shape, strict=True)):
@@ -110,7 +110,7 @@ class scatter_number:
 
 @_scatter(node="NotImplemented", aten_inplace="src")
 class scatter_combined:
-    """A copy in which `src` is added to, or multiplied with, what is at `index` along `dim`."""
+    """A copy in which `src` is added to, or multiplied with, the elements at `index` along `dim`."""
 
     def forward(self: Array, dim: Int, index: Array, src: Array, reduce: Str): ...
 
@@ -119,7 +119,7 @@ class scatter_combined:
 
 @_scatter(node="NotImplemented", aten_inplace="value")
 class scatter_number_combined:
-    """A copy in which a number is added to, or multiplied with, what is at `index` along `dim`."""
+    """A copy in which a number is added to, or multiplied with, the elements at `index` along `dim`."""
 
     def forward(self: Array, dim: Int, index: Array, value: Number, reduce: Str): ...
 
@@ -127,7 +127,7 @@ class scatter_number_combined:
 
 
 def _scatter_overload(src, reduce, value):
-    """The operator for such arguments, and the last of its own arguments."""
+    """Return the operator for these arguments, and its last argument."""
     src = value if src is None else src
     several = isinstance(src, Tensor)
     if reduce is None:
@@ -166,7 +166,7 @@ def scatter_inplace(input, dim, index, src=None, *, reduce=None, value=None):
     vmap_name="scatter_add_",
 )
 class scatter_add:
-    """A copy to which `src` is added at `index` along `dim`."""
+    """A copy with `src` added at `index` along `dim`."""
 
     saved_display = {"src_sym_sizes": None}
 
@@ -199,13 +199,13 @@ class scatter_reduce:
 
 
 class _Elements:
-    """What is at `index` along `dim`, one index for each element: as a source read, added to, multiplied and written."""
+    """The elements at `index` along `dim`, one index per element: they are read, added to, multiplied or written."""
 
     def __init__(self, dim, index, shape, xp):
         self.dim, self.index, self.shape, self.xp = dim, index, shape, xp
 
     def read(self, x):
-        """What a source of `shape` is sent to; 0 where the index does not reach."""
+        """Return the values for a source of `shape`, and 0 where the index has no element."""
         return _fitted(self.xp.gather(x, self.dim, self.index, sparse_grad=False), self.shape, self.xp)
 
     def add(self, x, src):
@@ -259,7 +259,7 @@ def _reduced_gradients(grad, self, places, src, reduce, include_self, result, xp
 
 
 def _product_gradients(grad, self, places, src, include_self, result, xp):
-    """Each factor's gradient is the product of the others: the result over it, or, of a single zero, the product without it."""
+    """The gradient of each factor is the product of the other factors, also if one factor is zero."""
     base = self if include_self else places.write(self, 1)
     zero_base, zero_src = base == 0, src == 0
     if type(zero_base) is numpy.ndarray is type(zero_src) and not (zero_base.any() or zero_src.any()):
@@ -282,7 +282,7 @@ def _product_gradients(grad, self, places, src, include_self, result, xp):
 
 @operator(kernel=scatter_kernels.index_reduce, inplace="disjoint", same_out=STRICT)
 class index_reduce:
-    """A copy into whose slices at `index` along `dim` those of `source` are reduced: prod, mean, amax or amin."""
+    """A copy with slices of `source` reduced into its slices at `index` along `dim`: prod, mean, amax or amin."""
 
     def forward(self: Array, dim: Int, index: Array, source: Array, reduce: Str, *, include_self: Bool = True): ...
 
@@ -323,7 +323,7 @@ class index_select:
     narrow="halves",
 )
 class index_select_backward:
-    """Zeros of `shape` to which the slices of `input` are added at `index` along `dim`."""
+    """Add the slices of `input` to zeros of `shape` at `index` along `dim`."""
 
     def forward(self: Array, shape, dim, index: Array): ...
 
@@ -361,7 +361,7 @@ class sum_of_runs_backward:
     narrow="halves",
 )
 class index_add:
-    """A copy to which `alpha` times the slices of `source` are added at `index` along `dim`."""
+    """A copy with `alpha` times the slices of `source` added at `index` along `dim`."""
 
     saved_display = {"source_dim": lambda node: node.saved_source._array.ndim}
 
@@ -470,7 +470,7 @@ class take:
     batch=batched_indexing.take_backward,
 )
 class take_backward:
-    """Zeros of `shape` to which `input` is added at `index` of the flattened tensor."""
+    """Add `input` to zeros of `shape` at `index` of the flattened tensor."""
 
     def forward(self: Array, shape, index: Array): ...
 
@@ -498,7 +498,10 @@ class put:
 
 @public(method=True, numpy_names=True)
 def take_along_dim(input, indices, dim=None, *, out=None):
-    """The elements at `indices` along `dim`, other dimensions broadcast; of the flattened tensor without `dim`."""
+    """The elements at `indices` along `dim`, with other dimensions broadcast.
+
+    Without `dim`, the elements of the flattened tensor.
+    """
     if indices._array.dtype != numpy.int64:
         raise RuntimeError(
             f"torch.take_along_dim(): dtype of indices should be Long but got {indices.dtype.scalar_type}"
@@ -532,7 +535,10 @@ def take_along_dim(input, indices, dim=None, *, out=None):
     narrow="moves",
 )
 class embedding:
-    """The rows of `weight` at `indices`; `padding_idx` is the row that gets no gradient."""
+    """The rows of `weight` at `indices`.
+
+    The row `padding_idx` gets no gradient.
+    """
 
     saved_display = {
         "weight_sym_sizes": None,

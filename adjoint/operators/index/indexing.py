@@ -1,7 +1,7 @@
-"""`tensor[key]` and `tensor[key] = value`: keys of every kind that NumPy and PyTorch have, taken apart into views and one index.
+"""`tensor[key]` and `tensor[key] = value`, with keys of every kind that NumPy and PyTorch have.
 
-Integers, slices, None and `...` make views, one for each; what is left, tensors and masks, makes one `index`. The most frequent
-keys go a shorter way (`leading_part`, `basic_view`, `assign`) to the same.
+Integers, slices, None and `...` each create a view. The remaining tensors and masks form one `index`. The most frequent
+keys use shortcuts (`leading_part`, `basic_view`, `assign`) with the same result.
 """
 
 from __future__ import annotations
@@ -45,20 +45,23 @@ _SHOWN = {"indices": lambda node: unpack_list(node, "indices").shown()}
 
 
 class Indices(tuple[Any, ...]):  # noqa: SLOT001  (a tuple can have no slots of its own)
-    """Arrays of indices, and the tensors they are of with their versions, so that backward sees whether they have changed."""
+    """Arrays of indices, and their tensors with versions, so that backward detects changes."""
 
     tensors: tuple[tuple[Tensor, int | None], ...]
 
     @classmethod
     def of(cls, parts: Any) -> Indices:
-        """The arrays of tensors; None stays None."""
+        """Return the arrays of tensors.
+
+        None stays None.
+        """
         self = cls([None if part is None else materialize(part._array) for part in parts])
         self.tensors = tuple([(part, version_of(part)) for part in parts if part is not None])
         return self
 
     @classmethod
     def of_one(cls, tensor: Tensor) -> Indices:
-        """The array of the one tensor that is all of a key."""
+        """Return the array of a key that is a single tensor."""
         array = tensor._array
         self = cls((array if type(array) is ndarray else materialize(array),))
         self.tensors = ((tensor, version_of(tensor)),)
@@ -71,14 +74,17 @@ class Indices(tuple[Any, ...]):  # noqa: SLOT001  (a tuple can have no slots of 
                 tensor._counter[0]  # type: ignore[index]  # which raises
 
     packed: dict[int, Packed] | None = None
-    """By position, those that have gone through a pack hook; None stands in their places."""
+    """The indices that have gone through a pack hook, by position.
+
+    The list contains None in their places.
+    """
 
     def element(self, position: int) -> Tensor | None:
         """The tensor at `position`."""
         return next((tensor for tensor, _ in self.tensors if tensor._array is self[position]), None)
 
     def packed_by(self, hooks: Any, positions: Any = None) -> Indices:
-        """The indices with those at `positions` (all) passed through the pack hook of `hooks`, a pair (pack, unpack)."""
+        """Return the indices with those at `positions` (or all) packed by the pack hook in `hooks`, a pair (pack, unpack)."""
         chosen = [position for position in positions or range(len(self)) if self[position] is not None]
         packed = {}
         for position in chosen:
@@ -91,7 +97,7 @@ class Indices(tuple[Any, ...]):  # noqa: SLOT001  (a tuple can have no slots of 
         return result
 
     def unpacked(self) -> Indices:
-        """The indices, those that were packed read back."""
+        """Return the indices, with packed indices restored."""
         packed = self.packed or {}
         result = Indices(
             [packed[position].tensor()._array if position in packed else array for position, array in enumerate(self)]
@@ -107,13 +113,13 @@ class Indices(tuple[Any, ...]):  # noqa: SLOT001  (a tuple can have no slots of 
         ]
 
     def shown(self) -> tuple[Any, ...]:
-        """The indices as `_saved_indices` shows them: up to the last that is not None."""
+        """Return the indices as `_saved_indices` shows them, up to the last one that is not None."""
         count = max((position for position, array in enumerate(self, 1) if array is not None), default=0)
         return tuple(None if array is None else wrap(array) for array in self[:count])
 
 
 def version_of(tensor: Tensor) -> int | None:
-    """How often a tensor has been changed in place; None where nobody counts, in inference mode."""
+    """Return the number of in-place changes of a tensor, or None in inference mode, which does not count."""
     if tensor._extra is not None and tensor._extra.inference:
         return None
     return 0 if tensor._counter is None else tensor._counter[0]
@@ -161,7 +167,7 @@ class index:
     narrow="computes",
 )
 class index_backward:
-    """Zeros of `shape` to which `input` is added where the indices point."""
+    """Add `input` to zeros of `shape` at the indices."""
 
     lists = ("indices",)
 
@@ -184,7 +190,7 @@ class index_backward:
     narrow="computes",
 )
 class index_put_arrays:
-    """A copy with `values` where the indices point, or added there."""
+    """A copy with `values` written, or added, at the indices."""
 
     saved_display = _SHOWN
     lists = ("indices",)
@@ -201,7 +207,7 @@ class index_put_arrays:
 
 
 def as_masks(indices: Any) -> Any:
-    """The indices, masks of bytes made boolean, as one value may only be written through those."""
+    """Return the indices with byte masks as booleans, because a single value needs boolean masks."""
     if all(part is None or part.dtype.char != "B" for part in indices):
         return indices
     return tuple(part.astype(bool) if part is not None and part.dtype.char == "B" else part for part in indices)
@@ -239,14 +245,20 @@ def index_put_(input, indices, values, accumulate=False):
 
 @public()
 def _unsafe_masked_index(input, mask, indices, fill):
-    """`input[indices]` where `mask`, elsewhere `fill`; indices beyond an end count as the last there."""
+    """`input[indices]` where `mask` is true, elsewhere `fill`.
+
+    Indices out of bounds are clamped.
+    """
     found = tensors.index(input, _index_tensors(_within(input, indices), "_unsafe_masked_index"))
     return tensors.where(mask, found, fill) if found._array.size else found
 
 
 @public()
 def _unsafe_masked_index_put_accumulate(input, mask, indices, values):
-    """A copy of `input` to which `values` are added at `indices` where `mask`; indices beyond an end count as the last there."""
+    """A copy of `input` with `values` added at `indices` where `mask` is true.
+
+    Indices out of bounds are clamped.
+    """
     if not mask._array.size:
         return input.clone()
     added = tensors.zero_where(values, tensors.logical_not(mask))
@@ -300,7 +312,10 @@ def getitem(input, key):
 
 
 def whole_indices(key: tuple[Any, ...]) -> list[Tensor | None] | None:
-    """The parts of a key of nothing but tensors of indices and slices of everything (as None); None for other keys."""
+    """Return the parts of a key that consists only of index tensors and full slices (as None).
+
+    Return None for other keys.
+    """
     indices: list[Tensor | None] = []
     for part in key:
         if type(part) is Tensor:
@@ -367,7 +382,10 @@ def setitem(input, key, value):
 
 
 def part_to_change(input: Tensor, key: Any) -> Tensor | None:
-    """The view that a plain key makes of a plain tensor; None where the general way is due."""
+    """Return the view of a plain tensor for a plain key.
+
+    Return None if the general code is needed.
+    """
     if (
         (type(input) is not Tensor and type(input) not in PLAIN_TYPES)
         or _FLAGS.special
@@ -381,7 +399,10 @@ def part_to_change(input: Tensor, key: Any) -> Tensor | None:
 
 
 def assign(input: Tensor, key: Any, value: Any) -> bool:
-    """Write at once where NumPy does what PyTorch does and there is no history; False if that needs the general way."""
+    """Write directly if NumPy does the same as PyTorch and there is no history.
+
+    Return False if the general code is needed.
+    """
     array = input._array
     kind = type(value)
     if kind is float or kind is int:
@@ -426,7 +447,7 @@ def value_tensor(value: Any, input: Tensor) -> Tensor:
 
 
 def qualified_name(kind: type) -> str:
-    """The name of a type, with its module unless that is Python's own."""
+    """Return the name of a type, with its module unless it is built in."""
     return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
 
 

@@ -1,4 +1,4 @@
-"""Keys of `tensor[key]`: items of every kind that NumPy and PyTorch have, turned into views and tensors of indices."""
+"""Keys of `tensor[key]`: items of every kind that NumPy and PyTorch have, converted to views and tensors of indices."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def as_part(part: Any) -> Any:
 
 
 def consumed(part: Any) -> int:
-    """How many dimensions of the tensor a part of a key stands for."""
+    """Return the number of dimensions that a part of a key covers."""
     if part is None or part is Ellipsis or isinstance(part, bool):
         return 0
     if isinstance(part, Tensor) and part._array.dtype in (numpy.bool_, numpy.uint8):
@@ -76,14 +76,14 @@ def consumed(part: Any) -> int:
 
 
 def counted(item: Any, part: Any) -> int:
-    """How many dimensions an item is taken to stand for before it is looked at: one, if it is a list or an array."""
+    """Return the assumed number of dimensions of an item before it is examined: one for a list or an array."""
     return 1 if isinstance(part, Tensor) and not isinstance(item, Tensor) else consumed(part)
 
 
 def apply_basic(input: Tensor, items: tuple[Any, ...], whole: bool = True) -> tuple[Tensor, list[Any]]:
     """The views that the basic items of a key make, and the tensors of indices that remain, by dimension.
 
-    `whole`: slices of everything make no view of their own.
+    `whole`: full slices create no view.
     """
     ndim = input._array.ndim
     parts = tuple(map(as_part, items))
@@ -122,7 +122,10 @@ def apply_basic(input: Tensor, items: tuple[Any, ...], whole: bool = True) -> tu
 
 
 def sliced(input: Tensor, dim: int, part: Any, whole: bool) -> Tensor:
-    """`part`, a Python slice, of dimension `dim`; the tensor itself if that is all of it and `whole` is true."""
+    """Return `part`, a Python slice, of dimension `dim`.
+
+    If it covers all of it and `whole` is true, return the tensor itself.
+    """
     try:
         start, stop, step = (None if v is None else v.__index__() for v in (part.start, part.stop, part.step))
     except AttributeError:
@@ -137,7 +140,10 @@ def sliced(input: Tensor, dim: int, part: Any, whole: bool) -> Tensor:
 
 
 def check_integer(input: Tensor, dim: int, position: int, place: int) -> None:
-    """Raise if `position` is outside dimension `dim`; the error names the place in the key."""
+    """Raise an error if `position` is outside dimension `dim`.
+
+    The error names the position in the key.
+    """
     array = input._array
     if array.ndim == 0:
         raise IndexError(

@@ -1,4 +1,4 @@
-"""Choosing between elements: `where`, `clamp`, `minimum` and `maximum`, and the masks their derivatives need."""
+"""Choosing between elements: `where`, `clamp`, `minimum` and `maximum`, and the masks for their derivatives."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ public(namespace=None, name="wide", on_arrays=widen)(lambda tensor: tensor)
     narrow="halves",
 )
 class zero_where:
-    """`input`, but 0 where `mask`."""
+    """`input`, but 0 where `mask` is true."""
 
     def forward(self: Array, mask: Array): ...
 
@@ -56,7 +56,7 @@ class zero_where:
     narrow="moves",
 )
 class select_where:
-    """`input` where `condition`, elsewhere `other`."""
+    """`input` where `condition` is true, elsewhere `other`."""
 
     def forward(condition: Array, self: Array, other: Array): ...
 
@@ -93,7 +93,9 @@ def _operand(value, other):
     ),
 )
 def where(condition, input=None, other=None, *, out=None, **names):
-    """`input` where `condition`, elsewhere `other`; with `condition` alone, the indices where it holds.
+    """`input` where `condition` is true, elsewhere `other`.
+
+    With `condition` alone, return the indices of its true elements.
 
     `input` and `other` are tensors or numbers.
 
@@ -128,7 +130,7 @@ def where(condition, input=None, other=None, *, out=None, **names):
 
 @public(namespace=None, method=("where",))
 def where_method(input, condition, other):
-    """`input` where `condition`, elsewhere `other`."""
+    """`input` where `condition` is true, elsewhere `other`."""
     return where(condition, input, other)
 
 
@@ -153,7 +155,9 @@ class heaviside:
 
 @binary(Kernel(kernels.maximum, small=numpy.maximum, dtypes=FLOATS), inplace=False, numbers=False)
 class maximum:
-    """The greater of two elements; nan if one is. Where they are equal each gets half of the gradient.
+    """The greater of two elements, or NaN if one is NaN.
+
+    Where they are equal, each gets half of the gradient.
 
     >>> import adjoint as torch
     >>> torch.maximum(torch.tensor([1.0, 5.0]), torch.tensor([3.0, 4.0]))
@@ -169,7 +173,10 @@ class maximum:
 
 @binary(Kernel(kernels.minimum, small=numpy.minimum, dtypes=FLOATS), inplace=False, numbers=False)
 class minimum:
-    """The smaller of two elements; nan if one is. Where they are equal each gets half of the gradient."""
+    """The smaller of two elements, or NaN if one is NaN.
+
+    Where they are equal, each gets half of the gradient.
+    """
 
     def grad_self(grad, self, other, xp):
         return xp.zero_where(xp.where(self == other, grad / 2, grad), self > other)
@@ -180,7 +187,10 @@ class minimum:
 
 @binary(Kernel(kernels.fmax, small=numpy.fmax, dtypes=FLOATS), inplace=False, numbers=False)
 class fmax:
-    """The greater of two elements; the other one if one is nan. Where they are equal `input` gets the gradient."""
+    """The greater of two elements.
+
+    If one is NaN, the other. Where they are equal, `input` gets the gradient.
+    """
 
     def grad_self(grad, self, other, xp):
         return xp.zero_where(grad, xp.logical_not((self >= other) | xp.isnan(other)))
@@ -191,7 +201,10 @@ class fmax:
 
 @binary(Kernel(kernels.fmin, small=numpy.fmin, dtypes=FLOATS), inplace=False, numbers=False)
 class fmin:
-    """The smaller of two elements; the other one if one is nan. Where they are equal `input` gets the gradient."""
+    """The smaller of two elements.
+
+    If one is NaN, the other. Where they are equal, `input` gets the gradient.
+    """
 
     def grad_self(grad, self, other, xp):
         return xp.zero_where(grad, xp.logical_not((self <= other) | xp.isnan(other)))
@@ -204,7 +217,7 @@ class fmin:
 
 
 def _is_inside(self, min, max):
-    """Whether `self` is within the bounds, on tensors as `kernels.inside` on arrays."""
+    """Return whether `self` is inside the bounds, for tensors, as `kernels.inside` does for arrays."""
     if min is None:
         return self <= max
     return self >= min if max is None else (self >= min) & (self <= max)
@@ -250,7 +263,7 @@ _PLAIN = frozenset((int, float, type(None)))
 
 
 def _is_number(bound):
-    """Whether a tensor may stand for a number."""
+    """Return whether a tensor may be used as a number."""
     return bound._array.ndim == 0 and not bound.requires_grad
 
 
@@ -262,7 +275,7 @@ def _require_bounds(input, min, max):
 
 
 def _bounds(input, min, max):
-    """The operator for such bounds, and the bounds as it takes them."""
+    """Return the operator for these bounds, and the bounds in the form of its arguments."""
     _require_bounds(input, min, max)
     if not isinstance(min, Tensor) and not isinstance(max, Tensor):
         return clamp_to_numbers, min, max
@@ -286,7 +299,9 @@ def _bounds(input, min, max):
     ),
 )
 def clamp(input, min=None, max=None, *, out=None):
-    """`input` limited to `[min, max]`, numbers or tensors; at the bounds the gradient passes.
+    """`input` limited to `[min, max]`, which are numbers or tensors.
+
+    At the bounds the gradient passes through.
 
     >>> import adjoint as torch
     >>> torch.clamp(torch.tensor([-1.0, 0.5, 2.0]), 0, 1)

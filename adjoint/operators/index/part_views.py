@@ -1,6 +1,6 @@
 """The fast path of the most frequent keys, integers, slices, None and `...`: one view, and a node for each part of the key.
 
-What comes out is what `keys.apply_basic` makes by one operator for each part. None means that only that way is right.
+The result equals that of `keys.apply_basic`, which uses one operator per part. None means that only that way is right.
 """
 
 from __future__ import annotations
@@ -23,13 +23,16 @@ from ...tensor import LEAF, Tensor, new_tensor
 _slice = type(numpy.s_[:])
 _FULL = _slice(None)
 _LEADING = [(_FULL,) * dim for dim in range(65)]
-"""The part of a NumPy key that leaves the dimensions before a dimension as they are."""
+"""The part of a NumPy key that leaves the dimensions before a dimension unchanged."""
 
 _FLAGS, _STATE = modes.FLAGS, modes.STATE
 
 
 def leading_part(input: Tensor, part: Any, kind: type) -> Tensor | None:
-    """The view that an integer or a slice makes of the first dimension; None where the general way is due."""
+    """Return the view of an integer or a slice in the first dimension.
+
+    Return None if the general code is needed.
+    """
     before = input._array
     try:
         if kind is int:
@@ -65,9 +68,11 @@ def leading_part(input: Tensor, part: Any, kind: type) -> Tensor | None:
 
 
 def basic_view(input: Tensor, key: tuple[Any, ...]) -> Tensor | None:
-    """The view that a key of integers, slices, None and `...` makes; None where the general way is due.
+    """Return the view of a key of integers, slices, None and `...`.
 
-    Each part has a node of its own, but for slices of everything.
+    Return None if the general code is needed.
+
+    Each part has a separate node, except full slices.
     """
     edge = _recorded_edge(input)
     if edge is not None:
@@ -155,5 +160,5 @@ def _is_bound(value: Any) -> bool:
 
 @functools.cache
 def _part_nodes() -> tuple[Any, ...]:
-    """What makes the nodes of `select`, `slice` and `unsqueeze`."""
+    """Create the nodes of `select`, `slice` and `unsqueeze`."""
     return tuple([OPERATORS[name].code.part_node for name in ("select", "slice", "unsqueeze")])

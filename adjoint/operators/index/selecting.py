@@ -1,4 +1,4 @@
-"""Finding and selecting: reading and writing where a mask is true, the places of what is not zero, elements among others."""
+"""Finding and selecting: reading and writing with masks, positions of nonzero elements, membership."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class masked_scatter:
 
 @operator(kernel=indexing_kernels.masked_scatter_backward, namespace=None, method=False, tangent="linear")
 class masked_scatter_backward:
-    """Zeros of `shape` that begin, flattened, with the elements of `input` where `mask` is true."""
+    """Zeros of `shape` whose first elements, flattened, are the elements of `input` where `mask` is true."""
 
     def forward(self: Array, mask: Array, shape): ...
 
@@ -193,7 +193,9 @@ class is_among:
 
 @public()
 def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None):
-    """Whether each of `elements` is one of `test_elements`, or, with `invert`, none of them; one of the two may be a number.
+    """Whether each of `elements` is one of `test_elements` (with `invert`, whether it is not).
+
+    Either may be a number.
 
     >>> import adjoint as torch
     >>> torch.isin(torch.tensor([1, 2, 3]), torch.tensor([2, 4]))
@@ -212,7 +214,10 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None
 
 @operator(kernel=indexing_kernels.nonzero_static, same_out=STRICT, shape_of_elements=True, narrow="reads")
 class nonzero_static:
-    """The indices of the first `size` nonzero elements, one row for each; rows of `fill_value` where there are fewer."""
+    """The indices of the first `size` nonzero elements, one row each.
+
+    If there are fewer, the remaining rows contain `fill_value`.
+    """
 
     def forward(self: Array, *, size: Int, fill_value: Int = -1): ...
 

@@ -20,12 +20,15 @@ from ..math.pointwise import is_complex
 
 
 def conjugate_transpose(matrix):
-    """Each matrix of a stack transposed and conjugated; of arrays and of tensors."""
+    """Return each matrix of a stack transposed and conjugated, for arrays and for tensors."""
     return matrix.mT.conj()
 
 
 def factors_shown(transposed):
-    """What PyTorch shows of a node that has saved the factors of Gaussian elimination: here they are found when looked at."""
+    """Return PyTorch's display of a node that has saved the factors of Gaussian elimination.
+
+    The factors are computed on access.
+    """
 
     def shown(position, node):
         matrix = unpack(node, "A")._array  # type: ignore[union-attr]
@@ -244,7 +247,10 @@ def svd(A, full_matrices=True, *, driver=None, out=None):
 
 @public(name="svd", method=("svd",), numpy_names=True)
 def svd_function(input, some=True, compute_uv=True, *, out=None):
-    """The singular value decomposition `input = U @ diag(S) @ V.mH`: `linalg.svd`, but for V; zeros unless `compute_uv`."""
+    """The singular value decomposition `input = U @ diag(S) @ V.mH`: `linalg.svd` with V in place of its adjoint.
+
+    U and V are zeros unless `compute_uv`.
+    """
     U, S, Vh = linalg_svd(input, not some or not compute_uv)
     V = Vh.mH
     if not compute_uv:
@@ -269,7 +275,7 @@ def svdvals(A, *, driver=None, out=None):
 
 
 def _counts_for_gradients(input):
-    """Whether vectors may be needed that are not asked for: derivatives of values are made of them."""
+    """Return whether unrequested vectors may be needed, because derivatives of values use them."""
     return bool(FLAGS.special) or not isinstance(input, Tensor) or (input.requires_grad and is_recording())
 
 
@@ -304,7 +310,10 @@ class linalg_eigh:
 
 @public(namespace="linalg", numpy_names=True)
 def eigh(input, UPLO="L", *, out=None):
-    """Eigenvalues, ascending, and eigenvectors of Hermitian matrices, of which one triangle is read."""
+    """Eigenvalues in ascending order and eigenvectors of Hermitian matrices.
+
+    Only one triangle of each matrix is read.
+    """
     return linalg_eigh(input, UPLO, out=out)
 
 
@@ -354,7 +363,8 @@ class linalg_qr:
 def _qr_gradient(to_q, to_r, Q, R, xp):
     """Walter & Lehmann (2013), "Algorithmic differentiation of linear algebra functions": for square or tall matrices.
 
-    What the product with Q leaves of `to_q` above the diagonal cancels, and is left out, so that rounding does not remain.
+    The part above the diagonal of the product of Q and `to_q` cancels. It is left out, so that no rounding error
+    remains.
     """
     inner = 0
     if to_r is not None:
@@ -374,7 +384,10 @@ def _qr_gradient(to_q, to_r, Q, R, xp):
 
 @public(namespace="linalg")
 def qr(A, mode="reduced", *, out=None):
-    """An orthonormal Q and an upper triangular R with `A = Q @ R`; `mode` "reduced", "complete" or "r" (R alone)."""
+    """An orthonormal Q and an upper triangular R with `A = Q @ R`.
+
+    `mode` is "reduced", "complete" or "r" (R alone).
+    """
     return linalg_qr(A, mode, out=out)
 
 
@@ -389,7 +402,7 @@ SVD = return_type("svd", "U", "S", "V")
 
 
 def named(cls, results, out):
-    """The results of a function of `linalg` as those of the older one of another name."""
+    """Return the results of a function of `linalg` under the names of the older function."""
     return (cls if out is None else cls.out)(*results)
 
 

@@ -17,7 +17,10 @@ SLOGDET = return_type("slogdet", "sign", "logabsdet")
     kernel=kernels.det_frame, namespace=None, method=False, outputs=("left", "right", "kept", "order"), batch="leading"
 )
 class det_frame:
-    """Bases in which matrices are diagonal, and where they are regular: of these nothing is differentiated."""
+    """Return bases in which matrices are diagonal, and where the matrices are regular.
+
+    These are not differentiated.
+    """
 
     def forward(A: Array): ...
 
@@ -37,11 +40,13 @@ def det_gradient(grad, A, result):
 
 
 def _adjugate(matrix, kept, order):
-    """The derivative of the determinant, transposed, where `kept` says which rows and columns are a regular matrix.
+    """Return the derivative of the determinant, transposed.
 
-    Its inverse leaves a Schur complement of what is singular (as many rows as `order` says), which has a small determinant:
-    that and its derivative are polynomials, by Faddeev and LeVerrier's recurrence (Gantmacher 1959, "The theory of matrices",
-    chapter IV), so that the derivatives of higher orders are right, too.
+    `kept` selects the rows and columns that form a regular matrix.
+
+    The inverse of the regular part leaves a Schur complement with as many rows as `order`, whose determinant is small.
+    This determinant and its derivative are polynomials, computed by Faddeev and LeVerrier's recurrence (Gantmacher
+    1959, "The theory of matrices", chapter IV). Derivatives of higher orders are therefore right, too.
     """
     rest = 1 - kept
     regular = matrix * (kept[..., None] * kept[..., None, :]) + tensors.diag_embed(rest)
@@ -133,7 +138,10 @@ def slogdet_function(input, *, out=None):
 
 @public(method=True, numpy_names=True)
 def logdet(input):
-    """The logarithm of the determinant; NaN where it is negative."""
+    """The logarithm of the determinant.
+
+    It is NaN for a negative determinant.
+    """
     sign, log = linalg_slogdet(input)
     if input._array.dtype.kind == "c":
         return log + sign.log()

@@ -1,4 +1,4 @@
-"""Distances and similarities of vectors and of rows of matrices, slices cut down to a norm, what is linear in each of two."""
+"""Distances and similarities of vectors and of rows of matrices, slices scaled down to a norm, and bilinear functions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..reduce.moments import norm_gradient
 
 @operator(kernel=moments.norm, namespace=None, method=False, out=False, node="NormBackward1", narrow="halves")
 class norm_over:
-    """The `p`-norm over `dim`, as PyTorch's own composed functions take it."""
+    """Return the `p`-norm over `dim` in the form that PyTorch's composed functions use."""
 
     def forward(self: Array, p: Number, dim: Dims, keepdim: Bool): ...
 
@@ -30,7 +30,9 @@ class norm_over:
 
 @public(namespace="torch")
 def cosine_similarity(x1, x2, dim=1, eps=1e-8, **names):
-    """`x1 · x2 / (max(‖x1‖, eps) max(‖x2‖, eps))` along `dim`; the two are broadcast together.
+    """`x1 · x2 / (max(‖x1‖, eps) max(‖x2‖, eps))` along `dim`.
+
+    The arguments are broadcast together.
 
     >>> import adjoint as torch
     >>> torch.cosine_similarity(torch.tensor([[3.0, 4.0]]), torch.tensor([[4.0, 3.0]]))
@@ -51,7 +53,10 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8, **names):
 
 
 def _unit(x, dim, eps):
-    """`x` over its norm, or over `eps` if that is larger: in the steps that PyTorch's graph shows, if it has one."""
+    """Divide `x` by its norm, or by `eps` if `eps` is larger.
+
+    The steps are those of PyTorch's graph, if it shows steps.
+    """
     if not x.requires_grad and not FLAGS.special and type(x._array) is ndarray:
         found = moments.unit(x._array, dim, eps)
         if found is not None:
@@ -77,7 +82,10 @@ def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False, **names):
 
 
 def _with_axis(function, names, *args, **options):
-    """Call `function` again with the names that NumPy has for its options; its inputs are `x1` and `x2` already."""
+    """Call `function` again with NumPy's names of its options.
+
+    The inputs are already named `x1` and `x2`.
+    """
     renamed = {"axis": "dim", "keepdims": "keepdim"}
     for name, value in names.items():
         if renamed.get(name) not in options:
@@ -112,7 +120,7 @@ class pdist:
 
 @public(namespace=None, on_arrays=kernels.pdist_backward)
 def pdist_backward(grad, self, p, distance):
-    """The gradient of the matrix whose rows' distances `pdist` returned."""
+    """The gradient of the argument of `pdist`."""
     first, second = tensors.triu_indices(len(self), len(self), 1)
     difference = self.index_select(0, first) - self.index_select(0, second)
     parts = norm_gradient(grad, difference, distance, p, 1, False, tensors)
@@ -138,7 +146,7 @@ class trilinear:
         return xp.trilinear(i1.conj(), i2.conj(), grad, expand1, expand2, sumdim, expand3)
 
     def batch(op, batch, first, second, third, *dims):
-        """What the whole batch shares gets its dimension as one that is to be expanded."""
+        """An argument that the whole batch shares gets the batch dimension by expansion."""
         values = (first, second, third)
         *expands, summed = ([dim + 1 for dim in each] for each in dims[:4])
         shared = [each if batch.has(value) else [0, *each] for value, each in zip(values, expands, strict=True)]
@@ -209,7 +217,7 @@ class cdist_direct:
 
 @public(namespace=None, on_arrays=kernels.cdist_backward)
 def cdist_backward(grad, x1, x2, p, distance):
-    """The gradient of the first of the matrices between whose rows `distance` is."""
+    """The gradient of the first argument of `cdist`, whose result is `distance`."""
     difference = x1.unsqueeze(-2) - x2.unsqueeze(-3)
     parts = norm_gradient(grad, difference, distance, p, -1, False, tensors)
     return (difference * 0 if parts is None else parts).sum(-2)
@@ -258,8 +266,8 @@ _MODES = {
 def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     """The `p`-norm distances between each row of `x1` and each of `x2`: shapes `(..., P, M)`, `(..., R, M)` to `(..., P, R)`.
 
-    Euclidean distances of more than 25 rows are, unless `compute_mode` says otherwise, computed by a product of matrices,
-    which is faster and less precise.
+    For more than 25 rows, Euclidean distances are computed by a matrix product, unless `compute_mode` says otherwise.
+    This is faster and less precise.
 
     >>> import adjoint as torch
     >>> torch.cdist(torch.tensor([[0.0, 0.0], [3.0, 0.0]]), torch.tensor([[0.0, 4.0]]))
@@ -309,7 +317,7 @@ def _check_rows(x1, x2, p):
 
 @operator(inplace=True, same_out=STRICT, kernel=kernels.renorm, batch="sequential")
 class renorm:
-    """The tensor with those slices along `dim` scaled down whose `p`-norm exceeds `maxnorm`.
+    """The tensor with slices along `dim` scaled down if their `p`-norm exceeds `maxnorm`.
 
     >>> import adjoint as torch
     >>> torch.renorm(torch.tensor([[3.0, 4.0], [0.3, 0.4]]), 2, 0, 1.0)

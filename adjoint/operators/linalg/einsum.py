@@ -23,7 +23,7 @@ TENSORDOT = "tensordot: Expected the output tensor to have dtype {wanted}, but g
 def tensordot(a, b, dims=2, out=None, **numpy):
     """The sums of products over `dims`: the last of `a` with the first of `b`, or two lists of dimensions.
 
-    `axes` is NumPy's name of `dims`, which libraries for any kind of array use.
+    `axes` is NumPy's name of `dims`. Libraries for several kinds of arrays use it.
 
     >>> import adjoint as torch
     >>> torch.tensordot(torch.ones(2, 3), torch.ones(3, 4), dims=1).shape
@@ -66,7 +66,10 @@ def _contracted(dims, ndim_a, ndim_b):
 
 
 def _contract(a, b, dims_a, dims_b):
-    """`a` and `b` multiplied as matrices, whose inner dimension is all those contracted."""
+    """Multiply `a` and `b` as matrices.
+
+    The inner dimension joins all contracted dimensions.
+    """
     ndim_a, ndim_b = a._array.ndim, b._array.ndim
     sums_a, sums_b = [], []
     for i, j in zip(dims_a, dims_b, strict=True):
@@ -99,7 +102,7 @@ def _contract(a, b, dims_a, dims_b):
 
 
 def _joined(tensor, order, shape):
-    """`tensor` with its dimensions in this order, some of them joined to those of `shape`."""
+    """Return `tensor` with its dimensions in this order, with some of them joined to give `shape`."""
     if has_no_history(tensor):
         return wrap(tensor._array.transpose(order).reshape(shape))
     return reshaped(tensors.permute(tensor, order), shape)
@@ -118,9 +121,10 @@ def _others(dims, ndim):
 def einsum(*args):
     """The sum of products that an equation describes: `"bij,bjk->bik"` multiplies stacks of matrices.
 
-    Letters name dimensions, `...` stands for those that broadcast. A letter missing after `->` is summed over; without `->` the
-    letters that occur once remain, in alphabetical order. A letter twice in one operand takes its diagonal. Instead of an
-    equation before the operands, a list of numbers after each of them may name its dimensions.
+    Letters name dimensions, and `...` stands for dimensions that broadcast. A letter that is missing after `->` is
+    summed over. Without `->`, the letters that occur once remain, in alphabetical order. A letter twice in one operand
+    takes its diagonal. Instead of an equation before the operands, a list of numbers after each of them may name its
+    dimensions.
 
     >>> import adjoint as torch
     >>> torch.einsum("i,i->", torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
@@ -188,7 +192,7 @@ def _plan(key, inputs, order, kept, swapped, shapes):
 
 
 def _factor(tensor, present, sizes, alignment, dims):
-    """A tensor as a stack of matrices of these sizes, by the order of its own dimensions or of those it has when aligned."""
+    """Return a tensor as a stack of matrices of these sizes, in the order of its dimensions or of its aligned dimensions."""
     if has_no_history(tensor):
         return wrap(tensor._array.transpose(present).reshape(sizes))
     return reshaped(tensors.permute(_aligned(tensor, alignment), dims), sizes)
@@ -201,7 +205,7 @@ def _alphabetical(label):
 def _multiply(aligned, kept):
     """The product of aligned tensors, in their order, each summed over as soon as no later one needs a dimension.
 
-    Dimensions from `kept` on are summed over; they remain with size 1.
+    Dimensions from `kept` on are summed over, and remain with size 1.
     """
     result, ndim = aligned[0], aligned[0]._array.ndim
     for position, other in enumerate(aligned[1:], start=1):
@@ -217,10 +221,10 @@ def _multiply(aligned, kept):
 
 
 def _second_first(aligned, named):
-    """Whether the product of two tensors is in the order of the result if the second comes first.
+    """Return whether the product of two tensors is in the order of the result if the second comes first.
 
-    So it is where all dimensions that only the second has come before all that only the first has; `named` says which of the
-    result's the first has.
+    This holds if all dimensions of the second alone come before all dimensions of the first alone. `named` lists the
+    dimensions of the result that the first has.
     """
     one, two = (tensor._array.shape for tensor in aligned)
     kept = len(named)
@@ -252,7 +256,10 @@ def _from_sublists(args):
 
 @functools.lru_cache(256)
 def _parse(equation, ndims):
-    """The labels of each operand and of the output; a dimension of an ellipsis is labelled by its distance from the end."""
+    """Return the labels of each operand and of the output.
+
+    A dimension of an ellipsis is labelled by its distance from the end.
+    """
     left, arrow, right = equation.partition("->")
     terms = left.split(",")
     if len(terms) < len(ndims):
@@ -322,7 +329,7 @@ def _operand_labels(index, subscripts, ndim):
 
 
 def _expanded(subscripts, ellipsis):
-    """The subscripts with the labels that their ellipsis stands for."""
+    """Return the subscripts with labels in place of their ellipsis."""
     return [label for item in subscripts for label in (ellipsis if item is Ellipsis else (item,))]
 
 
@@ -334,7 +341,10 @@ def _labels(inputs):
 
 
 def _align(index, tensor, labels, order):
-    """`tensor` with one dimension for each label of `order`, of size 1 where it has none; repeated labels as diagonals."""
+    """Return `tensor` with one dimension per label of `order`, of size 1 if it lacks the label.
+
+    Repeated labels become diagonals.
+    """
     for label in [label for label in dict.fromkeys(labels) if labels.count(label) > 1]:
         while labels.count(label) > 1:
             tensor = _diagonal(index, tensor, labels, label)
@@ -342,7 +352,7 @@ def _align(index, tensor, labels, order):
 
 
 def _alignment(labels, order):
-    """The places of the dimensions to add to a tensor with these labels, and the order that then is that of `order`."""
+    """Return the positions of the dimensions to add to a tensor with these labels, and the permutation to `order`."""
     added = [label for label in order if label not in labels]
     places = tuple(range(len(labels), len(labels) + len(added)))
     labels = labels + added
@@ -357,7 +367,10 @@ def _aligned(tensor, alignment):
 
 
 def _diagonal(index, tensor, labels, label):
-    """The diagonal of the first two dimensions of one label, in the place of the first; the second leaves `labels`."""
+    """Return the diagonal of the first two dimensions with one label, in the place of the first.
+
+    The second is removed from `labels`.
+    """
     first = labels.index(label)
     second = labels.index(label, first + 1)
     sizes = tensor._array.shape[first], tensor._array.shape[second]
@@ -390,7 +403,10 @@ def _check_sizes(aligned, order):
 
 
 def _sum_of_products(a, b, sums):
-    """The product of two aligned tensors, summed over `sums`, which remain with size 1; by `bmm` where possible."""
+    """Return the product of two aligned tensors, summed over `sums`, which remain with size 1.
+
+    It uses `bmm` if possible.
+    """
     shape_a, shape_b = a._array.shape, b._array.shape
     only_a = tuple(d for d in sums if shape_b[d] == 1 and shape_a[d] != 1)
     only_b = tuple(d for d in sums if shape_a[d] == 1 and shape_b[d] != 1)
@@ -407,7 +423,7 @@ def _sum_of_products(a, b, sums):
 
 
 def _as_stacks(shape_a, shape_b, contracted):
-    """How two aligned tensors become stacks of matrices, by orders of dimensions and shapes; and what `_in_place` needs."""
+    """Return the orders and shapes that turn two aligned tensors into stacks of matrices, and the arguments of `_in_place`."""
     ndim = len(shape_a)
     batch = [d for d in range(ndim) if d not in contracted and shape_a[d] != 1 and shape_b[d] != 1]
     rows = [d for d in range(ndim) if d not in contracted and d not in batch and shape_a[d] != 1]
@@ -432,7 +448,7 @@ def _as_stacks(shape_a, shape_b, contracted):
 
 
 def _in_place(product, result):
-    """The product of stacks of matrices with its dimensions apart, and in their places."""
+    """Return the product of stacks of matrices with its dimensions separated and in their places."""
     sizes, inverse = result
     return tensors.permute(reshaped(product, sizes), inverse)
 

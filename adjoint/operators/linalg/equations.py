@@ -46,7 +46,9 @@ def tensorinv(input, ind=2, *, out=None):
 
 @public(namespace="linalg", numpy_names=True)
 def tensorsolve(input, other, dims=None, *, out=None):
-    """X with `tensordot(input, X, X.ndim) = other`; the dimensions `dims` of `input` come last before.
+    """Find X with `tensordot(input, X, X.ndim) = other`.
+
+    The dimensions `dims` of `input` are moved to the end first.
 
     Raises:
         LinAlgError: if the matrix of the equations is singular.
@@ -73,7 +75,7 @@ def tensorsolve(input, other, dims=None, *, out=None):
 
 @public(namespace="linalg")
 def vander(x, *, N=None):
-    """Matrices of the powers of the elements of `x`, from 0 to `N - 1` (by default as many as elements).
+    """Matrices of the powers of the elements of `x`, from 0 to `N - 1` (by default as many powers as elements).
 
     >>> import adjoint as torch
     >>> torch.linalg.vander(torch.tensor([1, 2, 3]))

@@ -1,4 +1,4 @@
-"""Linear algebra by elimination: factors, what is solved with them, and what is found of singular matrices (`linalg`)."""
+"""Linear algebra by elimination: factors, solutions from factors, and singular matrices (`linalg`)."""
 
 from __future__ import annotations
 
@@ -41,10 +41,12 @@ class linalg_lu_factor_ex:
 
 
 def _lu_gradient(to_lower, to_upper, P, L, U, xp):
-    """The gradient of `P @ L @ U`, of which P is constant; either of the two may be None.
+    """Return the gradient of `P @ L @ U`, where P is constant.
 
-    Of a matrix that is not square, the columns (or rows) outside its leading square part are solutions of triangular systems,
-    whose gradients pass on to the factors of the square part.
+    Either argument may be None.
+
+    For a matrix that is not square, the columns (or rows) outside its leading square part solve triangular systems.
+    Their gradients pass on to the factors of the square part.
     """
     rows, columns = L.shape[-2], U.shape[-1]
     count = L.shape[-1]
@@ -84,7 +86,7 @@ def _sum(one, other):
 
 @public(namespace="linalg")
 def lu_factor_ex(A, *, pivot=True, check_errors=False, out=None):
-    """The factors as of `linalg.lu_factor`, and for each matrix the place of the first zero pivot, or 0.
+    """The factors of `linalg.lu_factor`, and for each matrix the position of the first zero pivot, or 0.
 
     Raises:
         RuntimeError: if a pivot is zero and `check_errors` is set.
@@ -99,7 +101,7 @@ LU_FACTOR = return_type("linalg_lu_factor", "LU", "pivots")
 def lu_factor(A, *, pivot=True, out=None):
     """Gaussian elimination with partial pivoting: both triangular factors in one matrix, and the rows exchanged.
 
-    `linalg.lu_solve` and `lu_unpack` take what this returns.
+    `linalg.lu_solve` and `lu_unpack` accept the result.
 
     Raises:
         RuntimeError: if a pivot is zero.
@@ -142,7 +144,10 @@ WITH_INFO = return_type("_lu_with_info", "LU", "pivots", "info")
 
 @public()
 def lu(input, pivot=True, get_infos=False, out=None):
-    """Gaussian elimination: `linalg.lu_factor_ex`, which is preferred; the last result only with `get_infos`."""
+    """Gaussian elimination.
+
+    `linalg.lu_factor_ex` is preferred. The last result is returned only with `get_infos`.
+    """
     _warn_of_older_factors()
     results = WITH_INFO(*linalg_lu_factor_ex(input, pivot, not get_infos))
     if not get_infos:
@@ -236,7 +241,10 @@ class unpacked_factors:
 
 @public()
 def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True, *, out=None):
-    """P, L and U of what `linalg.lu_factor` returns; empty what is not asked for."""
+    """P, L and U from the result of `linalg.lu_factor`.
+
+    Results that are not requested are empty.
+    """
     return _permutation_first(UNPACKED, unpacked_factors, (LU_data, LU_pivots, unpack_data, unpack_pivots), out)
 
 
@@ -277,7 +285,7 @@ class linalg_lu_solve:
 
 @public(namespace="linalg", name="lu_solve")
 def lu_solve_function(LU, pivots, B, *, left=True, adjoint=False, out=None):
-    """X with `A @ X = B` (`X @ A = B` if not `left`), or with the adjoint of A, by what `linalg.lu_factor` returns of A.
+    """Find X with `A @ X = B` (`X @ A = B` if not `left`), or with the adjoint of A, from the result of `linalg.lu_factor`.
 
     >>> import adjoint as torch
     >>> LU, pivots = torch.linalg.lu_factor(torch.tensor([[2.0, 0.0], [0.0, 4.0]]))
@@ -334,7 +342,7 @@ class linalg_inv_ex:
 
 @public(namespace="linalg")
 def inv_ex(A, *, check_errors=False, out=None):
-    """The inverse, and for each matrix 0, or the place of the first zero pivot, where the inverse is not finite.
+    """The inverse, and for each matrix 0 or the position of the first zero pivot, for which the inverse is not finite.
 
     Raises:
         LinAlgError: if a matrix is singular and `check_errors` is set.
@@ -406,7 +414,7 @@ class linalg_ldl_factor_ex:
 
 @public(namespace="linalg", numpy_names=True)
 def ldl_factor_ex(input, *, hermitian=False, check_errors=False, out=None):
-    """The factors as of `linalg.ldl_factor`, and for each matrix the place of the first zero pivot, or 0.
+    """The factors of `linalg.ldl_factor`, and for each matrix the position of the first zero pivot, or 0.
 
     Raises:
         RuntimeError: if a pivot is zero and `check_errors` is set.
@@ -419,9 +427,11 @@ LDL_FACTOR = return_type("linalg_ldl_factor", "LD", "pivots")
 
 @public(namespace="linalg", numpy_names=True)
 def ldl_factor(input, *, hermitian=False, out=None):
-    """The factors of symmetric (or Hermitian) matrices, of which the lower triangle is read: L and D in one matrix, and pivots.
+    """The factors of symmetric (or Hermitian) matrices: L and D in one matrix, and pivots.
 
-    Bunch-Kaufman factorization, as LAPACK writes it; `linalg.ldl_solve` takes what this returns.
+    Only the lower triangle is read.
+
+    This is the Bunch-Kaufman factorization in LAPACK's form. `linalg.ldl_solve` accepts the result.
 
     Raises:
         RuntimeError: if a pivot is zero.
@@ -445,5 +455,5 @@ class linalg_ldl_solve:
 
 @public(namespace="linalg")
 def ldl_solve(LD, pivots, B, *, hermitian=False, out=None):
-    """The solution of symmetric (or Hermitian) systems by what `linalg.ldl_factor` returns."""
+    """The solution of symmetric (or Hermitian) systems from the result of `linalg.ldl_factor`."""
     return linalg_ldl_solve(LD, pivots, B, hermitian, out=out)

@@ -1,4 +1,4 @@
-"""Linear algebra by Householder reflections: QR factorizations as LAPACK writes them, and the matrices they stand for."""
+"""Linear algebra by Householder reflections: QR factorizations in LAPACK's form, and the matrices that they represent."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from .decompositions import conjugate_transpose
     batch="leading",
 )
 class geqrf:
-    """The QR factorization as LAPACK writes it: R and below its diagonal reflections, and the factors of these.
+    """The QR factorization in LAPACK's form: R, with the reflections below its diagonal, and the factors of the reflections.
 
-    `linalg.householder_product` and `ormqr` take what this returns; `linalg.qr` returns Q and R themselves.
+    `linalg.householder_product` and `ormqr` accept the result. `linalg.qr` returns Q and R themselves.
     """
 
     def forward(self: Array): ...
@@ -28,10 +28,12 @@ class geqrf:
 
 
 def _gradients(grad, matrix, tau, xp):
-    """The gradients by matrix and tau, for `grad` that of the first columns of the product of all reflections.
+    """Return the gradients by matrix and tau.
 
-    The product is `1 - V @ T @ V.mH` (see `kernels.linalg.householder`) with `T = (1 + D S)^-1 D`, for D = diag(tau) and S what
-    of `V.mH @ V` is above the diagonal, so that `dT = (1 + D S)^-1 dD (1 + S D)^-1 - T dS T`.
+    `grad` is the gradient of the first columns of the product of all reflections.
+
+    The product is `1 - V @ T @ V.mH` (see `kernels.linalg.householder`) with `T = (1 + D S)^-1 D`, where D = diag(tau)
+    and S is the part of `V.mH @ V` above the diagonal. Therefore `dT = (1 + D S)^-1 dD (1 + S D)^-1 - T dS T`.
     """
     if 0 in matrix.shape or 0 in tau.shape:
         return None, None
@@ -76,7 +78,7 @@ class linalg_householder_product:
 def householder_product(input, tau, *, out=None):
     """The first columns of the product of the reflections `1 - tau * v @ v.mH`, as `geqrf` returns them.
 
-    v are the columns of `input` below the diagonal, with one on the diagonal.
+    v is a column of `input` below the diagonal, with one on the diagonal.
 
     >>> import adjoint as torch
     >>> A = torch.tensor([[3.0, 1.0], [4.0, 2.0]])
@@ -98,7 +100,7 @@ ORMQR = "torch.ormqr: Expected input and result to have the same dtype, but inpu
 
 @operator(kernel=kernels.ormqr, same_out=ORMQR, batch="expanded")
 class ormqr:
-    """The product of Q, the product of all reflections that `geqrf` returns, with another matrix.
+    """The product of another matrix with Q, the product of all reflections that `geqrf` returns.
 
     Q is on the `left` or on the right, and its adjoint if `transpose`.
     """

@@ -1,4 +1,4 @@
-"""A few of the greatest or least eigenvalues of a large symmetric matrix, by products with it alone."""
+"""A few of the greatest or least eigenvalues of a large symmetric matrix, from matrix products alone."""
 
 from __future__ import annotations
 
@@ -49,20 +49,20 @@ def lobpcg(
 ):  # fmt: skip
     """The `k` greatest (or least) eigenvalues of a symmetric matrix, or of the problem `A x = lambda B x`, and their vectors.
 
-    Knyazev (2001), "Toward the Optimal Preconditioned Eigensolver". Where `A` or `B` requires grad, eigenvalues and eigenvectors
-    have derivatives, but for eigenvalues that occur repeatedly among the `k`.
+    Knyazev (2001), "Toward the Optimal Preconditioned Eigensolver". If `A` or `B` requires grad, eigenvalues and
+    eigenvectors have derivatives, except for repeated eigenvalues among the `k`.
 
     Args:
         A: symmetric, of shape (*, m, m), also sparse.
         k: how many (1, or the columns of `X`).
         B: symmetric and positive definite; by default the identity.
-        X: the first approximation of the eigenvectors; by default random.
+        X: the first approximation of the eigenvectors; random by default.
         n: how many columns `X` has if it is random.
         iK: a preconditioner, an approximate inverse of `A`.
-        niter: the most iterations; by default as many as it takes, 1000 at most.
+        niter: the maximum number of iterations; by default as many as needed, at most 1000.
         tol: when residuals are small enough, relative to the norms.
         largest: whether the greatest eigenvalues are meant (True).
-        method, tracker, ortho_iparams, ortho_fparams, ortho_bparams: accepted; the method is always the orthogonal one.
+        method, tracker, ortho_iparams, ortho_fparams, ortho_bparams: accepted. The method is always the orthogonal one.
 
     Raises:
         ValueError: if the matrix is smaller than three times `k`.

@@ -40,13 +40,13 @@ def _svd(matrix, q, niter, shift):
 
 @public(namespace="torch")
 def svd_lowrank(A: Tensor, q=6, niter=2, M: Tensor | None = None):
-    """The `q` largest singular values of `A`, or of `A - M`, with their vectors `U` and `V`; nearly.
+    """Approximate the `q` largest singular values of `A`, or of `A - M`, with their vectors `U` and `V`.
 
     Args:
         A: `(*, m, n)`.
         q: somewhat more than the rank.
         niter: the number of subspace iterations.
-        M: subtracted; broadcast to the shape of `A`.
+        M: a matrix to subtract; broadcast to the shape of `A`.
 
     >>> import adjoint as torch
     >>> [part.shape for part in torch.svd_lowrank(torch.rand(8, 5), q=3)]
@@ -57,11 +57,11 @@ def svd_lowrank(A: Tensor, q=6, niter=2, M: Tensor | None = None):
 
 @public(namespace="torch")
 def pca_lowrank(A: Tensor, q=None, center=True, niter=2):
-    """The `q` largest principal components of the rows of `A`: `(U, S, V)` as of `svd_lowrank`, nearly.
+    """Approximate the `q` largest principal components of the rows of `A`: `(U, S, V)` as in `svd_lowrank`.
 
     Args:
         A: `(*, m, n)`.
-        q: how many; at most 6 if None.
+        q: the number of components; at most 6 if None.
         center: subtract the mean of each column.
         niter: the number of subspace iterations.
 

@@ -1,4 +1,4 @@
-"""Products of matrices and vectors, and what is composed of them."""
+"""Products of matrices and vectors, and functions composed of them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _like_first(grad, mat2, xp):
 
 
 def _like_second(grad, mat1, strides, xp):
-    """The gradient of the second factor, laid out as that factor is."""
+    """Return the gradient of the second factor in the memory layout of that factor."""
     if strides[0] < strides[1]:
         return xp.mm(grad.mT, mat1.conj()).mT
     return xp.mm(mat1.mT.conj(), grad)
@@ -279,7 +279,7 @@ class addr:
 
 @public(method=True, alias=("ger",), numpy_names=True)
 def outer(input, vec2, *, out=None):
-    """The products of each element of one vector with each of another."""
+    """The products of each element of one vector with each element of another."""
     try:
         first, second = input._array, vec2._array
     except AttributeError:
@@ -309,7 +309,7 @@ def inner(input, other, *, out=None):
 def matmul(input, other, *, out=None):
     """The product of two tensors: of vectors a number, of matrices a matrix.
 
-    Dimensions before the last two broadcast: there is one product of matrices for each of their positions.
+    Dimensions before the last two broadcast. Each of their positions has a separate matrix product.
 
     >>> import adjoint as torch
     >>> torch.matmul(torch.ones(5, 2, 3), torch.ones(3, 4)).shape
@@ -343,7 +343,7 @@ def matmul(input, other, *, out=None):
 
 
 def _is_apart(tensor, first, second):
-    """Whether the memory of a tensor is that of neither of two others."""
+    """Return whether a tensor shares no memory with two other tensors."""
     array = tensor._array
     return not may_share_memory(array, first._array) and not may_share_memory(array, second._array)
 
@@ -397,7 +397,7 @@ def _one_stack(tensor, batch, count):
 
 
 def _evenly_strided(stack):
-    """Whether the rows of all matrices of a stack lie evenly spaced, as those of one tall matrix."""
+    """Return whether the rows of all matrices of a stack are evenly spaced, like the rows of one tall matrix."""
     shape, steps = stack._array.shape, element_strides(stack._array)
     return all(steps[dim] == steps[dim + 1] * shape[dim + 1] for dim in range(len(shape) - 2))
 
@@ -433,7 +433,7 @@ def matmul_operator(input, other):
 
 @public(namespace=None, method=("__rmatmul__",))
 def reflected_matmul(input, other):
-    """`other @ input`, where `other` is no tensor."""
+    """`other @ input`, where `other` is not a tensor."""
     try:
         return matmul(other, input) if isinstance(other, Tensor) else not_known()
     except Exception as error:

@@ -58,7 +58,7 @@ def multi_dot(tensors, *, out=None):
 
 
 def _check_chain(given, factors):
-    """Raise unless `factors`, made matrices of what was `given`, can be multiplied in their order."""
+    """Raise an error unless `factors`, the matrices made from `given`, can be multiplied in their order."""
     last = len(factors) - 1
     for index, factor in enumerate(factors):
         if factor._array.ndim != 2:
@@ -79,7 +79,7 @@ def _check_chain(given, factors):
 
 
 def _best_splits(sizes):
-    """Where to split each run of factors, so that there are the fewest multiplications."""
+    """Return where to split each run of factors to minimize the number of multiplications."""
     count = len(sizes) - 1
     cost = [[0] * count for _ in range(count)]
     split = [[0] * count for _ in range(count)]
@@ -105,7 +105,9 @@ def _product(factors, split, start, stop):
 
 @public(namespace="linalg", numpy_names=True)
 def matrix_power(input, n, *, out=None):
-    """Square matrices to the power `n`, by repeated squaring; of the inverse for negative `n`.
+    """Square matrices to the power `n`, by repeated squaring.
+
+    For negative `n`, powers of the inverse.
 
     >>> import adjoint as torch
     >>> torch.linalg.matrix_power(torch.tensor([[1.0, 1.0], [0.0, 1.0]]), 5)
@@ -191,7 +193,10 @@ def matrix_norm(input, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None, ou
 
 @public(namespace="linalg", numpy_names=True)
 def norm(input, ord=None, dim=None, keepdim=False, *, dtype=None, out=None):
-    """The norm of vectors (one `dim`) or matrices (two); by default that of all elements as a vector."""
+    """The norm of vectors (one `dim`) or matrices (two).
+
+    By default, the norm of all elements as a vector.
+    """
     result = _norm(input, ord, dim, keepdim, dtype)
     words = "linalg.norm expected out tensor dtype {wanted} but got: {given}"
     return stored("linalg_norm", result, out, words, recorded=True)
@@ -247,7 +252,10 @@ def _spectral_norm(A, ord, rows, columns, keepdim):
 
 
 def _extreme(values, dim, keepdim, greatest):
-    """The greatest or the least along `dim` of numbers that are not negative: of none, the greatest is 0."""
+    """Return the greatest or the least of nonnegative numbers along `dim`.
+
+    The greatest of no numbers is 0.
+    """
     if not greatest:
         return tensors.amin(values, dim, keepdim)
     shape = values._array.shape

@@ -38,7 +38,9 @@ class linalg_solve_triangular:
 
 @public(namespace="linalg")
 def solve_triangular(A, B, *, upper, left=True, unitriangular=False, out=None):
-    """X with `A @ X = B` (or `X @ A = B` if not `left`), where of A only the upper (or lower) triangle is read.
+    """Find X with `A @ X = B` (or `X @ A = B` if not `left`).
+
+    Only the upper (or lower) triangle of A is read.
 
     If `unitriangular`, the diagonal is not read either: it is taken to be one.
 
@@ -99,7 +101,7 @@ class solve_with_triangular:
 def triangular_solve(input, A, upper=True, transpose=False, unitriangular=False, *, out=None):
     """The solution of `A @ X = input` and a copy of A: `linalg.solve_triangular`, which is preferred.
 
-    If `transpose`, the system is that of the transposed A.
+    If `transpose`, the system has the transposed A.
     """
     _warn_of_age()
     return tensors.solve_with_triangular(input, A, upper, transpose, unitriangular, out=out)
@@ -107,7 +109,7 @@ def triangular_solve(input, A, upper=True, transpose=False, unitriangular=False,
 
 @operator(kernel=kernels.cholesky_solve, batch="broadcast")
 class cholesky_solve:
-    """The solution X of `L @ L.mH @ X = self`; of `L.mH @ L` if `upper`.
+    """The solution X of `L @ L.mH @ X = self`, or of `L.mH @ L` if `upper`.
 
     >>> import adjoint as torch
     >>> torch.cholesky_solve(torch.tensor([[4.0], [8.0]]), torch.tensor([[2.0, 0.0], [0.0, 2.0]]))
@@ -132,7 +134,7 @@ class cholesky_solve:
 
 @operator(kernel=kernels.cholesky_inverse, batch="leading")
 class cholesky_inverse:
-    """The inverse of the matrices of which these are the Cholesky factors."""
+    """The inverse of matrices from their Cholesky factors."""
 
     def forward(self: Array, upper: Bool = False): ...
 
@@ -153,7 +155,7 @@ class cholesky_inverse:
     narrow="trivial",
 )
 class linalg_cholesky_ex:
-    """The triangular factor of positive-definite matrices, and which are none."""
+    """The triangular factor of positive-definite matrices, and which matrices are not positive-definite."""
 
     nondifferentiable = ("info",)
     saved_display = {"L": functools.partial(unpack, item="L")}
@@ -166,7 +168,7 @@ class linalg_cholesky_ex:
 
 @public(namespace="linalg", numpy_names=True)
 def cholesky_ex(input, *, upper=False, check_errors=False, out=None):
-    """The triangular factor as of `linalg.cholesky`, and for each matrix 0, or the order of the first bad minor.
+    """The triangular factor of `linalg.cholesky`, and for each matrix 0 or the order of the first bad minor.
 
     Raises:
         LinAlgError: if a matrix is not positive-definite and `check_errors` is set.
@@ -200,13 +202,18 @@ def _sum(one, other):
 
 
 def _number(value):
-    """A tolerance as the kernel takes it; as a tensor it has one for each matrix."""
+    """Return a tolerance in the form of the kernel's argument.
+
+    A tensor has one tolerance per matrix.
+    """
     return value.detach()._array if isinstance(value, Tensor) else value
 
 
 @public(namespace="linalg", numpy_names=True)
 def pinv(input, rcond=None, hermitian=False, *, atol=None, rtol=None, out=None):
-    """The pseudo-inverse; singular values up to `max(atol, rtol * the largest)` count as zero.
+    """The pseudo-inverse.
+
+    Singular values up to `max(atol, rtol * the largest)` count as zero.
 
     `rtol` is by default the precision times the larger size, or 0 if `atol` is given. `rcond` is its older name.
 
@@ -262,7 +269,7 @@ class linalg_lstsq:
 def lstsq(input, b, rcond=None, *, driver=None, out=None):
     """X that minimizes the Frobenius norm of `input @ X - b`: (solution, residuals, rank, singular values).
 
-    What is given besides the solution depends on `driver`, which is "gelsy" by default.
+    The additional results depend on `driver`, which is "gelsy" by default.
     """
     vector = kernels.check_least_squares(input._array, b._array, driver)
     return tensors.linalg_lstsq(input, b, rcond, driver, vector, out=out)
@@ -284,7 +291,10 @@ class linalg_matrix_rank:
 
 @public(namespace="linalg", numpy_names=True)
 def matrix_rank(input, tol=None, hermitian=False, *, atol=None, rtol=None, out=None):
-    """How many singular values are above `max(atol, rtol * the largest)`; `tol` is an older name of `atol`."""
+    """The number of singular values above `max(atol, rtol * the largest)`.
+
+    `tol` is an older name of `atol`.
+    """
     if tol is not None:
         atol, rtol = tol, 0.0
     return tensors.linalg_matrix_rank(input, _number(atol), _number(rtol), hermitian, out=out)
@@ -292,7 +302,7 @@ def matrix_rank(input, tol=None, hermitian=False, *, atol=None, rtol=None, out=N
 
 @public(namespace="linalg", numpy_names=True)
 def cond(input, p=None, *, out=None):
-    """The condition number: the norm of the matrix times that of its inverse; by default in the 2-norm."""
+    """The condition number: the norm of the matrix times the norm of its inverse, by default the 2-norm."""
     kernels.check_matrix("cond", input._array)
     if p in (None, 2, -2):
         values = tensors.linalg_svd(input, False).S
@@ -326,5 +336,5 @@ def cond(input, p=None, *, out=None):
 
 @public(namespace="linalg")
 def diagonal(A, *, offset=0, dim1=-2, dim2=-1):
-    """The diagonals of matrices, those of the last two dimensions by default, as a view."""
+    """The diagonals of matrices (by default in the last two dimensions), as a view."""
     return tensors.diagonal(A, offset, dim1, dim2)

@@ -1,7 +1,7 @@
 """Elementwise arithmetic of two tensors, or a tensor and a number, with Python's operators for it.
 
-PyTorch has one function, and one node, for a number as operand and another for a tensor where the derivative by the
-number would cost something. Those are declared one by one, and a function of the public name chooses.
+If the derivative by a number would cost time, PyTorch has one function and node for a number as operand, and another
+for a tensor. Those are declared one by one, and a function of the public name chooses.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class add:
     narrow="halves add_stub",
 )
 class add_number:
-    """`input + other`, elementwise, where `other` is a number: what PyTorch's own composed functions use."""
+    """`input + other`, elementwise, where `other` is a number, for functions that PyTorch composes."""
 
     def forward(self: Array, other): ...
 
@@ -92,7 +92,7 @@ class add_number:
     narrow="halves add_stub",
 )
 class sub_number:
-    """`input - other`, elementwise, where `other` is a number, in functions that PyTorch composes."""
+    """`input - other`, elementwise, where `other` is a number, for functions that PyTorch composes."""
 
     def forward(self: Array, other): ...
 
@@ -238,7 +238,7 @@ class mul:
     narrow="halves",
 )
 class mul_number:
-    """`input * other`, elementwise, where `other` is a number: what PyTorch's own composed functions use."""
+    """`input * other`, elementwise, where `other` is a number, for functions that PyTorch composes."""
 
     def forward(self: Array, other): ...
 
@@ -255,7 +255,7 @@ class mul_number:
     aten_name="div",
 )
 class div_number:
-    """`input / other`, elementwise, where `other` is a number: what PyTorch's own composed functions use."""
+    """`input / other`, elementwise, where `other` is a number, for functions that PyTorch composes."""
 
     def forward(self: Array, other): ...
 

@@ -1,6 +1,6 @@
-"""Comparisons, logic, bits, and of what kind elements are: nan, infinite, real; and `nan_to_num`, which replaces some of them.
+"""Comparisons, logic, bits, and tests for NaN, infinity and reality; and `nan_to_num`, which replaces such elements.
 
-All but those of `nan_to_num` are results that are constant almost everywhere, so they are not differentiable.
+The results, except those of `nan_to_num`, are constant almost everywhere, so they are not differentiable.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class lt:
 
 @_comparison(Kernel(kernels.le, small=numpy.less_equal, dtypes=FLOATS, quiet=True), alias=("less_equal",))
 class le:
-    """Whether elements of `input` are less than those of `other` or equal."""
+    """Whether elements of `input` are less than or equal to those of `other`."""
 
 
 @_comparison(Kernel(kernels.gt, small=numpy.greater, dtypes=FLOATS, quiet=True), alias=("greater",))
@@ -95,7 +95,7 @@ class gt:
 
 @_comparison(Kernel(kernels.ge, small=numpy.greater_equal, dtypes=FLOATS, quiet=True), alias=("greater_equal",))
 class ge:
-    """Whether elements of `input` are greater than those of `other` or equal."""
+    """Whether elements of `input` are greater than or equal to those of `other`."""
 
 
 # --- logic: what is not 0 is true -----------------------------------------------------------------------------
@@ -125,14 +125,17 @@ class logical_not:
 
 
 def _of_bits(kernel, **options):
-    """Declare a function of the bits of two integers, of which either may be a number."""
+    """Declare a function of the bits of two integers.
+
+    Either may be a number.
+    """
     shared = {"numbers": "first", "overloaded": True, "aten": "Tensor", "aten_number": "Scalar", "vmap_name": ""}
     return binary(kernel, forms=number_either_way, **{**shared, **options})
 
 
 @_of_bits(Kernel(kernels.bitwise_and, quiet=True), dunder="__and__", reflected="__rand__")
 class bitwise_and:
-    """The bits that both integers have; of bools, `and`.
+    """The bits that both integers have; for bools, `and`.
 
     >>> import adjoint as torch
     >>> torch.tensor([1, 2, 3]) & 2
@@ -142,17 +145,17 @@ class bitwise_and:
 
 @_of_bits(Kernel(kernels.bitwise_or, quiet=True), dunder="__or__", reflected="__ror__")
 class bitwise_or:
-    """The bits that one of the integers has; of bools, `or`."""
+    """The bits that one of the integers has; for bools, `or`."""
 
 
 @_of_bits(Kernel(kernels.bitwise_xor, quiet=True), dunder="__xor__", reflected="__rxor__")
 class bitwise_xor:
-    """The bits that exactly one of the integers has; of bools, whether they differ."""
+    """The bits that exactly one of the integers has; for bools, whether they differ."""
 
 
 @unary(kernels.bitwise_not, promote=None, same_out=True, public_inplace=False)
 class bitwise_not:
-    """The complement of the bits; of bools, `not`."""
+    """The complement of the bits; for bools, `not`."""
 
 
 @_of_bits(kernels.bitwise_left_shift, dunder="__lshift__", aten_number="Tensor_Scalar")
@@ -240,7 +243,7 @@ class isreal:
 
 @unary(pointwise.signbit, promote=None, inplace=False, same_out=True, sparse="values")
 class signbit:
-    """Whether the sign is set, also that of zeros and nans."""
+    """Whether the sign bit is set, including the sign bits of zeros and NaNs."""
 
 
 @operator(

@@ -53,7 +53,10 @@ class div:
     vmap_name="inplace arithmetic",
 )
 class div_rounded:
-    """`input / other`, elementwise, rounded: constant between the steps, so the derivative is 0."""
+    """`input / other`, elementwise, rounded.
+
+    It is constant between the steps, so the derivative is 0.
+    """
 
     def forward(self: Array, other: Array, rounding_mode): ...
 
@@ -173,7 +176,10 @@ class floor_divide:
     function_name="remainder",
 )
 class remainder_of_number:
-    """What is left of the division of a number, elementwise. PyTorch defines no derivative."""
+    """The remainder of a number divided by the elements.
+
+    PyTorch defines no derivative.
+    """
 
     grad_other = underived("remainder")
 
@@ -188,7 +194,9 @@ class remainder_of_number:
     forms=number_either_way,
 )
 class remainder:
-    """What is left of `input / other` rounded down, elementwise; it has the sign of `other`.
+    """The remainder of `input / other` rounded down, elementwise.
+
+    It has the sign of `other`.
 
     >>> import adjoint as torch
     >>> torch.remainder(torch.tensor([-3, 3]), 2)
@@ -209,7 +217,10 @@ class remainder:
     forms=with_number,
 )
 class fmod:
-    """What is left of `input / other` rounded towards zero, elementwise; it has the sign of `input`."""
+    """The remainder of `input / other` rounded towards zero, elementwise.
+
+    It has the sign of `input`.
+    """
 
     def grad_self(grad):
         return grad

@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms: three operators, of which the derivative of each is another, and the functions of `torch.fft`."""
+"""Discrete Fourier transforms: three operators, whose derivatives are among the three, and the functions of `torch.fft`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,10 @@ class fft_c2c:
     batch="expanded",
 )
 class fft_r2c:
-    """The transform of real numbers over `dim`; `onesided`: without what symmetry implies."""
+    """The transform of real numbers over `dim`.
+
+    `onesided` leaves out the part that symmetry implies.
+    """
 
     def forward(self: Array, dim, normalization, onesided): ...
 
@@ -70,7 +73,7 @@ class fft_c2r:
     def forward(self: Array, dim, normalization, last_dim_size): ...
 
     def grad_self(grad, dim, normalization, xp):
-        """All but the first element and, of an even number, the middle one stand for their mirror images too."""
+        """Each element except the first and, for an even number, the middle one also represents its mirror image."""
         last, size = dim[-1], grad.shape[dim[-1]]
         half = xp.fft_r2c(grad, dim, normalization, True)
         inner = (size + 1) // 2
@@ -85,7 +88,7 @@ class fft_c2r:
 
 
 def _scale(norm, forward):
-    """What the operators call `norm`: the direction that is divided by the number of elements."""
+    """Convert the option `norm` for the operators: the direction that is divided by the number of elements."""
     if norm not in (None, "backward", "ortho", "forward"):
         raise RuntimeError(f'Invalid normalization mode: "{norm}"')
     if norm == "ortho":
@@ -105,7 +108,7 @@ def _numbers(input, as_complex):
 
 
 def _resized(input, dim, sizes):
-    """`input` cut, or extended by zeros, to `sizes` in the dimensions `dim`; -1 leaves one as it is."""
+    """Cut `input`, or extend it by zeros, to `sizes` in the dimensions `dim`. -1 keeps a size."""
     shape = input._array.shape
     widths = [0] * (2 * len(shape))
     for axis, size in zip(dim, sizes, strict=True):
@@ -132,7 +135,7 @@ def _dimension(input, dim):
 
 
 def _stored(name, result, out):
-    """`result`, or `out` holding it: a tensor of complex numbers if these are, of floating-point ones if not."""
+    """Return `result`, or store it in `out`: a complex tensor for complex results, a floating-point tensor otherwise."""
     if out is None:
         return result
     if isinstance(out, Tensor):
@@ -174,7 +177,10 @@ def _several(input, dim, s):
 
 
 def _complex(input, dim, sizes, norm, forward, real=False):
-    """The transform of anything over `dim`, or the inverse one; `real`: of real numbers as such."""
+    """Return the transform over `dim`, or its inverse.
+
+    `real` uses the transform for real numbers.
+    """
     _check_sizes(sizes)
     scale = _scale(norm, forward)
     if real and not input.is_complex():
@@ -199,7 +205,10 @@ def _onesided(name, input, dim, sizes, norm, forward):
 
 
 def _real(name, input, dim, sizes, norm, forward, last):
-    """The real numbers whose onesided transform, or inverse, is given; `last` says how many there are in the last dimension."""
+    """Return the real numbers with this onesided transform, or inverse transform.
+
+    `last` is the size of the last dimension.
+    """
     if not dim:
         raise RuntimeError(f"{name} must transform at least one axis")
     size = 2 * (sizes[-1] - 1) if last is None else last
@@ -226,10 +235,12 @@ def _last(s):
 
 @public(namespace="fft", numpy_names=True)
 def fft(input, n=None, dim=-1, norm=None, *, out=None):
-    """The discrete Fourier transform along `dim`, cut or extended by zeros to `n` elements; always complex.
+    """The discrete Fourier transform along `dim`, cut or extended by zeros to `n` elements.
 
-    `norm` says which direction is divided by the number of elements: "backward" (the default), "forward", or each by its root
-    ("ortho").
+    The result is always complex.
+
+    `norm` selects the direction that is divided by the number of elements: "backward" (the default), "forward", or both
+    by its root ("ortho").
 
     >>> import adjoint as torch
     >>> torch.fft.fft(torch.tensor([1.0, 2.0, 3.0, 4.0]))
@@ -295,7 +306,7 @@ def irfftn(input, s=None, dim=None, norm=None, *, out=None):
 
 @public(namespace="fft", numpy_names=True)
 def hfft(input, n=None, dim=-1, norm=None, *, out=None):
-    """The transform, which is real, of what is given by its first half and is the conjugate of it in the second."""
+    """The real transform of a signal with Hermitian symmetry, which is given by its first half."""
     axis, size = _one(input, dim, n)
     return _stored("hfft", _real("hfft", input, (axis,), (size,), norm, True, n), out)
 
@@ -322,7 +333,7 @@ def ihfftn(input, s=None, dim=None, norm=None, *, out=None):
 
 
 def _over_two(name, over_several):
-    """The transform over two dimensions that goes with one over several."""
+    """Return the transform over two dimensions that belongs to a transform over several."""
 
     def transform(input, s=None, dim=(-2, -1), norm=None, *, out=None):
         return over_several(input, s, dim, norm, out=out)

@@ -91,7 +91,10 @@ class dist:
     forms=with_number,
 )
 class copysign:
-    """`input` with the sign of `other`, elementwise; signs of zeros count."""
+    """`input` with the sign of `other`, elementwise.
+
+    Zeros have signs too.
+    """
 
     def grad_self(grad, self, result, xp):
         return xp.zero_where(grad * (result / self), self == 0)
@@ -170,7 +173,10 @@ class logaddexp2:
     public_inplace=True,
 )
 class xlogy:
-    """`input * log(other)`, elementwise, and 0 where `input` is 0 and `other` is not nan."""
+    """`input * log(other)`, elementwise.
+
+    It is 0 where `input` is 0 and `other` is not NaN.
+    """
 
     def grad_self(grad, self, other, xp):
         return xp.zero_where(grad * xp.log(other), (self == 0) & (other <= 0))
@@ -190,7 +196,10 @@ class xlogy:
     aten_name="special_xlog1py",
 )
 class xlog1py:
-    """`input * log(1 + other)`, elementwise, and 0 where `input` is 0 and `other` is not nan."""
+    """`input * log(1 + other)`, elementwise.
+
+    It is 0 where `input` is 0 and `other` is not NaN.
+    """
 
     def grad_self(grad, self, other, xp):
         return xp.zero_where(grad * xp.log1p(other), (self == 0) & (other <= -1))

@@ -115,7 +115,10 @@ class sigmoid_backward:
 
 @operator(kernel=kernels.logit, promote="float", inplace=True, tangent="elementwise", public_inplace=True)
 class logit:
-    """`log(input / (1 - input))`, elementwise; `input` is first clamped to `[eps, 1 - eps]` if `eps` is given."""
+    """`log(input / (1 - input))`, elementwise.
+
+    If `eps` is given, `input` is first clamped to `[eps, 1 - eps]`.
+    """
 
     def forward(self: Array, eps: Float = None): ...
 
@@ -311,7 +314,10 @@ class rad2deg:
 
 @unary(kernels.angle, inplace=False)
 class angle:
-    """The argument of complex numbers, elementwise; of real ones 0 or, where negative, pi."""
+    """The argument of complex numbers, elementwise.
+
+    For real numbers it is 0 or, if they are negative, pi.
+    """
 
     def grad_self(grad, self, xp):
         if not is_complex(self):
@@ -322,7 +328,10 @@ class angle:
 
 @public(method=True, on_arrays=kernels.conj, numpy_names=True)
 def conj(input):
-    """The complex conjugate, elementwise; a real tensor itself."""
+    """The complex conjugate, elementwise.
+
+    A real tensor is returned unchanged.
+    """
     return conjugate(input) if input._array.dtype.kind in "cW" else input
 
 
@@ -379,7 +388,10 @@ class conj_physical:
 
 @public(name="conj_physical", method=True, numpy_names=True)
 def conj_physical_function(input, *, out=None):
-    """The complex conjugate, elementwise; a real tensor itself."""
+    """The complex conjugate, elementwise.
+
+    A real tensor is returned unchanged.
+    """
     return input if out is None and not is_complex(input) else conj_physical(input, out=out)
 
 
@@ -410,7 +422,10 @@ class abs:
 
 @public(namespace=None, method=("abs_", "absolute_"))
 def abs_(input):
-    """The magnitude in place; not of complex numbers, since the result is real."""
+    """The magnitude in place.
+
+    Complex numbers are refused, because the result is real.
+    """
     if is_complex(input):
         raise RuntimeError("In-place abs is not supported for complex tensors.")
     return abs.inplace(input)
@@ -445,7 +460,7 @@ class sign:
 
 @unary(kernels.sgn, promote=None, same_out=True, public_inplace=False, sparse="values", narrow="halves")
 class sgn:
-    """`sign`; of complex numbers the one of magnitude 1 in the same direction."""
+    """`sign`; for complex numbers, the number of magnitude 1 in the same direction."""
 
     def grad_self(grad, self, result, xp):
         if not is_complex(self):
@@ -499,7 +514,10 @@ class trunc:
 
 @unary(kernels.frac, promote=None, same_out=True, sparse="values")
 class frac:
-    """What is left without the integer part, elementwise; it has the sign of `input`."""
+    """The fractional part, elementwise.
+
+    It has the sign of `input`.
+    """
 
     def grad_self(grad):
         return grad
@@ -517,7 +535,10 @@ class frac:
     sparse="values",
 )
 class round_to_integer:
-    """The nearest integer, elementwise; halves go to the even one."""
+    """The nearest integer, elementwise.
+
+    Halves round to the even integer.
+    """
 
     def forward(self: Array): ...
 
@@ -546,7 +567,9 @@ class round_to_decimals:
 
 @public(method=True, numpy_names=True)
 def round(input, *, decimals=None, out=None):
-    """The nearest integer, or number of `decimals` decimal places, elementwise; halves go to the even one.
+    """The nearest integer, or number with `decimals` decimal places, elementwise.
+
+    Halves round to the even digit.
 
     >>> import adjoint as torch
     >>> torch.round(torch.tensor([0.5, 1.5, 2.34]))

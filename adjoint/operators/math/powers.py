@@ -1,4 +1,7 @@
-"""Powers: `pow` and its relatives. A number as exponent or as base has an operator, and a node, of its own."""
+"""Powers: `pow` and its relatives.
+
+An operator and a node exist for a number as exponent, and for a number as base.
+"""
 
 from __future__ import annotations
 
@@ -116,7 +119,7 @@ class number_pow:
 
 
 def _logarithm(number, like):
-    """The logarithm of `number`, nan where it has none among numbers like those of `like`."""
+    """Return the logarithm of `number`, or NaN if it has none among numbers like those of `like`."""
     if is_complex(like):
         return complex(numpy.log(complex(number)))
     return math.log(number) if number > 0 else math.nan

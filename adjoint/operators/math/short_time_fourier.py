@@ -52,14 +52,14 @@ def stft(
     Args:
         input: `(length)` or `(batch, length)`.
         n_fft: the size of a transform.
-        hop_length: the distance of the parts; `n_fft // 4` if None.
+        hop_length: the distance between frames; `n_fft // 4` if None.
         win_length: the length of the window; `n_fft` if None.
-        window: what each part is multiplied by; ones if None.
-        center: pad the signal by `pad_mode`, so that each frame is centered at its time.
+        window: a factor for each frame; ones if None.
+        center: pad the signal by `pad_mode`, so that each frame is centred at its time.
         normalized: divide by the root of `n_fft`.
-        onesided: only frequencies that are not negative; the default for real numbers.
+        onesided: only nonnegative frequencies; the default for real numbers.
         return_complex: False gives real and imaginary parts in a last dimension (deprecated).
-        align_to_window: without `center`, let frames begin where the window does.
+        align_to_window: without `center`, start frames where the window starts.
 
     >>> import adjoint as torch
     >>> torch.stft(torch.rand(16), 8, window=torch.hann_window(8), return_complex=True).shape
@@ -157,7 +157,7 @@ def istft(
     length=None,
     return_complex=False,
 ):
-    """The signal whose transforms `stft` gives with the same arguments, by least squares (Griffin and Lim, 1984).
+    """The signal with these transforms (the result of `stft` with the same arguments), by least squares (Griffin and Lim, 1984).
 
     Args:
         input: `(frequencies, frames)` or `(batch, frequencies, frames)`, complex.

@@ -330,7 +330,10 @@ class i1e:
 
 
 def _i1_quotient(self, result, xp, scaled):
-    """`i1(self) / self` or, `scaled`, `i1e(self) / self`: by its series near 0, where the derivative of the quotient cancels."""
+    """`i1(self) / self` or, if `scaled`, `i1e(self) / self`.
+
+    Near 0 it uses the series, because the derivative of the quotient cancels.
+    """
     near = abs(self) < 0.01
     square = xp.where(near, self, xp.zeros_like(self)) ** 2
     series = 0.5 + square * (1 / 16 + square * (1 / 384 + square / 18432))

@@ -1,6 +1,6 @@
-"""What becomes of views when their memory is changed: the history of the base, `CopySlices`, and new edges of other views.
+"""Views after changes of their memory: the history of the base, `CopySlices`, and new edges of other views.
 
-`tape.views` says when; the nodes compute, on arrays and, recorded, on tensors.
+`tape.views` decides when to run these functions. The nodes compute on arrays and, when recorded, on tensors.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from .storage_views import lazily, make_as_strided_node, replay, view_as_complex
 def regenerate(view: Tensor, told: bool = False, places: tuple[views.Geometry, views.Geometry] | None = None) -> None:
     """Give `view` a new edge into the current history of its base, because their memory has changed.
 
-    `places`: where base and view lie, if that is known.
+    `places`: the positions of base and view, if they are known.
 
     Raises for a view that cannot be regenerated, because it was created by a custom function or in a mode that hides
-    its origin. Without recording it raises only if `told` is set.
+    its origin. Without recording it raises an error only if `told` is set.
     """
     base: Any = view._base
     version = view._counter[0]  # type: ignore[index]
@@ -60,8 +60,8 @@ def rebase(view: Tensor, node: Node, depth: int) -> None:
 class CopySlices(Node):
     """The history of a base after one of its views was changed in place by the operation of node `function`.
 
-    A backward that does not retain the graph releases `function`, but not the values that `function` has saved: the
-    saved result of the operation may lead to that node directly. `function_class` stays.
+    A backward that does not retain the graph releases `function`, but not the tensors that `function` has saved,
+    because the saved result of the operation may lead to that node directly. `function_class` stays.
     """
 
     __slots__ = ("base", "bits", "function", "function_class", "other_kind", "view")

@@ -1,4 +1,4 @@
-"""Conversion of tensors: to another dtype, device or layout in memory, and what may be called with a type."""
+"""Conversion of tensors to another dtype, device or layout in memory, and functions that accept types."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ _SIGNATURES = (
 
 
 def checked_dtype(dtype: Any, function: str) -> Any:
-    """`dtype`, which may be given as one of Python's number types; None stays None."""
+    """Return `dtype`, which may also be one of Python's number types.
+
+    None stays None.
+    """
     if dtype is None or type(dtype) is dtypes.dtype:
         return dtype
     try:
@@ -48,7 +51,10 @@ def check_device(place: Any) -> None:
 
 
 def is_meta(place: Any) -> bool:
-    """Whether `place` is `meta`; raises unless tensors can live there: there, or on the CPU."""
+    """Return whether `place` is `meta`.
+
+    Raise an error if tensors cannot be there; they can be on `meta` and on the CPU.
+    """
     kind = place.type if type(place) is device else place if place == "cpu" else device(place).type
     if kind == "meta":
         return True
@@ -82,7 +88,10 @@ class to_dtype:
 
 
 def _is_laid_out(input: Tensor, memory_format: Any) -> bool:
-    """Whether a change to `memory_format` leaves `input` alone: every tensor that is not channels-last counts as contiguous."""
+    """Return whether a change to `memory_format` leaves `input` unchanged.
+
+    Every tensor that is not channels-last counts as contiguous.
+    """
     if memory_format is preserve_format:
         return True
     is_contiguous = Tensor.is_contiguous  # an example of a batch answers for row-major order alone
@@ -95,7 +104,7 @@ def _is_laid_out(input: Tensor, memory_format: Any) -> bool:
 
 
 def converted(input: Tensor, dtype: Any = None, copy: bool = False, memory_format: Any = None) -> Tensor:
-    """`input` as `dtype`: the tensor itself where nothing changes, unless a `copy` is asked for."""
+    """Return `input` as `dtype`, or the tensor itself if nothing changes and no `copy` is requested."""
     if (
         (dtype is None or dtype is input.dtype)
         and not copy
@@ -114,7 +123,9 @@ def converted(input: Tensor, dtype: Any = None, copy: bool = False, memory_forma
 
 @public(namespace=None, method=True)
 def to(input, *args, **names):
-    """The tensor with another dtype (or that of another tensor); itself if it has that and no `copy` is asked for.
+    """The tensor with another dtype (or the dtype of another tensor).
+
+    If it has that dtype and no `copy` is requested, the tensor itself.
 
     `to(dtype)`, `to(device, dtype)` or `to(other)`, each with `non_blocking`, `copy` and `memory_format`.
 
@@ -144,7 +155,7 @@ def to(input, *args, **names):
 
 @public(namespace=None, method=True)
 def to_device(input, device, /, *, stream=None):
-    """The tensor on another device, as the array API standard says it: `to(device)`.
+    """The tensor on another device, in the form of the array API standard: `to(device)`.
 
     >>> import adjoint as torch
     >>> torch.ones(2).to_device("cpu")
@@ -156,7 +167,7 @@ def to_device(input, device, /, *, stream=None):
 
 
 def _on_meta(input: Tensor, kind: dtypes.dtype) -> Tensor:
-    """What is left of `input` on `meta`."""
+    """Return the `meta` form of `input`."""
     result: Tensor
     if not (input.requires_grad and is_recording()):
         result = wrap(parked(unwritten(input._array, kind.numpy)))

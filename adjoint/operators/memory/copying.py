@@ -1,4 +1,4 @@
-"""Copies of tensors, and writing over them: `clone`, `copy_`, `fill_`; other memory: `set_`, `resize_`."""
+"""Copies of tensors and overwriting (`clone`, `copy_`, `fill_`), and changes of memory (`set_`, `resize_`)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ from ..create.creation import shape_of
 
 @operator(kernel=copying.clone, tangent="linear", batch="elementwise", sparse="shapes.clone", narrow="moves")
 class clone:
-    """A copy in memory of its own, through which gradients pass.
+    """A copy in separate memory.
+
+    Gradients pass through it.
 
     >>> import adjoint as torch
     >>> x = torch.ones(2, requires_grad=True)
@@ -72,7 +74,7 @@ def contiguous(self, /, *, memory_format=contiguous_format):
     narrow="converts",
 )
 class copy:
-    """`other`, broadcast to the shape of `self`, in its place."""
+    """`other`, broadcast to the shape of `self`, in the place of `self`."""
 
     def forward(self: Array, other: Array, non_blocking=False): ...
 
@@ -88,7 +90,7 @@ class copy:
 
 @public(namespace=None, method=True)
 def copy_(input, other, non_blocking=False):
-    """Write the elements of `other`, broadcast and converted, over those of the tensor.
+    """Overwrite the elements of the tensor with the elements of `other`, broadcast and converted.
 
     >>> import adjoint as torch
     >>> torch.zeros(2, 2).copy_(torch.tensor([1, 2]))
@@ -218,7 +220,7 @@ def fill_(input, value):
     narrow="converts",
 )
 class full_of_number:
-    """A tensor like `self` of which every element is the number `value`."""
+    """A tensor like `self` filled with the number `value`."""
 
     def forward(self: Array, value): ...
 
@@ -237,7 +239,7 @@ class full_of_number:
     narrow="converts",
 )
 class full_of_tensor:
-    """A tensor like `self` of which every element is the zero-dimensional tensor `value`."""
+    """A tensor like `self` filled with the zero-dimensional tensor `value`."""
 
     def forward(self: Array, value: Array): ...
 
@@ -250,7 +252,7 @@ class full_of_tensor:
 
 @public(name="fill")
 def fill_function(input=None, value=None, **names):
-    """A tensor like `input` of which every element is `value`, a number or a zero-dimensional tensor."""
+    """A tensor like `input` filled with `value`, a number or a zero-dimensional tensor."""
     if names:
         return with_numpy_names(fill_function, names, input, value)
     _check_fill_value(value, "fill")
@@ -308,7 +310,10 @@ def _without_grad(input, name):
 
 @public(namespace=None, method=True)
 def apply_(input, callable):
-    """Replace each element, in place, by what the Python function `callable` makes of it. Slow."""
+    """Replace each element in place by the result of the Python function `callable` on it.
+
+    Slow.
+    """
     _without_grad(input, "apply_")
     about_to_change(input)
     count_change(input, "apply_", copying.copy_, input._array, copying.mapped(callable, input._array))
@@ -317,7 +322,10 @@ def apply_(input, callable):
 
 @public(namespace=None, method=True)
 def map_(input, tensor, callable):
-    """Replace each element, in place, by what the Python function `callable` makes of it and that of `tensor`. Slow."""
+    """Replace each element in place by the result of the Python function `callable` on it and on the element of `tensor`.
+
+    Slow.
+    """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"map_(): argument 'other' (position 1) must be Tensor, not {type(tensor).__name__}")
     _without_grad(input, "map_")
@@ -331,7 +339,10 @@ def map_(input, tensor, callable):
 
 @public(namespace=None, method=True)
 def map2_(input, x, y, callable):
-    """Replace each element, in place, by what the Python function `callable` makes of it and those of `x` and `y`. Slow."""
+    """Replace each element in place by the result of the Python function `callable` on it and on the elements of `x` and `y`.
+
+    Slow.
+    """
     for place, (name, tensor) in enumerate((("x", x), ("y", y)), 1):
         if not isinstance(tensor, Tensor):
             raise TypeError(
@@ -363,13 +374,14 @@ def map2_(input, x, y, callable):
     ),
 )
 def set_(input, source=MISSING, storage_offset=MISSING, size=MISSING, stride=MISSING):
-    """Make the tensor a window on other memory: that of the tensor or storage `source`; on none at all without it.
+    """Move the tensor to other memory: to that of the tensor or storage `source` or, without it, to empty memory.
 
-    Without `size` it is all that `source` sees. `storage_offset` and `stride` count elements, from the first one of `source`
-    on. A storage that is too small is made larger: `source` moves to the new memory, its views stay on that of before.
+    Without `size` it is all that `source` sees. `storage_offset` and `stride` count elements, from the first one of
+    `source` on. A storage that is too small is enlarged. `source` moves to the new memory, and its views stay on the
+    old memory.
 
     Raises:
-        RuntimeError: for what no storage holds, and where the memory of `source`, from outside, is too small.
+        RuntimeError: if no storage can hold the tensor, or if the external memory of `source` is too small.
     """
     if modes.STATE.interpreters and any(hasattr(level, "tangent_of") for level in [innermost((input, source))]):
         raise NotImplementedError(
@@ -401,7 +413,10 @@ def set_(input, source=MISSING, storage_offset=MISSING, size=MISSING, stride=MIS
 
 
 def _window(source, *place):
-    """Offset, size and strides (none for those of a contiguous tensor) that `set_` is given; None if a source at most."""
+    """Return the offset, size and strides (none for a contiguous tensor) of `set_`.
+
+    Return None if at most a source is given.
+    """
     storage_offset, size, stride = place
     if source is MISSING or isinstance(source, (Tensor, storages.UntypedStorage)):
         if all(value is MISSING for value in place):
@@ -429,7 +444,7 @@ def _check_source(source, input):
 
 
 def _part_of(source, window, kind):
-    """The array of those elements of `source`, which moves to more memory if need be."""
+    """Return the array of these elements of `source`, which moves to larger memory if necessary."""
     offset, size, stride = window
     if isinstance(source, Tensor):
         if not source.is_contiguous():
@@ -443,9 +458,9 @@ def _part_of(source, window, kind):
 
 @public(namespace=None, method=True)
 def resize_(input, *sizes, size=None, memory_format=contiguous_format):
-    """Give the tensor another size, in place, on the memory it has, or on more where that is too small.
+    """Give the tensor another size in place, on its memory or, if that is too small, on larger memory.
 
-    Elements keep their order in memory; what was not there before is not initialised.
+    Elements keep their order in memory. New elements are not initialized.
     """
     views.check_inference(input)
     check_owned(input, lambda: "resize_")
@@ -469,14 +484,17 @@ def resize(input, *sizes):
 
 @public(namespace=None, method=True)
 def resize_as(input, tensor):
-    """`reshape` to the size of another. Deprecated."""
+    """`reshape` to the size of another tensor.
+
+    Deprecated.
+    """
     warn("non-inplace resize_as is deprecated")
     return input.reshape(tensor.shape)
 
 
 @public(method=True)
 def resize_as_(input, the_template, memory_format=contiguous_format):
-    """Give the tensor the size of another, in place; see `resize_`."""
+    """Give the tensor the size of another tensor in place; see `resize_`."""
     if not isinstance(the_template, Tensor):
         raise TypeError(
             f"resize_as_(): argument 'the_template' (position 1) must be Tensor, not {type_name(the_template)}"

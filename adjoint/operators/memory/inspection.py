@@ -1,4 +1,4 @@
-"""Questions about tensors: of what kind they are, whether they are the same, which dtype results from them."""
+"""Questions about tensors: their kind, their identity, and the dtypes that result from them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ def is_storage(obj, /):
 
 
 def _function_of(name, on_arrays=None):
-    """The function of the method `name` that needs nothing but the tensor; `on_arrays`: what it is in formulas on arrays."""
+    """Return the function of the method `name` that needs only the tensor.
+
+    `on_arrays` is its form for formulas on arrays.
+    """
     method = getattr(Tensor, name)
 
     def function(input=None, *, x=None):
@@ -59,7 +62,9 @@ _function_of("resolve_conj", materialize)
 
 @public()
 def typename(obj, /):
-    """The name of a tensor's legacy type, such as `torch.FloatTensor`; of other objects that of their class.
+    """The name of a tensor's legacy type, such as `torch.FloatTensor`.
+
+    For other objects, the name of their class.
 
     >>> import adjoint as torch
     >>> torch.typename(torch.ones(2))
@@ -77,7 +82,10 @@ def typename(obj, /):
 
 @public()
 def get_device(input):
-    """The number of the device that `input` is on; -1, the CPU."""
+    """The number of the device of `input`.
+
+    The CPU has -1.
+    """
     return input.get_device()
 
 
@@ -147,7 +155,9 @@ def equal(input=None, other=None, **names):
 @public(method=True)
 @sequential_fallback
 def isclose(input=None, other=None, rtol=1e-05, atol=1e-08, equal_nan=False, **names):
-    """Whether elements differ by no more than `atol + rtol * abs(other)`; with `equal_nan`, nan is close to nan.
+    """Whether elements differ by at most `atol + rtol * abs(other)`.
+
+    With `equal_nan`, NaN is close to NaN.
 
     >>> import adjoint as torch
     >>> torch.isclose(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.1]))

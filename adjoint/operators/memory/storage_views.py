@@ -67,7 +67,7 @@ class view_as_real:
 
 @operator(view=True, method=False, kernel=kernels.view_as_complex, batch="leading")
 class view_as_complex:
-    """A real tensor whose last dimension has size 2 as a complex one."""
+    """A real tensor with a last dimension of size 2 as a complex tensor."""
 
     def forward(self: Array): ...
 
@@ -77,7 +77,10 @@ class view_as_complex:
 
 @public(on_arrays=numpy.real, numpy_names=True)
 def real(input):
-    """The real part, a view; a real tensor itself."""
+    """The real part as a view.
+
+    A real tensor is returned unchanged.
+    """
     if input._array.dtype.kind not in "cW":
         return input
     if type(input._array) is SparseArray:
@@ -193,9 +196,12 @@ class as_strided_gather:
 
 
 def make_as_strided_node(base: Tensor, view: Tensor, base_edge: Any, places: Any = None) -> Node:
-    """The node that makes `view` out of its base's present value; `places`: the geometries of both, if they are known.
+    """Return the node that computes `view` from its base's present value.
 
-    An operation that made the view and read memory in another way, as a conjugate or as pairs, is the last here too.
+    `places` are the geometries of both, if they are known.
+
+    If an operation created the view and read memory in another way, as a conjugate or as pairs, it is the last
+    operation here too.
     """
     last = getattr(view._edge[0], "operator", None) if is_recorded(view._edge) else None
     name, source, result = None if last is None else last.name, _with_own_bits(base), _with_own_bits(view)
@@ -210,12 +216,15 @@ def make_as_strided_node(base: Tensor, view: Tensor, base_edge: Any, places: Any
 
 
 def _with_own_bits(tensor: Tensor) -> Any:
-    """The array of a tensor, or the stand-in of an example of a batch, with the lazy bits of the tensor."""
+    """Return the array of a tensor, or the stand-in of an example in a batch, with the lazy bits of the tensor."""
     return with_lazy_bits(tensor._array, lazy_bits(tensor) ^ lazy_bits_of(tensor._array))
 
 
 def _edge_between(source: Any, result: Any, edge: Any, last: str | None) -> Any:
-    """The edge of the array `result`, where `edge` is that of `source`, on the same memory; `last`: the operation to end with."""
+    """Return the edge of the array `result`.
+
+    `edge` is the edge of `source`, on the same memory. `last` is the last operation.
+    """
     before, after = lazy_bits_of(source), lazy_bits_of(result)
     source, result = without_lazy_bits(source), without_lazy_bits(result)
     if last in _READINGS:
@@ -250,7 +259,7 @@ _READINGS: dict[str, tuple[int, Any]] = {
     "view_as_real": (0, kernels.view_as_complex),
     "view_as_complex": (0, kernels.view_as_real),
 }
-"""By operation, the bits that it toggles, and what it made its result of."""
+"""The bits that an operation toggles, and the form of its result, by operation."""
 
 
 def _strided_edge(source: Any, result: Any, edge: Any) -> Any:
@@ -261,7 +270,7 @@ def _strided_edge(source: Any, result: Any, edge: Any) -> Any:
 
 
 def _lazily_edge(array: Any, edge: Any, bits: int) -> Any:
-    """The edge of what is like `array`, after `bits` of what `edge` leads to are toggled."""
+    """Return the edge of a tensor like `array`, after toggling the bits `bits` of the tensor that `edge` leads to."""
     for bit, name in ((CONJ, "conjugate"), (NEG, "_neg_view")):
         edge = (_node(name, array, edge), 0) if bits & bit else edge
     return edge
@@ -274,7 +283,7 @@ def lazily(tensor: Tensor, bits: int) -> Tensor:
 
 
 def _as_strided_node(source: Any, result: Any, edge: Any, places: Any = None) -> Any:
-    """The node that makes the array `result` out of `source`, on the same memory."""
+    """Return the node that computes the array `result` from `source`, on the same memory."""
     node = _node("as_strided", result, edge)
     node.saved_self_geometry, geometry = places or (views.Geometry(source), views.Geometry(result))
     node.saved_size, node.saved_stride, node.saved_storage_offset = geometry.shape, geometry.steps, geometry.offset
@@ -307,7 +316,7 @@ def as_strided_scatter(input: Tensor, src: Tensor, size, stride, storage_offset=
     """A copy of `input` with `src` at the places of its memory that sizes, strides and offset describe.
 
     Raises:
-        RuntimeError: if `src` has another size, a place is outside, or `input` requires grad and is not contiguous.
+        RuntimeError: if `src` has another size, a position is outside, or `input` requires grad and is not contiguous.
     """
     if input.requires_grad and not input.is_contiguous():
         raise RuntimeError("as_strided_scatter is currently only supported for contiguous inputs")

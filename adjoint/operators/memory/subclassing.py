@@ -68,10 +68,12 @@ def _make_wrapper_subclass(
     dtype: dtypes.dtype | None = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
     requires_grad: bool = False, *others: Any, **named: Any,
 ) -> T:  # fmt: skip
-    """A leaf of type `cls` that has a size and a dtype, and no elements of its own: reading them gives zeros.
+    """A leaf of type `cls` with a size and a dtype, but without elements.
 
-    It is for classes that hold tensors, and define `__torch_dispatch__` to compute with these. What else describes a
-    memory is of no consequence to a tensor that has none.
+    Reading its elements gives zeros.
+
+    It is for classes that hold tensors, and define `__torch_dispatch__` to compute with these. Other descriptions of
+    memory have no effect on a tensor without memory.
     """
     _check(cls)
     if cls.__torch_dispatch__ is disabled_torch_dispatch_impl:  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Tensors that exchange what they hold, `torch.utils.swap_tensors`; and what a parameter loads, `Tensor.module_load`."""
+"""Tensors that exchange their contents, `torch.utils.swap_tensors`; and loading of parameters, `Tensor.module_load`."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ from .subclassing import SLOTS
 
 @public(namespace=None, method=True)
 def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
-    """What this parameter or buffer becomes when its module loads `other`: a class of tensors may define another rule.
+    """Return the new value of this parameter or buffer when its module loads `other`.
 
-    It is asked where `torch.__future__.set_swap_module_params_on_conversion(True)` is in force.
+    A tensor class may define another rule.
+
+    Modules call it while `torch.__future__.set_swap_module_params_on_conversion(True)` is active.
 
     Returns:
-        `other` without history if `assign` is true; else this tensor, after `other` has been copied into it, without history.
+        If `assign` is true, return `other` without history. Otherwise copy `other` into this tensor without history,
+            and return this tensor.
 
     >>> import adjoint as torch
     >>> torch.zeros(2).module_load(torch.ones(2))
@@ -31,7 +34,9 @@ def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
 
 @ending_at_caller
 def swap_tensors(t1: Tensor, t2: Tensor) -> None:
-    """Exchange what two tensors hold, their classes included: each name then shows what the other showed.
+    """Exchange the contents of two tensors, including their classes.
+
+    Each name then shows the other tensor.
 
     Raises:
         RuntimeError: if a weak reference to one of them exists, or if their classes have different slots.
@@ -60,6 +65,6 @@ def swap_tensors(t1: Tensor, t2: Tensor) -> None:
 
 
 def _own_reference(tensor: Tensor) -> Any:
-    """The weak reference by which the version counter of a tensor knows it, if there is one."""
+    """Return the weak reference through which the version counter of a tensor refers to it, if there is one."""
     mark = None if tensor._counter is None else tensor._counter[0]
     return mark.tensor if isinstance(mark, Mark) else None

@@ -1,4 +1,4 @@
-"""A view made again on another base, by PyTorch's private names."""
+"""A view recreated on another base, under PyTorch's private names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from ...tensor import Tensor
 
 @public(namespace=None, method=True)
 def _view_func(input, new_base=None):
-    """The view that `input` is of its base, on `new_base` instead; None for no view, or for a base that is laid out otherwise."""
+    """Return the same view on `new_base`.
+
+    Return None for a tensor that is not a view, or for a base with another layout.
+    """
     if new_base is None:
         raise TypeError('_view_func() missing 1 required positional arguments: "new_base"')
     if not isinstance(new_base, Tensor):
@@ -33,5 +36,8 @@ _GEOMETRY = ("size", "stride", "storage_offset")
 
 @public(namespace=None, method=True)
 def _view_func_unsafe(input, new_base, symint_visitor_fn=None, tensor_visitor_fn=None):
-    """`_view_func`; a view has no numbers or tensors that the visitors could change."""
+    """`_view_func`.
+
+    A view has no numbers or tensors that the visitors could change.
+    """
     return _view_func(input, new_base)

@@ -1,4 +1,7 @@
-"""Activations. Each derivative that has kinks or several terms is an operator itself, with a derivative of its own."""
+"""Activations.
+
+Each derivative with kinks or several terms is an operator with its own derivative.
+"""
 
 from __future__ import annotations
 
@@ -100,7 +103,10 @@ class leaky_relu_backward:
     tangent="elementwise",
 )
 class hardtanh:
-    """`input` limited to `[min_val, max_val]`; unlike `clamp`'s, the derivative at the bounds is 0."""
+    """`input` limited to `[min_val, max_val]`.
+
+    Unlike in `clamp`, the derivative at the bounds is 0.
+    """
 
     def forward(self: Array, min_val: Number = -1.0, max_val: Number = 1.0): ...
 
@@ -174,7 +180,7 @@ class hardshrink:
     tangent="elementwise",
 )
 class softshrink:
-    """`input` moved towards 0 by `lambd`, 0 where it would pass it."""
+    """`input` moved towards 0 by `lambd`, and 0 where it would cross 0."""
 
     def forward(self: Array, lambd: Number = 0.5): ...
 
@@ -397,7 +403,7 @@ public(namespace=None, name="mish_curvature", on_arrays=kernels.mish_curvature)(
     tangent="elementwise",
 )
 class softplus:
-    """`log(1 + exp(beta * input)) / beta`, and `input` itself where `beta * input` is greater than `threshold`."""
+    """`log(1 + exp(beta * input)) / beta`, and `input` where `beta * input` is greater than `threshold`."""
 
     def forward(self: Array, beta: Number = 1, threshold: Number = 20): ...
 

@@ -56,7 +56,7 @@ def blocked_attention_gradients(grad, query, key, value, mask, kept, share, caus
     outputs=("output", "statistics"),
 )
 class blocked_attention:
-    """The result, and what the softmax of each row was computed with."""
+    """The result, and the quantities with which the softmax of each row was computed."""
 
     differentiable = ("query", "key", "value")
     nondifferentiable = ("statistics",)
@@ -77,12 +77,15 @@ class blocked_attention:
 _WIDEST = 256
 
 _MANY = 1 << 11
-"""From this many scores on attention is one operator also where PyTorch's graph shows the steps."""
+"""From this number of scores on, attention is one operator even where PyTorch's graph shows the steps."""
 
 
 @public(namespace=None)
 def attention_in_blocks(query, key, value, mask, dropout_p, causal, scale, grouped):
-    """Attention as one operator; None if it is not for these tensors."""
+    """Compute attention as one operator.
+
+    Return None if these tensors are not supported.
+    """
     q, k, v = query._array, key._array, value._array
     if not query.dtype is key.dtype is value.dtype:
         names = [dtypes.C_NAMES[each.dtype] for each in (query, key, value)]

@@ -1,4 +1,7 @@
-"""Batching rules of losses: the losses of all places of the batch at once, reduced for each of them."""
+"""Batching rules of losses.
+
+They compute the losses of the whole batch at once, and reduce them for each example.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ def _reduced(batch, losses, reduction, total=None):
 
 
 def _unreduced(reduction):
-    """The reduction that is none, as it is given: by a number or by name."""
+    """Return the reduction "none" in the given form: as a number or as a name."""
     return 0 if isinstance(reduction, int) else "none"
 
 
@@ -36,7 +39,7 @@ def _weights(labels, weight, ignore_index, like):
 
 
 def nll_loss(op, batch, scores, target, weight, ignore_index, reduction):
-    """The loss of each row of scores, of all places of the batch at once."""
+    """The loss of each row of scores, for the whole batch at once."""
     if batch.has(weight):
         return None
     single = scores._array.ndim == 1
@@ -100,7 +103,10 @@ def nll_loss2d_backward(op, batch, grad, scores, target, weight, ignore_index, r
 
 
 def binary_cross_entropy_backward(op, batch, grad, probabilities, target, weight, reduction):
-    """The gradient of each element, whose share of the loss is that at its own place of the batch."""
+    """The gradient of each element.
+
+    Its share of the loss is the share at its position in the batch.
+    """
     rank = probabilities._array.ndim
     if _has_none(batch, probabilities):
         return None

@@ -100,7 +100,10 @@ class bce_with_logits:
 
 @public(namespace=None)
 def bce_with_logits_of_floats(input, target, weight=None, pos_weight=None, reduction="mean"):
-    """The cross entropy of the sigmoid of logits; refuses a target of integers, which is most often one for `cross_entropy`."""
+    """The cross entropy of the sigmoid of logits.
+
+    Integer targets are refused, because they usually belong to `cross_entropy`.
+    """
     if target._array.dtype.kind in "iu" and input._array.dtype.kind not in "iub":
         raise RuntimeError(
             f"result type {input.dtype.scalar_type} can't be cast to the desired output type {target.dtype.scalar_type}"
@@ -114,7 +117,10 @@ def bce_with_logits_of_floats(input, target, weight=None, pos_weight=None, reduc
 
 @public(name="binary_cross_entropy_with_logits", namespace="torch")
 def unreduced_bce_with_logits(input, target, weight=None, pos_weight=None, reduction=0):
-    """The cross entropy of the sigmoid of logits; `reduction` 1 is the mean and 2 the sum, while any other number is none."""
+    """The cross entropy of the sigmoid of logits.
+
+    `reduction` 1 is the mean and 2 the sum; any other number means no reduction.
+    """
     if type(reduction) is not int:
         raise TypeError(
             "binary_cross_entropy_with_logits(): argument 'reduction' (position 5) must be int, not "

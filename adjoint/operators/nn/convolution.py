@@ -103,7 +103,7 @@ class convolution:
 
 
 def _cropped(x, shape):
-    """`x` without what output padding has added after the last places."""
+    """Return `x` without the elements that output padding has added at the end."""
     return x if tuple(x.shape) == shape else x[tuple(map(slice, shape))]
 
 
@@ -122,7 +122,10 @@ def _batch_in_channels(tensor):
     narrow="halves",
 )
 class conv_input_grad:
-    """The gradient of the input of a convolution; as an operation of its own, a transposed convolution."""
+    """The gradient of the input of a convolution.
+
+    As an operation, it is a transposed convolution.
+    """
 
     def forward(self: Array, weight: Array, input_shape, stride, padding, dilation, groups): ...
 
@@ -199,7 +202,10 @@ def _per_dimension(values: tuple[int, ...], count: int, name: str) -> tuple[int,
 
 
 def _integers(value: Any, count: int) -> tuple[int, ...] | None:
-    """`value`, a number or a sequence of numbers, as a tuple, of `count` from a number; None for anything else."""
+    """Return `value`, a number or a sequence of numbers, as a tuple.
+
+    A number gives `count` elements. Return None for anything else.
+    """
     if type(value) is int:
         return (value,) * count
     if isinstance(value, bool):
@@ -324,7 +330,7 @@ def _check_types(input, weight, bias, transposed, dilation):
 
 
 def _batched(function, input, count):
-    """`input` with a batch dimension, and whether it had none."""
+    """Return `input` with a batch dimension, and whether it had none."""
     ndim = input._array.ndim
     if ndim == count + 2:
         return input, False
@@ -337,7 +343,7 @@ def _batched(function, input, count):
 
 
 def _same_padding(input, weight, stride, dilation):
-    """The padding that keeps sizes, and the input padded by one more at the end where that is uneven."""
+    """Return the padding that keeps sizes, and the input with one more element of padding at the end if the padding is uneven."""
     shape, wshape = input._array.shape, weight._array.shape
     if len(shape) != len(wshape):
         raise _wrong_ndim(shape, wshape, "")
@@ -441,7 +447,9 @@ conv_transpose1d, conv_transpose2d, conv_transpose3d = _conv_transpose(1), _conv
 
 @public(name="convolution")
 def convolution_of_any_kind(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
-    """A convolution, or a transposed one, over the dimensions that `weight` has beside channels; one number for each of them.
+    """A convolution, or a transposed convolution, over the dimensions of `weight` other than channels.
+
+    Options have one number per dimension.
 
     >>> import adjoint as torch
     >>> torch.convolution(torch.ones(1, 1, 4), torch.ones(1, 1, 2), None, (2,), (0,), (1,), False, (0,), 1)

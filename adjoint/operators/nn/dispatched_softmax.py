@@ -1,4 +1,4 @@
-"""Softmax as PyTorch's dispatcher has it: without nan where all elements are -inf, and gradients as functions."""
+"""Softmax with the semantics of PyTorch's dispatcher: no NaN where all elements are -inf, and gradients as functions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ...tensor import wrap_dim
     out=False,
 )
 class safe_softmax_of:
-    """Softmax along `dim`, but 0 where all elements are -inf, as of a query that may attend to nothing."""
+    """Softmax along `dim`, but 0 where all elements are -inf, as for a query that may attend to nothing."""
 
     def forward(self: Array, dim: Int): ...
 
@@ -28,7 +28,10 @@ class safe_softmax_of:
 
 @public()
 def _safe_softmax(input, dim, dtype=None):
-    """Softmax along `dim`, but 0 where all elements are -inf; the input is cast to `dtype` first if that is given."""
+    """Softmax along `dim`, but 0 where all elements are -inf.
+
+    If `dtype` is given, the input is cast to it first.
+    """
     return safe_softmax_of(input if dtype is None else input.to(dtype), dim)
 
 
@@ -47,7 +50,10 @@ def _log_softmax_backward_data(grad_output, output, dim, input_dtype):
 
 
 def _check(name, grad, output, dim, input_dtype):
-    """Raise unless the gradient has shape and dtype of the output, and that a dimension `dim`; halves are not made."""
+    """Raise an error unless the gradient has the shape and dtype of the output, with a dimension `dim`.
+
+    Half-precision gradients are not created.
+    """
     wanted, given = list(output._array.shape), list(grad._array.shape)
     if given != wanted:
         raise RuntimeError(

@@ -22,7 +22,7 @@ SELU_SCALE = 1.0507009873554804934193349852946
 
 
 def _dropped(input: Tensor, p: float, train: bool, feature: bool, alpha: bool, inplace: bool) -> Tensor:
-    """`input` with dropout of the kind that `feature` and `alpha` say."""
+    """Return `input` with dropout of the kind that `feature` and `alpha` select."""
     if not 0.0 <= p <= 1.0:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
     if p == 0.0 or not train or input._array.size == 0:
@@ -66,7 +66,9 @@ def _noise_like(array, feature):
 
 
 def _alpha_dropped(input, kept, p, inplace):
-    """Dropped elements become -α', α' being the limit of SELU; then `a x + b` restores mean and variance.
+    """Dropped elements become -α', where α' is the limit of SELU.
+
+    Then `a x + b` restores mean and variance.
 
     Klambauer et al., "Self-normalizing neural networks", 2017.
     """
@@ -126,7 +128,7 @@ feature_alpha_dropout, feature_alpha_dropout_ = _dropout(
     random=True,
 )
 class native_dropout:
-    """Elements set to zero with probability `p`, the others divided by `1 - p`, and the mask of those kept."""
+    """Elements set to zero with probability `p`, the others divided by `1 - p`, and the mask of the kept elements."""
 
     nondifferentiable = ("mask",)
 
@@ -148,7 +150,7 @@ class native_dropout:
     narrow="halves",
 )
 class native_dropout_backward:
-    """The gradient of dropout's input: `grad_output`, multiplied by `scale`, where `mask` holds."""
+    """The gradient of dropout's input: `grad_output` multiplied by `scale` where `mask` is true."""
 
     def forward(grad_output: Array, mask: Array, scale): ...
 

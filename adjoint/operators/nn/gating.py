@@ -23,7 +23,10 @@ from ..create.random import stream_of
     batch="elementwise",
 )
 class prelu_kernel:
-    """`input` where positive, else `weight * input`, with `weight` of a shape to broadcast."""
+    """`input` where positive, else `weight * input`.
+
+    The shape of `weight` broadcasts.
+    """
 
     def forward(self: Array, weight: Array): ...
 
@@ -62,7 +65,7 @@ def prelu(input, weight):
     """`input` where positive, else `weight * input`, with one weight for all or one for each channel (dimension 1).
 
     Raises:
-        RuntimeError: if the number of weights is neither one nor that of the channels.
+        RuntimeError: if the number of weights is neither one nor the number of channels.
     """
     if input.dtype is not weight.dtype:
         raise RuntimeError(
@@ -116,7 +119,10 @@ class glu:
     random=True,
 )
 class rrelu_with_noise:
-    """`input * noise`: `noise` is 1 where the input is positive, elsewhere the slope drawn for the element."""
+    """`input * noise`.
+
+    `noise` is 1 where the input is positive, and elsewhere the slope drawn for the element.
+    """
 
     def forward(self: Array, noise: Array): ...
 
@@ -177,7 +183,7 @@ def _rrelu_operator(input, lower, upper, training, generator):
 
 @public()
 def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, generator=None):
-    """Leaky ReLU whose slope is drawn from `[lower, upper)` for each element, and is their mean outside training."""
+    """Leaky ReLU with a random slope from `[lower, upper)` for each element, and with the mean slope outside training."""
     function, argument = _rrelu_operator(input, lower, upper, training, generator)
     return function(input, argument)
 

@@ -1,4 +1,4 @@
-"""Images read at the places that a grid says, and the grids of affine maps (Jaderberg et al., "Spatial transformer networks")."""
+"""Images sampled at the positions of a grid, and the grids of affine maps (Jaderberg et al., "Spatial transformer networks")."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...kernels.nn.grid_sampling import Sampling
 
 @operator(kernel=kernels.weights, namespace=None, method=False, out=False)
 class grid_weights:
-    """What the pixels around each place of a grid count, or the derivative of these of an order for each dimension."""
+    """The weights of the pixels around each position of a grid, or their derivative with an order for each dimension."""
 
     def forward(grid: Array, sizes, sampling, orders): ...
 
@@ -37,7 +37,7 @@ class grid_pixels:
 
 @operator(kernel=kernels.scattered, namespace=None, method=False, out=False)
 class grid_scattered:
-    """What is given for the pixels around each place of a grid, added up to images."""
+    """Values for the pixels around each position of a grid, added up to images."""
 
     def forward(self: Array, grid: Array, sizes, sampling): ...
 
@@ -66,7 +66,10 @@ def grid_sampler_gradients(grad, input, grid, sampling, needs):
 
 def _declare(dims):
     class grid_sampler:
-        """Images at the places of a grid; modes and paddings are numbered as in `kernels.nn.grid_sampling`."""
+        """Images at the positions of a grid.
+
+        `kernels.nn.grid_sampling` lists the numbers of modes and paddings.
+        """
 
         def forward(input: Array, grid: Array, interpolation_mode, padding_mode, align_corners): ...
 
@@ -125,21 +128,21 @@ def _sampled(dims, input, grid, interpolation_mode, padding_mode, align_corners)
 
 @public()
 def grid_sampler_2d(input, grid, interpolation_mode, padding_mode, align_corners):
-    """Images `(N, C, H, W)` at the places of a grid `(N, h, w, 2)`; see `nn.functional.grid_sample`."""
+    """Images `(N, C, H, W)` at the positions of a grid `(N, h, w, 2)`; see `nn.functional.grid_sample`."""
     _check(input, grid)
     return _sampled(2, input, grid, interpolation_mode, padding_mode, align_corners)
 
 
 @public()
 def grid_sampler_3d(input, grid, interpolation_mode, padding_mode, align_corners):
-    """Volumes `(N, C, D, H, W)` at the places of a grid `(N, d, h, w, 3)`; see `nn.functional.grid_sample`."""
+    """Volumes `(N, C, D, H, W)` at the positions of a grid `(N, d, h, w, 3)`; see `nn.functional.grid_sample`."""
     _check(input, grid)
     return _sampled(3, input, grid, interpolation_mode, padding_mode, align_corners)
 
 
 @public()
 def grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners):
-    """Images or volumes at the places of a grid; see `nn.functional.grid_sample`."""
+    """Images or volumes at the positions of a grid; see `nn.functional.grid_sample`."""
     _check(input, grid)
     return _sampled(3 if input.ndim == 5 else 2, input, grid, interpolation_mode, padding_mode, align_corners)
 
@@ -150,10 +153,10 @@ _PADDINGS = {"zeros": kernels.ZEROS, "border": kernels.BORDER, "reflection": ker
 
 @public(namespace="functional")
 def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
-    """Images `(N, C, H, W)` at the places of a grid `(N, h, w, 2)`, or volumes at those of a grid `(N, d, h, w, 3)`.
+    """Images `(N, C, H, W)` at the positions of a grid `(N, h, w, 2)`, or volumes at the positions of a grid `(N, d, h, w, 3)`.
 
-    A place is x, y (and z) from -1 to 1. With `align_corners`, -1 and 1 are the middles of the pixels at the edge, else the
-    edges of these. Beyond the edge there are zeros, the pixels at the edge, or the image reflected.
+    A place is x, y (and z) from -1 to 1. With `align_corners`, -1 and 1 are the centres of the edge pixels, otherwise
+    their outer edges. Outside the image are zeros, the edge pixels, or the reflected image.
 
     >>> import adjoint as torch
     >>> image = torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])
@@ -183,7 +186,7 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
 
 @operator(kernel=kernels.affine_grid, method=False, out=False, tangent="linear")
 class affine_grid_generator:
-    """The grid of the places that affine maps say for the pixels of images of a size."""
+    """The grid of positions that affine maps assign to the pixels of images of a size."""
 
     saved_display = {"size": lambda node: tuple(node.saved_size)}
 

@@ -22,7 +22,7 @@ from ...kernels.runtime.layout import following_images
     sample_ndim=3,
 )
 class im2col:
-    """What the sliding blocks of images cover, as columns."""
+    """The elements of the sliding blocks of images, as columns."""
 
     def forward(self: Array, kernel_size, dilation, padding, stride): ...
 
@@ -40,7 +40,7 @@ class im2col:
     sample_ndim=2,
 )
 class col2im:
-    """Columns added up to the images whose blocks they are."""
+    """Columns added up to images at the positions of their blocks."""
 
     def forward(self: Array, output_size, kernel_size, dilation, padding, stride): ...
 
@@ -58,7 +58,7 @@ def _pair(name, value):
 
 @public(namespace="functional")
 def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
-    """What each sliding block of `(N, C, H, W)` covers, as columns `(N, C * kh * kw, blocks)`.
+    """The elements of each sliding block of `(N, C, H, W)`, as columns `(N, C * kh * kw, blocks)`.
 
     >>> import adjoint as torch
     >>> torch.nn.functional.unfold(torch.arange(6.0).reshape(1, 1, 2, 3), 2)
@@ -75,7 +75,7 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
 
 @public(namespace="functional")
 def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
-    """The image `(N, C, *output_size)` whose elements are the sums of what columns `(N, C * kh * kw, blocks)` have for them.
+    """The image `(N, C, *output_size)` with the sums of the columns `(N, C * kh * kw, blocks)` at the positions of their blocks.
 
     >>> import adjoint as torch
     >>> torch.nn.functional.fold(torch.ones(1, 4, 2), (2, 3), 2)
@@ -142,7 +142,10 @@ WAYS = {
 
 
 def _shown(mode, dims):
-    """What nodes show: one scale for each dimension; ways without corners to align show nothing of them."""
+    """Return the options that nodes show: one scale per dimension.
+
+    Modes without corners to align do not show that option.
+    """
     names = ("scales",) if dims == 1 else ("scales_d", "scales_h", "scales_w")[-dims:]
     shown: dict[str, Any] = {} if dims == 1 else {"scales": None}
     for number, name in enumerate(names):
@@ -151,7 +154,10 @@ def _shown(mode, dims):
 
 
 def _declare(name, mode, antialias):
-    """The operator of this name and mode; its gradient is that of `resample_gradient`."""
+    """Declare the operator of this name and mode.
+
+    Its gradient is the gradient of `resample_gradient`.
+    """
     shown = "".join(part.capitalize() for part in name.replace("nearest_exact", "nearestExact").split("_"))
     node = f"{shown.replace('Nearestexact', 'NearestExact').removesuffix('d')}D{'Aa' if antialias else ''}Backward0"
 
@@ -222,7 +228,7 @@ for _name, _mode in (
     kernel=resampling.resample_backward, namespace=None, method=False, out=False, tangent="linear", batch="samples"
 )
 class resample_gradient:
-    """The gradient of an interpolation: what each element gave is gathered where it came from."""
+    """The gradient of an interpolation: each element's contribution is added where it came from."""
 
     def forward(self: Array, size, mode, align_corners, antialias, scales): ...
 

@@ -1,4 +1,7 @@
-"""Losses. `reduction` is "none", "mean" or "sum"; gradients follow it."""
+"""Losses.
+
+`reduction` is "none", "mean" or "sum". Gradients follow it.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,10 @@ def scaled(grad, reduction, count):
 
 @public(namespace=None, on_arrays=kernels.shared_difference)
 def shared_difference(first, second, share, divisor=1.0, limit=None):
-    """`(first - second) / divisor`, at most `limit` in magnitude, times `share`; one of both may be of booleans."""
+    """`(first - second) / divisor`, limited to `limit` in magnitude, times `share`.
+
+    One of both may be boolean.
+    """
     difference = first - second if first.dtype == second.dtype else first * 1 - second * 1
     if divisor != 1:
         difference = difference / divisor
@@ -36,7 +42,7 @@ def shared_difference(first, second, share, divisor=1.0, limit=None):
 
 
 def _of_difference(grad, first, second, reduction, xp, divisor=1.0, limit=None):
-    """The gradient of `first` if its difference from `second`, so limited, is that of each loss."""
+    """Return the gradient of `first`, if the limited difference from `second` is the gradient of each loss."""
     count = math.prod(first.shape if first.shape == second.shape else broadcast_shapes(first.shape, second.shape))
     return xp.shared_difference(first, second, scaled(grad, reduction, count), divisor, limit)
 

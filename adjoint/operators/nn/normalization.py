@@ -26,7 +26,10 @@ from ..linalg.matmul import check_tensors
 
 
 def _batch_norm_gradients(grad, input, weight, mean, invstd, training, needs, xp):
-    """The gradients in differentiable operations; `mean` and `invstd` are functions of the input in training."""
+    """Return the gradients in differentiable operations.
+
+    In training, `mean` and `invstd` are functions of the input.
+    """
     dims = (0, *range(2, len(input.shape)))
     shape = (1, -1, *(1,) * (len(input.shape) - 2))
     count = 1
@@ -117,7 +120,9 @@ class native_batch_norm:
 
 @public(namespace="torch")
 def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
-    """Each channel (dimension 1) normalized over all other dimensions; in training the running statistics are moved.
+    """Each channel (dimension 1) normalized over all other dimensions.
+
+    In training the running statistics are updated.
 
     `cudnn_enabled` changes nothing. See Ioffe and Szegedy (2015), "Batch Normalization".
     """
@@ -202,14 +207,17 @@ def _with_reserve(input, *arguments):
 
 
 def _in_dtype(input, weight, *statistics):
-    """Statistics as PyTorch's public functions return them: in a half type, if the weight has none of another dtype."""
+    """Return statistics as PyTorch's public functions do: in half precision, unless the weight has another dtype."""
     if input._array.itemsize != 2 or (weight is not None and weight.dtype is not input.dtype):
         return statistics
     return tuple(each.to(input.dtype) for each in statistics)
 
 
 def _of_nothing(input, weight, bias):
-    """An empty batch: no statistics, but still something for weight and bias to be a part of, as in PyTorch."""
+    """Handle an empty batch.
+
+    There are no statistics, but weight and bias stay connected to the result, as in PyTorch.
+    """
     output = input.clone()
     if weight is not None:
         output = output * weight.select(0, 0)
@@ -217,7 +225,7 @@ def _of_nothing(input, weight, bias):
 
 
 def _check_running(input, *running):
-    """Raise if the batches of a transform have statistics of their own, and the running ones are not batched."""
+    """Raise an error if the batches of a transform have separate statistics, and the running statistics are not batched."""
     if not is_readable(input) and any(is_readable(each) for each in running):
         raise RuntimeError(
             "Batch norm got a batched tensor as input while the running_mean or running_var, which will be updated in place, "
@@ -228,7 +236,10 @@ def _check_running(input, *running):
 
 
 def _move(running_mean, running_var, mean, invstd, momentum, eps, count):
-    """Running statistics moved by `momentum` towards those of a batch; the version of whole tensors stays, as in PyTorch."""
+    """Move running statistics by `momentum` towards the statistics of a batch.
+
+    The version of whole tensors stays, as in PyTorch.
+    """
     running = (running_mean, running_var)
     if is_readable(mean):
         batch = (mean._array, kernels.unbiased_variance(invstd._array, eps, count))
@@ -243,7 +254,7 @@ def _move(running_mean, running_var, mean, invstd, momentum, eps, count):
 
 @public(namespace=None)
 def average_statistics(running, repeated):
-    """Write the mean of the running statistics of samples, one after another, into `running`; no transform asks whose it is."""
+    """Write the mean of the running statistics of samples, one after the other, into `running`, whichever transform owns it."""
     with checked_change():
         running.copy_(repeated.view(-1, running._array.shape[0]).mean(0))
 
@@ -314,7 +325,7 @@ def _check_dtypes(input, *parameters):
     """Raise unless all parameters have the dtype of the input, or are of float32 for an input of 16 bits.
 
     Raises:
-        RuntimeError: with the words of PyTorch's kernels, which depend on the first parameter that is given.
+        RuntimeError: with the message of PyTorch's kernels, which depends on the first given parameter.
     """
     held = input._array.dtype
     for each in parameters:
@@ -337,7 +348,10 @@ def _check_dtypes(input, *parameters):
 
 
 def _checked_shape(input, normalized_shape, leading, weight, bias=None):
-    """`normalized_shape` as a tuple, which `input` ends in and weight and bias have; `leading` is how errors begin the shape."""
+    """Return `normalized_shape` as a tuple.
+
+    It must be the last sizes of `input` and the shape of weight and bias. `leading` begins the shape in errors.
+    """
     shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     if not shape:
         raise RuntimeError(
@@ -453,7 +467,10 @@ class native_group_norm:
         return xp.group_norm_gradients(grads[0], input, weight, group, result1, result2, eps, needs)
 
     def batch(op, batch, value, weight, bias, group, eps):
-        """The batch joins the samples; weights that differ within the batch are applied afterwards."""
+        """The batch joins the samples.
+
+        Weights that differ within the batch are applied afterwards.
+        """
         images = batch.expanded(value)
         if not images._array.size:
             return None
@@ -483,7 +500,7 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enable
 
 
 def _check_groups(shape, channels, groups, weight, bias):
-    """Raise if the channels are not so many groups, or if there is not one weight and one bias for each of them."""
+    """Raise an error if the groups do not divide the channels, or if weight and bias lack one element per channel."""
     if groups <= 0:
         raise RuntimeError(f"Expected num groups to be greater than 0, got {groups}")
     if channels % groups:
@@ -533,7 +550,10 @@ def layer_norm_with_statistics(input, normalized_shape, weight, bias, eps):
 
 @public(namespace="torch")
 def norm_except_dim(v, pow=2, dim=0):
-    """The norms of order `pow` over all dimensions but `dim`, which keep their places; one norm if `dim` is -1."""
+    """The norms of order `pow` over all dimensions except `dim`, with size 1 in these dimensions.
+
+    If `dim` is -1, one norm.
+    """
     if dim == -1:
         return v.norm(pow)
     kept = wrap_dim(dim, v._array.ndim)

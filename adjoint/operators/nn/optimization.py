@@ -37,10 +37,11 @@ def _is_watched():
 
 @public(namespace="torch")
 def _fused_update_(formula, options, lists, rounds_once):
-    """Apply the formula of an optimizer to lists of parameters, their gradients and each kind of their state, in place.
+    """Apply the formula of an optimizer in place to lists of parameters, their gradients and each kind of their state.
 
-    Returns False, and changes nothing, where operators must do it: for complex parameters; for parameters, gradients and
-    state that differ in shape or dtype; under transforms; for half types, unless the formula `rounds_once`.
+    Return False, and change nothing, if operators must compute the step: for complex parameters; if parameters,
+    gradients and state differ in shape or dtype; under transforms; and for half precision, unless the formula
+    `rounds_once`.
     """
     if _is_watched():
         return False
@@ -67,7 +68,7 @@ def _fused_update_(formula, options, lists, rounds_once):
 
 @public(namespace="torch")
 def _count_steps_(tensors):
-    """Add 1 to each of the step counts `tensors`, which have one element; return them as numbers."""
+    """Add 1 to each of the step counts `tensors`, which have one element, and return them as numbers."""
     arrays = None if _is_watched() else _arrays(tensors)
     if arrays is None:
         return [tensor.add_(1).item() for tensor in tensors]

@@ -1,4 +1,4 @@
-"""Padding: with a constant, a mirror image, the outermost elements, or as if the ends met."""
+"""Padding with a constant, a mirror image, the outermost elements, or the opposite end."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ from ...tensor import wrap
     narrow="reads",
 )
 class constant_pad_nd:
-    """`input` with `pad` (before, after) elements of `value` around the last dimensions; negative ones crop."""
+    """`input` with `pad` (before, after) elements of `value` around the last dimensions.
+
+    Negative numbers crop.
+    """
 
     def forward(self: Array, pad, value=0): ...
 
@@ -32,7 +35,7 @@ class constant_pad_nd:
 
 
 def _declare_edges(name, mode, dims, doc):
-    """An operator that pads `dims` dimensions with what is inside, and the operator that computes its gradient."""
+    """Declare an operator that pads `dims` dimensions with inner elements, and the operator of its gradient."""
     forward_name, backward_name = f"{name}_pad{dims}d", f"{name}_pad{dims}d_backward"
     node = f"{name.capitalize()}Pad{dims}DBackward"
     kernel, backward = kernels.padding(mode, forward_name)
@@ -71,7 +74,10 @@ for _dims in (1, 2, 3):
 
 @public(namespace=None)
 def pad(input, pad, mode="constant", value=None):
-    """Pad, or crop where negative, the last `len(pad) / 2` dimensions, the last one first."""
+    """Pad the last `len(pad) / 2` dimensions, the last one first.
+
+    Negative numbers crop.
+    """
     pad = tuple(pad)
     if mode == "constant":
         return constant_pad_nd(input, pad, 0 if value is None else value)
@@ -129,7 +135,7 @@ def _require_padding_fits(shape, pad, mode):
 
 
 def _circular(input, pad):
-    """Copied into the middle of new memory, whose edges are then copied from its other ends.
+    """The input is copied into the middle of new memory, and the edges are then copied from the opposite ends.
 
     PyTorch's graph shows these copies. Without a graph, they are one kernel.
     """

@@ -52,7 +52,7 @@ def _max_pool_operators(dims):
 
 def _scattering_operator(name, node, dims):
     class declaration:
-        """Zeros like the input of a maximum, to which `grad_output` is added at the indices of the maxima."""
+        """Zeros like the input of a maximum, with `grad_output` added at the indices of the maxima."""
 
         def forward(grad_output: Array, self: Array, indices: Array): ...
 
@@ -99,7 +99,7 @@ def _avg_pool_operators(dims):
             )
 
     class backward_declaration:
-        """Zeros like the input of the means, to which each mean's share is added."""
+        """Zeros like the input of the means, with each mean's share added."""
 
         def forward(
             grad_output: Array,
@@ -141,7 +141,7 @@ def _adaptive_avg_pool_operators(dims):
             return getattr(xp, f"{name}_backward")(grad, self)
 
     class backward_declaration:
-        """Zeros like the input of the means, to which each mean's share is added."""
+        """Zeros like the input of the means, with each mean's share added."""
 
         saved_display = {
             "grad_output_sym_sizes": None,
@@ -194,7 +194,10 @@ _adaptive_max_pool = {dims: _adaptive_max_pool_operators(dims) for dims in (2, 3
 
 
 def _sizes(value: Any, dims: int, function: str, name: str, position: int | None) -> tuple[int, ...]:
-    """`value`, a number or a sequence of numbers, as a tuple: as many as `dims` from a number, else those given."""
+    """Return `value`, a number or a sequence of numbers, as a tuple.
+
+    A number gives `dims` elements.
+    """
     kind = type(value)
     if kind is int:
         return (value,) * dims
@@ -420,7 +423,10 @@ def _avg_pool_function(dims):
 
 @public(namespace="torch")
 def avg_pool1d(input, kernel_size=MISSING, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
-    """The mean of each window; padding counts as zeros if `count_include_pad`."""
+    """The mean of each window.
+
+    With `count_include_pad`, padding counts as zeros.
+    """
     _check_tensor(input, kernel_size, "avg_pool1d")
     kernel = _one(kernel_size, "avg_pool1d", "kernel_size", None)
     step = () if stride is None else _sizes(stride, 1, "avg_pool1d", "stride", None)
@@ -434,7 +440,7 @@ def avg_pool1d(input, kernel_size=MISSING, stride=None, padding=0, ceil_mode=Fal
 
 
 def _filled_in(output_size: Any, input: Tensor) -> Any:
-    """`output_size` with the input's own size for None."""
+    """Return `output_size` with the input's size in place of None."""
     if type(output_size) is int:
         return output_size
     if isinstance(output_size, bool):

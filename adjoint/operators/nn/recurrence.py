@@ -13,7 +13,7 @@ from ...tape import modes
 
 
 def _steps_of(projected, hidden, cell, weight, bias, mode, backwards):
-    """What each step computes, in differentiable operations: gates, the state before it, and the cell before and after it."""
+    """Return the values of each step in differentiable operations: gates, the previous state, and both cells."""
     moments = projected.unbind(0)
     steps: dict[int, tuple[Any, ...]] = {}
     for t, _ in kernels.walk(len(moments), backwards):
@@ -93,7 +93,7 @@ def recurrent_layer_gradients(
     outputs=("output", "last_hidden", "last_cell", "gates", "more"),
 )
 class recurrent_layer:
-    """The outputs of all steps, the last state, and what the gradients need of each step."""
+    """The outputs of all steps, the last state, and the values of each step that the gradients need."""
 
     differentiable = ("projected", "hidden", "cell", "weight", "bias")
     nondifferentiable = ("gates", "more")
@@ -119,7 +119,7 @@ class recurrent_layer:
 
 @public(namespace=None)
 def runs_as_one_layer(*given):
-    """Whether these tensors (or None) go through a recurrent layer as one operator, which autocast does not see into."""
+    """Return whether these tensors (or None) go through a recurrent layer as one operator, which autocast treats as a unit."""
     arrays = [each._array for each in given if each is not None]
     first = arrays[0]
     return (

@@ -1,4 +1,4 @@
-"""The partial inverse of maximum pooling: values put back where they were the largest, among zeros."""
+"""The partial inverse of maximum pooling: values are put back at the positions of the maxima, among zeros."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _numbers(value, dims):
 
 
 def _output_size(input, kernel_size, stride, padding, output_size):
-    """The size to give back: what pooling would make the input's of, or one near that."""
+    """Return the output size: a size from which pooling computes the size of the input, or a size near it."""
     dims = len(kernel_size)
     spatial = tuple(input.shape)[-dims:]
     if len(spatial) < dims:

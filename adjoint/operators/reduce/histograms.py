@@ -84,12 +84,14 @@ def _found(input, bins, range, weight, density):
 
 @public(namespace="torch", method=True)
 def histogram(input: Tensor, bins, *, range=None, weight: Tensor | None = None, density=False, out=None):
-    """How many elements lie in each bin, and the edges of the bins; without a derivative.
+    """The number of elements in each bin, and the edges of the bins.
+
+    It has no derivative.
 
     Args:
         bins: the number of equal bins, or their edges in ascending order.
-        range: the lowest and the highest edge of equal bins; those of the elements if None.
-        weight: what each element counts, one after another.
+        range: the lowest and the highest edge of equal bins; by default those of the elements.
+        weight: the weight of each element.
         density: divide so that the integral is 1.
 
     >>> import adjoint as torch
@@ -114,13 +116,15 @@ def histogram(input: Tensor, bins, *, range=None, weight: Tensor | None = None, 
 
 @public(namespace="torch")
 def histogramdd(input: Tensor, bins, range=None, weight: Tensor | None = None, density=False):
-    """How many points lie in each box of a grid, and the edges of the grid; without a derivative.
+    """The number of points in each box of a grid, and the edges of the grid.
+
+    It has no derivative.
 
     Args:
         input: points `(..., dims)`.
         bins: the number of equal bins, for all dimensions or for each, or the edges for each dimension.
-        range: lowest and highest edge for each dimension, one after the other; those of the points if None.
-        weight: what each point counts.
+        range: the lowest and highest edge of each dimension, one after the other; by default those of the points.
+        weight: the weight of each point.
         density: divide so that the integral is 1.
     """
     dims = input._array.shape[-1] if input._array.ndim else 1

@@ -25,13 +25,16 @@ def _variance_gradient(grad, self, dim, correction, keepdim, xp):
 
 
 def _over_twice(grad, deviation, xp):
-    """`grad / (2 * deviation)`, by the slope of the root that it is; where it is 0, that is 0 in any order."""
+    """Return `grad / (2 * deviation)`, the slope of the root.
+
+    Where `deviation` is 0, the result is 0 in any order.
+    """
     zero = deviation == 0
     return xp.where(zero, grad * 0, grad / (2 * xp.where(zero, deviation * 0 + 1, deviation)))
 
 
 def _no_complex_moment(result, given, inputs):
-    """Moments of real numbers, if there are several, are not computed into a complex tensor."""
+    """Refuse to write several moments of real numbers into a complex tensor."""
     if given.is_complex and not inputs[0].dtype.is_complex and result.size > 1:
         raise refuse("std_cpu", given)
 
@@ -99,7 +102,10 @@ class std_mean:
 
 
 def norm_gradient(grad, self, result, ord, dim, keepdim, xp):
-    """The gradient of the norm of order `ord` over `dim`; at a norm of 0, which has a corner there, it is 0."""
+    """The gradient of the norm of order `ord` over `dim`.
+
+    At a norm of 0, where the norm has a corner, it is 0.
+    """
     shape = tuple(self.shape)
     dim = None if names_all(dim) else dim
     grad, norm = xp.kept(grad, shape, dim, keepdim), xp.kept(result, shape, dim, keepdim)

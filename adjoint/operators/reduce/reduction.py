@@ -26,12 +26,12 @@ def spread(grad, shape, dim, keepdim):
 
 @public(namespace=None, on_arrays=kernels.kept)
 def kept(value, shape, dim, keepdim):
-    """A reduced `value` with the reduced dimensions back, of size 1, so that it broadcasts against the input."""
+    """Return a reduced `value` with the reduced dimensions as size 1, so that it broadcasts against the input."""
     return value if keepdim or not shape else value.reshape(kept_shape(shape, dim))
 
 
 def element_count(shape, dim):
-    """How many elements of an array of `shape` each element of its reduction over `dim` comes from."""
+    """Return the number of elements of an array of `shape` that each element of its reduction over `dim` combines."""
     count = 1
     for size, kept_size in zip(shape, kept_shape(shape, dim), strict=True):
         count *= size if kept_size != size else 1
@@ -59,7 +59,9 @@ def _batch_of_position(op, batch, value, dim, keepdim):
     sparse="reductions.sum_dims",
 )
 class sum:
-    """The sum over `dim` (one or several), or of all elements; of integers in int64.
+    """The sum over `dim` (one or several), or of all elements.
+
+    Integers are summed in int64.
 
     >>> import adjoint as torch
     >>> torch.tensor([[1, 2], [3, 4]]).sum(dim=0)
@@ -119,7 +121,7 @@ class nansum:
 
 @public(method=True, numpy_names=True)
 def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
-    """The mean over `dim` of what is not NaN."""
+    """The mean over `dim` of the elements that are not NaN."""
     if not (input.is_floating_point() or input.is_complex()):
         raise RuntimeError(
             f"nanmean(): expected input to have floating point or complex dtype but got {input.dtype.scalar_type}"
@@ -136,7 +138,10 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
     kernels.prod_along, whole=kernels.prod, whole_options={"listed_out": False}, out_decides=True, overloaded=True
 )
 class prod:
-    """The product over dimension `dim`, or of all elements; of integers in int64."""
+    """The product over dimension `dim`, or of all elements.
+
+    Integers are multiplied in int64.
+    """
 
     def forward(self: Array, dim: Int, keepdim: Bool = False, *, dtype: Dtype = None): ...
 
@@ -156,7 +161,7 @@ class prod:
 
 
 def shared(grad, self, result, dim, keepdim, xp, nan_is_one=True):
-    """The gradient shared equally among the elements that equal the extremum, which may be nan."""
+    """Share the gradient equally among the elements that equal the extremum, which may be NaN."""
     shape = tuple(self.shape)
     extremum = xp.kept(result, shape, dim, keepdim)
     equal = self == extremum
@@ -179,7 +184,10 @@ def shared_by_all(grad, self, result, xp):
 
 @reduction(kernels.amax, same_out=AMAX)
 class amax:
-    """The largest elements over `dim` (one, several, or all); ties share the gradient equally."""
+    """The largest elements over `dim` (one, several, or all).
+
+    Ties share the gradient equally.
+    """
 
     def forward(self: Array, dim: Dims = (), keepdim: Bool = False): ...
 
@@ -188,7 +196,10 @@ class amax:
 
 @reduction(kernels.amin, same_out=AMAX)
 class amin:
-    """The smallest elements over `dim` (one, several, or all); ties share the gradient equally."""
+    """The smallest elements over `dim` (one, several, or all).
+
+    Ties share the gradient equally.
+    """
 
     def forward(self: Array, dim: Dims = (), keepdim: Bool = False): ...
 
@@ -225,7 +236,9 @@ def selection(kernel, **options):
     same_out=STRICT,
 )
 class max:
-    """The largest of all elements, or along `dim`, with their indices; with a second tensor, the elementwise maximum.
+    """The largest of all elements or, along `dim`, the largest elements with their indices.
+
+    With a second tensor, the elementwise maximum.
 
     >>> import adjoint as torch
     >>> torch.tensor([1, 5, 3]).max()
@@ -247,7 +260,9 @@ class max:
     same_out=STRICT,
 )
 class min:
-    """The smallest of all elements, or along `dim`, with their indices; with a second tensor, the elementwise minimum.
+    """The smallest of all elements or, along `dim`, the smallest elements with their indices.
+
+    With a second tensor, the elementwise minimum.
 
     >>> import adjoint as torch
     >>> torch.tensor([1, 5, 3]).min()
@@ -313,14 +328,20 @@ class argmin:
 
 @reduction(kernels.all, whole=True, same_out=TRUTH, narrow="reads")
 class all:
-    """Whether all elements are nonzero, along `dim` or of all; bool, of uint8 uint8."""
+    """Whether all elements are nonzero, along `dim` or of the whole tensor.
+
+    The result is bool; for uint8 it is uint8.
+    """
 
     def forward(self: Array, dim: Dims = None, keepdim: Bool = False): ...
 
 
 @reduction(kernels.any, whole=True, same_out=TRUTH, sparse="reductions.any_element", narrow="reads")
 class any:
-    """Whether any element is nonzero, along `dim` or of all; bool, of uint8 uint8."""
+    """Whether any element is nonzero, along `dim` or of the whole tensor.
+
+    The result is bool; for uint8 it is uint8.
+    """
 
     def forward(self: Array, dim: Dims = None, keepdim: Bool = False): ...
 

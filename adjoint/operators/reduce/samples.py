@@ -17,10 +17,12 @@ from ..shape.parts import select, slice
 
 @public(method=True, numpy_names=True)
 def cov(input, *, correction=1, fweights=None, aweights=None):
-    """The covariances of the rows of `input` (one variable each; one-dimensional: one variable), columns being observations.
+    """The covariances of the rows of `input`.
 
-    `fweights` says how often each observation was made, `aweights` how much it counts. `correction` is subtracted from their
-    number, as in `numpy.cov`.
+    Rows are variables, and columns are observations. A one-dimensional input is one variable.
+
+    `fweights` is the number of times of each observation, and `aweights` its weight. `correction` is subtracted from
+    the number of observations, as in `numpy.cov`.
 
     >>> import adjoint as torch
     >>> torch.cov(torch.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
@@ -67,7 +69,7 @@ def _effective(total, weights, aweights, correction):
 
 
 def _weights(fweights, aweights, count):
-    """The products of both kinds of weights, None where there are none."""
+    """Return the products of both kinds of weights, or None without weights."""
     for name, weights, kind, words in (
         ("fweights", fweights, "iu", "integral"),
         ("aweights", aweights, "fV", "floating point"),
@@ -127,7 +129,9 @@ def corrcoef(input):
 
 @public()
 def trapezoid(y, x=None, *, dx=None, dim=-1, **names):
-    """The integral of `y` along `dim` by the trapezoidal rule; the samples are at `x`, or `dx` (1) apart.
+    """The integral of `y` along `dim` by the trapezoidal rule.
+
+    The samples are at `x`, or at distance `dx` (default 1).
 
     `x` has one point for each sample, or broadcasts with `y`.
 
@@ -182,7 +186,7 @@ def cumulative_trapezoid(y, x=None, *, dx=None, dim=-1, **names):
 
 
 def _checked_samples(name, y, x, dx):
-    """The distance of the samples, if the arguments go together."""
+    """Return the distance between samples, if the arguments match."""
     if not isinstance(y, Tensor) or (x is not None and (not isinstance(x, Tensor) or dx is not None)):
         raise invalid_arguments(name, *(value for value in (y, x, dx) if value is not None))
     kinds = [value._array.dtype.kind for value in (y, x) if value is not None]
@@ -216,7 +220,7 @@ def _doubled_areas(name, y, x, dim):
 
 @public()
 def gradient(input=MISSING, *, spacing=None, dim=None, edge_order=1, **names):
-    """Estimates of the derivatives along `dim` (one or several; by default all) by central differences.
+    """Estimates of the derivatives along `dim` (one or several; all by default) by central differences.
 
     `spacing` is the distance of the samples, one for all dimensions or a sequence of one for each, or a sequence of tensors
     of their coordinates. At the boundaries the differences are one-sided, of order `edge_order` (1 or 2). The formulas are

@@ -1,4 +1,4 @@
-"""Reductions of segments: neighbours along a dimension, as many as `lengths` say, or from one of `offsets` to the next."""
+"""Reductions of segments: neighbouring elements along a dimension, given by `lengths` or `offsets`."""
 
 from __future__ import annotations
 
@@ -21,18 +21,21 @@ _OF_NOTHING = {"sum": 0.0, "mean": math.nan, "prod": 1.0, "max": -math.inf, "min
 
 @operator(kernel=kernels.segment_of_each, namespace=None, method=False, out=False)
 class segment_of_each:
-    """The number of the segment of each of `size` elements; of those in none, how many there are."""
+    """Return the number of the segment of each of `size` elements.
+
+    Elements outside all segments get the number of segments.
+    """
 
     def forward(given: Array, of_lengths, size): ...
 
 
 @public(namespace="torch")
 def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, axis=0, unsafe=False, initial=None):
-    """Each segment of `data` along `axis` reduced to one element: by "sum", "mean", "prod", "max" or "min".
+    """Each segment of `data` along `axis` reduced to one element by "sum", "mean", "prod", "max" or "min".
 
-    `lengths` or `offsets`, integers whose last dimension is `axis` and whose other dimensions are the first of `data`, say
-    where the segments are. Elements beyond the last segment are not used, which lengths allow only if `unsafe`. `initial`
-    takes part in every segment; without it an empty segment is 0, nan, 1, -inf or inf.
+    `lengths` or `offsets` give the segments. They are integers, their last dimension is `axis`, and their other
+    dimensions are the first dimensions of `data`. Elements beyond the last segment are not used, which lengths allow
+    only if `unsafe`. `initial` takes part in every segment. Without it an empty segment is 0, NaN, 1, -inf or inf.
 
     >>> import adjoint as torch
     >>> torch.segment_reduce(torch.tensor([1.0, 2.0, 5.0]), "max", lengths=torch.tensor([2, 1]))
@@ -74,7 +77,10 @@ def _index_reduce(base, axis, places, data, reduce, include_self):
 
 
 def _reduced(data, reduce, axis, combine, places, lengths, initial):
-    """The reduced segments; what belongs to none is reduced too, behind the last one, and left out."""
+    """Return the reduced segments.
+
+    Elements outside all segments are reduced behind the last segment, and dropped.
+    """
     start = _OF_NOTHING[reduce] if initial is None else float(initial)
     shape = list(data._array.shape)
     count = lengths._array.shape[axis]
@@ -93,7 +99,7 @@ def _reduced(data, reduce, axis, combine, places, lengths, initial):
 
 
 def _means(sums, reduce, lengths, initial):
-    """The sums of segments of these lengths, as means if those are to be found."""
+    """Return the sums of segments of these lengths, or the means if requested."""
     if reduce != "mean":
         return sums
     mean = sums / lengths.clamp(min=1).to(sums.dtype)

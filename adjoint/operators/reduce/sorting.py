@@ -96,7 +96,7 @@ def others_product(input, dim):
     narrow="trivial",
 )
 class cummax:
-    """The largest element so far along `dim`, and where it is."""
+    """The largest element so far along `dim`, and its index."""
 
     nondifferentiable = ("indices",)
 
@@ -114,7 +114,7 @@ class cummax:
     narrow="trivial",
 )
 class cummin:
-    """The smallest element so far along `dim`, and where it is."""
+    """The smallest element so far along `dim`, and its index."""
 
     nondifferentiable = ("indices",)
 
@@ -126,7 +126,7 @@ class cummin:
 
 @operator(kernel=scan.add_at_selected, namespace=None, method=False, batch="expanded")
 class add_at_selected:
-    """Zeros of `shape` to which `input` is added at `indices` along `dim`."""
+    """Zeros of `shape` with `input` added at `indices` along `dim`."""
 
     def forward(self: Array, shape, dim, indices: Array): ...
 
@@ -171,7 +171,7 @@ class logcumsumexp:
 
 @public(namespace=None, on_arrays=widen)
 def in_float32(x):
-    """Half types in float32, others as they are."""
+    """Return half-precision values in float32, and other values unchanged."""
     return x.float() if x._array.dtype in HALVES else x
 
 
@@ -197,14 +197,14 @@ def _sorting(name, node):
 
 @selection(sorting.sort, **_sorting("sort_default", "SortBackward0"), narrow="trivial sorting_kernel_method_name")
 class sort_default:
-    """The elements in order along `dim`, and where they were."""
+    """The elements in order along `dim`, and their original indices."""
 
     def forward(self: Array, dim: Int = -1, descending: Bool = False): ...
 
 
 @selection(sorting.sort, **_sorting("sort_stable", "SortBackward1"), narrow="trivial sorting_kernel_method_name")
 class sort_stable:
-    """The same; equal elements stay in their order."""
+    """The same, with equal elements in their original order."""
 
     def forward(self: Array, dim: Int = -1, descending: Bool = False, stable: Bool = True): ...
 
@@ -236,14 +236,14 @@ def msort(input, *, out=None):
 
 @selection(sorting.topk, same_out=STRICT, narrow="trivial")
 class topk:
-    """The `k` largest (or smallest) elements along `dim`, and where they are."""
+    """The `k` largest (or smallest) elements along `dim`, and their indices."""
 
     def forward(self: Array, k: Int, dim: Int = -1, largest: Bool = True, sorted: Bool = True): ...
 
 
 @selection(sorting.kthvalue, out="disjoint", same_out="output values must be of same type as input", narrow="trivial")
 class kthvalue:
-    """The `k`th smallest element along `dim`, counted from 1, and where it is."""
+    """The `k`th smallest element along `dim`, counted from 1, and its index."""
 
     def forward(self: Array, k: Int, dim: Int = -1, keepdim: Bool = False): ...
 
@@ -252,7 +252,7 @@ class kthvalue:
     sorting.mode, same_out="expected scalar type '{wanted}' but got '{given}' for values output", narrow="trivial"
 )
 class mode:
-    """The most frequent element along `dim` (the smallest of several), and where it is."""
+    """The most frequent element along `dim` (the smallest, if several are), and its index."""
 
     def forward(self: Array, dim: Int = -1, keepdim: Bool = False): ...
 
@@ -354,7 +354,10 @@ nanquantile = _quantile("nanquantile", True)
 
 
 def _unique(kernel, node, aten_name):
-    """Declare an operator that finds what is unique: it is recorded, but has no derivative."""
+    """Declare an operator that finds unique elements.
+
+    It is recorded, but has no derivative.
+    """
 
     def grad_self(grads):
         raise NotImplementedError(f"the derivative for '{aten_name}' is not implemented.")
@@ -406,7 +409,10 @@ def _wanted(results, return_inverse, return_counts):
 
 @public(method=True)
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
-    """The unique elements, or the unique slices of `dim`; also each element's place among them, and their counts."""
+    """The unique elements, or the unique slices of `dim`.
+
+    Optionally, also each element's index among them, and their counts.
+    """
     wanted = bool(return_inverse), bool(return_counts)
     results = unique_all(input, sorted, *wanted) if dim is None else unique_dim(input, dim, sorted, *wanted)
     return _wanted(results, *wanted)
@@ -414,7 +420,7 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
 
 @public(method=True)
 def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
-    """The tensor with all but the first of equal neighbours left out."""
+    """The tensor without repeated neighbours: only the first of equal neighbours remains."""
     wanted = bool(return_inverse), bool(return_counts)
     return _wanted(unique_runs(input, dim, *wanted), *wanted)
 
@@ -454,7 +460,7 @@ class bincount:
     same_out=_WRONG_INDEX,
 )
 class searchsorted_tensor:
-    """Where elements would be inserted into a sorted sequence."""
+    """The indices at which elements would be inserted into a sorted sequence."""
 
     def forward(
         sorted_sequence: Array, self: Array, *, out_int32=False, right=False, side=None, sorter: Array | None = None

@@ -1,1 +1,1 @@
-"""Operators that change shapes and leave elements alone: views, parts, joining."""
+"""Operators that change shapes and keep elements: views, parts, joining."""

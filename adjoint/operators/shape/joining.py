@@ -147,7 +147,7 @@ def _several(name, tensors):
 
 @public(alias=("row_stack",))
 def vstack(tensors, *, out=None):
-    """The tensors below each other, vectors as rows."""
+    """The tensors stacked vertically, with vectors as rows."""
     return cat(atleast_2d(_several("vstack", tensors)), 0, out=out)
 
 
@@ -189,7 +189,10 @@ class block_diagonal:
 
 @public()
 def block_diag(*tensors):
-    """The matrices along the diagonal of one, zeros elsewhere; vectors are rows, numbers matrices of one element."""
+    """The matrices along the diagonal of one matrix, with zeros elsewhere.
+
+    Vectors are rows, and numbers are matrices of one element.
+    """
     return block_diagonal(list(tensors)) if tensors else zeros((1, 0))
 
 
@@ -218,7 +221,10 @@ class repeat:
 
 @public(namespace=None, method=("repeat",))
 def repeat_method(input, /, *repeats, **names):
-    """The tensor repeated along each dimension; new dimensions come first."""
+    """The tensor repeated along each dimension.
+
+    New dimensions come first.
+    """
     repeats = sizes_of(repeats, names, "repeat", "repeats")
     if len(repeats) < input._array.ndim:
         raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
@@ -231,7 +237,10 @@ def repeat_method(input, /, *repeats, **names):
 
 @public(numpy_names=True)
 def tile(input, dims):
-    """The tensor repeated along each dimension; missing repetitions of leading dimensions are 1."""
+    """The tensor repeated along each dimension.
+
+    Missing repetitions of leading dimensions are 1.
+    """
     dims = checked_sizes(dims, "tile", "dims", 2)
     return repeat_method(input, (1,) * (input._array.ndim - len(dims)) + tuple(dims))
 
@@ -244,7 +253,10 @@ def tile_method(input, /, *dims, **names):
 
 @public(method=True, numpy_names=True)
 def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
-    """Each element (or slice of `dim`) repeated in place; with one tensor, its indices repeated as often as it says."""
+    """Each element (or slice of `dim`) repeated in place.
+
+    With a single tensor, its indices, each repeated as often as the element says.
+    """
     if repeats is None:
         if input._array.ndim != 1:
             raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
@@ -272,7 +284,7 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
 
 
 def _repeated(input, repeats, dim, output_size):
-    """The slices of `dim` as often as a tensor says."""
+    """Return the slices of `dim`, each repeated as often as a tensor says."""
     counts, shape = repeats._array, input._array.shape
     if counts.ndim > 1:
         raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
@@ -289,7 +301,10 @@ def _repeated(input, repeats, dim, output_size):
 
 @sequential_fallback
 def _repeated_positions(repeats, size, output_size):
-    """The numbers below `size`, each as often as `repeats` says; `output_size` is how many there are, if given."""
+    """Return the numbers below `size`, each repeated as `repeats` says.
+
+    `output_size` is their total number, if given.
+    """
     if repeats.dtype not in (int32, int64):
         raise refuse("repeat_interleave_cpu", repeats._array)
     counts = materialize(repeats._array).reshape(-1).astype(numpy.int64, copy=False)
@@ -310,7 +325,10 @@ def _repeated_positions(repeats, size, output_size):
     kernel=Kernel(kernels.roll, quiet=True), out=False, namespace=None, method=False, tangent="linear", narrow="moves"
 )
 class roll:
-    """The elements shifted along dimensions; what leaves at one end comes in at the other."""
+    """The elements shifted along dimensions.
+
+    Elements that leave at one end enter at the other.
+    """
 
     def forward(self: Array, shifts, dims): ...
 
@@ -320,7 +338,10 @@ class roll:
 
 @public(name="roll", method=("roll",), numpy_names=True)
 def roll_function(input, shifts, dims=()):
-    """The elements shifted along `dims` (or through the flattened tensor); what leaves at one end comes in at the other."""
+    """The elements shifted along `dims` (or through the flattened tensor).
+
+    Elements that leave at one end enter at the other.
+    """
     given = input, shifts, dims
     shifts, dims = _integers("shifts", 1, given), _integers("dims", 2, given)
     if not shifts:
@@ -361,7 +382,7 @@ class flip:
 
 @public(name="flip", numpy_names=True)
 def flip_function(input, dims):
-    """The order of the elements reversed along `dims`; a copy."""
+    """The elements in reversed order along `dims`, as a copy."""
     return flip(input, checked_sizes(dims, "flip", "dims", 2))
 
 

@@ -20,7 +20,7 @@ from ...kernels.shape import view as kernels
 from ...tensor import Tensor, wrap_dim
 
 END = (1 << 63) - 1
-"""What PyTorch shows for the end of a slice that has none."""
+"""The number that PyTorch shows for the end of a slice without an end."""
 
 
 # --- one part -------------------------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ class unfold:
     namespace=None, method=False, kernel=kernels.unfold_backward, tangent="linear", batch="expanded", narrow="halves"
 )
 class unfold_backward:
-    """Zeros of `shape` to which the windows are added where they came from."""
+    """Zeros of `shape` with the windows added at their positions."""
 
     def forward(self: Array, shape, dimension, size, step): ...
 
@@ -170,12 +170,15 @@ class unbind:
 
 @public(namespace=None, on_arrays=joining.stack_in_order)
 def stack_in_order(parts, dim, strides):
-    """`stack`; arrays of numbers have the order in memory of an array with these strides."""
+    """`stack`.
+
+    Arrays of numbers get the memory order of an array with these strides.
+    """
     return tensors.stack(parts, dim)
 
 
 def _with_zeros(grads, xp):
-    """Gradients of one shape, zeros in place of those that did not arrive."""
+    """Return gradients of one shape, with zeros in place of missing gradients."""
     zeros = None
     if any(grad is None for grad in grads):
         zeros = xp.zeros_like(next(grad for grad in grads if grad is not None))
@@ -203,7 +206,7 @@ class split_with_sizes:
 
 
 def _joined(grads, shape, sizes, dim, xp):
-    """Gradients of neighbouring parts next to each other, zeros in place of those that did not arrive."""
+    """Join the gradients of neighbouring parts, with zeros in place of missing gradients."""
     like = next(grad for grad in grads if grad is not None)
     dim %= len(shape)
     return xp.cat(
@@ -242,7 +245,7 @@ def split_method(input, /, split_size, dim=0):
 
 @operator(out=False, kernel=kernels.split, tangent="linear", narrow="moves")
 class unsafe_split:
-    """`split` in parts of one size, on the same memory, but not known as views."""
+    """`split` into parts of one size, on the same memory, but not recorded as views."""
 
     def forward(self: Array, split_size: Int, dim: Int = 0): ...
 
@@ -252,7 +255,7 @@ class unsafe_split:
 
 @operator(kernel=kernels.split, out=False, narrow="moves")
 class unsafe_split_with_sizes:
-    """`split` in parts of the given sizes, on the same memory, but not known as views."""
+    """`split` into parts of the given sizes, on the same memory, but not recorded as views."""
 
     def forward(self: Array, split_sizes: Ints, dim: Int = 0): ...
 
@@ -262,7 +265,7 @@ class unsafe_split_with_sizes:
 
 @public(method=True, numpy_names=True)
 def unsafe_chunk(input, chunks, dim=0):
-    """`chunk`, on the same memory, but not known as views."""
+    """`chunk`, on the same memory, but not recorded as views."""
     if not input._array.ndim:
         raise RuntimeError("chunk expects at least a 1-dimensional tensor")
     size = input._array.shape[wrap_dim(dim, input._array.ndim)]
@@ -273,7 +276,7 @@ def unsafe_chunk(input, chunks, dim=0):
 
 @public(method=True, numpy_names=True)
 def chunk(input, chunks, dim=0):
-    """At most `chunks` views of dimension `dim`, of one size but perhaps the last."""
+    """At most `chunks` views of dimension `dim`, of equal size except possibly the last."""
     shape = input._array.shape
     if not shape:
         raise RuntimeError("chunk expects at least a 1-dimensional tensor")
@@ -297,7 +300,7 @@ def chunk(input, chunks, dim=0):
     ),
 )
 def tensor_split(input=None, indices_or_sections=None, /, dim=0, **names):
-    """Views of dimension `dim`: a number of nearly equal ones, or cut at the given indices."""
+    """Views of dimension `dim`: a number of nearly equal views, or views cut at the given indices."""
     if names:
         input, indices_or_sections, dim = _split_by_names(names, input, indices_or_sections, dim)
     number = not isinstance(indices_or_sections, Tensor) and is_of_type(indices_or_sections, "Int")
@@ -321,7 +324,10 @@ def tensor_split(input=None, indices_or_sections=None, /, dim=0, **names):
 
 
 def _split_by_names(names, input, where, dim):
-    """The arguments of `tensor_split`, some of which are given by PyTorch's or NumPy's names; raises if one has no such name."""
+    """Return the arguments of `tensor_split` if some are given by PyTorch's or NumPy's names.
+
+    Raise an error for other names.
+    """
     rest = dict(names)
     found = [value for value in (input, where) if value is not None]
     if input is None:

@@ -1,4 +1,7 @@
-"""Views with another shape or another order of the dimensions: they share storage and version counter with the tensor."""
+"""Views with another shape or another order of the dimensions.
+
+They share storage and version counter with the tensor.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ def sizes_of(sizes: tuple[Any, ...], names: dict[str, Any], function: str, name:
     """Sizes given one by one, as one sequence, or (in `names`) by keyword.
 
     Raises:
-        TypeError: if they are no integers, or there are none, or there are other keywords.
+        TypeError: if the sizes are not integers, are missing, or come with other keywords.
     """
     if names and (sizes or len(names) > 1 or name not in names):
         raise _unexpected(sizes, names, function, name)
@@ -41,7 +44,7 @@ def sizes_of(sizes: tuple[Any, ...], names: dict[str, Any], function: str, name:
 
 
 def _unexpected(sizes: tuple[Any, ...], names: dict[str, Any], function: str, name: str) -> TypeError:
-    """The error for keywords besides the one that gives all sizes, or for sizes that are also given by keyword."""
+    """Return the error for keywords besides the sizes, or for sizes that are given twice."""
     if not sizes and name not in names:
         return TypeError(f'{function}() missing 1 required positional arguments: "{name}"')
     unknown = next((one for one in names if one != name), None)
@@ -53,7 +56,10 @@ def _unexpected(sizes: tuple[Any, ...], names: dict[str, Any], function: str, na
 def checked_sizes(
     sizes: Any, function: str, name: str, position: int | None, *, one_by_one: bool = False
 ) -> tuple[int, ...]:
-    """A sequence of sizes as a tuple of integers; errors name its position, which is None if it was given by keyword."""
+    """Return a sequence of sizes as a tuple of integers.
+
+    Errors name its position, which is None if it was given by keyword.
+    """
     if not isinstance(sizes, (tuple, list)):
         raise _no_sizes(sizes, function, name, position)
     for index, size in enumerate(sizes):
@@ -81,7 +87,10 @@ def _batch_reshaped(op, batch, value, size):
 
 
 def _reshaped_copy(grad, self_shape, xp):
-    """The gradient with another shape; copied, if that is needed, by several threads."""
+    """Return the gradient with another shape.
+
+    If a copy is needed, several threads make it.
+    """
     return xp.reshape(grad, self_shape)
 
 
@@ -115,7 +124,7 @@ class view_shape:
     aten_name="_reshape_alias",
 )
 class reshape_alias:
-    """`input`, which is not contiguous, with another shape on the same memory: what `reshape` makes where it can."""
+    """`input`, which is not contiguous, with another shape on the same memory: the result of `reshape` if it can be a view."""
 
     def forward(self: Array, size): ...
 
@@ -136,7 +145,10 @@ class reshape_alias:
     narrow="moves",
 )
 class unsafe_view:
-    """`input`, a tensor nobody else has, with another shape."""
+    """`input` with another shape.
+
+    No other code refers to this tensor.
+    """
 
     def forward(self: Array, size): ...
 
@@ -169,7 +181,10 @@ def view(input, /, *size, dtype=None, **names):
 
 @sequential_fallback
 def view_dtype(input, dtype):
-    """The bytes of `input` read as elements of another dtype; PyTorch does not count that among views, nor does it record it."""
+    """The bytes of `input` read as elements of another dtype.
+
+    PyTorch does not count this as a view, and does not record it.
+    """
     if input.is_conj() or input.is_neg():
         what = "conjugate view tensors" if input.is_conj() else "tensors with negative bit set"
         raise RuntimeError(f"torch.Tensor.view is not supported for {what} when converting to a different dtype.")
@@ -181,7 +196,7 @@ def view_dtype(input, dtype):
 
 
 def _other(name, other, x2):
-    """The tensor whose shape is wanted, by either name."""
+    """Return the tensor that gives the shape, by either name."""
     other = x2 if other is MISSING else other
     if isinstance(other, Tensor):
         return other
@@ -198,7 +213,7 @@ def view_as(input, /, other=MISSING, *, x2=MISSING):
 
 @public(on_arrays=kernels.reshape, numpy_names=True)
 def reshape(input, shape):
-    """The tensor with another shape: a view where the strides allow it, otherwise a copy.
+    """The tensor with another shape: a view if the strides allow it, otherwise a copy.
 
     >>> import adjoint as torch
     >>> torch.arange(4).reshape(2, 2).t().reshape(4)
@@ -214,7 +229,7 @@ def reshape_method(input, /, *shape, **names):
 
 
 def reshaped(input, shape):
-    """The tensor with `shape`, a tuple: a view where the strides allow it, otherwise a copy."""
+    """The tensor with `shape`, a tuple: a view if the strides allow it, otherwise a copy."""
     array = input._array
     if array.flags.c_contiguous:
         return view_shape(input, shape)
@@ -261,7 +276,10 @@ def flatten(input, start_dim=0, end_dim=-1):
 
 @public(method=True, numpy_names=True)
 def unflatten(input, dim, sizes):
-    """Dimension `dim` made into several of the given sizes, of which one may be -1."""
+    """Dimension `dim` split into several dimensions of the given sizes.
+
+    One size may be -1.
+    """
     shape = input._array.shape
     dim = wrap_dim(dim, len(shape))
     if not shape:
@@ -281,7 +299,7 @@ def unflatten(input, dim, sizes):
 
 @public(method=True, numpy_names=True)
 def ravel(input):
-    """The tensor with one dimension; a view if it is contiguous."""
+    """The tensor with one dimension, as a view if it is contiguous."""
     return view_shape(input.contiguous(), (-1,)) if input._array.size else view_shape(input.contiguous(), (0,))
 
 
@@ -311,7 +329,7 @@ def _squeezing(kernel, number, **options):
 
 @_squeezing(kernels.squeeze_all, 0)
 class squeeze_all:
-    """All dimensions of size 1 dropped."""
+    """The tensor without its dimensions of size 1."""
 
     def forward(self: Array): ...
 
@@ -335,7 +353,7 @@ class squeeze_dim:
 
 @_squeezing(kernels.squeeze, 2, aten_inplace="dims")
 class squeeze_dims:
-    """Those of the dimensions `dim` dropped whose size is 1."""
+    """The tensor without those of the dimensions `dim` that have size 1."""
 
     def forward(self: Array, dim: Ints): ...
 
@@ -345,7 +363,7 @@ class squeeze_dims:
 
 @public(method=True, forms=("Tensor input", "Tensor input, int dim", "Tensor input, tuple of ints dim"))
 def squeeze(input=None, dim=None, **names):
-    """Dimensions of size 1 dropped: all of them, or those among `dim`."""
+    """The tensor without dimensions of size 1: without all of them, or without those among `dim`."""
     if names:
         input, dim = names.pop("x", input), names.pop("axis", dim)
         if names:
@@ -364,7 +382,10 @@ def squeeze_(input, /, dim=None):
 
 
 def _several(input, dim):
-    """The dimensions as a tuple; one may be an integer of NumPy's."""
+    """Return the dimensions as a tuple.
+
+    A single dimension may be a NumPy integer.
+    """
     if is_of_type(dim, "Int"):
         return (dim.__index__(),)
     if not isinstance(dim, (tuple, list)):
@@ -443,7 +464,10 @@ def swapaxes_(input, axis0, axis1):
 
 @operator(view=True, inplace=True, inplace_node="TBackward1", kernel=kernels.t, sparse="shapes.t")
 class t:
-    """The transpose of a matrix; a vector as it is."""
+    """The transpose of a matrix.
+
+    A vector is returned unchanged.
+    """
 
     def forward(self: Array): ...
 
@@ -483,7 +507,10 @@ def permute_function(input, dims):
 
 @public(namespace=None, method=("permute",), separate_sizes=permute)
 def permute_method(input, /, *dims, **names):
-    """The dimensions in another order, one by one or as a sequence."""
+    """The dimensions in another order.
+
+    The order may be separate arguments or a sequence.
+    """
     return permute(input, sizes_of(dims, names, "permute", "dims"))
 
 

@@ -1,4 +1,4 @@
-"""The views again, as copies: `X_copy` has the elements of the view `X`, on contiguous memory of their own."""
+"""The views as copies: `X_copy` has the elements of the view `X` in separate, contiguous memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from . import parts, view  # noqa: F401 - they declare the views
 
 
 def _batch_copied(source: Operator) -> Callable[..., Any]:
-    """The batching rule of the copying form of a view: a copy of that of the view."""
+    """Return the batching rule of the copying form of a view: a copy of the view's result."""
 
     def rule(op: Operator, batch: Any, *args: Any) -> Any:
         results = batch.batched(source, args[: len(source.names)])
@@ -141,14 +141,14 @@ class squeeze_dim_copy:
 
 @copying("squeeze_dims", "SqueezeBackward2_copy", function_name="squeeze_copy", namespace=None)
 class squeeze_dims_copy:
-    """A copy without those of the given dimensions whose size is 1."""
+    """A copy without those of the given dimensions that have size 1."""
 
     def forward(self: Array, dim: Ints): ...
 
 
 @public(numpy_names=True)
 def squeeze_copy(input, dim=None, *, out=None):
-    """A copy without dimensions of size 1: all such, or those of `dim` (one or several)."""
+    """A copy without dimensions of size 1: without all of them, or without those among `dim` (one or several)."""
     if not isinstance(input, Tensor):
         raise TypeError(f"squeeze_copy(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     if dim is None:

@@ -1,1 +1,1 @@
-"""Operators of sparse layouts: tensors that are made of parts, their parts, and conversion."""
+"""Operators on sparse tensors: creation from parts, access to the parts, and conversion."""

@@ -1,4 +1,7 @@
-"""Constructors of sparse tensors. What they are made of is checked: indices outside of the shape could reach anywhere."""
+"""Constructors of sparse tensors.
+
+The parts are checked, because indices outside the shape could reach any memory.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,10 @@ def _as_values(data: Any, dtype: Any) -> Tensor:
 
 
 def _finished(tensor: Tensor, requires_grad: bool, values: Any) -> Tensor:
-    """The tensor as a leaf: constructors do not copy the history of `values`, unless no option is asked for."""
+    """Return the tensor as a leaf.
+
+    Constructors do not copy the history of `values`, unless no option is given.
+    """
     if requires_grad:
         if not can_require_grad(tensor._array):
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
@@ -53,17 +59,19 @@ def sparse_coo_tensor(
     check_invariants=None,
     is_coalesced=None,
 ):
-    """A tensor of which the elements `values` at the columns of `indices` are stored, and all others are zero.
+    """A tensor that stores the elements `values` at the columns of `indices`.
+
+    All other elements are zero.
 
     Elements at equal coordinates count as their sum. `values` may have dense dimensions after the first.
 
     Args:
         indices: the coordinates, of shape (sparse dimensions, elements).
         values: the elements.
-        size: the shape; by default the smallest that has all coordinates.
-        dtype: that of the elements; by default that of `values`.
+        size: the shape; by default the smallest shape that contains all coordinates.
+        dtype: the dtype of the elements; by default the dtype of `values`.
         requires_grad: whether operations on the result are recorded.
-        check_invariants: accepted; indices are always checked.
+        check_invariants: accepted. Indices are always checked.
         is_coalesced: whether the coordinates are known to be sorted and different.
 
     Raises:
@@ -115,7 +123,7 @@ def sparse_coo_tensor(
 
 
 def _check_coordinates(indices: Any, values: Any, shape: tuple[int, ...]) -> None:
-    """Raise unless there is one value for each column, of the right shape, and all coordinates are inside."""
+    """Raise an error unless there is one value of the right shape per column, and all coordinates are inside."""
     if indices.shape[1] != values.shape[0]:
         raise RuntimeError(
             f"indices and values must have same nnz, but got nnz from indices: {indices.shape[1]}, nnz from values: "

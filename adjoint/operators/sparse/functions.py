@@ -33,7 +33,10 @@ from .reduced_product import reduced_product
     node="SparseAddmmBackward0",
 )
 class _sparse_addmm:
-    """`beta * self + alpha * (mat1 @ mat2)`; the gradient of `mat1` is that of its stored elements."""
+    """`beta * self + alpha * (mat1 @ mat2)`.
+
+    The gradient of `mat1` exists at its stored elements.
+    """
 
     def forward(self: Array, mat1: Array, mat2: Array, *, beta: Number = 1, alpha: Number = 1): ...
 
@@ -94,11 +97,13 @@ _SUM: Any = object()
 
 
 def mm(mat1, mat2, reduce=_SUM):
-    """The product of two matrices of which at least one is sparse; sparse if both are.
+    """The product of two matrices, at least one of which is sparse.
 
-    The gradient of a sparse factor is sparse too: that of its stored elements. With `reduce` ("sum", "mean", "amax" or
-    "amin") each row of the result is that reduction over the stored elements of a row of `mat1`, which has the layout
-    `torch.sparse_csr`, times the rows of a dense `mat2`; zeros where nothing is stored.
+    The result is sparse if both are.
+
+    The gradient of a sparse factor is sparse too, at the stored elements of the factor. With `reduce` ("sum", "mean",
+    "amax" or "amin"), each row of the result is this reduction over the stored elements of a row of `mat1` times the
+    rows of a dense `mat2`. `mat1` has the layout `torch.sparse_csr`. Rows without stored elements give zeros.
 
     >>> import adjoint as torch
     >>> torch.sparse.mm(torch.eye(2).to_sparse(), torch.ones(2, 2))
@@ -116,7 +121,10 @@ def mm(mat1, mat2, reduce=_SUM):
 
 
 def addmm(input, mat1, mat2, *, beta=1, alpha=1):
-    """`beta * input + alpha * (mat1 @ mat2)`, where `mat1` is sparse; its gradient is that of its stored elements."""
+    """`beta * input + alpha * (mat1 @ mat2)` with a sparse `mat1`.
+
+    The gradient of `mat1` exists at its stored elements.
+    """
     if not _is_sparse(mat1):
         return dense_addmm(input, mat1, mat2, beta=beta, alpha=alpha)
     return _sparse_addmm(input.expand(mat1.shape[0], mat2.shape[1]), mat1, mat2, beta=beta, alpha=alpha)
@@ -124,7 +132,7 @@ def addmm(input, mat1, mat2, *, beta=1, alpha=1):
 
 @public(alias=("dsmm", "hsmm"))
 def spmm(input, mat2):
-    """The product of two matrices of which one may be sparse; `mm`."""
+    """The product of two matrices, one of which may be sparse; the same as `mm`."""
     return product(input, mat2)
 
 
@@ -136,7 +144,9 @@ def smm(input, mat):
 
 @public()
 def hspmm(mat1, mat2, *, out=None):
-    """The product of a sparse matrix and a dense one, as the rows of those that `mat1` stores; one dimension of it is sparse.
+    """The product of a sparse and a dense matrix.
+
+    Only the rows that `mat1` stores are stored, and one dimension is sparse.
 
     >>> import adjoint as torch
     >>> torch.hspmm(torch.eye(2).to_sparse(), torch.ones(2, 1)).to_dense()
@@ -160,7 +170,7 @@ def hspmm(mat1, mat2, *, out=None):
 
 @public(method=("sspaddmm",), alias=("saddmm",))
 def sspaddmm(input, mat1, mat2, *, beta=1, alpha=1):
-    """`beta * input + alpha * (mat1 @ mat2)`, where `input` and `mat1` are sparse, as a sparse matrix."""
+    """`beta * input + alpha * (mat1 @ mat2)` with sparse `input` and `mat1`, as a sparse matrix."""
     return input * beta + product(mat1, mat2).to_sparse() * alpha
 
 
@@ -279,7 +289,10 @@ def _softmax(function: str, node: str) -> tuple[Any, Any]:
         out=False,
     )
     class backward_operator:
-        """Its gradient; `transposed`: the transposed of that, which is the tangent."""
+        """The gradient of the product.
+
+        With `transposed`, the transpose of the gradient, which is the tangent.
+        """
 
         def forward(grad: Array, output: Array, dim, transposed=False): ...
 
@@ -312,7 +325,9 @@ def _checked(input: Any, dim: Any, dtype: Any, name: str) -> Any:
 
 
 def softmax(input, dim, *, dtype=None):
-    """The softmax over the elements that a sparse tensor stores along `dim`; the others count as minus infinity.
+    """The softmax over the elements that a sparse tensor stores along `dim`.
+
+    The other elements count as minus infinity.
 
     >>> import adjoint as torch
     >>> torch.sparse.softmax(torch.eye(2).to_sparse(), 1).values()

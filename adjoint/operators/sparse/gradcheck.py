@@ -1,4 +1,4 @@
-"""Derivatives of functions of sparse tensors checked as those of functions of their stored elements."""
+"""Derivative checks for functions of sparse tensors, as functions of their stored elements."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .layouts import values, with_values
 def as_sparse_gradcheck(gradcheck):
     """`gradcheck`, which checks functions of dense tensors, for functions of sparse tensors and with sparse results.
 
-    The elements that sparse inputs store take the place of these; unless `masked` is True, all elements are stored before.
+    Replace sparse inputs by their stored elements. Unless `masked` is True, all elements are stored first.
 
     >>> import adjoint as torch
     >>> x = torch.eye(2, dtype=torch.float64).to_sparse().requires_grad_()
@@ -47,7 +47,7 @@ def as_sparse_gradcheck(gradcheck):
 
 
 def _model(value: Any, masked: bool) -> Tensor | None:
-    """A sparse tensor with the places of the elements to be moved; None for any other value."""
+    """Return a sparse tensor with the positions of the elements to move, or None for any other value."""
     if not (isinstance(value, Tensor) and isinstance(value._array, SparseArray)):
         return None
     return wrap((kernels.coalesce if masked else kernels.all_stored)(value._array).copy())

@@ -1,4 +1,4 @@
-"""Tensors of sparse layouts: made of their parts, converted from and to dense tensors, and their parts."""
+"""Tensors with sparse layouts: creation from parts, access to the parts, and conversion from and to dense tensors."""
 
 from __future__ import annotations
 
@@ -101,7 +101,10 @@ def layout_of(tensor: Tensor) -> str:
 
 
 def _coordinates(tensor: Tensor, function: str) -> Coordinates:
-    """The parts of a tensor of layout `sparse_coo`; any other is refused."""
+    """Return the parts of a tensor of layout `sparse_coo`.
+
+    Other layouts are refused.
+    """
     if layout_of(tensor) != "Sparse":
         raise RuntimeError(f"{function} expected sparse coordinate tensor layout but got {layout_of(tensor)}")
     array: Any = tensor._array
@@ -111,7 +114,9 @@ def _coordinates(tensor: Tensor, function: str) -> Coordinates:
 
 @public(namespace=None, method=("values",))
 def stored_values(self, /):
-    """The stored elements of a sparse tensor; one of coordinates must be coalesced.
+    """Return the stored elements of a sparse tensor.
+
+    A tensor with coordinates must be coalesced.
 
     >>> import adjoint as torch
     >>> torch.tensor([[0.0, 2.0], [3.0, 0.0]]).to_sparse().values()
@@ -135,7 +140,7 @@ def indices(self, /):
 
 @public(namespace=None, method=True)
 def _values(self, /):
-    """The stored elements, also of a tensor that is not coalesced, without their history."""
+    """The stored elements, also if the tensor is not coalesced, without their history."""
     if layout_of(self) == "Strided":
         raise RuntimeError("_values expected sparse tensor layout but got Strided")
     return wrap(self._array.parts.values)
@@ -143,7 +148,7 @@ def _values(self, /):
 
 @public(namespace=None, method=True)
 def _indices(self, /):
-    """The coordinates of the stored elements, also of a tensor that is not coalesced."""
+    """The coordinates of the stored elements, also if the tensor is not coalesced."""
     return wrap(_coordinates(self, "_indices").indices)
 
 
@@ -199,7 +204,7 @@ def _coalesced_(self, coalesced, /):
 
 @public(namespace=None, method=True)
 def sparse_dim(input, /):
-    """The number of dimensions that are stored sparsely: none of a dense tensor."""
+    """The number of sparse dimensions; 0 for a dense tensor."""
     array = input._array
     if not isinstance(array, SparseArray):
         return 0
@@ -240,13 +245,16 @@ def _resized(tensor: Tensor, size: Any, sparse_dim: int, dense_dim: int, clear: 
 
 @public(namespace=None, method=True)
 def sparse_resize_(self, size, sparse_dim, dense_dim):
-    """Give the tensor a larger shape in place; only one that stores nothing may change its numbers of dimensions."""
+    """Give the tensor a larger shape in place.
+
+    Only an empty tensor may change its numbers of dimensions.
+    """
     return _resized(self, size, sparse_dim, dense_dim, False, "sparse_resize_")
 
 
 @public(namespace=None, method=True)
 def sparse_resize_and_clear_(self, size, sparse_dim, dense_dim):
-    """Give the tensor a shape in place, and let go of what it stores."""
+    """Give the tensor a shape in place, and drop its stored elements."""
     return _resized(self, size, sparse_dim, dense_dim, True, "sparse_resize_and_clear_")
 
 
@@ -269,7 +277,10 @@ def resize_as_sparse_(input, template):
     node="CoalesceBackward0",
 )
 class coalesced:
-    """The same with sorted coordinates, elements at equal ones added up."""
+    """The same tensor with sorted coordinates.
+
+    Elements at equal coordinates are added up.
+    """
 
     def forward(self: Array): ...
 
@@ -279,7 +290,9 @@ class coalesced:
 
 @public(namespace=None, method=True)
 def coalesce(self, /):
-    """The same with sorted coordinates, where elements at equal coordinates are added up; itself if they are.
+    """The same tensor with sorted coordinates and elements at equal coordinates added up.
+
+    A coalesced tensor is returned unchanged.
 
     >>> import adjoint as torch
     >>> torch.sparse_coo_tensor([[1, 0, 1]], [1.0, 2.0, 3.0], (2,)).coalesce().values()
@@ -316,7 +329,10 @@ class in_layout:
     node="ToDenseBackward0",
 )
 class to_dense_from:
-    """The tensor with all elements. The gradient is that of the stored elements, unless `masked_grad` is False."""
+    """The tensor with all elements.
+
+    The gradient exists at the stored elements, unless `masked_grad` is False.
+    """
 
     def forward(self: Array, dtype, masked_grad, source): ...
 
@@ -328,7 +344,9 @@ class to_dense_from:
 
 @public(namespace=None, method=True)
 def to_dense(input, dtype=None, *, masked_grad=None):
-    """The tensor with all elements; a dense tensor itself, or in `dtype`.
+    """The tensor with all elements.
+
+    A dense tensor is returned unchanged, or in `dtype`.
 
     >>> import adjoint as torch
     >>> torch.sparse_coo_tensor([[0, 1], [1, 0]], [1.0, 2.0], (2, 2)).to_dense()
@@ -351,7 +369,10 @@ def to_dense(input, dtype=None, *, masked_grad=None):
     sparse_result=True,
 )
 class to_sparse_dims:
-    """The tensor with `sparse_dim` sparse dimensions; `source`: its layout."""
+    """The tensor with `sparse_dim` sparse dimensions.
+
+    `source` is its layout.
+    """
 
     def forward(self: Array, sparse_dim, source): ...
 
@@ -371,7 +392,10 @@ class to_sparse_dims:
     sparse_result=True,
 )
 class to_sparse_whole:
-    """The elements that are not zero; `source`: the layout of the tensor."""
+    """The tensor with its nonzero elements stored.
+
+    `source` is its layout.
+    """
 
     def forward(self: Array, source): ...
 
@@ -394,7 +418,10 @@ def _to_compressed(layout: str) -> Any:
         node=f"To{kernels.layout_name(layout)}Backward0",
     )
     class converted:
-        """The tensor in a compressed layout; `source`: its layout."""
+        """The tensor in a compressed layout.
+
+        `source` is its layout.
+        """
 
         def forward(self: Array, blocksize, dense_dim, source): ...
 
@@ -466,7 +493,7 @@ def to_sparse_coo(input, /):
 
 @public(namespace=None, method=True)
 def to_sparse_csr(input, dense_dim=None):
-    """The matrix with compressed rows: where each begins in the columns and values of its stored elements.
+    """The matrix with compressed rows: the start of each row in the columns and values of its stored elements.
 
     >>> import adjoint as torch
     >>> torch.tensor([[0.0, 2.0], [3.0, 0.0]]).to_sparse_csr().crow_indices()

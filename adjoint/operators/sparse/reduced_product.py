@@ -1,4 +1,4 @@
-"""Products of a sparse and a dense matrix in which another reduction takes the place of the sum."""
+"""Products of a sparse and a dense matrix with another reduction in place of the sum."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _KINDS = {"sum": "sum", "mean": "mean", "amax": "amax", "max": "amax", "amin": "
 
 
 def reduced_product(mat1: Tensor, mat2: Tensor, reduce: Any, product: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-    """In place of the sum over the stored elements of a row, each times a row of `mat2`: their mean, the largest or smallest.
+    """The mean, the largest or the smallest, in place of the sum, over the stored elements of a row times the rows of `mat2`.
 
     A row of `mat1` without elements gives zeros. `product` is the product with sums.
     """
@@ -33,7 +33,10 @@ def reduced_product(mat1: Tensor, mat2: Tensor, reduce: Any, product: Callable[[
 
 
 def _checked(mat1: Tensor, mat2: Tensor, reduce: Any) -> str:
-    """The kind of reduction; an error for arguments that PyTorch refuses."""
+    """Return the kind of reduction.
+
+    Raise an error for arguments that PyTorch refuses.
+    """
     if not isinstance(reduce, str):
         raise TypeError(f"_sparse_mm(): argument 'reduce' (position 3) must be str, not {type(reduce).__name__}")
     if reduce not in _KINDS and reduce != "prod":
