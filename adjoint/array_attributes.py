@@ -21,10 +21,7 @@ _Kind = TypeVar("_Kind")
 
 
 def wrap_dim(dim: int, ndim: int) -> int:
-    """Return `dim` counted from the front.
-
-    A zero-dimensional tensor is treated as one-dimensional.
-    """
+    """Return `dim` counted from the front. A zero-dimensional tensor is treated as one-dimensional."""
     limit = ndim or 1
     if not -limit <= dim < limit:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})")

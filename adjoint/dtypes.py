@@ -60,10 +60,7 @@ class dtype:
         raise TypeError("cannot create 'torch.dtype' instances")
 
     def to_real(self) -> "dtype":
-        """The type of the real part: Return `float32` for `complex64`.
-
-        A real dtype is returned unchanged.
-        """
+        """The type of the real part: Return `float32` for `complex64`. A real dtype is returned unchanged."""
         return _REAL.get(self, self)
 
     def to_complex(self) -> "dtype":

@@ -193,10 +193,7 @@ class Interchange(ArrayAttributes):
         return complex(self._only_number(None))
 
     def _only_number(self, real: str | None) -> Any:
-        """Return the only element.
-
-        `real` is the name of a C++ type that accepts no imaginary part.
-        """
+        """Return the only element. `real` is the name of a C++ type that accepts no imaginary part."""
         if self._array.size != 1:
             raise ValueError("only one element tensors can be converted to Python scalars")
         number: Any = self.item()

@@ -280,10 +280,7 @@ def _join_rows(items: list[str], length: int, edge: int, per_line: int, indent: 
 
 
 def _join_blocks(blocks: list[str], length: int, edge: int, separator: str) -> list[str]:
-    """Join runs of `length` blocks in brackets.
-
-    An ellipsis follows the first `edge` blocks, unless `edge` is 0.
-    """
+    """Join runs of `length` blocks in brackets. An ellipsis follows the first `edge` blocks, unless `edge` is 0."""
     joined = []
     for start in range(0, len(blocks), length):
         run = blocks[start : start + length]

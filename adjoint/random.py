@@ -173,10 +173,7 @@ def set_rng_state(new_state: Tensor) -> None:
 
 
 class _Forked(ContextDecorator):
-    """Context manager and decorator: restore the state of a stream.
-
-    With None it does nothing.
-    """
+    """Context manager and decorator: restore the state of a stream. With None it does nothing."""
 
     def __init__(self, stream: Stream | None) -> None:
         self.stream = stream

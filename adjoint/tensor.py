@@ -209,10 +209,7 @@ class Tensor(Interchange, TensorMethods):
         raise RuntimeError("requires_grad must be a bool")
 
     def __dir__(self) -> Iterable[str]:
-        """List the available attributes.
-
-        Empty slots, attributes that warn, and attributes of other devices are left out.
-        """
+        """List the attributes that are available, without empty slots and attributes that warn."""
         return set(super().__dir__()) - {"_creation", "_view_version", "volatile", "__cuda_array_interface__"}
 
     @property

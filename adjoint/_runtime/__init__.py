@@ -1,1 +1,4 @@
-"""What the package itself runs on: late binding, first use, forks, interrupts, tracebacks, warnings, settings; no tensors."""
+"""The foundations of the package: late binding, first use, forks, interrupts, tracebacks, warnings, settings.
+
+It contains no tensors.
+"""

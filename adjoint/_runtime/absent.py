@@ -31,13 +31,13 @@ class _Absent(type):
 
 
 def absent(name: str, instead: str) -> Any:
-    """A stand-in for `name`, such as "torch.jit.save": calling it raises NotImplementedError, which says what to do instead."""
+    """Return a stand-in for `name`, such as "torch.jit.save". Calling it raises NotImplementedError with advice."""
     module, _, own = name.rpartition(".")
     return _Absent(own, (), {"__module__": module, "instead": instead, "__doc__": f"Not in adjoint: {instead}."})
 
 
 def is_absent(value: object) -> bool:
-    """Whether a value is such a stand-in."""
+    """Return whether a value is such a stand-in."""
     return isinstance(value, _Absent)
 
 

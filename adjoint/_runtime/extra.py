@@ -1,4 +1,4 @@
-"""Rare attributes of tensors, and who is told of new tensors, which few programs use."""
+"""Rare attributes of tensors, and the functions that learn of new tensors."""
 
 from __future__ import annotations
 
@@ -8,21 +8,23 @@ from .sequence import sequence_numbers
 from .tracebacks import warn
 
 MOST_FORMERS = 16
-"""So many earlier shapes and dtypes of a leaf are remembered."""
+"""The maximum number of earlier shapes and dtypes of a leaf that are stored."""
 
 OWN: Any = "the tensor's own"
 
 
 class Extra:
-    """The rare attributes of a tensor, in one record, so that other tensors store a single `None`.
+    """The rare attributes of a tensor in one record.
 
-    `hooks`: the hooks of a leaf. `post_hooks`: called after accumulation. `accumulator`: weak reference to the `AccumulateGrad`.
-    `inference`: created in inference mode. `number`: the Python number that this constant replaces. `tangents`: in forward
-    mode, the tangent by level. `transform`: the serial number of the function transform whose graph this leaf belongs to.
-    `made_by`: the operations that lead from the base to this view, if recorded. `grad_dtype`: the dtype of `.grad`, None
-    (any) or `OWN`. `formers`: shapes and dtypes that a leaf had before, each with the number of the first node that was
-    recorded after it was changed. `stands_for`: weak reference to the tensor that was an operand of its own in-place change;
-    the node has saved this tensor instead.
+    Other tensors store a single `None`.
+
+    `hooks`: the hooks of a leaf. `post_hooks`: called after accumulation. `accumulator`: weak reference to the
+    `AccumulateGrad`. `inference`: created in inference mode. `number`: the Python number that this constant replaces.
+    `tangents`: in forward mode, the tangent by level. `transform`: the serial number of the function transform whose
+    graph this leaf belongs to. `made_by`: the operations that lead from the base to this view, if recorded.
+    `grad_dtype`: the dtype of `.grad`, None (any) or `OWN`. `formers`: shapes and dtypes that a leaf had before, each
+    with the number of the first node that was recorded after it was changed. `stands_for`: a weak reference to the
+    tensor that was an operand of its own in-place change. The node has saved this tensor instead.
     """
 
     __slots__ = tuple(
@@ -44,7 +46,7 @@ class Extra:
 
 
 def warn_of_hooks(extra: Extra | None) -> None:
-    """Warn of each hook of a tensor that is serialized: hooks are not."""
+    """Warn about each hook of a tensor that is serialized, because hooks are not serialized."""
     for hook in (extra.hooks or {}).values() if extra is not None else ():
         if not getattr(hook, "__torch_unserializable__", False):
             warn(
@@ -54,7 +56,7 @@ def warn_of_hooks(extra: Extra | None) -> None:
 
 
 def note_former(leaf: Any, array: Any) -> None:
-    """Remember shape and dtype of a leaf that is to show `array`: graphs recorded before send it gradients of that form."""
+    """Store shape and dtype of a leaf that will show `array`. Earlier graphs send it gradients of that form."""
     own = leaf._array
     if array.shape != own.shape or array.dtype != own.dtype:
         extra = leaf._own_extra()
@@ -62,7 +64,7 @@ def note_former(leaf: Any, array: Any) -> None:
 
 
 def form_for(leaf: Any, source: Any) -> tuple[tuple[int, ...], Any]:
-    """Shape and dtype of the gradient that the node `source` sends to a leaf: those that the leaf had when it was recorded."""
+    """Return shape and dtype of the gradient that the node `source` sends to a leaf: those of the leaf when it was recorded."""
     if leaf._extra is not None and source is not None:
         for number, shape, dtype in leaf._extra.formers:
             if source._sequence < number:
@@ -71,7 +73,9 @@ def form_for(leaf: Any, source: Any) -> tuple[tuple[int, ...], Any]:
 
 
 NOTING: dict[int, bool] = {}
-"""The threads, by their numbers, in which a function transform records which tensors are created: usually none.
+"""The threads, by their numbers, in which a function transform records the created tensors.
 
-Whoever creates a tensor then calls `note_creation`; for a tensor on the memory of another again, with both tensors.
+Usually there are none.
+
+Code that creates a tensor then calls `note_creation`. For a tensor on the memory of another tensor, it passes both.
 """

@@ -1,7 +1,7 @@
-"""What is made at its first use, by whichever thread comes first: modules imported late, and attributes computed once.
+"""Objects that are created on first use by one thread: modules imported late, and attributes computed once.
 
-Threads that import modules in different orders can wait for each other; the interpreter then hands one of them a module
-that is half made. So one thread at a time imports late, and others wait until it has finished.
+Threads that import modules in different orders can wait for each other. The interpreter then gives one of them a partly
+initialized module. Therefore only one thread at a time imports late, and other threads wait until it has finished.
 
 Attributes are computed without a lock: two threads may both compute one, and the first to finish provides it to both.
 """
@@ -23,7 +23,7 @@ _importing = lock_across_forks()
 
 
 def import_late(name: str) -> ModuleType:
-    """Import the module of this name, unless it has been imported; if another thread is importing it, wait."""
+    """Import the module of this name, unless it has been imported. If another thread is importing it, wait."""
     module = sys.modules.get(name)
     if module is not None and not getattr(module.__spec__, "_initializing", False):
         return module
@@ -34,7 +34,10 @@ def import_late(name: str) -> ModuleType:
 
 
 def _within_import(frame: FrameType | None) -> bool:
-    """Whether this thread executes a module of the package, whose lock it holds: it must not wait for `_importing` then."""
+    """Return whether this thread executes a module of the package, whose lock it holds.
+
+    It must not wait for `_importing` then.
+    """
     while frame is not None:
         if frame.f_code.co_name == "<module>" and frame.f_globals.get("__name__", "").partition(".")[0] == PACKAGE:
             return True
@@ -43,7 +46,9 @@ def _within_import(frame: FrameType | None) -> bool:
 
 
 def late_names(module: str, places: dict[str, str]) -> Callable[[str], Any]:
-    """A `__getattr__` for `module`: each name is that of another module, or of something in it, imported at its first use.
+    """Return a `__getattr__` for `module`.
+
+    Each name belongs to another module, or is another module, and is imported on first use.
 
     Args:
         places: by each name, the module that defines it, relative to the package of `module`.
@@ -65,9 +70,9 @@ def late_names(module: str, places: dict[str, str]) -> Callable[[str], Any]:
 
 
 def further_names(package: str, modules: dict[str, ModuleType]) -> None:
-    """Give modules names below `package`: PyTorch has separate modules for what they hold.
+    """Give modules names below `package`, because PyTorch has separate modules for their contents.
 
-    They are found under PyTorch's name for the package too, where that means this one.
+    If `torch` means this package, the modules are also found under that name.
     """
     for above in (package, package.replace("adjoint", "torch", 1)):
         if sys.modules.get(above) is sys.modules[package]:

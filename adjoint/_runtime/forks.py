@@ -1,8 +1,8 @@
-"""Forks: in a forked child no thread of its parent holds a lock, and what the locks guard is whole.
+"""Forks: in a forked child no thread of the parent holds a lock, and guarded data is consistent.
 
 A fork waits until no other thread holds one of these locks. It holds all of them while it copies the process, and both
-processes give them back. So nothing is imported, compiled or drawn by halves in the child, whose only thread is the one
-that has forked.
+processes give them back. Imports, compilations and draws are therefore never half done in the child, whose only thread
+is the one that has forked.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ if hasattr(os, "register_at_fork"):
 
 
 CODE: dict[tuple[str, str], CodeType] = {}
-"""Code that a process has compiled for those that it will fork, by its source and the name of its file."""
+"""Code that a process has compiled for its forked children, by its source and the name of its file."""
 
 
 def code_of(source: str, filename: str) -> CodeType:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 DISTRIBUTION = "adjoint-autograd"
-"""The name by which pip knows the package `adjoint`."""
+"""The name of the package `adjoint` in pip."""
 
 
 def version() -> str:
-    """The version of the installed distribution, which is the tag of its release; "0+unknown" where none is installed."""
+    """Return the version of the installed distribution, which is the tag of its release, or "0+unknown" if none is installed."""
     from importlib import metadata
 
     try:

@@ -1,8 +1,10 @@
-"""Functions that lower layers call and higher layers implement: one record, whose fields the implementing modules set.
+"""Functions that lower layers call and higher layers implement, in one record.
 
-Imports point downward. Where a lower layer needs a function of a higher layer (for example the node of a view that must
-be regenerated), it reads a field of `LATE`. The module that implements the field sets it, once. A call before that
-imports the module.
+The implementing modules set the fields.
+
+Imports point downward. If a lower layer needs a function of a higher layer (for example, to regenerate the node of a
+view), it reads a field of `LATE`. The module that implements the field sets it, once. A call before that imports the
+module.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ MODULES = {
     "taken_over": "dispatch.torch_dispatch",
     "vmap": "transforms.reverse",
 }
-"""The modules that implement the fields that may be called before their modules are imported."""
+"""The modules that implement the fields which may be called before the modules are imported."""
 
 
 class LateBound:
@@ -41,13 +43,13 @@ class LateBound:
     )
 
     argument_error: Callable[[Exception, str, FrameType], TypeError | None]
-    """`(error, function, frame)`: the error in place of Python's own about an argument that is no tensor, or no integer."""
+    """`(error, function, frame)`: replaces Python's error about an argument that should be a tensor or an integer."""
 
     copy_elements: Callable[[Any, Any], None]
-    """Copy the elements of the second array, of the same dtype, to the first one, in another order: a compiled loop."""
+    """Copy the elements of the second array into the first, which has another order, by a compiled loop."""
 
     forward_tangent: Callable[[Any], Any]
-    """The tangent of a tensor in forward mode; None until forward mode is imported."""
+    """The tangent of a tensor in forward mode. None until forward mode is imported."""
 
     note_creation: Callable[..., None]
     """Record which function transform a new tensor was created in."""
@@ -56,10 +58,10 @@ class LateBound:
     """Call an `AccumulateGrad` with a gradient."""
 
     taken_over: Callable[..., Any]
-    """What the call of an operator returns that a class of tensors takes over."""
+    """The result of an operator call that a tensor class replaces."""
 
     text_within_transforms: Callable[[Any], str | None]
-    """The text of a tensor that a transform wraps; None until transforms are imported."""
+    """The text of a tensor that a transform wraps. None until transforms are imported."""
 
     vmap: Callable[..., Callable[..., Any]]
     """`vmap` of a function."""
@@ -77,7 +79,7 @@ class LateBound:
         """Set a field.
 
         Raises:
-            AttributeError: if there is no such field, or if it has been set already.
+            AttributeError: if the field does not exist, or has been set already.
         """
         if not isinstance(getattr(self, name), Unfilled):
             raise AttributeError(f"the late-bound {name!r} is filled already")
@@ -85,7 +87,7 @@ class LateBound:
 
 
 class Unfilled:
-    """Stands in a field until the module that implements it is imported; a call imports the module."""
+    """The content of a field until the implementing module is imported. A call imports the module."""
 
     __slots__ = ("name",)
 
@@ -93,7 +95,7 @@ class Unfilled:
         self.name = name
 
     def __call__(self, *args: Any, **names: Any) -> Any:
-        """Import the module, which fills the field, and call what it has filled it with."""
+        """Import the module, which sets the field, and call the new value."""
         module = f"{PACKAGE}.{MODULES[self.name]}"
         import_late(module)
         function = getattr(LATE, self.name)
@@ -103,7 +105,7 @@ class Unfilled:
 
 
 class Absent(Unfilled):
-    """The value of a field for which nothing applies until the higher layer is imported."""
+    """The value of a field that has no effect until the higher layer is imported."""
 
     __slots__ = ()
 

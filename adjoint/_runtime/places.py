@@ -1,12 +1,12 @@
-"""Where PyTorch has each public object: the table in `places.txt`, and what follows it in every module of this package.
+"""The places of PyTorch's public objects: the table `places.txt`, and its application to every module of this package.
 
-PyTorch divides its objects among more modules than this package has files, and gives many of them in several modules. A line
-`FILE > MODULE: NAMES` of the table is for what a file defines and PyTorch has in another module: its `__module__` says so, and
-pickles and checkpoints name it so. A line `FILE = MODULE: NAMES` is for what is found in a module, too. `OTHER=NAME` is for an
-object that is called OTHER there, `NAME=` for the file itself.
+PyTorch divides its objects among more modules than this package has files, and gives many of them in several modules. A
+line `FILE > MODULE: NAMES` of the table lists names that a file defines and that PyTorch has in another module. Their
+`__module__`, pickles and checkpoints name that module. A line `FILE = MODULE: NAMES` lists names that another module
+exports, too. `OTHER=NAME` is for an object with the name OTHER there, and `NAME=` for the file itself.
 
-Nothing is imported before it is asked for: a name is looked up, and a module without a file is made, at its first use.
-`scripts/write_places.py` writes the table, for which it asks PyTorch.
+Nothing is imported early. Names are resolved, and modules without a file are created, on first use.
+`scripts/write_places.py` writes the table from PyTorch.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ __all__ = [
 OWN, THEIRS = "adjoint", "torch"
 
 SECOND = f"{OWN}.torch_names."
-"""What the second name of a module begins with that lies in the folder `torch_names`, which type checkers know it by."""
+"""The prefix of the second name of modules in the folder `torch_names`. Type checkers use this name."""
 
 ONE_FILE = dict.fromkeys(("mps", "mtia", "xpu"), "absent_devices")
-"""Modules that are alike, and the file that each of them is made of."""
+"""Similar modules, and the file from which each of them is created."""
 
 PUBLISHED = "torch"
-"""In place of a file: the functions that the families of operators publish in the namespace `adjoint`."""
+"""Replaces a file name: the functions that the families of operators publish in the namespace `adjoint`."""
 
 
 class _Table:
-    """The lines of the table, each read when its file or its module is asked for."""
+    """The lines of the table. Each line is parsed when its file or its module is requested."""
 
     def __init__(self) -> None:
         self.homes: defaultdict[str, dict[str, str]] = defaultdict(dict)
-        """By each file, PyTorch's modules for what it defines, with the names."""
+        """PyTorch's modules for the names that a file defines, by file, with the names."""
         self.contents: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
-        """By each of PyTorch's modules, what files it has further names from, with the names."""
+        """The files from which a PyTorch module gets further names, by module, with the names."""
         for line in filter(None, Path(__file__).with_suffix(".txt").read_text(encoding="ascii").splitlines()):
             places, _, names = line.partition(": ")
             file, sign, module = places.split(" ")
@@ -66,7 +66,7 @@ class _Table:
                 self.contents[module].append(("" if file == PUBLISHED else file, names))
 
     def modules(self) -> set[str]:
-        """The modules with further names, and the packages of which they are part."""
+        """The modules with further names, and their packages."""
         found = set(self.contents)
         for module in self.contents:
             parts = module.split(".")
@@ -79,7 +79,7 @@ _MODULES = _TABLE.modules()
 
 
 def _relative(name: str) -> str:
-    """The name of a module of this package, of either name, within the package."""
+    """Return the name of a module of this package, under either name, relative to the package."""
     return name.partition(".")[2]
 
 
@@ -89,16 +89,16 @@ def theirs(name: str) -> str:
 
 
 _package = OWN
-"""The package that objects say they come from."""
+"""The package that objects give as their origin."""
 
 
 def module_named(name: str) -> str:
-    """The full name of a module of PyTorch's, as objects say it."""
+    """Return the full name of a PyTorch module that objects give as their origin."""
     return f"{_package}.{name}".rstrip(".")
 
 
 def become_torch() -> None:
-    """From now on let `torch` mean this package: its modules have both names, and objects say that they come from `torch`."""
+    """Let `torch` mean this package from now on. Its modules get both names, and objects give `torch` as their origin."""
     global _package
     _package = THEIRS
     for name, module in list(sys.modules.items()):
@@ -111,7 +111,7 @@ def become_torch() -> None:
 
 
 def place(module: ModuleType) -> None:
-    """Let what a module of this package defines say where PyTorch has it, and let the module have its further names."""
+    """Apply the table to a module of this package: set the origin of its objects, and add its further names."""
     file, own = _relative(module.__name__), vars(module)
     if _package == THEIRS:
         module.__name__ = theirs(module.__name__)
@@ -148,7 +148,7 @@ def place(module: ModuleType) -> None:
 
 
 def _say(value: Any, module: str, name: str = "") -> None:
-    """Let a class, with its methods, or a function say that it comes from a module, where it has a name of its own."""
+    """Set the origin of a class with its methods, or of a function, to a module in which it has a name."""
     former, value.__module__ = value.__module__, module
     if name:
         value.__qualname__ = name
@@ -160,7 +160,7 @@ def _say(value: Any, module: str, name: str = "") -> None:
 
 
 def place_of_function(namespace: str, name: str) -> str:
-    """The module that PyTorch has a function in which the families of operators publish in a namespace."""
+    """Return the PyTorch module of a function that the families of operators publish in a namespace."""
     return module_named(_functions().get(name, "") if namespace == PUBLISHED else namespace)
 
 
@@ -173,7 +173,7 @@ def _functions() -> dict[str, str]:
 
 
 def _extend(module: ModuleType, file: str, late: frozenset[str]) -> None:
-    """Let a module have the names that PyTorch's has besides, imported at their first use, but for those it has `late` itself."""
+    """Let a module resolve the further names of PyTorch's module on first use, except the names that it has `late` itself."""
     own = vars(module)
     before: Callable[[str], Any] | None = own.get("__getattr__")
     listed: Callable[[], list[str]] = own.get("__dir__", lambda: list(own))
@@ -194,7 +194,7 @@ def _extend(module: ModuleType, file: str, late: frozenset[str]) -> None:
 
 @cache
 def further_names(module: str) -> dict[str, tuple[str, str]]:
-    """What a module of PyTorch's has that its file, if there is one, has not: the file and the name of each there."""
+    """Return the names of a PyTorch module that its file (if any) lacks, with the file and the name of each."""
     found = {}
     for file, names in _TABLE.contents.get(module, ()):
         for each in names.split(" "):
@@ -205,7 +205,7 @@ def further_names(module: str) -> dict[str, tuple[str, str]]:
 
 @cache
 def inner_modules(module: str) -> frozenset[str]:
-    """The names of the modules in a module, of those that have further names."""
+    """Return the names of the modules inside a module, among the modules with further names."""
     return frozenset(each.rpartition(".")[2] for each in _MODULES if each and each.rpartition(".")[0] == module)
 
 
@@ -220,10 +220,13 @@ def _further(module: str, name: str) -> Any:
 
 
 class Finder:
-    """Finds the modules of this package; each follows the table when it has run. Those without a file are made of it."""
+    """Finds the modules of this package, and applies the table to each after it has run.
+
+    Modules without a file are created from the table.
+    """
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """Find a module of this package; leave all others to other finders."""
+        """Find a module of this package. Leave all other modules to other finders."""
         if not name.startswith("adjoint."):
             return None
         if name.startswith(SECOND):
@@ -259,30 +262,30 @@ def _run(execute: Callable[[ModuleType], None], module: ModuleType) -> None:
 
 
 class _WithoutFile:
-    """Makes a module of PyTorch's for whose contents there are other files here."""
+    """Creates a PyTorch module whose contents are in other files here."""
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """Make it."""
         return ModuleType(spec.name, f"`torch.{_relative(spec.name)}`: names, no logic.")
 
     def exec_module(self, module: ModuleType) -> None:
-        """Do nothing: it has the names that the table says."""
+        """Do nothing: the module has its names from the table."""
 
 
 class SameModule:
-    """Loads a module under a second name, such as `torch.x.y`: imports `adjoint.x.y`, and leaves it as it is."""
+    """Loads a module under a second name, such as `torch.x.y`: it imports `adjoint.x.y` and leaves it unchanged."""
 
     def __init__(self, own: str) -> None:
         self.own = own
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """Give the module that there is; the import system is about to write `spec` into it."""
+        """Return the existing module. The import system is about to write `spec` into it."""
         module = import_module(self.own)
         self.spec: Any = module.__spec__
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Give the module its own specification back; it has run."""
+        """Restore the specification of the module, which has already run."""
         module.__spec__ = self.spec
 
 

@@ -1,9 +1,8 @@
-"""The order of recording: a number for each node, and between which numbers each call of a module lay.
+"""The order of recording: a number for each node, and the range of numbers of each module call.
 
-The graph's pictures read which calls were noted, so that a picture knows the module that recorded each node. Calls are noted
-only where a graph may be looked at: from the import of `adjoint.inspect` on, in an interactive session, and in a program whose
-code mentions `inspect`. Elsewhere the call of a module does nothing for it. The latest notes are kept, without keeping any
-module alive.
+Pictures of the graph read these records to find the module that recorded each node. Calls are recorded only if a graph
+may be displayed: after the import of `adjoint.inspect`, in an interactive session, and in a program whose code mentions
+`inspect`. Otherwise a module call does no work for it. Only the latest records are kept, and they keep no module alive.
 """
 
 from __future__ import annotations
@@ -21,13 +20,16 @@ MOST_CALLS = 16384
 sequence_numbers = count()
 
 watchers: OrderedDict[int, bool] = OrderedDict()
-"""What sees the calls of all modules: the ids of global hooks, and `NOTES` where calls are noted. Usually nothing does."""
+"""The observers of the calls of all modules: the ids of global hooks, and `NOTES` while calls are recorded.
+
+Usually nothing does.
+"""
 
 NOTES = -1
 
 
 class Beginning:
-    """The number from which on calls of modules are noted; None where they are not."""
+    """The number from which on calls of modules are recorded, or None."""
 
     __slots__ = ("number",)
 
@@ -64,11 +66,11 @@ def mentions(code: CodeType, name: str) -> bool:
 
 
 InThread = tuple[int, tuple[int, ...]]
-"""In which thread a module was called, and the numbers of the nodes of its results."""
+"""The thread in which a module was called, and the numbers of the nodes of its results."""
 
 
 class Threads:
-    """Whether several threads may record at once. Then two numbers do not say which nodes a call recorded."""
+    """Whether several threads may record at once. If they do, two numbers cannot identify the nodes of a call."""
 
     __slots__ = ("several",)
 
@@ -81,15 +83,17 @@ threads = Threads()
 MAIN_THREAD = main_thread().ident
 
 module_calls: deque[tuple[Any, str, int, int, InThread | None]] = deque(maxlen=MOST_CALLS)
-"""Calls in the order in which they ended: a weak reference to the module, the name of its class, a number before its first node,
-one after its last, and, once another thread than the main one has called a module, what `in_thread` returns.
+"""Calls in the order of their ends.
 
-Calls that recorded nothing are not among them.
+Each record has a weak reference to the module, the name of its class, a number before its first node and one after its
+last. Once a thread other than the main thread has called a module, a record also has the result of `in_thread`.
+
+Calls that recorded nothing are left out.
 """
 
 
 def in_thread(result: Any) -> InThread:
-    """What is noted of a call that returned `result`."""
+    """Return the additional record of a call that returned `result`."""
     edge = getattr(result, "_edge", None)
     if type(edge) is tuple:
         return get_ident(), (edge[0]._sequence,)

@@ -1,7 +1,6 @@
 """Settings of PyTorch that programs read and set. Their values are stored and have no effect.
 
-Every operation is deterministic, products of float32 matrices are computed in float32, and there is one pool of
-threads.
+Every operation is deterministic, products of float32 matrices are computed in float32, and there is one thread pool.
 """
 
 from __future__ import annotations
@@ -29,7 +28,9 @@ _DEBUG_MODES = ("default", "warn", "error")
 
 @ending_at_caller
 def use_deterministic_algorithms(mode: Any, *, warn_only: bool = False) -> None:
-    """Request deterministic operations; all operations here are deterministic.
+    """Request deterministic operations.
+
+    All operations here are deterministic.
 
     Raises:
         TypeError: if `mode` is not a bool.
@@ -78,7 +79,7 @@ def set_deterministic_debug_mode(debug_mode: Any) -> None:
 
 
 def get_float32_matmul_precision() -> str:
-    """The value of `set_float32_matmul_precision`; "highest" is the default, and the precision that is always used."""
+    """Return the value of `set_float32_matmul_precision`. "highest" is the default, and the precision that is always used."""
     return str(_kept["matmul_precision"])
 
 
@@ -102,7 +103,9 @@ def get_num_interop_threads() -> int:
 
 @ending_at_caller
 def set_num_interop_threads(num: Any) -> None:
-    """Set the number of threads that run operations in parallel; it has no effect here.
+    """Set the number of threads that run operations in parallel.
+
+    It has no effect here.
 
     Raises:
         RuntimeError: if `num` is not a positive int.
@@ -127,7 +130,9 @@ def is_warn_always_enabled() -> bool:
 
 @ending_at_caller
 def set_warn_always(b: Any) -> None:
-    """Request repeated warnings; Python's filters (`warnings.simplefilter`) decide whether they are repeated.
+    """Request repeated warnings.
+
+    Python's filters (`warnings.simplefilter`) decide whether warnings are repeated.
 
     Raises:
         RuntimeError: if `b` is not a bool.
@@ -138,7 +143,10 @@ def set_warn_always(b: Any) -> None:
 
 
 class check_sparse_tensor_invariants:
-    """Context manager and switch: whether the parts of sparse tensors are checked. They always are; it is kept as a state."""
+    """Context manager and switch: whether the parts of sparse tensors are checked.
+
+    The invariants are always checked. The class only stores the state.
+    """
 
     _enabled = False
 
@@ -147,7 +155,7 @@ class check_sparse_tensor_invariants:
 
     @staticmethod
     def is_enabled() -> bool:
-        """Whether a program has asked for checks."""
+        """Return whether a program has requested checks."""
         return check_sparse_tensor_invariants._enabled
 
     @staticmethod
@@ -168,7 +176,7 @@ class check_sparse_tensor_invariants:
         check_sparse_tensor_invariants._enabled = self._before
 
     def __call__(self, function: Any) -> Any:
-        """Decorate a function that runs with the state that was asked for."""
+        """Decorate a function to run it with the requested state."""
 
         def checked(*args: Any, **names: Any) -> Any:
             with type(self)(self._wanted):

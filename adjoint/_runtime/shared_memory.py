@@ -1,7 +1,7 @@
-"""Memory that processes share: files without a name, which the system takes back when the last process lets go of them.
+"""Memory that processes share: unnamed files, which the system frees when the last process releases them.
 
-Nothing here has to be cleaned up: whichever way a process dies, its descriptors and its mappings end with it. The module knows
-bytes only, neither arrays nor tensors.
+No cleanup is necessary. When a process dies, its descriptors and mappings end with it. The module knows bytes only,
+neither arrays nor tensors.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import weakref
 __all__ = ["Mapping", "Segment", "allocated", "attached", "mapped_file", "new_file"]
 
 ALIGNMENT = 64
-"""Where memory begins: at multiples of a cache line."""
+"""The alignment of memory, in multiples of a cache line."""
 
 _SMALL, _SHARED_OUT = 1 << 16, 1 << 20
 """Requests of at most so many bytes are parts of segments of so many bytes: a descriptor serves many of them."""
@@ -38,7 +38,9 @@ class Mapping(mmap.mmap):
 
 
 def mapped_file(path: str, shared: bool, length: int) -> Mapping:
-    """The first `length` bytes of a file as memory: changes reach the file if it is `shared`, and nobody otherwise.
+    """Map the first `length` bytes of a file into memory.
+
+    If `shared`, changes reach the file; otherwise they stay private.
 
     A shared file is made, or made longer, if need be.
 
@@ -65,7 +67,7 @@ def mapped_file(path: str, shared: bool, length: int) -> Mapping:
 
 
 class Segment(Mapping):
-    """A file that is mapped into this process as a whole, and can be sent to others; it owns the descriptor."""
+    """A file that is mapped into this process as a whole, and can be sent to other processes. It owns the descriptor."""
 
     fd: int
     key: tuple[int, int]
@@ -85,17 +87,17 @@ class Segment(Mapping):
 
 
 def _key(fd: int) -> tuple[int, int]:
-    """What tells files apart, as long as they live."""
+    """Return a key that identifies a file during its life."""
     status = os.fstat(fd)
     return status.st_dev, status.st_ino
 
 
 _segments: weakref.WeakValueDictionary[tuple[int, int], Segment] = weakref.WeakValueDictionary()
-"""The segments of this process: a file that comes in twice is mapped once."""
+"""The segments of this process. A file that arrives twice is mapped once."""
 
 
 def attached(fd: int, size: int) -> Segment:
-    """The segment of a file that another process has sent; takes the descriptor over."""
+    """Return the segment of a file that another process has sent. It takes over the descriptor."""
     found = _segments.get(_key(fd))
     if found is None:
         return Segment(fd, size)
@@ -125,7 +127,7 @@ _small = _SmallParts()
 
 
 def _renew() -> None:
-    """A forked child takes parts of its own segment: it would take the same as its parent."""
+    """A forked child allocates from its own segment. Otherwise it would allocate the same memory as its parent."""
     global _small
     _small = _SmallParts()
 

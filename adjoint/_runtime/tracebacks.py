@@ -1,9 +1,9 @@
 """Errors and warnings end at the user's line: their tracebacks leave out the frames of adjoint.
 
-An exception collects a frame of traceback wherever it leaves a function. A function at the border between the user's code and
-adjoint catches it, takes our frames out, and raises it again by a bare `raise`, which adds no frame of its own. Frames of the
-user that adjoint has called (hooks, custom functions, modules) stay. `ADJOINT_FULL_TRACEBACK=1` in the environment keeps
-everything.
+An exception collects a frame of traceback wherever it leaves a function. A function at the border between user code and
+adjoint catches the error, removes the frames of adjoint, and raises it again with a bare `raise`, which adds no frame.
+Frames of the user that adjoint has called (hooks, custom functions, modules) stay. `ADJOINT_FULL_TRACEBACK=1` in the
+environment keeps everything.
 """
 
 from __future__ import annotations
@@ -25,20 +25,23 @@ PACKAGE = __name__.partition(".")[0]
 _INSIDE = f"{PACKAGE}."
 
 _PACKAGES = (PACKAGE, "torch")
-"""The packages that our classes say they come from."""
+"""The packages that classes of this package give as their origin."""
 
 _OPTIMIZED = 0x1  # inspect.CO_OPTIMIZED: the code has fast locals, and `f_locals` is a copy
 
 _LIBRARIES = {"numpy", "scipy", "ml_dtypes", "llvmlite"}
-"""The packages that compute for us; so does the standard library."""
+"""The packages that compute for this package. The standard library counts too."""
 
 _STANDARD_LIBRARY = os.__file__.removesuffix("os.py")
 
 
 def shorten(error: BaseException) -> None:
-    """Take the frames of adjoint out of the tracebacks of `error` and of the errors behind it; forget errors of adjoint's own.
+    """Remove the frames of adjoint from the tracebacks of `error` and of its causes.
 
-    An error that led to another within adjoint (its `__context__`) has no frame of the user: nobody but adjoint has seen it.
+    Drop errors that occurred only inside adjoint.
+
+    An error that led to another error inside adjoint (its `__context__`) has no frame of user code, so only adjoint has
+    seen it.
     """
     if FULL:
         return
@@ -55,7 +58,7 @@ def shorten(error: BaseException) -> None:
 
 
 def without_our_frames(trace: TracebackType | None) -> TracebackType | None:
-    """The traceback without the frames of adjoint, and without those of the libraries that adjoint has called."""
+    """Return the traceback without the frames of adjoint and of the libraries that adjoint has called."""
     first = last = None
     inside = False
     while trace is not None:
@@ -101,7 +104,8 @@ def is_of_a_library(frame: FrameType) -> bool:
 def variables_in(frame: FrameType) -> dict[str, Any]:
     """The variables of the code that runs in `frame`.
 
-    Before Python 3.13 a frame keeps what `f_locals` has returned, also an error that it handles, whose traceback leads to it.
+    Before Python 3.13 a frame keeps the result of `f_locals`. This may include an error whose traceback leads back to
+    the frame.
     """
     local = frame.f_locals
     found = dict(local)
@@ -127,7 +131,7 @@ def ending_at_caller(function: _Function) -> _Function:
 
 
 def frame_of_caller(levels: int = 1) -> FrameType:
-    """The frame that has called the function which asks, or one further up, without those of `ending_at_caller`."""
+    """Return the frame that has called the calling function, or a frame further up, without the frames of `ending_at_caller`."""
     frame: Any = sys._getframe(1)
     while levels:
         frame = frame.f_back
@@ -152,14 +156,14 @@ def end_at_caller(owner: Any, *names: str) -> None:
 def end_functions_at_caller(names: dict[str, Any], but: tuple[str, ...] = ()) -> None:
     """Let the errors of the public functions of a module, given by its namespace, end at the line of the user's call.
 
-    `but`: functions that stay the objects they are.
+    `but`: functions that must stay the same objects.
     """
     own = [name for name, value in names.items() if type(value) is FunctionType and _defined_in(value) is names]
     end_at_caller(names, *(name for name in own if not name.startswith("_") and name not in but))
 
 
 def end_public_at_caller(names: dict[str, Any]) -> None:
-    """Let the errors of what a module exports, by its `__all__`, end at the user's call, wherever it is defined."""
+    """Let errors of the names that a module exports in `__all__` end at the user's call, wherever they are defined."""
     for name in names["__all__"]:
         value = names.get(name)
         if isinstance(value, type):
@@ -172,7 +176,7 @@ def end_public_at_caller(names: dict[str, Any]) -> None:
 
 
 def _defined_in(function: Any) -> dict[str, Any]:
-    """The namespace of the module that defines a function, as it is behind what has been put around it."""
+    """Return the namespace of the module that defines a function, ignoring wrappers."""
     while hasattr(function, "__wrapped__"):
         function = function.__wrapped__
     namespace: dict[str, Any] = function.__globals__
@@ -180,7 +184,7 @@ def _defined_in(function: Any) -> dict[str, Any]:
 
 
 def end_constructor_at_caller(kind: type) -> None:
-    """Let the errors of the constructor end at the line of the user's call, if the class is not the user's own.
+    """Let errors of the constructor end at the line of the user's call, unless the user has defined the class.
 
     An error about a wrong call names the class that the user has called, also if it inherits the constructor from a private one.
     """
@@ -210,7 +214,7 @@ def duplicate(function: FunctionType) -> FunctionType:
 def end_methods_at_caller(kind: type, but: tuple[str, ...] = ()) -> None:
     """Let the errors of constructor, operators and public methods end at the line of the user's call, as above.
 
-    `but`: methods that see to it themselves, because they are called often.
+    `but`: methods that do this themselves, because they are called often.
     """
     if kind.__module__.partition(".")[0] in _PACKAGES:
         kinds = (FunctionType, staticmethod, classmethod)
@@ -220,4 +224,4 @@ def end_methods_at_caller(kind: type, but: tuple[str, ...] = ()) -> None:
 
 
 _UNDIVIDED = ("__enter__", "__exit__", "__del__")
-"""Methods that no interrupt may divide: a function around them would be a place for one."""
+"""Methods that no interrupt may divide. A function around them would add a place for an interrupt."""

@@ -1,13 +1,13 @@
-"""Code that no interrupt divides, so that a mode is either entered or not, and left whenever its block ends.
+"""Code that no interrupt divides, so that a mode is either entered or not entered, and left whenever its block ends.
 
-The interpreter raises `KeyboardInterrupt` (and lets another thread run) at three places only: where a function of Python
-begins, where a loop begins anew, and where a call of a function that is not written in Python has returned. Statements
-between these places are never divided. So a context keeps its promise if
+The interpreter raises `KeyboardInterrupt` (and lets another thread run) in three places only: where a Python function
+begins, where a loop begins a new pass, and where a call of a function that is not written in Python has returned.
+Statements between these places are never divided. A context is therefore safe under these conditions:
 
-- `__enter__` remembers what was before, and changes the state in its last statements, without such a call or loop;
+- `__enter__` stores the previous state, and changes the state in its last statements, without such a call or loop;
 - `__exit__` does not begin with such a place either, which `uninterrupted` sees to, and changes the state first.
 
-A context that is switched by its constructor, as some of PyTorch's are, is a `SwitchesAtOnce`.
+A context whose constructor changes the state, like some contexts of PyTorch, is a `SwitchesAtOnce`.
 
 The same holds for functions called by `finally`. A lock is held by `with`, never by `acquire` and `try`: an interrupt
 may strike between the two.
@@ -27,15 +27,17 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Value = TypeVar("_Value")
 
 KNOWN = ("cpython-311", "cpython-312", "cpython-313")
-"""The interpreters whose instructions are known; elsewhere `uninterrupted` leaves functions as they are."""
+"""The interpreters with known instructions. On other interpreters `uninterrupted` leaves functions unchanged."""
 
 _CHECKED, _UNCHECKED = b"\x00", b"\x02"
-"""The operand of the instruction with which a function begins; the second stands after an `await`, where the interpreter does
-not look for interrupts."""
+"""The operand of the instruction with which a function begins.
+
+The second follows an `await`, where the interpreter does not check for interrupts.
+"""
 
 
 def uninterrupted(function: _Function) -> _Function:
-    """Let no interrupt strike where `function` begins, and return it."""
+    """Prevent an interrupt at the start of `function`, and return it."""
     code = function.__code__
     changed = unchecked(code.co_code) if sys.implementation.cache_tag in KNOWN else None
     if changed is not None:
@@ -44,7 +46,7 @@ def uninterrupted(function: _Function) -> _Function:
 
 
 def unchecked(instructions: bytes) -> bytes | None:
-    """The instructions without the look for interrupts at their begin; None if they do not begin as functions do."""
+    """Return the instructions without the interrupt check at their start, or None if they do not start like a function."""
     begin = bytes((opmap.get("RESUME", 0),)) + _CHECKED
     for start in range(0, len(instructions), 2):
         if instructions[start : start + 2] == begin:
@@ -53,14 +55,17 @@ def unchecked(instructions: bytes) -> bytes | None:
 
 
 class SwitchesAtOnce:
-    """A context whose constructor has changed the state already, so that it may also be called without `with`.
+    """A context whose constructor has already changed the state, so that it also works without `with`.
 
-    An interrupt may strike between the constructor and `with`. Then the context dies where a `with` was about to enter
-    it, and puts back what was before.
+    An interrupt may strike between the constructor and `with`. In this case the context is finalized before `with`
+    enters it, and it restores the previous state.
     """
 
     pending = False
-    """Whether the state has been changed, and the context not been entered; the constructor sets it before the change."""
+    """Whether the state has been changed and the context has not been entered.
+
+    The constructor sets it before the change.
+    """
 
     def __enter__(self) -> None:
         self.pending = False
@@ -83,7 +88,7 @@ uninterrupted(SwitchesAtOnce.__del__)
 
 @uninterrupted
 def _enters(frame: FrameType | None) -> bool:
-    """Whether the call that `frame` is at, or one that returns its result, is that of a `with` statement."""
+    """Return whether the current call of `frame`, or a call that returns its result, belongs to a `with` statement."""
     if frame is None or sys.implementation.cache_tag not in KNOWN:
         return False
     following = _after_caches(frame.f_code.co_code, frame.f_lasti + 2)
@@ -94,13 +99,13 @@ def _enters(frame: FrameType | None) -> bool:
 
 @uninterrupted
 def _after_caches(instructions: bytes, place: int) -> int:
-    """The first instruction at `place` or later that is not a cache of the one before."""
+    """Return the first instruction at or after `place` that is not a cache of the previous instruction."""
     found = instructions[place]
     return _after_caches(instructions, place + 2) if found == opmap["CACHE"] else found
 
 
 class PutDuring(ContextDecorator, Generic[_Value]):
-    """Context manager: `put(value)`, an `uninterrupted` function that returns what it replaces, and later `put` that again."""
+    """Context manager: call `put(value)`, which is `uninterrupted`, and `put` the value that it returns at the end."""
 
     def __init__(self, put: Callable[[_Value], _Value], value: _Value) -> None:
         self._put = put

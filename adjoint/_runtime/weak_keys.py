@@ -1,7 +1,9 @@
-"""A dictionary and a set whose entries live as long as their keys, and that forget a key without running Python.
+"""A dictionary and a set whose entries live as long as their keys.
 
-The standard library's weak dictionaries forget a key in a function of Python, which the interpreter calls where an object
-dies. An interrupt that strikes in that function is lost: the interpreter prints it, and the program goes on.
+They drop a key without running Python code.
+
+The standard library's weak dictionaries drop a key in a Python function, which the interpreter calls when an object
+dies. An interrupt that arrives in that function is lost: the interpreter prints it, and the program continues.
 """
 
 from __future__ import annotations
@@ -19,13 +21,13 @@ _Value = TypeVar("_Value")
 
 
 class _Entries(dict[Any, Any]):
-    """By weak reference to its key, each value."""
+    """Values by weak references to their keys."""
 
     __slots__ = ("__weakref__",)
 
 
 class WeakKeys(MutableMapping[_Key, _Value]):
-    """By object, a value that lives as long as the object. Keys are compared with `==`."""
+    """Maps objects to values. An entry lives as long as its object. Keys are compared with `==`."""
 
     __slots__ = ("_entries", "_forget")
 
@@ -69,7 +71,10 @@ class _OfClass(ref[type]):
 
 
 class WeakClasses(set[Any]):
-    """A set of classes. Those of users leave it when they die; those of this package, which never do, are found sooner."""
+    """A set of classes.
+
+    Classes of users leave it when they die. Classes of this package never die, and are found faster.
+    """
 
     __slots__ = ()
 

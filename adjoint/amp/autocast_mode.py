@@ -75,10 +75,7 @@ def _settings() -> _Settings:
 
 @uninterrupted
 def _put(settings: _Settings) -> None:
-    """Replace the settings of this thread.
-
-    While autocast is active, it calls the public functions.
-    """
+    """Replace the settings of this thread. While autocast is active, it calls the public functions."""
     here = STATE.__dict__
     here["precision"] = settings
     here["autocast"] = _call if settings.cpu else None

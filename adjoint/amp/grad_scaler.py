@@ -25,10 +25,7 @@ def _refresh_per_optimizer_state() -> dict[str, Any]:
 
 
 def stored(grad: Any) -> Any:
-    """Return the elements of a gradient.
-
-    For a sparse gradient, return the stored elements, with duplicates added up.
-    """
+    """Return the elements of a gradient. For a sparse gradient, return the stored elements, with duplicates added up."""
     if grad.layout is torch.strided:
         return grad
     return (grad.coalesce() if grad.is_sparse else grad).values()

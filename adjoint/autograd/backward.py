@@ -220,10 +220,7 @@ def start(
     accumulating: bool,
     given: Any,
 ) -> Shown | None:
-    """Run the engine, on tensors if necessary.
-
-    Record only under `create_graph`.
-    """
+    """Run the engine, on tensors if necessary. Record only under `create_graph`."""
     if not (
         create_graph or (FLAGS.special and STATE.interpreters) or (grads and isinstance(grads[0], Tensor))
     ):  # on `meta`

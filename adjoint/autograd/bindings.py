@@ -57,10 +57,7 @@ def _saved_tensors_hooks_get_disabled_error_message() -> str | None:
 
 
 def _unsafe_set_version_counter(tensors: tuple[Tensor, ...], versions: tuple[int, ...]) -> None:
-    """Set the version of each of `tensors`.
-
-    Backward compares versions to detect in-place changes.
-    """
+    """Set the version of each of `tensors`. Backward compares versions to detect in-place changes."""
     if len(tensors) != len(versions):
         raise RuntimeError(f"tensors_len={len(tensors)}, versions_len={len(versions)}")
     for tensor, version in zip(tensors, versions, strict=True):

@@ -160,10 +160,7 @@ def execute(roots: list[Any], grads: Any, task: GraphTask) -> None:
 
 
 def arrive(roots: list[Any], grads: list[Any], task: GraphTask) -> dict[Any, Any]:
-    """Deliver the caller's gradients to the nodes at `roots`.
-
-    Gradients at leaves are finished at once.
-    """
+    """Deliver the caller's gradients to the nodes at `roots`. Gradients at leaves are finished at once."""
     buffers: dict[Any, Any] = {}
     for edge, grad in zip(roots, grads, strict=True):
         if edge is not None and grad is not None:
@@ -177,10 +174,7 @@ def arrive(roots: list[Any], grads: list[Any], task: GraphTask) -> dict[Any, Any
 
 
 def visit(node: Node, grad: Any, task: GraphTask, edges: tuple[Any, ...]) -> Any:
-    """Run a node in an unusual case; None if the node does not run.
-
-    `edges`: the edges that need gradients.
-    """
+    """Run a node in an unusual case; None if the node does not run. `edges`: the edges that need gradients."""
     if grad is None:
         if not node.runs_undefined and node._hooks is None:
             return None

@@ -53,10 +53,7 @@ def is_simple(output: Any, node: Any, args: tuple[Any, ...]) -> bool:
 
 
 def tie_outputs(node: Any, args: tuple[Any, ...], outputs: list[Any], recording: bool) -> list[Any]:
-    """Return the results of `apply` for `outputs`.
-
-    If `recording`, `node` becomes the history of the tracked results.
-    """
+    """Return the results of `apply` for `outputs`. If `recording`, `node` becomes the history of the tracked results."""
     if recording:
         check_saved(node)
     constant = marked(node, "non_differentiable", "mark_non_differentiable only accepts variable arguments, but got")
@@ -138,10 +135,7 @@ class Outputs:
         self.outputs = outputs
         self.recording = recording
         self.saved: set[int] = set()
-        """The tensors that `setup_context` saves.
-
-        It cannot save the view that replaces an argument.
-        """
+        """The tensors that `setup_context` saves. It cannot save the view that replaces an argument."""
         if node.has_own_context():
             self.saved.update(map(id, (*(node.to_save or ()), *(node.saved_for_forward or ()))))
 
@@ -164,10 +158,7 @@ class Outputs:
         return result
 
     def check_dirty(self, tensor: Tensor, role: Role) -> None:
-        """Raise an error if autograd forbids the in-place change of an argument.
-
-        Warn if `tensor` is not an argument.
-        """
+        """Raise an error if autograd forbids the in-place change of an argument. Warn if `tensor` is not an argument."""
         if tensor.requires_grad and not is_recorded(tensor._edge):
             raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
         if tensor._base is not None and len(self.outputs) > 1:
@@ -216,10 +207,7 @@ class Outputs:
         return any(view._base is (arg if arg._base is None else arg._base) for arg in args)
 
     def move(self, earlier: Tensor, number: int) -> Tensor:
-        """Handle a tensor that is returned more than once.
-
-        The result is one tensor, and the last edge counts.
-        """
+        """Handle a tensor that is returned more than once. The result is one tensor, and the last edge counts."""
         if type(earlier._edge) is tuple and earlier._edge[0] is self.node:
             earlier._edge = (self.node, number)
         return earlier
@@ -304,10 +292,7 @@ def checked_grads(node: FunctionNode, results: tuple[Any, ...]) -> tuple[Any, ..
 
 
 def counted(node: FunctionNode, results: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Check the number of gradients: one for each argument.
-
-    Further gradients must be None.
-    """
+    """Check the number of gradients: one for each argument. Further gradients must be None."""
     expected = len(node._tensor_inputs)
     if len(results) < expected or any(result is not None for result in results[expected:]):
         raise RuntimeError(

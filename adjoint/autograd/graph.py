@@ -89,10 +89,7 @@ class Node(abc.ABC):
 
     @abc.abstractmethod
     def register_prehook(self, fn: Callable[..., Any]) -> RemovableHandle:
-        """Call `fn(grad_outputs)` before the node runs.
-
-        A returned tuple replaces the gradients.
-        """
+        """Call `fn(grad_outputs)` before the node runs. A returned tuple replaces the gradients."""
 
 
 Node.register(node.Node)
@@ -199,10 +196,7 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
 
 
 def region_activation_memory_budget(budget: float) -> AbstractContextManager[None]:
-    """Mark a region whose code is being compiled.
-
-    Outside of a compiler, as always here, it raises RuntimeError.
-    """
+    """Mark a region whose code is being compiled. Outside of a compiler, as always here, it raises RuntimeError."""
     raise RuntimeError(
         "torch.autograd.graph.region_activation_memory_budget can only be used inside a torch.compile region; it has no "
         "effect in eager mode."
@@ -251,10 +245,7 @@ class caching_results(Handler):
         modes.switch("result_cache", self.outer)
 
     def takes(self, call: Any) -> bool:
-        """Return whether the cache handles this call.
-
-        It handles no views and no in-place calls.
-        """
+        """Return whether the cache handles this call. It handles no views and no in-place calls."""
         return not (call.op.view or call.in_place)
 
     def handle(self, call: Any, proceed: Callable[[], Any]) -> Any:
@@ -265,10 +256,7 @@ class caching_results(Handler):
         return result
 
     def compute(self, op: Any, args: tuple[Any, ...], compute: Callable[[], Any]) -> Any:
-        """Compute through this cache.
-
-        Operators inside use the enclosing cache.
-        """
+        """Compute through this cache. Operators inside use the enclosing cache."""
 
         def further() -> Any:
             return compute() if self.outer is None else self.outer.compute(op, args, compute)

@@ -206,10 +206,7 @@ def all_are_needed(order: list[Node], uses: dict[Tensor, int], capture: Capture)
 
 
 def find_needed(order: list[Node], capture: Capture) -> dict[Node, tuple[Any, ...]]:
-    """Find the nodes on a path to a captured edge.
-
-    Only these nodes run. The values are the edges on such paths.
-    """
+    """Find the nodes on a path to a captured edge. Only these nodes run. The values are the edges on such paths."""
     needed: dict[Node, tuple[Any, ...]] = {}
     leaves, outputs = capture.leaves, capture.outputs
 

@@ -148,10 +148,7 @@ def run_node(node: Node, grad: Any, retain_graph: bool, create_graph: bool, edge
 
 
 def replaced_tuple(hook: Any, result: Any, grads: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the gradients after a hook of a node.
-
-    A result of the hook replaces all gradients.
-    """
+    """Return the gradients after a hook of a node. A result of the hook replaces all gradients."""
     if result is None:
         return grads
     if not isinstance(result, tuple):

@@ -75,10 +75,7 @@ class _All:
         return lambda grad: self.take(number, grad)
 
     def take(self, number: int, grad: Tensor) -> None:
-        """Store a gradient.
-
-        Call the function if it was the last gradient.
-        """
+        """Store a gradient. Call the function if it was the last gradient."""
         task = modes.STATE.task
         with self.lock:
             if task not in self.expected:

@@ -12,10 +12,7 @@ __all__ = ["InplaceFunction", "NestedIOFunction"]
 
 
 class InplaceFunction(Function):
-    """A function that may change its input in place.
-
-    The class stores only whether it does. Kept for older code.
-    """
+    """A function that may change its input in place. The class stores only whether it does. Kept for older code."""
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()

@@ -43,10 +43,7 @@ def as_tuple(value: Any) -> tuple[Any, ...]:
 
 
 def asked_edge(tensor: Tensor) -> Any:
-    """Return the edge of a root tensor.
-
-    Raise RuntimeError for a view whose edge has become ambiguous.
-    """
+    """Return the edge of a root tensor. Raise RuntimeError for a view whose edge has become ambiguous."""
     if tensor._base is not None:
         history(tensor)
     return edge_of(tensor)

@@ -28,10 +28,7 @@ class Shown(dict[int, Any]):
         self.given: tuple[Any, ...] = () if given is None else (given,) if isinstance(given, Tensor) else tuple(given)
 
     def tensor(self, array: Any) -> Tensor:
-        """Return the tensor of `array`.
-
-        It shares the version counter of a given gradient on the same memory.
-        """
+        """Return the tensor of `array`. It shares the version counter of a given gradient on the same memory."""
         if not self and self.given:
             self.update({id(given._array): weakref.ref(given) for given in self.given if given is not None})
             self.owners = [(owner(given._array), given) for given in self.given if given is not None]

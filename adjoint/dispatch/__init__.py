@@ -1,4 +1,4 @@
-"""From a declaration to functions and nodes: decorators, registry, code generation, slow path, wrappers.
+"""Turns declarations into functions and nodes: decorators, registry, code generation, slow path, wrappers.
 
-The code here applies to every operator; no module here imports a family of operators.
+The code here applies to every operator. No module here imports a family of operators.
 """

@@ -32,7 +32,7 @@ NUMBERS = frozenset((int, float, bool, complex))
 
 
 def bind(op: Operator, args: tuple[Any, ...], names: Any = MappingProxyType({})) -> tuple[Any, ...]:
-    """Bind keyword aliases to their parameters; raise for missing arguments and wrong types."""
+    """Bind keyword aliases to their parameters. Raise an error for missing arguments and wrong types."""
     values: Any = args
     for name, value in names.items():
         if value is not MISSING:
@@ -71,7 +71,7 @@ def not_a_tensor(op: Operator, position: int, args: Sequence[Any]) -> TypeError:
 
 
 def check_operands(op: Operator, args: Any) -> None:
-    """Raise unless tensors, or numbers that may stand for them, are where the declaration has tensors."""
+    """Raise an error unless the tensor parameters receive tensors, or numbers where numbers are allowed."""
     found = False
     for position in op.tensor_positions:
         name, value = op.names[position], args[position]
@@ -99,9 +99,11 @@ def check_sequence(op: Operator, name: str, position: int, value: Any) -> None:
 
 
 def checked(op: Operator, name: str, position: int, values: list[Any]) -> Any:
-    """Check the argument at `position` against the declared type of its parameter; lists become tuples.
+    """Check the argument at `position` against the declared type of its parameter.
 
-    None is accepted if it is the default, and where the default `()` says all dimensions.
+    Lists become tuples.
+
+    None is accepted if it is the default, or if the default `()` means all dimensions.
     """
     value, kind = values[position], op.types[name]
     if is_of_type(value, kind):
@@ -124,16 +126,16 @@ def checked(op: Operator, name: str, position: int, values: list[Any]) -> Any:
 
 
 def fits(number: Any) -> bool:
-    """Whether an integer fits in 64 bits; only Python integers may not."""
+    """Return whether an integer fits in 64 bits. Only Python integers may not."""
     return type(number) is not int or -(2**63) <= number < 2**63
 
 
 def wrong_type(function: str, name: str, where: str, kind: str, value: Any, wrong: int | None = None) -> TypeError:
-    """The error for an argument that a parameter declared as `kind` does not accept.
+    """Return the error for an argument that a parameter declared as `kind` does not accept.
 
     Args:
-        where: the words for its position; none if it was given by keyword.
-        wrong: which item of a sequence is at fault; by default the first that is no integer.
+        where: the description of its position; None if it was given by keyword.
+        wrong: the index of the faulty item of a sequence; by default the first item that is not an integer.
     """
     if kind != "Ints" or not isinstance(value, (tuple, list)):
         return TypeError(f"{function}(): argument '{name}'{where} must be {TYPE_WORDS[kind]}, not {type_name(value)}")
@@ -193,7 +195,7 @@ def invalid_arguments(function: str, *args: Any, **names: Any) -> TypeError:
 
 
 def _without(args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The arguments but for those that were given by keyword, which come last."""
+    """Return the arguments without those that were given by keyword, which come last."""
     rest = list(args)
     for value in named.values():
         last = next((place for place in reversed(range(len(rest))) if rest[place] is value), None)
@@ -203,7 +205,7 @@ def _without(args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]
 
 
 def unknown_names(form: str, args: tuple[Any, ...], names: Mapping[str, Any]) -> str:
-    """A line with the keywords that a form does not have, if it can have as many arguments."""
+    """Return a line with the unknown keywords of a form, if the form can have as many arguments."""
     parameters = [part.partition(" = ") for part in form.split(", ") if part != "*"]
     left = {words.rpartition(" ")[2]: bool(default) for words, default, _ in parameters[len(args) :]}
     unknown = names.keys() - left.keys()
@@ -215,7 +217,7 @@ def unknown_names(form: str, args: tuple[Any, ...], names: Mapping[str, Any]) ->
 
 
 def mismatch(form: str, args: tuple[Any, ...]) -> str:
-    """A line that marks the arguments of wrong types, for a form with as many parameters as there are arguments."""
+    """Return a line that marks the arguments of wrong types, for a form with as many parameters as the call has arguments."""
     words = [part.partition(" = ")[0].rpartition(" ")[0] for part in form.split(", ")]
     if len(words) != len(args) or "*" in form:
         return ""
@@ -238,11 +240,11 @@ _REFUSED = re.compile(
     r".*cannot be interpreted as an integer|unsupported operand type|bad operand type|can only concatenate|"
     r"expected an integer|unhashable type"
 )
-"""How Python and NumPy refuse what is no integer."""
+"""The messages with which Python and NumPy refuse a value that is not an integer."""
 
 
 def argument_error(error: Exception, function: str, frame: FrameType) -> TypeError | None:
-    """The error in place of Python's own if an argument of the call of `function` in `frame` is no tensor, or no integer."""
+    """Return the error for an argument of `function` in `frame` that should be a tensor or an integer."""
     frame = _frame_of(frame, error)
     code, given = frame.f_code, variables_in(frame)
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]

@@ -1,7 +1,8 @@
-"""What each class of arrays does with a call: how kernels compute on it, how it is written, and what is refused.
+"""How each class of arrays handles a call: how kernels compute on it, how it is written, and what is refused.
 
-Arrays that are conjugated or negated when they are read are dense ones: `Promote` reads them. The classes of their own are those
-on the device `meta` (`meta`), of sparse layouts (`sparse_layouts`), and of dtypes that kernels do not compute with (`narrow`).
+Arrays that are conjugated or negated on reading are dense. `Promote` materializes them. The special classes are arrays
+on the device `meta` (`meta`), sparse arrays (`sparse_layouts`), and arrays of dtypes that kernels cannot compute with
+(`narrow`).
 """
 
 from __future__ import annotations
@@ -30,17 +31,17 @@ class Dense:
     has_views = True
     """Whether results of operators that return views are views."""
     has_layout = True
-    """Whether the elements of results are rounded, and lie in memory in an order."""
+    """Whether results are rounded and laid out in memory."""
     on_tensors = False
-    """Whether the formulas of nodes run on tensors, also where gradients are plain arrays."""
+    """Whether the formulas of nodes run on tensors, even if gradients are plain arrays."""
 
     def check(self, plan: Plan, call: Call) -> None:
-        """Raise if the call cannot be computed on such arrays; called before the computation."""
+        """Raise an error if such arrays cannot be computed. This runs before the computation."""
         if call.out is not None:
             check_out(plan.op, call.out, call.operands())
 
     def compute(self, plan: Plan, arrays: list[Any], kernel: Any = None) -> Any:
-        """Run the array function, or another `kernel`; its errors are raised in PyTorch's words."""
+        """Run the array function, or another `kernel`. Its errors are raised with PyTorch's messages."""
         op = plan.op
         try:
             if kernel is None:
@@ -63,11 +64,11 @@ class Dense:
         return results
 
     def write_out(self, op: Operator, call: Call) -> Any:
-        """Write the results to `out`, and return what the call returns."""
+        """Write the results to `out`, and return the result of the call."""
         return write_out(op, call.results, call.out, call.operands(), call.several)
 
     def change(self, plan: Plan, call: Call) -> Callable[[], object]:
-        """What changes the first argument in place; all that may be refused has been."""
+        """Return the function that changes the first argument in place. All checks have already run."""
         op, target, arrays = plan.op, call.args[0], call.arrays
         array = target._array
         # Not the kernel that works in place if promotion has copied the target.
@@ -89,7 +90,7 @@ class Dense:
         return lambda: self.compute(plan, arrays, kernel)
 
     def inplace_kernel(self, op: Operator) -> Any:
-        """The kernel that computes over the first array; None if there is none."""
+        """Return the kernel that writes its result over the first array, or None if there is none."""
         return op.kernel.inplace
 
     def result_in_place(self, plan: Plan, call: Call) -> Any:

@@ -1,7 +1,7 @@
 """Calls of operators as calls of PyTorch's dispatcher: `x.sum(1)` as `aten.sum.dim_IntList(x, [1])`, and back.
 
-The name of an operator and the arguments of its declaration say which overload a call is: the first whose arguments have
-these names and types. Where PyTorch's operator takes other arguments, `FORMS` says which.
+The name of an operator and the arguments of its declaration determine the overload: the first whose arguments have
+these names and types. If PyTorch's operator takes other arguments, `FORMS` defines them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Call = tuple[OpOverload, tuple[Any, ...], dict[str, Any]]
 _NUMBER_AS_TENSOR = frozenset(
     "add sub mul div add_ sub_ mul_ div_ logical_and logical_or logical_xor true_divide floor_divide floor_divide_ hypot".split()
 )
-"""Operators whose overload for tensors is called with a number too."""
+"""Operators that use the overload for tensors also for a number."""
 
 
 def call_of_operator(op: Operator, args: tuple[Any, ...], out: Any = None, inplace: bool = False) -> Call:
@@ -49,16 +49,16 @@ def call_of_operator(op: Operator, args: tuple[Any, ...], out: Any = None, inpla
 
 
 def call_of_function(name: str, values: dict[str, Any], out: Any = None) -> Call:
-    """The same for a function that is no operator: its arguments by PyTorch's names, without those left out."""
+    """Return the same for a function that is not an operator, with the given arguments by PyTorch's names."""
     return _call(name, values, frozenset(), out, "default")
 
 
 def _call(
     name: str, values: dict[str, Any], left_out: frozenset[str], out: Any, preferred: str, own_name: str | None = None
 ) -> Call:
-    """The first overload whose arguments have these names, or else whose first ones have these types.
+    """Return the first overload whose arguments have these names, or whose first arguments have these types.
 
-    A call that fits none is one of an operator that PyTorch does not have: of `own_name`.
+    A call without a matching overload belongs to an operator that PyTorch does not have, named `own_name`.
     """
     named = overload_names(name)
     preferred = preferred or "default"
@@ -80,7 +80,7 @@ def _call(
 
 
 def _fit_in_order(schema: FunctionSchema, values: tuple[Any, ...]) -> bool:
-    """Whether the arguments of a signature are of the types of the values, in their order, and there are no others."""
+    """Return whether a signature has exactly as many arguments as there are values, with their types in order."""
     arguments = [argument for argument in schema.arguments if not argument.kwarg_only]
     if len(values) > len(arguments) or any(argument.required for argument in arguments[len(values) :]):
         return False
@@ -90,7 +90,10 @@ def _fit_in_order(schema: FunctionSchema, values: tuple[Any, ...]) -> bool:
 def _arranged(
     schema: FunctionSchema, values: dict[str, Any], left_out: frozenset[str], out: Any
 ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
-    """The arguments in the order of a signature, without defaults at the end; None if they do not fit it."""
+    """Return the arguments in the order of a signature, without trailing defaults.
+
+    Return None if they do not match it.
+    """
     arguments = schema.arguments
     known = {argument.name for argument in arguments}
     if any(name not in known for name in values if name not in left_out):
@@ -159,7 +162,7 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
 
 
 def _base_type(argument: Argument) -> tuple[str, bool, bool, bool]:
-    """The type of an element, whether None fits, whether it is a list, and whether a single element makes one."""
+    """Return the type of an element, whether None is allowed, whether it is a list, and whether a single element makes a list."""
     kind = argument.type.replace("SymInt", "int")
     optional = kind.endswith("?")
     kind = kind.removesuffix("?")

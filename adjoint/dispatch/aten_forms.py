@@ -1,7 +1,7 @@
-"""Where PyTorch's dispatcher takes other arguments than the declarations of operators: by operator, and the other way.
+"""The calls whose PyTorch dispatcher arguments differ from the declarations here: by operator, and in the other direction.
 
-`FORMS` says how the call of an operator reads there, `LEAVES` how the call of a function written by hand does that PyTorch
-has as one operator, and `FUNCTIONS` what an operator of PyTorch's that has no function here computes.
+`FORMS` translates the calls of operators. `LEAVES` translates the calls of hand-written functions that are one operator
+in PyTorch. `FUNCTIONS` computes PyTorch's operators that have no function here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Values = dict[str, Any]
 Named = tuple[str, Values]
 
 LARGEST = 2**63 - 1
-"""The end of a slice that has none, as PyTorch writes it."""
+"""The end of a slice without an end, in PyTorch's form."""
 
 
 # --- operators --------------------------------------------------------------------------------------------------
@@ -28,7 +28,7 @@ OWN = """
     rrelu_with_noise rrelu_mean unique_runs unique_all unique_dim block_diagonal solve_with_triangular scatter_combined
     scatter_number_combined
 """.split()
-"""Operators that compute what one of PyTorch's does, of other arguments: they have their own names."""
+"""Operators that compute the same as a PyTorch operator from other arguments. They have their own names."""
 
 
 def _softmax(name: str) -> Callable[[Values], Named]:
@@ -36,7 +36,7 @@ def _softmax(name: str) -> Callable[[Values], Named]:
 
 
 def _named(name: str, *left_out: str, **names: str) -> Callable[[Values], Named]:
-    """The operator `name`, with arguments renamed, and without those `left_out`."""
+    """Return the operator `name`, with arguments renamed, and without the arguments `left_out`."""
     return lambda values: (
         name,
         {names.get(each, each): value for each, value in values.items() if each not in left_out},
@@ -137,7 +137,10 @@ FORMS: dict[str, Callable[[Values], Named]] = {
         for kind in ("nearest1d", "nearest2d", "nearest3d", "linear1d", "bilinear2d", "trilinear3d", "bicubic2d")
     },
 }
-"""By the name of an operator: the operator of PyTorch's and its arguments, of the arguments of the declaration by name."""
+"""PyTorch's operator and its arguments, computed from the declaration's arguments by name.
+
+The keys are operator names.
+"""
 
 
 # --- functions written by hand ----------------------------------------------------------------------------------
@@ -153,9 +156,9 @@ def _size(values: Values) -> list[int]:
 
 
 def _made(values: Values, *order: str, own: bool = False) -> Values:
-    """The arguments of a function that makes a tensor: those in `order`, and what its elements and their place are.
+    """Return the arguments of a function that creates a tensor: those in `order`, followed by its dtype, layout and device.
 
-    `own`: the device is that of another tensor, unless it is given.
+    `own`: the device is the device of another tensor, unless it is given.
     """
     made: Values = {name: values[name] for name in order}
     for name in ("generator", "dtype", "layout"):
@@ -269,7 +272,7 @@ LEAVES: dict[str, Callable[[Values], Named]] = {
     "bernoulli_": _drawn("bernoulli_", "p"),
     "multinomial": _multinomial,
 }
-"""By the name of a function: the operator of PyTorch's and its arguments, of the arguments by the names of the parameters."""
+"""PyTorch's operator and its arguments, computed from the function's arguments by name. The keys are function names."""
 
 
 # --- operators of PyTorch's -------------------------------------------------------------------------------------
@@ -367,4 +370,4 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "linalg_matrix_power": lambda self, n: tensors.matrix_power(self, n),
     "copy_": lambda self, src, non_blocking=False: self.copy_(src, non_blocking),
 }
-"""By the name of an operator of PyTorch's: the function of its arguments."""
+"""The function that computes a PyTorch operator, by the operator's name."""

@@ -1,8 +1,8 @@
-"""How a program has called a public function, for errors: by which name, and whether as a method.
+"""How a program has called a public function, for error messages: under which name, and whether as a method.
 
-The public functions of an operator (`add`, `Tensor.add`, `Tensor.add_`) share one slow path. An error names the function
-that the program has called; a method's positions count from the argument after the tensor, and an argument given by keyword
-has none. The frames of the call tell this, so calls without an error do nothing for it.
+The public functions of an operator (`add`, `Tensor.add`, `Tensor.add_`) share one slow path. An error names the called
+function. The positions of a method count from the argument after the tensor, and an argument given by keyword has no
+position. The frames of the failed call contain this information, so calls without an error do no extra work.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from ..tensor import Tensor
 from .lazy_stubs import STANDS_IN, names_given, public_function
 
 HAND_ON = {f"{__package__}.lazy_stubs", f"{__package__}.wrappers"}
-"""The modules whose functions hand arguments on to the function that was called."""
+"""The modules whose functions pass arguments on to the called function."""
 
 
 class Call(NamedTuple):
-    """A call of a public function: its name in errors, the tensor whose method it is, if any, and what is given by keyword."""
+    """A call of a public function: its name in errors, the tensor of a method call, and the keyword arguments."""
 
     name: str
     receiver: Tensor | None = None
@@ -39,9 +39,9 @@ class _Called(NamedTuple):
     """The public function that the user's code has called.
 
     Attributes:
-        frame: that of its own code.
-        handed: that of the code behind it, if its own code only hands arguments on; else the same.
-        caller: whose code names the keywords.
+        frame: the frame of its own code.
+        handed: the frame of the inner code, if its own code only passes arguments on; otherwise the same frame.
+        caller: the frame whose code names the keywords.
     """
 
     function: FunctionType
@@ -58,16 +58,17 @@ class _Called(NamedTuple):
 def call_of(name: str) -> Call:
     """The call in progress of function `name`, or of its in-place variant or alias, by the user's code.
 
-    If the user's code has called another function, which uses `name`, that is a call of the function `name`.
+    If user code has called another function that uses `name`, the call belongs to the function `name`.
     """
     called = _called(sys._getframe(1))
     return called.as_call() if called is not None and _is_call_of(called, name) else Call(name)
 
 
 def words_for(name: str, parameter: str, index: int, args: Sequence[Any]) -> tuple[str, str, str]:
-    """What an error calls argument `index` of a call of `name`: the function, the parameter, and the words for its position.
+    """Return how an error describes argument `index` of a call of `name`: the function, the parameter, and the position.
 
-    If the user's code has called another function, which hands this argument on, the error is about the call of that one.
+    If user code has called another function that passes this argument on, the error describes the call of that
+    function.
     """
     called = _called(sys._getframe(1))
     if called is not None and "OP" not in called.frame.f_globals:
@@ -85,7 +86,7 @@ def _shown(parameter: str) -> str:
 
 
 def _called(innermost: FrameType) -> _Called | None:
-    """What the user's code has called, of the functions in whose frames the program is, up to `innermost`."""
+    """Return the function that user code has called, among the functions with active frames up to `innermost`."""
     user = nearest_user_frame(innermost)
     frame: FrameType | None = innermost
     frames = []
@@ -110,7 +111,7 @@ def _is_call_of(called: _Called, name: str) -> bool:
 
 
 def hands_on(frame: FrameType) -> bool:
-    """Whether a frame between the program and the function hands the arguments on as they are: a stub, or a wrapper."""
+    """Return whether a frame between the program and the function passes the arguments on unchanged: a stub or a wrapper."""
     return frame.f_code.co_filename.startswith(STANDS_IN) or frame.f_globals.get("__name__") in HAND_ON
 
 

@@ -29,7 +29,7 @@ _tables: dict[Any, dict[Any, dict[Any, Tensor]]] = {
     float: {kind: {} for kind in _FLOATS | _COMPLEX},
     complex: {kind: {} for kind in _COMPLEX},
 }
-"""The constants by the type of the number, dtype and number: 2 and 2.0 are kept separately, because they are equal as keys."""
+"""The constants by the type of the number, dtype and number. 2 and 2.0 are stored separately, because they are equal as keys."""
 
 SCALARS = frozenset(
     (*_tables, *(kind for kind in numpy.sctypeDict.values() if issubclass(kind, (numpy.number, numpy.bool_))))
@@ -64,7 +64,10 @@ def constant(number: Any, like: Any) -> Any:
 
 
 def _dtype_of_both(number: Any, kind: Any) -> Any:
-    """NumPy's dtype that a number and a tensor of the lower dtype `kind` are promoted to; None if it is rare, or `kind` is."""
+    """Return NumPy's common dtype of a number and a tensor of the lower dtype `kind`.
+
+    Return None if it is rare, or if `kind` is.
+    """
     key = type(number), kind, dtypes.get_default_dtype()
     if key not in _higher:
         target = None
@@ -95,14 +98,14 @@ def constant_tensor(number: Any, kind: Any) -> Tensor:
 
 
 def _standing_for(number: Any, array: Any) -> Tensor:
-    """A tensor on `array` that stands for a number."""
+    """Return a tensor on `array` that represents a number."""
     tensor = wrap(array)
     tensor._own_extra().number = partial(of_its_own_dtype, number)
     return tensor
 
 
 def wrapped_integer(number: Any, kind: Any) -> Any:
-    """An integer beyond the range of `kind`, modulo its size, as a cast in C does."""
+    """Return an integer beyond the range of `kind`, modulo its size, like a cast in C."""
     if isinstance(number, int) and number.bit_length() <= 64:
         return numpy.asarray(number & ((1 << 64) - 1), dtype=numpy.uint64).astype(kind.numpy)
     raise RuntimeError("value cannot be converted to type without overflow")

@@ -1,4 +1,4 @@
-"""The declaration of an operator: one class, from which all of its functions and nodes are generated.
+"""The declaration of an operator is one class, from which all of its functions and nodes are generated.
 
     @operator(inplace=True, dunder="__mul__")
     class mul:
@@ -8,7 +8,7 @@
         def grad_other(grad, self): return grad * self.conj()
 
 `forward` computes on arrays. Its parameters annotated `Array` (or `Array | None`, or `Arrays` for a sequence) are the
-tensors; the others are passed unchanged. `grad_<input>` is the vector-Jacobian product for one input. The names of its
+tensors. The others are passed unchanged. `grad_<input>` is the vector-Jacobian product for one input. The names of its
 parameters determine what the node saves:
 
     grad             the gradient of the output (`grads`, a list, if there are several)
@@ -18,21 +18,23 @@ parameters determine what the node saves:
     xp               the namespace of operators to compute with: on arrays (`kernels`) in an ordinary backward, on
                      tensors under `create_graph=True`, so that one formula serves both
 
-Where another way is faster for large gradients, `large_grad_<input>` is that formula, with the same parameters, on arrays.
+`large_grad_<input>` is an alternative formula that is faster for large gradients. It has the same parameters, and runs
+on arrays.
 
-An operator that is one overload of a function gives the name of the function as `function_name`. Other parameters may be
-annotated with the type (`signatures.TYPE_WORDS`) that PyTorch requires, as in `dim: Int`; other arguments are rejected in
-PyTorch's words. `lists` names the saved values that are lists of tensors: each of these tensors passes through saved-tensor
-hooks, and backward releases it. `constants` are the inputs that must not require grad, each with the function name for the
-error. `saved_display` gives the values of `node._saved_<name>`, as functions of the node, where they differ from saved values.
+An operator that is one overload of a function gives the function's name as `function_name`. Other parameters may be
+annotated with the type (`signatures.TYPE_WORDS`) that PyTorch requires, such as `dim: Int`. Other arguments are
+rejected with PyTorch's message. `lists` names the saved values that are lists of tensors: each of these tensors passes
+through saved-tensor hooks, and backward releases it. `constants` are the inputs that must not require grad, each with
+the function name for the error. `saved_display` gives the values of `node._saved_<name>` as functions of the node, if
+they differ from the saved values.
 
 `batch`, as a method or an option, is the batching rule of the operator for `vmap`: a function `batch(op, batch,
 *args)`, or the name of a mechanism (`transforms.batching.MECHANISMS`). Without it, the rule follows from the rest of
 the declaration, or is the sequential fallback.
 
-A gradient that is not needed is not computed, and values that only its formula needs are not saved. `grad_inputs`,
-instead of one formula for each input, returns all gradients together; its parameter `needs` says which of them are
-needed.
+A gradient that is not needed is not computed, and values that only its formula needs are not saved. `grad_inputs`
+replaces the formulas of single inputs and returns all gradients together. Its parameter `needs` lists the needed
+gradients.
 """
 
 from __future__ import annotations
@@ -62,13 +64,13 @@ _OPTIONS = frozenset(
     shape_of_elements sparse sparse_result takes_arrays tangent view vmap_name
     """.split()
 )
-"""What a declaration may say besides its class."""
+"""The options of a declaration besides its class."""
 
 
 class Operator:
     """A declared operator: its signature, its array function, its formulas, and the values that they need saved.
 
-    Options that say what it computes:
+    Options for the computation:
         `kernel`: the array computation: a `codegen.kernel.Kernel`, or an array function that is its only form; by default
         `forward`. `promote`: operands are converted to their common dtype ("common"), or integers then to the default one
         ("float"). `numbers`: numbers may stand for tensors (by default with promotion), in words: "first", also for the
@@ -81,7 +83,7 @@ class Operator:
         it makes sparse tensors of dense ones. `narrow`: how it takes elements of dtypes that kernels do not compute with
         (see `narrow`).
 
-    Options that say how it is written to:
+    Options for writing results:
         `inplace`: it has an in-place variant, of which a word may say more: "disjoint", no operand may share memory with
         the changed tensor; "uniform", all elements become the same, so that they may share memory; "copies", the second
         tensor replaces the first, from any device, dtype and memory; "resizes", the first one takes the shape of the
@@ -90,12 +92,12 @@ class Operator:
         `out=` is the default of `dtype`; a function of the input and `out` may refuse it. `same_out`: `out=` must have
         the dtype of the result: the error.
 
-    Options that say how it is derived and batched:
+    Options for derivatives and batching:
         `node`, `inplace_node`: the names of its nodes. `tangent`: the rule of forward mode (see `transforms.tangents`).
         `batch`: the rule of `vmap`. `sample_ndim`: a leading sample dimension may precede so many dimensions, and takes a
         batch.
 
-    Options that say how it is called:
+    Options for calls:
         `name`, `function_name`: its own name, and that of its function; `method`: whether it is one. `takes_arrays`: as a
         Python operator it accepts NumPy arrays. `deprecated_order`: keywords whose numbers may stand before the tensors.
         `aten_name`, `vmap_name`: its names in messages ("" if they name the shapes). `aten`, `aten_inplace`,
@@ -158,7 +160,7 @@ class Operator:
         self.inplace_function: Callable[..., Any] = _unbound
 
     def __getattr__(self, name: str) -> Any:
-        """Read what signature and formulas determine on first access: an import declares hundreds of operators and uses few."""
+        """Evaluate signature and formulas on first access, because an import declares hundreds of operators and uses few."""
         if "saved_display" not in self.__dict__:
             read = object.__new__(Operator)  # read apart: other threads see all of it or nothing
             read.__dict__.update(self.__dict__)
@@ -180,7 +182,7 @@ class Operator:
 
     @property
     def inplace_node_class(self) -> type[Node]:
-        """The class of the nodes of the in-place variant; for some operators it differs in its name."""
+        """Return the class of the nodes of the in-place variant. For some operators it has another name."""
         return self.code.node_class(self.inplace_node_name)
 
     @property
@@ -190,7 +192,7 @@ class Operator:
 
     @property
     def saving(self) -> Any:
-        """The functions that save what a node needs."""
+        """Return the functions that save the values that a node needs."""
         return self.code.saving
 
     def _read_signature(self) -> None:

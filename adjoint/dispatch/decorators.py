@@ -1,4 +1,4 @@
-"""From declaration to function: `operator`, decorators for common kinds of operators, and the installation of functions."""
+"""Turns a declaration into functions: `operator`, decorators for common kinds of operators, and the installation of functions."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ def operator(
     """Declare an operator; see `adjoint.dispatch.declaration` for the content of the class.
 
     Args:
-        method: True, False, or the names of the methods; `()`: no method, not even in place.
+        method: True, False, or the names of the methods. `()` creates no method, not even an in-place method.
         dunder: The name of the Python operator, as `"__mul__"`.
         reflected: That with the operands in reverse order, as `"__rmul__"`.
         alias: Further names of the function and the method.
-        namespace: Where the function is public; None: nowhere.
-        public_inplace: Whether the in-place variant is a public function too: True, or the names for which it is.
+        namespace: the public namespaces of the function; None for none.
+        public_inplace: whether the in-place variant is a public function too: True, or the public names.
         forms: The forms of the call, for errors: a function of `signatures`.
-        options: What `Operator` lists.
+        options: see `Operator`.
     """
 
     def declare(declaration: type) -> Any:
@@ -157,19 +157,20 @@ def public(
     methods_retried: bool = True,
     forms: tuple[str, ...] | Callable[[], tuple[str, ...]] = (),
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Install a hand-written function composed of operators; `on_arrays` is its counterpart in the `xp` of formulas.
+    """Install a hand-written function composed of operators. `on_arrays` is its counterpart in the `xp` of formulas.
 
-    `separate_sizes`: the operator whose straight-line code handles a method call with separate sizes; the function handles all
-    other calls, and with `contiguous` also calls on tensors that are not contiguous.
+    `separate_sizes`: the operator whose straight-line code handles a method call with separate sizes. The function
+    handles all other calls, and with `contiguous` also calls on tensors that are not contiguous.
 
     `retried`: if the function fails, a retry wrapper checks whether an argument overrides the call (see `lazy_stubs`).
     Functions that check this themselves, and let their errors end at the user's line (see `tracebacks`), need no retry
-    wrapper; `methods_retried=False`: methods that have no other tensor among their arguments do not. Python operators never do.
+    wrapper. With `methods_retried=False`, the same holds for methods without other tensor arguments. Python operators
+    never do.
 
-    `forms`: the forms of the call, or a function that returns them, for errors about arguments that match none of them.
+    `forms`: the forms of the call, or a function that returns them, for errors about arguments that match no form.
 
-    With `numpy_names`, NumPy's parameter names are accepted too: all by the function, those of dimensions by the
-    method.
+    With `numpy_names`, NumPy's parameter names are accepted too. The function accepts all of them; the method accepts
+    those of dimensions.
     """
 
     def install(function: Callable[..., Any]) -> Callable[..., Any]:

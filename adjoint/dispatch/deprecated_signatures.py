@@ -14,7 +14,9 @@ from .declaration import Operator
 
 
 def in_new_order(op: Operator, args: tuple[Any, ...], keywords: tuple[Any, ...], inplace: bool) -> list[Any]:
-    """The arguments of a deprecated form, in the order of the declaration; `inplace`: of the in-place variant.
+    """Return the arguments of a deprecated form in the order of the declaration.
+
+    `inplace` selects the in-place variant.
 
     Raises:
         TypeError: if the arguments match no deprecated form either.

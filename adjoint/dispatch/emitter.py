@@ -1,8 +1,8 @@
 """The reader of plans that prints them: straight-line source for the common case of each operator's function.
 
-A function first tests, one condition after another, whether its arguments are the common case (exact `Tensor`s or plain
-subclasses on plain arrays, no `out`, no unusual mode), and takes the slow path if one is not. The rest is the steps of the
-plan for such calls, without further tests.
+A function first tests whether its arguments are the common case (exact `Tensor`s or plain subclasses on plain arrays,
+no `out`, no unusual mode). If a condition fails, it takes the slow path. The rest is the steps of the plan for such
+calls, without further tests.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def function_source(op: Operator, variant: str = "function") -> tuple[str, dict[
 
 
 def sizes_source(op: Operator, contiguous: bool) -> str:
-    """The source of a method with separate integers for the last parameter; `otherwise` handles all other calls.
+    """Return the source of a method with separate integers for the last parameter. `otherwise` handles other calls.
 
     `contiguous`: also calls on tensors that are not contiguous.
     """
@@ -57,7 +57,7 @@ def sizes_source(op: Operator, contiguous: bool) -> str:
 
 
 def step_lines(plan: Plan, leave: str) -> list[str]:
-    """The steps of a plan, and what the call returns; `leave` is the statement for calls that it is not for."""
+    """Return the steps of a plan and the result of the call as source. `leave` is the statement for all other calls."""
     op = plan.op
     lines = [line for step in plan.steps for line in step.lines(leave)]
     if plan.way != FUNCTION:
@@ -71,7 +71,7 @@ def step_lines(plan: Plan, leave: str) -> list[str]:
 
 
 def leave_line(op: Operator, variant: str = "function", *, moded: bool = False) -> str:
-    """The statement that takes the slow path; `moded`: for a call while some thread is in a mode.
+    """Return the statement that takes the slow path. `moded`: some thread is in a mode.
 
     The function of a Python operator (`*`) returns NotImplemented for operands of unknown types.
     """

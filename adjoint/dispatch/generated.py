@@ -1,4 +1,4 @@
-"""From source to functions: the names that generated code refers to, and the code of each operator, created on first use.
+"""Turns source into functions: the names that generated code uses, and the code of each operator, created on first use.
 
 The code of a function is generated at its first call (see `lazy_stubs`). Importing stays fast, and later calls are not
 slower.
@@ -152,7 +152,7 @@ def lazy_function(op: Operator, variant: str, name: str, otherwise: Any = None) 
 
 
 class Saving(NamedTuple):
-    """The functions of the slow path that save what a node needs.
+    """The functions of the slow path that save the values that a node needs.
 
     `inputs(node, edges, args, changed)` saves operands and parameters, `results(node, outputs)` saves results.
     `values(args)` returns the parameters, shapes and dtypes that are saved, by name.
@@ -164,7 +164,7 @@ class Saving(NamedTuple):
 
 
 class Code:
-    """The generated code of one operator besides its functions; each part is created on first use."""
+    """The generated code of one operator besides its functions. Each part is created on first use."""
 
     def __init__(self, op: Operator) -> None:
         self.op = op
@@ -184,7 +184,7 @@ class Code:
 
     @computed_once
     def fast_path(self) -> Callable[..., Any]:
-        """The function for calls that no mode affects, although some mode is on; it leaves other calls to the slow path."""
+        """Return the function for calls that no mode affects. It leaves other calls to the slow path."""
         return lazy_function(self.op, "fast", f"{self.op.name} fast path")
 
     @computed_once
@@ -199,7 +199,7 @@ class Code:
 
     @computed_once
     def saving(self) -> Saving:
-        """The functions that save what a node needs."""
+        """Return the functions that save the values that a node needs."""
         made = self._compiled(saving_source(self.op), "saving")
         return Saving(made["save_inputs"], made["save_results"], made["saved_values"])
 

@@ -1,4 +1,4 @@
-"""The kinds of operands: what the result of a call depends on besides numbers, and the dtypes that follow from it."""
+"""The kinds of operands: everything besides numbers that determines a result, and the resulting dtypes."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from .constants import SCALARS
 from .declaration import Operator
 
 Kind = Any
-"""What a result depends on of an operand: the class, the dtype and the rank of a tensor's array; the type of a number.
+"""The properties of an operand that determine a result: a tensor's class, dtype and rank, or a number's type.
 
-Of a sequence of tensors it is the set of theirs. A rank is whether there are dimensions, or the type of the number that the
-tensor stands for.
+For a sequence of tensors, it is the set of their kinds. A rank tells whether there are dimensions. For a tensor that
+represents a number, it is the type of the number.
 """
 
 
@@ -36,24 +36,29 @@ def kind_of(value: Any) -> Kind:
 
 
 def type_of_number(value: Any) -> type:
-    """The type of a number, that of Python's or NumPy's which it is derived from; of anything else its own."""
+    """Return the type of a number: the Python or NumPy type from which it is derived.
+
+    For anything else, return its own type.
+    """
     kind = type(value)
     return kind if kind in SCALARS else next((each for each in kind.__mro__ if each in SCALARS), kind)
 
 
 def each_of(kinds: Iterable[Kind]) -> list[Kind]:
-    """The kinds of single operands, those of sequences among them; none of what is left out."""
+    """Return the kinds of single operands, including those in sequences and without omitted operands."""
     single = [each for kind in kinds for each in (kind if isinstance(kind, frozenset) else (kind,))]
     return [kind for kind in single if kind is not NoneType]
 
 
 def is_of(kind: Kind, dtype: Any) -> bool:
-    """Whether operands of a kind, none of them a number, are of a dtype."""
+    """Return whether operands of a kind, none of which is a number, have a dtype."""
     return all(type(each) is tuple and each[1] == dtype for each in each_of([kind]))
 
 
 def dtypes_of(op: Operator, kinds: Iterable[Kind]) -> tuple[Any, Any]:
-    """The dtype that operands of these kinds are converted to, and that which the result is rounded to; None if there is none.
+    """Return the dtype to which operands of these kinds are converted, and the dtype to which the result is rounded.
+
+    Return None if there is none.
 
     Raises:
         RuntimeError: if the dtypes have no common one.
@@ -81,18 +86,18 @@ def _abstract(kind: Kind) -> tuple[Any, Rank]:
 
 
 def _is_wider(kind: Kind, target: Any) -> bool:
-    """Whether an operand is a number, or a tensor without dimensions, that is not of the half type `target`."""
+    """Return whether an operand is a number, or a zero-dimensional tensor, of another dtype than the half dtype `target`."""
     return type(kind) is not tuple or (kind[2] is not True and kind[1] != target.numpy)
 
 
 def result_dtype(op: Operator, args: Any) -> Any:
-    """The dtype that operands are promoted to; None if the operator does not promote."""
+    """Return the dtype to which operands are promoted, or None if the operator does not promote."""
     target, rounded = dtypes_of(op, [kind_of(args[position]) for position in op.tensor_positions])
     return rounded or target
 
 
 def described(kind: Kind) -> str:
-    """A kind as a plan shows it."""
+    """Return the text of a kind in a plan."""
     if isinstance(kind, frozenset):
         return f"[{', '.join(sorted(map(described, kind)))}]"
     if type(kind) is not tuple:

@@ -2,8 +2,8 @@
 
 The code of an operator is generated at its first call: the function object starts with a stub, which generates the
 code, installs it (`__code__`) and continues. Public functions, including hand-written ones, start with a stub that
-tests whether any function is overridden (`adjoint.tape.torch_function`). If so, wrappers are installed on all of them;
-otherwise the stub is replaced by the function's own code for good.
+tests whether any function is overridden (`adjoint.tape.torch_function`). If so, wrappers are installed on all of them.
+Otherwise the function's own code permanently replaces the stub.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ..tape.torch_function import WRAPPERS, overloaded, requires_wrappers
 F = TypeVar("F", bound=Callable[..., Any])
 
 _public: list[FunctionType] = []
-"""The public functions: those whose calls can be overridden."""
+"""The public functions, whose calls can be overridden."""
 
 
 def _stub(*args: Any, **keywords: Any) -> Any:
@@ -75,7 +75,7 @@ class LazyStub:
         return function(*args, **keywords)
 
     def end(self) -> None:
-        """Install the function's own code: a copy, so that its frames can be distinguished from those of other functions."""
+        """Install a copy of the function's own code, so that its frames can be distinguished from those of other functions."""
         import_late(self.original.__module__)  # another thread may still be importing it
         function, original = self.function, generated(self.original)
         code, keywords = original.__code__.replace(), original.__kwdefaults__
@@ -112,9 +112,11 @@ def generated(function: Any) -> Any:
 
 
 def named(function: Any, name: str, retried: bool = False, of_method: bool = False) -> Any:
-    """A separate function object for `function` under another name, which takes no `out` if it is a method.
+    """Return a separate function object for `function` under another name.
 
-    Every public name has its own object: an override learns which name was called, and internal calls are not
+    A method takes no `out`.
+
+    Every public name has a separate object, so that an override learns the called name, and internal calls are not
     overridden. Generated code needs no retry wrapper, because the slow path checks for overrides.
     """
     if type(function) is not FunctionType:
@@ -143,14 +145,17 @@ def put_stub(function: FunctionType, original: FunctionType, retried: bool, of_m
 
 
 def redirect_calls(function: FunctionType, behind: FunctionType, enter: Callable[..., Any]) -> None:
-    """Let calls of `function` go to `enter`, with arguments as a tuple and a dictionary; `behind` holds the former code."""
+    """Redirect calls of `function` to `enter`, with arguments as a tuple and a dictionary.
+
+    `behind` holds the former code.
+    """
     put_code(function, standing_in(cells(function)), None, {"enter": enter})
     function.__dict__["__wrapped__"] = behind  # tools show its signature
 
 
 @uninterrupted
 def put_code(function: FunctionType, code: CodeType, defaults: Any, keywords: dict[str, Any] | None) -> None:
-    """Replace the code and the defaults of `function`; other threads can call it at any moment."""
+    """Replace the code and the defaults of `function`. Other threads can call it at any moment."""
     function.__kwdefaults__ = {**(function.__kwdefaults__ or {}), **(keywords or {})}
     function.__defaults__ = defaults or function.__defaults__
     function.__code__ = code
@@ -174,7 +179,10 @@ def moved(function: FunctionType) -> FunctionType:
 
 
 def repeated(error: Exception, name: str, frame: FrameType) -> Any:
-    """Repeat the call of function `name`, failed in `frame`, if an argument overrides calls; else raise the user's error."""
+    """Repeat the call of function `name` that failed in `frame` if an argument overrides calls.
+
+    Otherwise raise the user's error.
+    """
     again = overridden(frame)
     if again is None:
         raise LATE.argument_error(error, name, frame) or in_words_of_pytorch(error) or error
@@ -182,10 +190,12 @@ def repeated(error: Exception, name: str, frame: FrameType) -> Any:
 
 
 def overridden(frame: FrameType) -> Callable[[], Any] | None:
-    """The failing call in `frame`, to be repeated through a wrapper; None unless one of its arguments overrides calls.
+    """Return the failed call in `frame`, to be repeated through a wrapper.
 
-    Also None for a call within a public function that checks for overrides itself, and for functions that are not
-    public.
+    Return None unless one of its arguments overrides calls.
+
+    Also return None for a call within a public function that checks for overrides itself, and for functions that are
+    not public.
     """
     values = list(variables_in(frame).values())
     for several in [value for value in values if type(value) is tuple or type(value) is dict]:
@@ -201,7 +211,7 @@ def overridden(frame: FrameType) -> Callable[[], Any] | None:
 
 
 def public_function(codes: list[CodeType]) -> tuple[int, FunctionType] | None:
-    """The first of `codes` that is the own code of a public function, by its place, and this function."""
+    """Return the first of `codes` that is the own code of a public function, by its index, and this function."""
     places = {  # by identity: codes of different functions may be equal
         id(code): place for place, code in enumerate(codes) if not is_stub(code)
     }
@@ -220,7 +230,10 @@ def is_stub(code: CodeType) -> bool:
 
 
 def own(function: FunctionType) -> FunctionType:
-    """The function with its own code: the one behind the wrapper, if a wrapper has been installed on `function` since."""
+    """Return the function with its own code.
+
+    If a wrapper has been installed on `function` since, this is the function behind it.
+    """
     has_wrapper = function.__code__.co_filename.startswith(STANDS_IN) and stub_of(function) is None
     return function.__dict__["__wrapped__"] if has_wrapper else function
 
@@ -236,7 +249,7 @@ def is_within_another(frame: FrameType) -> bool:
 
 
 def arguments(function: FunctionType, frame: FrameType) -> tuple[list[Any], dict[str, Any]]:
-    """The arguments of the call of `function` in `frame`: positional ones, and keywords.
+    """Return the positional and keyword arguments of the call of `function` in `frame`.
 
     An argument that equals its default counts as omitted, unless the calling instruction names it.
     """
@@ -261,7 +274,7 @@ def arguments(function: FunctionType, frame: FrameType) -> tuple[list[Any], dict
 
 
 def names_given(caller: FrameType | None) -> tuple[str, ...]:
-    """The argument names in the call that `caller` is making; none if its instruction does not tell."""
+    """Return the keyword names in the current call of `caller`, or none if its instruction does not contain them."""
     if caller is None:
         return ()
     code = caller.f_code
@@ -342,7 +355,10 @@ def retry_code(function: FunctionType) -> CodeType:
 
 
 def without_out(code: CodeType, keywords: dict[str, Any] | None) -> tuple[CodeType, dict[str, Any] | None]:
-    """The same code and defaults for a method: the parameter `out` has another name, so that a call that names it is refused."""
+    """Return the same code and defaults for a method.
+
+    The parameter `out` is renamed, so that a call with `out` is refused.
+    """
     if not keywords or "out" not in keywords:
         return code, keywords
     names = tuple(NO_OUT if name == "out" else name for name in code.co_varnames)
@@ -357,7 +373,7 @@ def refusing_out(function: Any) -> Any:
 
 
 def cells(function: FunctionType) -> int:
-    """The number of free variables of the function's code; replacement code must have as many."""
+    """Return the number of free variables of the function's code. Replacement code must have the same number."""
     return len(function.__closure__ or ())
 
 

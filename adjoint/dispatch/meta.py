@@ -1,4 +1,6 @@
-"""Operators on tensors of the device `meta`: results are on `meta` too; their shapes are found by computing with zeros.
+"""Operators on tensors of the device `meta`.
+
+Results are on `meta` too, and zeros are used to compute their shapes.
 
 Operators whose results depend on elements, not only on shapes, are refused.
 """
@@ -23,7 +25,7 @@ from .plan import Call, Plan
 
 
 class OnMeta(Dense):
-    """Arrays without elements: kernels compute with zeros, and what they make of these is on `meta` too."""
+    """Arrays without elements. Kernels compute with zeros, and their results are on `meta` too."""
 
     words = ", with zeros"
 
@@ -32,7 +34,7 @@ class OnMeta(Dense):
         check_places(plan.op, call.args)
 
     def compute(self, plan: Plan, arrays: list[Any], kernel: Any = None) -> Any:
-        """The results on zeros; where these are refused, on identity matrices, or on ones."""
+        """Return the results on zeros. If zeros are refused, use identity matrices or ones."""
         for made in (zeros, _identity):
             try:
                 return super().compute(plan, with_elements(arrays, made))
@@ -53,7 +55,7 @@ class OnMeta(Dense):
         return call.out
 
     def change(self, plan: Plan, call: Call) -> Callable[[], object]:
-        """Nothing, if the change is possible."""
+        """Do nothing, if the change is possible."""
         check_change(plan.op, call.args, call.arrays)
         return lambda: None
 
@@ -67,7 +69,7 @@ def has_meta(args: Iterable[Any]) -> bool:
 
 
 def check_places(op: Operator, args: Iterable[Any]) -> None:
-    """Raise unless all tensors are on `meta`, except zero-dimensional ones, or if the operator needs elements."""
+    """Raise an error unless all tensors except zero-dimensional ones are on `meta`, or if the operator needs elements."""
     tensors = list(tensors_in(args))
     if op.function_name.startswith("index"):  # the indices may have elements
         tensors, indices = tensors[:1], tensors[1:]
@@ -89,7 +91,7 @@ def _depends_on_elements(name: str) -> NotImplementedError:
 
 
 def with_elements(arrays: Iterable[Any], made: Callable[[Any], Any]) -> list[Any]:
-    """The arguments, and those in lists, as `made` of them."""
+    """Return the arguments, including those in lists, converted by `made`."""
     return [
         [made(item) for item in value]
         if isinstance(value, (list, tuple)) and any(type(item) is Meta for item in value)
@@ -121,5 +123,5 @@ def check_change(op: Operator, args: Any, arrays: list[Any]) -> None:
 
 
 def place_like(tensor: Tensor, device: Any) -> Any:
-    """The device of a tensor that is created like another one, if no `device` is given."""
+    """Return the device of a tensor that is created like another tensor, if no `device` is given."""
     return device if device is not None else meta if type(tensor._array) is Meta else cpu

@@ -1,6 +1,6 @@
-"""Operators on dtypes that kernels do not compute with: what takes their elements, and how it is refused.
+"""Operators on dtypes that kernels cannot compute with: which code accepts their elements, and how others refuse them.
 
-A dtype by its `roles`, and an operator by the option `narrow`, say what they take part in. All take part in views.
+The `roles` of a dtype and the option `narrow` of an operator decide which operators accept it. Views accept all dtypes.
 
     moves     the kernel runs on the bytes of elements
     converts  it takes such arrays as they are
@@ -11,8 +11,8 @@ A dtype by its `roles`, and an operator by the option `narrow`, say what they ta
     eighths   the same, for floats of eight bits alone
     trivial   the same, for one number without dimensions, or none
 
-Others are refused: in the words of the operator's own kernel, which meets elements that it does not know, or if it says none,
-by PyTorch's name of the kernel, which the option may have after the role.
+Other operators refuse, with the error of their kernel for unknown elements. If the kernel has no such error, the error
+contains PyTorch's name of the kernel, which the option may give after the role.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class OfNarrowDtype(Dense):
     on_tensors = True
 
     def compute(self, plan: Plan, arrays: list[Any], kernel: Any = None) -> Any:
-        """The results, of the operator or of its `kernel` in place, on arrays of which some are of such dtypes."""
+        """Return the results of the operator, or of its `kernel` in place, if some arrays have such dtypes."""
         op, compute = plan.op, super().compute
         role, _, name = (op.narrow or "").partition(" ")
         moves = role == "moves"
@@ -69,7 +69,7 @@ class OfNarrowDtype(Dense):
         return _mapped(compute(plan, wide, kernel), lambda array: narrowed(array, dtype))
 
     def inplace_kernel(self, op: Operator) -> Any:
-        """The kernel that writes to such arrays, if it can: it cannot write what was computed with other numbers."""
+        """Return the kernel that writes to such arrays. If the result was computed with other numbers, there is none."""
         return op.kernel.inplace if op.narrow in ("moves", "converts") else None
 
 
@@ -77,7 +77,7 @@ NARROW = OfNarrowDtype()
 
 
 def refusal(plan: Plan, arrays: list[Any], dtype: Any, compute: Callable[..., Any], kernel: str) -> Exception:
-    """The error for an operator that does not take elements of `dtype`; wrong arguments are refused first."""
+    """Return the error for an operator that does not accept elements of `dtype`. Wrong arguments are refused first."""
     kind = from_numpy(dtype)
     name = f"'{kind.scalar_type}'"
     if not plan.op.random and "converts" in (kind.roles or ""):
@@ -98,7 +98,10 @@ def refusal(plan: Plan, arrays: list[Any], dtype: Any, compute: Callable[..., An
 
 
 def _seen(item: Any, dtype: Any) -> Any:
-    """The memory of such an array as elements of `dtype`, one or that of a table by its own; anything else as it is."""
+    """Return the memory of such an array as elements of `dtype`, which may be a table by the array's dtype.
+
+    Return anything else unchanged.
+    """
     if type(item) is not Narrow:
         return item
     return item.view(ndarray).view(dtype if isinstance(dtype, str) else dtype[item.dtype])

@@ -23,7 +23,7 @@ from ..tensor import Tensor
 from .declaration import Operator
 
 STRICT = "Expected out tensor to have dtype {wanted_c}, but got {given_c} instead"
-"""The error for a wrong dtype, of most operators whose `out=` must have the dtype of the result (`same_out=STRICT`)."""
+"""The error for a wrong dtype of `out=`, for most operators that require the dtype of the result (`same_out=STRICT`)."""
 
 FOUND = "Found dtype {given} but expected {wanted}"
 AMAX = "Expected the dtype for input and out to match, but got {wanted} for input's dtype and {given} for out's dtype."
@@ -64,7 +64,7 @@ def write_out(op: Operator, results: list[Any], out: Any, inputs: list[Tensor], 
 
 
 def in_dtype_of(op: Operator, args: tuple[Any, ...], out: Tensor) -> tuple[Any, ...]:
-    """The arguments with `dtype` set to the dtype of `out`; if `dtype` is given, `out` must have it."""
+    """Return the arguments with `dtype` set to the dtype of `out`. If `dtype` is given, `out` must have it."""
     position = op.names.index("dtype")
     given = args[position]
     if given is not None:
@@ -78,7 +78,10 @@ def in_dtype_of(op: Operator, args: tuple[Any, ...], out: Tensor) -> tuple[Any, 
 
 
 def checked_targets(name: str, out: Any, count: int | None = None) -> list[Tensor]:
-    """The value of `out=` as a list of tensors, checked; `count`: as many in a tuple or list, and not a tensor alone."""
+    """Return the checked value of `out=` as a list of tensors.
+
+    With `count`, it must be a tuple or list of this length, not a single tensor.
+    """
     if count is not None:
         if not isinstance(out, (tuple, list)):
             raise TypeError(f"{name}(): argument 'out' must be tuple of Tensors, not {type(out).__name__}")
@@ -92,7 +95,7 @@ def checked_targets(name: str, out: Any, count: int | None = None) -> list[Tenso
 
 
 def check_out(op: Operator, out: Any, inputs: list[Tensor]) -> None:
-    """Raise if autograd would have to record the operator; called before the computation."""
+    """Raise an error if autograd would have to record the operator. This runs before the computation."""
     if op.differentiable:
         targets = checked_targets(op.function_name, out)
         refuse_gradient(op.function_name, targets if is_underived(op) else inputs + targets)
@@ -104,7 +107,10 @@ def is_underived(op: Operator) -> bool:
 
 
 class Underived(Node):
-    """The node of what is recorded without a derivative, as many functions are if `out=` is given; it raises in backward."""
+    """The node of an operation that is recorded without a derivative, like many functions with `out=`.
+
+    Its backward raises an error.
+    """
 
     __slots__ = ("called",)
 
@@ -115,7 +121,7 @@ class Underived(Node):
         self._grad_shape, self._grad_dtype = result._array.shape, result._array.dtype
 
     def backward(self, grad: Any, retain_graph: bool, edges: Any) -> Any:
-        """Raise: there is no derivative."""
+        """Raise an error: the operation has no derivative."""
         raise RuntimeError(f"derivative for aten::{self.called} is not implemented")
 
     backward_recorded = backward
@@ -133,10 +139,10 @@ def stored(
     recorded: bool = False,
     underived: bool = False,
 ) -> Tensor:
-    """The end of every function `name` that is composed of operators and takes `out=`: return `result`, or write it to `out`.
+    """Finish a function `name` that is composed of operators and accepts `out=`: return `result`, or write it to `out`.
 
-    `same`: the error for a dtype other than that of the result, if only that is allowed. `recorded`: autograd records
-    the function, as a copy. `underived`: autograd records it without a derivative.
+    `same`: the error for another dtype than that of the result, if no other dtype is allowed. `recorded`: autograd
+    records the function, as a copy. `underived`: autograd records it without a derivative.
     """
     if out is None:
         return result
@@ -179,7 +185,7 @@ def all_stored(
 
 
 def refuse_gradient(name: str, tensors: list[Tensor]) -> None:
-    """Raise if autograd would have to record a function that is called with `out=`."""
+    """Raise an error if autograd would have to record a function with `out=`."""
     if modes.is_recording() and any(tensor.requires_grad for tensor in tensors):
         raise RuntimeError(
             f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
@@ -202,7 +208,7 @@ def check_dtype(name: str, dtype: Any, target: Tensor, same: str | None) -> None
 
 
 def check_castable(source: Any, target: Any) -> None:
-    """Raise unless a result of dtype `source` may be written to a tensor of dtype `target`."""
+    """Raise an error unless a result of dtype `source` may be written to a tensor of dtype `target`."""
     if not dtypes.can_cast(source, target):
         raise RuntimeError(
             f"result type {source.scalar_type} can't be cast to the desired output type {target.scalar_type}"
@@ -210,7 +216,7 @@ def check_castable(source: Any, target: Any) -> None:
 
 
 def check_memory(target: Tensor, inputs: list[Tensor], disjoint: bool) -> None:
-    """Raise if writing to `target` would overwrite other elements of `target` or of an input.
+    """Raise an error if writing to `target` would overwrite other elements of `target` or of an input.
 
     An input with exactly the same elements may be overwritten, unless `disjoint`.
     """
@@ -229,7 +235,7 @@ def check_memory(target: Tensor, inputs: list[Tensor], disjoint: bool) -> None:
 
 
 def check_overlap(target: Tensor) -> None:
-    """Raise if several elements of `target` share memory, as in an expanded tensor."""
+    """Raise an error if several elements of `target` share memory, as in an expanded tensor."""
     array = target._array
     if (
         0 in array.strides
@@ -260,7 +266,7 @@ def store(result: Any, target: Tensor) -> None:
 
 
 def resize(target: Tensor, shape: tuple[int, ...], order: tuple[int, ...] | None = None) -> None:
-    """Give `target` the shape of the result; `order`: the dimensions in memory order, the slowest first."""
+    """Give `target` the shape of the result. `order` lists the dimensions in memory order, the slowest first."""
     array = target._array
     if array.shape != shape:
         if array.size:
@@ -278,7 +284,10 @@ def resize(target: Tensor, shape: tuple[int, ...], order: tuple[int, ...] | None
 
 
 def check_partial_overlap(target: Tensor, others: list[Any], disjoint: bool = False) -> None:
-    """Raise if another operand overlaps a part of the written memory; if `disjoint`, also if it is the same memory."""
+    """Raise an error if another operand overlaps a part of the written memory.
+
+    With `disjoint`, also if it is the same memory.
+    """
     array = target._array
     for other in others:
         if not isinstance(other, numpy.ndarray) or not (disjoint or other is not array):

@@ -17,7 +17,7 @@ REDUCTIONS = ("none", "mean", "sum")
 
 
 class OpOverload:
-    """One overload of an operator: `torch.ops.aten.mm.default`. There is one object for each name."""
+    """One overload of an operator: `torch.ops.aten.mm.default`. Each name has one object."""
 
     def __init__(self, packet: OpOverloadPacket, name: str) -> None:
         self._packet = packet
@@ -52,7 +52,7 @@ class OpOverload:
         return self._schema is not None and self._schema.is_view
 
     def name(self) -> str:
-        """The name, as in `aten::mul.Tensor`; `default` is omitted."""
+        """The name, such as `aten::mul.Tensor`. `default` is omitted."""
         ending = "" if self._overloadname == "default" else f".{self._overloadname}"
         return f"aten::{self._packet.__name__}{ending}"
 
@@ -177,7 +177,7 @@ aten = _Namespace()
 
 @cache
 def function_named(name: str) -> Any:
-    """What computes the operator of this name, with PyTorch's arguments: a public function, a method, or an operator; or None."""
+    """Return the function, method or operator that computes the operator of this name with PyTorch's arguments, or None."""
     from .aten_forms import FUNCTIONS
 
     for functions in (FUNCTIONS, *_public_functions(), vars(Tensor)):

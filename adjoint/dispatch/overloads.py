@@ -41,28 +41,30 @@ def overloads(
     aten_name: str | None = None,
     forms: tuple[str, ...] | Callable[[Operator], tuple[str, ...]] = (),
 ) -> Callable[[type], Any]:
-    """Declare a function that chooses between operators; the class gives its name and its documentation.
+    """Declare a function that chooses between operators.
 
-    Each operator is either declared elsewhere, or given by the options (of `binary`) that declare it here, with the
-    `kernel` and the formulas of the class for those operands that are tensors.
+    The class gives its name and its documentation.
+
+    Each operator is declared elsewhere, or declared here by its options (of `binary`) with the `kernel` and the
+    formulas of the class for its tensor operands.
 
     Args:
         kernel: the array computation of the operators that are declared here.
-        by_tensor: the operator for two tensors; with numbers="first" also for a number and a tensor.
+        by_tensor: the operator for two tensors; with numbers="first", also for a number and a tensor.
         by_number: the operator for a tensor and a number.
         of_number: the operator for a number and a tensor, if the function accepts them.
         of_numbers: computes the result from two numbers and `out`, if the function accepts them.
         promote: the promotion of the operators that are declared here.
-        dunder: Python's operator (`"__mod__"`); it has an in-place form (`"__imod__"`).
+        dunder: the name of Python's operator (`"__mod__"`); it has an in-place form (`"__imod__"`).
         reflected: the `dunder` with the operands exchanged (`"__rmod__"`).
         namespace: the public namespace of the function.
-        method: whether there are a method and an in-place method.
+        method: whether to create a method and an in-place method.
         alias_inplace: other names of the in-place method.
-        public_inplace: whether the in-place function is public besides the method.
-        only_inplace: whether there is only the in-place method; then the class documents it.
+        public_inplace: whether the in-place function is public, besides the method.
+        only_inplace: whether to create only the in-place method, which the class then documents.
         second: the name of the second parameter.
-        aten_name: the name of the operators in PyTorch's messages and profiles, if it is not that of the function.
-        forms: the forms of the call, for errors; or the function of `signatures` that derives them from `by_tensor`.
+        aten_name: the name of the operators in PyTorch's messages and profiles, if it differs from the function's name.
+        forms: the forms of the call for errors, or the function of `signatures` that derives them from `by_tensor`.
     """
 
     def declare(declaration: type) -> Any:
@@ -126,9 +128,10 @@ def pair(
 ) -> Callable[[type], Pair]:
     """Declare two operators with one kernel, for functions that choose between them by the type of their last operand.
 
-    The class has the signature and the formulas of that for tensors. That for a number has no formula for the last tensor.
-    `by_tensor` and `by_number` are the options in which the two differ, `shared` those of both. The operator by number may have
-    the option `values`: the operands that are parameters in it, which its kernel is given as they are, with their types.
+    The class has the signature and the formulas of that for tensors. The operator for a number has no formula for the
+    last tensor. `by_tensor` and `by_number` are the options in which the two differ. `shared` are the options of both.
+    The operator for a number may have the option `values`: operands that are parameters in it. Its kernel receives them
+    unchanged, with their types.
     """
 
     def declare(declaration: type) -> Pair:
@@ -142,7 +145,7 @@ def pair(
 
 
 def _declared(declaration: type, which: str, kernel: Any, promote: str | None, options: dict[str, Any]) -> Any:
-    """One of several operators of a function, with the formulas of those of its operands that are tensors."""
+    """Declare one of several operators of a function, with the formulas of its tensor operands."""
     members = {name: value for name, value in vars(declaration).items() if name not in ("__dict__", "__weakref__")}
     members["__doc__"] = (declaration.__doc__ or "").partition("\n")[0]
     forward, values = members.get("forward"), options.pop("values", {})
@@ -163,7 +166,7 @@ def _declared(declaration: type, which: str, kernel: Any, promote: str | None, o
 
 
 def identify(function: Any, name: str, doc: str | None, module: str, parameter: str = "other") -> None:
-    """Give a function made below the name, the documentation and the second parameter of the one it is."""
+    """Give a function the name, the documentation and the second parameter of the function that it implements."""
     code = function.__code__
     variables = tuple(parameter if variable == "other" else variable for variable in code.co_varnames)
     function.__code__ = code.replace(co_name=name, co_varnames=variables)

@@ -8,11 +8,11 @@ from .declaration import Operator
 from .source import public_name
 
 NUMPY_NAMES = {"input": ("x", "a", "x1"), "other": ("x2",), "dim": ("axis",), "keepdim": ("keepdims",)}
-"""NumPy's names for parameters; the slow path translates them."""
+"""NumPy's names for parameters, which the slow path translates."""
 
 
 def signature(op: Operator, defaults: dict[str, Any]) -> str:
-    """The parameters as written in the function's `def`; defaults are stored in its namespace."""
+    """Return the parameters as written in the function's `def`. Defaults are stored in its namespace."""
     parts, star = [], False
     for name in op.names:
         if name in op.keyword_only and not star:
@@ -40,7 +40,10 @@ def numpy_names(op: Operator) -> list[str]:
 
 
 def variant_signature(op: Operator, defaults: dict[str, Any], variant: str) -> str:
-    """The parameters of a variant: those of the declaration; `"fast"` and `"out"` receive all of them, in order."""
+    """Return the parameters of a variant: those of the declaration.
+
+    `"fast"` and `"out"` receive all of them, in order.
+    """
     parts = []
     for name in op.names:
         if variant in ("fast", "out"):

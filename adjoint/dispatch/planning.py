@@ -1,7 +1,7 @@
-"""Which steps a call takes: plans by what the result depends on besides numbers.
+"""The choice of the steps of a call: plans by everything besides numbers that determines the result.
 
-These are the classes of arrays, the dtypes, and whether there are dimensions: the key of a plan. An operator keeps the plans that
-it has made. What it does is defined by the steps of its plans, and nowhere else.
+The key of a plan consists of the classes of arrays, the dtypes, and whether there are dimensions. An operator keeps the
+plans that it has made. Only the steps of its plans define what an operator does.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ from .steps.write import Overwrite, Repoint, WriteOut
 
 
 def planned(op: Operator, way: str, kinds: tuple[Kind, ...] = (), *, inference: bool = False, caller: int = 1) -> Plan:
-    """The plan for operands of these kinds; without any, for plain tensors on plain arrays. `inference`: in inference mode.
+    """Return the plan for operands of these kinds.
+
+    Without kinds, return the plan for plain tensors on plain arrays. `inference`: in inference mode.
 
     Raises:
         RuntimeError, TypeError: if the dtypes have no common one.
@@ -109,7 +111,7 @@ def plan_of(op: Operator, args: Any, way: str = FUNCTION) -> Plan:
 
 
 def class_of(kinds: Iterable[Kind]) -> Dense:
-    """The class of the first array that is no dense one; `DENSE` if all are."""
+    """Return the class of the first array that is not dense, or `DENSE` if all are."""
     for kind in each_of(kinds):
         if type(kind) is not tuple or kind[0] is ndarray:
             continue

@@ -1,7 +1,9 @@
-"""Functions composed of operators in profiles: events that enclose those of the operators.
+"""Functions composed of operators in profiles.
 
-While a thread is profiled, each of these functions has a wrapper; afterwards the wrappers are removed. They cost
-nothing otherwise.
+Their events enclose the events of the operators.
+
+While a thread is profiled, each of these functions has a wrapper. Afterwards the wrappers are removed. Otherwise they
+cost nothing.
 """
 
 from __future__ import annotations
@@ -77,7 +79,7 @@ class _Watch:
 
     @uninterrupted
     def _change(self, owner: Any, stub: Any, behind: Any, code: Any, defaults: Any, keywords: Any) -> None:
-        """Change the code of the function; `owner` becomes the function on which its lazy stub will install code."""
+        """Change the code of the function. Its lazy stub will install code on `owner`."""
         self.behind = behind
         if stub is not None:
             stub.function = owner
@@ -117,7 +119,10 @@ _profiles: dict[int, Any] = {}
 """The profiles that are running, by identity."""
 
 _takers: dict[int, Callable[[], Any]] = {}
-"""What takes over operators, or None once it is gone: then functions are watched that are one operator of PyTorch's."""
+"""The objects that replace operators, or None once they are gone.
+
+While they exist, functions that are one operator in PyTorch are watched.
+"""
 
 _numbers = count()
 
@@ -130,13 +135,13 @@ def watch(profile: Any) -> None:
 
 
 def stop_watching(profile: Any) -> None:
-    """Stop reporting calls of composite functions: a profile has ended, or has been kept from beginning."""
+    """Stop reporting calls of composite functions, because a profile has ended or could not begin."""
     _profiles.pop(id(profile), None)
     _arrange()
 
 
 def watch_leaves(taker: Callable[[], Any]) -> int:
-    """Report calls of functions that are one operator of PyTorch's, as long as `taker()` is not None; returns a number."""
+    """Report calls of functions that are one operator in PyTorch, as long as `taker()` is not None. Return a number."""
     leaves()
     number = next(_numbers)
     _takers[number] = taker
@@ -153,7 +158,7 @@ def stop_watching_leaves(number: int) -> None:
 
 
 def settle() -> None:
-    """Stop reporting to what is gone: an interrupt may have kept it from saying so."""
+    """Stop reporting to objects that are gone. An interrupt may have prevented their report."""
     gone = [number for number, taker in list(_takers.items()) if taker() is None]
     for number in gone:
         _takers.pop(number, None)
@@ -168,7 +173,10 @@ def leaves() -> list[_Watch]:
 
 
 def _arrange() -> None:
-    """Have the wrappers on all functions while a profile runs, else on leaves or none. An interrupt waits until that is done."""
+    """Install the wrappers on all functions while a profile runs; otherwise on leaves, or on none.
+
+    Interrupts wait until this is done.
+    """
     with _lock:
         try:
             _arrange_all()
@@ -190,7 +198,7 @@ def _arrange_all() -> None:
 
 
 _all_are_watched = False
-"""Whether the wrappers of other functions than leaves may be in place."""
+"""Whether the wrappers of all functions, not only of leaves, may be installed."""
 
 
 class unwatched:

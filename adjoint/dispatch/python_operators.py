@@ -1,4 +1,4 @@
-"""Calls of operators by Python's symbols, such as `x * 2`: what is no operand is left to the type of the other one."""
+"""Calls of operators by Python's symbols, such as `x * 2`. Other operand types are left to the other operand's class."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reductions: one declaration for all the forms in which a function reduces a tensor.
+"""Reductions: one declaration for all forms in which a function reduces a tensor.
 
     @reduction(kernels.sum, whole=Kernel(kernels.sum, small=kernels.total), tangent="linear", out_decides=True)
     class sum:
@@ -7,10 +7,10 @@
         def grad_self(grad, self_shape, dim, keepdim, xp): return xp.spread(grad, self_shape, dim, keepdim)
         def grad_all(grad, self_shape, xp): return xp.expand(grad, self_shape)
 
-`forward` says what the function takes: one dimension (`dim: Int`) or several (`Dims`), `keepdim`, `dtype`, a `correction`.
-From it and the options follow the operators, the public function that chooses among them, and the forms that errors list.
-PyTorch records a node of its own where a function reduces all elements; `whole` is the kernel of that operator, `grad_all` its
-formula.
+`forward` declares the parameters of the function: one dimension (`dim: Int`) or several (`Dims`), `keepdim`, `dtype`, a
+`correction`. The signature and the options determine the operators, the public function that chooses among them, and
+the forms that errors list. If a function reduces all elements, PyTorch records a separate node. `whole` is the kernel
+of that operator, and `grad_all` its formula.
 """
 
 from __future__ import annotations
@@ -40,15 +40,17 @@ def reduction(
     fields: tuple[str, ...] = (),
     **options: Any,
 ) -> Callable[[type], Any]:
-    """Declare a function that reduces; the class gives its name, its documentation, its signature and the formulas.
+    """Declare a function that reduces.
+
+    The class gives its name, its documentation, its signature and the formulas.
 
     Args:
         kernel: computes it, with the parameters of `forward`.
-        whole: computes the operator of all elements, where that is an operator of its own; True, where the one operator is
-            two overloads in PyTorch, which errors list.
-        whole_options: options of that operator alone (see `decorators.operator`). `listed_out=False`: errors list its form
-            without `out=`.
-        whole_node: 0 or 1, the number in the name of its node; the operator over dimensions has the other number.
+        whole: the kernel of the operator over all elements, if it is a separate operator. True means that the single
+            operator has two overloads in PyTorch, which errors list.
+        whole_options: options of that operator alone (see `decorators.operator`). `listed_out=False`: errors list its
+            form without `out=`.
+        whole_node: 0 or 1, the number in the name of its node. The operator over dimensions has the other number.
         pairwise: the operator for a second tensor in place of `dim`.
         fields: the names of several results, which are a named tuple.
         options: of the operator over dimensions.
@@ -99,7 +101,7 @@ def _with_correction(kernel: Any, declaration: type, options: dict[str, Any]) ->
 
 
 def _chosen(declaration: type, suffix: str, number: int, options: dict[str, Any]) -> dict[str, Any]:
-    """The options of one of several operators of a function: it has a node of its own, and no public name."""
+    """Return the options of one of several operators of a function. It has a separate node and no public name."""
     name = declaration.__name__
     node = f"{''.join(part.capitalize() for part in name.split('_'))}Backward{number}"
     names = {"name": f"{name}_{suffix}", "function_name": name, "node": node, "namespace": None, "method": ()}
@@ -244,12 +246,12 @@ def _corrected(name: str, over: Any) -> Any:
 
 
 def _given(dim: Any, keepdim: Any) -> Any:
-    """`keepdim` as it counts for the arguments given: after a `dim` it has a default."""
+    """Return the value of `keepdim` for the given arguments. After a `dim` it has a default."""
     return False if keepdim is MISSING and dim is not MISSING else keepdim
 
 
 def _second_operand(name: str, input: Any, names: dict[str, Any]) -> Any:
-    """The tensor given by the name of the second of two operands, which is taken out of `names`; None if there is none."""
+    """Remove the tensor that is given by the name of the second operand from `names`, and return it, or None if there is none."""
     other = names.pop("other", None) if "other" in names else names.pop("x2", None)
     if other is None or isinstance(other, Tensor):
         return other

@@ -1,8 +1,8 @@
 """Families of operators: a family is imported when one of its names is first used.
 
 `operator_index` lists the names that each family declares. Until a family is imported, the namespaces below import it
-for a missing name, and descriptors do the same in place of methods of `Tensor`. `import adjoint` imports this module
-and the index, and no family.
+for a missing name. Descriptors in place of methods of `Tensor` do the same. `import adjoint` imports this module and
+the index, and no family.
 """
 
 from __future__ import annotations
@@ -51,16 +51,16 @@ HOOKS: tuple[tuple[type, str, str], ...] = (
     (UntypedStorage, "adjoint.serialization.pickled_storages", "_reduced"),
     (SparseArray, "adjoint.kernels.sparse.arithmetic", "_sum_of_gradients"),
 )
-"""Private methods by which classes of low layers reach higher ones: the class, the module that defines them, their names."""
+"""Private methods through which classes of low layers reach higher layers: the class, the defining module, the names."""
 
 _package = "adjoint.operators"
 
 MISSING = object()
-"""In place of what a module lacks."""
+"""The content of a missing attribute of a module."""
 
 
 def load(family: str) -> None:
-    """Import the family, unless it has been imported; if another thread is importing it, wait."""
+    """Import the family, unless it has been imported. If another thread is importing it, wait."""
     import_late(f"{_package}.{family}")
 
 
@@ -93,7 +93,7 @@ def operators() -> dict[str, str]:
 
 
 class Declared(dict[str, Any]):
-    """The declared names with their values; a missing one is imported."""
+    """The declared names with their values. A missing name is imported."""
 
     def __init__(self, families: dict[str, str]) -> None:
         super().__init__()
@@ -107,7 +107,7 @@ class Declared(dict[str, Any]):
         return value
 
     def names(self) -> set[str]:
-        """All names, including those of families that are not imported."""
+        """Return all names, including those of families that are not imported."""
         return {*self, *self._families}
 
     def as_module(
@@ -115,7 +115,7 @@ class Declared(dict[str, Any]):
     ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
         """`__getattr__` and `__dir__` for the module with these globals: they provide these names, imported on first use.
 
-        The names come from the `modules`, and from the modules that `elsewhere` gives for single names.
+        The names come from the `modules`. For single names, they come from the modules in `elsewhere`.
         """
         package = module["__name__"]
 
@@ -146,7 +146,7 @@ class Declared(dict[str, Any]):
 
 
 class Namespace:
-    """The declared names as attributes; a missing one is imported."""
+    """The declared names as attributes. A missing name is imported."""
 
     def __init__(self, families: dict[str, str]) -> None:
         self._families = families
@@ -160,8 +160,7 @@ class Namespace:
 
 
 PUBLIC = {name: Declared(_DECLARED[name]) for name in NAMESPACES}
-"""The public functions by namespace: `adjoint`, `adjoint.nn.functional`, `adjoint.linalg`, `adjoint.special`, `adjoint.fft`,
-`adjoint.sparse`, and what is in `adjoint.ops.aten` alone, or has other parameters there."""
+"""The public functions by namespace, including those that differ or exist only in `adjoint.ops.aten`."""
 
 
 _COMPARISONS = {"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"}

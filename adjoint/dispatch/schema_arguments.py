@@ -1,6 +1,6 @@
 """The arguments of a call by the schema of an operator: given to its parameters, checked, and converted.
 
-Operators that programs define are called so; the library's own operators read their arguments themselves.
+Operators of programs are called this way. The library's own operators read their arguments themselves.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SPOKEN = {"SymInt": "int", "ScalarType": "int", "MemoryFormat": "int", "Layout"
 
 
 class Arguments(NamedTuple):
-    """The arguments of a call, those left out by their defaults.
+    """The arguments of a call, with defaults in place of omitted ones.
 
     A kernel is called without defaults: without the positional arguments from `given` on, and without the keywords `defaults`.
     """
@@ -31,7 +31,7 @@ class Arguments(NamedTuple):
     defaults: frozenset[str] = frozenset()
 
     def for_kernel(self) -> tuple[list[Any], dict[str, Any]]:
-        """What a kernel is called with, as PyTorch's dispatcher calls it."""
+        """Return the arguments of a kernel in the form of PyTorch's dispatcher."""
         keywords = {name: value for name, value in self.keywords.items() if name not in self.defaults}
         return self.positional[: self.given], keywords
 
@@ -40,7 +40,7 @@ def bind(schema: FunctionSchema, args: tuple[Any, ...], names: dict[str, Any]) -
     """The arguments of a call, in the order of the schema and with its defaults.
 
     Raises:
-        RuntimeError: for too many, unknown, missing or wrong arguments, as PyTorch's dispatcher says it.
+        RuntimeError: for too many, unknown, missing or wrong arguments, with the message of PyTorch's dispatcher.
     """
     arguments = schema.arguments
     positions = sum(not each.kwarg_only for each in arguments)
@@ -81,7 +81,7 @@ def bind(schema: FunctionSchema, args: tuple[Any, ...], names: dict[str, Any]) -
 
 
 def _too_many(schema: FunctionSchema, positions: int, positional: int, count: int) -> RuntimeError:
-    """The error for a call with `positional` arguments by position, `count` in all, where there are only `positions`."""
+    """Return the error for `positional` of `count` arguments by position, if there are only `positions` positions."""
     if positions < len(schema.arguments):
         return RuntimeError(
             f"{schema.name}() takes {positions} positional argument(s) but {positional} was/were given.  Declaration: {schema}"
@@ -103,7 +103,7 @@ def _converted(schema: FunctionSchema, place: int, argument: Argument, value: An
 
 
 def _cast(kind: str, value: Any) -> Any:
-    """`value` as the type of this name takes it; of a type that is not known, as it is."""
+    """Convert `value` to the type of this name. Return it unchanged if the type is not known."""
     if kind.endswith("?"):
         return None if value is None else _cast(kind[:-1], value)
     if kind.endswith("]"):

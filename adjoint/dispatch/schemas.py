@@ -1,6 +1,6 @@
 """The signatures of the operators of PyTorch's dispatcher: `torch.ops.aten.sum.dim_IntList._schema`.
 
-They are read from `aten_schemas.txt`, which `scripts/list_aten_schemas.py` writes, when one is first asked for.
+They are read from `aten_schemas.txt` on first use. `scripts/list_aten_schemas.py` writes this file.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..device import contiguous_format
 
 
 class AliasInfo(NamedTuple):
-    """What an argument shares with results: the letter of its memory, and whether the operator writes to it."""
+    """The aliasing of an argument and results: the letter of its memory, and whether the operator writes to it."""
 
     letter: str
     is_write: bool
@@ -45,11 +45,11 @@ class Argument:
         self.default_value = _value(default) if given else None
 
     def has_default_value(self) -> bool:
-        """Whether the argument may be left out."""
+        """Whether the argument may be omitted."""
         return not self.required
 
     def whole_default(self) -> Any:
-        """The default; one number that stands for several, as often as the type says."""
+        """Return the default. A single number for a list is repeated as often as the type says."""
         several = re.search(r"\[(\d+)\]", self.type)
         if several is not None and isinstance(self.default_value, int):
             return (self.default_value,) * int(several[1])
@@ -98,7 +98,7 @@ class FunctionSchema:
 
     @computed_once
     def is_view(self) -> bool:
-        """Whether a result is on the memory of an argument that is not changed."""
+        """Whether a result shares the memory of an argument that is not changed."""
         return not self.is_mutable and any(each.alias_info is not None for each in self.returns)
 
     def __repr__(self) -> str:
@@ -106,7 +106,7 @@ class FunctionSchema:
 
 
 def _parts(text: str) -> list[str]:
-    """The parts between commas, but for those within brackets."""
+    """Return the parts between commas, ignoring commas in brackets."""
     parts, depth, begun = [], 0, 0
     for place, letter in enumerate(text):
         if letter in "([":
@@ -141,10 +141,12 @@ def _value(text: str) -> Any:
 
 
 def abridged(signatures: list[str]) -> list[str]:
-    """The lines of the file: overloads with `out=` or in place that follow from those without are only named.
+    """Return the lines of the file.
 
-    A name is left out where it is that of the line before, so that the line begins with the point before the overload. A
-    result that is a tensor is left out, too.
+    Overloads with `out=` or in place that can be derived from others are only named.
+
+    If a name equals the name in the previous line, it is left out, and the line begins with the point before the
+    overload. A result that is a tensor is left out, too.
     """
     whole = {text.partition("(")[0]: text for text in signatures}
     lines, before = [], None
@@ -169,7 +171,7 @@ def _in_full(lines: list[str]) -> Iterator[str]:
 
 
 def _derived(name: str, whole: dict[str, str]) -> str | None:
-    """The signature of an overload with `out=`, or in place, if it follows from that of the overload which makes the result."""
+    """Return the signature of an overload with `out=`, or in place, if the overload with a new result implies it."""
     packet, point, overload = name.partition(".")
     if packet.endswith("_"):
         arguments = whole.get(packet[:-1] + point + overload, "").partition("(")[2]
@@ -198,12 +200,12 @@ def _lines() -> dict[str, dict[str, str]]:
 
 
 def packets() -> frozenset[str]:
-    """The names of the operators whose signatures are known."""
+    """Return the names of the operators with known signatures."""
     return frozenset(_lines())
 
 
 def overload_names(packet: str) -> list[str]:
-    """The names of the overloads of an operator; none if it is not known."""
+    """Return the names of the overloads of an operator, or none if the operator is not known."""
     return list(_lines().get(packet, ()))
 
 

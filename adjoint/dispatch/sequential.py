@@ -1,4 +1,4 @@
-"""Functions whose Python code reads elements; within `vmap` the elements differ along the batch."""
+"""Functions whose Python code reads elements. Inside `vmap` the elements differ along the batch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..tensor import Tensor
 
 
 def is_readable(*tensors: Tensor | None) -> bool:
-    """Whether the elements of all `tensors` can be read: none of them is a batched tensor or on `meta`."""
+    """Return whether the elements of all `tensors` can be read. Batched tensors and tensors on `meta` cannot be read."""
     return not any(tensor is not None and isinstance(tensor._array, Unread) for tensor in tensors)
 
 
@@ -23,9 +23,11 @@ def is_batched(tensor: Tensor) -> bool:
 
 
 def sequential_fallback(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap `function`, which must have no gradients: within `vmap` it is applied to one batch element after another.
+    """Wrap `function`, which must have no gradients.
 
-    Transforms within that `vmap`, as `grad` in `vmap(grad(f))`, do not see the calls.
+    Inside `vmap` it is applied to one batch element after another.
+
+    Transforms inside that `vmap`, such as `grad` in `vmap(grad(f))`, do not see the calls.
     """
 
     @functools.wraps(function)

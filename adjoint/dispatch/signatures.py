@@ -21,13 +21,13 @@ TYPE_WORDS = {
     "Int": "int", "Ints": "tuple of ints", "Dims": "tuple of ints", "Bool": "bool", "Number": "Number", "Dtype": "torch.dtype",
     "Str": "str", "Float": "float",
 }  # fmt: skip
-"""What parameters may be declared as (`dim: Int`), and what PyTorch calls that."""
+"""The declared types of parameters (`dim: Int`), and PyTorch's names for them."""
 
 OUT = "*, Tensor out = None"
 """The end of the forms of functions with `out=`."""
 
 FORMS: dict[str, tuple[str, ...] | Callable[[], tuple[str, ...]]] = {}
-"""The forms in which a function may be called, as PyTorch lists them: those of its operators, or what a declaration says."""
+"""The forms of a function's call that PyTorch lists: the forms of its operators, or those that a declaration gives."""
 
 
 def forms_of(name: str, is_method: bool) -> tuple[str, ...]:
@@ -51,14 +51,14 @@ def form(
     words: dict[str, str] | None = None,
     out: bool | None = None,
 ) -> str:
-    """How an operator may be called, as PyTorch writes it: its parameters with their types and defaults.
+    """Return a form of an operator's call in PyTorch's notation: its parameters with their types and defaults.
 
     Args:
         op: the operator.
         left_out: parameters that this form of the function has not.
         required: parameters without a default in this form.
-        words: what the types of parameters are called, where the declaration does not say it.
-        out: whether `out=` is listed; by default, whether the operator takes it.
+        words: the names of the parameter types that the declaration does not give.
+        out: whether `out=` is listed; by default, whether the operator accepts it.
     """
     parts = []
     for name in op.names:
@@ -77,7 +77,7 @@ def form(
 
 
 def alone(op: Operator) -> tuple[str, ...]:
-    """The forms of a function that has one: that of its operator."""
+    """Return the forms of a function with one form: the form of its operator."""
     return (form(op),)
 
 
@@ -87,7 +87,7 @@ def with_number(op: Operator) -> tuple[str, ...]:
 
 
 def number_either_way(op: Operator) -> tuple[str, ...]:
-    """The forms of a function of two operands of which either may be a number."""
+    """Return the forms of a function of two operands, either of which may be a number."""
     of_tensors, by_number = with_number(op)
     return of_tensors, form(op, words={"self": "Number"}, out=False), by_number
 

@@ -1,4 +1,4 @@
-"""Pointwise operators declared together with their derivative, which is an operator too, with a node and a derivative of its own.
+"""Pointwise operators declared together with their derivative, which is an operator with its own node.
 
     @with_slope(kernels.mish, refusal="mish_backward_cpu")
     class mish:
@@ -9,7 +9,8 @@
         def slope_grad_self(grad, grad_output, self, xp):
             return grad * grad_output * xp.mish_curvature(self)
 
-`grad_self` is one expression of elements. Traced, it is the kernel of `mish_backward`; the node of `mish` calls that operator.
+`grad_self` is one expression of elements. The traced formula is the kernel of `mish_backward`, and the node of `mish`
+calls that operator.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ from .source import compile_source
 def with_slope(
     kernel: Any, *, refusal: Refusing, kinds: str = "f", slope: dict[str, Any] | None = None, **options: Any
 ) -> Callable[[type], Any]:
-    """Declare a pointwise operator and, with `_backward` after its name, the operator that is its derivative times a gradient.
+    """Declare a pointwise operator, and the operator with the suffix `_backward` that computes its derivative times a gradient.
 
-    The class has `slope_grad_self`, the formula of the derivative's own derivative by `self`, where that is not 0, and
-    `slope_grad_output`, where that by the gradient is not the derivative itself.
+    The class has `slope_grad_self`, the formula for the derivative of the derivative by `self`, if it is not 0. It has
+    `slope_grad_output` if the derivative by the gradient is not the derivative itself.
 
     Args:
         kernel: computes the operator.
-        refusal: what PyTorch calls the kernel of the derivative, in errors about dtypes that it does not take.
+        refusal: PyTorch's name of the derivative's kernel, for errors about unsupported dtypes.
         kinds: NumPy's kinds of the dtypes that it takes.
         slope: options of the derivative (see `decorators.operator`).
         options: options of the operator.

@@ -32,7 +32,7 @@ def function(name: str, parameters: str, body: Iterable[str]) -> str:
 
 
 def public_function(name: str, parameters: str, body: Iterable[str]) -> str:
-    """The source of a function whose errors end at the line of the user's call."""
+    """Return the source of a function whose errors end at the line of the user's call."""
     tried = [*block("try:", body), "except Exception as error:", "    shorten(error)", "    raise"]
     return function(name, parameters, tried)
 

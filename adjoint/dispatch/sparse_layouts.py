@@ -1,8 +1,9 @@
-"""Operators on tensors of sparse layouts: which kernel computes, what is refused, and the nodes that are recorded.
+"""Operators on sparse tensors: the choice of the kernel, refusals, and the recorded nodes.
 
-A declaration names the kernel for sparse layouts by the option `sparse`: a function of a module in `kernels.sparse` with the
-parameters of the operator, or `VALUES` if the operator's own kernel applies to the stored elements alone, because it is 0 at 0.
-Operators without the option are refused. Generated code computes on plain arrays only, so dense operators pay nothing.
+A declaration names the kernel for sparse layouts in the option `sparse`: a function of a module in `kernels.sparse`
+with the parameters of the operator, or `VALUES` if the operator's own kernel applies to the stored elements alone,
+because it is 0 at 0. Operators without the option are refused. Generated code computes on plain arrays only, so dense
+operators pay nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ VALUES = "values"
 
 
 def sparse_kernel(op: Operator) -> Any:
-    """The kernel of `op` for sparse layouts; None if there is none."""
+    """Return the kernel of `op` for sparse layouts, or None if there is none."""
     if op.sparse == VALUES:
         mapped = import_late("adjoint.kernels.sparse.arithmetic").mapped
         kernel = NUMPY.kernel(op.name).general
@@ -39,14 +40,14 @@ def sparse_kernel(op: Operator) -> Any:
 
 
 class Sparse(Dense):
-    """Arrays of sparse layouts, or some that are among dense ones."""
+    """Sparse arrays, possibly together with dense arrays."""
 
     words = ", on the sparse layout"
     has_views = has_layout = False
     on_tensors = True
 
     def compute(self, plan: Plan, arrays: list[Any], kernel: Any = None) -> Any:
-        """The results; the operator refuses if it has no kernel for the layout."""
+        """Return the results. The operator refuses if it has no kernel for the layout."""
         kernel = kernel or sparse_kernel(plan.op)
         result = NotImplemented if kernel is None else super().compute(plan, arrays, kernel)
         if result is NotImplemented:
@@ -54,7 +55,10 @@ class Sparse(Dense):
         return result
 
     def change(self, plan: Plan, call: Call) -> Callable[[], object]:
-        """What puts the result in place of what the first argument stores; a dense one is written as others are."""
+        """Return the function that replaces the stored parts of the first argument by the result.
+
+        A dense argument is written as usual.
+        """
         target = call.args[0]
         array: Any = target._array
         if type(array) is not SparseArray:
@@ -66,7 +70,7 @@ class Sparse(Dense):
         return lambda: overwrite(array, result)
 
     def inplace_kernel(self, op: Operator) -> Any:
-        """The kernel that writes the result over the dense first operand, where another is sparse; None if there is none."""
+        """Return the kernel that overwrites a dense first operand if another operand is sparse, or None."""
         module, _, name = (op.sparse or "").rpartition(".")
         return getattr(import_late(f"adjoint.kernels.sparse.{module}"), f"{name}_", None) if module else None
 
@@ -93,7 +97,7 @@ def refusal(plan: Plan, arrays: list[Any]) -> NotImplementedError:
 
 
 def dense_arguments(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The arguments, with dense tensors in place of sparse ones, also in sequences."""
+    """Return the arguments with dense tensors in place of sparse tensors, also in sequences."""
     return tuple([[*map(_dense, value)] if _has_tensors(value) else _dense(value) for value in args])
 
 

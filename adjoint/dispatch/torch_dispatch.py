@@ -1,8 +1,9 @@
-"""Operators taken over below autograd, by modes and by tensor classes that define `__torch_dispatch__`.
+"""Operators that modes and tensor classes with `__torch_dispatch__` replace below autograd.
 
-A mode that a thread has entered is an interpreter outside of all transforms: these come first, as in PyTorch. What takes over is
-given the overload of PyTorch's dispatcher and its arguments (`aten_calls`); nothing is recorded meanwhile. Afterwards the result
-is recorded as that of the operator. Functions that PyTorch has as one operator, and that are written by hand here, are watched.
+A mode of a thread is an interpreter outside of all transforms. Transforms therefore run first, as in PyTorch. The mode
+or class receives the overload of PyTorch's dispatcher and its arguments (`aten_calls`). Nothing is recorded meanwhile.
+Afterwards the result is recorded as the operator's result. Hand-written functions that are one operator in PyTorch are
+watched.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class DispatchLevel(Interpreter):
 
     @uninterrupted
     def enter(self) -> None:
-        """Make this the innermost of the modes; transforms that are running stay within it."""
+        """Make this the innermost mode. Running transforms stay inside it."""
         self.number = profiled_functions.watch_leaves(ref(self))
         before, count = modes.STATE.interpreters, len(levels())
         self.outside = modes.set_interpreters((*before[:count], self, *before[count:]))
@@ -76,12 +77,12 @@ class DispatchLevel(Interpreter):
     process_inplace_view = process_inplace
 
     def apply_function(self, function: Any, args: tuple[Any, ...]) -> Any:
-        """Apply a custom `Function`: the mode takes over the operators within."""
+        """Apply a custom `Function`. The mode receives the operators inside."""
         return function.applied(args)[1]
 
 
 class Entered:
-    """What `with` does with a mode: what was before is remembered, and put back first."""
+    """The effect of `with` on a mode: the previous state is stored, and restored first."""
 
     _entered: Any = None
 
@@ -114,7 +115,7 @@ def pop_mode() -> Any:
     """Leave the innermost mode of this thread, and return it.
 
     Raises:
-        RuntimeError: if there is none.
+        RuntimeError: if there is no mode.
     """
     found = levels()
     if not found:
@@ -140,7 +141,7 @@ def mode_at(index: int) -> Any:
 
 
 def taken_over(call: plan.Call) -> Any:
-    """What a call returns that a class of its tensors takes over."""
+    """Return the result of a call that a class of its tensors replaces."""
     return dispatched_inplace(call.op, call.given) if call.in_place else dispatched(call.op, call.given, call.out)
 
 
@@ -179,7 +180,7 @@ def dispatched_inplace(op: Operator, args: tuple[Any, ...], mode: Any = None) ->
 
 
 def _asked(call: Call, mode: Any) -> Any:
-    """What the mode, or a class, returns; nothing is recorded meanwhile."""
+    """Return the result of the mode or class. Nothing is recorded meanwhile."""
     before = modes.STATE.grad_enabled
     modes.set_grad(False)
     try:
@@ -189,7 +190,9 @@ def _asked(call: Call, mode: Any) -> Any:
 
 
 def _own(result: Any, args: tuple[Any, ...]) -> Any:
-    """A result as a tensor that may get a history: another on its memory, if it is an argument or has one already.
+    """Return a result as a tensor that may get a history.
+
+    If it is an argument or has a history, return another tensor on its memory.
 
     Raises:
         RuntimeError: if it is no tensor.
@@ -212,7 +215,7 @@ def _own(result: Any, args: tuple[Any, ...]) -> Any:
 
 
 def function_called(name: str, function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-    """Call a watched function: one that is an operator of PyTorch's is taken over as such."""
+    """Call a watched function. If it is an operator in PyTorch, the mode or class receives it as an operator."""
     form = LEAVES.get(name)
     if form is None:
         return function(*args, **keywords)
@@ -271,7 +274,7 @@ def ones_like(tensor: Tensor) -> Any:
 
 
 def class_defined(cls: type[Tensor]) -> None:
-    """Have operators on tensors of a class that defines `__torch_dispatch__` take the slow path, which asks it."""
+    """Let operators on tensors of a class with `__torch_dispatch__` take the slow path, which calls the class."""
     PLAIN_TYPES.discard(cls)
     if not DISPATCHING:
         profiled_functions.watch_leaves(lambda: DISPATCHING or None)  # as long as there is one
@@ -291,7 +294,7 @@ def _refusing(name: str) -> Callable[..., Any]:
 
 
 def _without_history(self: Tensor, copy: bool = False) -> Tensor:
-    """What a node saves of a result: another tensor, which does not refer to the node."""
+    """Return another tensor for a node to save in place of a result. It does not refer to the node."""
     if copy:
         return self.detach().clone()
     return self.detach()

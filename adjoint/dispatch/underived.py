@@ -1,7 +1,7 @@
 """The formulas of operators without a derivative: they are recorded, and raise in backward and in forward mode.
 
-The words are PyTorch's, which has two: one for operators that are not in its table of derivatives, another for derivatives that
-the table lists as not yet written.
+The messages are PyTorch's. It has one for operators that are not in its table of derivatives, and another for
+derivatives that the table lists as not implemented.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def underived(name: str) -> Callable[[Any], Any]:
 
 
 def unwritten(name: str) -> Callable[[Any], Any]:
-    """The formula of an input, in an operator that PyTorch calls `name`, whose derivative it lists as not yet written."""
+    """Return the formula of an input that PyTorch lists as not implemented, for the operator that PyTorch calls `name`."""
 
     def formula(grad: Any) -> Any:
         raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
@@ -31,7 +31,7 @@ def unwritten(name: str) -> Callable[[Any], Any]:
 
 
 def without_tangent(operator: Operator, error: RuntimeError) -> NotImplementedError | None:
-    """The error of forward mode where a formula of `operator` that one of these has made raised `error`; None for others."""
+    """Return the error of forward mode if such a formula of `operator` raised `error`, or None for other errors."""
     if str(error).startswith("derivative for aten::"):
         reason = f"aten::{operator.function_name} that does not support it."
     elif str(error).startswith("the derivative for '"):

@@ -1,6 +1,6 @@
 """Wrappers of functions and methods: after the first override anywhere, all calls pass through them.
 
-A wrapper is new code in the existing function object; the old code moves to a function behind it. A program without
+A wrapper is new code in the existing function object. The old code moves to another function. A program without
 overrides pays nothing, and references to the functions stay valid in a program with overrides.
 """
 
@@ -35,16 +35,16 @@ class TorchFunctionWrapper:
     Attributes:
         of_python: PyTorch writes the function in Python. Such functions count plain tensors among the types, pass
             arguments with defaults by keyword, and raise another error if no override handles the call.
-        of_operator: a Python operator; it returns NotImplemented if no override handles the call, or for a TypeError.
-        of_method: a method; if the tensor is its only argument, the type of that counts too.
-        of_attribute: it reads an attribute, or is a method of that kind: the type of the tensor always counts.
+        of_operator: a Python operator. It returns NotImplemented if no override handles the call, or for a TypeError.
+        of_method: a method. If the tensor is its only argument, the tensor's type counts too.
+        of_attribute: a function that reads an attribute, or a method of that kind. The type of the tensor always
+            counts.
         of_keywords: all arguments are passed by keyword.
-        of_many: classes receive the tensors of a list argument separately; a mode receives the list, whose items do not
+        of_many: classes receive the tensors of a list argument separately. A mode receives the list, whose items do not
             count.
-        of_first: only the class of the first argument counts; if that overrides nothing, overrides receive this
-            function.
-        of_statement: it belongs to a statement, and returns nothing.
-        of_data: its arguments are data, so classes do not override it; modes do.
+        of_first: only the class of the first argument counts. If it overrides nothing, overrides receive this function.
+        of_statement: the function belongs to a statement, and returns nothing.
+        of_data: the arguments are data, so only modes override it, not classes.
     """
 
     of_python = of_operator = of_method = of_attribute = of_statement = of_data = of_keywords = of_many = False
@@ -96,7 +96,7 @@ class TorchFunctionWrapper:
         return None if self.of_statement else result
 
     def arranged(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments as a Python function passes them: those with defaults by keyword, with the default."""
+        """Return the arguments in the form of a Python function: those with defaults by keyword, with the default."""
         parameters = self.signature().parameters
         if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters.values()):
             named = {name: one.default for name, one in parameters.items() if one.kind is one.KEYWORD_ONLY}
@@ -142,7 +142,7 @@ def signature_of(function: Any) -> inspect.Signature:
 
 
 def put(function: FunctionType, name: str, shown: Any = None) -> TorchFunctionWrapper:
-    """Install a wrapper on `function`; `shown`, by default the function itself, is what overrides receive."""
+    """Install a wrapper on `function`. Overrides receive `shown`, which is the function itself by default."""
     behind = moved(function)
     wrapper = TorchFunctionWrapper(behind, function if shown is None else shown, name)
     redirect_calls(function, behind, wrapper.enter)

@@ -106,10 +106,7 @@ class Wishart(OfCovariance, ExponentialFamily):
         return factor @ factor.mT
 
     def rsample(self, sample_shape: Any = (), max_try_correction: int | None = None) -> Tensor:
-        """Draw matrices.
-
-        Singular matrices are drawn again, a few times.
-        """
+        """Draw matrices. Singular matrices are drawn again, a few times."""
         if max_try_correction is None:
             max_try_correction = 3 if self._batch_shape else 10
         sample_shape = Size(sample_shape)

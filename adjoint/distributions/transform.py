@@ -43,10 +43,7 @@ class Transform:
 
     @property
     def inv(self) -> Transform:
-        """Return the inverse.
-
-        The inverse of the result is this transform.
-        """
+        """Return the inverse. The inverse of the result is this transform."""
         inverse = None if self._inv is None else self._inv()
         if inverse is None:
             inverse = _InverseTransform(self)

@@ -74,10 +74,7 @@ def _with_others(group: list[str], others: list[str]) -> list[str]:
 
 
 def _sizes(groups: Groups, shape: Sequence[int], given: dict[str, int]) -> dict[str, int]:
-    """Return the size of each name.
-
-    A missing size is computed from the other sizes of its group.
-    """
+    """Return the size of each name. A missing size is computed from the other sizes of its group."""
     sizes: dict[str, int] = {}
     labels = {name: f"d{number}" for number, name in enumerate(name for group in groups for name in group)}
     for group, size in zip(groups, shape, strict=True):

@@ -258,9 +258,6 @@ def _functions(frame: FrameType) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _frames_of_other_threads() -> list[FrameType]:
-    """The frames of the other threads.
-
-    A reference to this frame would be a cycle that keeps its variables alive.
-    """
+    """The frames of the other threads. A reference to this frame would be a cycle that keeps its variables alive."""
     here = threading.get_ident()
     return [frame for thread, frame in sys._current_frames().items() if thread != here]

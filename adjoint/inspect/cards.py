@@ -93,10 +93,7 @@ def size_of(shape: list[int] | None) -> str:
 
 
 def scalar_of(tensor: TensorBox) -> str:
-    """Return the label of a tensor without a size.
-
-    A tensor without a dtype is an operand that was not recorded.
-    """
+    """Return the label of a tensor without a size. A tensor without a dtype is an operand that was not recorded."""
     return "scalar" if tensor.dtype else "a constant"
 
 
@@ -131,10 +128,7 @@ def plural(number: int, word: str) -> str:
 
 
 def label_of(group: Group, limit: int) -> str:
-    """Return the name of a group.
-
-    If it is too long, leave out the class of the module.
-    """
+    """Return the name of a group. If it is too long, leave out the class of the module."""
     label = re.sub(r" \(\w+\)$", "", group.label) if len(group.label) > limit else group.label
     return shorten(label, limit, keep_end=True)
 

@@ -100,10 +100,7 @@ class Communication:
         )
 
     def gather(self, group: Any = None) -> Communication:
-        """Gather the records of all ranks.
-
-        Call it on all ranks after the `with` block.
-        """
+        """Gather the records of all ranks. Call it on all ranks after the `with` block."""
         distributed = torch.distributed
         if distributed.is_initialized() and distributed.get_world_size(group) > 1:
             everyone: list[Any] = [None] * distributed.get_world_size(group)

@@ -44,10 +44,7 @@ COLUMNS = ("parameter", "shape", "norm", "max", "zeros", "nan", "inf", "weight n
 
 
 class Gradients(Table):
-    """The gradients of a model, one row per parameter.
-
-    Without a gradient, the numbers are missing.
-    """
+    """The gradients of a model, one row per parameter. Without a gradient, the numbers are missing."""
 
     def plot(self, axes: Any = None) -> Any:
         """Draw the norms of gradients and the update-to-weight ratios with matplotlib, and return the axes.

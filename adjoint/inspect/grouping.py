@@ -176,10 +176,7 @@ _COMPREHENSION = re.compile(r"\.<locals>\.<(genexpr|(list|set|dict)comp)>")
 
 
 def _function(code: CodeType) -> str:
-    """Return the name of a function.
-
-    For a comprehension, return the name of the enclosing function.
-    """
+    """Return the name of a function. For a comprehension, return the name of the enclosing function."""
     return _COMPREHENSION.sub("", code.co_qualname)
 
 
@@ -310,10 +307,7 @@ def _divide(part: Part) -> None:
 
 
 def _emit(whole: Part, picture: Snapshot, arguments: Container[str | None]) -> None:
-    """Write the parts as groups, outer parts first.
-
-    A leaf belongs to the innermost group that contains all its users.
-    """
+    """Write the parts as groups, outer parts first. A leaf belongs to the innermost group that contains all its users."""
     home: dict[str, Group] = {}
     depths: dict[str, int] = {}
     groups: dict[str, Group] = {}

@@ -17,10 +17,7 @@ from typing import Literal
 SWEEPS = 12
 DOOR_GAP = 8.0
 LANES = 20_000
-"""Long edges take at most this many places in ranks.
-
-Beyond this limit, the longest edges are straight lines.
-"""
+"""Long edges take at most this many places in ranks. Beyond this limit, the longest edges are straight lines."""
 
 
 @dataclass(slots=True)
@@ -68,10 +65,7 @@ class Layout:
 
 
 def place(boxes: Sequence[Box], edges: Sequence[Edge], column_gap: float = 36.0, rank_gap: float = 44.0) -> Layout:
-    """Set `x`, `y` and `rank` of each box and `lanes` of each edge.
-
-    The upper left corner of the picture is (0, 0).
-    """
+    """Set `x`, `y` and `rank` of each box and `lanes` of each edge. The upper left corner of the picture is (0, 0)."""
     if not boxes:
         return Layout(0.0, 0.0, [])
     pairs = acyclic(len(boxes), [(edge.source, edge.target) for edge in edges])
@@ -95,10 +89,7 @@ def place(boxes: Sequence[Box], edges: Sequence[Edge], column_gap: float = 36.0,
 
 
 def acyclic(count: int, edges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the edges.
-
-    Edges that close a cycle are reversed.
-    """
+    """Return the edges. Edges that close a cycle are reversed."""
     edges = list(edges)
     leaving: list[list[int]] = [[] for _ in range(count)]
     entered = [0] * count

@@ -26,10 +26,7 @@ class Line:
 
     @property
     def place(self) -> str:
-        """Return the name of the file and the line number.
-
-        Code of a notebook has no file name, so return the cell.
-        """
+        """Return the name of the file and the line number. Code of a notebook has no file name, so return the cell."""
         in_cell = re.search(r"ipykernel_\d+|<ipython-input", self.file)
         return f"{'cell' if in_cell else PurePath(self.file).name}:{self.number}"
 
@@ -143,10 +140,7 @@ class NodeBox:
     hooks: list[Hook] = field(default_factory=list)
     line: Line | None = None
     module: str | None = None
-    """The path of the module whose call recorded the node.
-
-    For the model itself, its name or class.
-    """
+    """The path of the module whose call recorded the node. For the model itself, its name or class."""
     formula: dict[str, str] = field(default_factory=dict)
     """The derivative with respect to each input, as source code."""
     derivative: dict[str, str] = field(default_factory=dict)
@@ -176,10 +170,7 @@ class Group:
     parameters: int = 0
     """The number of elements of the leaves that require grad and that the group uses."""
     bytes: int = 0
-    """The bytes that its nodes have saved.
-
-    Each storage counts once, and storages of leaves do not count.
-    """
+    """The bytes that its nodes have saved. Each storage counts once, and storages of leaves do not count."""
 
 
 @dataclass(slots=True)

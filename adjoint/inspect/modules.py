@@ -84,10 +84,7 @@ def _behind(results: Iterable[int], following: Mapping[int, Sequence[int]], firs
 
 
 def places(numbers: Sequence[int], calls: Sequence[Call]) -> list[Call | None]:
-    """Return the innermost call that recorded each node.
-
-    The nodes must be in the order of their numbers.
-    """
+    """Return the innermost call that recorded each node. The nodes must be in the order of their numbers."""
     found: list[Call | None] = []
     around: list[Call] = []
     waiting = iter(calls)

@@ -69,10 +69,7 @@ def value_of(node: Node, which: int | str) -> Any:
 
 
 class watching:
-    """Context manager: `recorder` records this thread.
-
-    The previous recorder still receives everything.
-    """
+    """Context manager: `recorder` records this thread. The previous recorder still receives everything."""
 
     def __init__(self, recorder: Passing) -> None:
         self.recorder = recorder

@@ -87,10 +87,7 @@ class Line:
 
 @dataclass(eq=False)
 class Bundle:
-    """All lines between two objects.
-
-    The layout treats them as one edge.
-    """
+    """All lines between two objects. The layout treats them as one edge."""
 
     one: Item
     two: Item
@@ -123,10 +120,7 @@ class Head:
 
 
 class Scene:
-    """A tree with the groups in `open` as frames.
-
-    All objects are placed on construction.
-    """
+    """A tree with the groups in `open` as frames. All objects are placed on construction."""
 
     def __init__(self, tree: Tree, open: Collection[str], detail: Detail) -> None:
         self.tree = tree
@@ -227,10 +221,7 @@ class Scene:
     # --- sizes ----------------------------------------------------------------------------------------------------
 
     def _shape_all(self) -> None:
-        """Create cards and sizes.
-
-        Tensor cards share one width, so that axes and lines fall into columns.
-        """
+        """Create cards and sizes. Tensor cards share one width, so that axes and lines fall into columns."""
         self.items = [item for frame in self.frames.values() for item in frame.items.values() if item.type != "door"]
         for item in self.items:
             if isinstance(item.thing, Unit):
@@ -398,10 +389,7 @@ class Scene:
                 line.bottom_x = x + shift
 
     def _label(self, fan: list[Line]) -> float:
-        """Name the operands beside their lines.
-
-        Return the width of all names, or 0 if there are none.
-        """
+        """Name the operands beside their lines. Return the width of all names, or 0 if there are none."""
         bottom = fan[0].bottom
         if not fan[0].forward or not bottom.labels:
             return 0.0

@@ -35,10 +35,7 @@ from .recording import kernels_of, seconds_of, value_of
 from .values import in_short, statistics
 
 MOST_VALUES = 6000
-"""The maximum number of tensors that are shown with their values.
-
-Further tensors are shown with shapes only.
-"""
+"""The maximum number of tensors that are shown with their values. Further tensors are shown with shapes only."""
 
 NAMED_FORMULAS = 60
 """In a graph with at most this many nodes, formulas contain the names of tensors.
@@ -70,10 +67,7 @@ def snapshot(
 
 
 def walked(tensors: Any, params: Any = None, variables: Mapping[str, Any] | None = None, values: bool = False) -> Walk:
-    """Like `snapshot`, but also return the ids of the live nodes.
-
-    The result keeps the graph alive.
-    """
+    """Like `snapshot`, but also return the ids of the live nodes. The result keeps the graph alive."""
     walk = Walk(list(tensors), names_from(params), dict(variables or {}))
     with unwarned(), uncollected():
         walk.run(values)
@@ -107,10 +101,7 @@ class Walk:
         self.picture = Snapshot()
         self.order: list[Node] = []
         self.ids: dict[int, str] = {}
-        """The ids of the boxes of nodes.
-
-        For an `AccumulateGrad`, the key is the leaf.
-        """
+        """The ids of the boxes of nodes. For an `AccumulateGrad`, the key is the leaf."""
         self.leaves: dict[int, TensorBox] = {}
         self.outputs: dict[tuple[int, int], TensorBox] = {}
         self.variables: dict[str, Tensor] = {}
@@ -125,10 +116,7 @@ class Walk:
         self.derivatives: dict[tuple[Any, ...], dict[str, str]] = {}
 
     def run(self, values: bool = False) -> None:
-        """Fill `picture`.
-
-        With `values`, missing values are computed again.
-        """
+        """Fill `picture`. With `values`, missing values are computed again."""
         edges = [recorded_edge(root) if isinstance(root, GradientEdge) else edge_of(root) for root in self.roots]
         latest_first, leaves = discover(edges)
         self.order = [node for node in reversed(latest_first) if not node.is_nowhere]
@@ -193,10 +181,7 @@ class Walk:
         return box
 
     def constant(self, tensor: Tensor | None, like: tuple[Any, Any] | None) -> TensorBox:
-        """Return the box of a tensor outside the graph.
-
-        If the tensor is not known, its shape and dtype are.
-        """
+        """Return the box of a tensor outside the graph. If the tensor is not known, its shape and dtype are."""
         if tensor is None:
             shape, dtype = like or ((), None)
             return self.box("constant", shape, dtype)
@@ -244,10 +229,7 @@ class Walk:
         return found
 
     def storage(self, array: Any) -> str:
-        """Return the storage of `array`.
-
-        Arrays that share memory have the same storage.
-        """
+        """Return the storage of `array`. Arrays that share memory have the same storage."""
         root = owner(array)
         return self.storages.setdefault(id(root), f"s{len(self.storages) + 1}")
 
@@ -266,10 +248,7 @@ class Walk:
     # --- nodes --------------------------------------------------------------------------------------------------
 
     def add(self, node: Node) -> None:
-        """Add the boxes of a node, of its operation and of its outputs.
-
-        The boxes of its inputs exist already.
-        """
+        """Add the boxes of a node, of its operation and of its outputs. The boxes of its inputs exist already."""
         picture = self.picture
         inputs = [None if edge is None or _is_nowhere(edge) else self.at(edge) for edge in node._edges]
         kind = kind_of(type(node))
@@ -385,10 +364,7 @@ class Walk:
         return self.derivatives[key]
 
     def add_saved(self, node: Node, box: NodeBox, inputs: list[TensorBox | None]) -> dict[str, TensorBox]:
-        """Add the saved values of `node`.
-
-        Return the saved tensors outside the graph by name.
-        """
+        """Add the saved values of `node`. Return the saved tensors outside the graph by name."""
         constants: dict[str, TensorBox] = {}
         items = items_of(node)
         if type(node) is CopySlices:
@@ -482,10 +458,7 @@ class Walk:
 
 
 def _following(node: Node) -> list[Node]:
-    """Return the nodes that follow `node` in backward.
-
-    Leaves have none.
-    """
+    """Return the nodes that follow `node` in backward. Leaves have none."""
     return [edge[0] for edge in node._edges if type(edge) is tuple]
 
 

@@ -1,7 +1,4 @@
-"""Tables that are displayed as lines in a terminal and as HTML in a notebook.
-
-Their rows are plain dicts.
-"""
+"""Tables that are displayed as lines in a terminal and as HTML in a notebook. Their rows are plain dicts."""
 
 from __future__ import annotations
 
@@ -13,10 +10,7 @@ MOST_ROWS = 30
 
 
 class Table:
-    """Rows under headings.
-
-    `rows` are dicts with the columns as keys. `formats` may define how values are displayed.
-    """
+    """Rows under headings. `rows` are dicts with the columns as keys. `formats` may define how values are displayed."""
 
     def __init__(self, title: str, columns: Sequence[str], rows: list[dict[str, Any]], formats: Any = None) -> None:
         self.title = title

@@ -39,10 +39,7 @@ STYLES = {"leaf": "bold green", "constant": "yellow", "intermediate": "blue"}
 
 
 def rows(snapshot: Snapshot, full: bool = False) -> list[Row]:
-    """Return the lines of the tree.
-
-    `full` includes all nodes, even of a large graph.
-    """
+    """Return the lines of the tree. `full` includes all nodes, even of a large graph."""
     found = [_heading(snapshot)]
     lines = _tree(snapshot) if full or len(snapshot.nodes) <= LARGE else _outline(snapshot)
     for line in lines:

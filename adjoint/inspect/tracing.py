@@ -171,10 +171,7 @@ class Tracer(Passing):
         self.walk = self.task = None
 
     def backward(self, node: Node, function: Any, grad: Any, *args: Any) -> Any:
-        """Run `function(node, grad, *args)`, which runs `node`.
-
-        Record it if the node belongs to the traced graph.
-        """
+        """Run `function(node, grad, *args)`, which runs `node`. Record it if the node belongs to the traced graph."""
         own = self.walk
         leaf = node.variable if isinstance(node, AccumulateGrad) else None
         key = None if own is None else own.ids.get(id(node if leaf is None else leaf))

@@ -23,10 +23,7 @@ class Thing:
 
 @dataclass(eq=False)
 class Unit(Thing):
-    """An operation with its tensors and its node.
-
-    Each of these may be missing.
-    """
+    """An operation with its tensors and its node. Each of these may be missing."""
 
     operation: OperationBox | None = None
     tensors: list[TensorBox] = field(default_factory=list)
@@ -40,10 +37,7 @@ class Unit(Thing):
 
 @dataclass(eq=False)
 class Folder(Thing):
-    """A group with its contents.
-
-    The outermost folder has no record.
-    """
+    """A group with its contents. The outermost folder has no record."""
 
     group: Group | None = None
     depth: int = 0

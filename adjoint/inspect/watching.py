@@ -104,10 +104,7 @@ class Watch:
         self.close()
 
     def close(self) -> None:
-        """End the recording.
-
-        The records stay available.
-        """
+        """End the recording. The records stay available."""
         for handle in self._handles:
             handle.remove()
 
@@ -151,10 +148,7 @@ class Watch:
         return f'<iframe srcdoc="{page}" style="width: 100%; height: 640px; border: 1px solid #8884"></iframe>'
 
     def json(self) -> str:
-        """Return all records as JSON.
-
-        Numbers that are not finite are null.
-        """
+        """Return all records as JSON. Numbers that are not finite are null."""
         plain = [
             {name: {key: _finite(value) for key, value in norms.items()} for name, norms in each.items()}
             for each in self.records
@@ -224,10 +218,7 @@ def _spread(count: int) -> list[int]:
 
 
 def _scale(logs: Sequence[float]) -> tuple[float, float]:
-    """Return the limits of the scale.
-
-    It spans at least a factor of two, so that rounding does not look like change.
-    """
+    """Return the limits of the scale. It spans at least a factor of two, so that rounding does not look like change."""
     low, high = min(logs, default=0.0), max(logs, default=0.0)
     missing = max(log10(2) - (high - low), 0.0) if logs else 0.0
     return low - missing / 2, high + missing / 2

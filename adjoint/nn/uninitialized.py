@@ -1,7 +1,4 @@
-"""The tensors of lazy modules.
-
-Their shapes are not known yet.
-"""
+"""The tensors of lazy modules. Their shapes are not known yet."""
 
 from __future__ import annotations
 

@@ -132,10 +132,7 @@ def _function(kind: type[Optimizer], lists: str, flags: str, options: str, grads
 
 
 def _count(kind: type[Optimizer], states: dict[Any, dict[str, Any]]) -> None:
-    """Refuse step counts that are not tensors.
-
-    `SparseAdam` counts with numbers, which include the coming step.
-    """
+    """Refuse step counts that are not tensors. `SparseAdam` counts with numbers, which include the coming step."""
     for state in states.values():
         if kind is SparseAdam:
             state["step"] -= 1

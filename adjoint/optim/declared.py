@@ -199,10 +199,7 @@ def decay_rates(given: Given) -> None:
 
 
 def _check_fused(given: Given) -> None:
-    """Refuse combinations that PyTorch refuses.
-
-    Otherwise `fused` and `foreach` have no effect.
-    """
+    """Refuse combinations that PyTorch refuses. Otherwise `fused` and `foreach` have no effect."""
     if given["differentiable"]:
         raise RuntimeError("`fused` does not support `differentiable`")
     if given["foreach"]:

@@ -428,10 +428,7 @@ def _use_grad_for_differentiable(func: Callable[..., Any]) -> Callable[..., Any]
 
 
 def _default_to_fused_or_foreach(params: Any, differentiable: bool, use_fused: bool = False) -> tuple[bool, bool]:
-    """Decide whether a step uses fused kernels and lists of tensors.
-
-    Neither exists here.
-    """
+    """Decide whether a step uses fused kernels and lists of tensors. Neither exists here."""
     return False, False
 
 

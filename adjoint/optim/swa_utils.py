@@ -71,10 +71,7 @@ def get_swa_multi_avg_fn() -> _Averages:
 
 
 def get_ema_avg_fn(decay: float = 0.999) -> _Average:
-    """Return a function that moves an average towards the current value.
-
-    `decay` is the weight of the old average.
-    """
+    """Return a function that moves an average towards the current value. `decay` is the weight of the old average."""
     _check_decay(decay)
 
     @torch.no_grad()

@@ -280,10 +280,7 @@ class profile:
         self.events().export_chrome_trace(path, self._metadata)
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
-        """Write the stacks for flame graph tools.
-
-        The profile must be created with `with_stack`.
-        """
+        """Write the stacks for flame graph tools. The profile must be created with `with_stack`."""
         self._initialized("exporting stacks").export_stacks(path, metric)
 
     def add_metadata(self, key: str, value: str) -> None:
@@ -296,10 +293,7 @@ class profile:
 
 
 def kineto_available() -> bool:
-    """Return whether PyTorch's library for device traces exists.
-
-    It never does. Profiles of operators need no library.
-    """
+    """Return whether PyTorch's library for device traces exists. It never does. Profiles of operators need no library."""
     return False
 
 

@@ -29,10 +29,7 @@ SafeGlobal = Callable[..., Any] | tuple[Callable[..., Any], str]
 
 
 class Allowed(NamedTuple):
-    """An object that a file may name, with its permitted uses.
-
-    None means that a use is not permitted.
-    """
+    """An object that a file may name, with its permitted uses. None means that a use is not permitted."""
 
     value: Any
     construct: Callable[..., Any] | None = None
@@ -115,10 +112,7 @@ def data_globals() -> dict[str, Allowed]:
 
 
 def qualified(module: str, name: str) -> str:
-    """Return the full name of a global for the look-up.
-
-    Names of Python 2 are translated as in `pickle`.
-    """
+    """Return the full name of a global for the look-up. Names of Python 2 are translated as in `pickle`."""
     if (module, name) in NAME_MAPPING:
         module, name = NAME_MAPPING[module, name]
     else:

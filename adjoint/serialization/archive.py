@@ -36,10 +36,7 @@ _ENCRYPTED = 0x1
 
 
 class _Stream:
-    """The interface that `zipfile` needs for a write-only file.
-
-    Positions are relative to the current position.
-    """
+    """The interface that `zipfile` needs for a write-only file. Positions are relative to the current position."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -54,17 +51,11 @@ class _Stream:
         return self._position
 
     def flush(self) -> None:
-        """Do nothing.
-
-        `zipfile` calls this for each record, and the file is closed or returned soon after.
-        """
+        """Do nothing. `zipfile` calls this for each record, and the file is closed or returned soon after."""
 
 
 class _ZipFile(zipfile.ZipFile):
-    """A zip file that its user closes.
-
-    It is not closed when it is finalized, because an interrupt would be lost then.
-    """
+    """A zip file that its user closes. It is not closed when it is finalized, because an interrupt would be lost then."""
 
     __del__ = object.__hash__  # type: ignore[assignment]  # runs no Python code
 

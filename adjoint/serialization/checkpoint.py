@@ -250,10 +250,7 @@ class _Reader:
 
 
 def _mapped(file: IO[bytes]) -> "memory_map.mmap":
-    """Return the file mapped into memory.
-
-    Changes do not reach the file, unless `set_default_mmap_options` says so.
-    """
+    """Return the file mapped into memory. Changes do not reach the file, unless `set_default_mmap_options` says so."""
     import mmap as memory_map
 
     from .options import get_default_mmap_options

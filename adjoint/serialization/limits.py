@@ -37,10 +37,7 @@ def _shown_part(value: object) -> str:
 
 
 def equals(value: object, *expected: object) -> bool:
-    """Return whether `value` has the type of an expected value and equals it.
-
-    The `==` of other types is not called.
-    """
+    """Return whether `value` has the type of an expected value and equals it. The `==` of other types is not called."""
     return any(type(value) is type(each) and value == each for each in expected)
 
 

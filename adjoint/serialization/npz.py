@@ -68,10 +68,7 @@ def read_npz(file: IO[bytes], restore: Restore) -> dict[str, Tensor]:
 
 
 def _array(content: bytes, name: str) -> "numpy.ndarray[Any, Any]":
-    """Read the array in an `.npy` file.
-
-    The header is checked before memory is allocated.
-    """
+    """Read the array in an `.npy` file. The header is checked before memory is allocated."""
     file = io.BytesIO(content)
     try:
         version = npy.read_magic(file)

@@ -38,10 +38,7 @@ class LoadEndianness(Enum):
 
 
 def get_default_load_endianness() -> LoadEndianness | None:
-    """Return the byte order of files that do not state it.
-
-    None is the byte order of the machine.
-    """
+    """Return the byte order of files that do not state it. None is the byte order of the machine."""
     kept: LoadEndianness | None = _kept["endianness"]
     return kept
 
@@ -59,10 +56,7 @@ def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
 
 
 def get_crc32_options() -> bool:
-    """Return whether `save` is asked to write checksums.
-
-    It always writes them.
-    """
+    """Return whether `save` is asked to write checksums. It always writes them."""
     return bool(_kept["crc32"])
 
 

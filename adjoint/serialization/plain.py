@@ -60,10 +60,7 @@ def make_frozenset(items: Any = ()) -> frozenset[Any]:
 
 
 def make_bytes(text: Any = "", encoding: Any = "latin1") -> bytes:
-    """`_codecs.encode(text, 'latin1')`, which protocols below 3 use to write bytes.
-
-    Without arguments, also `bytes()`.
-    """
+    """`_codecs.encode(text, 'latin1')`, which protocols below 3 use to write bytes. Without arguments, also `bytes()`."""
     _require(type(text) is str and equals(encoding, "latin1", "latin-1"), "bytes")
     return bytes(text, "latin1")
 
@@ -103,10 +100,7 @@ def make_defaultdict(factory: Any = None) -> defaultdict[Any, Any]:
 
 
 def make_namespace() -> "argparse.Namespace":
-    """Create an empty `argparse.Namespace`.
-
-    Its attributes follow as state.
-    """
+    """Create an empty `argparse.Namespace`. Its attributes follow as state."""
     from argparse import Namespace
 
     return Namespace()
@@ -132,10 +126,7 @@ def set_dtype_state(dtype: "numpy.dtype[Any]", state: Any) -> None:
 
 
 def make_numpy_array(kind: Any, shape: Any, typecode: Any) -> "numpy.ndarray[Any, Any]":
-    """Create an empty NumPy array.
-
-    Its shape and content follow as state.
-    """
+    """Create an empty NumPy array. Its shape and content follow as state."""
     _require(kind is numpy.ndarray and type(shape) is tuple and len(shape) == 1, "NumPy array")
     _require(equals(shape[0], 0), "NumPy array")
     return numpy.empty(0)

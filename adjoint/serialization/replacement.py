@@ -128,10 +128,7 @@ def _enter(file: IO[bytes], name: Path, target: Path) -> None:
 
 
 def _flush_folder(folder: Path) -> None:
-    """Flush the folder too, if the system can.
-
-    The new name is then on the disk.
-    """
+    """Flush the folder too, if the system can. The new name is then on the disk."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

@@ -127,10 +127,7 @@ Restore = Callable[[UntypedStorage, str], UntypedStorage]
 
 
 class ErrorOfCaller(Exception):
-    """Carries an error of the caller's `map_location` through code that would blame the file.
-
-    The error is its cause.
-    """
+    """Carries an error of the caller's `map_location` through code that would blame the file. The error is its cause."""
 
 
 def restorer(map_location: MAP_LOCATION) -> Restore:

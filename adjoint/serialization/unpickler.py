@@ -343,16 +343,10 @@ _HANDLERS: dict[bytes, Callable[[Unpickler], Any]] = {
 
 
 class NamedUnpickler(pickle.Unpickler):
-    """Python's unpickler, with PyTorch's names resolved to this package.
-
-    It calls any function that a pickle names.
-    """
+    """Python's unpickler, with PyTorch's names resolved to this package. It calls any function that a pickle names."""
 
     def find_class(self, module: str, name: str, /) -> Any:
-        """Return the class or function of a full name.
-
-        PyTorch's names lead to this package.
-        """
+        """Return the class or function of a full name. PyTorch's names lead to this package."""
         package, _, rest = module.partition(".")
         if package != THEIRS:
             return super().find_class(module, name)
@@ -384,9 +378,6 @@ class TrustedUnpickler(NamedUnpickler):
         return pid[1] if pid[0] == "module" else self._load(pid)
 
     def find_class(self, module: str, name: str, /) -> Any:
-        """Return the class or function of a full name.
-
-        Storages are named by their types.
-        """
+        """Return the class or function of a full name. Storages are named by their types."""
         known = weights_globals().get(f"{module}.{name}") if module.partition(".")[0] == THEIRS else None
         return super().find_class(module, name) if known is None else known.value

@@ -37,7 +37,10 @@ class Statistics:
 
     @classmethod
     def of(cls, array: Any) -> Statistics:
-        """Compute the statistics of `array`; extremes are of the finite elements, or of their absolute values if complex."""
+        """Compute the statistics of `array`.
+
+        Extremes cover the finite elements, or their absolute values if they are complex.
+        """
         shape, kind = array.shape, str(array.dtype)
         array = widened(to_dense(array))
         if array.dtype.kind in "biuSU":
@@ -104,7 +107,7 @@ USES: Notes[list[str]] = Notes()
 """By leaf: the lines that recorded operations on it."""
 
 NANS: Notes[str] = Notes()
-"""By tensor that was computed without recording: the operation that produced its nan, and the line."""
+"""The operation that produced the NaN of a tensor computed without recording, and its line, by tensor."""
 
 BY_DEFINITION = "it has no history by definition"
 MOST_NOTES = 16
@@ -143,14 +146,17 @@ def note_operation(name: str, values: Any, outputs: list[Tensor], recorded: bool
 
 
 class _Notes(Handler):
-    """Notes what operators compute."""
+    """Records the results of operators."""
 
     def takes(self, call: Any) -> bool:
-        """Whether nothing is changed in place: then what is overwritten is noted, too (`record_change`)."""
+        """Return whether nothing is changed in place.
+
+        Otherwise the overwritten values are recorded, too (`record_change`).
+        """
         return not call.in_place
 
     def handle(self, call: Any, proceed: Callable[[], Any]) -> Any:
-        """Note what the steps of the plan have found."""
+        """Record the results of the plan's steps."""
         call.stepwise = True
         result = proceed()
         outputs = call.outputs if call.out is None else list(tensors_in((call.out,)))
@@ -184,7 +190,10 @@ def noted_apart(forward: Callable[..., Any], edges: Any) -> Callable[..., Any]:
 
 
 def elements(value: Any) -> Any:
-    """The elements of a tensor (for a batched tensor, those of the whole batch), or of an array, as a dense array."""
+    """Return the elements of a tensor or an array as a dense array.
+
+    For a batched tensor, return the elements of the whole batch.
+    """
     while hasattr(value, "level"):
         value = value.value
     array = to_dense(value._array if isinstance(value, Tensor) else value)

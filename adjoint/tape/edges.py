@@ -18,7 +18,7 @@ def edge_of(tensor: Tensor) -> Any:
 
 
 def has_no_history(tensor: Tensor) -> bool:
-    """Whether it is an ordinary tensor of which nothing is recorded, so that its array may be used as it is."""
+    """Return whether this is an ordinary tensor without history, so that its array may be used directly."""
     return is_plain(tensor) and edge_of(tensor) is None
 
 

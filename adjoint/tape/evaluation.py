@@ -1,7 +1,7 @@
-"""Evaluating the formulas of a node on gradients of any kind.
+"""Evaluates the formulas of a node on gradients of any kind.
 
-Formulas on arrays are given plain arrays only. If the elements of a gradient are somewhere else (it is sparse, narrow, lazily
-conjugated or on `meta`), the formulas run on tensors, so that each operator finds out how to compute on what it is given.
+Formulas on arrays are given plain arrays only. The elements of a gradient may not be in its array: it may be sparse,
+narrow, lazily conjugated or on `meta`. The formulas then run on tensors, so that each operator decides how to compute.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from .modes import STATE
 from .torch_function import WRAPPERS, DisableTorchFunction
 
 STAND_INS = frozenset((SparseArray, Narrow, LazyConjNeg, Meta))
-"""The types of arrays whose elements are not where those of their class are."""
+"""The types of arrays whose elements are stored elsewhere."""
 
 SPECIAL = STAND_INS | {list}
-"""The types of gradients for which `evaluated` is due: `list`, because one of several may be a stand-in."""
+"""The types of gradients that need `evaluated`. They include `list`, because one item may be a stand-in."""
 
 
 def evaluated(node: Any, grad: Any, retain_graph: bool, edges: Any) -> tuple[Any, ...]:
-    """What `node.backward` computes from a gradient (a list, for several outputs), which is no plain array."""
+    """Return the result of `node.backward` for a gradient that is not a plain array (or for a list of gradients)."""
     given = grad if type(grad) is list else (grad,)
     if node.takes_stand_ins or STAND_INS.isdisjoint(map(type, given)):
         results: tuple[Any, ...] = node.backward(grad, retain_graph, edges)
@@ -34,7 +34,7 @@ def evaluated(node: Any, grad: Any, retain_graph: bool, edges: Any) -> tuple[Any
 
 
 def on_tensors(node: Any, grad: Any, retain_graph: bool, edges: Any) -> tuple[Any, ...]:
-    """What formulas on tensors, which are not recorded, compute from arrays, as arrays."""
+    """Run unrecorded formulas on tensors made from arrays, and return their results as arrays."""
     before = STATE.grad_enabled
     modes.set_grad(False)
     try:

@@ -15,7 +15,7 @@ class RemovableHandle:
     """Removes a hook from the ordered dictionary that it was registered in.
 
     Args:
-        hooks_dict: the dictionary that holds the hook, by handle id. Only a weak reference to it is kept.
+        hooks_dict: the dictionary that holds the hook, by handle id. Other objects refer to it only weakly.
         extra_dict: one further dictionary, or a list of them, with entries under the same id.
 
     A handle is also a context manager: the hook is removed at the end of the `with` block.
@@ -33,7 +33,7 @@ class RemovableHandle:
             self.extra_dict_ref = tuple([weakref.ref(each) for each in extra])
 
     def remove(self) -> None:
-        """Remove the hook; removing it twice does nothing."""
+        """Remove the hook. Removing it twice does nothing."""
         for reference in (self.hooks_dict_ref, *self.extra_dict_ref):
             hooks = reference()
             if hooks is not None:
@@ -76,11 +76,12 @@ class HookDict(OrderedDict[int, Callable[..., Any]]):
 class NodeHooks:
     """All hooks of one node.
 
-    `tensor[i]`: the hooks of the tensors that are output `i`, each tensor's in its own dict; `retained[i]`: that
-    tensor, weakly, if its gradient is to be kept; `pre` and `post`: the node's own, before and after it runs, in dicts that
-    are made for the first of them; `own_post`: that of the hooks registered one by one, which run first. Beside hooks,
-    `tangents[item]`: in forward mode, the tangents of the result that is saved as `item`, by level; `of_view`: of an operation
-    that changed a view in place, the node by which the view found its place in its base's history.
+    `tensor[i]`: the hooks of the tensors that are output `i`, in a separate dict for each tensor; `retained[i]`: a weak
+    reference to that tensor, if its gradient is retained; `pre` and `post`: the node's hooks before and after it runs,
+    in dicts that are created for the first hook; `own_post`: the dict of the hooks registered one by one, which run
+    first. Besides hooks, `tangents[item]`: in forward mode, the tangents of the result saved as `item`, by level;
+    `of_view`: for an operation that changed a view in place, the node through which the view was found in its base's
+    history.
     """
 
     __slots__ = ("of_view", "own_post", "post", "pre", "retained", "tangents", "tensor")

@@ -1,4 +1,4 @@
-"""Functions that switch rare modes: saved-tensor hooks and devices; and the surroundings of code, for another thread or run."""
+"""Functions that switch rare modes (saved-tensor hooks, devices), and the conditions of code for another thread or run."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ _OF_THREAD = ("task", "number", "end", "casts")
 """The parts of a thread's state that are no modes."""
 
 OF_OBSERVERS = ("recorder", "result_cache", "before_change", "covered", "multithreading", "grad_layout")
-"""The modes of what observes a thread, and of backward itself: of a recomputation, those that hold when it runs."""
+"""The modes of observers of a thread, and of backward itself. A recomputation uses their values at the time it runs."""
 
 
 class Surroundings:
-    """Where code runs, as one value: the modes of this thread, its variables (`contextvars`), and the default dtype."""
+    """The conditions under which code runs: the thread's modes and context variables, and the default dtype."""
 
     def __init__(self, without: Iterable[str] = ()) -> None:
         left_out = {*_OF_THREAD, *without}
@@ -62,16 +62,19 @@ class Surroundings:
         self.default_dtype = get_default_dtype()
 
     def wraps(self, values: Iterable[Any]) -> bool:
-        """Whether a transform that is running carries its data in one of these tensors."""
+        """Return whether a running transform carries data in one of these tensors."""
         return any(level.wraps(value) for level in self.interpreters for value in tensors_in(values))
 
     def run(self, function: Any, *args: Any) -> Any:
-        """What `function(*args)` returns in these surroundings."""
+        """Run `function(*args)` under these conditions, and return the result."""
         with _within(self.modes, self.default_dtype):
             return self.variables.copy().run(function, *args)
 
     def run_again(self, function: Any, *args: Any) -> Any:
-        """The same, recorded, for a recomputation: what observes this thread, and the user's modes in it, observe that too."""
+        """Do the same with recording, for a recomputation.
+
+        Observers of this thread, and the user's modes, observe it too.
+        """
         interpreters, functions = STATE.interpreters, STATE.function_modes
         added = {"grad_enabled": True, "function_modes": _joined(functions, self.modes["function_modes"])}
         watching = [each for each in interpreters if each.is_mode]
@@ -85,12 +88,12 @@ class Surroundings:
 
 
 def _joined(outer: Sequence[Any], inner: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The entries of `outer` that are not among `inner`, and then those."""
+    """Return the entries of `outer` that are not in `inner`, followed by the entries of `inner`."""
     return (*(each for each in outer if not any(each is other for other in inner)), *inner)
 
 
 class _within:
-    """Context manager: this thread has other modes, and the process another default dtype."""
+    """Context manager: use other modes in this thread, and another default dtype in the process."""
 
     __slots__ = ("before", "default_dtype", "modes")
 
@@ -116,7 +119,7 @@ class _within:
 
 
 def in_another_thread(function: Any, *args: Any) -> Any:
-    """What `function(*args)` returns in a new thread, in the surroundings of this one."""
+    """Run `function(*args)` in a new thread under the conditions of this thread, and return the result."""
     surroundings, results, errors = Surroundings(), [], []
 
     def call() -> None:

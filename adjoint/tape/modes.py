@@ -1,10 +1,10 @@
 """The modes operators run under: per-thread state, and flags that make the default state cheap to see.
 
 Reading thread-local state costs more than recording a small multiplication. `FLAGS` therefore names the threads that
-have left a default. While none has, operators read only `FLAGS`; otherwise they read `STATE`, the state of their own
-thread. The functions that switch rare modes are in `mode_switches`.
+have left a default. While no thread has a mode, operators read only `FLAGS`. Otherwise they read `STATE`, the state of
+their thread. The functions that switch rare modes are in `mode_switches`.
 
-No interrupt may leave a mode half changed: the functions here are `uninterrupted`, and call nothing before the change
+No interrupt may leave a mode half changed. The functions here are `uninterrupted`, and call nothing before the change
 is complete.
 """
 
@@ -23,16 +23,17 @@ from .._runtime.uninterrupted import uninterrupted
 class _Flags:
     """The threads that have left a default, by their numbers: each flag is a dictionary, true unless it is empty.
 
-    `no_grad`: the thread has disabled gradients. `special`: it is in a mode that needs the slow path, or asks what
-    operators do. `hooked`: it has saved-tensor hooks. `noting`: a function transform records which tensors it creates. A
-    thread changes its own entry only, so no lock is needed.
+    `no_grad`: the thread has disabled gradients. `special`: the thread is in a mode that needs the slow path, or
+    observes operators. `hooked`: it has saved-tensor hooks. `noting`: a function transform records which tensors it
+    creates. A thread changes only its own entry, so no lock is needed.
 
     `levels`: the levels of forward mode that threads have entered, which hold in all threads.
 
-    `file`: the file name of the latest user frame's code, the object itself, so that others of that file are recognised
-    at once. The globals or the code would tell as well, but would keep alive what the user drops.
+    `file`: the file name of the code of the latest user frame. It is the object itself, so that other code of the same
+    file is recognized quickly. The globals or the code would identify the file too, but would keep objects of the user
+    alive.
 
-    `engine`: the globals of the engine, which identify its frames; None until it is imported.
+    `engine`: the globals of the engine, which identify its frames; None until the engine is imported.
 
     `owners`: the handler of transforms, which `interpreters` defines.
     """
@@ -113,10 +114,11 @@ class _ThreadState(threading.local):
 
     @property
     def handlers(self) -> tuple[Any, ...]:
-        """What takes part in the operators of this thread, the first to be asked last (see `interpreters.Handler`).
+        """The handlers of operators in this thread; the first runs last (see `interpreters.Handler`).
 
-        The recorder and the transforms are asked for every call; interpreters, innermost first, for those that reach them, which
-        run outside of the inner ones; anomaly detection and the result cache for what is left to the operator itself.
+        The recorder and the transforms handle every call. Interpreters, innermost first, handle the calls that reach
+        them, and their calls run outside the inner interpreters. Anomaly detection and the result cache handle calls
+        that are left to the operator itself.
         """
         handlers = self.interpreters
         if ANOMALY.enabled:
@@ -137,7 +139,7 @@ _numbers = itertools.count(1)
 
 
 class _End:
-    """Belongs to the state of a thread, and dies with it: takes back what the thread has said in `FLAGS`."""
+    """Belongs to the state of a thread. When the thread ends, it removes the thread's entries from `FLAGS`."""
 
     __slots__ = ("flags", "number")
 
@@ -151,7 +153,7 @@ class _End:
 
 
 class _Anomaly:
-    """Whether anomaly detection is on in all threads, and nan gradients are errors; the handler, which `anomaly` defines."""
+    """Whether anomaly detection is on in all threads, whether NaN gradients are errors, and the handler."""
 
     __slots__ = ("check_nan", "enabled", "handler")
 
@@ -168,7 +170,7 @@ STATE = _ThreadState()
 
 @uninterrupted
 def settle() -> None:
-    """Say in `FLAGS` what the state of this thread is, after a change of any mode."""
+    """Update `FLAGS` for the state of this thread after a change of any mode."""
     here = STATE.__dict__
     number = here["number"]
     general = here["inference"] or here["view_replay"] or here["before_change"] is not None
@@ -202,7 +204,7 @@ def settle() -> None:
 
 @uninterrupted
 def switch(name: str, value: Any) -> Any:
-    """Set one mode of this thread; returns what it was."""
+    """Set one mode of this thread, and return its former value."""
     here = STATE.__dict__
     before = here[name]
     here[name] = value
@@ -224,7 +226,7 @@ def set_grad(enabled: bool) -> None:
 
 @uninterrupted
 def set_interpreters(interpreters: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
-    """Set the interpreter stack of this thread, innermost last; None is that of the process. Returns what it was.
+    """Set this thread's interpreter stack, innermost last. None is that of the process. Return the former stack.
 
     With an empty stack, operators take their fast path.
     """
@@ -240,7 +242,7 @@ def set_interpreters(interpreters: tuple[Any, ...] | None) -> tuple[Any, ...] | 
 
 @uninterrupted
 def set_surroundings(interpreters: tuple[Any, ...] | None, transforms: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Set the interpreter stack and the transforms of this thread. Returns what they were."""
+    """Set the interpreter stack and the transforms of this thread. Return the former values."""
     here = STATE.__dict__
     before = here["stack"], here["transforms"]
     here["stack"], here["transforms"] = interpreters, transforms
@@ -254,7 +256,7 @@ _LEVELS = -1
 
 @uninterrupted
 def set_levels(levels: tuple[Any, ...]) -> None:
-    """Set the interpreters of all threads that have entered none of their own."""
+    """Set the interpreters of all threads that have entered no interpreter of their own."""
     FLAGS.levels = levels
     if levels:
         FLAGS.special[_LEVELS] = True
@@ -273,7 +275,7 @@ def is_recording() -> bool:
 
 
 def _forget_other_threads() -> None:
-    """A forked child has one thread: none of its parent's other threads is in a mode there."""
+    """Forget the other threads in a forked child, which has only one thread."""
     for flag in FLAGS.of_threads:
         flag.clear()
     settle()

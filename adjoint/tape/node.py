@@ -1,7 +1,7 @@
 """The nodes of the graph and the edges between them.
 
-An edge says where the gradient of an input goes: `None` (nowhere), `(node, output_nr)` for the output of another
-operation, or the leaf tensor itself. A leaf stands for its `AccumulateGrad` node. That node is created only on request
+An edge is the destination of an input's gradient: `None` (nowhere), `(node, output_nr)` for the output of another
+operation, or the leaf tensor itself. A leaf represents its `AccumulateGrad` node. That node is created only on request
 (`next_functions`, `get_gradient_edge`), so recording and backward do not pay for it.
 """
 
@@ -32,8 +32,8 @@ FREED_MESSAGE = (
 class Node(NodeInterface):
     """One recorded operation: the saved values that its derivative needs, and the edges of its inputs.
 
-    `_edges` has one edge for each input that may need a gradient; `_grad_shape` and `_grad_dtype` describe the output (lists, for
-    several outputs); `_code` and `_lasti` are the instruction of the user's code that created the node.
+    `_edges` has one edge for each input that may need a gradient. `_grad_shape` and `_grad_dtype` describe the output
+    (as lists, for several outputs). `_code` and `_lasti` identify the instruction of user code that created the node.
     """
 
     __slots__ = (
@@ -60,7 +60,7 @@ class Node(NodeInterface):
     saved_display: ClassVar[dict[str, Any]] = {}
 
     def name(self) -> str:
-        """The node's name, as printed in `grad_fn=<...>`; where there is no derivative, PyTorch gives that of its C++ class."""
+        """The node's name, as printed in `grad_fn=<...>`. Without a derivative, it is the name of PyTorch's C++ class."""
         name = type(self).__name__
         return "torch::autograd::NotImplemented" if name == "NotImplemented" else name
 
@@ -157,7 +157,7 @@ class AccumulateGrad(Node):
 
 
 def own_hooks(node: Node) -> NodeHooks:
-    """Return the hooks of `node`; create the record on first use."""
+    """Return the hooks of `node`. Create the record on first use."""
     if node.is_nowhere:
         return NodeHooks()  # a record whose hooks never run
     if node._hooks is None:
@@ -171,7 +171,7 @@ _accumulator_lock = lock_across_forks()
 def accumulator_of(leaf: Tensor) -> AccumulateGrad:
     """Return the `AccumulateGrad` of `leaf`: the same object as long as a reference to it exists.
 
-    The leaf refers to the node weakly, and the node to the leaf strongly: there is no reference cycle.
+    The leaf refers to the node weakly, and the node refers to the leaf strongly, so there is no reference cycle.
     """
     with _accumulator_lock:
         extra = leaf._own_extra()

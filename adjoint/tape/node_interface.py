@@ -39,17 +39,20 @@ class NodeInterface:
     backward_recorded: Any
     _metadata: dict[Any, Any]
     grad_count: ClassVar[int | None] = None
-    """How many gradients there are: one for each output, but for last ones that have none; None for as many as outputs."""
+    """Return the number of gradients: one per output, without trailing outputs that have none.
+
+    None means one for each output.
+    """
     runs_undefined: ClassVar[bool] = False
     """Whether the node also runs if no gradient has arrived."""
     takes_stand_ins: ClassVar[bool] = False
     """Whether `backward` is prepared for gradients that are not plain arrays."""
     renumbered: ClassVar[bool] = False
-    """Whether any node has been given another sequence number than that of its making."""
+    """Return whether any node has got another sequence number than its original one."""
 
     @property
     def metadata(self) -> dict[Any, Any]:
-        """A dictionary for the user's own data about this node."""
+        """A dictionary for the user's data about this node."""
         try:
             return self._metadata
         except AttributeError:
@@ -70,7 +73,10 @@ class NodeInterface:
         return self._sequence
 
     def _set_sequence_nr(self, number: int) -> None:
-        """Set the sequence number. Of the nodes whose gradients are complete, backward runs the highest number first."""
+        """Set the sequence number.
+
+        Backward runs the node with the highest number first, among the nodes whose gradients are complete.
+        """
         if not isinstance(number, int):
             raise TypeError("an integer is required")
         if number < 0:

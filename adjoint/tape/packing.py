@@ -1,4 +1,4 @@
-"""Saved tensors that a pack hook has replaced, and the step that passes what a node saves to the pack hook."""
+"""Saved tensors that a pack hook has replaced, and the step that passes saved tensors to the pack hook."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .versions import shared_counter
 
 @uninterrupted
 def set_packing(hooks: tuple[Any, ...], recording: bool) -> None:
-    """Set the saved-tensor hooks of this thread, and switch recording on or off, around what packs a tensor."""
+    """Set the saved-tensor hooks of this thread, and switch recording on or off, around the packing of a tensor."""
     here = STATE.__dict__
     here["saved_tensor_hooks"], here["grad_enabled"] = hooks, recording
     number = here["number"]
@@ -32,7 +32,10 @@ def set_packing(hooks: tuple[Any, ...], recording: bool) -> None:
 
 
 class Packed:
-    """A saved tensor that a pack hook has replaced. `unpack_hook(packed)` restores it, but for its edge and its tangents."""
+    """A saved tensor that a pack hook has replaced.
+
+    `unpack_hook(packed)` restores the tensor, except its edge and its tangents.
+    """
 
     __slots__ = ("edge", "packed", "tangents", "unpack_hook")
     _counter: ClassVar[None] = None
@@ -43,7 +46,10 @@ class Packed:
     tangents: dict[Any, Any] | None
 
     def tensor(self) -> Tensor:
-        """Call the unpack hook. A tensor without history is the result; for another, a new one with the edge that was saved."""
+        """Call the unpack hook.
+
+        Return the result, if it has no history. Otherwise, return a new tensor with the saved edge.
+        """
         tensor = self._unpacked()
         if self.edge is None and self.tangents is None and tensor._edge is None:
             return tensor
@@ -66,7 +72,7 @@ class Packed:
 
 
 def _checked(tensor: Any) -> Tensor:
-    """Return the result of an unpack hook; raise unless it is a tensor."""
+    """Return the result of an unpack hook. Raise an error unless it is a tensor."""
     if not isinstance(tensor, Tensor):
         raise TypeError(
             f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(tensor).__name__}"
@@ -124,7 +130,7 @@ class modes_without_hooks:
 
 
 def pack_saved(node: Node, results: Any) -> None:
-    """Pass what `node` has saved to the pack hook: inputs of the operation, and its `results` where they are given."""
+    """Pass the saved tensors of `node` to the pack hook: inputs of the operation, and its `results` if they are given."""
     hooks, grad_enabled = STATE.saved_tensor_hooks, STATE.grad_enabled
     if not hooks:
         return  # the hooks are those of another thread

@@ -25,17 +25,17 @@ FUNCTION, BACKWARD, USER = 0, 1, 7
 """The scopes of events, as PyTorch numbers them."""
 
 MEMORY = "[memory]"
-"""The name of the event for memory that is released while no event is running."""
+"""The name of the event for memory that is released outside of all events."""
 
 
 WAIT = " (wait)"
-"""How the names of events end in which a program waits for a call between processes."""
+"""The suffix of events in which a program waits for a call between processes."""
 
 
 class Communication:
     """A collective or a message: its group, its bytes, when it began and was complete.
 
-    `label`: what it is for, such as a bucket of gradients. `ended` is 0 until the call is complete.
+    `label`: the purpose of the call, such as a bucket of gradients. `ended` is 0 until the call is complete.
     """
 
     __slots__ = ("ended", "group", "label", "name", "nbytes", "number", "ranks", "started")
@@ -55,7 +55,7 @@ class Event:
     """One event of a profile: its time, its thread, the events that enclose it, and the memory that it allocated.
 
     `open`: the event is a composite function, and none of its operators has run yet. `communication`: the call between
-    processes that it stands for; it runs beside the events that follow, and encloses none.
+    processes that the event represents. It runs beside the following events and encloses none.
     """
 
     __slots__ = (
@@ -128,7 +128,7 @@ class Recorder(Handler):
                 return
 
     def communicate(self, name: str, call: Communication) -> Communication:
-        """Note a call between processes, which runs beside what follows."""
+        """Record a call between processes, which runs beside the following events."""
         event = Event(name, FUNCTION, None)
         event.communication, event.start = call, call.started
         self.events.append(event)
@@ -227,7 +227,7 @@ class Recorder(Handler):
                 event.memory += root.nbytes
 
     def released(self, key: int, size: int, reference: object) -> None:
-        """Subtract released memory from the event that is running, or record the release as an event of its own."""
+        """Subtract released memory from the running event, or record the release as a separate event."""
         del self.held[key]
         if self.running and self.thread == threading.get_native_id():
             self.running[-1].memory -= size
@@ -238,7 +238,7 @@ class Recorder(Handler):
 
 
 def _flat(values: Any) -> Iterator[Any]:
-    """The items of `values`; lists and tuples among them are flattened."""
+    """Flatten `values`, including the lists and tuples in it."""
     for value in values:
         if isinstance(value, (list, tuple)):
             yield from _flat(value)
@@ -251,5 +251,5 @@ def _tensors(values: Any) -> list[Tensor]:
 
 
 def _array(value: Any) -> Any:
-    """The array of a tensor, or an array itself; None for anything else."""
+    """Return the array of a tensor, or an array itself. Return None for anything else."""
     return value._array if isinstance(value, Tensor) else value if type(value) is ndarray else None

@@ -1,8 +1,8 @@
-"""Errors by which a kernel refuses its arguments, told from those that a signal handler of the program raises meanwhile.
+"""Distinguishes errors by which a kernel refuses its arguments from errors of signal handlers.
 
-The straight-line code of an operator leaves a call that a kernel refuses to the slow path, which finds the user's error. What a
-handler raises, as of an alarm, is no refusal: it goes on to the caller, and the call is not repeated. Changes of memory
-that an interrupt may end half-way count all the same.
+The straight-line code of an operator leaves a call that a kernel refuses to the slow path, which finds the user's
+error. An error of a signal handler, such as the handler of an alarm, is not a refusal. It reaches the caller, and the
+call is not repeated. Changes of memory that an interrupt may end half-way count all the same.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ REFUSALS = (
     ValueError,
     Warning,
 )
-"""What kernels raise: NumPy's errors and ours, and warnings that are errors."""
+"""The errors of kernels: NumPy's errors, errors of this package, and warnings that are errors."""
 
 
 def is_refusal(error: BaseException) -> bool:
-    """Whether an exception that was raised below the caller does not come from a signal handler."""
+    """Return whether an exception from below the caller does not come from a signal handler."""
     if not isinstance(error, REFUSALS):
         return False
     if threading.current_thread() is not threading.main_thread():
@@ -47,7 +47,7 @@ def is_refusal(error: BaseException) -> bool:
 
 
 def _code_of(handler: Any) -> CodeType | None:
-    """The code that runs when a handler, a function or another object, is called; None if it is not of Python's."""
+    """Return the code that runs when an object, such as a handler, is called. Return None if it is not Python code."""
     while isinstance(handler, partial):
         handler = handler.func
     function = handler if hasattr(handler, "__code__") or hasattr(handler, "__func__") else type(handler).__call__
@@ -58,7 +58,8 @@ def _code_of(handler: Any) -> CodeType | None:
 def count_change(tensor: Tensor, name: str, change: Callable[..., object], *arguments: Any) -> None:
     """Call `change(*arguments)`, which changes `tensor` in place for the operation `name`, and count the change.
 
-    A refusal is not counted: it has changed nothing. An interrupt is: it may strike when a part has been changed.
+    A refusal is not counted, because it has changed nothing. An interrupt is: it may strike when a part has been
+    changed.
     """
     try:
         change(*arguments)

@@ -1,7 +1,7 @@
 """Saved tensors: how a node stores them, how backward reads them with the version check, and the errors.
 
-A node stores a saved input as the tensor itself, and a saved result as its bare array with the version counter. (The
-result refers to the node; a reference back would be a cycle.) A packed or released tensor occupies the same slot and
+A node stores a saved input as the tensor itself, and a saved result as its bare array with the version counter. The
+result refers to the node, so a reference back would be a cycle. A packed or released tensor occupies the same slot and
 has the same attributes, so the generated backward code needs no test for them.
 """
 
@@ -61,7 +61,7 @@ def save_result(node: Node, item: str, result: Tensor) -> None:
 
 
 def unpack(node: Node, item: str) -> Tensor | None:
-    """Return the saved tensor `item` as the derivative sees it; a result is connected to `node` again."""
+    """Return the saved tensor `item` in the form that the derivative expects. A result is connected to `node` again."""
     saved = getattr(node, f"saved_{item}")
     if saved is None:
         return None
@@ -80,7 +80,7 @@ def unpack(node: Node, item: str) -> Tensor | None:
 
 
 def unpack_list(node: Node, item: str) -> Any:
-    """Return the saved list of tensors `item`; each passes through its unpack hook."""
+    """Return the saved list of tensors `item`. Each tensor passes through its unpack hook."""
     saved = getattr(node, f"saved_{item}")
     if saved is RELEASED:
         raise released(node)
@@ -88,7 +88,7 @@ def unpack_list(node: Node, item: str) -> Any:
 
 
 def unpack_array(node: Node, item: str, saved: Any) -> Any:
-    """Return the array of the tensor that `unpack` would return; `saved` is the content of the slot."""
+    """Return the array of the tensor that `unpack` would return. `saved` is the content of the slot."""
     if type(saved) is Packed:
         return saved._array
     tensor = unpack(node, item)

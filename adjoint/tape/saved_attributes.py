@@ -35,7 +35,7 @@ def check_callable(pack_hook: Any, unpack_hook: Any) -> None:
 
 
 class SavedTensor:
-    """A saved tensor as `node._raw_saved_<name>` returns it: not unpacked; hooks can be registered."""
+    """A saved tensor that `node._raw_saved_<name>` returns. It is not unpacked, and hooks can be registered on it."""
 
     __slots__ = ("_item", "_node")
 
@@ -48,7 +48,7 @@ class SavedTensor:
 
     @property
     def data(self) -> Any:
-        """The packed object if hooks are registered, else the tensor."""
+        """The packed object if hooks are registered, otherwise the tensor."""
         saved = getattr(self._node, f"saved_{self._item}")
         if saved is RELEASED:
             raise released(self._node)
@@ -88,7 +88,7 @@ class SavedElement(SavedTensor):
 
     @property
     def data(self) -> Any:
-        """The packed object if hooks are registered, else the tensor or None."""
+        """The packed object if hooks are registered, otherwise the tensor or None."""
         saved = getattr(self._node, f"saved_{self._item}")
         if saved is RELEASED:
             raise released(self._node)
@@ -96,7 +96,7 @@ class SavedElement(SavedTensor):
         return saved.element(self._position) if packed is None else packed.packed
 
     def unpack(self) -> Any:
-        """The tensor, read back through the hook if there is one; None if there is no tensor."""
+        """Return the tensor, restored by the hook if there is one. Return None if there is no tensor."""
         return super().unpack()[self._position]
 
     def register_hooks(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
@@ -131,7 +131,7 @@ def shown_name(item: str) -> str:
 def saved_attributes(node_class: Any) -> dict[str, property]:
     """Build the properties `_saved_<name>` and `_raw_saved_<name>` of a class of nodes from its list of saved items.
 
-    A `__getattr__` would make each access of any attribute slower.
+    A `__getattr__` would make every attribute access slower.
     """
     shown = node_class.saved_display
     hidden = {name for name, show in shown.items() if show is None}

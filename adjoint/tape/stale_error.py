@@ -23,7 +23,10 @@ _TRACED = (
 def stale_error(
     node: Node | None, array: Any, counter: list[Any], expected: int, output_nr: int | None, edge: Any
 ) -> RuntimeError:
-    """The error for a saved tensor that was changed in place; it names the lines that saved and changed the tensor."""
+    """Return the error for a saved tensor that was changed in place.
+
+    It names the lines that saved and changed the tensor.
+    """
     described = f"[{_tensor_type(array)} [{', '.join(map(str, array.shape))}]]"
     if output_nr is not None and node is not None:
         described += f", which is output {output_nr} of {node._operation()},"

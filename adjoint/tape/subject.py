@@ -1,4 +1,4 @@
-"""What an error is about, which `explain` reads; it stays behind when the error goes to a file or another process."""
+"""The object that an error is about, for `explain`. Pickling an error drops the object."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ if TYPE_CHECKING:
 
 
 class Subject:
-    """The node or the tensor that an error is about; of a node that made a NaN, statistics of its gradients and results."""
+    """The node or the tensor that an error is about.
+
+    For a node that produced a NaN, also statistics of its gradients and results.
+    """
 
     def __init__(
         self, node: Node | None = None, tensor: Tensor | None = None, grads: Any = (), results: Any = None

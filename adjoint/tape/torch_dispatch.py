@@ -1,6 +1,7 @@
-"""The protocol `__torch_dispatch__`: modes and tensor classes that take over operators, below autograd.
+"""The protocol `__torch_dispatch__`: modes and tensor classes that replace operators below autograd.
 
-Who is asked, and in which order. `adjoint.dispatch.torch_dispatch` says what is asked.
+Decides which modes and classes are called, and in which order. `adjoint.dispatch.torch_dispatch` defines the arguments
+of these calls.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from .interpreters import tensors_in
 from .modes import STATE
 
 DISPATCHING = WeakClasses()
-"""The classes of tensors that have a `__torch_dispatch__` of their own."""
+"""The classes of tensors that define `__torch_dispatch__`."""
 
 
 def disabled_torch_dispatch_impl(
     func: Callable[..., Any], types: Iterable[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
 ) -> Any:
-    """The `__torch_dispatch__` of a tensor class that takes nothing over."""
+    """The `__torch_dispatch__` of a tensor class that replaces nothing."""
     with DisableTorchDispatch():
         return func(*args, **(kwargs or {}))
 
@@ -39,7 +40,7 @@ class DisableTorchDispatch:
 
 
 def dispatching_types(args: Iterable[Any]) -> tuple[type, ...]:
-    """The classes among the tensors of a call that have a `__torch_dispatch__`, without repetition; subclasses come first."""
+    """Return the classes among the tensors of a call that define `__torch_dispatch__`, without repetition, subclasses first."""
     if not STATE.asks_dispatching:
         return ()
     found: list[type] = []
@@ -52,7 +53,7 @@ def dispatching_types(args: Iterable[Any]) -> tuple[type, ...]:
 
 
 def ask(mode: Any, func: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-    """The result of the mode, or where there is none, of the first class that has one.
+    """Return the result of the mode or, without a mode, of the first class that returns one.
 
     Raises:
         TypeError: if all return NotImplemented.

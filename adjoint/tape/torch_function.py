@@ -28,7 +28,7 @@ ORDINARY = {Tensor, Size, int, float, bool, complex, str, NoneType, slice, Ellip
 
 
 class DisableTorchFunctionSubclass:
-    """Context manager: `__torch_function__` of classes is not called in this thread; modes are still called."""
+    """Context manager: this thread does not call `__torch_function__` of classes. It still calls modes."""
 
     def __enter__(self) -> None:
         self.before = STATE.asks_classes
@@ -70,7 +70,7 @@ def modes_entered() -> int:
 
 
 def mode_is_active() -> bool:
-    """Whether a mode would be called first."""
+    """Return whether a mode would be called first."""
     return bool(STATE.function_modes) and STATE.asks_modes
 
 
@@ -185,7 +185,7 @@ PLAIN_METHOD = (
 
 
 def warn_of_plain_method(of_python: bool) -> None:
-    """Warn of a `__torch_function__` that is not a class method."""
+    """Warn about a `__torch_function__` that is not a class method."""
     warn(PLAIN_METHOD.format("" if of_python else "`"), DeprecationWarning if of_python else UserWarning)
 
 
@@ -242,7 +242,7 @@ def converted(result: Any, cls: type[Tensor]) -> Any:
 
 
 def subclassed(cls: type[Tensor]) -> None:
-    """Install what a new tensor class needs that may override calls, or operators."""
+    """Prepare for a new tensor class that may override calls or operators."""
     if cls.__torch_dispatch__ is not disabled_torch_dispatch_impl:  # type: ignore[attr-defined]
         cls._takes_operators_over()
     if cls.__torch_function__ is not disabled_torch_function_impl:
@@ -255,7 +255,7 @@ def requires_wrappers(args: tuple[Any, ...], keywords: dict[str, Any]) -> bool:
 
 
 _OTHERS = ("adjoint", "torch")
-"""Packages whose classes do not count: where PyTorch is in the same program, its classes override nothing here."""
+"""Packages whose classes do not count. If PyTorch is in the same program, its classes override nothing here."""
 
 _newest: Callable[[], type | None] = lambda: None  # later a weak reference
 

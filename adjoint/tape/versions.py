@@ -16,10 +16,10 @@ _counter_lock = lock_across_forks()
 
 
 class Mark:
-    """Replaces a version number. It equals no number, so that a comparison fails and the slow check runs.
+    """Replaces a version number. It equals no number, so the comparison fails and the slow check runs.
 
-    `number`: the version. `tensor`: a weak reference to the tensor that was detached in place at this version. If there
-    is none, the array of the saved tensor must be materialized before it is read.
+    `number`: the version. `tensor`: a weak reference to the tensor that was detached in place at this version. Without
+    it, the array of the saved tensor must be materialized before it is read.
     """
 
     __slots__ = ("number", "tensor")
@@ -36,7 +36,7 @@ class Mark:
 
 
 def detach_in_place(tensor: Tensor) -> None:
-    """Cut `tensor` from its history. The mark in place of the version tells nodes that have saved the tensor."""
+    """Cut `tensor` from its history. A mark in place of the version tells nodes that have saved the tensor."""
     if is_recorded(tensor._edge):
         counter = shared_counter(tensor)
         if isinstance(counter, list):  # not the counter of an inference tensor
@@ -45,7 +45,7 @@ def detach_in_place(tensor: Tensor) -> None:
 
 
 def shared_counter(tensor: Tensor) -> list[Any]:
-    """Return the version counter of `tensor`, to be shared; create it if there is none."""
+    """Return the version counter of `tensor` for sharing. Create it if there is none."""
     counter = tensor._counter
     if counter is None:
         with _counter_lock:
@@ -56,7 +56,7 @@ def shared_counter(tensor: Tensor) -> list[Any]:
 
 
 def counting(tensor: Tensor) -> list[Any] | None:
-    """Return the version counter of `tensor`, to be shared; None if its changes are not counted now."""
+    """Return the version counter of `tensor` for sharing, or None if its changes are not counted now."""
     counter: Any = shared_counter(tensor)
     if isinstance(counter, list):
         return counter

@@ -1,9 +1,10 @@
-"""Views and in-place operations: which changes of tensors on the same memory are allowed, and whose history they are.
+"""Views and in-place operations: which changes of tensors on shared memory are allowed, and which histories they change.
 
 A view refers to its base (never to another view) and shares its version counter. Changing a view in place gives the
-*base* a new node, `CopySlices`: outside the view the gradient passes unchanged, inside it goes through the operation.
-Other views are not notified. On its next use, each compares versions, finds its edge stale, and gets a new edge
-(`AsStridedBackward0`) into the new history of the base. These two nodes compute: `operators.memory.changed_views` has them.
+*base* a new node, `CopySlices`. Outside the view the gradient passes unchanged; inside the view it goes through the
+operation. Other views are not notified. On its next use, each compares versions, finds its edge stale, and gets a new
+edge (`AsStridedBackward0`) into the new history of the base. These two nodes compute: `operators.memory.changed_views`
+has them.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ CUSTOM = "custom"
 
 
 def note_making(view: Tensor, source: Tensor, step: tuple[Any, tuple[Any, ...]]) -> None:
-    """Store the operations that lead from the base to `view`, `step` being the last, if those up to `source` are known."""
+    """Store the operations that lead from the base to `view`, if those up to `source` are known.
+
+    `step` is the last operation.
+    """
     earlier: Any = ()
     if source._base is not None:
         earlier = None if source._extra is None else source._extra.made_by
@@ -34,7 +38,7 @@ def note_making(view: Tensor, source: Tensor, step: tuple[Any, tuple[Any, ...]])
 
 
 def creation_unrecorded(source: str | None) -> str:
-    """How a view has been created that is not recorded; `source`: how the tensor that it is a view of has been."""
+    """Return how an unrecorded view has been created. `source` is the creation of the tensor that it is a view of."""
     return INFERENCE if source == INFERENCE else NO_GRAD
 
 
@@ -44,7 +48,7 @@ def invalid_view(view: Tensor) -> RuntimeError:
 
 
 def _refusal(view: Tensor, event: str) -> RuntimeError:
-    """The error for `event`, an in-place change, after which the history of `view` would be wrong or ambiguous."""
+    """Return the error for `event`, an in-place change that would make the history of `view` wrong or ambiguous."""
     edge: Any = view._edge
     recorded = is_recorded(edge)
     made = f"Output {edge[1]} of {edge[0]._operation()} is a view" if recorded else "A view was created"
@@ -115,7 +119,10 @@ def check_history(tensor: Tensor) -> None:
 
 
 def check_target(target: Tensor, leads: bool) -> None:
-    """Raise if what `target` is, or how it was made, forbids the in-place change; `leads`: an operand leads to a leaf."""
+    """Raise an error if the kind or the origin of `target` forbids the in-place change.
+
+    `leads` means that an operand leads to a leaf.
+    """
     if target._base is not None and (leads or target._base.requires_grad):
         check_view_creation(target, True)
     check_inference(target)
@@ -141,9 +148,9 @@ class Geometry:
 
 
 def may_be_rebased(view: Tensor) -> bool:
-    """Whether a change of `view`, in a recording mode, may become part of its history and of that of its base as they are.
+    """Return whether a recorded change of `view` needs only new histories of the view and its base.
 
-    The slow path knows all other cases, and raises for those that are none.
+    The slow path handles all other cases, and raises errors.
     """
     base: Any = view._base
     if (
@@ -178,7 +185,7 @@ def point_at(tensor: Tensor, edge: tuple[Node, int]) -> None:
 
 
 def leave_hooks(tensor: Tensor, old: Any) -> None:
-    """Keep the hooks of `tensor`, whose edge was `old`, at the old node; move its `retain_grad` to the new one."""
+    """Keep the hooks of `tensor` at the old node, the node of its edge `old`. Move its `retain_grad` to the new node."""
     if type(old) is tuple and tensor._extra is not None:
         tensor._extra.hooks = None
     if type(old) is tuple and old[0]._hooks is not None:

@@ -1,4 +1,4 @@
 """Function transforms (`vmap`, forward mode, reverse mode), and how operators run within them.
 
-Rules for a single operator stand in its declaration, not here.
+Rules for a single operator are in its declaration, not here.
 """

@@ -18,12 +18,13 @@ from ..tensor import Tensor, new
 
 
 class BatchedTensor(Tensor, plain=False):
-    """A tensor without its batch dimension, as the function sees it: shape and dtype are those of one element of the batch.
+    """A tensor without its batch dimension, as the function sees it.
 
-    `value`: the tensor of the whole batch. `bdim`: its batch dimension (None: it has none, and is only differentiated
-    within the `vmap`). `level`: the `vmap` that the batch dimension belongs to.
-    The history of a batched tensor is that of the transforms within the `vmap`; `value` has the history for transforms
-    outside.
+    Shape and dtype are those of one element of the batch.
+
+    `value`: the tensor of the whole batch. `bdim`: its batch dimension. None means that it has no batch dimension, and
+    is only differentiated inside the `vmap`. `level`: the `vmap` that the batch dimension belongs to. The history of a
+    batched tensor belongs to the transforms inside the `vmap`. `value` has the history for the transforms outside.
     """
 
     __slots__ = ("bdim", "level", "value")
@@ -70,7 +71,7 @@ class BatchedTensor(Tensor, plain=False):
 
     @property
     def device(self) -> device:
-        """Where the batch is."""
+        """Return the device of the batch."""
         return self.value.device
 
     @property
@@ -79,7 +80,7 @@ class BatchedTensor(Tensor, plain=False):
         return self.value.is_meta
 
     def item(self) -> Any:
-        """Raise, because batch elements differ; return the number if all batch elements share one."""
+        """Raise an error, because batch elements differ. If all batch elements share one number, return it."""
         if self.bdim is None:
             return self.value.item()
         raise RuntimeError(
@@ -108,11 +109,11 @@ class BatchedTensor(Tensor, plain=False):
         return super().is_contiguous()
 
     def is_conj(self) -> bool:
-        """Whether conjugation is lazy, that is, not yet materialized."""
+        """Return whether conjugation is lazy, so that it has not been materialized yet."""
         return self.value.is_conj()
 
     def is_neg(self) -> bool:
-        """Whether negation is lazy, that is, not yet materialized."""
+        """Return whether negation is lazy, so that it has not been materialized yet."""
         return self.value.is_neg()
 
     def _no_memory(self, *args: Any, **keywords: Any) -> Any:
@@ -120,7 +121,10 @@ class BatchedTensor(Tensor, plain=False):
 
     @property
     def data(self) -> Tensor:
-        """Raise: setting it would change all batch elements; the data themselves if all batch elements share them."""
+        """Raise an error, because setting it would change all batch elements.
+
+        If all batch elements share the data, return them.
+        """
         if self.bdim is None:
             return BatchedTensor(self.value.data, None, self.level)
         raise RuntimeError("accessing `data` under vmap transform is not allowed")
@@ -133,7 +137,7 @@ class BatchedTensor(Tensor, plain=False):
         raise NotImplementedError("Cannot access storage of BatchedTensorImpl")
 
     def tolist(self) -> Any:
-        """Raise, because batch elements differ; return the numbers if all batch elements share them."""
+        """Raise an error, because batch elements differ. If all batch elements share the numbers, return them."""
         return self.value.tolist() if self.bdim is None else self._no_memory()
 
     numpy = data_ptr = __array__ = __dlpack__ = resize_ = _no_memory
@@ -147,7 +151,7 @@ class BatchedTensor(Tensor, plain=False):
         return result
 
     def without_history(self, *, copy: bool = False) -> BatchedTensor:
-        """The same batched values, in the form in which a node saves them; or a copy."""
+        """Return the same batched values for a node to save, or a copy."""
         return BatchedTensor(self.value.clone() if copy else self.value, self.bdim, self.level)
 
     def made_like(self, make: Callable[[Tensor], Tensor]) -> BatchedTensor:

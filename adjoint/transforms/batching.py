@@ -35,7 +35,7 @@ class Batch:
         raise NotImplementedError
 
     def first(self, tensor: Any) -> Any:
-        """Move the batch dimension of a tensor to the front; a tensor without one is returned as it is."""
+        """Move the batch dimension of a tensor to the front. Return a tensor without one unchanged."""
         raise NotImplementedError
 
     def at(self, value: Any, index: int) -> Any:
@@ -47,7 +47,7 @@ class Batch:
         raise NotImplementedError
 
     def expanded(self, tensor: Any) -> Any:
-        """Move the batch dimension to the front; a tensor without one is expanded along a new one."""
+        """Move the batch dimension to the front. Expand a tensor without one along a new dimension."""
         first = self.first(tensor)
         return first if self.has(tensor) else first.expand((self.size, *first.shape))
 
@@ -77,7 +77,7 @@ class Batch:
 
     @staticmethod
     def apply(op: Operator, args: tuple[Any, ...]) -> Any:
-        """Apply an operator to tensors as they are."""
+        """Apply an operator to tensors without changes."""
         return applied(op, args)
 
     def batched(self, op: Operator, args: tuple[Any, ...]) -> Any:
@@ -119,7 +119,10 @@ def rule_of(op: Operator) -> Rule:
 
 
 def sequential(op: Operator, batch: Batch, *args: Any, same: bool = False) -> Any:
-    """Apply the operator to one batch element after another (`same`: with the same random numbers). Always correct, but slow."""
+    """Apply the operator to one batch element after another (`same`: with the same random numbers).
+
+    This is always correct, but slow.
+    """
     generator: Any = next((value for value in args if hasattr(value, "get_state")), default_generator)
     state: Any = generator.get_state() if same else None
     results = []
@@ -133,7 +136,7 @@ def sequential(op: Operator, batch: Batch, *args: Any, same: bool = False) -> An
 
 
 def elementwise(op: Operator, batch: Batch, *args: Any) -> Any:
-    """Apply the operator itself to aligned tensors; they are expanded if the operator does not broadcast."""
+    """Apply the operator itself to aligned tensors. They are expanded if the operator does not broadcast."""
     tensors = [value for value in args if isinstance(value, Tensor)]
     ranks = [value._array.ndim for value in tensors]
     rank = max(ranks)
@@ -169,7 +172,9 @@ DIMENSIONS = frozenset(("dim", "dim0", "dim1", "dim2", "dims", "dimension"))
 
 
 def along_dims(op: Operator, batch: Batch, value: Any, *rest: Any, more: int = 0) -> Any:
-    """Apply the operator with shifted dimensions; return None if no dimensions are given or the tensor has none.
+    """Apply the operator with shifted dimensions.
+
+    Return None if no dimensions are given or the tensor has none.
 
     `more` is added to the number of dimensions of `value`. For parameters annotated `Dims`, None and () mean all
     dimensions.
@@ -243,7 +248,7 @@ def dynamic(op: Operator, batch: Batch, *args: Any) -> Any:
 
 
 _PER_EXAMPLE = (sequential, elementwise, along_dims)
-"""Rules by which an operator refuses what it refuses of one example."""
+"""Rules with which an operator refuses the batch if it refuses one example."""
 
 MECHANISMS: dict[str, Rule] = {
     "sequential": sequential,

@@ -1,4 +1,4 @@
-"""What an operator refuses of one example of a batch it refuses of the batch: other ranks, sizes and dimensions."""
+"""If an operator refuses one example of a batch, it refuses the batch: wrong ranks, sizes and dimensions."""
 
 from __future__ import annotations
 
@@ -21,9 +21,11 @@ _accepted: set[Any] = set()
 
 
 def check_example(op: Operator, args: tuple[Any, ...]) -> None:
-    """Raise what `op` raises for the first example; once it has accepted one, no other of these shapes is tried.
+    """Raise the error of `op` for the first example.
 
-    The operator is applied to copies, so that it changes nothing. Whatever depends on elements is not refused here.
+    Once it has accepted one, other examples with these shapes are not tried.
+
+    The operator is applied to copies, so it changes nothing. Whatever depends on elements is not refused here.
     """
     key: list[Any] = [op.name]
     for value in args:
@@ -51,7 +53,7 @@ _PLAIN = (int, float, complex, str, bool, type(None), dtypes.dtype)
 
 
 def _describe(value: Any, key: list[Any]) -> bool:
-    """Append what tells an argument that is no tensor from others; False if it is of no plain kind."""
+    """Append the identifying properties of an argument that is not a tensor. Return False if it has no plain type."""
     if type(value) in _PLAIN:
         key.append((type(value), value))
         return True
@@ -67,7 +69,7 @@ def _describe(value: Any, key: list[Any]) -> bool:
 
 
 def _first(value: Any) -> Any:
-    """The first example, in memory of its own; None for a tensor without ordinary elements."""
+    """Return the first example in separate memory, or None for a tensor without ordinary elements."""
     if isinstance(value, (list, tuple)):
         return type(value)([_first(item) for item in value])
     if not isinstance(value, Tensor):

@@ -1,7 +1,8 @@
 """Forward mode: tensors that carry a tangent, and operators that propagate it.
 
-Within a `dual_level`, `make_dual(primal, tangent)` returns a tensor that carries the tangent, and so does all computed from it:
-the Jacobian times the tangent (Griewank and Walther, Evaluating Derivatives, 2008, chapter 3). At its end tangents are removed.
+Within a `dual_level`, `make_dual(primal, tangent)` returns a tensor that carries the tangent. All results computed from
+it carry a tangent too: the Jacobian times the tangent (Griewank and Walther, Evaluating Derivatives, 2008, chapter 3).
+At its end tangents are removed.
 
 >>> import adjoint as torch
 >>> import adjoint.autograd.forward_ad as fwAD
@@ -77,7 +78,7 @@ class JvpInterpreter(Interpreter):
         return self.tangent_of(tensor) is not None
 
     def tangent_of(self, tensor: Tensor) -> Tensor | None:
-        """The tangent of `tensor`; the tangent of a view may have to be derived from that of its base."""
+        """Return the tangent of `tensor`. The tangent of a view may have to be derived from the tangent of its base."""
         extra = tensor._extra
         if extra is not None and extra.tangents is not None and self in extra.tangents:
             stored = extra.tangents[self]
@@ -176,7 +177,7 @@ class JvpInterpreter(Interpreter):
         return primal
 
     def propagates(self) -> bool:
-        """Whether operators propagate tangents in the modes of this thread; those of views are always known."""
+        """Return whether operators propagate tangents in the modes of this thread. Tangents of views are always known."""
         return modes.STATE.forward_enabled and (self.in_inference or not modes.STATE.inference)
 
     # --- operators ----------------------------------------------------------------------------------------------
@@ -227,7 +228,7 @@ class JvpInterpreter(Interpreter):
         return target
 
     def process_inplace_view(self, operator: Operator, args: tuple[Any, ...]) -> Tensor:
-        """Apply an operator that makes the tensor another view."""
+        """Apply an operator that changes the tensor into another view."""
         target: Tensor = args[0]
         tangent = self.tangent_of(target)
         with lower(self):
@@ -288,7 +289,7 @@ class JvpInterpreter(Interpreter):
         )
 
     def remember(self, operator: Operator, output: Tensor, number: int) -> None:
-        """Attach its tangents to a result that the node saves without the tensor, so that unpacking restores them."""
+        """Attach the tangents of a result that the node saves without the tensor, so that unpacking restores them."""
         item = operator.outputs[number] if operator.outputs else "result"
         if item not in operator.saved_results:
             return
@@ -353,7 +354,7 @@ class JvpInterpreter(Interpreter):
 
 
 def carry_tangents(tensor: Tensor, copy: Tensor) -> None:
-    """Give `copy`, which stands for `tensor`, the tangents of `tensor`."""
+    """Give `copy`, which represents `tensor`, the tangents of `tensor`."""
     for level in modes.STATE.interpreters:
         if isinstance(level, JvpInterpreter) and (tangent := level.tangent_of(tensor)) is not None:
             level.attach(copy, tangent)
@@ -441,15 +442,17 @@ def transposed(operator: Operator, args: tuple[Any, ...], given: dict[str, Any])
 
 
 def current_level() -> _PublicInterpreter | None:
-    """The forward-mode level that `enter_dual_level` has entered: in this thread, else that of another one."""
+    """Return the level that `enter_dual_level` has entered in this thread, or otherwise in another thread."""
     levels = [level for level in (*modes.FLAGS.levels, *modes.STATE.interpreters) if type(level) is _PublicInterpreter]
     return next((level for level in levels if level.thread == modes.STATE.number), levels[-1] if levels else None)
 
 
 class _PublicInterpreter(JvpInterpreter):
-    """The level of the functions of this module, one for each thread that enters one, in which tangents reach all threads.
+    """The level of the functions of this module, one for each thread that enters one.
 
-    Each `func.jvp` has a level of its own. Within a transform of functions, the level is of that thread alone.
+    Its tangents reach all threads.
+
+    Each `func.jvp` has a separate level. Within a transform of functions, the level belongs to that thread alone.
     """
 
     @uninterrupted
@@ -530,7 +533,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     """A view of `tensor`, the primal, that carries `tangent`, which has the same shape.
 
     Raises:
-        RuntimeError: outside a `dual_level`, for another shape, and if the tensor has a tangent already.
+        RuntimeError: outside a `dual_level`, for another shape, or if the tensor already has a tangent.
         ValueError: if one of the two is neither floating point nor complex.
     """
     current = current_level()

@@ -9,7 +9,7 @@ from ..tensor import Tensor
 
 
 def checked_tangents(returned: Any, count: int) -> tuple[Tensor | None, ...]:
-    """The result of a `jvp` as a tuple of `count` tangents; RuntimeError for any other result."""
+    """Return the result of a `jvp` as a tuple of `count` tangents. Raise RuntimeError for any other result."""
     tangents: tuple[Any, ...] = returned if isinstance(returned, tuple) else (returned,)
     for number, tangent in enumerate(tangents):
         if tangent is not None and not isinstance(tangent, Tensor):
@@ -36,7 +36,10 @@ def check_changed(given: Tensor | None, version: int | None, tangent: Tensor | N
 
 
 def is_view_of_dual(output: Tensor, tangent: Tensor, args: tuple[Any, ...], given: list[Any]) -> bool:
-    """Whether an output is a view of an input that has a tangent; RuntimeError unless its own is then a view of that."""
+    """Return whether an output is a view of an input with a tangent.
+
+    Raise RuntimeError unless the output's tangent is then a view of the input's.
+    """
     if output._base is None:
         return False
     found = False
@@ -59,7 +62,10 @@ def is_view_of_dual(output: Tensor, tangent: Tensor, args: tuple[Any, ...], give
 
 
 def check_layout(view: Tensor, tangent: Tensor) -> None:
-    """Raise unless `tangent` is laid out as `view` is: a change of one in place would reach other elements than of the other."""
+    """Raise an error unless `tangent` has the layout of `view`.
+
+    Otherwise an in-place change would reach different elements of the two.
+    """
     if tangent.stride() != view.stride():
         raise RuntimeError(
             "Expected the output of forward differentiable view operations to have the tangent have the same layout as primal. "
@@ -68,7 +74,7 @@ def check_layout(view: Tensor, tangent: Tensor) -> None:
 
 
 def share_tangents(output: Tensor) -> None:
-    """Give what a node has saved of an output the tangents of that output."""
+    """Give the saved form of an output the tangents of that output."""
     edge = output._edge
     for saved in edge[0]._saved or () if type(edge) is tuple and isinstance(edge[0], FunctionNode) else ():
         if saved is not None and saved.output_nr == edge[1] and isinstance(saved.tensor, Tensor):

@@ -17,7 +17,10 @@ __all__ = ["hessian", "jacfwd", "jacrev"]
 
 
 def _basis(tensors: list[Tensor]) -> list[Tensor]:
-    """The unit vectors of the joint space of all `tensors`; for each tensor, its part of shape (total, *shape)."""
+    """Return the unit vectors of the joint space of all `tensors`.
+
+    Each tensor gets its part, of shape (total, *shape).
+    """
     counts = [tensor.numel() for tensor in tensors]
     total = sum(counts)
     parts, start = [], 0
@@ -47,7 +50,7 @@ def jacrev(
 ) -> Callable[..., Any]:
     """A function that returns the Jacobian of `func`, one row for each output, by reverse mode.
 
-    `chunk_size`: how many rows to compute at once, by `vmap` unless it is 1; None: all.
+    `chunk_size`: the number of rows to compute at once, by `vmap` unless it is 1; None computes all.
 
     >>> import adjoint as torch
     >>> torch.func.jacrev(torch.sin)(torch.zeros(2))
@@ -101,7 +104,7 @@ def jacfwd(
 ) -> Callable[..., Any]:
     """A function that returns the Jacobian of `func`, one column for each input, by forward mode.
 
-    `chunk_size`: how many columns to compute at once; None: all.
+    `chunk_size`: the number of columns to compute at once; None computes all.
 
     >>> import adjoint as torch
     >>> torch.func.jacfwd(torch.sin)(torch.zeros(2))

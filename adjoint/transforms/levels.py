@@ -1,6 +1,6 @@
-"""PyTorch's private interface to transforms: a program begins and ends one by hand, and names it by its level.
+"""PyTorch's private interface to transforms: a program begins and ends a transform explicitly, and names it by its level.
 
-No `with` block surrounds such a transform: whoever begins one has to end it.
+No `with` block surrounds such a transform, so the code that begins one has to end it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def current_level() -> int:
     """The number of transforms that are running in this thread.
 
     Raises:
-        RuntimeError: if there are none.
+        RuntimeError: if no transform is running.
     """
     if not modes.STATE.transforms:
         raise RuntimeError("no transform of functions is running: there is no current level")
@@ -27,7 +27,7 @@ def current_level() -> int:
 
 
 def begin_vmap(batch_size: int, randomness: str) -> int:
-    """Begin a `vmap` over `batch_size` examples; returns its level."""
+    """Begin a `vmap` over `batch_size` examples, and return its level."""
     if randomness not in ("error", "different", "same"):
         raise RuntimeError("randomness argument must be error, same, or different.")
     level = VmapInterpreter(batch_size, randomness)
@@ -37,17 +37,17 @@ def begin_vmap(batch_size: int, randomness: str) -> int:
 
 
 def begin_grad() -> int:
-    """Begin a transform that differentiates in reverse mode; returns its level."""
+    """Begin a transform that differentiates in reverse mode, and return its level."""
     transform = Reverse()
     transform.begin()
     return transform.number
 
 
 def end_innermost() -> int:
-    """End the innermost transform; returns its level.
+    """End the innermost transform, and return its level.
 
     Raises:
-        RuntimeError: if there is none.
+        RuntimeError: if there is no mode.
     """
     number = current_level()
     transform = modes.STATE.transforms[-1]
@@ -68,7 +68,7 @@ def remove_batch_dim(output: Tensor, level: Any, size: int, dim: int) -> Tensor:
 
 
 def unwrap_batched(tensor: Tensor, level: Any) -> tuple[Tensor, int | None]:
-    """The tensor of the whole batch of the `vmap` of this level, and its batch dimension; None if it has none."""
+    """Return the tensor of the whole batch of the `vmap` of this level, and its batch dimension, or None if it has none."""
     interpreter = _vmap_at(level)
     return (tensor.value, tensor.bdim) if interpreter.has(tensor) else (tensor, None)  # type: ignore[attr-defined]
 
@@ -87,14 +87,14 @@ def unwrap_for_grad(tensor: Tensor, level: Any) -> Tensor:
 
 
 def reshape_dim_into(src: int, dst: int, x: Tensor) -> Tensor:
-    """Merge the dimension `src` into the one that is then at `dst`, in which its examples lie one after another."""
+    """Merge the dimension `src` into the dimension that is then at `dst`, so that its examples follow one another."""
     src = wrap_dim(src, x.dim())
     dst = wrap_dim(dst, x.dim() - 1)
     return x.movedim(src, dst).flatten(dst, dst + 1)
 
 
 def reshape_dim_outof(src: int, size1: int, x: Tensor) -> Tensor:
-    """Undo `reshape_dim_into`: divide the dimension `src` into one of `size1` and another."""
+    """Undo `reshape_dim_into`: split the dimension `src` into a dimension of `size1` and another."""
     src = wrap_dim(src, x.dim())
     return x.unflatten(src, (size1, x.shape[src] // size1))
 

@@ -19,9 +19,11 @@ from .vmap_interpreter import VmapInterpreter
 
 
 def mapped(function: Any, is_batched: tuple[bool, ...], size: int, randomness: str) -> Any:
-    """Apply `function` to arguments, some of which have the batch dimension first; all outputs have the batch dimension.
+    """Apply `function` to arguments, some of which have the batch dimension first.
 
-    The class of `function` keeps what has been made of it.
+    All outputs have the batch dimension.
+
+    The class of `function` stores the class that was made from it.
     """
     made = vars(function).get("_mapped")
     if made is None:
@@ -104,7 +106,7 @@ def _whole(level: VmapInterpreter, output: Any) -> Any:
 
 
 def _filled(values: Sequence[Any], count: int) -> list[Any]:
-    """`values`, extended by None; the node itself raises if their number is wrong."""
+    """Return `values`, extended by None. The node itself raises an error if their number is wrong."""
     return [*values, *[None] * (count - len(values))][:count]
 
 
@@ -114,7 +116,7 @@ def _is_larger(shape: Any, wanted: Any) -> bool:
 
 
 class _within:
-    """Context manager: within an interpreter that has been left, as for the backward of what was recorded there."""
+    """Context manager: run inside an interpreter that has been left, as the backward of operations recorded there needs it."""
 
     __slots__ = ("before", "level")
 
@@ -132,7 +134,7 @@ class _within:
 class _Context:
     """The `ctx` for batched tensors: it wraps the `ctx` for the whole batch, and wraps and unwraps tensors on the way.
 
-    Its own attributes are stored in the wrapped `ctx` by level, because that `ctx` may itself wrap another one.
+    Its attributes are stored in the wrapped `ctx` by level, because that `ctx` may itself wrap another one.
     """
 
     def __init__(self, whole: Any, level: VmapInterpreter) -> None:

@@ -1,7 +1,9 @@
-"""Function transforms: gradients, vector-Jacobian and Jacobian-vector products; they compose to any depth.
+"""Function transforms: gradients, vector-Jacobian and Jacobian-vector products.
 
-A transform runs its function on copies of the inputs that are leaves of its own graph (reverse mode) or carry its own
-tangents (forward mode). Outer transforms differentiate through the copies.
+They compose to any depth.
+
+A transform runs its function on copies of the inputs. The copies are leaves of the transform's graph (reverse mode) or
+carry its tangents (forward mode). Outer transforms differentiate through the copies.
 """
 
 from __future__ import annotations
@@ -43,10 +45,10 @@ LATE.vmap = vmap
 
 
 class Reverse(Transform):
-    """A function that is running to be differentiated in reverse mode: the leaves of its graph, and its surroundings.
+    """A function that is running to be differentiated in reverse mode: the leaves of its graph, and its conditions.
 
     `inputs`: the arguments to differentiate, as the function sees them. `outside_recorded`: whether the results can be
-    differentiated outside; False if the transform is called under `no_grad`.
+    differentiated outside. It is False if the transform is called under `no_grad`.
     """
 
     records = True
@@ -58,7 +60,9 @@ class Reverse(Transform):
         self.outside_recorded = modes.is_grad_enabled()
 
     def run(self, func: Callable[..., Any], args: Any, chosen: Any = None, keywords: Any = MappingProxyType({})) -> Any:
-        """Call `func(*args)`; arguments at the positions `chosen` (None: all) are replaced by copies that are leaves.
+        """Call `func(*args)`.
+
+        Arguments at the positions `chosen` (None: all) are replaced by copies that are leaves.
 
         Returns the copies and the result.
         """
@@ -103,13 +107,16 @@ class Reverse(Transform):
         return self.is_tracked_in_batch(outputs)
 
     def is_tracked_in_batch(self, outputs: list[Any]) -> bool:
-        """Whether the graph of `outputs` as they are, within a `vmap` that of the examples, has other leaves than the inputs."""
+        """Return whether the graph of `outputs` has leaves other than the inputs.
+
+        Inside a `vmap` this is the graph of the examples.
+        """
         own = {id(edge_of(tensor)) for tensor in self.inputs}
         _, leaves = discover([edge_of(output) for output in outputs])
         return any(id(leaf) not in own and not (_is_over(leaf) or self.has_created(leaf)) for leaf in leaves)
 
     def gradients(self, outputs: Any, vectors: Any, retain_graph: bool, create_graph: bool) -> list[Tensor]:
-        """The vector-Jacobian products of `outputs` for the inputs; zeros for inputs that are not used."""
+        """Return the vector-Jacobian products of `outputs` for the inputs, and zeros for unused inputs."""
         with inference_mode(False):
             found = gradients(outputs, self.inputs, vectors, retain_graph, create_graph, allow_unused=True)
         return [
@@ -119,7 +126,7 @@ class Reverse(Transform):
 
 
 def tracked(tensor: Tensor, transform: Transform) -> Tensor:
-    """A copy of `tensor` as a leaf in the graph of `transform`, connected to the history of `tensor` if there is one."""
+    """Return a copy of `tensor` as a leaf in the graph of `transform`, connected to the history of `tensor` if there is one."""
     if not can_require_grad(tensor._array):
         raise RuntimeError("only Tensors of floating point dtype can require gradients")
     batch = next((level for level in reversed(modes.STATE.interpreters) if isinstance(level, VmapInterpreter)), None)
@@ -142,7 +149,7 @@ def tracked(tensor: Tensor, transform: Transform) -> Tensor:
 
 
 def _outside_of_batch(tensor: Tensor) -> Tensor:
-    """`tensor` with the history of the whole batch, without that of its examples, whose derivatives nobody asks for any more."""
+    """Return `tensor` with the history of the whole batch, without the history of its examples, which is no longer needed."""
     if type(tensor) is not BatchedTensor or not tensor.requires_grad:
         return tensor
     copy = tensor.without_history()
@@ -151,7 +158,7 @@ def _outside_of_batch(tensor: Tensor) -> Tensor:
 
 
 def _is_over(leaf: Tensor) -> bool:
-    """Whether `leaf` belongs to a transform that has ended, so that its gradient will never be requested."""
+    """Return whether `leaf` belongs to a transform that has ended, so that its gradient will never be requested."""
     serial = None if leaf._extra is None else leaf._extra.transform
     return serial is not None and all(transform.serial != serial for transform in modes.STATE.transforms)
 
@@ -291,7 +298,10 @@ def pulled(
     keywords: Any = MappingProxyType({}),
     has_aux: bool = False,
 ) -> Any:
-    """`vjp` with respect to the arguments at the positions `chosen`; the function may change the others in place."""
+    """Compute `vjp` with respect to the arguments at the positions `chosen`.
+
+    The function may change the others in place.
+    """
     copies, output = reverse.run(func, args, chosen, keywords)
     output, aux = with_aux(output, has_aux, "vjp(f, *primals)")
     outputs, shape = only_tensors(output, "vjp(f, *primals)")
@@ -494,7 +504,7 @@ class Functional(Transform):
         self.end()
 
     def spread(self, value: Any) -> Any:
-        """Expand an unbatched tensor that the function has created along the batch; return other values unchanged."""
+        """Expand an unbatched tensor that the function has created along the batch. Return other values unchanged."""
         given = value
         while type(value) is BatchedTensor and value.bdim is None and not value.requires_grad:
             value = value.value  # which a function that is differentiated has created

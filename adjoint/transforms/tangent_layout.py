@@ -1,4 +1,4 @@
-"""How tangents lie in memory: as their primals do, so that views and in-place changes of one are those of the other."""
+"""The memory layout of tangents equals that of their primals, so that views and in-place changes match."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..tensor import Tensor, lazy_bits
 def with_own_memory(tangent: Tensor, output: Tensor, given: dict[str, Any], operator: Operator) -> Tensor:
     """Return a tangent of a result, copied if it has other strides or shares memory with a tangent in `given`.
 
-    A result has memory of its own, for views and in-place changes, so its tangent needs that too.
+    A result has separate memory for views and in-place changes, so its tangent needs separate memory too.
     """
     if operator.view:
         return tangent
@@ -44,9 +44,9 @@ def window(whole: Tensor, base: Tensor, view: Tensor) -> Tensor:
 
 
 def laid_out_like(tangent: Tensor, primal: Tensor) -> Tensor:
-    """`tangent` with the strides of `primal`, so that views of one are views of the other.
+    """Return `tangent` with the strides of `primal`, so that views of the two match.
 
-    Elements of `primal` that share memory have tangents of their own.
+    Elements of `primal` that share memory have separate tangents.
     """
     if not primal.layout is tangent.layout is strided:
         return pending_like(tangent, primal)
@@ -56,7 +56,7 @@ def laid_out_like(tangent: Tensor, primal: Tensor) -> Tensor:
 
 
 def empty_like(primal: Tensor, tangent: Tensor, dtype: Any = None) -> Any:
-    """Memory for a tangent of `primal` with the same layout and the same lazy conjugation and negation, so that views match."""
+    """Return memory for a tangent with the layout and the lazy bits of `primal`, so that views match."""
     made = tangent.new_empty_strided(primal.shape, primal.stride(), dtype=dtype)
     return lazily(made, lazy_bits(primal))
 

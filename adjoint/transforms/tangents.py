@@ -75,7 +75,7 @@ def multilinear(op: Operator, args: tuple[Any, ...], given: dict[str, Any]) -> t
 
 
 def affine(op: Operator, args: tuple[Any, ...], given: dict[str, Any], result: Tensor) -> tuple[Any, ...]:
-    """`beta` times the tangent of the first operand, plus what `multilinear` gives for the others."""
+    """Return `beta` times the tangent of the first operand, plus the result of `multilinear` for the others."""
     added = given.pop(op.names[0], None)
     (total,) = multilinear(op, (result.new_zeros(()), *args[1:]), given)
     if added is not None:

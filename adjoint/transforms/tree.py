@@ -15,7 +15,7 @@ IsLeaf = Callable[[Any], bool] | None
 
 
 class NodeDef(NamedTuple):
-    """How a kind of container is flattened, into its items and a context, and unflattened."""
+    """How a kind of container is flattened into its items and a context, and unflattened."""
 
     type: Any
     flatten_fn: Callable[[Any], tuple[Any, Any]]
@@ -24,7 +24,7 @@ class NodeDef(NamedTuple):
 
 SUPPORTED_NODES: dict[Any, NodeDef] = {}
 KEYS: dict[Any, Callable[[Any], tuple[list[tuple[Any, Any]], Any]]] = {}
-"""For registered containers that say it: how they are flattened, with the key of each item."""
+"""For registered containers with keys: the functions that flatten them, with the key of each item."""
 _MAPPINGS = (dict, OrderedDict, defaultdict)
 
 
@@ -94,7 +94,7 @@ def _register_pytree_node(cls: type, *functions: Any, **options: Any) -> None:
 
 
 def _node_of(value: Any, is_leaf: IsLeaf = None) -> NodeDef | None:
-    """How `value` is flattened; None for a leaf."""
+    """Return how to flatten `value`, or None for a leaf."""
     if is_leaf is not None and is_leaf(value):
         return None
     kind = type(value)
@@ -178,7 +178,7 @@ class TreeSpec:
         return SUPPORTED_NODES[self.type].unflatten_fn(items, self.context)
 
     def flatten_up_to(self, tree: Any) -> list[Any]:
-        """The subtrees of `tree` at the leaves of this structure; ValueError if the structures differ."""
+        """Return the subtrees of `tree` at the leaves of this structure. Raise ValueError if the structures differ."""
         if self.type is None:
             return [tree]
         node = _node_of(tree)
@@ -225,7 +225,9 @@ def tree_is_leaf(tree: Any, is_leaf: IsLeaf = None) -> bool:
 
 
 def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], TreeSpec]:
-    """The leaves of a nested value, in order, and its structure; values for which `is_leaf` is true are leaves.
+    """Return the leaves of a nested value in order, and its structure.
+
+    Values for which `is_leaf` is true are leaves.
 
     >>> tree_flatten({"a": 1, "b": (2, 3)})[0]
     [1, 2, 3]
@@ -301,7 +303,10 @@ def tree_any(pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None) -> 
 
 
 def _broadcast_to_and_flatten(tree: Any, treespec: TreeSpec, is_leaf: IsLeaf = None) -> list[Any] | None:
-    """One value for each leaf of `treespec`, from a `tree` that may end earlier; None if the structures do not match."""
+    """Return one value for each leaf of `treespec` from a `tree` that may end earlier.
+
+    Return None if the structures do not match.
+    """
     node = _node_of(tree, is_leaf)
     if node is None:
         return [tree] * treespec.num_leaves

@@ -1,4 +1,4 @@
-"""Trees with the path to each leaf, and less frequent functions on trees; names of `torch.utils._pytree`."""
+"""Trees with the path to each leaf, and rarer functions on trees, under the names of `torch.utils._pytree`."""
 
 from __future__ import annotations
 
@@ -124,18 +124,18 @@ def key_get(obj: Any, kp: KeyPath) -> Any:
 
 
 def tree_iter(tree: Any, is_leaf: IsLeaf = None) -> Iterator[Any]:
-    """The leaves, one after another."""
+    """Yield the leaves, one after another."""
     yield from tree_leaves(tree, is_leaf)
 
 
 def tree_map_(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf = None) -> Any:
-    """Call `func` for each leaf; return `tree`."""
+    """Call `func` for each leaf, and return `tree`."""
     tree_map(func, tree, *rests, is_leaf=is_leaf)
     return tree
 
 
 def tree_map_only_(kinds: Any, func: Callable[[Any], Any], tree: Any, is_leaf: IsLeaf = None) -> Any:
-    """Call `func` for the leaves of some types; return `tree`."""
+    """Call `func` for the leaves of some types, and return `tree`."""
     return tree_map_(map_only(kinds)(func), tree, is_leaf=is_leaf)
 
 
@@ -155,7 +155,7 @@ def arg_tree_leaves(*args: Any, **kwargs: Any) -> list[Any]:
 
 
 def is_namedtuple_class(cls: Any) -> bool:
-    """Whether a class is that of a named tuple."""
+    """Return whether a class is a named tuple."""
     return isinstance(cls, type) and issubclass(cls, tuple) and hasattr(cls, "_fields")
 
 
@@ -182,7 +182,7 @@ def register_dataclass(
 
 
 def register_constant(cls: type) -> None:
-    """Register a class whose objects are part of the structure, and not leaves."""
+    """Register a class whose objects are part of the structure and not leaves."""
     register_pytree_node(cls, lambda value: ([], value), lambda items, value: value)
 
 
@@ -210,9 +210,9 @@ _ordereddict_flatten_with_keys, _tuple_flatten_with_keys = _dict_flatten_with_ke
 
 
 Context = Any
-"""What a container's flattening returns beside its items; libraries name it in annotations."""
+"""The second result of flattening a container. Libraries use the name in annotations."""
 
 
 def is_structseq_instance(value: Any) -> bool:
-    """Whether a value is a tuple with named fields that is made in C, such as `time.localtime()`, or what operators return."""
+    """Return whether a value is a tuple with named fields defined in C, or a result of an operator."""
     return isinstance(value, tuple) and hasattr(type(value), "n_fields")

@@ -1,7 +1,7 @@
 """`vmap`: turn a function of tensors into a function of batches, computed for the whole batch at once.
 
-The private functions have the names and parameters of those of `torch._functorch.vmap`, and are looked up at each call:
-libraries put others in their place, which batch containers of their own.
+The private functions have the names and parameters of those in `torch._functorch.vmap`, and are looked up at each call.
+Libraries replace them with functions that batch their own containers.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ def vmap(
 
     Args:
         func: takes and returns tensors, also in tuples, lists and dicts.
-        in_dims: the batch dimension of each input (None: it has none): one number for all, or a structure like that of
-            the inputs.
+        in_dims: the batch dimension of each input (None for an input without one): one number for all, or a structure
+            like that of the inputs.
         out_dims: the position of the batch dimension in the outputs.
         randomness: whether random numbers are the `"same"` for all batch elements, `"different"`, or an `"error"`.
-        chunk_size: how many batch elements are computed at once; None: all.
+        chunk_size: the number of batch elements to compute at once; None computes all.
 
     Raises:
         ValueError: if no input has a batch dimension, or if the sizes differ.
@@ -157,7 +157,7 @@ def _run(
 def _run_within(
     level: VmapInterpreter, func: Any, leaves: list[Any], structure: TreeSpec, dims: list[Any], keywords: dict[str, Any]
 ) -> Any:
-    """What `func` returns for the whole batch, in which the tensors with a batch dimension are those of `level`."""
+    """Run `func` for the whole batch, and return its result. The tensors with a batch dimension belong to `level`."""
     level.begin()
     level.enter()
     try:
@@ -174,15 +174,15 @@ def _create_batched_inputs(dims: list[Any], leaves: list[Any], level: VmapInterp
 
 
 def _add_batch_dim(value: Tensor, dim: int, level: VmapInterpreter) -> Tensor:
-    """A tensor without the batch dimension `dim`, as `func` sees it in the `vmap` that is `level`."""
+    """Return a tensor without the batch dimension `dim`, as `func` sees it in the `vmap` of `level`."""
     return BatchedTensor(value, wrap_dim(dim, value.dim()), level)
 
 
 def restore_vmap(func: Callable[..., Any], in_dims: Any, batch_size: int, randomness: str) -> Callable[..., Any]:
     """A function that calls `func` on batches as `vmap` does, and returns its outputs and their batch dimensions.
 
-    The outputs keep the batch dimension where it is; it is None for an output without one. `in_dims`: the batch dimensions of
-    the inputs, in a structure like theirs.
+    The outputs keep the position of the batch dimension. It is None for an output without one. `in_dims`: the batch
+    dimensions of the inputs, in a structure like theirs.
 
     >>> import adjoint as torch
     >>> outputs, out_dims = restore_vmap(lambda x: x.sum(), (1,), 2, "error")(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))

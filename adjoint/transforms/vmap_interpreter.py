@@ -50,13 +50,13 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         return type(tensor) is BatchedTensor and tensor.level is self and tensor.bdim is not None
 
     def first(self, tensor: Any) -> Any:
-        """Move the batch dimension of a tensor to the front; a tensor without one is returned as it is."""
+        """Move the batch dimension of a tensor to the front. Return a tensor without one unchanged."""
         if not (type(tensor) is BatchedTensor and tensor.level is self):
             return tensor
         return tensor.value if not tensor.bdim else tensor.value.movedim(tensor.bdim, 0)
 
     def at(self, value: Any, index: int) -> Any:
-        """The argument for one batch element; zeros if the batch is empty."""
+        """Return the argument for one batch element, or zeros if the batch is empty."""
         if isinstance(value, Tensor):
             if type(value) is not BatchedTensor or not self.has(value):
                 return self.first(value)
@@ -106,13 +106,13 @@ class VmapInterpreter(Interpreter, Transform, Batch):
             return BatchedTensor(operators.stack(results)[: self.size], 0, self)
 
     def shared_by_all(self, tensor: Tensor) -> Tensor:
-        """A tensor without the batch dimension as one that may have a history within this `vmap`."""
+        """Return a tensor without the batch dimension in a form that may have a history inside this `vmap`."""
         copy = BatchedTensor(tensor, None, self)
         carry_tangents(tensor, copy)
         return copy
 
     def shared(self, value: Any) -> Any:
-        """An argument in which tensors without the batch dimension are unwrapped."""
+        """Return an argument with unwrapped tensors where there is no batch dimension."""
         if type(value) is BatchedTensor and value.level is self and value.bdim is None:
             return value.value
         if type(value) is list or type(value) is tuple:
@@ -215,7 +215,7 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         )
 
     def process_inplace_view(self, operator: Operator, args: tuple[Any, ...]) -> Tensor:
-        """Apply an operator that makes the tensor another view."""
+        """Apply an operator that changes the tensor into another view."""
         target: Any = args[0]
         views.check_inplace(target)
         views.check_inplace(target.value)
@@ -233,7 +233,7 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         return target
 
     def apply_function(self, function: Any, args: tuple[Any, ...]) -> Any:
-        """Apply a custom `Function`: by its own `vmap`, or by one generated from `forward` if the class requests that."""
+        """Apply a custom `Function` by its own `vmap`, or by one generated from `forward` if the class requests it."""
         if function.setup_context is Function.setup_context:
             raise without_setup_context()
         overridden, generated = function.vmap is not Function.vmap, getattr(function, "generate_vmap_rule", False)
@@ -251,7 +251,10 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         return function.applied(args, output)[1]
 
     def _by_rule(self, function: Any, args: tuple[Any, ...]) -> Any:
-        """The outputs of the `vmap` method of a `Function`; of the function itself if no argument differs between examples."""
+        """Return the outputs of the `vmap` method of a `Function`.
+
+        If no argument differs between examples, return those of the function itself.
+        """
         leaves, structure = tree_flatten(args)
         dims = [leaf.bdim if self.wraps(leaf) else None for leaf in leaves]
         values = tree_unflatten([leaf.value if self.wraps(leaf) else leaf for leaf in leaves], structure)
@@ -283,7 +286,9 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         )
 
     def _seen(self, value: Any, dim: int | None, given: Any, same: bool) -> Any:
-        """An output of the `vmap` method as the function sees it; an argument that it returned stays itself.
+        """Return an output of the `vmap` method as the function sees it.
+
+        A returned argument stays the same object.
 
         `same`: the arguments are tensors of this `vmap` without a batch, and so are the outputs.
         """
@@ -296,7 +301,10 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         return BatchedTensor(value, wrap_dim(dim, value.dim()), self)
 
     def _generated(self, function: Any, args: tuple[Any, ...]) -> Any:
-        """The outputs of the `forward` of a `Function` for the whole batch; its own `backward` differentiates them outside."""
+        """Return the outputs of the `forward` of a `Function` for the whole batch.
+
+        Its own `backward` differentiates them outside.
+        """
         from .mapped_function import mapped
 
         values = [self.first(arg) if self.wraps(arg) else arg for arg in args]

@@ -19,7 +19,7 @@ __all__ = ["debug_unwrap"]
 
 
 def tracking(tensor: Tensor) -> list[Transform]:
-    """The running transforms that differentiate `tensor` itself, not the batch that it stands for; innermost first."""
+    """Return the running transforms that differentiate `tensor` itself, not the batch that it represents, innermost first."""
     edge = edge_of(tensor)
     nodes, leaves = ((), ()) if edge is None else discover([edge])
     found = []
@@ -33,7 +33,7 @@ def tracking(tensor: Tensor) -> list[Transform]:
 
 
 def text(tensor: Tensor) -> str | None:
-    """The text of a tensor that belongs to running transforms; None for any other tensor."""
+    """Return the text of a tensor that belongs to running transforms, or None for any other tensor."""
     if not (modes.STATE.transforms or type(tensor) is BatchedTensor):
         return None
     wrapped = tracking(tensor)
@@ -93,7 +93,7 @@ def is_functorch_wrapped_tensor(tensor: Tensor) -> bool:
 
 
 def maybe_get_bdim(tensor: Tensor) -> int:
-    """The batch dimension of a batched tensor; -1 for other tensors."""
+    """Return the batch dimension of a batched tensor, or -1 for other tensors."""
     return tensor.bdim if type(tensor) is BatchedTensor and is_batchedtensor(tensor) else -1  # type: ignore[return-value]
 
 
@@ -106,7 +106,7 @@ def maybe_get_level(tensor: Tensor) -> int:
 
 
 def maybe_current_level() -> int | None:
-    """The number of transforms that are running in this thread; None if there are none."""
+    """Return the number of running transforms in this thread, or None if there are none."""
     return len(modes.STATE.transforms) or None
 
 

@@ -1,7 +1,4 @@
-"""PyTorch's name for the module that flattens and unflattens nested containers.
-
-Transforms use the same module.
-"""
+"""PyTorch's name for the module that flattens and unflattens nested containers. Transforms use the same module."""
 
 import sys
 from importlib import import_module

@@ -51,10 +51,7 @@ class CheckpointError(RuntimeError):
 
 
 class DefaultDeviceType:
-    """The device type whose random state is stored in addition to the CPU's.
-
-    Only the CPU exists.
-    """
+    """The device type whose random state is stored in addition to the CPU's. Only the CPU exists."""
 
     _default_device_type = "cpu"
 
@@ -70,10 +67,7 @@ class DefaultDeviceType:
 
 
 def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return tensors on the same memory without history and with the same `requires_grad`.
-
-    Other objects are returned unchanged.
-    """
+    """Return tensors on the same memory without history, with the same `requires_grad`, and other objects unchanged."""
     if not isinstance(inputs, tuple):
         raise RuntimeError(f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}")
     results = []
@@ -92,10 +86,7 @@ def check_backward_validity(inputs: Iterable[Any]) -> None:
 
 
 def get_device_states(*args: Any) -> tuple[list[int], list[torch.Tensor]]:
-    """Return the random states of the devices other than the CPU.
-
-    No such devices exist.
-    """
+    """Return the random states of the devices other than the CPU. No such devices exist."""
     return [], []
 
 
@@ -111,10 +102,7 @@ def noop_context_fn() -> Contexts:
 
 
 class _Chosen(threading.local):
-    """The choices of contexts in this thread for all checkpoints inside them.
-
-    None leaves the choice to each checkpoint.
-    """
+    """The choices of contexts in this thread for all checkpoints inside them. None leaves the choice to each one."""
 
     early_stop: bool | None = None
     debug: bool | None = None
@@ -141,17 +129,12 @@ def set_checkpoint_early_stop(enable: bool) -> AbstractContextManager[None]:
 
 
 def set_checkpoint_debug_enabled(enabled: bool | None) -> AbstractContextManager[None]:
-    """Set whether errors of checkpointed functions inside are explained.
-
-    None leaves the choice to `checkpoint(debug=...)`.
-    """
+    """Set whether errors of checkpointed functions are explained. None leaves it to `checkpoint(debug=...)`."""
     return PutDuring(_put_debug, enabled)
 
 
 class GraphExecGroup:
-    """Context manager: the backwards inside share recomputed values.
-
-    Only one of them can use each value.
+    """Context manager: the backwards inside share recomputed values. Each value serves one of them.
 
     >>> import adjoint as torch
     >>> from adjoint.utils.checkpoint import GraphExecGroup, checkpoint
@@ -257,9 +240,7 @@ def checkpoint(
 def checkpoint_sequential(
     functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
 ) -> Any:
-    """Apply `functions`, a `Sequential` or a list, to `input` in `segments`.
-
-    All segments except the last are checkpointed.
+    """Apply `functions`, a `Sequential` or a list, to `input` in `segments`, all but the last of them checkpointed.
 
     >>> import adjoint as torch
     >>> layers = torch.nn.Sequential(*[torch.nn.Linear(4, 4) for _ in range(8)])
@@ -398,10 +379,7 @@ class Inputs(torch.autograd.Function):
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[Any, ...], *tensors: torch.Tensor) -> tuple[torch.Tensor, None]:
-        """Return an empty batched tensor.
-
-        The saved tensors have the batch.
-        """
+        """Return an empty batched tensor. The saved tensors have the batch."""
         return torch.empty(0), None
 
 
@@ -461,10 +439,7 @@ class Frame:
         return holder
 
     def unpack(self, holder: Holder) -> torch.Tensor:
-        """Return the value of the placeholder `holder`.
-
-        Recompute the function, unless this backward has done so.
-        """
+        """Return the value of the placeholder `holder`. Recompute the function, unless this backward has done so."""
         group = GraphExecGroup._get_current_group()
         if group is not None:
             return self.unpack_in(group, holder)
@@ -537,10 +512,7 @@ class Frame:
             )
 
     def error(self, message: str, run: Recomputation) -> CheckpointError:
-        """Return the error.
-
-        With debugging, it lists the tensors that both runs saved, and their lines.
-        """
+        """Return the error. With debugging, it lists the tensors that both runs saved, and their lines."""
         if not self.debug:
             return CheckpointError(
                 f"{message}\n\nTip: To see a more detailed error message, either pass `debug=True` to\n`torch.utils.checkpoint."

@@ -23,10 +23,7 @@ Run = Callable[[Any], tuple[int, str, str]]
 
 
 class SystemEnv(NamedTuple):
-    """The result of `get_env_info`.
-
-    None marks missing information.
-    """
+    """The result of `get_env_info`. None marks missing information."""
 
     torch_version: str
     is_debug_build: str
@@ -57,10 +54,7 @@ class SystemEnv(NamedTuple):
 
 
 def run(command: str | Sequence[str]) -> tuple[int, str, str]:
-    """Run a command, and return its exit status and its two outputs.
-
-    Return 127 if the command does not exist.
-    """
+    """Run a command, and return its exit status and its two outputs. Return 127 if the command does not exist."""
     try:
         ended = subprocess.run(command, shell=isinstance(command, str), capture_output=True, check=False)
     except FileNotFoundError:

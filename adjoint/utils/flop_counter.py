@@ -93,10 +93,7 @@ def mm_flop(a_shape: Shape, b_shape: Shape, *args: Any, out_shape: Any = None, *
 def addmm_flop(
     self_shape: Shape, a_shape: Shape, b_shape: Shape, *args: Any, out_shape: Any = None, **kwargs: Any
 ) -> int:
-    """Count a matrix product.
-
-    The sum is not counted.
-    """
+    """Count a matrix product. The sum is not counted."""
     return mm_flop(a_shape, b_shape)
 
 
@@ -110,10 +107,7 @@ def bmm_flop(a_shape: Shape, b_shape: Shape, *args: Any, out_shape: Any = None, 
 def baddbmm_flop(
     self_shape: Shape, a_shape: Shape, b_shape: Shape, *args: Any, out_shape: Any = None, **kwargs: Any
 ) -> int:
-    """Count matrix products.
-
-    The sum is not counted.
-    """
+    """Count matrix products. The sum is not counted."""
     return bmm_flop(a_shape, b_shape)
 
 
@@ -170,10 +164,7 @@ def sdpa_flop_count(query_shape: Shape, key_shape: Shape, value_shape: Shape) ->
 def sdpa_flop(
     query_shape: Shape, key_shape: Shape, value_shape: Shape, *args: Any, out_shape: Any = None, **kwargs: Any
 ) -> int:
-    """Count attention.
-
-    A mask does not reduce the count.
-    """
+    """Count attention. A mask does not reduce the count."""
     return sdpa_flop_count(query_shape, key_shape, value_shape)
 
 

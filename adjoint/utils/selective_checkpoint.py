@@ -44,10 +44,7 @@ class SelectiveCheckpointContext:
 
 
 class _Kept:
-    """The stored results of a first run, in order, for each operation.
-
-    None marks results to recompute.
-    """
+    """The stored results of a first run, in order, for each operation. None marks results to recompute."""
 
     def __init__(self, policy: Callable[..., Any], mutable: bool) -> None:
         self.policy = policy

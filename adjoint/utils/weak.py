@@ -90,10 +90,7 @@ class WeakTensorKeyDictionary(WeakIdKeyDictionary):
 
 
 class TensorWeakRef:
-    """A weak reference to a tensor.
-
-    Calling it returns the tensor, or None if the tensor no longer exists.
-    """
+    """A weak reference to a tensor. Calling it returns the tensor, or None if the tensor no longer exists."""
 
     __slots__ = ("ref",)
 

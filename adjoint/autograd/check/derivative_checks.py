@@ -51,10 +51,7 @@ class Options:
 
 
 def check_inputs(inputs: tuple[Any, ...]) -> None:
-    """Warn about inputs with low precision.
-
-    Refuse expanded inputs, and inputs if none of them requires grad.
-    """
+    """Warn about inputs with low precision. Refuse expanded inputs, and inputs if none of them requires grad."""
     for number, value in enumerate(inputs):
         if not is_source(value):
             continue
@@ -307,10 +304,7 @@ def compare_batches(got: Tensor, expected: list[Tensor], output: int, source: in
 
 
 class Directions:
-    """Draws random directions of norm 1.
-
-    Every check gets the same directions, which equal PyTorch's.
-    """
+    """Draws random directions of norm 1. Every check gets the same directions, which equal PyTorch's."""
 
     def __init__(self) -> None:
         self.generator = Generator()

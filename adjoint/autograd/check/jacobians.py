@@ -145,10 +145,7 @@ def numerical(mapping: Mapping, eps: float) -> list[list[Array]]:
 
 
 def numerical_by(mapping: Mapping, source: Tensor, eps: float) -> list[Array]:
-    """Return the Jacobians of all outputs for one tensor.
-
-    The Jacobians for fixed elements are zero.
-    """
+    """Return the Jacobians of all outputs for one tensor. The Jacobians for fixed elements are zero."""
     inputs, elements, array = mapping.moving(source, every=not mapping.masked)
 
     def evaluate(index: tuple[int, ...] | None) -> list[Array]:

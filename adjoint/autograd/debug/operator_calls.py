@@ -30,10 +30,7 @@ class Observer(Protocol):
         """
 
     def place(self) -> frozenset[str]:
-        """Names of the enclosing parts of the program.
-
-        A node stores them, and they are reported when it runs.
-        """
+        """Names of the enclosing parts of the program. A node stores them, and they are reported when it runs."""
 
 
 class OperatorCalls:

@@ -28,10 +28,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 _STEP = "ProfilerStep*"
-"""The joint name of all steps of a training loop.
-
-A single step has a number in place of the star.
-"""
+"""The joint name of all steps of a training loop. A single step has a number in place of the star."""
 
 
 class ProfilerActivity(enum.Enum):

@@ -81,10 +81,7 @@ class FormattedTimesMixin:
 
     @property
     def device_time_str(self) -> str:
-        """The time of one call on another device.
-
-        It is always empty, because only the CPU exists.
-        """
+        """The time of one call on another device. It is always empty, because only the CPU exists."""
         return _format_time(self.device_time)
 
     device_time_total_str = self_device_time_total_str = device_time_str
@@ -287,10 +284,7 @@ class EventList(list[Any]):
     def key_averages(
         self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
     ) -> EventList:
-        """Return one entry per name.
-
-        Optionally, return one entry per name and input shapes, or per name and line.
-        """
+        """Return one entry per name. Optionally, return one entry per name and input shapes, or per name and line."""
         found: dict[Any, FunctionEventAvg] = defaultdict(FunctionEventAvg)
         for event in self:
             key = (

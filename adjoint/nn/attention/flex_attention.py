@@ -163,10 +163,7 @@ class BlockMask:
         return math.prod(self.shape)
 
     def sparsity(self) -> float:
-        """Return the percentage of pairs that lie in no block.
-
-        It is negative if blocks extend beyond the lengths.
-        """
+        """Return the percentage of pairs that lie in no block. It is negative if blocks extend beyond the lengths."""
         blocks = int(self.kv_num_blocks.sum())
         if self.full_kv_num_blocks is not None:
             blocks += int(self.full_kv_num_blocks.sum())

@@ -15,10 +15,7 @@ _SHOWN = {
     "Half": "c10::Half", "BFloat16": "c10::BFloat16", "ComplexFloat": "c10::complex<float>",
     "ComplexDouble": "c10::complex<double>",
 }  # fmt: skip
-"""The names of types in C++ messages.
-
-Other names are written in lower case.
-"""
+"""The names of types in C++ messages. Other names are written in lower case."""
 
 
 def _shown(dtype: torch.dtype) -> str:
@@ -207,10 +204,7 @@ def _check_shapes(
     attn_mask: Optional,
     num_heads: int,
 ) -> bool:
-    """Check the shapes.
-
-    Return whether there is a batch dimension.
-    """
+    """Check the shapes. Return whether there is a batch dimension."""
     dims = query.dim()
     if dims not in (2, 3):
         raise AssertionError(f"query should be unbatched 2D or batched 3D tensor but received {dims}-D query tensor")

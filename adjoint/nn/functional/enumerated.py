@@ -44,10 +44,7 @@ def kl_div(input: Tensor, target: Tensor, reduction: int = 1, *, log_target: boo
 def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: int = 1
 ) -> Tensor:
-    """The loss of pairs.
-
-    The first element should be greater (target 1) or less (target -1).
-    """
+    """The loss of pairs. The first element should be greater (target 1) or less (target -1)."""
     return torch.nn.functional.margin_ranking_loss(input1, input2, target, margin, reduction=_word(reduction))
 
 
@@ -83,10 +80,7 @@ def instance_norm(
     eps: float,
     cudnn_enabled: bool,
 ) -> Tensor:
-    """Normalize each channel of each sample.
-
-    `cudnn_enabled` has no effect.
-    """
+    """Normalize each channel of each sample. `cudnn_enabled` has no effect."""
     return torch.nn.functional.instance_norm(
         input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps
     )

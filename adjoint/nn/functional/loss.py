@@ -33,10 +33,7 @@ def mse_loss(
     reduction: str = "mean",
     weight: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Return the squared difference.
-
-    With `weight`, the mean is weighted.
-    """
+    """Return the squared difference. With `weight`, the mean is weighted."""
     reduction = checked_reduction(size_average, reduce, reduction)
     if input.shape != target.shape:
         input, target = _of_one_size(input, target)
@@ -51,10 +48,7 @@ def l1_loss(
     reduction: str = "mean",
     weight: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Return the absolute difference.
-
-    With `weight`, the mean is weighted.
-    """
+    """Return the absolute difference. With `weight`, the mean is weighted."""
     reduction = checked_reduction(size_average, reduce, reduction)
     input, target = _of_one_size(input, target)
     return weighted(operators.l1_loss, input, target, weight, reduction)

@@ -187,10 +187,7 @@ def _run_as_one(
 
 
 def _grouped(params: Sequence[Tensor], has_biases: bool, layers: int, projected: bool) -> list[Weights]:
-    """Split the list of all weights by layer and direction.
-
-    Either each has a projection or none has one.
-    """
+    """Split the list of all weights by layer and direction. Either each has a projection or none has one."""
     plain = 4 if has_biases else 2
     each = len(params) // layers if layers > 0 else 0
     if each * layers != len(params) or each not in ((plain, plain + 1) if projected else (plain,)):
@@ -298,18 +295,12 @@ def rnn_tanh(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
 
 
 def rnn_relu(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
-    """Run layers of a recurrent network with ReLU over a sequence.
-
-    The arguments are those of `rnn_tanh`.
-    """
+    """Run layers of a recurrent network with ReLU over a sequence. The arguments are those of `rnn_tanh`."""
     return _with_one_state("rnn_relu", args, kwargs)
 
 
 def gru(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
-    """Run layers of gated recurrent units (Cho et al., 2014) over a sequence.
-
-    The arguments are those of `rnn_tanh`.
-    """
+    """Run layers of gated recurrent units (Cho et al., 2014) over a sequence. The arguments are those of `rnn_tanh`."""
     return _with_one_state("gru", args, kwargs)
 
 

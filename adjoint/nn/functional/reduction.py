@@ -22,10 +22,7 @@ def legacy_reduction(size_average: bool | None, reduce: bool | None, reduction: 
 
 
 def meant_by(size_average: bool | None, reduce: bool | None) -> str:
-    """Return the reduction that the two deprecated arguments select.
-
-    None counts as true.
-    """
+    """Return the reduction that the two deprecated arguments select. None counts as true."""
     if reduce is False:
         return "none"
     return "sum" if size_average is False else "mean"

@@ -143,10 +143,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return self._get_full_log_prob(input, self.head(input))
 
     def predict(self, input: torch.Tensor) -> torch.Tensor:
-        """Return the most probable class of each row.
-
-        Only clusters that can affect the result are computed.
-        """
+        """Return the most probable class of each row. Only clusters that can affect the result are computed."""
         head = self.head(input)
         output = torch.argmax(head, dim=1)
         outside = output >= self.shortlist_size

@@ -28,10 +28,7 @@ def _renumbered(modules: Iterable[Module | None]) -> OrderedDict[str, Module | N
 
 
 class Container(Module):
-    """A module whose constructor takes named submodules.
-
-    It exists for compatibility, because `Module` has submodules.
-    """
+    """A module whose constructor takes named submodules. It exists for compatibility, because `Module` has submodules."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__()

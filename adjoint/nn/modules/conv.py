@@ -28,10 +28,7 @@ _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 
 def _repeated(value: Any, times: int) -> tuple[Any, ...]:
-    """Return one value per dimension.
-
-    A sequence is returned unchanged, and a number is repeated.
-    """
+    """Return one value per dimension. A sequence is returned unchanged, and a number is repeated."""
     return tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,) * times
 
 

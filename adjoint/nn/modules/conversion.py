@@ -139,18 +139,12 @@ def _takes_data(tensor: torch.Tensor, converted: torch.Tensor) -> bool:
 
 
 def to_gpu(module: Any, device: Any = None) -> Any:
-    """Move all parameters and buffers to a GPU.
-
-    No GPU exists, so this raises the error of `Tensor.cuda`.
-    """
+    """Move all parameters and buffers to a GPU. No GPU exists, so this raises the error of `Tensor.cuda`."""
     return module._apply(lambda tensor: tensor.cuda(device))
 
 
 def compiled_in_place(module: Any, *args: Any, **kwargs: Any) -> None:
-    """Do nothing.
-
-    Modules run without changes, and kernels are compiled when they are first needed.
-    """
+    """Do nothing. Modules run without changes, and kernels are compiled when they are first needed."""
 
 
 def _describe(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:

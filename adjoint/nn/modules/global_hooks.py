@@ -28,10 +28,7 @@ TABLES: Any = SimpleNamespace(
 
 
 class HasTables(ModuleType):
-    """A Python module with the tables as attributes.
-
-    After a program has requested a table, every call reads it.
-    """
+    """A Python module with the tables as attributes. After a program has requested a table, every call reads it."""
 
 
 def _shown(name: str) -> property:

@@ -56,10 +56,7 @@ class LazyModuleMixin:
         own._initialize_hook = own.register_forward_pre_hook(self._infer_parameters, with_kwargs=True)
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
-        """Save this module's own state.
-
-        Uninitialized parameters are saved without conversion.
-        """
+        """Save this module's own state. Uninitialized parameters are saved without conversion."""
         own: Any = self
         for name, tensor in (*own._parameters.items(), *own._buffers.items()):
             if tensor is not None and name not in own._non_persistent_buffers_set:

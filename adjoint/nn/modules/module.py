@@ -258,17 +258,11 @@ class Module:
         lookup.replace_submodule(self, target, module, strict)
 
     def get_parameter(self, target: str) -> Parameter:
-        """Return the parameter with the dotted name `target`.
-
-        Raise AttributeError if it does not exist.
-        """
+        """Return the parameter with the dotted name `target`. Raise AttributeError if it does not exist."""
         return lookup.parameter(self, target)
 
     def get_buffer(self, target: str) -> torch.Tensor:
-        """Return the buffer with the dotted name `target`.
-
-        Raise AttributeError if it does not exist.
-        """
+        """Return the buffer with the dotted name `target`. Raise AttributeError if it does not exist."""
         return lookup.buffer(self, target)
 
     # Walking through
@@ -326,34 +320,22 @@ class Module:
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
-        """Yield `(dotted name, parameter)`.
-
-        With `recurse`, include the parameters of submodules.
-        """
+        """Yield `(dotted name, parameter)`. With `recurse`, include the parameters of submodules."""
         return self._named_members(lambda module: module._parameters.items(), prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        """Yield the parameters, each once.
-
-        With `recurse`, include the parameters of submodules.
-        """
+        """Yield the parameters, each once. With `recurse`, include the parameters of submodules."""
         for _, param in self.named_parameters(recurse=recurse):
             yield param
 
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, torch.Tensor]]:
-        """Yield `(dotted name, buffer)`.
-
-        With `recurse`, include the buffers of submodules.
-        """
+        """Yield `(dotted name, buffer)`. With `recurse`, include the buffers of submodules."""
         return self._named_members(lambda module: module._buffers.items(), prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[torch.Tensor]:
-        """Yield the buffers, each once.
-
-        With `recurse`, include the buffers of submodules.
-        """
+        """Yield the buffers, each once. With `recurse`, include the buffers of submodules."""
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
 

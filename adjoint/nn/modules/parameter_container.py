@@ -23,10 +23,7 @@ def _as_parameter(value: Any) -> Any:
 
 
 class ParameterList(Module):
-    """A list of registered parameters.
-
-    Tensors become parameters, and other values are stored unchanged.
-    """
+    """A list of registered parameters. Tensors become parameters, and other values are stored unchanged."""
 
     def __init__(self, values: Iterable[Any] | None = None) -> None:
         super().__init__()
@@ -137,10 +134,7 @@ class ParameterDict(Module):
         return ParameterDict(OrderedDict((key, self[key]) for key in self._keys))
 
     def setdefault(self, key: str, default: Any = None) -> Any:
-        """Return the value of `key`.
-
-        If `key` does not exist, set it to `default` first.
-        """
+        """Return the value of `key`. If `key` does not exist, set it to `default` first."""
         if key not in self:
             self[key] = default
         return self[key]

@@ -88,10 +88,7 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """Splits the dimension `dim` into dimensions of sizes `unflattened_size`.
-
-    One of the sizes may be -1.
-    """
+    """Splits the dimension `dim` into dimensions of sizes `unflattened_size`. One of the sizes may be -1."""
 
     __constants__ = ["dim", "unflattened_size"]
 

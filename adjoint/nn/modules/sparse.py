@@ -256,10 +256,7 @@ class EmbeddingBag(Module):
 
 
 def _sizes_of_table(embeddings: torch.Tensor) -> torch.Size:
-    """Return the number of vectors and of their elements.
-
-    Raise AssertionError unless the table has two dimensions.
-    """
+    """Return the number of vectors and of their elements. Raise AssertionError unless the table has two dimensions."""
     if embeddings.dim() != 2:
         raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
     return embeddings.shape

@@ -39,10 +39,7 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpec
 
 
 class _WrappedHook:
-    """A hook that runs before loading.
-
-    It receives its module first, if it was registered with the module.
-    """
+    """A hook that runs before loading. It receives its module first, if it was registered with the module."""
 
     def __init__(self, hook: Callable[..., Any], module: Registered | None) -> None:
         self.hook = hook

@@ -87,10 +87,7 @@ class _Layer(Module):
     def _added(
         self, x: torch.Tensor, norm: LayerNorm, block: Callable[..., torch.Tensor], *others: Any
     ) -> torch.Tensor:
-        """Return `x` plus the output of a block.
-
-        The norm comes before the block or after the sum.
-        """
+        """Return `x` plus the output of a block. The norm comes before the block or after the sum."""
         if self.norm_first:
             return x + block(norm(x), *others)
         return norm(x + block(x, *others))
@@ -491,10 +488,7 @@ class Transformer(Module):
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
     ) -> torch.Tensor:
-        """Return the decoded targets, with the shape of `tgt`.
-
-        See the encoder and decoder layers for the masks.
-        """
+        """Return the decoded targets, with the shape of `tgt`. See the encoder and decoder layers for the masks."""
         batched = src.dim() == 3
         batch = 0 if self.batch_first else 1
         if batched and src.size(batch) != tgt.size(batch):

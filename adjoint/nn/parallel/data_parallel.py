@@ -42,10 +42,7 @@ def parallel_apply(
 
 
 def _in_threads(calls: Sequence[Callable[[], Any]]) -> list[Any]:
-    """Run each call in a separate thread in this thread's grad mode.
-
-    Raise the first exception again.
-    """
+    """Run each call in a separate thread in this thread's grad mode. Raise the first exception again."""
     results: list[Any] = [None] * len(calls)
     errors: list[BaseException | None] = [None] * len(calls)
     grad_enabled = torch.is_grad_enabled()
@@ -142,10 +139,7 @@ def data_parallel(
     dim: int = 0,
     module_kwargs: dict[str, Any] | None = None,
 ) -> Any:
-    """Evaluate `module(*inputs)` in several threads.
-
-    The arguments are those of `DataParallel`.
-    """
+    """Evaluate `module(*inputs)` in several threads. The arguments are those of `DataParallel`."""
     inputs = inputs if isinstance(inputs, tuple) else (inputs,)
     threads = torch.get_num_threads() if device_ids is None else len(device_ids)
     if threads <= 1:

@@ -193,10 +193,7 @@ class DistributedDataParallel(Module):
     # --- forward ----------------------------------------------------------------------------------------------------
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
-        """Call the module.
-
-        Its backward averages the gradients.
-        """
+        """Call the module. Its backward averages the gradients."""
         synchronizes = torch.is_grad_enabled() and self.require_backward_grad_sync
         self._before_forward(synchronizes)
         output = self.module(*inputs, **kwargs)
@@ -227,10 +224,7 @@ class DistributedDataParallel(Module):
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:
-        """Inside the context, gradients accumulate in each process.
-
-        The first backward after it averages their sum.
-        """
+        """Inside the context, gradients accumulate in each process. The first backward after it averages their sum."""
         former = self.require_backward_grad_sync
         self.require_backward_grad_sync = False
         try:
@@ -378,10 +372,7 @@ def _through_sink(reducer: Reducer, output: Any) -> Any:
 
 
 class _Sink(torch.autograd.Function):
-    """The identity.
-
-    Its backward runs first.
-    """
+    """The identity. Its backward runs first."""
 
     @staticmethod
     def forward(ctx: Any, reducer: Reducer, *tensors: Any) -> Any:

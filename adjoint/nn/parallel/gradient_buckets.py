@@ -281,10 +281,7 @@ class Reducer:
             torch.autograd.Variable._execution_engine.queue_callback(self.finish)
 
     def _start(self, index: int) -> None:
-        """Reduce a bucket.
-
-        Profiles show its number.
-        """
+        """Reduce a bucket. Profiles show its number."""
         with torch.distributed.records.labelled(f"bucket {index}"):
             self._reduce(index)
 
@@ -365,10 +362,7 @@ class Reducer:
             grad.detach().copy_(view)
 
     def shadow(self) -> None:
-        """Take part with zeros in the collectives of a backward of the other processes.
-
-        Gradients do not change.
-        """
+        """Take part with zeros in the collectives of a backward of the other processes. Gradients do not change."""
         former = [bucket.buffer.clone() if self.as_views else bucket.buffer for bucket in self.buckets]
         for bucket in self.buckets:
             bucket.restart()
@@ -390,10 +384,7 @@ class Reducer:
 
 
 def _arrival(itself: Any, number: int) -> Callable[[Any], None]:
-    """Return the hook of a parameter.
-
-    It does not keep the reducer alive.
-    """
+    """Return the hook of a parameter. It does not keep the reducer alive."""
 
     def arrive(_: Any) -> None:
         reducer = itself()

@@ -1,7 +1,4 @@
-"""Exchanges members of modules by their names, for functional calls.
-
-Libraries use these private functions.
-"""
+"""Exchanges members of modules by their names, for functional calls. Libraries use these private functions."""
 
 from __future__ import annotations
 

@@ -80,10 +80,7 @@ def call_for_per_sample_grads(
 
 
 class _PerSample(torch.autograd.Function):
-    """A parameter expanded to one copy per sample.
-
-    Its gradients are stored in `grad_sample`.
-    """
+    """A parameter expanded to one copy per sample. Its gradients are stored in `grad_sample`."""
 
     @staticmethod
     def forward(ctx: Any, param: torch.Tensor, size: int, scale: int) -> torch.Tensor:

@@ -54,10 +54,7 @@ def fuse_conv_bn_weights(
 
 
 def fuse_linear_bn_eval(linear: _M, bn: Any) -> _M:
-    """Return a linear map that computes the same as `linear` followed by `bn`.
-
-    Both are in evaluation mode.
-    """
+    """Return a linear map that computes the same as `linear` followed by `bn`. Both are in evaluation mode."""
     if linear.training or bn.training:
         raise AssertionError("Fusion only for eval!")
     if bn.running_mean is None or bn.running_var is None:

@@ -25,10 +25,7 @@ def _is_orthogonal(Q: torch.Tensor, eps: float | None = None) -> bool:
 
 
 def _make_orthogonal(A: torch.Tensor) -> torch.Tensor:
-    """Return the orthogonal factor of a tall matrix.
-
-    The triangular factor has a positive diagonal.
-    """
+    """Return the orthogonal factor of a tall matrix. The triangular factor has a positive diagonal."""
     X, tau = torch.geqrf(A)
     Q = torch.linalg.householder_product(X, tau)
     # The diagonal of R is that of X.
@@ -42,10 +39,7 @@ class _OrthMaps(Enum):
 
 
 class _Orthogonal(Module):
-    """An orthogonal matrix as a function of a triangle.
-
-    With `base` as a factor, any matrix can be the starting point.
-    """
+    """An orthogonal matrix as a function of a triangle. With `base` as a factor, any matrix can be the starting point."""
 
     base: torch.Tensor
 
@@ -87,10 +81,7 @@ class _Orthogonal(Module):
         return Q.mT if transposed else Q
 
     def right_inverse(self, Q: torch.Tensor) -> torch.Tensor:
-        """Return the stored value for `Q`.
-
-        If `Q` is not orthogonal, it is made orthogonal.
-        """
+        """Return the stored value for `Q`. If `Q` is not orthogonal, it is made orthogonal."""
         if Q.shape != self.shape:
             raise ValueError(
                 f"Expected a matrix or batch of matrices of shape {self.shape}. Got a tensor of shape {Q.shape}."

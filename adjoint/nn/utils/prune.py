@@ -27,10 +27,7 @@ class BasePruningMethod(ABC):
 
     @abstractmethod
     def compute_mask(self, t: torch.Tensor, default_mask: torch.Tensor) -> torch.Tensor:
-        """Return a mask for `t`, which `default_mask` has already pruned.
-
-        Zeros in the mask prune.
-        """
+        """Return a mask for `t`, which `default_mask` has already pruned. Zeros in the mask prune."""
 
     def apply_mask(self, module: Module) -> Any:
         """The original parameter times its mask."""
@@ -94,10 +91,7 @@ class BasePruningMethod(ABC):
         return method
 
     def prune(self, t: torch.Tensor, default_mask: Scores = None, importance_scores: Scores = None) -> torch.Tensor:
-        """Return `t` with the chosen elements set to zero.
-
-        Nothing is registered.
-        """
+        """Return `t` with the chosen elements set to zero. Nothing is registered."""
         if importance_scores is None:
             importance_scores = t
         elif importance_scores.shape != t.shape:
@@ -123,10 +117,7 @@ class BasePruningMethod(ABC):
 
 
 class PruningContainer(BasePruningMethod):
-    """Several pruning methods on one parameter.
-
-    Each prunes the elements that the earlier methods have left.
-    """
+    """Several pruning methods on one parameter. Each prunes the elements that the earlier methods have left."""
 
     PRUNING_TYPE = "global"
 
@@ -191,10 +182,7 @@ class Identity(BasePruningMethod):
 
 
 class _Unstructured(BasePruningMethod):
-    """Prunes single elements.
-
-    `amount` is their number, or their fraction if it is a float.
-    """
+    """Prunes single elements. `amount` is their number, or their fraction if it is a float."""
 
     PRUNING_TYPE = "unstructured"
 
@@ -218,10 +206,7 @@ class _Unstructured(BasePruningMethod):
 
 
 class RandomUnstructured(_Unstructured):
-    """Prunes random elements.
-
-    `amount` is their number, or their fraction if it is a float.
-    """
+    """Prunes random elements. `amount` is their number, or their fraction if it is a float."""
 
     def _chosen(self, t: torch.Tensor, count: int) -> Any:
         return torch.topk(torch.rand_like(t).view(-1), k=count)
@@ -262,10 +247,7 @@ class _Structured(BasePruningMethod):
 
 
 class RandomStructured(_Structured):
-    """Prunes random slices along `dim`.
-
-    `amount` is their number, or their fraction if it is a float.
-    """
+    """Prunes random slices along `dim`. `amount` is their number, or their fraction if it is a float."""
 
     def __init__(self, amount: float, dim: int = -1) -> None:
         _validate_pruning_amount_init(amount)
@@ -335,10 +317,7 @@ def identity(module: Module, name: str) -> Module:
 
 
 def random_unstructured(module: Module, name: str, amount: float) -> Module:
-    """Prune random elements.
-
-    `amount` is their number, or their fraction if it is a float.
-    """
+    """Prune random elements. `amount` is their number, or their fraction if it is a float."""
     RandomUnstructured.apply(module, name, amount=amount)
     return module
 
@@ -370,10 +349,7 @@ def ln_structured(
 
 
 def custom_from_mask(module: Module, name: str, mask: torch.Tensor) -> Module:
-    """Prune by the given mask.
-
-    Zeros in the mask prune.
-    """
+    """Prune by the given mask. Zeros in the mask prune."""
     CustomFromMask.apply(module, name, mask=mask)
     return module
 

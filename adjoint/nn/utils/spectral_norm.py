@@ -155,10 +155,7 @@ def spectral_norm(
 
 
 def remove_spectral_norm(module: _M, name: str = "weight") -> _M:
-    """Undo `spectral_norm`.
-
-    Raise ValueError if it was not applied.
-    """
+    """Undo `spectral_norm`. Raise ValueError if it was not applied."""
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, SpectralNorm) and hook.name == name:
             hook.remove(module)

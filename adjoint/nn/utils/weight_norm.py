@@ -94,10 +94,7 @@ def weight_norm(module: _M, name: str = "weight", dim: int | None = 0) -> _M:
 
 
 def remove_weight_norm(module: _M, name: str = "weight") -> _M:
-    """Undo `weight_norm`.
-
-    Raise ValueError if it was not applied.
-    """
+    """Undo `weight_norm`. Raise ValueError if it was not applied."""
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, WeightNorm) and hook.name == name:
             hook.remove(module)

@@ -340,10 +340,7 @@ def from_numpy(ndarray, /):
 
 
 def _adopted(array):
-    """Use the memory of a NumPy array for a tensor.
-
-    Warn if the memory is read-only.
-    """
+    """Use the memory of a NumPy array for a tensor. Warn if the memory is read-only."""
     check_array(array)
     if not array.flags.writeable:
         _warn_of_reading("NumPy array", "array")
@@ -557,10 +554,7 @@ def empty_strided(size, stride, *, dtype=None, layout=None, device=None, pin_mem
 
 
 def fill_number(value, function, position):
-    """Return `value` as a Python number.
-
-    It may be a zero-dimensional tensor.
-    """
+    """Return `value` as a Python number. It may be a zero-dimensional tensor."""
     if not is_of_type(value, "Number"):
         raise TypeError(
             f"{function}(): argument 'fill_value' (position {position}) must be Number, not {type(value).__name__}"

@@ -85,10 +85,7 @@ def _options(kind: dtypes.dtype) -> str:
 
 
 class tensortype(type):
-    """The metaclass of `FloatTensor` and similar classes.
-
-    Tensors of one dtype are their instances.
-    """
+    """The metaclass of `FloatTensor` and similar classes. Tensors of one dtype are their instances."""
 
     dtype: dtypes.dtype
     device: device
@@ -123,10 +120,7 @@ BY_NAME: dict[str, Any] = {}
 """The typed constructors by the names that `Tensor.type` uses, as in `'torch.FloatTensor'`."""
 
 ON_CUDA: dict[str, Any] = {}
-"""The typed constructors for GPU tensors, by their names in `torch.cuda`.
-
-No such tensors exist.
-"""
+"""The typed constructors for GPU tensors, by their names in `torch.cuda`. No such tensors exist."""
 
 
 def _typed_constructor(kind: dtypes.dtype, module: str, place: device, is_sparse: bool = False) -> Any:
@@ -216,10 +210,7 @@ def get_default_device():
 
 @public()
 def set_default_device(device):
-    """Set the default device of new tensors in this thread: the CPU or `meta`.
-
-    None means the CPU.
-    """
+    """Set the default device of new tensors in this thread: the CPU or `meta`. None means the CPU."""
     place = None if device is None else device_class(device)
     modes.switch("default_place", place if place is not None and is_meta(place) else None)
 

@@ -546,10 +546,7 @@ class bernoulli_of_tensor:
 
 
 def _interval(function, limits, names, defaults):
-    """Return the arguments `from` and `to`.
-
-    Python does not allow `from` as the name of a parameter.
-    """
+    """Return the arguments `from` and `to`. Python does not allow `from` as the name of a parameter."""
     given = dict(zip(("from", "to"), limits, strict=False))
     for name in names:
         if name not in ("from", "to") or name in given:

@@ -35,10 +35,7 @@ _ARANGE_SIGNATURES = (
 
 
 def _number(value: Any, function: str, name: str, position: int) -> Any:
-    """Return a Python number.
-
-    NumPy scalars and zero-dimensional tensors are converted.
-    """
+    """Return a Python number. NumPy scalars and zero-dimensional tensors are converted."""
     if isinstance(value, Tensor) and value._array.ndim == 0 and not (value.requires_grad and "range" in function):
         return value.item()
     if isinstance(value, (numpy.number, numpy.bool_)):

@@ -16,10 +16,7 @@ from .creation import leaf, result_dtype
 def _window(
     name: str, kernel: Any, length: Any, periodic: bool, parameters: tuple[float, ...], options: dict[str, Any]
 ):
-    """Return the window `kernel` of `length`.
-
-    A periodic window is the start of a window with one more element.
-    """
+    """Return the window `kernel` of `length`. A periodic window is the start of a window with one more element."""
     for option in options:
         if option not in ("dtype", "layout", "device", "pin_memory", "requires_grad"):
             raise TypeError(f"{name}() got an unexpected keyword argument '{option}'")

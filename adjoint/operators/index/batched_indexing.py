@@ -11,10 +11,7 @@ from ...tensor import Tensor
 
 
 def at_indices(op, batch, *args):
-    """Read at indices along `dim`.
-
-    The indices may belong to the whole batch and have one dimension.
-    """
+    """Read at indices along `dim`. The indices may belong to the whole batch and have one dimension."""
     named = dict(zip(op.names, args, strict=True))
     if batch.has(named.get("value")) or ("self" in named and not args[0]._array.ndim):
         return None
@@ -40,10 +37,7 @@ def at_indices(op, batch, *args):
 
 
 def _at_own_indices(batch, named):
-    """Read or write if the batch has separate indices.
-
-    For a slice, each element gets its position.
-    """
+    """Read or write if the batch has separate indices. For a slice, each element gets its position."""
     if "shape" in named or named["index"]._array.ndim != 1 or not batch.size:
         return None
     value, dim = batch.expanded(named["self"]), batch.shifted(named["dim"], named["self"]._array.ndim)

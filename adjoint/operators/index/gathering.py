@@ -535,10 +535,7 @@ def take_along_dim(input, indices, dim=None, *, out=None):
     narrow="moves",
 )
 class embedding:
-    """The rows of `weight` at `indices`.
-
-    The row `padding_idx` gets no gradient.
-    """
+    """The rows of `weight` at `indices`. The row `padding_idx` gets no gradient."""
 
     saved_display = {
         "weight_sym_sizes": None,

@@ -51,10 +51,7 @@ class Indices(tuple[Any, ...]):  # noqa: SLOT001  (a tuple can have no slots of 
 
     @classmethod
     def of(cls, parts: Any) -> Indices:
-        """Return the arrays of tensors.
-
-        None stays None.
-        """
+        """Return the arrays of tensors. None stays None."""
         self = cls([None if part is None else materialize(part._array) for part in parts])
         self.tensors = tuple([(part, version_of(part)) for part in parts if part is not None])
         return self
@@ -74,10 +71,7 @@ class Indices(tuple[Any, ...]):  # noqa: SLOT001  (a tuple can have no slots of 
                 tensor._counter[0]  # type: ignore[index]  # which raises
 
     packed: dict[int, Packed] | None = None
-    """The indices that have gone through a pack hook, by position.
-
-    The list contains None in their places.
-    """
+    """The indices that have gone through a pack hook, by position. The list contains None in their places."""
 
     def element(self, position: int) -> Tensor | None:
         """The tensor at `position`."""
@@ -245,20 +239,14 @@ def index_put_(input, indices, values, accumulate=False):
 
 @public()
 def _unsafe_masked_index(input, mask, indices, fill):
-    """`input[indices]` where `mask` is true, elsewhere `fill`.
-
-    Indices out of bounds are clamped.
-    """
+    """`input[indices]` where `mask` is true, elsewhere `fill`. Indices out of bounds are clamped."""
     found = tensors.index(input, _index_tensors(_within(input, indices), "_unsafe_masked_index"))
     return tensors.where(mask, found, fill) if found._array.size else found
 
 
 @public()
 def _unsafe_masked_index_put_accumulate(input, mask, indices, values):
-    """A copy of `input` with `values` added at `indices` where `mask` is true.
-
-    Indices out of bounds are clamped.
-    """
+    """A copy of `input` with `values` added at `indices` where `mask` is true. Indices out of bounds are clamped."""
     if not mask._array.size:
         return input.clone()
     added = tensors.zero_where(values, tensors.logical_not(mask))
@@ -382,10 +370,7 @@ def setitem(input, key, value):
 
 
 def part_to_change(input: Tensor, key: Any) -> Tensor | None:
-    """Return the view of a plain tensor for a plain key.
-
-    Return None if the general code is needed.
-    """
+    """Return the view of a plain tensor for a plain key. Return None if the general code is needed."""
     if (
         (type(input) is not Tensor and type(input) not in PLAIN_TYPES)
         or _FLAGS.special

@@ -140,10 +140,7 @@ def sliced(input: Tensor, dim: int, part: Any, whole: bool) -> Tensor:
 
 
 def check_integer(input: Tensor, dim: int, position: int, place: int) -> None:
-    """Raise an error if `position` is outside dimension `dim`.
-
-    The error names the position in the key.
-    """
+    """Raise an error if `position` is outside dimension `dim`. The error names the position in the key."""
     array = input._array
     if array.ndim == 0:
         raise IndexError(

@@ -173,10 +173,7 @@ class maximum:
 
 @binary(Kernel(kernels.minimum, small=numpy.minimum, dtypes=FLOATS), inplace=False, numbers=False)
 class minimum:
-    """The smaller of two elements, or NaN if one is NaN.
-
-    Where they are equal, each gets half of the gradient.
-    """
+    """The smaller of two elements, or NaN if one is NaN. Where they are equal, each gets half of the gradient."""
 
     def grad_self(grad, self, other, xp):
         return xp.zero_where(xp.where(self == other, grad / 2, grad), self > other)
@@ -187,10 +184,7 @@ class minimum:
 
 @binary(Kernel(kernels.fmax, small=numpy.fmax, dtypes=FLOATS), inplace=False, numbers=False)
 class fmax:
-    """The greater of two elements.
-
-    If one is NaN, the other. Where they are equal, `input` gets the gradient.
-    """
+    """The greater of two elements. If one is NaN, the other. Where they are equal, `input` gets the gradient."""
 
     def grad_self(grad, self, other, xp):
         return xp.zero_where(grad, xp.logical_not((self >= other) | xp.isnan(other)))
@@ -201,10 +195,7 @@ class fmax:
 
 @binary(Kernel(kernels.fmin, small=numpy.fmin, dtypes=FLOATS), inplace=False, numbers=False)
 class fmin:
-    """The smaller of two elements.
-
-    If one is NaN, the other. Where they are equal, `input` gets the gradient.
-    """
+    """The smaller of two elements. If one is NaN, the other. Where they are equal, `input` gets the gradient."""
 
     def grad_self(grad, self, other, xp):
         return xp.zero_where(grad, xp.logical_not((self <= other) | xp.isnan(other)))

@@ -29,10 +29,7 @@ _FLAGS, _STATE = modes.FLAGS, modes.STATE
 
 
 def leading_part(input: Tensor, part: Any, kind: type) -> Tensor | None:
-    """Return the view of an integer or a slice in the first dimension.
-
-    Return None if the general code is needed.
-    """
+    """Return the view of an integer or a slice in the first dimension. Return None if the general code is needed."""
     before = input._array
     try:
         if kind is int:

@@ -310,10 +310,7 @@ class linalg_eigh:
 
 @public(namespace="linalg", numpy_names=True)
 def eigh(input, UPLO="L", *, out=None):
-    """Eigenvalues in ascending order and eigenvectors of Hermitian matrices.
-
-    Only one triangle of each matrix is read.
-    """
+    """Eigenvalues in ascending order and eigenvectors of Hermitian matrices. Only one triangle of each matrix is read."""
     return linalg_eigh(input, UPLO, out=out)
 
 
@@ -384,10 +381,7 @@ def _qr_gradient(to_q, to_r, Q, R, xp):
 
 @public(namespace="linalg")
 def qr(A, mode="reduced", *, out=None):
-    """An orthonormal Q and an upper triangular R with `A = Q @ R`.
-
-    `mode` is "reduced", "complete" or "r" (R alone).
-    """
+    """An orthonormal Q and an upper triangular R with `A = Q @ R`. `mode` is "reduced", "complete" or "r" (R alone)."""
     return linalg_qr(A, mode, out=out)
 
 

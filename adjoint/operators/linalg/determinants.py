@@ -17,10 +17,7 @@ SLOGDET = return_type("slogdet", "sign", "logabsdet")
     kernel=kernels.det_frame, namespace=None, method=False, outputs=("left", "right", "kept", "order"), batch="leading"
 )
 class det_frame:
-    """Return bases in which matrices are diagonal, and where the matrices are regular.
-
-    These are not differentiated.
-    """
+    """Return bases in which matrices are diagonal, and where the matrices are regular. These are not differentiated."""
 
     def forward(A: Array): ...
 
@@ -138,10 +135,7 @@ def slogdet_function(input, *, out=None):
 
 @public(method=True, numpy_names=True)
 def logdet(input):
-    """The logarithm of the determinant.
-
-    It is NaN for a negative determinant.
-    """
+    """The logarithm of the determinant. It is NaN for a negative determinant."""
     sign, log = linalg_slogdet(input)
     if input._array.dtype.kind == "c":
         return log + sign.log()

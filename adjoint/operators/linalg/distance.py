@@ -82,10 +82,7 @@ def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False, **names):
 
 
 def _with_axis(function, names, *args, **options):
-    """Call `function` again with NumPy's names of its options.
-
-    The inputs are already named `x1` and `x2`.
-    """
+    """Call `function` again with NumPy's names of its options. The inputs are already named `x1` and `x2`."""
     renamed = {"axis": "dim", "keepdims": "keepdim"}
     for name, value in names.items():
         if renamed.get(name) not in options:

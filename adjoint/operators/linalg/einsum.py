@@ -66,10 +66,7 @@ def _contracted(dims, ndim_a, ndim_b):
 
 
 def _contract(a, b, dims_a, dims_b):
-    """Multiply `a` and `b` as matrices.
-
-    The inner dimension joins all contracted dimensions.
-    """
+    """Multiply `a` and `b` as matrices. The inner dimension joins all contracted dimensions."""
     ndim_a, ndim_b = a._array.ndim, b._array.ndim
     sums_a, sums_b = [], []
     for i, j in zip(dims_a, dims_b, strict=True):

@@ -144,10 +144,7 @@ WITH_INFO = return_type("_lu_with_info", "LU", "pivots", "info")
 
 @public()
 def lu(input, pivot=True, get_infos=False, out=None):
-    """Gaussian elimination.
-
-    `linalg.lu_factor_ex` is preferred. The last result is returned only with `get_infos`.
-    """
+    """Gaussian elimination. `linalg.lu_factor_ex` is preferred. The last result is returned only with `get_infos`."""
     _warn_of_older_factors()
     results = WITH_INFO(*linalg_lu_factor_ex(input, pivot, not get_infos))
     if not get_infos:
@@ -241,10 +238,7 @@ class unpacked_factors:
 
 @public()
 def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True, *, out=None):
-    """P, L and U from the result of `linalg.lu_factor`.
-
-    Results that are not requested are empty.
-    """
+    """P, L and U from the result of `linalg.lu_factor`. Results that are not requested are empty."""
     return _permutation_first(UNPACKED, unpacked_factors, (LU_data, LU_pivots, unpack_data, unpack_pivots), out)
 
 

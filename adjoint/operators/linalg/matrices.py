@@ -193,10 +193,7 @@ def matrix_norm(input, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None, ou
 
 @public(namespace="linalg", numpy_names=True)
 def norm(input, ord=None, dim=None, keepdim=False, *, dtype=None, out=None):
-    """The norm of vectors (one `dim`) or matrices (two).
-
-    By default, the norm of all elements as a vector.
-    """
+    """The norm of vectors (one `dim`) or matrices (two). By default, the norm of all elements as a vector."""
     result = _norm(input, ord, dim, keepdim, dtype)
     words = "linalg.norm expected out tensor dtype {wanted} but got: {given}"
     return stored("linalg_norm", result, out, words, recorded=True)
@@ -252,10 +249,7 @@ def _spectral_norm(A, ord, rows, columns, keepdim):
 
 
 def _extreme(values, dim, keepdim, greatest):
-    """Return the greatest or the least of nonnegative numbers along `dim`.
-
-    The greatest of no numbers is 0.
-    """
+    """Return the greatest or the least of nonnegative numbers along `dim`. The greatest of no numbers is 0."""
     if not greatest:
         return tensors.amin(values, dim, keepdim)
     shape = values._array.shape

@@ -202,10 +202,7 @@ def _sum(one, other):
 
 
 def _number(value):
-    """Return a tolerance in the form of the kernel's argument.
-
-    A tensor has one tolerance per matrix.
-    """
+    """Return a tolerance in the form of the kernel's argument. A tensor has one tolerance per matrix."""
     return value.detach()._array if isinstance(value, Tensor) else value
 
 
@@ -291,10 +288,7 @@ class linalg_matrix_rank:
 
 @public(namespace="linalg", numpy_names=True)
 def matrix_rank(input, tol=None, hermitian=False, *, atol=None, rtol=None, out=None):
-    """The number of singular values above `max(atol, rtol * the largest)`.
-
-    `tol` is an older name of `atol`.
-    """
+    """The number of singular values above `max(atol, rtol * the largest)`. `tol` is an older name of `atol`."""
     if tol is not None:
         atol, rtol = tol, 0.0
     return tensors.linalg_matrix_rank(input, _number(atol), _number(rtol), hermitian, out=out)

@@ -125,10 +125,7 @@ class logical_not:
 
 
 def _of_bits(kernel, **options):
-    """Declare a function of the bits of two integers.
-
-    Either may be a number.
-    """
+    """Declare a function of the bits of two integers. Either may be a number."""
     shared = {"numbers": "first", "overloaded": True, "aten": "Tensor", "aten_number": "Scalar", "vmap_name": ""}
     return binary(kernel, forms=number_either_way, **{**shared, **options})
 

@@ -53,10 +53,7 @@ class div:
     vmap_name="inplace arithmetic",
 )
 class div_rounded:
-    """`input / other`, elementwise, rounded.
-
-    It is constant between the steps, so the derivative is 0.
-    """
+    """`input / other`, elementwise, rounded. It is constant between the steps, so the derivative is 0."""
 
     def forward(self: Array, other: Array, rounding_mode): ...
 
@@ -176,10 +173,7 @@ class floor_divide:
     function_name="remainder",
 )
 class remainder_of_number:
-    """The remainder of a number divided by the elements.
-
-    PyTorch defines no derivative.
-    """
+    """The remainder of a number divided by the elements. PyTorch defines no derivative."""
 
     grad_other = underived("remainder")
 
@@ -217,10 +211,7 @@ class remainder:
     forms=with_number,
 )
 class fmod:
-    """The remainder of `input / other` rounded towards zero, elementwise.
-
-    It has the sign of `input`.
-    """
+    """The remainder of `input / other` rounded towards zero, elementwise. It has the sign of `input`."""
 
     def grad_self(grad):
         return grad

@@ -43,10 +43,7 @@ class fft_c2c:
     batch="expanded",
 )
 class fft_r2c:
-    """The transform of real numbers over `dim`.
-
-    `onesided` leaves out the part that symmetry implies.
-    """
+    """The transform of real numbers over `dim`. `onesided` leaves out the part that symmetry implies."""
 
     def forward(self: Array, dim, normalization, onesided): ...
 
@@ -177,10 +174,7 @@ def _several(input, dim, s):
 
 
 def _complex(input, dim, sizes, norm, forward, real=False):
-    """Return the transform over `dim`, or its inverse.
-
-    `real` uses the transform for real numbers.
-    """
+    """Return the transform over `dim`, or its inverse. `real` uses the transform for real numbers."""
     _check_sizes(sizes)
     scale = _scale(norm, forward)
     if real and not input.is_complex():

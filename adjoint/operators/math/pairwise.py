@@ -91,10 +91,7 @@ class dist:
     forms=with_number,
 )
 class copysign:
-    """`input` with the sign of `other`, elementwise.
-
-    Zeros have signs too.
-    """
+    """`input` with the sign of `other`, elementwise. Zeros have signs too."""
 
     def grad_self(grad, self, result, xp):
         return xp.zero_where(grad * (result / self), self == 0)
@@ -173,10 +170,7 @@ class logaddexp2:
     public_inplace=True,
 )
 class xlogy:
-    """`input * log(other)`, elementwise.
-
-    It is 0 where `input` is 0 and `other` is not NaN.
-    """
+    """`input * log(other)`, elementwise. It is 0 where `input` is 0 and `other` is not NaN."""
 
     def grad_self(grad, self, other, xp):
         return xp.zero_where(grad * xp.log(other), (self == 0) & (other <= 0))
@@ -196,10 +190,7 @@ class xlogy:
     aten_name="special_xlog1py",
 )
 class xlog1py:
-    """`input * log(1 + other)`, elementwise.
-
-    It is 0 where `input` is 0 and `other` is not NaN.
-    """
+    """`input * log(1 + other)`, elementwise. It is 0 where `input` is 0 and `other` is not NaN."""
 
     def grad_self(grad, self, other, xp):
         return xp.zero_where(grad * xp.log1p(other), (self == 0) & (other <= -1))

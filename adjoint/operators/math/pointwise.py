@@ -115,10 +115,7 @@ class sigmoid_backward:
 
 @operator(kernel=kernels.logit, promote="float", inplace=True, tangent="elementwise", public_inplace=True)
 class logit:
-    """`log(input / (1 - input))`, elementwise.
-
-    If `eps` is given, `input` is first clamped to `[eps, 1 - eps]`.
-    """
+    """`log(input / (1 - input))`, elementwise. If `eps` is given, `input` is first clamped to `[eps, 1 - eps]`."""
 
     def forward(self: Array, eps: Float = None): ...
 
@@ -314,10 +311,7 @@ class rad2deg:
 
 @unary(kernels.angle, inplace=False)
 class angle:
-    """The argument of complex numbers, elementwise.
-
-    For real numbers it is 0 or, if they are negative, pi.
-    """
+    """The argument of complex numbers, elementwise. For real numbers it is 0 or, if they are negative, pi."""
 
     def grad_self(grad, self, xp):
         if not is_complex(self):
@@ -328,10 +322,7 @@ class angle:
 
 @public(method=True, on_arrays=kernels.conj, numpy_names=True)
 def conj(input):
-    """The complex conjugate, elementwise.
-
-    A real tensor is returned unchanged.
-    """
+    """The complex conjugate, elementwise. A real tensor is returned unchanged."""
     return conjugate(input) if input._array.dtype.kind in "cW" else input
 
 
@@ -388,10 +379,7 @@ class conj_physical:
 
 @public(name="conj_physical", method=True, numpy_names=True)
 def conj_physical_function(input, *, out=None):
-    """The complex conjugate, elementwise.
-
-    A real tensor is returned unchanged.
-    """
+    """The complex conjugate, elementwise. A real tensor is returned unchanged."""
     return input if out is None and not is_complex(input) else conj_physical(input, out=out)
 
 
@@ -422,10 +410,7 @@ class abs:
 
 @public(namespace=None, method=("abs_", "absolute_"))
 def abs_(input):
-    """The magnitude in place.
-
-    Complex numbers are refused, because the result is real.
-    """
+    """The magnitude in place. Complex numbers are refused, because the result is real."""
     if is_complex(input):
         raise RuntimeError("In-place abs is not supported for complex tensors.")
     return abs.inplace(input)
@@ -514,10 +499,7 @@ class trunc:
 
 @unary(kernels.frac, promote=None, same_out=True, sparse="values")
 class frac:
-    """The fractional part, elementwise.
-
-    It has the sign of `input`.
-    """
+    """The fractional part, elementwise. It has the sign of `input`."""
 
     def grad_self(grad):
         return grad
@@ -535,10 +517,7 @@ class frac:
     sparse="values",
 )
 class round_to_integer:
-    """The nearest integer, elementwise.
-
-    Halves round to the even integer.
-    """
+    """The nearest integer, elementwise. Halves round to the even integer."""
 
     def forward(self: Array): ...
 

@@ -1,7 +1,4 @@
-"""Powers: `pow` and its relatives.
-
-An operator and a node exist for a number as exponent, and for a number as base.
-"""
+"""Powers: `pow` and its relatives. An operator and a node exist for a number as exponent, and for a number as base."""
 
 from __future__ import annotations
 

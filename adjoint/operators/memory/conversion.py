@@ -29,10 +29,7 @@ _SIGNATURES = (
 
 
 def checked_dtype(dtype: Any, function: str) -> Any:
-    """Return `dtype`, which may also be one of Python's number types.
-
-    None stays None.
-    """
+    """Return `dtype`, which may also be one of Python's number types. None stays None."""
     if dtype is None or type(dtype) is dtypes.dtype:
         return dtype
     try:

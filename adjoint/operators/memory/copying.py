@@ -310,10 +310,7 @@ def _without_grad(input, name):
 
 @public(namespace=None, method=True)
 def apply_(input, callable):
-    """Replace each element in place by the result of the Python function `callable` on it.
-
-    Slow.
-    """
+    """Replace each element in place by the result of the Python function `callable` on it. Slow."""
     _without_grad(input, "apply_")
     about_to_change(input)
     count_change(input, "apply_", copying.copy_, input._array, copying.mapped(callable, input._array))
@@ -484,10 +481,7 @@ def resize(input, *sizes):
 
 @public(namespace=None, method=True)
 def resize_as(input, tensor):
-    """`reshape` to the size of another tensor.
-
-    Deprecated.
-    """
+    """`reshape` to the size of another tensor. Deprecated."""
     warn("non-inplace resize_as is deprecated")
     return input.reshape(tensor.shape)
 

@@ -82,10 +82,7 @@ def typename(obj, /):
 
 @public()
 def get_device(input):
-    """The number of the device of `input`.
-
-    The CPU has -1.
-    """
+    """The number of the device of `input`. The CPU has -1."""
     return input.get_device()
 
 

@@ -77,10 +77,7 @@ class view_as_complex:
 
 @public(on_arrays=numpy.real, numpy_names=True)
 def real(input):
-    """The real part as a view.
-
-    A real tensor is returned unchanged.
-    """
+    """The real part as a view. A real tensor is returned unchanged."""
     if input._array.dtype.kind not in "cW":
         return input
     if type(input._array) is SparseArray:

@@ -36,8 +36,5 @@ _GEOMETRY = ("size", "stride", "storage_offset")
 
 @public(namespace=None, method=True)
 def _view_func_unsafe(input, new_base, symint_visitor_fn=None, tensor_visitor_fn=None):
-    """`_view_func`.
-
-    A view has no numbers or tensors that the visitors could change.
-    """
+    """`_view_func`. A view has no numbers or tensors that the visitors could change."""
     return _view_func(input, new_base)

@@ -1,7 +1,4 @@
-"""Activations.
-
-Each derivative with kinks or several terms is an operator with its own derivative.
-"""
+"""Activations. Each derivative with kinks or several terms is an operator with its own derivative."""
 
 from __future__ import annotations
 
@@ -103,10 +100,7 @@ class leaky_relu_backward:
     tangent="elementwise",
 )
 class hardtanh:
-    """`input` limited to `[min_val, max_val]`.
-
-    Unlike in `clamp`, the derivative at the bounds is 0.
-    """
+    """`input` limited to `[min_val, max_val]`. Unlike in `clamp`, the derivative at the bounds is 0."""
 
     def forward(self: Array, min_val: Number = -1.0, max_val: Number = 1.0): ...
 

@@ -82,10 +82,7 @@ _MANY = 1 << 11
 
 @public(namespace=None)
 def attention_in_blocks(query, key, value, mask, dropout_p, causal, scale, grouped):
-    """Compute attention as one operator.
-
-    Return None if these tensors are not supported.
-    """
+    """Compute attention as one operator. Return None if these tensors are not supported."""
     q, k, v = query._array, key._array, value._array
     if not query.dtype is key.dtype is value.dtype:
         names = [dtypes.C_NAMES[each.dtype] for each in (query, key, value)]

@@ -1,7 +1,4 @@
-"""Batching rules of losses.
-
-They compute the losses of the whole batch at once, and reduce them for each example.
-"""
+"""Batching rules of losses. They compute the losses of the whole batch at once, and reduce them for each example."""
 
 from __future__ import annotations
 
@@ -103,10 +100,7 @@ def nll_loss2d_backward(op, batch, grad, scores, target, weight, ignore_index, r
 
 
 def binary_cross_entropy_backward(op, batch, grad, probabilities, target, weight, reduction):
-    """The gradient of each element.
-
-    Its share of the loss is the share at its position in the batch.
-    """
+    """The gradient of each element. Its share of the loss is the share at its position in the batch."""
     rank = probabilities._array.ndim
     if _has_none(batch, probabilities):
         return None

@@ -122,10 +122,7 @@ def _batch_in_channels(tensor):
     narrow="halves",
 )
 class conv_input_grad:
-    """The gradient of the input of a convolution.
-
-    As an operation, it is a transposed convolution.
-    """
+    """The gradient of the input of a convolution. As an operation, it is a transposed convolution."""
 
     def forward(self: Array, weight: Array, input_shape, stride, padding, dilation, groups): ...
 

@@ -28,10 +28,7 @@ class safe_softmax_of:
 
 @public()
 def _safe_softmax(input, dim, dtype=None):
-    """Softmax along `dim`, but 0 where all elements are -inf.
-
-    If `dtype` is given, the input is cast to it first.
-    """
+    """Softmax along `dim`, but 0 where all elements are -inf. If `dtype` is given, the input is cast to it first."""
     return safe_softmax_of(input if dtype is None else input.to(dtype), dim)
 
 

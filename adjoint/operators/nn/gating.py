@@ -23,10 +23,7 @@ from ..create.random import stream_of
     batch="elementwise",
 )
 class prelu_kernel:
-    """`input` where positive, else `weight * input`.
-
-    The shape of `weight` broadcasts.
-    """
+    """`input` where positive, else `weight * input`. The shape of `weight` broadcasts."""
 
     def forward(self: Array, weight: Array): ...
 
@@ -119,10 +116,7 @@ class glu:
     random=True,
 )
 class rrelu_with_noise:
-    """`input * noise`.
-
-    `noise` is 1 where the input is positive, and elsewhere the slope drawn for the element.
-    """
+    """`input * noise`. `noise` is 1 where the input is positive, and elsewhere the slope drawn for the element."""
 
     def forward(self: Array, noise: Array): ...
 

@@ -66,10 +66,7 @@ def grid_sampler_gradients(grad, input, grid, sampling, needs):
 
 def _declare(dims):
     class grid_sampler:
-        """Images at the positions of a grid.
-
-        `kernels.nn.grid_sampling` lists the numbers of modes and paddings.
-        """
+        """Images at the positions of a grid. `kernels.nn.grid_sampling` lists the numbers of modes and paddings."""
 
         def forward(input: Array, grid: Array, interpolation_mode, padding_mode, align_corners): ...
 

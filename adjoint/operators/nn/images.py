@@ -154,10 +154,7 @@ def _shown(mode, dims):
 
 
 def _declare(name, mode, antialias):
-    """Declare the operator of this name and mode.
-
-    Its gradient is the gradient of `resample_gradient`.
-    """
+    """Declare the operator of this name and mode. Its gradient is the gradient of `resample_gradient`."""
     shown = "".join(part.capitalize() for part in name.replace("nearest_exact", "nearestExact").split("_"))
     node = f"{shown.replace('Nearestexact', 'NearestExact').removesuffix('d')}D{'Aa' if antialias else ''}Backward0"
 

@@ -1,7 +1,4 @@
-"""Losses.
-
-`reduction` is "none", "mean" or "sum". Gradients follow it.
-"""
+"""Losses. `reduction` is "none", "mean" or "sum". Gradients follow it."""
 
 from __future__ import annotations
 
@@ -31,10 +28,7 @@ def scaled(grad, reduction, count):
 
 @public(namespace=None, on_arrays=kernels.shared_difference)
 def shared_difference(first, second, share, divisor=1.0, limit=None):
-    """`(first - second) / divisor`, limited to `limit` in magnitude, times `share`.
-
-    One of both may be boolean.
-    """
+    """`(first - second) / divisor`, limited to `limit` in magnitude, times `share`. One of both may be boolean."""
     difference = first - second if first.dtype == second.dtype else first * 1 - second * 1
     if divisor != 1:
         difference = difference / divisor

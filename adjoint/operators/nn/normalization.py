@@ -26,10 +26,7 @@ from ..linalg.matmul import check_tensors
 
 
 def _batch_norm_gradients(grad, input, weight, mean, invstd, training, needs, xp):
-    """Return the gradients in differentiable operations.
-
-    In training, `mean` and `invstd` are functions of the input.
-    """
+    """Return the gradients in differentiable operations. In training, `mean` and `invstd` are functions of the input."""
     dims = (0, *range(2, len(input.shape)))
     shape = (1, -1, *(1,) * (len(input.shape) - 2))
     count = 1
@@ -214,10 +211,7 @@ def _in_dtype(input, weight, *statistics):
 
 
 def _of_nothing(input, weight, bias):
-    """Handle an empty batch.
-
-    There are no statistics, but weight and bias stay connected to the result, as in PyTorch.
-    """
+    """Handle an empty batch. There are no statistics, but weight and bias stay connected to the result, as in PyTorch."""
     output = input.clone()
     if weight is not None:
         output = output * weight.select(0, 0)
@@ -467,10 +461,7 @@ class native_group_norm:
         return xp.group_norm_gradients(grads[0], input, weight, group, result1, result2, eps, needs)
 
     def batch(op, batch, value, weight, bias, group, eps):
-        """The batch joins the samples.
-
-        Weights that differ within the batch are applied afterwards.
-        """
+        """The batch joins the samples. Weights that differ within the batch are applied afterwards."""
         images = batch.expanded(value)
         if not images._array.size:
             return None

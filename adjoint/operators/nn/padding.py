@@ -23,10 +23,7 @@ from ...tensor import wrap
     narrow="reads",
 )
 class constant_pad_nd:
-    """`input` with `pad` (before, after) elements of `value` around the last dimensions.
-
-    Negative numbers crop.
-    """
+    """`input` with `pad` (before, after) elements of `value` around the last dimensions. Negative numbers crop."""
 
     def forward(self: Array, pad, value=0): ...
 
@@ -74,10 +71,7 @@ for _dims in (1, 2, 3):
 
 @public(namespace=None)
 def pad(input, pad, mode="constant", value=None):
-    """Pad the last `len(pad) / 2` dimensions, the last one first.
-
-    Negative numbers crop.
-    """
+    """Pad the last `len(pad) / 2` dimensions, the last one first. Negative numbers crop."""
     pad = tuple(pad)
     if mode == "constant":
         return constant_pad_nd(input, pad, 0 if value is None else value)

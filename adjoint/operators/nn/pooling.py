@@ -194,10 +194,7 @@ _adaptive_max_pool = {dims: _adaptive_max_pool_operators(dims) for dims in (2, 3
 
 
 def _sizes(value: Any, dims: int, function: str, name: str, position: int | None) -> tuple[int, ...]:
-    """Return `value`, a number or a sequence of numbers, as a tuple.
-
-    A number gives `dims` elements.
-    """
+    """Return `value`, a number or a sequence of numbers, as a tuple. A number gives `dims` elements."""
     kind = type(value)
     if kind is int:
         return (value,) * dims
@@ -423,10 +420,7 @@ def _avg_pool_function(dims):
 
 @public(namespace="torch")
 def avg_pool1d(input, kernel_size=MISSING, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
-    """The mean of each window.
-
-    With `count_include_pad`, padding counts as zeros.
-    """
+    """The mean of each window. With `count_include_pad`, padding counts as zeros."""
     _check_tensor(input, kernel_size, "avg_pool1d")
     kernel = _one(kernel_size, "avg_pool1d", "kernel_size", None)
     step = () if stride is None else _sizes(stride, 1, "avg_pool1d", "stride", None)

@@ -25,10 +25,7 @@ def _variance_gradient(grad, self, dim, correction, keepdim, xp):
 
 
 def _over_twice(grad, deviation, xp):
-    """Return `grad / (2 * deviation)`, the slope of the root.
-
-    Where `deviation` is 0, the result is 0 in any order.
-    """
+    """Return `grad / (2 * deviation)`, the slope of the root. Where `deviation` is 0, the result is 0 in any order."""
     zero = deviation == 0
     return xp.where(zero, grad * 0, grad / (2 * xp.where(zero, deviation * 0 + 1, deviation)))
 
@@ -102,10 +99,7 @@ class std_mean:
 
 
 def norm_gradient(grad, self, result, ord, dim, keepdim, xp):
-    """The gradient of the norm of order `ord` over `dim`.
-
-    At a norm of 0, where the norm has a corner, it is 0.
-    """
+    """The gradient of the norm of order `ord` over `dim`. At a norm of 0, where the norm has a corner, it is 0."""
     shape = tuple(self.shape)
     dim = None if names_all(dim) else dim
     grad, norm = xp.kept(grad, shape, dim, keepdim), xp.kept(result, shape, dim, keepdim)

@@ -138,10 +138,7 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
     kernels.prod_along, whole=kernels.prod, whole_options={"listed_out": False}, out_decides=True, overloaded=True
 )
 class prod:
-    """The product over dimension `dim`, or of all elements.
-
-    Integers are multiplied in int64.
-    """
+    """The product over dimension `dim`, or of all elements. Integers are multiplied in int64."""
 
     def forward(self: Array, dim: Int, keepdim: Bool = False, *, dtype: Dtype = None): ...
 
@@ -184,10 +181,7 @@ def shared_by_all(grad, self, result, xp):
 
 @reduction(kernels.amax, same_out=AMAX)
 class amax:
-    """The largest elements over `dim` (one, several, or all).
-
-    Ties share the gradient equally.
-    """
+    """The largest elements over `dim` (one, several, or all). Ties share the gradient equally."""
 
     def forward(self: Array, dim: Dims = (), keepdim: Bool = False): ...
 
@@ -196,10 +190,7 @@ class amax:
 
 @reduction(kernels.amin, same_out=AMAX)
 class amin:
-    """The smallest elements over `dim` (one, several, or all).
-
-    Ties share the gradient equally.
-    """
+    """The smallest elements over `dim` (one, several, or all). Ties share the gradient equally."""
 
     def forward(self: Array, dim: Dims = (), keepdim: Bool = False): ...
 
@@ -328,20 +319,14 @@ class argmin:
 
 @reduction(kernels.all, whole=True, same_out=TRUTH, narrow="reads")
 class all:
-    """Whether all elements are nonzero, along `dim` or of the whole tensor.
-
-    The result is bool; for uint8 it is uint8.
-    """
+    """Whether all elements are nonzero, along `dim` or of the whole tensor. The result is bool; for uint8 it is uint8."""
 
     def forward(self: Array, dim: Dims = None, keepdim: Bool = False): ...
 
 
 @reduction(kernels.any, whole=True, same_out=TRUTH, sparse="reductions.any_element", narrow="reads")
 class any:
-    """Whether any element is nonzero, along `dim` or of the whole tensor.
-
-    The result is bool; for uint8 it is uint8.
-    """
+    """Whether any element is nonzero, along `dim` or of the whole tensor. The result is bool; for uint8 it is uint8."""
 
     def forward(self: Array, dim: Dims = None, keepdim: Bool = False): ...
 

@@ -77,10 +77,7 @@ def _index_reduce(base, axis, places, data, reduce, include_self):
 
 
 def _reduced(data, reduce, axis, combine, places, lengths, initial):
-    """Return the reduced segments.
-
-    Elements outside all segments are reduced behind the last segment, and dropped.
-    """
+    """Return the reduced segments. Elements outside all segments are reduced behind the last segment, and dropped."""
     start = _OF_NOTHING[reduce] if initial is None else float(initial)
     shape = list(data._array.shape)
     count = lengths._array.shape[axis]

@@ -354,10 +354,7 @@ nanquantile = _quantile("nanquantile", True)
 
 
 def _unique(kernel, node, aten_name):
-    """Declare an operator that finds unique elements.
-
-    It is recorded, but has no derivative.
-    """
+    """Declare an operator that finds unique elements. It is recorded, but has no derivative."""
 
     def grad_self(grads):
         raise NotImplementedError(f"the derivative for '{aten_name}' is not implemented.")

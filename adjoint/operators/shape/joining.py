@@ -221,10 +221,7 @@ class repeat:
 
 @public(namespace=None, method=("repeat",))
 def repeat_method(input, /, *repeats, **names):
-    """The tensor repeated along each dimension.
-
-    New dimensions come first.
-    """
+    """The tensor repeated along each dimension. New dimensions come first."""
     repeats = sizes_of(repeats, names, "repeat", "repeats")
     if len(repeats) < input._array.ndim:
         raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
@@ -237,10 +234,7 @@ def repeat_method(input, /, *repeats, **names):
 
 @public(numpy_names=True)
 def tile(input, dims):
-    """The tensor repeated along each dimension.
-
-    Missing repetitions of leading dimensions are 1.
-    """
+    """The tensor repeated along each dimension. Missing repetitions of leading dimensions are 1."""
     dims = checked_sizes(dims, "tile", "dims", 2)
     return repeat_method(input, (1,) * (input._array.ndim - len(dims)) + tuple(dims))
 
@@ -301,10 +295,7 @@ def _repeated(input, repeats, dim, output_size):
 
 @sequential_fallback
 def _repeated_positions(repeats, size, output_size):
-    """Return the numbers below `size`, each repeated as `repeats` says.
-
-    `output_size` is their total number, if given.
-    """
+    """Return the numbers below `size`, each repeated as `repeats` says. `output_size` is their total number, if given."""
     if repeats.dtype not in (int32, int64):
         raise refuse("repeat_interleave_cpu", repeats._array)
     counts = materialize(repeats._array).reshape(-1).astype(numpy.int64, copy=False)
@@ -325,10 +316,7 @@ def _repeated_positions(repeats, size, output_size):
     kernel=Kernel(kernels.roll, quiet=True), out=False, namespace=None, method=False, tangent="linear", narrow="moves"
 )
 class roll:
-    """The elements shifted along dimensions.
-
-    Elements that leave at one end enter at the other.
-    """
+    """The elements shifted along dimensions. Elements that leave at one end enter at the other."""
 
     def forward(self: Array, shifts, dims): ...
 

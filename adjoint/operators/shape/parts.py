@@ -170,10 +170,7 @@ class unbind:
 
 @public(namespace=None, on_arrays=joining.stack_in_order)
 def stack_in_order(parts, dim, strides):
-    """`stack`.
-
-    Arrays of numbers get the memory order of an array with these strides.
-    """
+    """`stack`. Arrays of numbers get the memory order of an array with these strides."""
     return tensors.stack(parts, dim)
 
 

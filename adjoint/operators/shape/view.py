@@ -1,7 +1,4 @@
-"""Views with another shape or another order of the dimensions.
-
-They share storage and version counter with the tensor.
-"""
+"""Views with another shape or another order of the dimensions. They share storage and version counter with the tensor."""
 
 from __future__ import annotations
 
@@ -87,10 +84,7 @@ def _batch_reshaped(op, batch, value, size):
 
 
 def _reshaped_copy(grad, self_shape, xp):
-    """Return the gradient with another shape.
-
-    If a copy is needed, several threads make it.
-    """
+    """Return the gradient with another shape. If a copy is needed, several threads make it."""
     return xp.reshape(grad, self_shape)
 
 
@@ -145,10 +139,7 @@ class reshape_alias:
     narrow="moves",
 )
 class unsafe_view:
-    """`input` with another shape.
-
-    No other code refers to this tensor.
-    """
+    """`input` with another shape. No other code refers to this tensor."""
 
     def forward(self: Array, size): ...
 
@@ -276,10 +267,7 @@ def flatten(input, start_dim=0, end_dim=-1):
 
 @public(method=True, numpy_names=True)
 def unflatten(input, dim, sizes):
-    """Dimension `dim` split into several dimensions of the given sizes.
-
-    One size may be -1.
-    """
+    """Dimension `dim` split into several dimensions of the given sizes. One size may be -1."""
     shape = input._array.shape
     dim = wrap_dim(dim, len(shape))
     if not shape:
@@ -382,10 +370,7 @@ def squeeze_(input, /, dim=None):
 
 
 def _several(input, dim):
-    """Return the dimensions as a tuple.
-
-    A single dimension may be a NumPy integer.
-    """
+    """Return the dimensions as a tuple. A single dimension may be a NumPy integer."""
     if is_of_type(dim, "Int"):
         return (dim.__index__(),)
     if not isinstance(dim, (tuple, list)):
@@ -464,10 +449,7 @@ def swapaxes_(input, axis0, axis1):
 
 @operator(view=True, inplace=True, inplace_node="TBackward1", kernel=kernels.t, sparse="shapes.t")
 class t:
-    """The transpose of a matrix.
-
-    A vector is returned unchanged.
-    """
+    """The transpose of a matrix. A vector is returned unchanged."""
 
     def forward(self: Array): ...
 
@@ -507,10 +489,7 @@ def permute_function(input, dims):
 
 @public(namespace=None, method=("permute",), separate_sizes=permute)
 def permute_method(input, /, *dims, **names):
-    """The dimensions in another order.
-
-    The order may be separate arguments or a sequence.
-    """
+    """The dimensions in another order. The order may be separate arguments or a sequence."""
     return permute(input, sizes_of(dims, names, "permute", "dims"))
 
 

@@ -1,7 +1,4 @@
-"""Constructors of sparse tensors.
-
-The parts are checked, because indices outside the shape could reach any memory.
-"""
+"""Constructors of sparse tensors. The parts are checked, because indices outside the shape could reach any memory."""
 
 from __future__ import annotations
 
@@ -33,10 +30,7 @@ def _as_values(data: Any, dtype: Any) -> Tensor:
 
 
 def _finished(tensor: Tensor, requires_grad: bool, values: Any) -> Tensor:
-    """Return the tensor as a leaf.
-
-    Constructors do not copy the history of `values`, unless no option is given.
-    """
+    """Return the tensor as a leaf. Constructors do not copy the history of `values`, unless no option is given."""
     if requires_grad:
         if not can_require_grad(tensor._array):
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")

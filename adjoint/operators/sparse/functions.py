@@ -33,10 +33,7 @@ from .reduced_product import reduced_product
     node="SparseAddmmBackward0",
 )
 class _sparse_addmm:
-    """`beta * self + alpha * (mat1 @ mat2)`.
-
-    The gradient of `mat1` exists at its stored elements.
-    """
+    """`beta * self + alpha * (mat1 @ mat2)`. The gradient of `mat1` exists at its stored elements."""
 
     def forward(self: Array, mat1: Array, mat2: Array, *, beta: Number = 1, alpha: Number = 1): ...
 
@@ -289,10 +286,7 @@ def _softmax(function: str, node: str) -> tuple[Any, Any]:
         out=False,
     )
     class backward_operator:
-        """The gradient of the product.
-
-        With `transposed`, the transpose of the gradient, which is the tangent.
-        """
+        """The gradient of the product. With `transposed`, the transpose of the gradient, which is the tangent."""
 
         def forward(grad: Array, output: Array, dim, transposed=False): ...
 

@@ -101,10 +101,7 @@ def layout_of(tensor: Tensor) -> str:
 
 
 def _coordinates(tensor: Tensor, function: str) -> Coordinates:
-    """Return the parts of a tensor of layout `sparse_coo`.
-
-    Other layouts are refused.
-    """
+    """Return the parts of a tensor of layout `sparse_coo`. Other layouts are refused."""
     if layout_of(tensor) != "Sparse":
         raise RuntimeError(f"{function} expected sparse coordinate tensor layout but got {layout_of(tensor)}")
     array: Any = tensor._array
@@ -245,10 +242,7 @@ def _resized(tensor: Tensor, size: Any, sparse_dim: int, dense_dim: int, clear: 
 
 @public(namespace=None, method=True)
 def sparse_resize_(self, size, sparse_dim, dense_dim):
-    """Give the tensor a larger shape in place.
-
-    Only an empty tensor may change its numbers of dimensions.
-    """
+    """Give the tensor a larger shape in place. Only an empty tensor may change its numbers of dimensions."""
     return _resized(self, size, sparse_dim, dense_dim, False, "sparse_resize_")
 
 
@@ -277,10 +271,7 @@ def resize_as_sparse_(input, template):
     node="CoalesceBackward0",
 )
 class coalesced:
-    """The same tensor with sorted coordinates.
-
-    Elements at equal coordinates are added up.
-    """
+    """The same tensor with sorted coordinates. Elements at equal coordinates are added up."""
 
     def forward(self: Array): ...
 
@@ -329,10 +320,7 @@ class in_layout:
     node="ToDenseBackward0",
 )
 class to_dense_from:
-    """The tensor with all elements.
-
-    The gradient exists at the stored elements, unless `masked_grad` is False.
-    """
+    """The tensor with all elements. The gradient exists at the stored elements, unless `masked_grad` is False."""
 
     def forward(self: Array, dtype, masked_grad, source): ...
 
@@ -369,10 +357,7 @@ def to_dense(input, dtype=None, *, masked_grad=None):
     sparse_result=True,
 )
 class to_sparse_dims:
-    """The tensor with `sparse_dim` sparse dimensions.
-
-    `source` is its layout.
-    """
+    """The tensor with `sparse_dim` sparse dimensions. `source` is its layout."""
 
     def forward(self: Array, sparse_dim, source): ...
 
@@ -392,10 +377,7 @@ class to_sparse_dims:
     sparse_result=True,
 )
 class to_sparse_whole:
-    """The tensor with its nonzero elements stored.
-
-    `source` is its layout.
-    """
+    """The tensor with its nonzero elements stored. `source` is its layout."""
 
     def forward(self: Array, source): ...
 
@@ -418,10 +400,7 @@ def _to_compressed(layout: str) -> Any:
         node=f"To{kernels.layout_name(layout)}Backward0",
     )
     class converted:
-        """The tensor in a compressed layout.
-
-        `source` is its layout.
-        """
+        """The tensor in a compressed layout. `source` is its layout."""
 
         def forward(self: Array, blocksize, dense_dim, source): ...
 

@@ -12,10 +12,7 @@ from .scheduler import LRScheduler, for_each_group, require_optimizer, set_optio
 
 
 def _momentum_is_beta1(optimizer: Optimizer) -> bool:
-    """Return whether the momentum is the first of `betas`.
-
-    Raise ValueError if there is no momentum.
-    """
+    """Return whether the momentum is the first of `betas`. Raise ValueError if there is no momentum."""
     if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
         raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
     return "betas" in optimizer.defaults
@@ -232,10 +229,7 @@ class CyclicLR(LRScheduler):
         self.base_lrs = lowest
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state.
-
-        A scale function is included only if it is an object with attributes.
-        """
+        """Return the state. A scale function is included only if it is an object with attributes."""
         state = super().state_dict()
         del state["_scale_fn_ref"]
         function = state.pop("_scale_fn_custom")
@@ -244,10 +238,7 @@ class CyclicLR(LRScheduler):
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restore a state.
-
-        A scale function is kept, and an object gets its attributes.
-        """
+        """Restore a state. A scale function is kept, and an object gets its attributes."""
         self.__dict__.update({key: value for key, value in state_dict.items() if key != "_scale_fn_custom"})
         if state_dict.get("_scale_fn_custom") is not None and self._scale_fn_custom is not None:
             self._scale_fn_custom.__dict__.update(state_dict["_scale_fn_custom"])

@@ -26,10 +26,7 @@ class _LambdaScheduler(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state.
-
-        Functions are included only if they are objects with attributes.
-        """
+        """Return the state. Functions are included only if they are objects with attributes."""
         state = {key: value for key, value in self.__dict__.items() if key not in ("optimizer", "lr_lambdas")}
         state["lr_lambdas"] = [
             None if isinstance(function, types.FunctionType) else function.__dict__.copy()
@@ -38,10 +35,7 @@ class _LambdaScheduler(LRScheduler):
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restore a state.
-
-        Functions are kept, and objects get their attributes.
-        """
+        """Restore a state. Functions are kept, and objects get their attributes."""
         self.__dict__.update({key: value for key, value in state_dict.items() if key != "lr_lambdas"})
         for function, held in zip(self.lr_lambdas, state_dict["lr_lambdas"], strict=True):
             if held is not None:

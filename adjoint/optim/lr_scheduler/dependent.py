@@ -144,10 +144,7 @@ def _undo_first_step(scheduler: LRScheduler) -> None:
 
 
 class SequentialLR(_Composition):
-    """Uses one scheduler after the other.
-
-    The next scheduler begins at each of the epochs `milestones`.
-    """
+    """Uses one scheduler after the other. The next scheduler begins at each of the epochs `milestones`."""
 
     def __init__(
         self, optimizer: Optimizer, schedulers: list[LRScheduler], milestones: list[int], last_epoch: int = -1

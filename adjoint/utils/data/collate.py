@@ -153,10 +153,7 @@ default_collate_fn_map: Functions = {
     str: collate_str_fn,
     bytes: collate_str_fn,
 }
-"""The functions of `default_collate`.
-
-Programs add functions for their types.
-"""
+"""The functions of `default_collate`. Programs add functions for their types."""
 
 
 @ending_at_caller
@@ -197,17 +194,11 @@ def _filled(pattern: Any, content: Any) -> Any:
 
 
 Fetcher = Callable[[Any], Any]
-"""Returns the batch for one item of a loader's indices.
-
-Raises StopIteration at the end of the samples.
-"""
+"""Returns the batch for one item of a loader's indices. Raises StopIteration at the end of the samples."""
 
 
 class DatasetKind:
-    """How a loader reads its dataset: by indices, or one sample after another.
-
-    Loaders of other libraries use it, too.
-    """
+    """How a loader reads its dataset: by indices, or one sample after another. Loaders of other libraries use it, too."""
 
     Map, Iterable = 0, 1
 

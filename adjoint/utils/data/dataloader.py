@@ -253,10 +253,7 @@ _SingleProcessDataLoaderIter = BatchesOfOneProcess
 
 
 def __getattr__(name: str) -> Any:
-    """Return the pass of worker processes.
-
-    It is imported only if workers are used.
-    """
+    """Return the pass of worker processes. It is imported only if workers are used."""
     if name != "_MultiProcessingDataLoaderIter":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return import_late(f"{__package__}.workers").BatchesOfWorkers

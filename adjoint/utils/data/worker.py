@@ -1,7 +1,4 @@
-"""A worker process of a loader.
-
-It fetches the requested batches until the loader ends.
-"""
+"""A worker process of a loader. It fetches the requested batches until the loader ends."""
 
 from __future__ import annotations
 
@@ -65,10 +62,7 @@ class WorkerError:
         self.where = where
 
     def reraise(self) -> None:
-        """Raise an error of the same class.
-
-        If the class does not accept a message alone, raise a RuntimeError.
-        """
+        """Raise an error of the same class. If the class does not accept a message alone, raise a RuntimeError."""
         message = f"Caught {self.name} {self.where}.\nOriginal {self.text}"
         if self.kind is KeyError:
             raise KeyError(_Text(message))
@@ -162,10 +156,7 @@ def _error(task: Task, error: Exception) -> WorkerError:
 
 
 def _message(task: Task, arena: Any, number: int, kind: int, content: Any, new_code: Any) -> bytes:
-    """Return the message about a task.
-
-    If it cannot be pickled, return a message that says so.
-    """
+    """Return the message about a task. If it cannot be pickled, return a message that says so."""
     try:
         message: bytes = arena.message((number, kind, content, new_code))
     except Exception as error:  # noqa: BLE001

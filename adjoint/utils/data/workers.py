@@ -49,10 +49,7 @@ class _Worker:
         self.tasks = 0
 
     def give(self, number: int | None, item: Any = None) -> None:
-        """Let the worker fetch a batch.
-
-        Without a number, begin a new pass.
-        """
+        """Let the worker fetch a batch. Without a number, begin a new pass."""
         self.tasks += number is not None
         self.channel.post(torch.multiprocessing.reductions.dumps((self.reader.free(), number, item)))
 
