@@ -36,6 +36,10 @@ def random(lib, *shape):
 PROGRAMS = {
     "mm": lambda lib, r: (r(3, 4) @ r(4, 5)).sum().backward(),
     "one gradient": lambda lib, r: (lib.randn(3, 4) @ r(4, 5)).sum().backward(),
+    "vmap": lambda lib, r: lib.vmap(lambda x: (x @ lib.ones(4, 5)).sum())(r(2, 3, 4)).sum().backward(),
+    "vmap of vmap": lambda lib, r: lib.vmap(lib.vmap(lambda x, y: x @ y))(r(2, 3, 4, 5), r(2, 3, 5, 2)),
+    "gradients of each": lambda lib, r: lib.vmap(lib.func.grad(lambda x: (x @ x.mT).exp().sum()))(r(2, 3, 4)),
+    "tangents": lambda lib, r: lib.func.jvp(lambda x, y: x @ y, (r(3, 4), r(4, 5)), (r(3, 4), r(4, 5))),
     "folded": lambda lib, r: (r(2, 3, 4) @ r(4, 5)).sum().backward(),
     "bmm": lambda lib, r: (r(2, 3, 4) @ r(2, 4, 5)).sum().backward(),
     "vectors": lambda lib, r: (r(4) @ r(4) + (r(3, 4) @ r(4)).sum()).backward(),

@@ -10,6 +10,7 @@ from ..._runtime.weak_keys import WeakKeys
 from ...dispatch.arguments import MISSING
 from ...dispatch.declaration import Operator
 from ...tape import modes
+from ...tape.interpreters import innermost
 from ...tape.profile_recorder import Recorder
 from ...tensor import Tensor
 
@@ -101,6 +102,9 @@ class _Teller(Recorder):
         self.observer = observer
         self.nodes: WeakKeys[Any, tuple[str, tuple[Any, ...], Any, frozenset[str]]] = WeakKeys()
         self.places: list[frozenset[str]] = []  # of the nodes that run now
+
+    def takes(self, call: Any) -> bool:  # type: ignore[override]
+        return innermost(call.tensors) is None  # else the operators are told of that an interpreter makes of this one
 
     def handle(self, call: Any, proceed: Callable[[], Any]) -> Any:
         result, name = proceed(), call.name
