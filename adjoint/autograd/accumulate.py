@@ -87,7 +87,8 @@ def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
             else:
                 leaf._grad = summed(held, grad)
         else:  # in place, even if `held` has a history: the engine is not recording
-            check_inference(held)
+            if held._extra is not None:
+                check_inference(held)
             array = held._array
             if array.flags.writeable and (held._base is None or 0 not in array.strides):
                 try:
@@ -97,7 +98,9 @@ def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
                         raise
                     shapes = f"{list(array.shape)} doesn't match the broadcast shape {list(grad.shape)}"
                     raise RuntimeError(f"output with shape {shapes}") from None
-                counter = counting(held)
+                counter: Any = held._counter
+                if type(counter) is not list:
+                    counter = counting(held)
                 if counter is not None:
                     counter[0] += 1
             elif type(array) is SparseArray and type(grad) is not SparseArray:

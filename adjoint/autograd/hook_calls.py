@@ -57,7 +57,10 @@ def to_tensor(grad: Any) -> Any:
 
 def from_tensor(grad: Any, create_graph: bool) -> Any:
     """A gradient in the form in which the engine passes it on."""
-    return grad if create_graph or grad is None else materialize(grad._array)
+    if create_graph or grad is None:
+        return grad
+    array = grad._array
+    return array if type(array) is ndarray else materialize(array)
 
 
 def check_replacement(original: Tensor | None, replacement: Any, hook: Any) -> None:

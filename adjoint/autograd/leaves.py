@@ -23,9 +23,10 @@ def finish_plain_leaf(leaf: Tensor, buffers: dict[Any, Any], task: GraphTask) ->
 
     The gradient has no other reference, so the leaf adopts it.
     """
-    extra, node = leaf._extra, live_accumulator(leaf)
+    extra = leaf._extra
     if extra is None or extra.hooks or extra.grad_dtype is not OWN or FLAGS.special or leaf not in buffers:
         return False
+    node = live_accumulator(leaf)
     if (node is not None and node._hooks is not None) or not task.accumulates(leaf):
         return False
     accumulate(leaf, buffers.pop(leaf), task.create_graph)
@@ -74,4 +75,6 @@ def add_to_leaf(leaf: Tensor, grad: Any, task: GraphTask) -> None:
     else:
         if grad is not None:
             accumulate(leaf, grad, task.create_graph)
-        run_post_accumulate_hooks(leaf)
+        extra = leaf._extra
+        if extra is not None and extra.post_hooks:
+            run_post_accumulate_hooks(leaf)
