@@ -186,11 +186,6 @@ class Operator:
         return self.code.node_class(self.inplace_node_name)
 
     @property
-    def fast_path(self) -> Callable[..., Any]:
-        """The function without the test of modes, for calls that no mode affects."""
-        return self.code.fast_path
-
-    @property
     def saving(self) -> Any:
         """Return the functions that save the values that a node needs."""
         return self.code.saving

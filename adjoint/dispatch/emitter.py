@@ -10,35 +10,45 @@ from __future__ import annotations
 from typing import Any
 
 from .declaration import Operator
-from .parameter_source import deprecated_order_lines, numpy_names, signature, variant_signature
+from .parameter_source import deprecated_order_lines, numpy_names, signature, straight_signature, variant_signature
 from .plan import FUNCTION, IN_PLACE, IN_PLACE_VIEW, OUT, Plan
 from .planning import planned
 from .source import function, guard, public_function, public_name
 from .steps.promote import number_lines, unusual_types
 
-WAYS = {"out": OUT, "inplace": IN_PLACE, "inplace_view": IN_PLACE_VIEW}
+WAYS = {"inplace": IN_PLACE, "inplace_view": IN_PLACE_VIEW}
 """The ways of the variants that do not return a new result."""
 
 
 def function_source(op: Operator, variant: str = "function") -> tuple[str, dict[str, Any]]:
-    """The source of the function (or of a variant) and the defaults it refers to.
+    """The source of the function, or of a variant, and the defaults it refers to.
 
-    Variants are `"operator"` (of a Python operator), `"inplace"`, `"inplace_view"`, and, for calls that the slow path has found
-    to be unaffected by modes, without the test of these: `"fast"`, and `"out"`, which has a tensor to write to.
+    Variants are `"operator"` (of a Python operator), `"inplace"` and `"inplace_view"`.
     """
     defaults: dict[str, Any] = {}
     parameters = signature(op, defaults) if variant == "function" else variant_signature(op, defaults, variant)
     way = WAYS.get(variant, FUNCTION)
-    caller = 1 if way in (IN_PLACE, IN_PLACE_VIEW) else op.caller + 2 * (variant in ("fast", "out"))
     moded = leave_line(op, variant, moded=True)
     lines = [moded]
     if not op.sparse_result:
         lines = [
             *deprecated_order_lines(op, variant),
             *guard(unusual_call(op, variant), *number_lines(op), moded),
-            *step_lines(planned(op, way, caller=caller), leave_line(op, variant)),
+            *step_lines(planned(op, way, caller=op.caller if way == FUNCTION else 1), leave_line(op, variant)),
         ]
-    return (function if variant in ("fast", "out") else public_function)(op.name, parameters, lines), defaults
+    return public_function(op.name, parameters, lines), defaults
+
+
+def straight_source(op: Operator, way: str, inference: bool) -> tuple[str, dict[str, Any]]:
+    """The source for calls that no handler takes, and the defaults it refers to; `inference`: in inference mode."""
+    defaults: dict[str, Any] = {}
+    given = ", ".join(public_name(name) for name in op.names)
+    leave = f"return run_steps(OP, ({given},), {'out' if way == OUT else 'None'}, {way!r})"
+    lines = [leave]
+    if not (op.sparse_result or (inference and way == IN_PLACE_VIEW)):
+        caller = (op.caller if way in (FUNCTION, OUT) else 1) + 2
+        lines = step_lines(planned(op, way, inference=inference, caller=caller), leave)
+    return function(op.name, straight_signature(op, defaults, way == OUT), lines), defaults
 
 
 def sizes_source(op: Operator, contiguous: bool) -> str:
@@ -76,19 +86,17 @@ def leave_line(op: Operator, variant: str = "function", *, moded: bool = False) 
     The function of a Python operator (`*`) returns NotImplemented for operands of unknown types.
     """
     args = ", ".join(public_name(name) for name in op.names)
-    if variant in ("fast", "out"):
-        return f"return run_steps(OP, ({args},){', out' if variant == 'out' else ''})"
     if variant == "operator":
         return f"return call_operator(OP, ({args},), {not moded})"
     if variant != "function":
-        return f"return call(OP, ({args},), None, {WAYS[variant]!r})"
+        return f"return call(OP, ({args},), None, {WAYS[variant]!r}, {not moded})"
     extra = "".join(f", {name}={name}" for name in numpy_names(op))
     return f"return call(OP, ({args},), {'out' if op.out else 'None'}, '', {not moded}{extra})"
 
 
 def unusual_call(op: Operator, variant: str) -> list[str]:
     """The conditions on modes and on the form of the call that require the slow path."""
-    unusual = ["FLAGS.special"] if variant not in ("fast", "out") else []
+    unusual = ["FLAGS.special"]
     if variant == "function":
         unusual += ["out is not None"] if op.out else []
         unusual += [f"{name} is not MISSING" for name in numpy_names(op) if name in ("axis", "keepdims")]

@@ -25,19 +25,21 @@ from ..kernels.runtime.layout import laid_out
 from ..tape import modes, origin, refusals
 from ..tape.aliases import alias
 from ..tape.edges import current_edge
+from ..tape.inference_tensors import mark_inference
 from ..tape.node import NOWHERE, Node, sequence_numbers
 from ..tape.packing import Packed, pack_saved
 from ..tape.saved import RELEASED, save_result, unpack, unpack_array, unpack_list
 from ..tape.versions import shared_counter
-from ..tape.views import MULTI_OUTPUT, Geometry, creation_unrecorded, may_be_rebased, rebase_history
+from ..tape.views import INFERENCE, MULTI_OUTPUT, Geometry, creation_unrecorded, may_be_rebased, rebase_history
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, new_tensor
 from . import node_source, registry, slow_path
 from .arguments import MISSING
 from .constants import NUMBERS, SCALARS, constant
 from .declaration import Operator, parameters_of
 from .deprecated_signatures import in_new_order
-from .emitter import function_source, sizes_source
+from .emitter import function_source, sizes_source, straight_source
 from .lazy_stubs import building
+from .plan import IN_PLACE, IN_PLACE_VIEW
 from .python_operators import call_operator
 from .registry import Namespace
 from .source import SOURCES, compile_source
@@ -69,6 +71,7 @@ _BASE: dict[str, Any] = {
     "SCALARS": SCALARS,
     "creation_unrecorded": creation_unrecorded,
     "MULTI_OUTPUT": MULTI_OUTPUT,
+    "INFERENCE": INFERENCE,
     "Geometry": Geometry,
     "may_be_rebased": may_be_rebased,
     "rebase_history": rebase_history,
@@ -112,6 +115,7 @@ _BASE: dict[str, Any] = {
     "in_new_order": in_new_order,
     "detached_copy": change.detached_copy,
     "call_operator": call_operator,
+    "mark_inference": mark_inference,
     "save_operand": change.save_operand,
     "save_result": save_result,
     "array_namespace": arrays,
@@ -121,28 +125,37 @@ _BASE: dict[str, Any] = {
 
 def lazy_function(op: Operator, variant: str, name: str, otherwise: Any = None) -> Any:
     """A function that generates its own code when first called."""
+
+    def source() -> tuple[str, dict[str, Any]]:
+        if otherwise is None:
+            return function_source(op, variant)
+        return sizes_source(op, variant == "sizes of contiguous"), {}
+
+    namespace = {} if otherwise is None else {"otherwise": otherwise}
+    return _lazy(op, name, source, namespace, in_place=variant.startswith("inplace"))
+
+
+def _lazy(
+    op: Operator, name: str, source: Callable[[], tuple[str, dict[str, Any]]], namespace: dict[str, Any], in_place: bool
+) -> Any:
     kernel = op.kernel
-    namespace = dict(
-        _BASE, OP=op, general=kernel.general, small=kernel.small, inplace_kernel=kernel.inplace, RETURNS=op.returns
+    namespace |= _BASE
+    namespace.update(
+        OP=op, general=kernel.general, small=kernel.small, inplace_kernel=kernel.inplace, RETURNS=op.returns
     )
-    if otherwise is not None:
-        namespace["otherwise"] = otherwise
 
     def build(function: FunctionType) -> None:
-        if otherwise is None:
-            source, defaults = function_source(op, variant)
-        else:
-            source, defaults = sizes_source(op, variant == "sizes of contiguous"), {}
+        text, defaults = source()
         namespace.update(defaults)
         if op.differentiable:
-            namespace["NodeClass"] = op.inplace_node_class if variant.startswith("inplace") else op.node_class
+            namespace["NodeClass"] = op.inplace_node_class if in_place else op.node_class
         made = dict(namespace)  # another thread may be building the same function
-        compile_source(source, f"<adjoint {name}>", made)
+        compile_source(text, f"<adjoint {name}>", made)
         generated = made[op.name]
         function.__defaults__ = generated.__defaults__
         function.__kwdefaults__ = generated.__kwdefaults__
         function.__code__ = generated.__code__
-        SOURCES[name] = source
+        SOURCES[name] = text
 
     function = building(name, namespace, build)
     function.__doc__ = op.doc
@@ -169,6 +182,7 @@ class Code:
     def __init__(self, op: Operator) -> None:
         self.op = op
         self._node_classes: dict[str, type[Node]] = {}
+        self._straight: dict[tuple[str, bool], Callable[..., Any]] = {}
 
     def node_class(self, name: str) -> type[Node]:
         """The class of the operator's nodes, called `name`."""
@@ -182,15 +196,15 @@ class Code:
             self._node_classes.setdefault(name, node_source.node_class(op, namespace, name))
         return self._node_classes[name]
 
-    @computed_once
-    def fast_path(self) -> Callable[..., Any]:
-        """Return the function for calls that no mode affects. It leaves other calls to the slow path."""
-        return lazy_function(self.op, "fast", f"{self.op.name} fast path")
-
-    @computed_once
-    def out_path(self) -> Callable[..., Any]:
-        """The same with `out` as the last argument."""
-        return lazy_function(self.op, "out", f"{self.op.name} with out")
+    def straight_line(self, way: str, inference: bool) -> Callable[..., Any]:
+        """The code for calls that no handler takes, although there may be some; it leaves other calls to the steps of plans."""
+        found = self._straight.get((way, inference))
+        if found is None:
+            op, name = self.op, f"{self.op.name}{way} past handlers{' in inference mode' * inference}"
+            in_place = way in (IN_PLACE, IN_PLACE_VIEW)
+            found = _lazy(op, name, lambda: straight_source(op, way, inference), {}, in_place)
+            self._straight[way, inference] = found
+        return found
 
     @computed_once
     def computing(self) -> Callable[..., Any]:

@@ -40,17 +40,9 @@ def numpy_names(op: Operator) -> list[str]:
 
 
 def variant_signature(op: Operator, defaults: dict[str, Any], variant: str) -> str:
-    """Return the parameters of a variant: those of the declaration.
-
-    `"fast"` and `"out"` receive all of them, in order.
-    """
-    parts = []
+    """The parameters of a variant: those of the declaration."""
+    parts: list[str] = []
     for name in op.names:
-        if variant in ("fast", "out"):
-            parts.append(public_name(name))
-            if name in op.defaults:
-                defaults[f"default_{name}"] = op.defaults[name]
-            continue
         if name in op.keyword_only and not {"*", "*more"} & {*parts}:
             parts.append("*more" if op.deprecated_order and variant == "inplace" else "*")
         if name in op.defaults:
@@ -59,7 +51,13 @@ def variant_signature(op: Operator, defaults: dict[str, Any], variant: str) -> s
         else:
             checked = parts and (variant.startswith("inplace") or any("=" in part for part in parts))
             parts.append(f"{public_name(name)}{'=MISSING' if checked else ''}")
-    return ", ".join([*parts, "out"] if variant == "out" else parts)
+    return ", ".join(parts)
+
+
+def straight_signature(op: Operator, defaults: dict[str, Any], out: bool) -> str:
+    """The parameters of code that receives all arguments, in order."""
+    defaults.update({f"default_{name}": value for name, value in op.defaults.items()})
+    return ", ".join([*map(public_name, op.names), *(["out"] if out else [])])
 
 
 def deprecated_order_lines(op: Operator, variant: str) -> list[str]:

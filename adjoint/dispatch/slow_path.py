@@ -39,13 +39,13 @@ def call(
     """
     handlers = modes.STATE.handlers if modes.FLAGS.special else ()
     try:
+        if way != FUNCTION and not isinstance(args[0], Tensor):
+            raise not_a_tensor(op, 0, args)
         for value in names.values():
             stepwise = stepwise or value is not MISSING
         if not (handlers or stepwise or modes.STATE.general):
-            return op.fast_path(*args) if out is None else op.code.out_path(*args, out)
+            return straight_line(op, way, args, out)
         args = bind(op, args, names)
-        if way != FUNCTION and not isinstance(args[0], Tensor):
-            raise not_a_tensor(op, 0, args)
         made = Call(op, way if out is None else OUT, args, out, stepwise)
         if handlers:
             made.tensors = tensors_among(args if out is None else (*args, out))
@@ -67,8 +67,15 @@ def proceed(call: Call, handlers: Sequence[Handler]) -> Any:
             return handler.handle(call, partial(proceed, call, handlers[:position]))
     if call.stepwise or modes.STATE.general:
         return run(call)
-    op = call.op
-    return op.fast_path(*call.given) if call.out is None else op.code.out_path(*call.given, call.out)
+    return straight_line(call.op, call.way, call.given, call.out)
+
+
+def straight_line(op: Operator, way: str, args: tuple[Any, ...], out: Any) -> Any:
+    """Run the code that is printed of the plan for plain tensors."""
+    inference = modes.STATE.inference
+    if out is not None:
+        return op.code.straight_line(OUT, inference)(*args, out)
+    return op.code.straight_line(way, inference)(*args)
 
 
 def tensors_among(values: Iterable[Any]) -> list[Tensor]:
@@ -105,9 +112,9 @@ def run(call: Call) -> Any:
     return as_returned(op, call.outputs, call.several) if way == FUNCTION else call.returned
 
 
-def run_steps(op: Operator, args: tuple[Any, ...], out: Any = None) -> Any:
-    """Take the steps of the plan of a call that straight-line code leaves although no mode concerns it."""
-    return run(Call(op, FUNCTION if out is None else OUT, bind(op, args), out))
+def run_steps(op: Operator, args: tuple[Any, ...], out: Any, way: str) -> Any:
+    """Take the steps of the plan of a call that straight-line code leaves although no handler takes it."""
+    return run(Call(op, way, bind(op, args), out))
 
 
 def as_returned(op: Operator, outputs: list[Any], several: bool) -> Any:

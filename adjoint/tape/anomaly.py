@@ -148,17 +148,12 @@ def note_operation(name: str, values: Any, outputs: list[Tensor], recorded: bool
 class _Notes(Handler):
     """Records the results of operators."""
 
-    def takes(self, call: Any) -> bool:
-        """Return whether nothing is changed in place.
-
-        Otherwise the overwritten values are recorded, too (`record_change`).
-        """
-        return not call.in_place
-
     def handle(self, call: Any, proceed: Callable[[], Any]) -> Any:
-        """Record the results of the plan's steps."""
+        """Note what the steps of the plan have found; those that change a tensor note what they overwrite, too."""
         call.stepwise = True
         result = proceed()
+        if call.in_place:
+            return result
         outputs = call.outputs if call.out is None else list(tensors_in((call.out,)))
         if outputs:
             note_operation(call.op.function_name, call.operands(), outputs, call.recording)

@@ -11,7 +11,7 @@ from typing import Any
 from .._runtime.uninterrupted import uninterrupted
 from ..dtypes import dtype, get_default_dtype, set_default_dtype
 from .interpreters import tensors_in
-from .modes import STATE, settle, switch
+from .modes import ANOMALY, FLAGS, STATE, settle, switch
 
 
 def current_place() -> Any:
@@ -42,6 +42,34 @@ def push_saved_tensor_hooks(entry: Any) -> None:
 def pop_saved_tensor_hooks() -> None:
     """Remove the innermost saved-tensor hooks of this thread."""
     switch("saved_tensor_hooks", STATE.saved_tensor_hooks[:-1])
+
+
+_LEVELS = -1
+"""The number under which levels of forward mode, which hold in all threads, raise the flag."""
+
+
+@uninterrupted
+def set_levels(levels: tuple[Any, ...]) -> None:
+    """Set the interpreters of all threads that have entered none of their own."""
+    FLAGS.levels = levels
+    if levels:
+        FLAGS.special[_LEVELS] = True
+    elif _LEVELS in FLAGS.special:
+        del FLAGS.special[_LEVELS]
+
+
+_ANOMALY = 0
+"""The number under which anomaly detection, which is on in all threads, raises the flag."""
+
+
+@uninterrupted
+def set_anomaly(enabled: bool, check_nan: bool) -> None:
+    """Switch anomaly detection on or off, in all threads."""
+    ANOMALY.enabled, ANOMALY.check_nan = enabled, check_nan
+    if enabled:
+        FLAGS.special[_ANOMALY] = True
+    elif _ANOMALY in FLAGS.special:
+        del FLAGS.special[_ANOMALY]
 
 
 _OF_THREAD = ("task", "number", "end", "casts")

@@ -173,11 +173,11 @@ def settle() -> None:
     """Update `FLAGS` for the state of this thread after a change of any mode."""
     here = STATE.__dict__
     number = here["number"]
-    general = here["inference"] or here["view_replay"] or here["before_change"] is not None
-    here["general"] = general
+    here["general"] = general = here["view_replay"] or here["before_change"] is not None
     transforms = here["transforms"]
     if (
         general
+        or here["inference"]
         or here["stack"] not in (None, ())  # without a call, after which an interrupt may strike
         or here["result_cache"] is not None
         or here["recorder"] is not None
@@ -250,20 +250,6 @@ def set_surroundings(interpreters: tuple[Any, ...] | None, transforms: tuple[Any
     return before
 
 
-_LEVELS = -1
-"""The number under which levels of forward mode, which hold in all threads, raise the flag."""
-
-
-@uninterrupted
-def set_levels(levels: tuple[Any, ...]) -> None:
-    """Set the interpreters of all threads that have entered no interpreter of their own."""
-    FLAGS.levels = levels
-    if levels:
-        FLAGS.special[_LEVELS] = True
-    elif _LEVELS in FLAGS.special:
-        del FLAGS.special[_LEVELS]
-
-
 def is_grad_enabled() -> bool:
     """Whether gradients are enabled in this thread."""
     return not FLAGS.no_grad or STATE.grad_enabled
@@ -277,24 +263,9 @@ def is_recording() -> bool:
 def _forget_other_threads() -> None:
     """Forget the other threads in a forked child, which has only one thread."""
     for flag in FLAGS.of_threads:
-        flag.clear()
+        for number in [number for number in flag if number > 0]:  # the others are no threads: see `mode_switches`
+            del flag[number]
     settle()
-    set_anomaly(ANOMALY.enabled, ANOMALY.check_nan)
-    set_levels(FLAGS.levels)
-
-
-_ANOMALY = 0
-"""The number under which anomaly detection, which is on in all threads, raises the flag."""
-
-
-@uninterrupted
-def set_anomaly(enabled: bool, check_nan: bool) -> None:
-    """Switch anomaly detection on or off, in all threads."""
-    ANOMALY.enabled, ANOMALY.check_nan = enabled, check_nan
-    if enabled:
-        FLAGS.special[_ANOMALY] = True
-    elif _ANOMALY in FLAGS.special:
-        del FLAGS.special[_ANOMALY]
 
 
 if hasattr(os, "register_at_fork"):

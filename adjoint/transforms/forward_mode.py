@@ -27,7 +27,7 @@ from ..dispatch.slow_path import applied, call
 from ..dispatch.steps.change import detached_copy
 from ..dispatch.underived import without_tangent
 from ..operators.memory.changed_views import CopySlices
-from ..tape import modes
+from ..tape import mode_switches, modes
 from ..tape.interpreters import Interpreter, checked_change, is_recorded, lower, lower_outside_transform, tensors_in
 from ..tape.node import own_hooks
 from ..tape.packing import modes_without_hooks
@@ -461,14 +461,14 @@ class _PublicInterpreter(JvpInterpreter):
         self.thread = modes.STATE.number
         if modes.STATE.stack is None:
             self.outside = None
-            modes.set_levels((*modes.FLAGS.levels, self))
+            mode_switches.set_levels((*modes.FLAGS.levels, self))
         else:
             super().enter()
 
     @uninterrupted
     def leave(self) -> None:
         """Leave the level in all threads, whichever has entered it."""
-        modes.set_levels(tuple([level for level in modes.FLAGS.levels if level is not self]))
+        mode_switches.set_levels(tuple([level for level in modes.FLAGS.levels if level is not self]))
         if self.thread == modes.STATE.number:
             super().leave()
         else:

@@ -1,9 +1,11 @@
 """The straight-line code of an operator does what its slow path does: results, layouts, versions, nodes, saved values, errors.
 
 Each sample runs twice, the second time in a thread state that leaves the straight-line code at once; with all operands of one
-dtype, with operands of several, and with operands that lie otherwise in memory; as a function, in place, and with `out=`.
+dtype, with operands of several, and with operands that lie otherwise in memory; as a function, in place, and with `out=`; in
+inference mode too, and while another thread is in a mode: these calls pass handlers, and have straight-line code of their own.
 """
 
+import contextlib
 import itertools
 import zlib
 
@@ -12,7 +14,7 @@ import pytest
 
 import adjoint as torch
 from adjoint.operators import OPERATORS
-from adjoint.tape.modes import FLAGS, STATE
+from adjoint.tape.modes import FLAGS, STATE, settle
 
 from .samples import SAMPLES
 from .test_enlarged import expanded, with_gaps
@@ -27,7 +29,26 @@ class slowly:
 
     def __exit__(self, *_):
         STATE.general = False
-        del FLAGS.special[STATE.number]
+        settle()
+
+
+@contextlib.contextmanager
+def beside_a_mode():
+    """Another thread is in a mode."""
+    FLAGS.special[10**9] = True
+    try:
+        yield
+    finally:
+        del FLAGS.special[10**9]
+
+
+SITUATIONS = {
+    "alone": (contextlib.nullcontext, contextlib.nullcontext),
+    "beside a mode": (contextlib.nullcontext, beside_a_mode),
+    "in inference mode": (contextlib.nullcontext, torch.inference_mode),
+    "of inference tensors": (torch.inference_mode, torch.inference_mode),
+}
+"""The contexts in which operands are made, and in which an operator is called."""
 
 
 DTYPES = {
@@ -83,7 +104,8 @@ def described(value):
             array = array.resolve_conj().resolve_neg()
             content = array.to(torch.float32) if array.dtype in (torch.bfloat16, torch.float16) else array
         return (
-            value.dtype, tuple(value.shape), value.stride() if value.numel() else None, value._version, value.requires_grad,
+            value.dtype, tuple(value.shape), value.stride() if value.numel() else None, value.requires_grad,
+            "inference" if value.is_inference() else value._version,
             value.is_leaf, value._base is None, value.grad_fn and type(value.grad_fn).__name__, content.numpy().tobytes(),
         )  # fmt: skip
     if isinstance(value, (list, tuple)):
@@ -107,13 +129,23 @@ def node_of(result):
     return type(node).__name__, edges, saved
 
 
-def ran(name, way, call, kinds, layout, *, slow):
+def ran(name, way, call, kinds, layout, situation, *, slow):
     """What a call gives: the error, or the results, their nodes and the operands after it."""
-    args, kwargs = built(call, kinds, layout)
+    made_in, called_in = SITUATIONS[situation]
+    with made_in():
+        args, kwargs = built(call, kinds, layout)
+        if way == "in place":
+            args[0] = args[0].clone()
+    with called_in():
+        return called(name, way, args, kwargs, slow)
+
+
+def called(name, way, args, kwargs, slow):
+    """The same of a call with these arguments."""
     op = OPERATORS[name]
     function = op.function
     if way == "in place":
-        function, args[0] = op.inplace_function, args[0].clone()
+        function = op.inplace_function
     if way == "out":
         with torch.no_grad():
             plain = [value.detach() if isinstance(value, torch.Tensor) else value for value in args]
@@ -151,9 +183,11 @@ CASES = [
 def test_both_ways_are_the_same(name, call):
     op = OPERATORS[name]
     ways = ["function", *(["in place"] if op.inplace else []), *(["out"] if op.out and not op.outputs else [])]
-    for way, kinds, layout in itertools.product(ways, DTYPES, LAYOUTS):
+    for way, kinds, layout, situation in itertools.product(ways, DTYPES, LAYOUTS, SITUATIONS):
         everywhere = kinds in ("float32", "float32 and float64")
         if not everywhere and (layout != "plain" or (way != "function" and kinds != "int64")):
             continue
-        found, expected = (ran(name, way, call, DTYPES[kinds], LAYOUTS[layout], slow=slow) for slow in (False, True))
-        assert found == expected, (way, kinds, layout)
+        if situation != "alone" and not (everywhere or kinds == "int64"):
+            continue
+        readers = [ran(name, way, call, DTYPES[kinds], LAYOUTS[layout], situation, slow=slow) for slow in (False, True)]
+        assert readers[0] == readers[1], (way, kinds, layout, situation)

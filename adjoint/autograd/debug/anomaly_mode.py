@@ -11,7 +11,7 @@ import numpy
 from ..._runtime.tracebacks import ending_at_caller, warn
 from ..._runtime.uninterrupted import SwitchesAtOnce, uninterrupted
 from ...kernels.runtime.narrow_array import widened
-from ...tape import modes, origin
+from ...tape import mode_switches, modes, origin
 from ...tape.anomaly import Statistics, elements
 from ...tape.node import Node, accumulator_of
 from ...tape.subject import Subject
@@ -38,7 +38,7 @@ def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
             raise TypeError(
                 f"set_anomaly_enabled(): argument '{name}' (position {position}) must be bool, not {type(value).__name__}"
             )
-    modes.set_anomaly(enabled, check_nan)
+    mode_switches.set_anomaly(enabled, check_nan)
 
 
 class set_detect_anomaly(SwitchesAtOnce):
@@ -57,7 +57,7 @@ class set_detect_anomaly(SwitchesAtOnce):
 
     @uninterrupted
     def __exit__(self, *exception: object) -> None:
-        modes.set_anomaly(self.prev, self.prev_check_nan)
+        mode_switches.set_anomaly(self.prev, self.prev_check_nan)
 
 
 class detect_anomaly:
@@ -89,11 +89,11 @@ class detect_anomaly:
     def __enter__(self) -> None:
         self.prev = modes.ANOMALY.enabled
         self.prev_check_nan = modes.ANOMALY.check_nan
-        modes.set_anomaly(True, self.check_nan)
+        mode_switches.set_anomaly(True, self.check_nan)
 
     @uninterrupted
     def __exit__(self, *exception: object) -> None:
-        modes.set_anomaly(self.prev, self.prev_check_nan)
+        mode_switches.set_anomaly(self.prev, self.prev_check_nan)
 
 
 def check_nan(node: Node, grad: Any, results: Any) -> None:

@@ -103,7 +103,7 @@ class _Teller(Recorder):
         self.nodes: WeakKeys[Any, tuple[str, tuple[Any, ...], Any, frozenset[str]]] = WeakKeys()
         self.places: list[frozenset[str]] = []  # of the nodes that run now
 
-    def takes(self, call: Any) -> bool:  # type: ignore[override]
+    def takes(self, call: Any) -> bool:
         return innermost(call.tensors) is None  # else the operators are told of that an interpreter makes of this one
 
     def handle(self, call: Any, proceed: Callable[[], Any]) -> Any:

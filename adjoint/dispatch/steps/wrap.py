@@ -34,7 +34,7 @@ class Wrap(Step):
             edge = f"result._edge = {unrecorded}"
             each = [line.replace("= array", "= item") for line in [*made, edge, "results.append(result)"]]
             return ["results = []", *block("for item in array:", each)]
-        made += [] if op.differentiable else ["result._edge = None"]
+        made += [] if op.differentiable and not self.plan.inference else ["result._edge = None"]
         if not op.outputs:
             return made
         return [
@@ -55,6 +55,12 @@ class Mark(Step):
         for output in call.outputs:
             mark_inference(output)
 
+    def lines(self, leave: str) -> list[str]:
+        """The same."""
+        if self.op.many:
+            return block("for result in results:", ["mark_inference(result)"])
+        return [f"mark_inference({name})" for name in self.op.outputs or ("result",)]
+
     def __str__(self) -> str:
         return "mark       as inference tensors"
 
@@ -69,12 +75,29 @@ class View(Wrap):
 
     def lines(self, leave: str) -> list[str]:
         """The same, without the function that does it; `Edges` has found the base."""
+        if self.plan.inference:
+            return self._in_inference()
         further = ["base = base", "counter = counter", "view_version = counter[0]", "creation = creation"]
         lines = self._each([f"result._{line}" for line in further], "unrecorded")
         if self.op.many:
             first = [f"creation = MULTI_OUTPUT if {RECORDING} else creation_unrecorded(creation)"]
             return [*first, "unrecorded = None if base._edge is None else NOWHERE", *lines]
         return lines
+
+    def _in_inference(self) -> list[str]:
+        """Views of inference tensors are some, too; others, if they require grad, do so as the base does."""
+        further = ["base = base", "counter = counter", "view_version = counter[0]", "creation = INFERENCE"]
+        viewed = [
+            "base = input if input._base is None else input._base",
+            "counter = shared_counter(input)",
+            "unrecorded = None if base._edge is None else NOWHERE",
+            *self._each([f"result._{line}" for line in further], "unrecorded"),
+        ]
+        if not self.op.many:
+            viewed.append("result._edge = unrecorded")
+        marked = Mark(self.plan).lines("")
+        own = [*self._each(["result._base = result._counter = None"], "None"), *marked]
+        return [*block("if input._extra is not None and input._extra.inference:", own), *block("else:", viewed)]
 
     def __str__(self) -> str:
         return f"view       {self.op.names[0]}"

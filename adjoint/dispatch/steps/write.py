@@ -49,7 +49,7 @@ class Overwrite(Step):
 
     def lines(self, leave: str) -> list[str]:
         """The same without recording, or if the history is not that of a view and has no hooks."""
-        return overwriting_body(self.op, leave)
+        return overwriting_body(self.op, leave, self.plan.caller, self.plan.inference)
 
     def __str__(self) -> str:
         return "overwrite  self, and record the change"
@@ -85,7 +85,7 @@ class Repoint(Step):
             *guard(["FLAGS.hooked", "input._base is not None", "input._extra is not None"], leave),
             "edge_0 = input._edge",
             *guard(["edge_0 is not None and (edge_0 is LEAF or edge_0[0]._hooks is not None)"], leave),
-            *frame_lines(1),
+            *frame_lines(self.plan.caller),
             *block(f"if edge_0 is not None and {RECORDING}:", recorded),
             "input._array = array",
             *bump_lines("input", f"{op.function_name}_"),
@@ -99,10 +99,20 @@ class Repoint(Step):
 # --- straight-line code -------------------------------------------------------------------------------------------------
 
 
-def overwriting_body(op: Operator, leave: str) -> list[str]:
+def overwriting_body(op: Operator, leave: str, caller: int, inference: bool) -> list[str]:
     """Overwrite the first argument: without recording, or if its history is not that of a view and has no hooks."""
     target = public_name(op.tensors[0])
     count = bump_lines(target, f"{op.function_name}_")
+    if inference:  # the changes of inference tensors are not counted
+        count[-2:] = block("if type(counter) is list:", count[-2:])
+        return [
+            *guard(may_share_memory(op, target), leave),
+            *frame_lines(caller),
+            *block("try:", overwriting_lines(op, leave)),
+            *or_leave(leave, struck=count),
+            *count,
+            f"return {target}",
+        ]
     unrecorded = ["node = None", *guard(may_share_memory(op, target), leave)]
     with_history = [
         *block(f"if {RECORDING}:", recorded_change(op, target, leave)),
@@ -110,7 +120,7 @@ def overwriting_body(op: Operator, leave: str) -> list[str]:
     ]
     lines = [
         *guard([f"({target}._extra is not None and {target}._extra.inference)"], leave),
-        *frame_lines(1),
+        *frame_lines(caller),
         *block(f"if {has_history(op)}:", with_history),
     ]
     if op.no_overlap:
@@ -125,7 +135,7 @@ def overwriting_body(op: Operator, leave: str) -> list[str]:
     if is_recorded_inplace(op):
         results = [
             *block(f"if {target}._base is None:", [f"{target}._edge = (node, 0)"]),
-            *block("else:", [f"rebase_history({target}, node, 1)"]),
+            *block("else:", [f"rebase_history({target}, node, {caller})"]),
         ]
         for item in op.saved_results:
             results += [f"node.saved_{item} = {written(op)}", f"node.counter_{item} = counter"]
