@@ -53,7 +53,7 @@ def call(
     except Exception:
         again = overridden(getframe(1))
         if again is None:
-            if way == IN_PLACE and is_unknown_operand(args) and is_augmented(getframe(1)):
+            if way == IN_PLACE and is_left_to_others(args, getframe(1)):
                 return NotImplemented
             raise
     return again()
@@ -134,12 +134,9 @@ def applied(op: Operator, args: tuple[Any, ...], function: Any = None) -> Any:
     return function(*positional, **keywords)
 
 
-def is_unknown_operand(args: tuple[Any, ...]) -> bool:
-    """Whether the second argument is neither a tensor nor a number."""
-    return len(args) > 1 and not isinstance(args[1], Tensor) and not is_number(args[1])
-
-
-def is_augmented(frame: FrameType) -> bool:
-    """Whether `frame` runs an augmented assignment, such as `+=`, not a method."""
+def is_left_to_others(args: tuple[Any, ...], frame: FrameType) -> bool:
+    """Whether `frame` runs an augmented assignment, such as `+=`, with a second operand that is neither tensor nor number."""
+    if len(args) < 2 or isinstance(args[1], Tensor) or is_number(args[1]):
+        return False
     found = public_function([frame.f_code])
     return found is not None and found[1].__name__.startswith("__")

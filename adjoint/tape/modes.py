@@ -225,19 +225,9 @@ def set_grad(enabled: bool) -> None:
 
 
 @uninterrupted
-def set_interpreters(interpreters: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
-    """Set this thread's interpreter stack, innermost last. None is that of the process. Return the former stack.
-
-    With an empty stack, operators take their fast path.
-    """
-    here = STATE.__dict__
-    before: tuple[Any, ...] | None = here["stack"]
-    here["stack"] = interpreters
-    if interpreters:
-        FLAGS.special[here["number"]] = True
-    else:
-        settle()
-    return before
+def set_interpreters(interpreters: tuple[Any, ...] | None) -> Any:
+    """Set the interpreter stack of this thread, innermost last; None is that of the process. Returns what it was."""
+    return set_surroundings(interpreters, STATE.transforms)[0]
 
 
 @uninterrupted
