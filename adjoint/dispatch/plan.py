@@ -131,16 +131,12 @@ class Plan:
     def run(self, call: Call) -> None:
         """Take all steps."""
         self.prepare(call)
-        self.act(call)
+        for step in self.acting:
+            step(call)
 
     def prepare(self, call: Call) -> None:
         """Read the arguments."""
         for step in self.reading:
-            step(call)
-
-    def act(self, call: Call) -> None:
-        """Take the steps after that."""
-        for step in self.acting:
             step(call)
 
     def results_of(self, args: tuple[Any, ...]) -> Any:

@@ -95,8 +95,7 @@ def plan_of(op: Operator, args: Any, way: str = FUNCTION) -> Plan:
             kinds += (kind_of(value),)
     for name in op.lists:
         kinds += (frozenset([kind_of(tensor) for tensor in tensors_in((args[op.names.index(name)],))]),)
-    inference = bool(modes.FLAGS.special) and modes.STATE.inference
-    key = (way, dtypes.get_default_dtype(), inference, kinds)
+    key = (way, dtypes.get_default_dtype(), inference := bool(modes.FLAGS.special) and modes.STATE.inference, kinds)
     plan = op.plans.get(key)
     if plan is None:
         check_operands(op, args)

@@ -41,12 +41,13 @@ def call(
     try:
         if way != FUNCTION and not isinstance(args[0], Tensor):
             raise not_a_tensor(op, 0, args)
+        way = way if out is None else OUT
         for value in names.values():
             stepwise = stepwise or value is not MISSING
         if not (handlers or stepwise or modes.STATE.general):
             return straight_line(op, way, args, out)
         args = bind(op, args, names)
-        made = Call(op, way if out is None else OUT, args, out, stepwise)
+        made = Call(op, way, args, out, stepwise)
         if handlers:
             made.tensors = tensors_among(args if out is None else (*args, out))
         return proceed(made, handlers)
@@ -72,10 +73,8 @@ def proceed(call: Call, handlers: Sequence[Handler]) -> Any:
 
 def straight_line(op: Operator, way: str, args: tuple[Any, ...], out: Any) -> Any:
     """Run the code that is printed of the plan for plain tensors."""
-    inference = modes.STATE.inference
-    if out is not None:
-        return op.code.straight_line(OUT, inference)(*args, out)
-    return op.code.straight_line(way, inference)(*args)
+    code = op.code.straight_line(way, modes.STATE.inference)
+    return code(*args) if out is None else code(*args, out)
 
 
 def tensors_among(values: Iterable[Any]) -> list[Tensor]:

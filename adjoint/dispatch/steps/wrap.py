@@ -95,8 +95,7 @@ class View(Wrap):
         ]
         if not self.op.many:
             viewed.append("result._edge = unrecorded")
-        marked = Mark(self.plan).lines("")
-        own = [*self._each(["result._base = result._counter = None"], "None"), *marked]
+        own = [*self._each(["result._base = result._counter = None"], "None"), *Mark(self.plan).lines("")]
         return [*block("if input._extra is not None and input._extra.inference:", own), *block("else:", viewed)]
 
     def __str__(self) -> str:
