@@ -75,7 +75,7 @@ def graph_options() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command with `arguments`; return the exit code."""
+    """Run the command with `arguments`, and return the exit code."""
     command = parser()
     given = list(sys.argv[1:] if arguments is None else arguments)
     rest: list[str] = []
@@ -96,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(wanted: argparse.Namespace) -> int:
-    """Run a program in which `torch` is this package; return once it has ended without an error."""
+    """Run a program in which `torch` is this package. Return after it has ended without an error."""
     from .torch_names.as_torch.programs import ProgramNotFoundError, run_code, run_module, run_script
 
     try:
@@ -113,7 +113,7 @@ def run(wanted: argparse.Namespace) -> int:
 
 
 def launch(wanted: argparse.Namespace) -> int:
-    """Run a program in several processes; return the exit status of the first that fails, or 0."""
+    """Run a program in several processes. Return the exit status of the first that fails, or 0."""
     from .distributed.launch import LaunchError
     from .distributed.launch import launch as start
 
@@ -126,7 +126,7 @@ def launch(wanted: argparse.Namespace) -> int:
 
 
 def info() -> int:
-    """Print what is installed."""
+    """Print the installed versions."""
     from .inspect.installation import installation
 
     found = installation()

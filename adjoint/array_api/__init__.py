@@ -2,9 +2,9 @@
 
 Libraries that are written for the standard find this namespace by `Tensor.__array_namespace__`. PyTorch does not have it.
 
-The operators and methods of tensors stay PyTorch's where the standard wants something else: `x.size` is a method, slices have no
-negative steps (`flip` reverses), a zero-dimensional tensor does not widen others, and unsigned integers of more than 8 bits
-do not promote. The functions here promote as the standard says.
+The operators and methods of tensors stay PyTorch's if the standard differs: `x.size` is a method, slices have no
+negative steps (`flip` reverses), a zero-dimensional tensor does not widen other tensors, and unsigned integers of more
+than 8 bits do not promote. The functions here promote according to the standard.
 
 >>> import adjoint as torch
 >>> xp = torch.ones(2).__array_namespace__()
@@ -74,7 +74,7 @@ __all__ = [
 
 
 def _namespace(api_version: str | None) -> ModuleType:
-    """The module `adjoint.array_api`, which serves every version of the standard so far up to its own."""
+    """Return the module `adjoint.array_api`, which implements all versions of the standard up to its own."""
     if api_version is not None and api_version not in VERSIONS:
         raise ValueError(f"unsupported version of the array API standard: {api_version!r}; there is {VERSIONS[-1]}")
     import adjoint.array_api

@@ -22,7 +22,9 @@ def _shape(shape: Shape) -> tuple[int, ...]:
 def asarray(
     obj: Any, /, *, dtype: torch.dtype | None = None, device: Any = None, copy: bool | None = None
 ) -> torch.Tensor:
-    """The tensor of numbers, sequences, arrays; it shares memory where it can, and must with `copy=False`.
+    """Convert numbers, sequences or arrays to a tensor.
+
+    It shares memory if possible, and must share it with `copy=False`.
 
     A tensor stays in the graph.
     """
@@ -39,7 +41,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> t
 def arange(
     start: float, /, stop: float | None = None, step: float = 1, *, dtype: torch.dtype | None = None, device: Any = None
 ) -> torch.Tensor:
-    """Numbers from `start` to before `stop`; none where the step leads away from it."""
+    """Numbers from `start` to before `stop`, or none if the step leads away from it."""
     if stop is None:
         start, stop = 0, start
     if step and (stop - start) / step <= 0:
@@ -95,7 +97,7 @@ def zeros_like(x: torch.Tensor, /, *, dtype: torch.dtype | None = None, device: 
 
 
 def ones_like(x: torch.Tensor, /, *, dtype: torch.dtype | None = None, device: Any = None) -> torch.Tensor:
-    """A tensor of ones of the shape of `x`."""
+    """A tensor of ones with the shape of `x`."""
     return torch.ones_like(x, dtype=dtype, device=device)
 
 

@@ -1,6 +1,6 @@
-"""The dtypes of the standard: how they promote, which kinds there are, and their limits.
+"""The dtypes of the standard: their promotion, their kinds and their limits.
 
-`__array_namespace_info__` tells what the namespace can do: devices, dtypes and capabilities.
+`__array_namespace_info__` describes the namespace: devices, dtypes and capabilities.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DTYPES: dict[str, tuple[str, ...]] = {
     "real floating": ("float32", "float64"),
     "complex floating": ("complex64", "complex128"),
 }
-"""The names of the dtypes of each kind that is not a union of others."""
+"""The names of the dtypes of each kind that is not a union of other kinds."""
 
 DTYPES["integral"] = DTYPES["signed integer"] + DTYPES["unsigned integer"]
 DTYPES["numeric"] = DTYPES["integral"] + DTYPES["real floating"] + DTYPES["complex floating"]
@@ -44,13 +44,13 @@ def _is_kind(dtype: torch.dtype, kind: str) -> bool:
 
 
 def isdtype(dtype: torch.dtype, kind: torch.dtype | str | tuple[torch.dtype | str, ...]) -> bool:
-    """Whether `dtype` is this dtype or of this kind ("integral", "real floating", ...), or one of several."""
+    """Return whether `dtype` equals this dtype, belongs to this kind ("integral", "real floating", ...), or to one of several."""
     kinds = kind if isinstance(kind, tuple) else (kind,)
     return any(_is_kind(dtype, each) if isinstance(each, str) else dtype is each for each in kinds)
 
 
 def _promoted(first: torch.dtype, second: torch.dtype) -> torch.dtype:
-    """The dtype to which both promote: integers of all widths and signs by NumPy's rules, else by PyTorch's."""
+    """Return the dtype to which both promote: integers of all widths and signs by NumPy's rules, otherwise by PyTorch's."""
     if first is second:
         return first
     if _is_kind(first, "integral") and _is_kind(second, "integral"):
@@ -66,7 +66,7 @@ def _promoted(first: torch.dtype, second: torch.dtype) -> torch.dtype:
 
 
 def result_type(*arrays_and_dtypes: torch.Tensor | torch.dtype | Scalar) -> torch.dtype:
-    """The dtype of the result of an operation on these; zero-dimensional tensors count as all others do."""
+    """Return the dtype of the result of an operation. Zero-dimensional tensors count like all other tensors."""
     numbers = [each for each in arrays_and_dtypes if isinstance(each, SCALARS)]
     others = [each for each in arrays_and_dtypes if not isinstance(each, SCALARS)]
     if not others:
@@ -81,7 +81,7 @@ def result_type(*arrays_and_dtypes: torch.Tensor | torch.dtype | Scalar) -> torc
 
 
 def _promoted_by_number(dtype: torch.dtype, number: Scalar) -> torch.dtype:
-    """The dtype itself, unless the number is of a higher kind."""
+    """Return the dtype itself, unless the number has a higher kind."""
     promoted: Any = torch.result_type(torch.empty(1, dtype=dtype), torch.asarray(number))
     return cast(torch.dtype, promoted)
 
@@ -96,7 +96,7 @@ def can_cast(from_: torch.dtype | torch.Tensor, to: torch.dtype, /) -> bool:
 
 
 def astype(x: torch.Tensor, dtype: torch.dtype, /, *, copy: bool = True, device: Any = None) -> torch.Tensor:
-    """The tensor with another dtype; with `copy=False` the tensor itself, if it has that dtype."""
+    """Return the tensor with another dtype. With `copy=False` return the tensor itself, if it has that dtype."""
     if not isinstance(dtype, torch.dtype):
         raise TypeError(f"astype(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
     if x.dtype.is_complex and not dtype.is_complex and dtype is not torch.bool:
@@ -105,7 +105,7 @@ def astype(x: torch.Tensor, dtype: torch.dtype, /, *, copy: bool = True, device:
 
 
 def converted(x: torch.Tensor, dtype: torch.dtype | None, device: Any, copy: bool | None) -> torch.Tensor:
-    """The tensor with this dtype on this device, and the gradient that flows through; a copy where one is asked for."""
+    """Return the tensor with this dtype on this device, with gradients. Make a copy if one is requested."""
     options: dict[str, Any] = {"dtype": dtype, "device": device, "copy": bool(copy)}
     result: torch.Tensor = x.to(**options)
     if copy is False and result is not x:
@@ -114,7 +114,7 @@ def converted(x: torch.Tensor, dtype: torch.dtype | None, device: Any, copy: boo
 
 
 class FloatLimits(NamedTuple):
-    """The limits of a floating-point dtype; of a complex one, of its parts."""
+    """The limits of a floating-point dtype, or of the parts of a complex dtype."""
 
     bits: int
     eps: float
@@ -134,7 +134,7 @@ class IntegerLimits(NamedTuple):
 
 
 def finfo(type: torch.dtype | torch.Tensor, /) -> FloatLimits:
-    """The limits of a floating-point or complex dtype, whose parts have the dtype that the result names."""
+    """Return the limits of a floating-point or complex dtype. The result names the dtype of its parts."""
     found = torch.finfo(type if isinstance(type, torch.dtype) else type.dtype)
     return FloatLimits(
         found.bits, found.eps, found.max, found.min, found.smallest_normal, getattr(torch, str(found.dtype))
@@ -149,7 +149,7 @@ def iinfo(type: torch.dtype | torch.Tensor, /) -> IntegerLimits:
 
 
 def as_common(*values: torch.Tensor | Scalar) -> list[torch.Tensor]:
-    """The values as tensors of the dtype to which they promote."""
+    """Return the values as tensors of the dtype to which they promote."""
     dtype = result_type(*values)
     return [
         (value if value.dtype is dtype else value.to(dtype))
@@ -170,7 +170,7 @@ class __array_namespace_info__:
     """The inspection functions of the standard."""
 
     def capabilities(self) -> dict[str, Any]:
-        """Boolean masks and shapes that depend on values work; the arrays are NumPy's, of at most 64 dimensions."""
+        """Return the capabilities: boolean masks and shapes that depend on values work, and arrays have at most 64 dimensions."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> torch.device:

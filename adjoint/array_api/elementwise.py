@@ -1,4 +1,4 @@
-"""The elementwise functions: those of `torch`, with the standard's rules of promotion for two operands."""
+"""The elementwise functions: those of `torch`, with the standard's promotion rules for two operands."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _of_one(name: str, function: Callable[[torch.Tensor], torch.Tensor]) -> Call
 
 
 def _of_two(name: str, function: Callable[..., torch.Tensor]) -> Callable[[Operand, Operand], torch.Tensor]:
-    """The function of `torch` for two operands of any dtypes, of which one may be a number."""
+    """Return the function of `torch` for two operands of any dtypes, one of which may be a number."""
 
     def apply(x1: Operand, x2: Operand, /) -> torch.Tensor:
         return function(*as_common(x1, x2))
@@ -119,7 +119,7 @@ def clip(x: torch.Tensor, /, min: Operand | None = None, max: Operand | None = N
 
 
 def floor_divide(x1: Operand, x2: Operand, /) -> torch.Tensor:
-    """The greatest integers not above the quotients; infinities by finite numbers give infinities."""
+    """The greatest integers not above the quotients. Infinities divided by finite numbers give infinities."""
     first, second = as_common(x1, x2)
     result = torch.floor_divide(first, second)
     if not result.dtype.is_floating_point:
@@ -142,12 +142,15 @@ def imag(x: torch.Tensor, /) -> torch.Tensor:
 
 
 def round(x: torch.Tensor, /) -> torch.Tensor:
-    """The nearest integers, halves to even ones; of both parts of complex numbers."""
+    """The nearest integers, with halves rounded to even integers. Complex numbers are rounded in both parts."""
     return torch.complex(torch.round(x.real), torch.round(x.imag)) if x.dtype.is_complex else torch.round(x)
 
 
 def sign(x: torch.Tensor, /) -> torch.Tensor:
-    """The signs; NaN for NaN, the number of absolute value one in the same direction for complex numbers, infinite ones too."""
+    """The signs.
+
+    NaN gives NaN. A complex number, even an infinite one, gives the number of absolute value one in the same direction.
+    """
     if not x.dtype.is_complex:
         return torch.where(torch.isnan(x), x, torch.sgn(x)) if x.dtype.is_floating_point else torch.sgn(x)
     parts = [torch.copysign(torch.isinf(part).to(part.dtype), part) for part in (x.real, x.imag)]

@@ -98,7 +98,7 @@ def svd(x: torch.Tensor, /, *, full_matrices: bool = True) -> Any:
 
 
 def solve(x1: torch.Tensor, x2: torch.Tensor, /) -> torch.Tensor:
-    """The solutions of linear systems; `x2` is one vector if it has one dimension, else matrices."""
+    """The solutions of linear systems. `x2` is a vector if it has one dimension, otherwise it contains matrices."""
     matrix, right = as_common(x1, x2)
     if right.ndim == 1:
         return torch.linalg.solve(matrix, right.unsqueeze(-1)).squeeze(-1)
@@ -119,7 +119,7 @@ def vector_norm(
     keepdims: bool = False,
     ord: float = 2,
 ) -> torch.Tensor:
-    """The norms along axes; of all elements if the axis is None."""
+    """The norms along axes, or of all elements if the axis is None."""
     if axis == ():
         return torch.linalg.vector_norm(x.unsqueeze(0), ord, 0)
     return torch.linalg.vector_norm(x, ord, axis, keepdims)

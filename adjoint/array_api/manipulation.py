@@ -35,7 +35,7 @@ def broadcast_to(x: torch.Tensor, /, shape: tuple[int, ...]) -> torch.Tensor:
 
 
 def concat(arrays: Sequence[torch.Tensor], /, *, axis: int | None = 0) -> torch.Tensor:
-    """The tensors one after the other along an axis; flattened first if it is None."""
+    """The tensors joined along an axis. They are flattened first if it is None."""
     tensors = as_common(*arrays)
     if axis is None:
         return torch.cat([each.flatten() for each in tensors])
@@ -83,13 +83,13 @@ def permute_dims(x: torch.Tensor, /, axes: tuple[int, ...]) -> torch.Tensor:
 
 
 def repeat(x: torch.Tensor, repeats: int | torch.Tensor, /, *, axis: int | None = None) -> torch.Tensor:
-    """Each element several times; of the flattened tensor if the axis is None."""
+    """Each element several times. If the axis is None, each element of the flattened tensor."""
     counts = repeats.to(torch.int64) if isinstance(repeats, torch.Tensor) else repeats
     return torch.repeat_interleave(x, counts, dim=axis)
 
 
 def reshape(x: torch.Tensor, /, shape: tuple[int, ...], *, copy: bool | None = None) -> torch.Tensor:
-    """The elements in another shape: always a copy with `copy=True`, never with `copy=False`."""
+    """The elements in another shape. `copy=True` always copies, and `copy=False` never copies."""
     if copy:
         return x.clone().reshape(shape)
     if copy is None:
@@ -101,7 +101,7 @@ def reshape(x: torch.Tensor, /, shape: tuple[int, ...], *, copy: bool | None = N
 
 
 def roll(x: torch.Tensor, /, shift: Axes, *, axis: Axes | None = None) -> torch.Tensor:
-    """The elements shifted around along axes; those of the flattened tensor if the axis is None."""
+    """The elements shifted cyclically along axes. If the axis is None, those of the flattened tensor."""
     if isinstance(axis, tuple) and isinstance(shift, int):
         shift = (shift,) * len(axis)
     return torch.roll(x, shift) if axis is None else torch.roll(x, shift, axis)

@@ -33,7 +33,7 @@ def searchsorted(
 
 
 def isin(x1: torch.Tensor | Scalar, x2: torch.Tensor | Scalar, /, *, invert: bool = False) -> torch.Tensor:
-    """Which elements of `x1` are elements of `x2`; with `invert`, which are not."""
+    """Whether elements of `x1` are among the elements of `x2`. With `invert`, whether they are not."""
     return torch.isin(*as_common(x1, x2), invert=invert)
 
 
@@ -45,7 +45,7 @@ def nonzero(x: torch.Tensor, /) -> tuple[torch.Tensor, ...]:
 
 
 def where(condition: torch.Tensor, x1: torch.Tensor | Scalar, x2: torch.Tensor | Scalar, /) -> torch.Tensor:
-    """The elements of `x1` where the condition holds, else those of `x2`."""
+    """The elements of `x1` where the condition is true, otherwise those of `x2`."""
     if not isinstance(x1, torch.Tensor) and not isinstance(x2, torch.Tensor):
         return torch.where(condition, torch.asarray(x1), torch.asarray(x2))
     return torch.where(condition, *as_common(x1, x2))
@@ -66,7 +66,7 @@ def take_along_axis(x: torch.Tensor, indices: torch.Tensor, /, *, axis: int = -1
 
 
 def _from_front(indices: torch.Tensor, size: int) -> torch.Tensor:
-    """The indices as `int64`, negative ones counted from the front."""
+    """Return the indices as `int64`. Negative indices are counted from the front."""
     indices = indices.to(torch.int64)
     return torch.where(indices < 0, indices + size, indices)
 
@@ -95,7 +95,10 @@ class UniqueInverse(NamedTuple):
 
 
 def _unique(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The distinct elements, the index of each element among them, and their counts; complex numbers as pairs of real ones."""
+    """Return the distinct elements, the index of each element among them, and their counts.
+
+    Complex numbers are treated as pairs.
+    """
     if not x.dtype.is_complex:
         values, inverse, counts = torch.unique(x, return_inverse=True, return_counts=True)
         return values, inverse.reshape(x.shape), counts
@@ -106,7 +109,7 @@ def _unique(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 
 
 def unique_all(x: torch.Tensor, /) -> UniqueAll:
-    """The distinct elements, where each stands first, the index of each element among them, and how often each occurs."""
+    """The distinct elements, their first positions, the index of each element among them, and their counts."""
     values, inverse, counts = _unique(x)
     places = torch.arange(x.numel(), device=x.device)
     first = torch.full_like(counts, x.numel()).scatter_reduce(0, inverse.flatten(), places, "amin")

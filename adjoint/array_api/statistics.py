@@ -1,4 +1,4 @@
-"""Reductions and running totals by the standard's names: any number of axes, also none."""
+"""Reductions and running totals under the standard's names, over any number of axes, including none."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = """
 def _reduced(
     function: Callable[..., torch.Tensor], x: torch.Tensor, axis: Axes | None, keepdims: bool, **options: Any
 ) -> torch.Tensor:
-    """The reduction over all axes if the axis is None, over none of them if it is `()`."""
+    """Return the reduction over all axes if the axis is None, and over no axis if it is `()`."""
     axes = tuple(range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
     if not axes:
         return function(x.unsqueeze(0), dim=0, **options)
@@ -67,14 +67,14 @@ def std(
 def sum(
     x: torch.Tensor, /, *, axis: Axes | None = None, dtype: torch.dtype | None = None, keepdims: bool = False
 ) -> torch.Tensor:
-    """The sums; of integers in 64 bits."""
+    """The sums. Integers are summed in 64 bits."""
     return _reduced(torch.sum, x, axis, keepdims, dtype=dtype or summed_dtype(x))
 
 
 def prod(
     x: torch.Tensor, /, *, axis: Axes | None = None, dtype: torch.dtype | None = None, keepdims: bool = False
 ) -> torch.Tensor:
-    """The products; of integers in 64 bits."""
+    """The products. Integers are multiplied in 64 bits."""
     return _reduced(_product, x, axis, keepdims, dtype=dtype or summed_dtype(x))
 
 
@@ -92,26 +92,26 @@ def count_nonzero(x: torch.Tensor, /, *, axis: Axes | None = None, keepdims: boo
 
 
 def argmax(x: torch.Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> torch.Tensor:
-    """The index of the first largest element; in the flattened tensor if the axis is None."""
+    """The index of the first largest element. If the axis is None, the index in the flattened tensor."""
     return torch.argmax(x, axis, keepdim=keepdims)
 
 
 def argmin(x: torch.Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> torch.Tensor:
-    """The index of the first smallest element; in the flattened tensor if the axis is None."""
+    """The index of the first smallest element. If the axis is None, the index in the flattened tensor."""
     return torch.argmin(x, axis, keepdim=keepdims)
 
 
 def cumulative_sum(
     x: torch.Tensor, /, *, axis: int | None = None, dtype: torch.dtype | None = None, include_initial: bool = False
 ) -> torch.Tensor:
-    """The running sums; from zero on with `include_initial`."""
+    """The running sums. With `include_initial` they start with zero."""
     return _running(torch.cumsum, x, axis, dtype, 0 if include_initial else None)
 
 
 def cumulative_prod(
     x: torch.Tensor, /, *, axis: int | None = None, dtype: torch.dtype | None = None, include_initial: bool = False
 ) -> torch.Tensor:
-    """The running products; from one on with `include_initial`."""
+    """The running products. With `include_initial` they start with one."""
     return _running(torch.cumprod, x, axis, dtype, 1 if include_initial else None)
 
 

@@ -1,10 +1,13 @@
-"""`torch.distributed`: processes that work together, on MPI. Names, no logic; all of it is imported at its first use.
+"""`torch.distributed`: processes that work together, on MPI.
 
-`mpi` finds the MPI, `bootstrap` brings processes together that no MPI launcher has started, `groups` makes groups of them.
-`collectives` has the calls on tensors, `steps` their requests, `node_memory` what ranks on one machine do without them,
-`messages` those between two ranks, `objects` those on Python objects, `reductions` what MPI computes. `work` waits, and says
-which ranks are missing. `checks` compares calls between ranks. `launch` starts processes, `stores` hold what they agree on,
-`device_mesh` puts them into grids, `tensor` divides tensors among them. `records` shows all of it in profiles.
+Names, no logic; everything is imported on first use.
+
+`mpi` finds the MPI. `bootstrap` connects processes that no MPI launcher has started. `groups` forms groups of
+processes. `collectives` contains the calls on tensors, `steps` their MPI requests, and `node_memory` the reductions in
+shared memory. `messages` contains the calls between two ranks, `objects` the calls on Python objects, and `reductions`
+the reduction operations. `work` waits, and reports missing ranks. `checks` compares calls between ranks. `launch`
+starts processes. `stores` hold shared values. `device_mesh` arranges processes in grids. `tensor` divides tensors among
+processes. `records` shows all of it in profiles.
 """
 
 from __future__ import annotations
@@ -65,7 +68,7 @@ def is_mpi_available() -> bool:
 
 
 def is_nccl_available() -> bool:
-    """Whether NCCL is there; never: there are no GPUs."""
+    """Return whether NCCL is available. It never is, because there are no GPUs."""
     return False
 
 
@@ -81,7 +84,7 @@ def is_torchelastic_launched() -> bool:
 
 
 def __getattr__(name: str) -> Any:
-    """A name of a module that is imported now; what is not there says so when it is used."""
+    """Return a name of a module that is imported now. A missing name raises an error when it is used."""
     if name in _PLACES:
         return _late(name)
     if name in ("autograd", "device_mesh", "rpc"):

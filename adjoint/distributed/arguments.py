@@ -1,4 +1,4 @@
-"""What collectives check in their arguments; the errors are PyTorch's."""
+"""The checks of collectives on their arguments. The errors are PyTorch's."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def check_tensor(value: Any, name: str) -> Tensor:
 
 
 def check_tensors(value: Any, name: str) -> list[Tensor]:
-    """Return `value` as a list if it is one of tensors, else raise TypeError."""
+    """Return `value` if it is a list of tensors, else raise TypeError."""
     if not isinstance(value, (list, tuple)) or not all(isinstance(each, Tensor) for each in value):
         raise TypeError(
             f"Invalid function argument. Expected parameter `{name}` of type List[torch.Tensor]\n"
@@ -37,7 +37,7 @@ def check_same_dtype(*tensors: Tensor) -> None:
 
 
 def check_list(tensors: list[Tensor], like: Tensor, count: int, name: str, which: str) -> None:
-    """Raise RuntimeError unless there is a tensor for each rank, each of the shape of `like`."""
+    """Raise RuntimeError unless there is one tensor per rank, each with the shape of `like`."""
     if len(tensors) != count:
         raise RuntimeError(
             f"ProcessGroupMPI::{name}: invalid {which} tensor list at index 0 (expected length {count}, got {len(tensors)})"

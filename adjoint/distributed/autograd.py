@@ -1,4 +1,7 @@
-"""`torch.distributed.autograd`: backward through remote calls, of which there are none; libraries ask whether it is there."""
+"""`torch.distributed.autograd`: backward through remote calls, which do not exist here.
+
+Libraries check for this module.
+"""
 
 from __future__ import annotations
 
@@ -14,5 +17,5 @@ backward, context, get_gradients = (
 
 
 def is_available() -> bool:
-    """False: there are no remote calls."""
+    """Return False, because there are no remote calls."""
     return False

@@ -1,8 +1,9 @@
 """How processes that no MPI launcher has started find one another: `torchrun`, a shell loop, `srun` without PMI.
 
-Each knows its rank, how many there are and the address of rank 0 from its environment. An MPI of MPICH's family (MPICH, Intel
-MPI, MVAPICH) learns who takes part from a process manager. Rank 0 starts one, `process_manager.py`, and tells MPI where it is,
-so that `MPI_Init` in every process forms one `COMM_WORLD`. All communication after that is MPI's.
+Each process knows its rank, the number of processes and the address of rank 0 from its environment. An MPI of MPICH's
+family (MPICH, Intel MPI, MVAPICH) learns who takes part from a process manager. Rank 0 starts a process manager,
+`process_manager.py`, and tells MPI its address, so that `MPI_Init` in every process forms one `COMM_WORLD`. After that,
+MPI does all communication.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ LAUNCHERS = ("PMI_FD", "PMI_PORT", "PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RAN
 
 
 class Place(NamedTuple):
-    """Where a process stands: its rank among `size`, and where rank 0 can be reached."""
+    """The position of a process: its rank among `size`, and the address of rank 0."""
 
     rank: int
     size: int
@@ -45,7 +46,7 @@ def started_by_mpi() -> bool:
 
 
 def await_all(seconds: float) -> None:
-    """Wait until all processes that `adjoint launch` has started on this machine are here: MPI would wait without a limit.
+    """Wait for all processes that `adjoint launch` has started on this machine, because MPI waits without a limit.
 
     Raises:
         DistStoreError: if the time is over.
@@ -73,7 +74,9 @@ def _understands_pmix() -> bool:
 
 
 def place(init_method: str | None, size: int, rank: int, timeout: float, store: Store | None = None) -> Place | None:
-    """Read this process's place from the arguments of `init_process_group` and the environment; None if it is alone.
+    """Read the position of this process from the arguments of `init_process_group` and the environment.
+
+    Return None if it is alone.
 
     Processes that share a `store` find rank 0 by it.
 
@@ -118,11 +121,11 @@ def place(init_method: str | None, size: int, rank: int, timeout: float, store: 
 
 
 def rendezvous(url: str, rank: int = -1, world_size: int = -1, **options: Any) -> Iterator[tuple[Store, int, int]]:
-    """Yield, once, a store that processes share, the rank of this one and how many there are.
+    """Yield once: a store that processes share, the rank of this process, and the number of processes.
 
     Args:
         url: "tcp://ADDRESS:PORT", "file://PATH", or "env://", which takes the address of rank 0 from the environment.
-        rank, world_size: where neither the address nor the environment says so.
+        rank, world_size: used if neither the address nor the environment gives them.
         options: `timeout`, a `timedelta`.
 
     Raises:
@@ -154,14 +157,14 @@ def _from_store(store: Store, rank: int) -> tuple[str, int]:
 
 
 def _own_address() -> tuple[str, int]:
-    """The name of this machine, and a port that is free."""
+    """Return the name of this machine and a free port."""
     with socket.socket() as free:
         free.bind(("", 0))
         return socket.gethostname(), free.getsockname()[1]
 
 
 def _from_slurm(environment: dict[str, str]) -> dict[str, str]:
-    """The variables of `torchrun`, from those that Slurm sets for each task."""
+    """Derive the variables of `torchrun` from the variables that Slurm sets for each task."""
     nodes = environment.get("SLURM_STEP_NODELIST", environment.get("SLURM_JOB_NODELIST", "localhost"))
     first = nodes
     if "[" in nodes or "," in nodes:
@@ -197,13 +200,15 @@ def _from_file(path: Path, rank: int, timeout: float) -> tuple[str, int]:
 
 
 def prepare(where: Place, timeout: float) -> None:
-    """Tell MPI, which has not started yet, where it finds the others. Rank 0 starts the process that answers them.
+    """Tell MPI, which has not started yet, the address of the other processes.
 
-    From then on all end when one has failed.
+    Rank 0 starts the process that answers them.
+
+    From then on all processes end when one has failed.
 
     Raises:
         DistNetworkError: if rank 0 cannot listen, or cannot be reached.
-        DistStoreError: if others do not come in time: MPI would not bear that.
+        DistStoreError: if the other processes do not arrive in time, which MPI would not survive.
     """
     if where.rank == 0:
         STATE.manager = _start_manager(where, timeout)

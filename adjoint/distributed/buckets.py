@@ -14,11 +14,11 @@ class GradBucket:
         self._parameters = parameters
 
     def index(self) -> int:
-        """The number of the bucket, in the order in which buckets become full; 0 is the first."""
+        """The number of the bucket, in the order in which buckets become full, starting at 0."""
         return self._index
 
     def buffer(self) -> Any:
-        """All gradients of the bucket, as one tensor of one dimension."""
+        """All gradients of the bucket, as one one-dimensional tensor."""
         return self._buffer
 
     def set_buffer(self, buffer: Any) -> None:

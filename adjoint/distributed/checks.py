@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .process_group import ProcessGroup
 
 About = tuple["Sequence[Tensor]", Any, "int | None"]
-"""What a call is about: its tensors, its operation, and its root."""
+"""The description of a call: its tensors, its operation, and its root."""
 
 WIDTH = 1024
 """The bytes of a description."""
@@ -59,7 +59,7 @@ def set_debug_level_from_env() -> None:
     """Take the level from the variable TORCH_DISTRIBUTED_DEBUG.
 
     Raises:
-        ValueError: if it is none.
+        ValueError: if the variable has another value.
     """
     name = os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF").upper()
     if name not in DebugLevel.__members__:
@@ -85,10 +85,10 @@ def describe(name: str, about: About | None) -> str:
 
 
 def compare(group: ProcessGroup, name: str, about: About | None) -> None:
-    """Compare this call with that of the other ranks.
+    """Compare this call with the calls of the other ranks.
 
     Raises:
-        DistBackendError: if another rank is in another call; the error says which, on every rank.
+        DistBackendError: if another rank is in another call. The error names the call on every rank.
     """
     own = f"SequenceNumber={group.calls}, {describe(name, about)}"
     sent = numpy.frombuffer(own.encode()[:WIDTH].ljust(WIDTH), numpy.uint8)

@@ -1,6 +1,6 @@
 """Collectives on tensors: each checks its arguments, and is then a few requests of MPI.
 
-Results go into the memory of the tensors given: as in PyTorch, no operation is recorded.
+Results are written into the given tensors. As in PyTorch, no operation is recorded.
 """
 
 from __future__ import annotations
@@ -67,13 +67,16 @@ def _all_reduce_steps(group: ProcessGroup, tensor: Any, op: Any) -> Steps:
 
 
 def all_reduce(tensor: Any, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False) -> Work | None:
-    """Reduce the tensors of all ranks, in place; all have the same result, bit for bit.
+    """Reduce the tensors of all ranks in place.
+
+    All ranks get the same result, bit for bit.
 
     Args:
-        tensor: of the same shape and dtype on all ranks; it may be sparse, and ranks hold different elements.
-        op: a `ReduceOp`; of sparse tensors SUM or AVG.
-        group: the processes that take part; all if None.
-        async_op: whether to return a handle at once, whose `wait()` returns when the result is there.
+        tensor: a tensor with the same shape and dtype on all ranks. It may be sparse, and its stored elements may
+            differ between ranks.
+        op: a `ReduceOp`; for sparse tensors SUM or AVG.
+        group: the participating processes; all if None.
+        async_op: whether to return a handle at once. Its `wait()` returns when the result is complete.
     """
     check_tensor(tensor, "tensor")
     found = resolve_or_warn(group, "all_reduce")
@@ -97,7 +100,7 @@ def all_reduce_coalesced(
 
 
 def shared_buffer(count: int, dtype: Any, group: Any = None) -> SharedBuffer | None:
-    """Memory for elements that `all_reduce_shared` reduces where they lie; None for a few, and where ranks share no memory."""
+    """Return memory that `all_reduce_shared` reduces in place, or None for few elements or without shared memory."""
     found = resolve(group)
     if found is None or found.size() == 1 or count * dtype.itemsize < LEAST:
         return None
@@ -107,7 +110,7 @@ def shared_buffer(count: int, dtype: Any, group: Any = None) -> SharedBuffer | N
 
 
 def all_reduce_shared(tensor: Any, buffer: SharedBuffer, op: Any, group: Any) -> Work | None:
-    """Start the reduction of `buffer`, whose elements of this rank are `tensor`."""
+    """Start the reduction of `buffer`. `tensor` contains the elements of this rank."""
     found = resolve_or_warn(group, "all_reduce")
     if found is None:
         return None
@@ -117,7 +120,7 @@ def all_reduce_shared(tensor: Any, buffer: SharedBuffer, op: Any, group: Any) ->
 def broadcast(
     tensor: Any, src: int | None = None, group: Any = None, async_op: bool = False, group_src: int | None = None
 ) -> Work | None:
-    """Copy the tensor of rank `src` (its number in the group: `group_src`) into those of the others."""
+    """Copy the tensor of rank `src` (its number in the group: `group_src`) into the tensors of the other ranks."""
     found = resolve(group)
     if found is None:
         raise ValueError("Invalid process group specified")
@@ -135,7 +138,7 @@ def reduce(
     async_op: bool = False,
     group_dst: int | None = None,
 ) -> Work | None:
-    """Reduce the tensors of all ranks into that of rank `dst`; those of the others stay as they are."""
+    """Reduce the tensors of all ranks into the tensor of rank `dst`. The other tensors do not change."""
     check_tensor(tensor, "tensor")
     found = resolve_or_warn(group, "reduce")
     if found is None:
@@ -163,7 +166,7 @@ def all_gather(tensor_list: Any, tensor: Any, group: Any = None, async_op: bool 
 def all_gather_coalesced(
     output_tensor_lists: Any, input_tensor_list: Any, group: Any = None, async_op: bool = False
 ) -> Work | None:
-    """Fill the lists with several tensors of all ranks: the list of a rank holds what it has given."""
+    """Fill the lists with several tensors of all ranks. The list of a rank contains the tensors of that rank."""
     found = resolve_or_warn(group, "all_gather_coalesced")
     if found is None:
         return None
@@ -283,7 +286,7 @@ def reduce_scatter_tensor(
 def all_to_all(
     output_tensor_list: Any, input_tensor_list: Any, group: Any = None, async_op: bool = False
 ) -> Work | None:
-    """Send to each rank the tensor of its number in one list, and fill the other list with what they send."""
+    """Send to each rank one tensor of a list, and fill the other list with the received tensors."""
     outputs, inputs = (
         check_tensors(output_tensor_list, "output_tensor_list"),
         check_tensors(input_tensor_list, "input_tensor_list"),
@@ -306,7 +309,7 @@ def all_to_all_single(
     group: Any = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Cut `input` along its first dimension, send each rank its part, and join what they send in `output`.
+    """Split `input` along its first dimension, send each rank its part, and join the received parts in `output`.
 
     The parts are equal unless sizes are given.
     """
@@ -341,7 +344,7 @@ def _cut(array: Array, sizes: Any, count: int) -> list[Array]:
 
 
 def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None, timeout: Any = None) -> Work | None:
-    """Wait until all ranks of the group have come here."""
+    """Wait until all ranks of the group have reached this call."""
     found = resolve_or_warn(group, "barrier")
     if found is None:
         return None

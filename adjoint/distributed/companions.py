@@ -1,7 +1,7 @@
-"""What becomes of the others when a process ends that no launcher of MPI has started: nobody but themselves would end them.
+"""Ends all processes when one fails, if no MPI launcher has started them.
 
-Each process keeps a connection to the process manager, and reads from it in a thread. The manager tells all when one has failed,
-or has gone without a word, and then all end.
+Each process has a connection to the process manager, and a thread that reads from it. The manager tells all processes
+when one has failed or disappeared, and then all end.
 """
 
 from __future__ import annotations
@@ -16,11 +16,14 @@ import traceback
 from typing import NoReturn
 
 LAST = -1000
-"""The priority of what `multiprocessing` does after all else where a process ends: queues have sent what they hold."""
+"""The priority of the last action of `multiprocessing` at the end of a process.
+
+Queues have sent their content by then.
+"""
 
 
 class Companions:
-    """The connection of this process to the manager, at an address. It says that it belongs to the others until it leaves."""
+    """The connection of this process to the manager, at an address. The process is tied to the others until it leaves."""
 
     def __init__(self, rank: int, host: str, port: int) -> None:
         self.rank = rank
@@ -33,20 +36,20 @@ class Companions:
         multiprocessing.util.Finalize(None, self._end_in_order, exitpriority=LAST)
 
     def enter(self) -> None:
-        """From now on, the end of this process is the end of all."""
+        """From now on, the end of this process ends all processes."""
         self._say(f"cmd=enter rank={self.rank}")
 
     def leave(self) -> None:
-        """From now on, this process may end while others go on."""
+        """From now on, this process may end while others continue."""
         self._say(f"cmd=leave rank={self.rank}")
 
     def give_up(self) -> None:
-        """The others have not come: this process ends alone."""
+        """End this process alone, because the others have not arrived."""
         self.leave()
         self._all_end.set()
 
     def end_all(self, status: int) -> NoReturn:
-        """End all processes, this one at once, with an exit status."""
+        """End all processes, this one immediately, with an exit status."""
         self._say(f"cmd=fail rank={self.rank} status={status}")
         os._exit(status)
 

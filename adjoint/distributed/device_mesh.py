@@ -1,4 +1,4 @@
-"""`torch.distributed.device_mesh`: processes in a grid, each row and column of which is a group."""
+"""`torch.distributed.device_mesh`: processes in a grid. Each row and each column is a group."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class DeviceMesh:
 
     Args:
         device_type: "cpu".
-        mesh: the ranks, as a tensor or nested lists, the same in all processes; all of them call this.
+        mesh: the ranks, as a tensor or nested lists, the same in all processes. All processes call this.
         mesh_dim_names: a name for each dimension.
 
     Raises:
-        RuntimeError: if a rank is in the mesh twice, or there is none like it.
+        RuntimeError: if a rank occurs twice in the mesh, or does not exist.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class DeviceMesh:
         self._coordinate = tuple(place[0].tolist()) if len(place) else None
 
     def _lines(self, number: int) -> Any:
-        """The group of this process along a dimension. All processes make all groups, as they have to."""
+        """The group of this process along a dimension. All processes create all groups, as required."""
         lines = numpy.moveaxis(self._ranks, number, -1).reshape(-1, self._ranks.shape[number]).tolist()
         if lines == [list(range(get_world_size()))]:
             return torch.distributed.group.WORLD
@@ -70,7 +70,7 @@ class DeviceMesh:
     def from_group(
         cls, group: Any, device_type: str, mesh: Any = None, *, mesh_dim_names: Iterable[str] | None = None
     ) -> DeviceMesh:
-        """A mesh of a group that there is already, or with `mesh` of one group for each dimension."""
+        """Create a mesh from an existing group or, with `mesh`, from one group per dimension."""
         groups = list(group) if isinstance(group, (list, tuple)) else [group]
         if len(groups) > 1 and mesh is None:
             raise ValueError("Must pass mesh if passing multiple ProcessGroups")
@@ -97,7 +97,7 @@ class DeviceMesh:
         return tuple(self._ranks.shape)
 
     def size(self, mesh_dim: int | None = None) -> int:
-        """The number of processes, or of those along a dimension."""
+        """Return the number of processes, or the number along a dimension."""
         return math.prod(self.shape) if mesh_dim is None else self.shape[mesh_dim]
 
     def _number(self, mesh_dim: int | str | None) -> int:
@@ -135,7 +135,7 @@ class DeviceMesh:
         return self._coordinate[self._number(mesh_dim)]
 
     def get_coordinate(self) -> tuple[int, ...] | None:
-        """The place of this process in the grid; None if it is not in it."""
+        """Return the position of this process in the grid, or None if it is not in the grid."""
         return self._coordinate
 
     def __getitem__(self, names: str | tuple[str, ...]) -> DeviceMesh:
@@ -177,10 +177,13 @@ def init_device_mesh(
     mesh_dim_names: tuple[str, ...] | None = None,
     backend_override: Any = None,
 ) -> DeviceMesh:
-    """Make a mesh of all processes, in the order of their ranks; joins them first if that has not been done.
+    """Create a mesh of all processes, in the order of their ranks.
+
+    Join the processes first if necessary.
 
     Raises:
-        RuntimeError: if names are not unique or not as many as dimensions, or the shape has more places than there are processes.
+        RuntimeError: if names are not unique, their number differs from the number of dimensions, or the mesh needs
+            more processes than there are.
     """
     if mesh_dim_names is not None:
         if len(set(mesh_dim_names)) != len(mesh_dim_names):

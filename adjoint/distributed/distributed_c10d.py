@@ -1,4 +1,4 @@
-"""`torch.distributed.distributed_c10d`: where programs also look for the names of `torch.distributed`."""
+"""`torch.distributed.distributed_c10d` exports names of `torch.distributed` for programs that look there."""
 
 from typing import Any
 

@@ -10,7 +10,7 @@ class DistBackendError(DistError):
 
 
 class DistNetworkError(DistError):
-    """Processes could not reach one another."""
+    """Processes could not connect to one another."""
 
 
 class DistStoreError(DistError):

@@ -1,4 +1,4 @@
-"""Groups of processes: the one of all processes, and sub-groups; who is in them, and how they begin and end."""
+"""Groups of processes: the group of all processes, and subgroups; their members, their start and their end."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from .state import STATE, wait_for_saving
 default_pg_timeout = timedelta(minutes=30)
 NON_GROUP_MEMBER = -100
 FIRST_MEETING_TAG = 100
-"""The messages by which ranks meet before they make a group have tags from this on."""
+"""The tags of messages with which ranks meet before they create a group start here."""
 FORWARDING = 0.2
-"""For how many seconds a launcher forwards what a process has printed, before it learns that all are to end."""
+"""The number of seconds in which a launcher forwards a process's output before it learns that all must end."""
 UNINITIALIZED = "Default process group has not been initialized, please make sure to call init_process_group."
 
 
 class Backend(str):
-    """The name of a backend, in small letters. Each of them means MPI here."""
+    """The name of a backend, in small letters. All of them mean MPI here."""
 
     __slots__ = ()
     UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI = "undefined", "gloo", "nccl", "xccl", "ucc", "mpi"
@@ -68,7 +68,7 @@ def is_initialized() -> bool:
 
 
 def is_backend_available(backend: str) -> bool:
-    """Whether a group can be made with a backend of this name; all of them mean MPI."""
+    """Return whether a group can be created with a backend of this name. All backends mean MPI."""
     return backend.lower() in Backend.backend_list[1:] and mpi.is_available()
 
 
@@ -83,21 +83,23 @@ def init_process_group(
     pg_options: Any = None,
     device_id: Any = None,
 ) -> None:
-    """Join the other processes: those that an MPI launcher has started, or that the environment names as `torchrun` does.
+    """Join the other processes: those that an MPI launcher has started, or that the environment describes as for `torchrun`.
 
-    A process that has been started alone becomes a group of one.
+    A single process becomes a group of one.
 
     Args:
-        backend: a name of PyTorch's. Each means MPI, which is said once.
-        init_method: "env://" (the default), "tcp://ADDRESS:PORT" or "file://PATH". Processes started by MPI need none.
-        timeout: how long a collective waits for the other ranks; 30 minutes if None.
-        world_size, rank: the number of processes and of this one, where the environment does not say so.
-        store: a store that the processes share, by which they find rank 0, instead of `init_method`.
-        group_name, pg_options, device_id: as in PyTorch; they have no effect.
+        backend: a name of PyTorch's. All backends mean MPI, and rank 0 says so once.
+        init_method: "env://" (the default), "tcp://ADDRESS:PORT" or "file://PATH". Processes started by MPI need no
+            address.
+        timeout: the time that a collective waits for the other ranks; 30 minutes if None.
+        world_size, rank: the number of processes and the number of this process, if the environment does not contain
+            them.
+        store: a store that the processes share and that leads to rank 0, instead of `init_method`.
+        group_name, pg_options, device_id: accepted as in PyTorch, without effect.
 
     Raises:
-        ValueError: if there is a group already, or `world_size` or `rank` is not what MPI says.
-        DistStoreError: if others do not come in time.
+        ValueError: if a group already exists, or `world_size` or `rank` differs from MPI's.
+        DistStoreError: if the other processes do not arrive in time.
         ModuleNotFoundError: without mpi4py or an MPI.
     """
     if STATE.world is not None:
@@ -151,7 +153,7 @@ def _checked_timeout(timeout: timedelta | None) -> timedelta:
 
 
 def _check_place(world: Any, size: int, rank: int) -> None:
-    """Raise ValueError if MPI's number of processes, or of this one, is not the one that was asked for."""
+    """Raise ValueError if MPI's number of processes, or of this process, differs from the requested one."""
     found, own = world.Get_size(), world.Get_rank()
     if size > 0 and found != size:
         alone = ""
@@ -179,7 +181,7 @@ def _complete_environment(world: Any) -> None:
 
 
 def show_error(error: BaseException, rank: int) -> None:
-    """Print a traceback, each line with the rank before it, in one piece; of Ctrl-C, which all ranks get, one shows it."""
+    """Print a traceback in one piece, with the rank before each line. All ranks get Ctrl-C, and one of them prints it."""
     told = os.environ.get("ADJOINT_FAILURES")
     if told and isinstance(error, KeyboardInterrupt):
         try:
@@ -196,13 +198,13 @@ def show_error(error: BaseException, rank: int) -> None:
 
 
 def _show_and_end(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """An exception that nobody catches ends all processes: the others would wait for this one."""
+    """End all processes after an uncaught exception, because the others would wait for this process."""
     show_error(error, STATE.rank)
     end_all(130 if issubclass(kind, KeyboardInterrupt) else 1)
 
 
 def tell_launcher(status: int) -> None:
-    """Tell `adjoint launch`, where it has started this process, that the process fails with an exit status."""
+    """Tell `adjoint launch`, if it has started this process, that the process fails with an exit status."""
     told = os.environ.get("ADJOINT_FAILURES")
     if told:
         with contextlib.suppress(OSError), open(told, "a", encoding="utf-8") as file:  # noqa: PTH123  (appends in one piece)
@@ -210,7 +212,7 @@ def tell_launcher(status: int) -> None:
 
 
 def end_all(status: int) -> None:
-    """End all processes of MPI, if it has started, with an exit status; where `adjoint launch` has started them, tell it."""
+    """End all MPI processes, if MPI has started, with an exit status. If `adjoint launch` has started them, tell it."""
     sys.stdout.flush()
     sys.stderr.flush()
     tell_launcher(status)
@@ -222,10 +224,12 @@ def end_all(status: int) -> None:
 
 
 def destroy_process_group(group: Any = None) -> None:
-    """Free a group; without one, or with that of all processes, all groups.
+    """Free a group.
+
+    Without a group, or with the group of all processes, free all groups.
 
     Raises:
-        AssertionError: if there is none.
+        AssertionError: if there is no group.
     """
     if group == NON_GROUP_MEMBER:
         return
@@ -266,7 +270,10 @@ _get_default_group = default_group
 
 
 def resolve(group: Any) -> ProcessGroup | None:
-    """The group that an argument names: None means all processes; None is returned where this process is not in it."""
+    """Return the group of an argument.
+
+    The argument None means all processes. Return None if this process is not in the group.
+    """
     if group is None:
         return default_group()
     if group == NON_GROUP_MEMBER:
@@ -277,7 +284,7 @@ def resolve(group: Any) -> ProcessGroup | None:
 
 
 def resolve_or_warn(group: Any, name: str) -> ProcessGroup | None:
-    """As `resolve`; a call for a group that this process is not in does nothing, with a warning."""
+    """Do the same as `resolve`, and warn if this process is not in the group, because the call then does nothing."""
     found = resolve(group)
     if found is None:
         warn(
@@ -288,13 +295,13 @@ def resolve_or_warn(group: Any, name: str) -> ProcessGroup | None:
 
 
 def get_rank(group: Any = None) -> int:
-    """The number of this process in the group; -1 if it is not in it."""
+    """Return the number of this process in the group, or -1 if it is not in the group."""
     found = resolve(group)
     return -1 if found is None else found.rank()
 
 
 def get_world_size(group: Any = None) -> int:
-    """The number of processes in the group; -1 if this process is not in it."""
+    """Return the number of processes in the group, or -1 if this process is not in the group."""
     found = resolve(group)
     return -1 if found is None else found.size()
 
@@ -308,7 +315,7 @@ def get_backend(group: Any = None) -> Backend:
 
 
 def get_backend_config(group: Any = None) -> str:
-    """The backend of each kind of device."""
+    """Return the backend of each kind of device."""
     return f"cpu:{get_backend(group)}"
 
 
@@ -321,7 +328,7 @@ def get_process_group_ranks(group: Any = None) -> list[int]:
 
 
 def get_global_rank(group: Any, group_rank: int) -> int:
-    """The number among all processes of the one that is `group_rank` in the group."""
+    """Return the global number of the process that has `group_rank` in the group."""
     if group is STATE.world:
         return group_rank
     ranks = get_process_group_ranks(group)
@@ -331,7 +338,7 @@ def get_global_rank(group: Any, group_rank: int) -> int:
 
 
 def get_group_rank(group: Any, global_rank: int) -> int:
-    """The number in the group of the process that is `global_rank` among all."""
+    """Return the number in the group of the process that has the global number `global_rank`."""
     ranks = get_process_group_ranks(group)
     if global_rank not in ranks:
         raise ValueError(f"Global rank {global_rank} is not part of group {group}")
@@ -339,7 +346,7 @@ def get_group_rank(group: Any, global_rank: int) -> int:
 
 
 def get_node_local_rank(fallback_rank: int | None = None) -> int:
-    """The number of this process among those on the same machine."""
+    """Return the number of this process among the processes on its machine."""
     if "LOCAL_RANK" in os.environ:
         return int(os.environ["LOCAL_RANK"])
     if fallback_rank is not None:
@@ -365,10 +372,12 @@ def new_group(
     device_id: Any = None,
     sort_ranks: bool = True,
 ) -> Any:
-    """Make a group of some processes. All processes call it, in the same order, also those that will not be in the group.
+    """Make a group of some processes.
+
+    All processes call it in the same order, including those that will not be in the group.
 
     Returns:
-        The group, or `GroupMember.NON_GROUP_MEMBER` where this process is not in it.
+        The group, or `GroupMember.NON_GROUP_MEMBER` if this process is not in it.
     """
     world = default_group()
     size = world.size()
@@ -410,7 +419,7 @@ def new_group(
 
 
 def _give_board(group: ProcessGroup) -> None:
-    """Let the ranks of a new group see one another's calls, where they can."""
+    """Let the ranks of a new group see one another's calls, if possible."""
     from .node_memory import board_steps
     from .work import Work
 
@@ -420,10 +429,10 @@ def _give_board(group: ProcessGroup) -> None:
 
 
 def _meet(world: ProcessGroup, ranks: list[int], tag: int) -> None:
-    """Wait until all ranks of a new group are about to make it: MPI itself would wait without a time limit.
+    """Wait until all ranks of a new group are about to create it, because MPI itself would wait without a time limit.
 
     Raises:
-        DistBackendError: which names the ranks that have not come in time.
+        DistBackendError: if ranks do not arrive in time. The error names them.
     """
     from .work import Work
 
@@ -454,7 +463,10 @@ def new_subgroups(
     pg_options: Any = None,
     group_desc: str | None = None,
 ) -> tuple[Any, list[Any]]:
-    """Cut the processes into groups of `group_size`, by default those of one machine; own group, and all groups."""
+    """Split the processes into groups of `group_size`, by default one per machine.
+
+    Return the own group and all groups.
+    """
     size = default_group().size()
     if group_size is None:
         group_size = int(os.environ.get("LOCAL_WORLD_SIZE", size))
@@ -475,7 +487,9 @@ def new_subgroups_by_enumeration(
     pg_options: Any = None,
     group_desc: str | None = None,
 ) -> tuple[Any, list[Any]]:
-    """Make the groups that the lists of ranks say; own group, and all groups.
+    """Create the groups in the lists of ranks.
+
+    Return the own group and all groups.
 
     Raises:
         ValueError: if a rank is in two of them.

@@ -1,4 +1,4 @@
-"""`adjoint launch`: starts a program in several processes by MPI's own launcher, and ends all of them when one fails."""
+"""`adjoint launch` starts a program in several processes with MPI's launcher, and ends all of them when one fails."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pathlib import Path
 from .mpi import MISSING
 
 DEADLY = {signal.SIGILL, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM}
-"""Signals that end a process which has not told of its end."""
+"""Signals that end a process before it can report its end."""
 
 
 class LaunchError(Exception):
@@ -26,14 +26,16 @@ class LaunchError(Exception):
 
 
 def launch(count: int | None, hosts: str | None, program: list[str]) -> int:
-    """Run `program` (a script or "-m", a module, and arguments) in `count` processes; the exit status of the first that fails.
+    """Run `program` (a script or "-m", a module, and arguments) in `count` processes.
+
+    Return the exit status of the first that fails.
 
     Args:
-        count: how many; by default as many as there are processors.
-        hosts: a file with a machine on each line, in the form of the MPI; by default all run on this one.
+        count: the number of processes; by default the number of processors.
+        hosts: a file with one machine per line, in the MPI's format; by default all processes run on this machine.
 
     Raises:
-        LaunchError: if there is no mpi4py, no mpiexec, no file of hosts.
+        LaunchError: if mpi4py, mpiexec or the file of hosts is missing.
     """
     if find_spec("mpi4py") is None:
         raise LaunchError(MISSING)
@@ -53,7 +55,7 @@ def launch(count: int | None, hosts: str | None, program: list[str]) -> int:
 
 
 def _ends_with_parent() -> Callable[[], object] | None:
-    """What a process calls to be ended with its parent, in whatever way that dies: MPI's launcher then ends its processes."""
+    """A process calls this to end with its parent, however the parent dies. MPI's launcher then ends its processes."""
     if not sys.platform.startswith("linux"):
         return None
     prctl = ctypes.CDLL(None).prctl
@@ -67,7 +69,7 @@ def processors() -> int:
 
 
 def mpiexec_command(count: int, hosts: str | None) -> list[str]:
-    """The command that starts `count` processes of what follows."""
+    """Return the command that starts `count` processes of the following program."""
     mpiexec = find_mpiexec()
     command = [mpiexec, "-n", str(count)]
     if is_open_mpi(mpiexec):
@@ -80,7 +82,7 @@ def mpiexec_command(count: int, hosts: str | None) -> list[str]:
 
 
 def find_mpiexec() -> str:
-    """The `mpiexec` beside this interpreter, where wheels put it, or the one on the search path."""
+    """Return the `mpiexec` beside this interpreter, where wheels install it, or the one on the search path."""
     places = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     found = shutil.which("mpiexec", path=places)
     if found is None:
@@ -96,7 +98,7 @@ def is_open_mpi(mpiexec: str) -> bool:
 
 
 def _environment(count: int, hosts: str | None, failures: Path) -> dict[str, str]:
-    """The variables that all processes see; each gets those of its rank from the runner."""
+    """Return the variables of all processes. The runner adds the variables of each rank."""
     with socket.socket() as free:
         free.bind(("", 0))
         port = free.getsockname()[1]
@@ -113,7 +115,7 @@ def _environment(count: int, hosts: str | None, failures: Path) -> dict[str, str
 
 
 def _wait(processes: subprocess.Popen[bytes], failures: Path) -> int:
-    """Wait for MPI's launcher, and end what it has started: on an interrupt, and when a process has failed outside of MPI."""
+    """Wait for MPI's launcher, and end its processes on an interrupt, or when a process has failed outside of MPI."""
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt

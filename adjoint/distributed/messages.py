@@ -14,7 +14,7 @@ from .work import Work
 def isend(
     tensor: Any, dst: int | None = None, group: Any = None, tag: int = 0, group_dst: int | None = None
 ) -> Work | None:
-    """Begin to send the tensor to a rank; it must not be changed until the handle's `wait()` has returned."""
+    """Start to send the tensor to a rank. The tensor must not change until the handle's `wait()` has returned."""
     check_tensor(tensor, "tensor")
     found = resolve_or_warn(group, "isend")
     if found is None:
@@ -26,7 +26,7 @@ def isend(
 def irecv(
     tensor: Any, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None
 ) -> Work | None:
-    """Begin to receive into the tensor from a rank, or from any if none is given."""
+    """Start to receive into the tensor from a rank, or from any rank if none is given."""
     check_tensor(tensor, "tensor")
     found = resolve_or_warn(group, "irecv")
     if found is None:
@@ -42,7 +42,7 @@ def send(tensor: Any, dst: int | None = None, group: Any = None, tag: int = 0, g
     """Send the tensor to a rank.
 
     Raises:
-        ValueError: if that is this process itself.
+        ValueError: if the destination is this process.
     """
     found = resolve(group)
     if found is not None and found.own(dst, group_dst) == found.rank():
@@ -55,7 +55,7 @@ def send(tensor: Any, dst: int | None = None, group: Any = None, tag: int = 0, g
 
 
 def recv(tensor: Any, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None) -> int:
-    """Receive into the tensor from a rank, or from any if none is given; returns the rank that has sent it."""
+    """Receive into the tensor from a rank, or from any rank if none is given. Return the rank of the sender."""
     work = irecv(tensor, src, group, tag, group_src)
     if work is None:
         return -1
@@ -91,7 +91,7 @@ class P2POp:
 
 
 def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
-    """Begin several messages; a handle for each."""
+    """Start several messages, and return a handle for each."""
     if not p2p_op_list or not all(isinstance(each, P2POp) for each in p2p_op_list):
         raise ValueError("Invalid ``p2p_op_list``. Each op is expected to to be of type ``torch.distributed.P2POp``.")
     works = [each.op(each.tensor, each.peer, each.group, each.tag, each.group_peer) for each in p2p_op_list]

@@ -1,4 +1,4 @@
-"""`monitored_barrier`: a barrier in which rank 0 says who has not come."""
+"""`monitored_barrier` is a barrier in which rank 0 reports missing ranks."""
 
 from __future__ import annotations
 
@@ -16,15 +16,17 @@ ARRIVED, LET_GO = 32750, 32751
 
 
 def monitored_barrier(group: Any = None, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
-    """Wait until all ranks have come; if the time passes before, rank 0 names one that is missing, or all of them.
+    """Wait until all ranks have arrived.
+
+    After the time limit, rank 0 names one missing rank, or all of them.
 
     Args:
-        group: the processes that take part; all if None.
-        timeout: how long; by default the group's.
+        group: the participating processes; all if None.
+        timeout: the time limit; by default the group's.
         wait_all_ranks: whether to name all missing ranks, not the first.
 
     Raises:
-        RuntimeError: on all ranks that have come, if one has not.
+        RuntimeError: on all ranks that have arrived, if one is missing.
     """
     found = resolve_or_warn(group, "monitored_barrier")
     if found is None:

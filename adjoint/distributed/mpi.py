@@ -13,7 +13,7 @@ MISSING = f"adjoint.distributed needs mpi4py and an MPI: {install('distributed')
 
 
 def is_available() -> bool:
-    """Whether mpi4py is installed, so that processes can work together."""
+    """Return whether mpi4py is installed, so that several processes can communicate."""
     return find_spec("mpi4py") is not None
 
 
@@ -36,7 +36,7 @@ def load() -> Any:
 def forget_names() -> None:
     """Remove the names of the files through which the ranks of a machine share memory, which all of them have mapped.
 
-    MPICH removes them when it ends in order; after a kill they would stay in the machine's memory.
+    MPICH removes them at a normal end. After a kill they would stay in the memory of the machine.
     """
     maps = Path("/proc/self/maps")
     if not maps.exists():

@@ -1,10 +1,10 @@
-"""Memory that all ranks of a group see, where they run on one machine, and reductions in it.
+"""Memory that all ranks of a group share if they run on one machine, and reductions in it.
 
-A library of messages moves an array through small buffers, and reads and writes it several times. Ranks on one machine can do
-without: each reduces its share of the elements, which it reads where the others have put them, and the others find the result
-there. MPI is asked for barriers only, which also bring the writes before them into the sight of those who come after them.
+A library of messages moves an array through small buffers, and reads and writes it several times. Ranks on one machine
+need no messages. Each rank reduces its share of the elements in the shared memory, and the other ranks read the result
+there. MPI provides only barriers, which also make earlier writes visible to ranks that pass the barrier.
 
-The memory is a file without a name, so nothing remains of it when the processes have ended, in whatever way.
+The memory is an unnamed file, so nothing remains of it after the processes have ended.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from .process_group import ProcessGroup
 
 LEAST = 1 << 16
-"""Smaller arrays are left to MPI, in bytes: two barriers take as long as they do."""
+"""MPI reduces arrays with fewer bytes, because two barriers take as long."""
 
 PART = 1 << 21
-"""A larger array passes through the memory in parts of so many bytes; there are two, used in turns."""
+"""A larger array passes through the memory in parts of this many bytes. Two parts are used in turns."""
 
 SHARE = 1 << 17
-"""A rank reduces so many bytes at a time, which are still in its cache when it copies them."""
+"""A rank reduces this many bytes at a time, so they are still in its cache when it copies them."""
 
 _TOKEN = 16
 
@@ -47,14 +47,14 @@ class Slots:
         self.turn = 0
 
     def next(self, dtype: numpy.dtype[Any], count: int) -> list[Array]:
-        """The part of each rank that is the next to be used, as elements."""
+        """Return the next part of each rank, as elements."""
         start = PART * self.turn
         self.turn = 1 - self.turn
         return [memory[start : start + count * dtype.itemsize].view(dtype) for memory in self.memories]
 
 
 class Board:
-    """Where the ranks of a group see what the others call: each writes there which collective it starts."""
+    """Shows the calls of the ranks in a group: each rank writes there which collective it starts."""
 
     def __init__(self, memories: list[Array], own: int) -> None:
         self.memories = [memory.data for memory in memories]
@@ -63,7 +63,7 @@ class Board:
     def post(self, said: bytes) -> tuple[slice, bytes]:
         """Note a call of this rank: its place, and its text with its number, for `differing`.
 
-        The first byte is written last, and is none until then: a text of which a part is old is not taken for one.
+        The first byte is written last and is zero until then, so that no other rank reads a partly written text.
         """
         self.count += 1
         start = self.count % _CALLS * _CALL
@@ -75,7 +75,7 @@ class Board:
         return place, call
 
     def differing(self, place: slice, call: bytes) -> tuple[int, bytes] | None:
-        """A rank whose call of the same number is another one, and that call; None if there is none, or not yet."""
+        """Return a rank whose call with the same number differs, and that call. Return None if there is none so far."""
         for rank, memory in enumerate(self.memories):
             for pause in (0, 1e-3):  # it may have begun to write since the first byte was read
                 time.sleep(pause)
@@ -89,7 +89,7 @@ class Board:
 
 @lru_cache(1024)
 def call_text(name: str, count: int | None = None, dtype: Any = None, op: Any = None, root: int | None = None) -> bytes:
-    """A call: what ranks must agree on for MPI to pair their messages, and for the result to mean something."""
+    """Describe a call by the properties on which ranks must agree, so that MPI pairs their messages."""
     said = name if count is None else f"{name} of {count} elements of {dtype.scalar_type}"
     said += "" if op is None else f", {op.name}"
     return (said if root is None else f"{said}, root {root}").encode()
@@ -103,14 +103,17 @@ def board_steps(group: ProcessGroup) -> Iterator[Any]:
 
 
 class SharedBuffer(NamedTuple):
-    """Elements that are reduced where they lie: those of this rank, and of the others."""
+    """Elements that are reduced in place: those of this rank and of the other ranks."""
 
     own: Array
     others: list[Array]
 
 
 def share(comm: Any, size: int) -> Generator[Any, None, list[Array] | None]:
-    """Steps that give each rank `size` bytes, all 0, that all see; they return those of each rank, or None if there is no way."""
+    """Steps that give each rank `size` zero bytes that all ranks can see.
+
+    They return the bytes of each rank, or None if this is impossible.
+    """
     fd = new_file(size)
     try:
         own = Mapping(fd, size)
@@ -128,7 +131,10 @@ def share(comm: Any, size: int) -> Generator[Any, None, list[Array] | None]:
 
 
 def _mapped(place: Array, size: int) -> Mapping | None:
-    """The memory of another process, which must begin with its token: on another machine, its number may be another's."""
+    """Return the memory of another process.
+
+    It must begin with the process's token, because another machine may use the same process number.
+    """
     process, descriptor, *token = place.tolist()
     try:
         fd = os.open(f"/proc/{process}/fd/{descriptor}", os.O_RDWR)
@@ -144,7 +150,10 @@ def _mapped(place: Array, size: int) -> Mapping | None:
 
 
 def slots_of(group: ProcessGroup) -> Generator[Any, None, Slots | None]:
-    """Steps that return the slots of a group, which are made when they are first needed; None where ranks share no memory."""
+    """Steps that return the slots of a group, which are created on first use.
+
+    They return None if ranks share no memory.
+    """
     if group.slots is None:
         memories = yield from share(group.comm, 2 * PART)
         group.slots = Slots(memories) if memories else False
@@ -180,7 +189,7 @@ def all_reduce_through(group: ProcessGroup, slots: Slots, array: Array, op: Redu
 
 
 def buffer_steps(group: ProcessGroup, count: int, dtype: numpy.dtype[Any], made: list[SharedBuffer]) -> Iterator[Any]:
-    """Make a buffer of so many elements, all 0, in each rank; it is put into `made`, which stays empty where there is no way."""
+    """Create a buffer of zeros in each rank, and add it to `made`, which stays empty if this is impossible."""
     memories = yield from share(group.comm, count * dtype.itemsize)
     if memories is not None:
         parts = [memory.view(dtype) for memory in memories]

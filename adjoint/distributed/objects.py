@@ -1,7 +1,7 @@
 """Collectives on Python objects: plain data and tensors, in the form of `.pt` files, which are read without pickle's dangers.
 
-A rank that receives a pickle runs code that another rank has chosen. So other objects travel only where all ranks say
-`pickle=True`.
+A rank that receives a pickle runs code that another rank has chosen. Other objects are therefore sent only if all ranks
+pass `pickle=True`.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ TAG = 32749
 
 
 def check_plain(value: Any, name: str) -> None:
-    """Refuse what is neither plain data nor a tensor.
+    """Refuse values that are neither plain data nor tensors.
 
     Raises:
-        TypeError: which says what it is.
+        TypeError: for such a value; the error names its type.
     """
     if type(value) in (list, tuple, set):
         for each in value:
@@ -82,9 +82,9 @@ def all_gather_object(object_list: list[Any], obj: Any, group: Any = None, *, pi
     """Fill `object_list` with the objects of all ranks.
 
     Args:
-        object_list: a list of as many elements as there are ranks.
+        object_list: a list with one element per rank.
         obj: numbers, strings, bytes, None, tensors, numbers and arrays of NumPy, and lists, tuples, sets and dicts of them.
-        group: the processes that take part; all if None.
+        group: the participating processes; all if None.
         pickle: whether any object may travel, as a pickle: only if you trust all ranks.
     """
     found = resolve_or_warn(group, "all_gather_object")
@@ -113,7 +113,10 @@ def broadcast_object_list(
     *,
     pickle: bool = False,
 ) -> None:
-    """Replace the elements of `object_list` by those of rank `src` (0 by default). `pickle`: as in `all_gather_object`."""
+    """Replace the elements of `object_list` by the elements of rank `src` (0 by default).
+
+    `pickle`: as in `all_gather_object`.
+    """
     found = resolve_or_warn(group, "broadcast_object_list")
     if found is None:
         return
@@ -245,7 +248,10 @@ def recv_object_list(
     *,
     pickle: bool = False,
 ) -> int:
-    """Replace the elements of `object_list` by those that a rank sends, or any rank if none is given; returns which."""
+    """Replace the elements of `object_list` by the elements that a rank sends, or any rank if none is given.
+
+    Return the rank.
+    """
     found = resolve_or_warn(group, "recv_object_list")
     if found is None:
         return -1

@@ -1,4 +1,4 @@
-"""A group of processes: who is in it, and what they share. How groups begin and end is in `groups`."""
+"""A group of processes: its members and their shared objects. How groups begin and end is in `groups`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 class ProcessGroup:
     """Processes that take part in collectives together: `comm` is their communicator of MPI, `ranks` their global ranks.
 
-    `slots` is the memory that they share, if they have been found to run on one machine; False if not. `board` is where they see
-    there what the others call. `queue` is the work that is under way. `saving` is the group of the same processes by which
-    threads that write checkpoints agree.
+    `slots` is the shared memory of the group, if all members run on one machine, and False otherwise. `board` shows the
+    calls of the members. `queue` contains the running work. `saving` is a group of the same processes for threads that
+    write checkpoints.
     """
 
     def __init__(self, comm: Any, ranks: list[int], name: str, timeout: timedelta, backend: str, desc: str) -> None:
@@ -31,7 +31,7 @@ class ProcessGroup:
         return self.local_rank
 
     def size(self) -> int:
-        """How many processes there are in the group."""
+        """Return the number of processes in the group."""
         return len(self.ranks)
 
     def name(self) -> str:
@@ -44,7 +44,7 @@ class ProcessGroup:
         return self.calls
 
     def own(self, global_rank: int | None, group_rank: int | None) -> int:
-        """A rank of this group, given as it is in the group or among all processes.
+        """Return the rank in this group, from a rank in the group or among all processes.
 
         Raises:
             ValueError: if neither or both are given, or it is not in the group.

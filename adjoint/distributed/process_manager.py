@@ -1,9 +1,9 @@
 """The process manager of ranks that no launcher of MPI has started: it answers them in the PMI-1 wire protocol, lines of text.
 
-It also tells the ranks when one has failed, or is gone without having left, so that all end (`companions.py`).
+It also tells the ranks when one has failed, or has disappeared without leaving, so that all end (`companions.py`).
 
-It is a process of its own, which rank 0 starts: a thread of rank 0 could not answer, since MPI starts with the interpreter's
-lock held. It runs alone, without the rest of the package.
+It is a separate process that rank 0 starts. A thread of rank 0 could not answer, because MPI starts while it holds the
+interpreter's lock. It runs without the rest of the package.
 
 Reference: P. Balaji et al., "PMI: A scalable parallel process-management interface for extreme-scale systems", EuroMPI 2010.
 """
@@ -23,14 +23,14 @@ LINGERING = 5
 """For how many seconds the others are answered after rank 0 has ended."""
 
 GRACE = 0.5
-"""For how many seconds a process is gone before the others end: they, or their parent, may be about to do so."""
+"""The number of seconds after the loss of a process in which the others, or their parent, may end by themselves."""
 
 DIED = 1
 """The exit status of the others then."""
 
 
 class Manager:
-    """It numbers the processes, stores what they publish, and lets them wait for one another."""
+    """Numbers the processes, stores their published values, and lets them wait for one another."""
 
     def __init__(self, size: int, port: int, timeout: float) -> None:
         self.size, self.timeout = size, timeout
@@ -88,7 +88,10 @@ class Manager:
             self._tell_all(rank, DIED, said=False)
 
     def _hear(self, connection: socket.socket, words: dict[str, str]) -> None:
-        """Note which ranks end together, and end them when one says that it fails; those that wait to end until all do, may."""
+        """Record which ranks end together, and end them when one reports a failure.
+
+        Ranks that wait for the common end may then end.
+        """
         command, rank = words.get("cmd"), int(words.get("rank", -1))
         if command in ("enter", "initack"):
             self.come.add((command, words.get("rank") or words["pmiid"]))
@@ -107,13 +110,13 @@ class Manager:
             self._note_end(rank)
 
     def _note_end(self, rank: int) -> None:
-        """Note that a rank has come to its end; when all have, they may end."""
+        """Record that a rank has reached its end. When all have, they may end."""
         self.gone.add(rank)
         if len(self.gone) == self.size:
             self._tell_all(rank, 0, said=True)
 
     def _tell_all(self, rank: int, status: int, said: bool) -> None:
-        """Tell all to end with an exit status, because a rank has failed; with 0, that they may."""
+        """Tell all ranks to end with an exit status, because a rank has failed. The status 0 permits them to end."""
         for connection in list(self.told):
             with contextlib.suppress(OSError):
                 connection.sendall(f"{rank} {status} {int(said)}\n".encode())
@@ -157,13 +160,13 @@ class Manager:
         return ""
 
     def close(self) -> None:
-        """Take nobody more, and leave the port to others: ranks that are started anew must not come to this manager."""
+        """Accept no more ranks, and free the port. Restarted ranks must not reach this manager."""
         with contextlib.suppress(OSError):
             self.server.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts, which would keep the port
         self.server.close()
 
     def finish(self) -> None:
-        """Answer until all processes have left or, after rank 0 has ended, are gone; at most for some seconds then."""
+        """Answer until all processes have left. After the end of rank 0, answer for at most some seconds."""
         gone = threading.Thread(target=sys.stdin.read, daemon=True)
         gone.start()
         left, deadline = 0, math.inf
@@ -177,7 +180,7 @@ class Manager:
 
 
 def main(size: str, port: str, timeout: str) -> None:
-    """Serve `size` processes at `port`; say "ready", or what is wrong, first."""
+    """Serve `size` processes at `port`. First print "ready", or the error."""
     try:
         manager = Manager(int(size), int(port), float(timeout))
     except OSError as error:

@@ -1,11 +1,12 @@
 """Collectives that are under way while the program computes: a thread lets MPI make progress until they are complete.
 
-MPI moves data when it is called, and a large array moves in parts. A program that has started a collective and computes does not
-call it. The thread sleeps between its calls; it ends nothing and decides nothing.
+MPI moves data when it is called, and a large array moves in parts. A program that has started a collective and computes
+does not call it. The thread sleeps between its calls. It never ends work, and makes no decisions.
 
-How often it calls decides how much communication can hide behind computation. Measured with buckets of 4 MB and two ranks that
-compute on other processors, 85 to 99 % remain exposed with a call each millisecond, and 23 to 29 % with the short pauses below.
-Where ranks compute on all processors, calls take time from them: there a step with calls each 0.1 ms is 13 % longer.
+How often it calls decides how much communication can hide behind computation. With buckets of 4 MB and two ranks that
+compute on other processors, 85 to 99 % of the communication remains exposed with one call per millisecond, and 23 to 29
+% with the short pauses below. If ranks compute on all processors, calls take time from them: a step with a call every
+0.1 ms takes 13 % longer.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from .launch import processors
 from .work import MESSAGES, MOVED, UNDER_WAY, advance_all
 
 BUSY_PAUSE = 1e-3
-"""The seconds between two calls where ranks compute on all processors."""
+"""The seconds between two calls if ranks compute on all processors."""
 
 SPARE_PAUSE = 2e-5
-"""The same where each rank has a processor more than it computes on; there is none after a call that has moved data."""
+"""The same if each rank has a spare processor. After a call that has moved data there is no pause."""
 
 _needed = threading.Event()
 _thread: list[threading.Thread] = []

@@ -1,6 +1,6 @@
 """Collectives and messages as events of profiles: when a call began and was complete, its bytes, and waits for it.
 
-Only calls of a thread that is being profiled are recorded.
+Only the calls of a profiled thread are recorded.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .process_group import ProcessGroup
 
 _labels: list[str] = []
-"""What the calls that begin now are for; the innermost is last."""
+"""The purposes of the calls that begin now. The innermost is last."""
 
 
 @contextmanager
@@ -55,7 +55,7 @@ def _bytes(values: Any) -> int:
 
 @contextmanager
 def waiting(call: Communication) -> Iterator[None]:
-    """A wait for a call: an event of its own where the waiting thread is profiled."""
+    """Record a wait for a call as a separate event, if the waiting thread is profiled."""
     recorder = modes.STATE.recorder
     if recorder is None:
         yield

@@ -1,10 +1,10 @@
-"""How ranks' arrays are reduced: the operations, and what MPI is told to do for each dtype.
+"""The reduction of arrays: the operations, and MPI's datatypes and operations for each dtype.
 
-MPI has no bfloat16 and no float16, and its minimum of a NaN and a number depends on their order. Such cases are reduced by a
-function of ours, which MPI calls with two parts at a time; it rounds after every step, as PyTorch does. It is commutative bit
-for bit, so that all ranks have the same result.
+MPI has no bfloat16 and no float16, and its minimum of a NaN and a number depends on their order. A function of this
+package reduces such cases. MPI calls it with two parts at a time. It rounds after every step, as PyTorch does. It is
+commutative bit for bit, so all ranks have the same result.
 
-Of sparse tensors each rank learns the elements of all, and adds them in the order of the ranks.
+For sparse tensors, each rank receives the elements of all ranks and adds them in the order of the ranks.
 """
 
 from __future__ import annotations
@@ -86,11 +86,11 @@ _UFUNCS: dict[ReduceOp, numpy.ufunc] = {
 
 
 def check(op: Any, dtype: dtypes.dtype, name: str) -> None:
-    """Refuse what cannot be reduced.
+    """Refuse tensors that cannot be reduced.
 
     Raises:
         TypeError: if `op` is no ReduceOp.
-        ValueError: for complex numbers and another operation than SUM and AVG.
+        ValueError: for complex numbers and operations other than SUM and AVG.
         RuntimeError: for bits of numbers with a point, and for the average of integers.
     """
     if not isinstance(op, ReduceOp):
@@ -104,7 +104,7 @@ def check(op: Any, dtype: dtypes.dtype, name: str) -> None:
 
 
 def movable(array: Array) -> Any:
-    """What MPI is given to move a contiguous array: its bytes."""
+    """Return MPI's description of a contiguous array as bytes."""
     return [array.reshape(-1).view(numpy.uint8), mpi.load().BYTE]
 
 
@@ -129,7 +129,10 @@ def reducible(array: Array, op: ReduceOp) -> tuple[Array, Any, Any]:
 
 @cache
 def _stepwise(op: ReduceOp, name: str) -> Any:
-    """The MPI operation that combines two buffers by NumPy's function, in float32 and rounded where elements are halves."""
+    """Return the MPI operation that combines two buffers with NumPy's function.
+
+    Half-precision elements are computed in float32 and rounded.
+    """
     held = getattr(dtypes, name).numpy
     combine = combination(held, op)
 
@@ -141,7 +144,10 @@ def _stepwise(op: ReduceOp, name: str) -> Any:
 
 @cache
 def combination(held: numpy.dtype[Any], op: ReduceOp) -> Callable[[Array, Array], None]:
-    """The function that reduces its first array into its second, by NumPy's; halves in float32, and rounded."""
+    """Return the function that reduces its first array into its second with NumPy's function.
+
+    Half precision is computed in float32 and rounded.
+    """
     ufunc = _UFUNCS[op]
 
     def combine(a: Array, b: Array) -> None:
@@ -156,7 +162,7 @@ def combination(held: numpy.dtype[Any], op: ReduceOp) -> Callable[[Array, Array]
 
 
 def averaged(array: Array, count: int) -> None:
-    """Divide a sum in place, for AVG; halves are divided in float32 and rounded."""
+    """Divide a sum in place for AVG. Half-precision sums are divided in float32 and rounded."""
     if array.dtype.name in _HALVES:
         array[...] = array.astype(numpy.float32) / numpy.float32(count)
     else:
@@ -164,7 +170,7 @@ def averaged(array: Array, count: int) -> None:
 
 
 def check_sparse(tensor: Any, op: ReduceOp) -> None:
-    """Raise RuntimeError unless there is a sparse reduction for the tensor."""
+    """Raise RuntimeError unless a sparse reduction exists for the tensor."""
     if tensor.layout is not torch.sparse_coo:
         raise RuntimeError(f"all_reduce: sparse tensors must have the layout torch.sparse_coo, not {tensor.layout}")
     if op not in (ReduceOp.SUM, ReduceOp.AVG):
@@ -172,7 +178,7 @@ def check_sparse(tensor: Any, op: ReduceOp) -> None:
 
 
 def all_reduce_sparse_steps(group: ProcessGroup, tensor: Any, op: ReduceOp) -> Steps:
-    """Put the sum, or the mean, of the tensors of all ranks into `tensor`; ranks may hold different elements."""
+    """Put the sum, or the mean, of the tensors of all ranks into `tensor`. The stored elements of ranks may differ."""
     own = tensor.detach().coalesce()
     indices, values = (tensor_array(part) for part in (own.indices().t().contiguous(), own.values().contiguous()))
     counts = numpy.empty(group.size(), numpy.int64)
@@ -190,7 +196,7 @@ def all_reduce_sparse_steps(group: ProcessGroup, tensor: Any, op: ReduceOp) -> S
 
 
 def _gather(comm: Any, part: Array, gathered: Array, counts: Array) -> Any:
-    """The request that puts the rows of all ranks, of which each has its count, one after the other."""
+    """Return the request that joins the rows of all ranks. Each rank has a separate number of rows."""
     width = part.itemsize * int(numpy.prod(part.shape[1:], dtype=numpy.int64))
     sizes = [width * count for count in counts.tolist()]
     starts = [0, *accumulate(sizes)][:-1]

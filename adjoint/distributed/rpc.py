@@ -1,4 +1,4 @@
-"""`torch.distributed.rpc`: other processes are not called; they take part in collectives."""
+"""`torch.distributed.rpc`: remote calls do not exist here. Processes take part in collectives instead."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from .._runtime.tracebacks import end_at_caller
 
 
 def is_available() -> bool:
-    """Whether other processes can be called; never."""
+    """Return whether remote calls are available. They never are."""
     return False
 
 

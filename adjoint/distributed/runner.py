@@ -1,7 +1,8 @@
-"""What `adjoint launch` runs in each process: `python -m adjoint.distributed.runner (SCRIPT | -m MODULE) [ARGUMENT ...]`.
+"""The program that `adjoint launch` runs in each process: `runner (SCRIPT | -m MODULE) [ARGUMENT ...]`.
 
-It sets the variables by which programs know their rank, and runs the program as `adjoint run` does. An exception that the program
-does not catch, or another exit status than 0, ends all processes, as mpi4py's runner does: the others would wait for this one.
+It sets the variables from which programs learn their rank, and runs the program as `adjoint run` does. An uncaught
+exception, or an exit status other than 0, ends all processes, as in mpi4py's runner, because the others would wait for
+this process.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ LOCAL_SIZE = ("MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE")
 
 
 def set_variables() -> None:
-    """Set what `torchrun` sets, from what the launcher of MPI has set."""
+    """Set the variables of `torchrun` from the variables of MPI's launcher."""
     for name, sources in (
         ("RANK", RANK),
         ("WORLD_SIZE", SIZE),
@@ -34,7 +35,7 @@ def set_variables() -> None:
 
 
 def _tell_of_exits() -> None:
-    """Let `os._exit` tell the launcher, which then knows that a status it has not been told of is a signal."""
+    """Let `os._exit` inform the launcher. The launcher can then recognize that an unreported status is a signal."""
     own, leave = os.getpid(), os._exit
 
     def leave_and_tell(status: int) -> NoReturn:
@@ -50,7 +51,7 @@ def _show(kind: type[BaseException], error: BaseException, trace: TracebackType 
 
 
 def main(arguments: list[str]) -> NoReturn:
-    """Run the program that the arguments name, and end as it ends."""
+    """Run the program in the arguments, and end with its exit status."""
     set_variables()
     _tell_of_exits()
     sys.excepthook = _show

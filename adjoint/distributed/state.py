@@ -1,4 +1,4 @@
-"""What this process knows of the others while it works with them."""
+"""The knowledge of this process about the others during their work."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 class _State:
-    """`world`: the group of all; `control`: a communicator on which ranks ask where others are; `live`: the groups by name.
+    """The shared state. `world`: the group of all processes; `control`: a communicator for questions; `live`: the groups by name.
 
-    `joined`: how often this process has begun to join; `numbered`: how many groups have been numbered; `broken`: whether a wait
-    has timed out, so that MPI cannot be left in order; `manager`: in rank 0, the process that answers those that no launcher of
-    MPI has started; `companions`: in such a process, how it ends with the others; `said`: whether it has been said what backends
-    mean; `saving`: the checkpoint that is being written.
+    `joined`: how often this process has begun to join; `numbered`: the number of numbered groups; `broken`: whether a
+    wait has timed out, so that MPI cannot end normally; `manager`: in rank 0, the process manager for processes without
+    an MPI launcher; `companions`: in such a process, the connection that ends it with the others; `said`: whether the
+    message about backends has been printed; `saving`: the checkpoint that is being written.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ STATE = _State()
 
 
 def wait_for_saving() -> None:
-    """Wait until the checkpoint that is being written has been; its future has the error, if there was one."""
+    """Wait until the current checkpoint has been written. Its future has the error, if there was one."""
     if STATE.saving is not None:
         STATE.saving.exception()
         STATE.saving = None

@@ -1,6 +1,6 @@
-"""The steps of each collective and message: requests of MPI on arrays, and results copied to where they belong.
+"""The steps of each collective and message: MPI requests on arrays, and copies of results to their destinations.
 
-A tensor whose elements do not lie one after the other is copied, and the result written back; so ranks need not agree on strides.
+A non-contiguous tensor is copied, and the result is written back, so ranks need not agree on strides.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ Steps = Iterator[Any]
 
 
 def source(tensor: Tensor) -> Array:
-    """The array of a tensor that is read."""
+    """Return the array of a tensor that is read."""
     array: Array = tensor_array(tensor)
     return array
 
 
 def target(tensor: Tensor) -> Array:
-    """The array of a tensor that is written to."""
+    """Return the array of a tensor that is written to."""
     if type(tensor._array) is not numpy.ndarray:
         raise RuntimeError("a tensor that is lazily conjugated or negated, or has no data, cannot hold a result")
     return tensor._array
 
 
 def contiguous(array: Array) -> Array:
-    """The array itself if its elements lie one after the other, else a copy."""
+    """Return the array itself if it is contiguous, else a copy."""
     return array if array.flags.c_contiguous else numpy.ascontiguousarray(array)
 
 
 def put(array: Array, value: Array) -> None:
-    """Write a result into a tensor's array, unless it is there already."""
+    """Write a result into a tensor's array, unless it is already there."""
     if value is not array:
         array[...] = value.reshape(array.shape)
 
@@ -82,7 +82,7 @@ def broadcast_steps(comm: Any, array: Array, root: int) -> Steps:
 
 
 def reduce_steps(comm: Any, array: Array, op: ReduceOp, count: int, root: int) -> Steps:
-    """Reduce `array` of all ranks into that of `root`; those of the others stay."""
+    """Reduce `array` of all ranks into the array of `root`. The other arrays do not change."""
     whole = contiguous(array)
     in_place = mpi.load().IN_PLACE
     own = comm.Get_rank() == root
@@ -143,7 +143,7 @@ def reduce_scatter_steps(comm: Any, output: Array, array: Array, op: ReduceOp, c
 
 
 def all_to_all_steps(comm: Any, outputs: list[Array], arrays: list[Array]) -> Steps:
-    """Send to each rank the array of its number, and put what each sends into the output of its number."""
+    """Send to each rank the array with its number, and put each received array into the output of the sender's number."""
     sent = numpy.concatenate([each.reshape(-1) for each in arrays])
     received = numpy.empty(sum(each.size for each in outputs), sent.dtype)
     width = sent.itemsize
@@ -162,7 +162,7 @@ def send_steps(comm: Any, array: Array, peer: int, tag: int) -> Steps:
 
 
 def receive_steps(comm: Any, array: Array, peer: int | None, tag: int, source: list[int], ranks: list[int]) -> Steps:
-    """Receive into `array` from a rank, or from any; `source` gets its global number."""
+    """Receive into `array` from a rank, or from any rank. `source` gets its global number."""
     MPI = mpi.load()
     whole = contiguous(array)
     receipt = Receipt(comm.Irecv(movable(whole), MPI.ANY_SOURCE if peer is None else peer, tag))

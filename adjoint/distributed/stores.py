@@ -1,4 +1,4 @@
-"""Stores: small values by key that processes share, to find one another and to agree.
+"""Stores: small values by key that processes share to find one another and to agree.
 
 `HashStore` is for the threads of one process, `FileStore` for processes that see one file, `TCPStore` for all that reach a
 server, which one of them runs.
@@ -42,7 +42,9 @@ def _number(held: bytes | None) -> int:
 
 
 class Store:
-    """Values by key; what a `get` or `wait` asks for may come later, from another process.
+    """Values by key.
+
+    Another process may set the value of a `get` or `wait` later.
 
     `timeout`: how long they wait.
     """
@@ -68,15 +70,15 @@ class Store:
         self._ask("set", key, _bytes(value))
 
     def get(self, key: str) -> bytes:
-        """The value of a key, once it is there.
+        """Return the value of a key as soon as it exists.
 
         Raises:
-            DistStoreError: if it does not come in time.
+            DistStoreError: if it does not exist in time.
         """
         return self._ask("get", key)
 
     def add(self, key: str, amount: int) -> int:
-        """Add to a number, which is 0 at first; the sum."""
+        """Add to a number, which starts at 0, and return the sum."""
         return int(self._ask("add", key, int(amount)))
 
     def append(self, key: str, value: Value) -> None:
@@ -84,31 +86,31 @@ class Store:
         self._ask("append", key, _bytes(value))
 
     def compare_set(self, key: str, expected_value: Value, desired_value: Value) -> bytes:
-        """Store `desired_value` if the value is `expected_value`, or there is none and "" is expected.
+        """Store `desired_value` if the value is `expected_value`, or if there is no value and "" is expected.
 
         Returns:
-            The value that is there then; `expected_value` if there is none.
+            The value after the call, or `expected_value` if there is none.
         """
         return self._ask("compare_set", key, _bytes(expected_value), _bytes(desired_value))
 
     def check(self, keys: Sequence[str]) -> bool:
-        """Whether all keys are there."""
+        """Return whether all keys exist."""
         return bool(self._ask("check", list(keys)))
 
     def wait(self, keys: Sequence[str], timeout: timedelta | None = None) -> None:
-        """Wait until all keys are there.
+        """Wait until all keys exist.
 
         Raises:
-            DistStoreError: if they do not come in time.
+            DistStoreError: if they do not exist in time.
         """
         self._ask("wait", list(keys), timeout=timeout)
 
     def delete_key(self, key: str) -> bool:
-        """Delete a key; whether it was there."""
+        """Delete a key, and return whether it existed."""
         return bool(self._ask("delete_key", key))
 
     def num_keys(self) -> int:
-        """How many keys there are."""
+        """Return the number of keys."""
         return len(self.list_keys())
 
     def list_keys(self) -> list[str]:
@@ -116,7 +118,7 @@ class Store:
         return list(self._ask("list_keys"))
 
     def multi_get(self, keys: Sequence[str]) -> list[bytes]:
-        """The values of several keys, once they are there."""
+        """Return the values of several keys as soon as they exist."""
         return [self.get(key) for key in keys]
 
     def multi_set(self, keys: Sequence[str], values: Sequence[Value]) -> None:
@@ -133,7 +135,7 @@ class Store:
 
         Raises:
             QueueEmptyError: if it is empty, and `block` is false.
-            DistStoreError: if nothing comes in time.
+            DistStoreError: if no value arrives in time.
         """
         return self._ask("queue_pop", key, block)
 
@@ -142,16 +144,16 @@ class Store:
         return int(self._ask("queue_len", key))
 
     def has_extended_api(self) -> bool:
-        """Whether there are `append`, `multi_get` and `multi_set`; always."""
+        """Return whether `append`, `multi_get` and `multi_set` exist. They always do."""
         return True
 
     def clone(self) -> Store:
-        """The same store for another thread."""
+        """Return the same store for another thread."""
         return self
 
 
 class _Held:
-    """What a store holds, and what can be done with it. `changed` is notified of every change."""
+    """The contents of a store, and its operations. `changed` is notified of every change."""
 
     def __init__(self) -> None:
         self.values: dict[str, bytes] = {}
@@ -159,7 +161,7 @@ class _Held:
         self.changed = threading.Condition()
 
     def do(self, what: str, arguments: Any, seconds: float) -> Any:
-        """Do something, with a time limit for what has to wait."""
+        """Run an operation, with a time limit if it has to wait."""
         with self.changed:
             result = getattr(self, what)(*arguments, **({"seconds": seconds} if what in WAITING else {}))
             if what not in WAITING and what != "check":
@@ -211,7 +213,7 @@ class _Held:
         return self.values[key]
 
     def check(self, keys: list[str]) -> bool:
-        """Whether keys are there."""
+        """Return whether keys exist."""
         return all(key in self.values for key in keys)
 
     def delete_key(self, key: str) -> bool:
@@ -232,7 +234,7 @@ class _Held:
 
 
 WAITING = ("get", "wait", "queue_pop")
-"""What may have to wait."""
+"""The operations that may have to wait."""
 
 
 class HashStore(Store):
@@ -250,8 +252,8 @@ class FileStore(Store):
     """A store in a file, which all processes see.
 
     Args:
-        file_name: the file; it is made if it is not there.
-        world_size: accepted; the file stays when the last process ends.
+        file_name: the file, which is created if necessary.
+        world_size: accepted. The file remains after the last process has ended.
     """
 
     PAUSE = 0.01
@@ -280,7 +282,7 @@ class FileStore(Store):
                 time.sleep(self.PAUSE)
 
     def _once(self, what: str, arguments: Any) -> Any:
-        """Do something with the contents of the file, which nobody else touches meanwhile."""
+        """Run an operation on the contents of the file while no other process uses it."""
         import fcntl
 
         with self._path.open("r+b") as file:
@@ -308,7 +310,7 @@ class PrefixStore(Store):
     """Another store, with a prefix before all keys.
 
     Args:
-        prefix: what stands before each key, with a slash between.
+        prefix: the prefix of each key, followed by a slash.
         store: the other store.
     """
 
@@ -323,11 +325,11 @@ class PrefixStore(Store):
 
     @property
     def timeout(self) -> timedelta:
-        """That of the other store."""
+        """The timeout of the other store."""
         return self._store.timeout
 
     def set_timeout(self, timeout: timedelta) -> None:
-        """Set that of the other store."""
+        """Set the timeout of the other store."""
         self._store.set_timeout(timeout)
 
     def _ask(self, what: str, *arguments: Any, timeout: timedelta | None = None) -> Any:
@@ -342,7 +344,7 @@ class PrefixStore(Store):
 # --- over TCP ------------------------------------------------------------------------------------------------------------
 
 ERRORS = {kind.__name__: kind for kind in (DistStoreError, QueueEmptyError, ValueError)}
-"""The errors that a server tells its clients."""
+"""The errors that a server sends to its clients."""
 
 
 def _send(connection: socket.socket, message: Any) -> None:
@@ -351,7 +353,7 @@ def _send(connection: socket.socket, message: Any) -> None:
 
 
 def _receive(connection: socket.socket) -> Any:
-    """A message; None at the end."""
+    """Return a message, or None at the end."""
     length = _exactly(connection, 4)
     if length is None:
         return None
@@ -370,7 +372,7 @@ def _exactly(connection: socket.socket, count: int) -> bytes | None:
 
 
 class _Server:
-    """Answers clients, each in a thread of its own."""
+    """Answers clients, each in a separate thread."""
 
     def __init__(self, port: int) -> None:
         self.held = _Held()
@@ -415,8 +417,8 @@ class TCPStore(Store):
     """A store at a server, which one of the processes runs.
 
     Args:
-        host_name, port: where the server is; with port 0 the server chooses one.
-        world_size: how many processes there will be, the server's own among them; with it the server waits for all of them.
+        host_name, port: the address of the server; with port 0 the server chooses a port.
+        world_size: the number of processes, including the server's; the server waits for all of them.
         is_master: whether this process runs the server.
         timeout: how long to wait for the server, for the clients, and for keys.
         wait_for_workers: whether the server waits for its clients.
@@ -466,7 +468,7 @@ class TCPStore(Store):
                 return connection
 
     def _meet(self, count: int) -> None:
-        """Count the processes that have come; the server waits for all."""
+        """Count the processes that have arrived. The server waits for all."""
         if self.add("init/", 1) == count:
             self.set("init/all", "")
         if self._server is not None:
@@ -490,7 +492,7 @@ class TCPStore(Store):
         return result
 
     def clone(self) -> TCPStore:
-        """The same store over another connection, for another thread."""
+        """Return the same store over another connection, for another thread."""
         return TCPStore(self.host, self.port, None, False, self._timeout)
 
     def __del__(self) -> None:

@@ -1,11 +1,12 @@
 """Collectives under way: handles, waiting with a time limit, and who is missing when it has passed.
 
-A collective is a generator: it starts requests of MPI and yields them, one step after the other, and copies its results at the
-end. So a large array moves in parts that fit into the cache, and the same text serves blocking and asynchronous calls. Nobody
-waits inside MPI: a wait asks again and again whether the step is complete, so that a time limit and Ctrl-C end it.
+A collective is a generator: it starts requests of MPI and yields them, one step after the other, and copies its results
+at the end. A large array moves in parts that fit into the cache, and the same code serves blocking and asynchronous
+calls. No thread waits inside MPI. A wait repeatedly asks whether the step is complete, so a time limit and Ctrl-C can
+end it.
 
-A rank whose time is over asks the others where they are. Those that wait in a call answer with its name; one that computes,
-has ended, or hangs elsewhere does not: it is missing.
+After the time limit, a rank asks the others for their positions. Ranks that wait in a call answer with its name. A rank
+that computes, has ended, or hangs elsewhere does not answer, and is missing.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ if TYPE_CHECKING:
     from .process_group import ProcessGroup
 
 ASK, ANSWER = 1, 2
-"""The tags of the messages by which ranks learn where the others are."""
+"""The tags of the messages with which ranks ask for the positions of others."""
 
 SPIN = 2e-3
-"""For how long a wait asks MPI without pause, in seconds, since it last moved data."""
+"""The seconds after the last progress in which a wait asks MPI without a pause."""
 
 MOVED = 1e-5
 """If asking takes longer than this, in seconds, MPI has moved data."""
@@ -42,7 +43,7 @@ LONGEST_NAP = 1e-3
 _yield: Callable[[], Any] = getattr(os, "sched_yield", None) or (lambda: time.sleep(0))
 _clock = time.perf_counter
 WAITING: list[Work] = []
-"""The works that this process waits for; the innermost is last."""
+"""The works that this process waits for. The innermost is last."""
 
 
 class Several:
@@ -57,22 +58,23 @@ class Several:
 
 
 class Receipt:
-    """A request to receive, with what is known of the message once it has come."""
+    """A request to receive, with the properties of the message once it has arrived."""
 
     def __init__(self, request: Any) -> None:
         self.request = request
         self.status = mpi.load().Status()
 
     def Test(self) -> bool:
-        """Whether the message has come."""
+        """Return whether the message has arrived."""
         return bool(self.request.Test(self.status))
 
 
 class Work:
-    """A collective, or a message, that has been started: what calls with `async_op=True` return.
+    """A started collective or message, which calls with `async_op=True` return.
 
-    MPI pairs the collectives of a communicator by their order. So those of a group run one after the other (`in_order`): each
-    starts its first request when the one before is complete. Messages are paired by senders and tags, and do not wait.
+    MPI pairs the collectives of a communicator by their order. The works of a group run one after the other
+    (`in_order`): each starts its first request when the previous work is complete. Messages are paired by senders and
+    tags, and do not wait.
     """
 
     __slots__ = (
@@ -123,13 +125,16 @@ class Work:
         advance_all()
 
     def advance(self) -> bool:
-        """Let MPI make progress, also with what has been started before; whether this is complete."""
+        """Let MPI make progress, also with earlier work. Return whether this work is complete."""
         if not self.done:
             advance_all()
         return self.done
 
     def take_steps(self) -> bool:
-        """Start the next step if the one before is complete; whether all are. An error is kept for who waits."""
+        """Start the next step if the previous one is complete.
+
+        Return whether all are complete. An error is stored for the waiting code.
+        """
         if self.done:
             return True
         try:
@@ -156,13 +161,13 @@ class Work:
         return self.done
 
     def wait(self, timeout: Any = None) -> bool:
-        """Wait until the results are there.
+        """Wait until the results are complete.
 
         Args:
             timeout: a `datetime.timedelta`; by default the group's.
 
         Raises:
-            DistBackendError: if the time is over; the error names the call, and the ranks that are missing.
+            DistBackendError: after the time limit; the error names the call and the missing ranks.
         """
         if not self.advance():
             limit = self.group.timeout if timeout is None or not timeout.total_seconds() else timeout
@@ -202,7 +207,7 @@ class Work:
             WAITING.remove(self)
 
     def _compare(self) -> None:
-        """Raise DistBackendError if another rank, on the same machine, is in another collective or has other elements."""
+        """Raise DistBackendError if another rank on the same machine is in another collective or has other elements."""
         assert self.group.board is not None
         assert self.posted is not None
         found = self.group.board.differing(*self.posted)
@@ -215,7 +220,7 @@ class Work:
             )
 
     def is_completed(self) -> bool:
-        """Whether the results are there."""
+        """Return whether the results are complete."""
         return self.advance()
 
     def is_success(self) -> bool:
@@ -232,16 +237,16 @@ class Work:
         return self.result_ if isinstance(self.result_, list) else [self.result_]
 
     def source_rank(self) -> int:
-        """Of a message: the rank that has sent it."""
+        """Return the rank that has sent a message."""
         self.wait()
         return self.sender[0]
 
     def get_future(self) -> Any:
-        """A `torch.futures.Future` of the tensors; waiting for it waits for this."""
+        """Return a `torch.futures.Future` of the tensors. Waiting for the future waits for this work."""
         return WorkFuture(self)
 
     def add_future(self, future: Any) -> None:
-        """Complete `future` with the results, now or when they are there."""
+        """Complete `future` with the results, now or when they are complete."""
         with PROGRESS:
             self._futures = [*(self._futures or ()), future]
             if self.done and self not in self.group.queue and self not in MESSAGES:
@@ -257,7 +262,7 @@ class Work:
                 future.set_exception(self._error)
 
     def where(self) -> dict[str, Any]:
-        """What the others are told of this wait."""
+        """Return the description of this wait for other ranks."""
         return {"call": self.name, "group": self.group.group_name, "number": self.number}
 
 
@@ -265,14 +270,14 @@ PROGRESS = threading.RLock()
 """Held by the thread that lets MPI make progress: callbacks may start further collectives."""
 
 UNDER_WAY: dict[ProcessGroup, None] = {}
-"""The groups whose collectives are not complete; each has them in its queue."""
+"""The groups with incomplete collectives. Each group has them in its queue."""
 
 MESSAGES: list[Work] = []
 """The messages that are not complete."""
 
 
 def advance_all() -> None:
-    """Let everything that is under way make progress, unless another thread does so."""
+    """Let all running work make progress, unless another thread does so."""
     if not PROGRESS.acquire(blocking=False):
         return
     try:
@@ -303,7 +308,7 @@ class DrivenFuture(torch.futures.Future[Any]):
         return super().wait()
 
     def then(self, callback: Callable[[torch.futures.Future[Any]], Any]) -> torch.futures.Future[Any]:
-        """The future of `callback(self)`, which runs when the result is there."""
+        """Return the future of `callback(self)`, which runs when the result is complete."""
         later = DrivenFuture(self.wait)
 
         def run(done: torch.futures.Future[Any]) -> None:
@@ -325,13 +330,13 @@ class WorkFuture(DrivenFuture):
         work.add_future(self)
 
     def done(self) -> bool:
-        """Whether the result is there."""
+        """Return whether the result is complete."""
         self._work.advance()
         return super().done()
 
 
 def answer() -> None:
-    """Tell the ranks that ask where this one is."""
+    """Tell the ranks that ask where this rank is."""
     control = STATE.control
     MPI = mpi.load()
     status = MPI.Status()
@@ -342,7 +347,7 @@ def answer() -> None:
 
 
 def locate(ranks: list[int], seconds: float) -> dict[int, dict[str, Any]]:
-    """Ask the ranks where they are; what those told that have answered within a time."""
+    """Ask the ranks for their positions. Return the answers that arrive within a time."""
     MPI = mpi.load()
     control = STATE.control
     for rank in ranks:
@@ -361,7 +366,7 @@ def locate(ranks: list[int], seconds: float) -> dict[int, dict[str, Any]]:
 
 
 def overdue(work: Work, seconds: float) -> DistBackendError:
-    """The error of a wait whose time is over: the call, and where the other ranks are."""
+    """Return the error of a wait after its time limit: the call, and the positions of the other ranks."""
     group = work.group
     STATE.broken = True
     others = [rank for rank in group.ranks if rank != STATE.rank]

@@ -1,4 +1,4 @@
-"""`torch.fx`: programs as graphs of calls, which other programs read, change and run; names, no logic.
+"""`torch.fx`: programs as graphs of calls that other programs read, change and run; names, no logic.
 
 >>> import adjoint as torch
 >>> traced = torch.fx.symbolic_trace(lambda x: torch.relu(x) + 1)

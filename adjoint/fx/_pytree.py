@@ -1,4 +1,4 @@
-"""`torch.fx._pytree`: flattening by a structure that is known."""
+"""`torch.fx._pytree`: flattening with a known structure."""
 
 from __future__ import annotations
 

@@ -22,10 +22,10 @@ from .graph_module import GraphModule
 from .proxy import Proxy, TracerBase
 
 _LEAVES = ("torch.nn", f"{torch.__package__}.nn", "torch.ao.nn")
-"""Where modules lie whose calls are nodes."""
+"""The folders of modules whose calls are nodes."""
 
 _wrapped: dict[tuple[int, str], dict[str, Any]] = {}
-"""The functions that `wrap` has named: the globals in which they stand, by identity and name."""
+"""The functions that `wrap` has named: their globals, by identity and name."""
 
 
 class _Tracing(threading.local):
@@ -37,7 +37,7 @@ class _Tracing(threading.local):
 _tracing = _Tracing()
 
 _lock = lock_across_forks()
-"""Held by the thread that traces, which replaces functions for all of them; they do what they did in the others."""
+"""Held by the thread that traces. It replaces functions for all threads; in the other threads they behave as before."""
 
 _STARS: dict[Any, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
 
@@ -53,7 +53,7 @@ PH = PHBase()
 
 
 class ProxyableClassMeta(type):
-    """A metaclass: objects made from stand-ins become nodes."""
+    """A metaclass: objects created from stand-ins become nodes."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         tracers = [each.tracer for each in (*args, *kwargs.values()) if isinstance(each, Proxy)]
@@ -81,7 +81,7 @@ is_fx_symbolic_tracing = is_fx_tracing
 
 
 def _recording(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function whose calls with a stand-in become nodes."""
+    """Return a function whose calls with a stand-in become nodes."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -122,7 +122,9 @@ def _assert_is_none(value: Any, msg: str) -> None:
 
 
 class Tracer(TracerBase):
-    """Traces modules and functions. Subclasses say which modules are nodes (`is_leaf_module`).
+    """Traces modules and functions.
+
+    Subclasses decide which modules are nodes (`is_leaf_module`).
 
     Args:
         autowrap_modules: modules whose functions become nodes when they are called with stand-ins.
@@ -144,7 +146,10 @@ class Tracer(TracerBase):
         self.root: Any = None
 
     def is_leaf_module(self, m: torch.nn.Module, module_qualified_name: str) -> bool:
-        """Whether a call of the module is one node: for the modules of `torch.nn`, but `Sequential`."""
+        """Return whether a call of the module is one node.
+
+        This holds for the modules of `torch.nn`, except `Sequential`.
+        """
         ours = m.__module__.startswith(_LEAVES)
         return ours and not isinstance(m, torch.nn.Sequential)
 
@@ -158,18 +163,18 @@ class Tracer(TracerBase):
     def call_module(
         self, m: torch.nn.Module, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """What a call of a module becomes: a node, or the nodes of its `forward`."""
+        """Return the result of a module call: a node, or the nodes of its `forward`."""
         path = self.path_of_module(m)
         if not self.is_leaf_module(m, path):
             return forward(*args, **kwargs)
         return self.create_proxy("call_module", path, args, kwargs)
 
     def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Any]) -> Any:
-        """What reading an attribute of a module gives."""
+        """Return the result of reading an attribute of a module."""
         return attr_val
 
     def create_arg(self, a: Any) -> Any:
-        """An argument as nodes have it; tensors and modules become nodes that read them."""
+        """Return an argument in the form of nodes. Tensors and modules become nodes that read them."""
         if isinstance(a, torch.Tensor):
             return self.create_node("get_attr", self._name_of(a), (), {})
         if isinstance(a, torch.nn.Module):
@@ -177,7 +182,7 @@ class Tracer(TracerBase):
         return super().create_arg(a)
 
     def _name_of(self, tensor: torch.Tensor) -> str:
-        """The name of a tensor of the traced module; a constant is added to it."""
+        """Return the name of a tensor of the traced module. A constant is added to it."""
         found = self._tensors.get(id(tensor))
         if found is not None:
             return found
@@ -203,7 +208,7 @@ class Tracer(TracerBase):
     def create_args_for_root(
         self, root_fn: Callable[..., Any], is_module: bool, concrete_args: Any = None
     ) -> tuple[Callable[..., Any], list[Any]]:
-        """The function that is traced, and its arguments: stand-ins, or the values of `concrete_args`."""
+        """Return the traced function, and its arguments: stand-ins, or the values of `concrete_args`."""
         function = inspect.unwrap(root_fn)
         parameters = list(inspect.signature(function).parameters.values())
         given = dict(concrete_args or {})
@@ -231,7 +236,7 @@ class Tracer(TracerBase):
         return lambda *values: _with_variadic(function, keywords)(*values, *keywords.values(), *variadic), args
 
     def _fixed(self, name: str, value: Any, default: tuple[Any, ...]) -> Any:
-        """A value of `concrete_args`; the module checks that it gets the same one."""
+        """Return a value of `concrete_args`. The module checks that it receives the same value."""
         self._fixed_count = getattr(self, "_fixed_count", 0) + 1
         there = self.create_proxy("placeholder", f"{name}_{self._fixed_count}", default, {})
         if isinstance(value, (bool, int, float)):
@@ -243,7 +248,7 @@ class Tracer(TracerBase):
         return value
 
     def trace(self, root: Any, concrete_args: dict[str, Any] | None = None) -> Graph:
-        """Run the module, or the function, with stand-ins, and return the graph of its calls.
+        """Run the module or the function with stand-ins, and return the graph of its calls.
 
         Raises:
             TraceError: if the program needs the value of a stand-in, as in `if x.sum() > 0`.
@@ -265,7 +270,7 @@ class Tracer(TracerBase):
         return self.graph
 
     def _replace(self, replaced: ExitStack, function: Any) -> None:
-        """For the time of a trace: let calls of modules, and of wrapped functions, be asked about."""
+        """During a trace, redirect calls of modules and of wrapped functions."""
         call, read = torch.nn.Module.__call__, torch.nn.Module.__getattr__
         known: dict[str, Any] = {}
 

@@ -62,7 +62,7 @@ class Names:
 
 
 class NodeList:
-    """The nodes of a graph, in order; `reversed` gives them backwards."""
+    """The nodes of a graph in order. `reversed` iterates backwards."""
 
     def __init__(self, graph: Graph, direction: str = "_next") -> None:
         self.graph, self.direction = graph, direction
@@ -83,7 +83,7 @@ class NodeList:
 
 
 class _InsertPoint:
-    """New nodes are put at a place, at once, and until the block ends if this is used as a context."""
+    """Sets the position of new nodes at once. Used as a context, it applies until the block ends."""
 
     def __init__(self, graph: Graph, insert: Callable[[Node], None]) -> None:
         self.graph = graph
@@ -108,7 +108,7 @@ class CodeGen:
         return f"return {output_args!r}"
 
     def additional_globals(self) -> list[tuple[str, Any]]:
-        """Names that the code needs, and what they mean."""
+        """Return the names that the code needs, and their values."""
         return []
 
     def process_inputs(self, *args: Any) -> Any:
@@ -148,7 +148,7 @@ class Graph:
         return NodeList(self)
 
     def find_nodes(self, *, op: str, target: Any = None, sort: bool = True) -> list[Node]:
-        """The nodes of a kind, and with a target."""
+        """Return the nodes of a kind with a target."""
         return [n for n in self.nodes if n.op == op and (target is None or n.target == target)]
 
     def output_node(self) -> Node:
@@ -208,14 +208,17 @@ class Graph:
         return self.create_node("output", "output", (result,), type_expr=type_expr)
 
     def node_copy(self, node: Node, arg_transform: Callable[[Node], Any] = lambda node: node) -> Node:
-        """Make a node as one of another graph, with the nodes in its arguments replaced."""
+        """Copy a node of another graph, and replace the nodes in its arguments."""
         args, kwargs = map_arg(node.args, arg_transform), map_arg(node.kwargs, arg_transform)
         made = self.create_node(node.op, node.target, args, kwargs, node.name, node.type)
         made.meta = copy.copy(node.meta)
         return made
 
     def graph_copy(self, g: Graph, val_map: dict[Node, Any], return_output_node: bool = False) -> Any:
-        """Append the nodes of another graph, and return what it returns, or None; `val_map` says which exist already."""
+        """Append the nodes of another graph, and return its output, or None.
+
+        `val_map` contains the nodes that exist already.
+        """
         for node in g.nodes:
             if node in val_map:
                 continue
@@ -243,7 +246,7 @@ class Graph:
         return _InsertPoint(self, insert)
 
     def erase_node(self, to_erase: Node) -> None:
-        """Remove a node that nobody uses.
+        """Remove a node without users.
 
         Raises:
             RuntimeError: if a node uses it.
@@ -262,7 +265,7 @@ class Graph:
     # --------------------------------------------------------------------------------------------------------- whole graphs
 
     def eliminate_dead_code(self, is_impure_node: Callable[[Node], bool] | None = None) -> bool:
-        """Remove the nodes that nobody uses and that have no effect; return whether there were any."""
+        """Remove the nodes that have neither users nor effects. Return whether there were any."""
         self.lint()
         impure = is_impure_node or Node.is_impure
         before = self._len
@@ -272,7 +275,7 @@ class Graph:
         return self._len < before
 
     def lint(self) -> None:
-        """Check that nodes use earlier nodes of this graph, have names of their own, and name what exists.
+        """Check that nodes use earlier nodes of this graph, have unique names, and refer to existing names.
 
         Raises:
             RuntimeError, ValueError: if not.
@@ -343,11 +346,11 @@ class Graph:
     # ----------------------------------------------------------------------------------------------------------------- code
 
     def python_code(self, root_module: str = "self", **options: Any) -> PythonCode:
-        """The code of a function that runs the graph; `root_module` is the name of the module in it."""
+        """Return the code of a function that runs the graph. `root_module` is the name of the module in it."""
         return _Writer(self, root_module).written()
 
     def on_generate_code(self, make_transformer: Any) -> Any:
-        """Refuse: code is written by `CodeGen`; set another with `set_codegen`."""
+        """Refuse, because `CodeGen` writes the code. Use `set_codegen` to set another object."""
         raise NotImplementedError("Graph.on_generate_code is not in adjoint: use Graph.set_codegen.")
 
 
@@ -382,7 +385,7 @@ def _rebuilt(steps: list[Any]) -> Graph:
 
 
 def _candidate(op: str, target: Any) -> str:
-    """The name of a node, from what it calls."""
+    """Return a name for a node, derived from its target."""
     name = target if isinstance(target, str) else getattr(target, "__name__", type(target).__name__)
     if op != "placeholder":
         name = name.replace(".", "_")
@@ -391,7 +394,7 @@ def _candidate(op: str, target: Any) -> str:
 
 
 class _Raw(str):
-    """Text that is shown without quotes."""
+    """Text that is displayed without quotes."""
 
     __slots__ = ()
 
@@ -437,7 +440,7 @@ class _Writer:
         return PythonCode(f"\n\n\n{head}\n{body}\n    ", self.globals)
 
     def add_global(self, name: str, value: Any) -> str:
-        """A name for an object: its full name if it lies in `torch`, else one of its own."""
+        """Return a name for an object: its full name if it is in `torch`, otherwise a new name."""
         if name.startswith("builtins.") and getattr(builtins, name.removeprefix("builtins."), None) is value:
             return name.removeprefix("builtins.")
         if name.startswith("torch.") and _at(name) is value:
@@ -507,7 +510,7 @@ class _Writer:
         self.lines.append(f"{self.call(node)}{ending}")
 
     def call(self, node: Node) -> str:
-        """The call of a node, without what is freed after it."""
+        """Return the call of a node, without the release of values after it."""
         if node.op == "get_attr":
             return f"{node.name} = {self.path(node.target)}"
         if node.op == "call_module":

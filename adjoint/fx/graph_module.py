@@ -25,7 +25,7 @@ def _compiled(src: str, names: dict[str, Any]) -> Any:
 
 
 def _copy_attr(from_module: Any, to_module: Any, target: str) -> None:
-    """Give a module the attribute that another module has at a path."""
+    """Give a module the attribute of another module at a path."""
     *prefix, last = target.split(".")
     for part in prefix:
         from_module = getattr(from_module, part)
@@ -55,7 +55,7 @@ class GraphModule(torch.nn.Module):
     """A module whose `forward` is the code of a graph.
 
     Args:
-        root: the module whose parameters and modules the graph names, or a dict of them by name.
+        root: the module that contains the parameters and modules of the graph, or a dict of them by name.
         graph: the graph.
         class_name: the name of the class of this module.
 
@@ -66,7 +66,7 @@ class GraphModule(torch.nn.Module):
     _code: str
 
     def __new__(cls, *args: Any, **kwargs: Any) -> GraphModule:
-        """Give each module a class of its own, which has its `forward`."""
+        """Give each module a separate class, which has its `forward`."""
         base = next(kind for kind in cls.__mro__ if "_own_class" not in vars(kind))
         own = type(base.__name__, (base,), {"_own_class": True, "__module__": base.__module__})
         return object.__new__(own)
@@ -91,7 +91,7 @@ class GraphModule(torch.nn.Module):
 
     @property
     def graph(self) -> Graph:
-        """The graph. Settable; setting it compiles its code."""
+        """The graph. The graph. Setting it compiles its code."""
         return self._graph
 
     @graph.setter
@@ -106,14 +106,14 @@ class GraphModule(torch.nn.Module):
         return self._code
 
     def recompile(self) -> Any:
-        """Write and compile the code of the graph, after a change of it; returns the code."""
+        """Write and compile the code of the graph after a change, and return the code."""
         code = self._graph.python_code("self")
         self._code = code.src
         type(self).forward = _compiled(code.src, code.globals)
         return code
 
     def add_submodule(self, target: str, m: torch.nn.Module) -> bool:
-        """Add a module at a path; return whether that was possible."""
+        """Add a module at a path. Return whether that was possible."""
         *prefix, last = target.split(".")
         owner: Any = self
         for part in prefix:
@@ -126,7 +126,7 @@ class GraphModule(torch.nn.Module):
         return True
 
     def delete_submodule(self, target: str) -> bool:
-        """Remove the module at a path; return whether there was one."""
+        """Remove the module at a path. Return whether it existed."""
         *prefix, last = target.split(".")
         owner: Any = self
         for part in prefix:
@@ -149,7 +149,7 @@ class GraphModule(torch.nn.Module):
             self.delete_submodule(name)
 
     def print_readable(self, print_output: bool = True, **options: Any) -> str:
-        """The code as that of a class; printed, too."""
+        """Print the code as a class, and return it."""
         text = f"class {type(self).__name__}(torch.nn.Module):\n" + self._code.strip("\n").replace("\n", "\n    ")
         text = text.replace("\ndef ", "\n    def ", 1)
         if print_output:

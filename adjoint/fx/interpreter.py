@@ -1,4 +1,4 @@
-"""Running a graph node by node; and making a new graph by running one."""
+"""Runs a graph node by node, or creates a new graph by running one."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from .proxy import Proxy, TracerBase
 
 
 class Interpreter:
-    """Runs the graph of a module node by node. Subclasses change what a kind of node does.
+    """Runs the graph of a module node by node.
+
+    Subclasses change the effect of a kind of node.
 
     Args:
-        module: the module; its graph is run unless `graph` is given.
+        module: the module whose graph is run, unless `graph` is given.
         garbage_collect_values: whether results are forgotten after their last use.
     """
 
@@ -37,7 +39,7 @@ class Interpreter:
                     self.user_to_last_uses.setdefault(node, []).append(used)
 
     def run(self, *args: Any, initial_env: dict[Node, Any] | None = None, enable_io_processing: bool = True) -> Any:
-        """Run the graph with these arguments; `initial_env` has results that are known."""
+        """Run the graph with these arguments. `initial_env` contains known results."""
         self.env = initial_env if initial_env is not None else {}
         if enable_io_processing:
             args = self.graph.process_inputs(*args)
@@ -131,7 +133,7 @@ class _Appending(TracerBase):
 
 
 class Transformer(Interpreter):
-    """Makes a new module by running a graph with stand-ins. Subclasses change what a kind of node becomes."""
+    """Makes a new module by running a graph with stand-ins. Subclasses change the result for a kind of node."""
 
     def __init__(self, module: Any) -> None:
         super().__init__(module)
@@ -166,7 +168,7 @@ class Transformer(Interpreter):
 
 
 def map_proxies(value: Any) -> Any:
-    """`value` with nodes in place of stand-ins."""
+    """Return `value` with nodes in place of stand-ins."""
     if isinstance(value, Proxy):
         return value.node
     if isinstance(value, (tuple, list)):

@@ -1,4 +1,4 @@
-"""A node of a graph of calls: what is called, with which arguments, and who uses the result."""
+"""A node of a graph of calls: the target, the arguments, and the users of the result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _side_effects: set[Any] = {print}
 
 
 def has_side_effect(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Say that calls of a function stay in graphs even if nobody uses the result."""
+    """Keep calls of a function in graphs even if no node uses the result."""
     _side_effects.add(fn)
     return fn
 
@@ -47,7 +47,7 @@ def map_arg(a: Argument, fn: Callable[[Node], Any]) -> Argument:
 
 
 def qualified_name(function: Any) -> str:
-    """The name by which code calls a function, such as "torch.nn.functional.relu"."""
+    """Return the name by which code calls a function, such as "torch.nn.functional.relu"."""
     known = overrides.resolve_name(function) if isinstance(function, types.FunctionType) else None
     if known is not None and not known.startswith("torch.Tensor."):
         return known
@@ -65,9 +65,9 @@ class Node:
     Attributes:
         op: "placeholder", "get_attr", "call_function", "call_method", "call_module" or "output".
         target: the function, or the name of the method, module, attribute or argument.
-        args, kwargs: the arguments, in which nodes stand for their results.
+        args, kwargs: the arguments. Nodes in them represent results.
         users: the nodes that use the result, as keys.
-        meta: what passes note about the node.
+        meta: data that passes store about the node.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class Node:
 
     @property
     def stack_trace(self) -> str | None:
-        """Where the call was recorded, if it was noted."""
+        """The place where the call was recorded, if it is known."""
         return self.meta.get("stack_trace")
 
     @stack_trace.setter
@@ -167,7 +167,7 @@ class Node:
         self.kwargs = {**self._kwargs, key: arg}
 
     def replace_input_with(self, old_input: Node, new_input: Node) -> None:
-        """Use another node wherever `old_input` is used in the arguments."""
+        """Replace `old_input` by another node wherever it occurs in the arguments."""
         swap: Callable[[Node], Node] = lambda node: new_input if node is old_input else node
         self._change(map_arg(self._args, swap), map_arg(self._kwargs, swap))
 
@@ -178,7 +178,7 @@ class Node:
         *,
         propagate_meta: bool = False,
     ) -> list[Node]:
-        """Let the users of this node, those for which `delete_user_cb` is true, use another node; return all users."""
+        """Let the users of this node for which `delete_user_cb` is true use another node. Return all users."""
         if propagate_meta:
             replace_with.meta.update(self.meta)
         users = list(self.users)
@@ -206,7 +206,7 @@ class Node:
         self._prev._next, self._next._prev = self._next, self._prev
 
     def is_impure(self, impure_random: bool = True) -> bool:
-        """Whether the node stays in the graph even if nobody uses it."""
+        """Return whether the node stays in the graph even if no node uses it."""
         if self.op in ("placeholder", "output"):
             return True
         if self.op == "call_function":
@@ -236,7 +236,7 @@ class Node:
         return self.name
 
     def __lt__(self, other: Node) -> bool:
-        """Whether this node comes first in the graph."""
+        """Return whether this node comes first in the graph."""
         node = self._next
         while node.op != "root":
             if node is other:

@@ -1,4 +1,4 @@
-"""Stand-ins for values while a program is traced: what is done with them becomes nodes."""
+"""Stand-ins for values during tracing. Operations on them become nodes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .node import Node, map_aggregate
 
 
 class TraceError(ValueError):
-    """A program cannot be traced: it asks for the value of a stand-in."""
+    """A program cannot be traced, because it needs the value of a stand-in."""
 
 
 class TracerBase:
-    """Makes nodes and stand-ins."""
+    """Creates nodes and stand-ins."""
 
     graph: Graph
     record_stack_traces = False
@@ -35,20 +35,20 @@ class TracerBase:
         return self.graph.create_node(kind, target, args, kwargs, name, type_expr)
 
     def proxy(self, node: Node) -> Proxy:
-        """A stand-in for the result of a node."""
+        """Return a stand-in for the result of a node."""
         return Proxy(node, self)
 
     def create_proxy(
         self, kind: str, target: Any, args: Any, kwargs: Any, name: str | None = None, type_expr: Any = None,
         proxy_factory_fn: Callable[[Node], Any] | None = None,
     ) -> Any:  # fmt: skip
-        """Make a node, with stand-ins in its arguments, and return the stand-in for its result."""
+        """Create a node, with stand-ins in its arguments, and return the stand-in for its result."""
         args, kwargs = self.create_arg(args), self.create_arg(kwargs)
         node = self.create_node(kind, target, args, kwargs, name, type_expr)
         return (proxy_factory_fn or self.proxy)(node)
 
     def create_arg(self, a: Any) -> Any:
-        """An argument as nodes have it: with nodes in place of stand-ins.
+        """Return an argument in the form of nodes, with nodes in place of stand-ins.
 
         Raises:
             NotImplementedError: for an object that no node can have.
@@ -85,11 +85,11 @@ class TracerBase:
         raise NotImplementedError(f"argument of type: {type(a)}")
 
     def to_bool(self, obj: Proxy) -> bool:
-        """Whether a stand-in is true; unknown."""
+        """Return whether a stand-in is true. This is unknown."""
         raise TraceError("symbolically traced variables cannot be used as inputs to control flow")
 
     def iter(self, obj: Any) -> Iterator[Any]:
-        """The items of a stand-in: unknown, unless they are unpacked to a known number of names."""
+        """Return the items of a stand-in. They are unknown, unless they are unpacked to a known number of names."""
         frame = frame_of_caller(2)
         wanted = [each for each in dis.get_instructions(frame.f_code) if each.offset == frame.f_lasti]
         if wanted and wanted[0].opname == "UNPACK_SEQUENCE":
@@ -101,7 +101,7 @@ class TracerBase:
         )
 
     def keys(self, obj: Proxy) -> Any:
-        """The keys of a stand-in, for `**`."""
+        """Return the keys of a stand-in, for `**`."""
         return Attribute(obj, "keys")()
 
 
@@ -114,7 +114,7 @@ class GraphAppendingTracer(TracerBase):
 
 
 class Proxy:
-    """Stands for a value. Operators, methods, attributes and functions of `torch` give new stand-ins."""
+    """Stands for a value. Operators, methods, attributes and functions of `torch` return new stand-ins."""
 
     def __init__(self, node: Node, tracer: TracerBase | None = None) -> None:
         self.tracer = tracer or GraphAppendingTracer(node.graph)
@@ -172,7 +172,7 @@ class Proxy:
 
 
 class Attribute(Proxy):
-    """An attribute of a stand-in; it becomes a node when it is used, and a call of a method when it is called."""
+    """An attribute of a stand-in. It becomes a node when it is used, and a method call when it is called."""
 
     def __init__(self, root: Proxy, attr: str) -> None:
         self.root, self.attr = root, attr

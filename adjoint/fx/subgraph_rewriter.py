@@ -19,17 +19,17 @@ Pattern = Callable[..., Any] | Graph | GraphModule
 
 
 class Match(NamedTuple):
-    """Where a pattern was found."""
+    """A match of a pattern."""
 
     anchor: Node
     """The node of the pattern at which the comparison began."""
     nodes_map: dict[Node, Node]
-    """The node of the graph for each node of the pattern; for a placeholder, also a number or another argument."""
+    """The graph node of each pattern node. For a placeholder, it may also be a number or another argument."""
 
 
 @dataclass
 class ReplacedPatterns:
-    """Where a pattern was found, and what stands there now."""
+    """A match of a pattern, and its replacement."""
 
     anchor: Node
     """The node of the pattern at which the comparison began."""
@@ -41,7 +41,7 @@ class ReplacedPatterns:
 
 @dataclass
 class InternalMatch:
-    """What a filter is given: where a pattern was found, before anything is replaced."""
+    """The argument of a filter: a match of a pattern before any replacement."""
 
     anchors: list[Node]
     nodes_map: dict[Node, Any] = field(default_factory=dict)
@@ -57,15 +57,15 @@ Callback = Callable[[InternalMatch, Graph, Graph], Graph]
 def replace_pattern(
     gm: GraphModule, pattern: Callable[..., Any] | GraphModule, replacement: Callable[..., Any] | GraphModule
 ) -> list[Match]:
-    """Replace every part of a graph that computes what `pattern` does, operation by operation, by `replacement`.
+    """Replace every part of a graph that computes the same operations as `pattern` by `replacement`.
 
-    Both take the same arguments and return the same number of results; they are traced unless they are graphs. Parts
-    that overlap are replaced from the first on. A part is left alone if a value within it is used outside.
+    Both take the same arguments and return the same number of results. They are traced unless they are graphs. Parts
+    that overlap are replaced from the first on. A part is not replaced if a value inside it is used outside.
 
     Args:
         gm: the module whose graph changes. It gets the submodules and parameters of `replacement` that it lacks.
-        pattern: what to look for.
-        replacement: what to put there.
+        pattern: the pattern to find.
+        replacement: the code to insert.
 
     Raises:
         AssertionError: if the replacement has other numbers of arguments or results than the pattern.
@@ -92,16 +92,16 @@ def replace_pattern_with_filters(
     replacement_callback: Callback | None = None,
     node_name_match: str = "",
 ) -> list[ReplacedPatterns]:
-    """`replace_pattern` of the parts for which all filters are true.
+    """`replace_pattern` for the matches for which all filters are true.
 
     Args:
         gm: the module whose graph changes.
-        pattern: what to look for.
-        replacement: what to put there.
+        pattern: the pattern to find.
+        replacement: the code to insert.
         match_filters: functions of a match, the graph and the graph of the pattern.
         ignore_literals: whether a number in the pattern is found in place of any other.
-        replacement_callback: makes the replacement of a match, of the same arguments as a filter.
-        node_name_match: parts are found by what they compute alone, so that "" is its only value.
+        replacement_callback: creates the replacement of a match, from the same arguments as a filter.
+        node_name_match: matches depend only on the computation, so "" is the only value.
 
     Raises:
         NotImplementedError: for another `node_name_match`.
@@ -155,7 +155,7 @@ class _Search:
         self.placeholders = [node for node in pattern.nodes if node.op == "placeholder"]
 
     def matches(self) -> list[InternalMatch]:
-        """All places, but those that overlap an earlier one."""
+        """Return all matches, except those that overlap an earlier match."""
         found: list[InternalMatch] = []
         taken: set[Node] = set()
         for pairs in self._completions({}, self.anchors):
@@ -168,7 +168,7 @@ class _Search:
         return found
 
     def _completions(self, pairs: dict[Node, Any], anchors: list[Node]) -> list[dict[Node, Any]]:
-        """The ways to find the remaining results of the pattern, each of which may lie apart from the others."""
+        """Return the ways to find the remaining results of the pattern, which may be separate from one another."""
         if not anchors:
             return [pairs]
         first, *rest = anchors
@@ -180,12 +180,12 @@ class _Search:
         return found
 
     def _closed(self, pairs: dict[Node, Any], inner: set[Node]) -> bool:
-        """Whether nothing outside uses a value that the pattern does not return."""
+        """Return whether no outer node uses a value that the pattern does not return."""
         returned = {pairs[node] for node in self.anchors}
         return all(node in returned or inner.issuperset(node.users) for node in inner)
 
     def _same(self, sought: Any, value: Any, pairs: dict[Node, Any]) -> bool:
-        """Whether a value of the graph is what the pattern has there; `pairs` gets the nodes below it, too."""
+        """Return whether a value of the graph matches the pattern. `pairs` receives the nodes below it, too."""
         if not isinstance(sought, Node):
             return self._same_argument(sought, value, pairs)
         if sought in pairs:
@@ -229,7 +229,7 @@ def _ends(part: slice) -> tuple[Any, Any, Any]:
 
 
 def _replaced(graph: Graph, match: InternalMatch, by: Graph, changed: dict[Node, Any]) -> ReplacedPatterns:
-    """Put a replacement in the place of a match; `changed` says what stands for nodes that were replaced before."""
+    """Insert a replacement for a match. `changed` maps nodes that were replaced before."""
     for sought, node in match.nodes_map.items():
         if isinstance(node, Node):
             match.nodes_map[sought] = changed.get(node, node)
@@ -263,7 +263,7 @@ def _replaced(graph: Graph, match: InternalMatch, by: Graph, changed: dict[Node,
 
 
 def _copy_attributes(gm: GraphModule, replacement: torch.nn.Module) -> None:
-    """Give the module what its graph names and only the replacement has; drop the modules that are not named any more."""
+    """Copy the attributes that the graph needs from the replacement, and remove modules that are no longer used."""
     for node in gm.graph.nodes:
         if node.op in ("call_module", "get_attr") and not _has(gm, node.target):
             _copy_attr(replacement, gm, node.target)

@@ -1,4 +1,4 @@
-"""`torch.masked`: reductions over what a mask selects, and tensors with a mask; names, no logic."""
+"""`torch.masked`: reductions over the elements that a mask selects, and tensors with a mask; names, no logic."""
 
 from .._runtime.first_use import late_names
 from .reductions import (

@@ -22,7 +22,7 @@ Mask = torch.Tensor | None
 
 
 def _given(input: Any, mask: Mask) -> tuple[Any, Mask]:
-    """The data of the input, and its mask broadcast to the shape; a masked tensor brings its own."""
+    """Return the data of the input, and its mask broadcast to the shape. A masked tensor has its own mask."""
     if hasattr(input, "get_mask"):
         own = input.get_mask()
         if mask is not None and not torch.equal(mask, own):
@@ -44,7 +44,10 @@ def _input_mask(input: Any, *args: Any, mask: Mask = None, **kwargs: Any) -> tor
 
 
 def _filled(input: torch.Tensor, mask: Mask, identity: Any, name: str = "") -> torch.Tensor:
-    """The input with `identity` where the mask is False; that of the function `name` is no bool."""
+    """Return the input with `identity` where the mask is False.
+
+    The function `name` has an identity that is not a bool.
+    """
     if name and mask is not None and input.dtype is torch.bool:
         raise NotImplementedError(f"identity of {name} on torch.bool input")
     if mask is None:
@@ -53,7 +56,7 @@ def _filled(input: torch.Tensor, mask: Mask, identity: Any, name: str = "") -> t
 
 
 def _output_mask(op: Any, input: Any, *args: Any, **kwargs: Any) -> torch.Tensor:
-    """The mask of the result of the function `op` of this module: True where the result depends on any element."""
+    """Return the mask of the result of the function `op` of this module: True where the result depends on any element."""
     form = signature(op)
     if "mask" not in form.parameters:
         raise ValueError(f"_output_mask expected masked operation (got callable {op.__module__}.{op.__name__})")
@@ -65,14 +68,14 @@ def _output_mask(op: Any, input: Any, *args: Any, **kwargs: Any) -> torch.Tensor
 
 
 def _reduced_mask(valid: torch.Tensor, dims: tuple[int, ...], keepdim: bool) -> torch.Tensor:
-    """True where any element was valid."""
+    """Return True where any element was valid."""
     for dim in sorted(dims, reverse=True) if valid.dim() else ():
         valid = valid.any(dim, keepdim=keepdim)
     return valid
 
 
 def _finished(original: Any, result: Any, mask: Mask, dims: tuple[int, ...], keepdim: bool) -> Any:
-    """The result; of a masked tensor another one, which is valid where any element was."""
+    """Return the result. For a masked tensor, return a masked tensor that is valid where any element was valid."""
     if not hasattr(original, "get_mask"):
         return result
     valid = mask if mask is not None else torch.ones_like(original.get_data(), dtype=torch.bool)
@@ -121,7 +124,9 @@ def _summable(input: torch.Tensor, dtype: torch.dtype | None) -> torch.dtype:
 def sum(
     input: Any, dim: Dims = None, *, keepdim: bool = False, dtype: torch.dtype | None = None, mask: Mask = None
 ) -> Any:
-    """The sum of the elements that `mask` selects, of all or over `dim`; 0 where it selects none.
+    """The sum of the elements that `mask` selects, of all or over `dim`.
+
+    It is 0 without selected elements.
 
     >>> import adjoint as torch
     >>> torch.masked.sum(torch.tensor([1.0, 2.0, 4.0]), mask=torch.tensor([True, False, True]))
@@ -137,7 +142,7 @@ def sum(
 def prod(
     input: Any, dim: Dims = None, *, keepdim: bool = False, dtype: torch.dtype | None = None, mask: Mask = None
 ) -> Any:
-    """The product of the elements that `mask` selects; 1 where it selects none."""
+    """The product of the elements that `mask` selects. It is 1 without selected elements."""
     data, mask = _given(input, mask)
     dims = _dims(dim, data.dim())
     kind = _summable(data, dtype)
@@ -150,7 +155,7 @@ def prod(
 def amax(
     input: Any, dim: Dims = None, *, keepdim: bool = False, dtype: torch.dtype | None = None, mask: Mask = None
 ) -> Any:
-    """The greatest of the elements that `mask` selects; the least number of the dtype where it selects none."""
+    """The greatest of the elements that `mask` selects, or the least number of the dtype without selected elements."""
     data, mask = _given(input, mask)
     dims = _dims(dim, data.dim())
     data = data if dtype is None else data.to(dtype)
@@ -161,7 +166,7 @@ def amax(
 def amin(
     input: Any, dim: Dims = None, *, keepdim: bool = False, dtype: torch.dtype | None = None, mask: Mask = None
 ) -> Any:
-    """The least of the elements that `mask` selects; the greatest number of the dtype where it selects none."""
+    """The least of the elements that `mask` selects, or the greatest number of the dtype without selected elements."""
     data, mask = _given(input, mask)
     dims = _dims(dim, data.dim())
     data = data if dtype is None else data.to(dtype)
@@ -172,7 +177,7 @@ def amin(
 def argmax(
     input: Any, dim: int | None = None, *, keepdim: bool = False, dtype: torch.dtype | None = None, mask: Mask = None
 ) -> Any:
-    """Where the greatest of the elements is that `mask` selects, in the dtype of the input, as in PyTorch."""
+    """The index of the greatest element that `mask` selects, in the dtype of the input, as in PyTorch."""
     data, mask = _given(input, mask)
     kind = dtype or data.dtype
     result = torch.argmax(_filled(data, mask, _lowest(data.dtype), "argmax"), dim, bool(keepdim)).to(kind)
@@ -182,7 +187,7 @@ def argmax(
 def argmin(
     input: Any, dim: int | None = None, *, keepdim: bool = False, dtype: torch.dtype | None = None, mask: Mask = None
 ) -> Any:
-    """Where the least of the elements is that `mask` selects, in the dtype of the input, as in PyTorch."""
+    """The index of the least element that `mask` selects, in the dtype of the input, as in PyTorch."""
     data, mask = _given(input, mask)
     kind = dtype or data.dtype
     result = torch.argmin(_filled(data, mask, _highest(data.dtype), "argmin"), dim, bool(keepdim)).to(kind)
@@ -202,7 +207,7 @@ def _count(data: torch.Tensor, mask: Mask, dims: tuple[int, ...], keepdim: bool)
 def mean(
     input: Any, dim: Dims = None, *, keepdim: bool = False, dtype: torch.dtype | None = None, mask: Mask = None
 ) -> Any:
-    """The mean of the elements that `mask` selects; nan where it selects none."""
+    """The mean of the elements that `mask` selects, or NaN without selected elements."""
     data, mask = _given(input, mask)
     dims, keepdim = _dims(dim, data.dim()), bool(keepdim)
     kind = dtype or data.dtype
@@ -218,7 +223,7 @@ def mean(
 def median(
     input: Any, dim: int = -1, *, keepdim: bool = False, dtype: torch.dtype | None = None, mask: Mask = None
 ) -> Any:
-    """The median along `dim` of the elements that `mask` selects, the lower one of two; nan where it selects none."""
+    """The median along `dim` of the elements that `mask` selects (the lower of two), or NaN without selected elements."""
     data, mask = _given(input, mask)
     dims = _dims(dim, data.dim())
     data = data if dtype is None else data.to(dtype)
@@ -335,14 +340,19 @@ def _same_shape(original: Any, result: torch.Tensor, mask: Mask) -> Any:
 
 
 def _filled_for_softmax(data: torch.Tensor, mask: Mask, dtype: torch.dtype | None, value: float) -> torch.Tensor:
-    """The elements in `dtype`, and `value` where `mask` selects none; of integers as they are, which softmax refuses."""
+    """Return the elements in `dtype`, with `value` where the mask is False.
+
+    Integers are unchanged, and softmax refuses them.
+    """
     data = data if dtype is None else data.to(dtype)
     is_integer = _is_exact(data.dtype) and data.dtype is not torch.bool
     return data if is_integer else _filled(data, mask, value, "amin" if value > 0 else "amax")
 
 
 def softmax(input: Any, dim: int, *, dtype: torch.dtype | None = None, mask: Mask = None) -> Any:
-    """The softmax along `dim` of the elements that `mask` selects; 0 for the others, and nan where it selects none.
+    """The softmax along `dim` of the elements that `mask` selects.
+
+    It is 0 for the others, and NaN without selected elements.
 
     >>> import adjoint as torch
     >>> torch.masked.softmax(torch.zeros(3), 0, mask=torch.tensor([True, False, True]))
@@ -370,7 +380,7 @@ def softmin(input: Any, dim: int, *, dtype: torch.dtype | None = None, mask: Mas
 def normalize(
     input: Any, ord: float, dim: int, *, eps: float = 1e-12, dtype: torch.dtype | None = None, mask: Mask = None
 ) -> Any:
-    """The elements that `mask` selects divided by their norm along `dim`, but by `eps` at least."""
+    """The elements that `mask` selects, divided by their norm along `dim` or by `eps` if it is larger."""
     data, mask = _given(input, mask)
     length = norm(data, ord, dim, keepdim=True, dtype=dtype, mask=mask)
     data = data if dtype is None else data.to(dtype)

@@ -1,6 +1,6 @@
-"""`MaskedTensor`: a tensor of which a mask says which elements are there.
+"""`MaskedTensor` is a tensor with a mask of its valid elements.
 
-Elementwise functions leave out what is masked, reductions count only what is there, and views are views of both.
+Elementwise functions skip masked elements, reductions use only valid elements, and views apply to both.
 """
 
 from __future__ import annotations
@@ -54,7 +54,9 @@ _GRAD: Any = torch.Tensor.grad
 
 
 class MaskedTensor(torch.Tensor):
-    """A tensor with a mask of its shape, True where an element is there. Make one by `masked_tensor`.
+    """A tensor with a mask of its shape, which is True for valid elements.
+
+    Make one by `masked_tensor`.
 
     >>> import adjoint as torch
     >>> torch.masked.masked_tensor(torch.tensor([1.0, 2.0, 4.0]), torch.tensor([True, False, True])).sum()
@@ -65,7 +67,7 @@ class MaskedTensor(torch.Tensor):
 
     @staticmethod
     def __new__(cls: type, data: Any, mask: Any, requires_grad: bool = False) -> Any:
-        """Make a masked tensor of the data, with which it shares memory and history, and the mask."""
+        """Create a masked tensor of the mask and the data, with which it shares memory and history."""
         _check(data, mask)
         result = data.as_subclass(cls)
         result._masked_mask = mask
@@ -78,15 +80,15 @@ class MaskedTensor(torch.Tensor):
         pass
 
     def get_data(self) -> torch.Tensor:
-        """The data, also of what is masked, with its history."""
+        """Return the data, including masked elements, with its history."""
         return _data(self)
 
     def get_mask(self) -> torch.Tensor:
-        """Where elements are there."""
+        """Return the mask of valid elements."""
         return self._masked_mask
 
     def to_tensor(self, value: Any) -> torch.Tensor:
-        """A tensor with `value` in place of what is masked."""
+        """Return a tensor with `value` in place of masked elements."""
         return _data(self).masked_fill(~self._masked_mask, value)
 
     @property
@@ -180,7 +182,7 @@ def _name(func: Any) -> str:
 
 
 def _data(tensor: Any) -> Any:
-    """The data of a masked tensor as a plain tensor; anything else as it is."""
+    """Return the data of a masked tensor as a plain tensor, and any other value unchanged."""
     if not isinstance(tensor, MaskedTensor):
         return tensor
     with torch._C.DisableTorchFunctionSubclass():
@@ -215,7 +217,7 @@ def _common_mask(values: Any) -> torch.Tensor:
 
 
 def _text(data: Any, mask: Any, formatter: str) -> str:
-    """Nested lists as PyTorch prints them, `--` where an element is masked."""
+    """Return nested lists as PyTorch prints them, with `--` for masked elements."""
     if not isinstance(mask[0] if mask else True, list):
         shown = [formatter.format(value) if valid else "--".rjust(8) for value, valid in zip(data, mask, strict=True)]
         return "[" + ", ".join(shown) + "]"
@@ -243,7 +245,7 @@ def masked_tensor(data: torch.Tensor, mask: torch.Tensor, requires_grad: bool = 
 
     Args:
         data: the elements.
-        mask: where they are there; a bool tensor of the same shape.
+        mask: True for valid elements; a bool tensor of the same shape.
         requires_grad: whether operations on it are recorded.
 
     Raises:
@@ -260,7 +262,7 @@ def masked_tensor(data: torch.Tensor, mask: torch.Tensor, requires_grad: bool = 
 
 
 def as_masked_tensor(data: torch.Tensor, mask: torch.Tensor | None) -> MaskedTensor:
-    """A masked tensor of the data itself, through which gradients pass; without a mask every element is there."""
+    """Return a masked tensor on the data itself, through which gradients pass. Without a mask every element is valid."""
     return MaskedTensor(data, torch.ones_like(data, dtype=torch.bool) if mask is None else mask)
 
 

@@ -1,4 +1,4 @@
-"""`torch.multiprocessing`: the standard library's `multiprocessing`, whose queues and pipes share tensors, and `spawn`."""
+"""`torch.multiprocessing`: the standard library's `multiprocessing` with queues and pipes that share tensors, and `spawn`."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def get_sharing_strategy() -> str:
 def set_sharing_strategy(new_strategy: str) -> None:
     """Choose one of `get_all_sharing_strategies()`.
 
-    Descriptors are sent in any case: memory that has a name would stay behind when its processes are killed.
+    Descriptors are always sent, because memory with a name would remain when its processes are killed.
     """
     global _strategy
     if new_strategy not in _STRATEGIES:

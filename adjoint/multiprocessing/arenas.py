@@ -1,8 +1,8 @@
-"""Memory that a worker fills and another process reads: one growing file, in which places are taken, lent, and taken again.
+"""Memory that a worker fills and another process reads: one growing file, whose places are reused.
 
-A worker writes tensors into its arena and sends where they lie. The reading process makes tensors there, without a copy, and says
-which places it needs no longer when the last of these tensors has died. So memory is filled again and again that both processes
-have mapped already: the system provides no new pages, and only one descriptor is ever sent.
+A worker writes tensors into its arena and sends their positions. The reading process creates tensors there without a
+copy. It frees a place when the last of its tensors has died. Memory that both processes have already mapped is
+therefore reused. The system provides no new pages, and only one descriptor is sent.
 """
 
 from __future__ import annotations
@@ -33,17 +33,20 @@ from .sharing import Array, root_on
 __all__ = ["Arena", "Reader"]
 
 FIRST_PIECE = 1 << 20
-"""By how many bytes the file grows at first."""
+"""The number of bytes by which the file first grows."""
 
 SMALL, FIRST_SMALL_PIECE = 1 << 14, 1 << 16
-"""Tensors of at most so many bytes lie in pieces of their own: who keeps the labels of all batches does not keep the images."""
+"""Tensors of at most this many bytes lie in separate pieces.
+
+A program that keeps the labels of all batches then does not keep the images.
+"""
 
 MOST_BY_VALUE = 1 << 12
 """NumPy arrays of at most so many bytes are sent with the message."""
 
 
 class Place(NamedTuple):
-    """Where bytes lie: a piece of the file, which is mapped as a whole, and what of it."""
+    """The position of bytes: a piece of the file, which is mapped as a whole, and a range in it."""
 
     piece: int
     piece_size: int
@@ -52,7 +55,7 @@ class Place(NamedTuple):
 
 
 class _Piece:
-    """A part of the file as the worker sees it: its mapping, and what of it is free."""
+    """A part of the file in the worker: its mapping and its free ranges."""
 
     def __init__(self, fd: int, offset: int, size: int) -> None:
         self.offset, self.size = offset, size
@@ -60,7 +63,7 @@ class _Piece:
         self._free = [(0, size)]
 
     def take(self, size: int) -> Place | None:
-        """So many free bytes, from now on taken; None if there are none."""
+        """Take this many free bytes. Return None if there are too few."""
         for position, (start, length) in enumerate(self._free):
             if length >= size:
                 self._free[position : position + 1] = [(start + size, length - size)] if length > size else []
@@ -68,7 +71,7 @@ class _Piece:
         return None
 
     def give_back(self, start: int, size: int) -> None:
-        """Make bytes free, in one with the free ones before and behind them."""
+        """Free bytes, and join them with neighbouring free bytes."""
         touching, others = [(start, size)], list[tuple[int, int]]()
         for each in self._free:
             (touching if sum(each) == start or each[0] == start + size else others).append(each)
@@ -80,7 +83,7 @@ class Arena:
 
     Args:
         fd: the descriptor of an empty file in memory.
-        number: that of the `Reader` in the other process.
+        number: the number of the `Reader` in the other process.
     """
 
     def __init__(self, fd: int, number: int) -> None:
@@ -91,7 +94,10 @@ class Arena:
         self._roots: dict[int, tuple[weakref.ref[Array], Place]] = {}
 
     def root(self, size: int) -> tuple[Array, Place]:
-        """New memory of so many bytes, and where it lies: it is free when the array has died and nobody has borrowed it."""
+        """Return new memory of this many bytes and its position.
+
+        It becomes free when the array has died and no process uses it.
+        """
         place = self._take(-(-max(size, 1) // ALIGNMENT) * ALIGNMENT)
         root = root_on(self._pieces[place.piece].memory[place.start : place.start + size])
         key = id(root)
@@ -126,7 +132,7 @@ class Arena:
         return place
 
     def give_back(self, place: Any, times: int) -> None:
-        """Say that so many of those who use a place do so no longer."""
+        """Record that this many users of a place have ended."""
         left = self._uses[place] - times
         if left:
             self._uses[place] = left
@@ -136,7 +142,9 @@ class Arena:
             self._pieces[piece].give_back(start, size)
 
     def message(self, content: Any) -> bytes:
-        """`content` pickled; its tensors and large arrays lie in the arena, where the reader finds them.
+        """Return `content` as a pickle.
+
+        Its tensors and large arrays lie in the arena, where the reader finds them.
 
         Raises:
             RuntimeError: for tensors with a history.
@@ -152,7 +160,10 @@ class Arena:
         return buffer.getvalue()
 
     def lend(self, array: Array, copies: dict[int, tuple[Array, Array, Place]]) -> tuple[Any, ...]:
-        """Where the elements of an array lie, which are copied unless they are in the arena; `copies` are those of a message."""
+        """Return the position of an array's elements, which are copied unless they are in the arena.
+
+        `copies` are the copies of a message.
+        """
         root = owner(array)
         own = self._roots.get(id(root)) or copies.get(id(root), (None, None))[1:]
         if own[-1] is not None:
@@ -175,7 +186,7 @@ def _length(pieces: Any) -> int:
 
 
 class _Pickler(ForkingPickler):
-    """Pickles all but tensors and large arrays as `multiprocessing` does."""
+    """Pickles everything except tensors and large arrays as `multiprocessing` does."""
 
     def __init__(self, buffer: io.BytesIO, arena: Arena) -> None:
         super().__init__(buffer, pickle.HIGHEST_PROTOCOL)
@@ -199,7 +210,7 @@ class _Pickler(ForkingPickler):
 
 
 class Reader:
-    """The other process's side of an arena. `descriptor` goes to the worker, with `number`."""
+    """The other process's side of an arena. The worker gets `descriptor` and `number`."""
 
     def __init__(self) -> None:
         self.number = next(_numbers)
@@ -235,15 +246,15 @@ class Reader:
         return root
 
     def is_live(self) -> bool:
-        """Whether tensors lie on the arena."""
+        """Return whether tensors lie on the arena."""
         return bool(self._live)
 
     def pin(self, copying: Copying) -> None:
-        """Say nobody that what is live now is free, until a forked process has copied it."""
+        """Do not free the places that are in use now until a forked process has copied them."""
         self._pinned.append((copying, frozenset(self._live)))
 
     def copy_live(self) -> None:
-        """In a forked process: let what is live be memory of its own."""
+        """In a forked process, copy the used memory to separate memory."""
         ranges: dict[int, list[tuple[int, int]]] = {}
         for place in self._live:
             ranges.setdefault(place.piece, []).append((place.start, place.start + place.size))
@@ -265,7 +276,7 @@ class Reader:
             self._free.append((tuple(place), times))
 
     def free(self) -> list[tuple[tuple[int, ...], int]]:
-        """The places that are needed no longer, and how often they had been lent; each is told once."""
+        """Return the places that are no longer needed, and how often they had been lent. Each place is returned once."""
         found: list[tuple[tuple[int, ...], int]] = []
         later: list[tuple[tuple[int, ...], int]] = []
         while self._free:
@@ -275,7 +286,7 @@ class Reader:
         return found
 
     def leave(self) -> None:
-        """The worker is gone: let the system have what no tensor lies on."""
+        """Return unused memory to the system, because the worker has ended."""
         self._is_left = True
         taken: dict[int, list[tuple[int, int]]] = {}
         pinned = [place for _, places in self._pinned for place in places]
@@ -337,5 +348,5 @@ def work_in(arena: Arena) -> None:
 
 
 def empty_for_sending(shape: tuple[int, ...], dtype: Any) -> Tensor | None:
-    """An uninitialised tensor in the arena of this process, from which it is sent without a copy; None where there is none."""
+    """Return an uninitialized tensor in this process's arena, which is sent without a copy, or None without an arena."""
     return None if _own is None else wrap(_own.empty(shape, dtype.numpy))

@@ -1,4 +1,4 @@
-"""Messages between a process and its worker: sockets on which the process never waits to send."""
+"""Messages between a process and its worker, over sockets on which the process never waits to send."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CHUNK = 1 << 18
 class Channel:
     """The end of a process: messages that the worker has no room for yet wait here.
 
-    Two processes that both wait for room to send would wait forever.
+    Two processes that both wait for space to send would wait forever.
     """
 
     def __init__(self, end: socket.socket) -> None:
@@ -37,12 +37,12 @@ class Channel:
         return bool(self._outgoing)
 
     def post(self, message: bytes) -> None:
-        """Send a message, now or when there is room. Nothing happens if the worker is gone."""
+        """Send a message now, or as soon as there is space. If the worker has ended, nothing happens."""
         self._outgoing.append(memoryview(len(message).to_bytes(_HEADER, "little") + message))
         self.flush()
 
     def flush(self) -> None:
-        """Send what there is room for."""
+        """Send as much as there is space for."""
         try:
             while self._outgoing:
                 first = self._outgoing[0]
@@ -57,7 +57,7 @@ class Channel:
             self._outgoing.clear()
 
     def receive(self) -> list[bytes]:
-        """The messages that have come in.
+        """Return the messages that have arrived.
 
         Raises:
             EOFError: if the worker is gone, after its last message.
@@ -92,7 +92,7 @@ class Channel:
         return found
 
     def close(self) -> None:
-        """Let the worker find out that nothing more will come."""
+        """Signal the worker that no more messages follow."""
         self._open = False
         self._outgoing.clear()
         self._socket.close()

@@ -1,7 +1,9 @@
-"""What worker processes have compiled and imported: their parent does it too, before it forks others, which then have it.
+"""The compiled and imported code of worker processes.
 
-Parts of the library are imported, and functions generated, when they are first used. Without this, the workers of each pass over
-a dataset would do so again.
+Their parent compiles and imports it too, before it forks further workers.
+
+Parts of the library are imported, and functions generated, when they are first used. Without this, the workers of each
+pass over a dataset would repeat the work.
 """
 
 from __future__ import annotations
@@ -20,10 +22,10 @@ PACKAGE = __name__.partition(".")[0]
 
 
 class Work(NamedTuple):
-    """What a process has done and others need not do again.
+    """Work of one process that other processes need not repeat.
 
-    `requests` are those to compile kernels, `modules` the names of those imported, `sources` the file names and texts of
-    generated functions.
+    `requests` are the requests to compile kernels, `modules` the names of imported modules, `sources` the file names
+    and texts of generated functions.
     """
 
     requests: list[tuple[Any, ...]]
@@ -32,13 +34,13 @@ class Work(NamedTuple):
 
 
 def _host() -> Any:
-    """The machine that kernels are compiled for; None while none has been."""
+    """Return the machine for which kernels are compiled, or None before the first compilation."""
     module = sys.modules.get(f"{PACKAGE}.codegen.llvm.host")
     return None if module is None else module.HOST
 
 
 class New:
-    """What this process compiles and imports from now on."""
+    """Records what this process compiles and imports from now on."""
 
     def __init__(self) -> None:
         self._records: list[tuple[dict[Any, Any], set[Any]]] = [(sys.modules, set()), (linecache.cache, set())]
@@ -48,7 +50,7 @@ class New:
         self.take()
 
     def take(self) -> Work | None:
-        """What is new since the last call, in a form that can be sent."""
+        """Return the new work since the last call, in a form that can be sent."""
         host = _host()
         requests: list[tuple[Any, ...]] = []
         if host is not None and len(host.compiled) > self._known:
@@ -60,7 +62,7 @@ class New:
         return Work(requests, ours, sources) if requests or ours or sources else None
 
     def _names(self, place: int) -> list[str]:
-        """The names that have come to a record since the last call."""
+        """Return the names that have been added to a record since the last call."""
         record, known = self._records[place]
         if len(record) == self._counts[place]:
             return []
@@ -74,13 +76,13 @@ _waiting: list[Work] = []
 
 
 def note(work: Work | None) -> None:
-    """Remember what a worker has done."""
+    """Store the work of a worker."""
     if work is not None:
         _waiting.append(work)
 
 
 def prepare() -> None:
-    """Do what workers have done: a forked process then has it from its begin."""
+    """Repeat the work of workers, so that a forked process inherits it."""
     while _waiting:
         work = _waiting.pop()
         for name in work.modules:

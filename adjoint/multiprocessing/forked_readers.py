@@ -1,7 +1,7 @@
-"""What a forked process has of arenas: a copy of the memory on which tensors lie, since workers fill their arenas again.
+"""Copies of arena memory in a forked process, because workers reuse their arenas.
 
-The parent tells no worker that such memory is free before the child has copied it. The child says so by closing its end of a
-pipe, which also happens if it dies.
+The parent frees no such memory before the child has copied it. The child signals this by closing its end of a pipe,
+which also happens if it dies.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ MAP_FIXED, MAP_ANONYMOUS, MAP_PRIVATE = 0x10, 0x20, 0x02
 
 
 class Copying:
-    """A child that copies: `done` says whether it has."""
+    """A child that is copying. `done` tells whether it has finished."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
 
     def done(self) -> bool:
-        """Whether the child has copied what it has, or has died."""
+        """Return whether the child has finished copying, or has died."""
         if self._fd >= 0 and select.select([self._fd], [], [], 0)[0]:
             os.close(self._fd)
             self._fd = -1
@@ -38,7 +38,7 @@ class Copying:
 
 
 def copy_pages(mapping: memoryview, ranges: Iterable[tuple[int, int]]) -> None:
-    """Replace the pages of a shared mapping that hold these ranges by pages of this process alone, with the same contents."""
+    """Replace the pages of a shared mapping that hold these ranges by private pages with the same contents."""
     whole = numpy.frombuffer(mapping, numpy.uint8)
     pages = sorted(
         {page for start, stop in ranges for page in range(start // mmap.PAGESIZE, -(-stop // mmap.PAGESIZE))}
@@ -61,7 +61,7 @@ _forking: list[Any] = []
 
 
 def watch_forks(live: Callable[[], list[Any]]) -> None:
-    """From now on, forked processes copy what `live()` says.
+    """From now on, forked processes copy the memory that `live()` returns.
 
     Its elements have `pin(copying)`, which is called in the parent, and `copy_live()`, called in the child.
     """

@@ -1,4 +1,4 @@
-"""How tensors go through the queues and pipes of `multiprocessing`: their memory is shared, and its descriptor is sent."""
+"""Sends tensors through the queues and pipes of `multiprocessing`: their memory is shared, and its descriptor is sent."""
 
 from __future__ import annotations
 
@@ -22,11 +22,13 @@ from .sharing import Array, place, root_at, share
 __all__ = ["reduce_storage", "reduce_tensor"]
 
 SENT_TYPES = (Tensor, torch.nn.Parameter)
-"""The classes of which tensors share their memory when they are sent; others are copied."""
+"""The classes whose tensors share their memory when they are sent. Tensors of other classes are copied."""
 
 
 def reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
-    """What a tensor is sent as; it moves to shared memory first, so that both processes see what either writes.
+    """Return the form in which a tensor is sent.
+
+    It moves to shared memory first, so that both processes see each other's writes.
 
     Raises:
         RuntimeError: if it has a history of operations, which stays in its process.
@@ -41,7 +43,7 @@ def reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
 
 
 def check_sendable(tensor: Tensor) -> None:
-    """Raise RuntimeError for a tensor with a history; warn of hooks, which stay in this process."""
+    """Raise RuntimeError for a tensor with a history. Warn about hooks, which stay in this process."""
     if tensor.requires_grad and not tensor.is_leaf:
         raise RuntimeError(
             "Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not support "
@@ -62,7 +64,7 @@ class _Memory:
 
 
 def _sent(fd: int) -> Any:
-    """A descriptor on its way. A new process inherits each once, however many tensors lie in its memory."""
+    """A descriptor on its way. A new process inherits each segment once, however many tensors lie in it."""
     popen: Any = context.get_spawning_popen()
     if popen is not None and popen.method == "spawn" and fd in popen._fds:
         return popen.DupFd(fd)
@@ -83,7 +85,7 @@ def _received(cls: type[Tensor], root: Array, geometry: Any, requires_grad: bool
 
 
 def reduce_storage(storage: UntypedStorage) -> tuple[Any, ...]:
-    """What a storage is sent as."""
+    """Return the form in which a storage is sent."""
     kind = storage.element_kind if isinstance(storage, TypedStorage) else None
     whole = wrap(storage._root)
     share(whole)
@@ -105,7 +107,7 @@ def loads(message: bytes) -> Any:
 
 
 def init_reductions() -> None:
-    """Let the queues and pipes of `multiprocessing` share tensors; there are descriptors to send where there are Unix sockets."""
+    """Let the queues and pipes of `multiprocessing` share tensors, if the system has Unix sockets to send descriptors."""
     if os.name != "posix":
         return
     for kind in SENT_TYPES:

@@ -1,4 +1,4 @@
-"""Tensors in shared memory: how a tensor gets there, with all tensors on its memory, and where it lies."""
+"""Moves tensors to shared memory, together with all tensors on their memory, and finds their positions."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from ..tensor import Tensor
 Array = numpy.ndarray[Any, Any]
 
 _roots: weakref.WeakValueDictionary[tuple[Any, ...], Array] = weakref.WeakValueDictionary()
-"""The arrays that have memory in segments, by where it lies: tensors that come in one by one share one memory again."""
+"""The arrays with memory in segments, by position. Tensors that arrive one by one then share one memory."""
 
 
 def share(tensor: Tensor) -> None:
-    """Move the memory of a tensor to where processes share it, and with it all tensors that lie on it.
+    """Move the memory of a tensor to shared memory, together with all tensors on it.
 
     Raises:
-        RuntimeError: for tensors on the device `meta`, which have none.
+        RuntimeError: for tensors on the device `meta`, which have no memory.
     """
     if isinstance(tensor._array, Meta):
         raise RuntimeError("_share_fd_: only available on CPU")
@@ -41,10 +41,10 @@ def share(tensor: Tensor) -> None:
 
 
 def share_storage(storage: UntypedStorage) -> None:
-    """Move the memory of a storage to where processes share it, and with it all tensors that lie on it.
+    """Move the memory of a storage to shared memory, together with all tensors on it.
 
     Raises:
-        RuntimeError: for storages on the device `meta`, which have none.
+        RuntimeError: for storages on the device `meta`, which have no memory.
     """
     if isinstance(storage._seen, Meta):
         raise RuntimeError("_share_fd_: only available on CPU")
@@ -54,7 +54,7 @@ def share_storage(storage: UntypedStorage) -> None:
 
 
 def _move(root: Array, tensors: list[Tensor], storages: list[UntypedStorage]) -> None:
-    """Copy the memory that `root` owns to where processes share it, and put tensors and storages there."""
+    """Copy the memory that `root` owns to shared memory, and move tensors and storages there."""
     moved = root_on(allocated(max(root.nbytes, 1))[: root.nbytes])
     moved[...] = memory(root)
     arrays = {id(root): moved}
@@ -71,7 +71,7 @@ def _move(root: Array, tensors: list[Tensor], storages: list[UntypedStorage]) ->
 
 
 def _are_all(tensors: list[Tensor]) -> bool:
-    """Whether nothing else lies on the memory of these tensors: whether nothing but they refers to their arrays and its owner."""
+    """Return whether no other object uses the memory of these tensors: only they refer to their arrays and the owner."""
     arrays = {id(each._array): each._array for each in tensors}
     root = id(owner(tensors[0]._array))
     arrays[root] = owner(tensors[0]._array)
@@ -83,7 +83,10 @@ def _are_all(tensors: list[Tensor]) -> bool:
 
 
 def _all_on(root: Array) -> tuple[list[Tensor], list[UntypedStorage]]:
-    """All tensors and storages that lie on the memory that an array owns: of what refers to their classes, as objects do."""
+    """Return all tensors and storages on the memory that an array owns.
+
+    They are found through the references to their classes.
+    """
     tensor_types, storage_types = _with_subclasses(Tensor), _with_subclasses(UntypedStorage)
     frozen = gc.get_freeze_count()
     if frozen:  # of those the collector tells nothing
@@ -110,7 +113,7 @@ def root_on(buffer: memoryview) -> Array:
 
 
 def place(root: Array) -> tuple[Segment, int, int]:
-    """The segment in which the memory of its owner `root` lies, the first byte, and how many."""
+    """Return the segment that contains the memory of its owner `root`, the first byte, and the number of bytes."""
     segment: Any = root.base
     if not isinstance(segment, Segment):
         raise AssertionError("this memory cannot be sent")
@@ -119,7 +122,7 @@ def place(root: Array) -> tuple[Segment, int, int]:
 
 
 def root_at(fd: int, size: int, start: int, length: int) -> Array:
-    """The array on the part of a file that another process has sent; takes the descriptor over."""
+    """Return the array on a part of a file that another process has sent. It takes over the descriptor."""
     segment = attached(fd, size)
     key = (segment.key, start, length)
     root = _roots.get(key)

@@ -1,4 +1,4 @@
-"""Starting several processes that run one function, and raising here what one of them raised."""
+"""Starts several processes that run one function, and raises their errors here."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GRACE_SECONDS = 5.0
 
 
 def end_with_parent(*, at_once: bool) -> None:
-    """Watch the process that has started this one: when it dies, end at once, or by an interrupt first."""
+    """Watch the process that has started this one. When it dies, end at once, or first try an interrupt."""
     parent = multiprocessing.parent_process()
     if parent is None or parent.pid is None:
         return
@@ -38,7 +38,7 @@ def _end(wait: Callable[[], None], at_once: bool) -> None:
 
 
 def _waiter(pid: int) -> Callable[[], None]:
-    """What returns when the process of this number has died."""
+    """Return an object that becomes ready when the process of this number has died."""
     try:
         # The standard library watches a pipe, which stays open while any process that was forked later lives.
         watched = os.pidfd_open(pid)
@@ -58,7 +58,10 @@ def _waiter(pid: int) -> Callable[[], None]:
 
 
 class ProcessException(Exception):
-    """A process has failed: `error_index` is its number among those started, `error_pid` that of the system."""
+    """A process has failed.
+
+    `error_index` is its number among the started processes, `error_pid` its number in the system.
+    """
 
     def __init__(self, msg: str, error_index: int, pid: int) -> None:
         super().__init__(msg)
@@ -110,7 +113,9 @@ class ProcessContext:
         return [process.pid for process in self.processes]
 
     def join(self, timeout: float | None = None, grace_period: float | None = None) -> bool:
-        """Wait until one of the processes ends; return whether all have. If one fails, end the others and raise its error.
+        """Wait until one of the processes ends.
+
+        Return whether all have ended. If one fails, end the others and raise its error.
 
         Args:
             timeout: for how many seconds to wait.
@@ -171,10 +176,10 @@ def start_processes(
 ) -> ProcessContext | None:
     """Run `fn(number, *args)` in `nprocs` processes, with `number` from 0.
 
-    Waits for them and returns None, or returns at once (`join=False`) what can be waited for.
+    Waits for the processes and returns None; with `join=False` returns a context for waiting at once.
 
     Raises:
-        ProcessRaisedException: if a process raises; the message has its traceback.
+        ProcessRaisedException: if a process raises an error; the message contains its traceback.
         ProcessExitedException: if a process ends in another way.
     """
     kind: Any = multiprocessing.get_context(start_method)
@@ -202,7 +207,7 @@ def spawn(
     daemon: bool = False,
     start_method: str = "spawn",
 ) -> ProcessContext | None:
-    """Do as `start_processes`; new processes begin with a fresh interpreter."""
+    """Do the same as `start_processes`. New processes start with a fresh interpreter."""
     if start_method != "spawn":
         warn(
             f"This method only supports start_method=spawn (got: {start_method}).\nTo use a different start_method use:\n\t\t "

@@ -40,7 +40,7 @@ class OnnxExporterError(RuntimeError):
 
 
 class TrainingMode(IntEnum):
-    """In which mode a model is exported."""
+    """The mode in which a model is exported."""
 
     EVAL = 0
     PRESERVE = 1
@@ -48,7 +48,7 @@ class TrainingMode(IntEnum):
 
 
 class OperatorExportTypes(IntEnum):
-    """Names that programs give; models have ONNX's operators always."""
+    """Names that programs pass. Models always have ONNX's operators."""
 
     ONNX = 0
     ONNX_ATEN = 1
@@ -77,28 +77,28 @@ def export(
 ) -> Any:
     """Write a module as a model of ONNX: it is run once, and the operators that it runs become the graph.
 
-    Loops and conditions are as they go for these inputs. Dimensions named in `dynamic_axes` or `dynamic_shapes` may have any
-    size: the module is run with another size too, and sizes that change with it are computed in the graph.
+    Loops and conditions are fixed as they run for these inputs. Dimensions named in `dynamic_axes` or `dynamic_shapes`
+    may have any size. The module also runs with another size, and sizes that change with it are computed in the graph.
 
     Args:
         model: a module, or a function of tensors.
         args: its arguments, or the one tensor.
-        f: the file to write: a path or an open file; None to write none.
+        f: the file to write: a path or an open file; None writes no file.
         kwargs: its keyword arguments.
-        input_names: names of the inputs; those of the parameters of `forward` otherwise.
+        input_names: names of the inputs; by default the names of the parameters of `forward`.
         output_names: names of the outputs.
         opset_version: the version of ONNX's operators, 15 or later; 18 by default.
         dynamic_axes: by name of an input, its dynamic dimensions: `{"x": {0: "batch"}}` or `{"x": [0]}`.
         dynamic_shapes: the same by parameter, or one entry for each input, as PyTorch's newer exporter has it.
         keep_initializers_as_inputs: whether parameters are inputs too.
-        training: the mode of the module meanwhile; evaluation by default.
-        verbose, dynamo, external_data, export_params, options: accepted, as in PyTorch; they change nothing.
+        training: the mode of the module during export; evaluation by default.
+        verbose, dynamo, external_data, export_params, options: accepted as in PyTorch, without effect.
 
     Returns:
         The model as an `ONNXProgram`.
 
     Raises:
-        OnnxExporterError: if the module runs an operator that is not known, or reads an element of what it computes.
+        OnnxExporterError: if the module runs an unknown operator, or reads an element of a computed tensor.
     """
     if find_spec("onnx") is None:
         raise OnnxExporterError(f"Exporting needs the package onnx: {install('onnx')}")
@@ -131,11 +131,11 @@ def is_in_onnx_export() -> bool:
 
 
 def register_custom_op_symbolic(symbolic_name: str, symbolic_fn: Any, opset_version: int, **options: Any) -> None:
-    """Accept how an operator would be exported by PyTorch's older exporter."""
+    """Accept a symbolic function for PyTorch's older exporter. It is not used."""
 
 
 def unregister_custom_op_symbolic(symbolic_name: str, opset_version: int) -> None:
-    """Do nothing: nothing is kept."""
+    """Do nothing: nothing is stored."""
 
 
 def __getattr__(name: str) -> Any:

@@ -18,7 +18,7 @@ TYPES = {
 
 
 class Extent(int):
-    """The size of a dimension that may be another in each run: `factor` times those of dimensions of inputs."""
+    """The size of a dimension that may vary between runs: `factor` times the product of dimensions of inputs."""
 
     factor: int
     sources: tuple[tuple[str, int], ...]
@@ -56,10 +56,10 @@ class Builder:
     def op(self, kind: str, *inputs: Any, outputs: int = 1, **attributes: Any) -> Any:
         """Add a node, and return the name of its result, or of its results.
 
-        Inputs are names, None for one that is left out, or arrays and numbers, which become constants.
+        Inputs are names, None for an omitted input, or arrays and numbers, which become constants.
 
         Raises:
-            RuntimeError: if an attribute is a size that may be another in each run.
+            RuntimeError: if an attribute is a size that may vary between runs.
         """
         names = [self.value(each) for each in inputs]
         while names and not names[-1]:
@@ -97,7 +97,7 @@ class Builder:
         return name
 
     def integers(self, values: Any) -> str:
-        """A list of sizes as a value: a constant, unless some may be others in each run."""
+        """Return a list of sizes as a value: a constant, unless some sizes may vary between runs."""
         if not any(isinstance(each, Extent) for each in values):
             return self.constant(numpy.array([int(each) for each in values], numpy.int64))
         parts = []
@@ -113,7 +113,7 @@ class Builder:
         return parts[0] if len(parts) == 1 else str(self.op("Concat", *parts, axis=0))
 
     def shape(self, tensor: Any) -> list[int]:
-        """The sizes of a tensor; those that may be others in each run are `Extent`s."""
+        """Return the sizes of a tensor. Sizes that may vary between runs are `Extent`s."""
         return self.shapes.get(id(tensor)) or list(tensor.shape)
 
     def count(self, sizes: Any, dtype: Any) -> Any:
@@ -126,5 +126,5 @@ class Builder:
         return self.cast(self.op("ReduceProd", values, dims, keepdims=0, **given), dtype)
 
     def cast(self, value: Any, dtype: Any) -> str:
-        """A value with elements of another type."""
+        """Return a value with elements of another type."""
         return str(self.op("Cast", value, to=TYPES[dtype]))

@@ -29,10 +29,10 @@ class Call:
 class Capture(TorchDispatchMode):
     """A context that keeps the operators which compute with the inputs of a module.
 
-    What is computed of parameters and constants alone is a constant; its operators are not kept.
+    A result computed only from parameters and constants is a constant, and its operators are dropped.
 
     Args:
-        inputs: the tensors with which operators are kept.
+        inputs: the tensors whose operators are recorded.
         parameters: the parameters and buffers of the module.
     """
 
@@ -40,11 +40,11 @@ class Capture(TorchDispatchMode):
         super().__init__()
         self.calls: list[Call] = []
         self.every: list[Call] = []
-        """All operators, also those of constants."""
+        """All operators, including those of constants."""
         self.alive = [*inputs]  # so that no two tensors have the same identity
         self.computed = {id(tensor) for tensor in self.alive}
         self.transposed: dict[int, Any] = {}
-        """Parameters of which the tensor is the transpose, by the identity of the tensor."""
+        """The parameters whose transpose is the tensor, by the identity of the tensor."""
         self.parameters = {id(tensor) for tensor in parameters}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

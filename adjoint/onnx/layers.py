@@ -17,7 +17,7 @@ from .rules import RULES, axes, number, operand, reduced, rule
 
 
 def _untransposed(builder: Builder, value: Any) -> Any:
-    """The name of the constant of which a value is the transpose, if that is how it was made; else None."""
+    """Return the name of the constant if a value was made as its transpose; otherwise None."""
     name = builder.value(value)
     for node in reversed(builder.nodes):
         if name in node.output:
@@ -75,7 +75,7 @@ def _each(value: Any, count: int) -> list[int]:
 
 
 def _batched(builder: Builder, self: Any, count: int) -> tuple[Any, bool]:
-    """The input with a batch, and whether it had none."""
+    """Return the input with a batch dimension, and whether it had none."""
     if self.ndim == count + 2:
         return self, False
     return builder.op("Unsqueeze", self, axes(builder, [0])), True

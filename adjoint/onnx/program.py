@@ -57,7 +57,7 @@ class ONNXProgram:
 
 @contextmanager
 def _in_evaluation(model: Any, training: int) -> Iterator[None]:
-    """The modes of a module's parts as ONNX asks for: evaluation, those that they have, or training."""
+    """Set the modes of a module's parts as the export requires: evaluation, unchanged, or training."""
     parts = list(model.modules()) if isinstance(model, torch.nn.Module) else []
     before = [each.training for each in parts]
     if training != 1:
@@ -130,7 +130,7 @@ class _Sizes:
         self.sizes = sizes
 
     def joined(self, one: Any, other: Any, what: str) -> Any:
-        """An argument of the first run, with `Extent`s where it differs from that of the second."""
+        """Return an argument of the first run, with `Extent`s where it differs from the second run."""
         if one is None or isinstance(one, (torch.Tensor, bool)):
             return one
         if isinstance(one, (list, tuple)):
@@ -150,7 +150,7 @@ class _Sizes:
 
 
 def _joined_calls(calls: list[Call], others: list[Call], sizes: _Sizes) -> dict[int, list[int]]:
-    """Put `Extent`s into the arguments of `calls`; return the sizes of all their tensors, by identity."""
+    """Put `Extent`s into the arguments of `calls`. Return the sizes of all their tensors, by identity."""
     for call, other in zip(calls, others, strict=True):
         call.args = sizes.joined(call.args, other.args, str(call.func))
         call.keywords = {
@@ -164,12 +164,12 @@ def _joined_calls(calls: list[Call], others: list[Call], sizes: _Sizes) -> dict[
 
 
 def _tensors_of(call: Call) -> list[Any]:
-    """The tensors that a call takes and makes."""
+    """Return the argument and result tensors of a call."""
     return [each for each in tree_leaves((call.args, call.keywords, call.outputs)) if isinstance(each, torch.Tensor)]
 
 
 def _keep_varying(capture: Capture, second: Capture) -> None:
-    """Keep also the calls that compute with constants whose sizes depend on dynamic dimensions."""
+    """Also keep the calls that compute with constants whose sizes depend on dynamic dimensions."""
     if [str(call.func) for call in capture.every] != [str(call.func) for call in second.every]:
         raise RuntimeError(
             "the model runs other operators for other sizes of its dynamic dimension: its loops and conditions depend on it"
@@ -191,7 +191,7 @@ def _keep_varying(capture: Capture, second: Capture) -> None:
 
 
 def _paired_constants(calls: list[Call], others: list[Call]) -> dict[int, Any]:
-    """By the identity of each tensor of the first run, that in its place in the second."""
+    """Return the tensor of the second run that corresponds to each tensor of the first run, by identity."""
     pairs: dict[int, Any] = {}
     for call, other in zip(calls, others, strict=True):
         given = zip(tree_leaves((call.args, call.keywords)), tree_leaves((other.args, other.keywords)), strict=True)
@@ -200,7 +200,7 @@ def _paired_constants(calls: list[Call], others: list[Call]) -> dict[int, Any]:
 
 
 def _constant(builder: Builder, tensor: Any, other: Any, sizes: _Sizes | None) -> str:
-    """A tensor that does not depend on the inputs; if its shape depends on theirs, it is made in each run."""
+    """Add a tensor that does not depend on the inputs. If its shape depends on theirs, it is created in each run."""
     array = tensor.numpy(force=True)
     if other is None or sizes is None or other.shape == tensor.shape:
         return builder.constant(array)
@@ -256,7 +256,7 @@ def exported(
     parameters = {id(tensor): name for name, tensor in named.items()}
 
     def known(tensor: Any) -> None:
-        """Give a tensor a name, if it has none: that of a parameter, or of a constant."""
+        """Give a tensor a name, if it has none: the name of a parameter or of a constant."""
         if id(tensor) in builder.names:
             return
         if id(tensor) in capture.computed:
@@ -310,7 +310,7 @@ def _named_tensors(model: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _input_names(model: Any, args: tuple[Any, ...], kwargs: Any, count: int, given: Sequence[str] | None) -> list[str]:
-    """The names of the inputs: those given, then those of the parameters of `forward`."""
+    """Return the names of the inputs: the given names, then the names of the parameters of `forward`."""
     function = model.forward if isinstance(model, torch.nn.Module) else model
     own: list[str] = []
     parameters = list(inspect.signature(function).parameters.values())

@@ -1,4 +1,4 @@
-"""How an operator becomes nodes of ONNX: the table of functions that say it, and what these share."""
+"""The table of functions that turn operators into ONNX nodes, and their common code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .capture import Call
 Rule = Callable[..., Any]
 
 RULES: dict[str, Rule] = {}
-"""By the name of an operator: a function of the builder, the call and its arguments, that returns names of results."""
+"""The functions by operator name. Each takes the builder, the call and its arguments, and returns names of results."""
 
 
 def rule(names: str) -> Callable[[Rule], Rule]:
@@ -78,7 +78,7 @@ def axes(builder: Builder, dims: Any) -> str:
 
 
 def reduced(builder: Builder, kind: str, value: Any, dims: Any, keepdim: bool) -> Any:
-    """A reduction over dimensions, all if there are none."""
+    """Add a reduction over dimensions, or over all dimensions if none are given."""
     dims = [dims] if isinstance(dims, int) else list(dims or ())
     if builder.opset >= 18 or kind == "ReduceSum":
         return builder.op(kind, value, axes(builder, dims) if dims else None, keepdims=int(keepdim))

@@ -1,4 +1,4 @@
-"""`torch.onnx.symbolic_helper`: what libraries use while they are imported."""
+"""`torch.onnx.symbolic_helper`: names that libraries use during their import."""
 
 from collections.abc import Callable
 from typing import Any

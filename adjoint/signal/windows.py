@@ -1,8 +1,8 @@
 """`torch.signal.windows`: weights that fade a stretch of a signal in and out.
 
-A symmetric window (`sym=True`) is for filters; a periodic one, for spectra, is the start of one that is an element longer.
-Formulas: F. J. Harris, "On the use of windows for harmonic analysis with the discrete Fourier transform", Proceedings of the
-IEEE 66 (1978).
+A symmetric window (`sym=True`) is for filters. A periodic window, for spectra, is the start of a window with one more
+element. Formulas: F. J. Harris, "On the use of windows for harmonic analysis with the discrete Fourier transform",
+Proceedings of the IEEE 66 (1978).
 """
 
 from __future__ import annotations
@@ -94,7 +94,10 @@ def _with_options(function: _Function) -> _Function:
 def _window(
     name: str, formula: Callable[[Callable[[float, float], Tensor], int], Tensor], size: int, options: _Options
 ) -> Tensor:
-    """The window of a formula, which is given a function that makes `size` equidistant numbers, and `size`."""
+    """Return the window of a formula.
+
+    The formula receives a function that creates `size` equidistant numbers, and `size`.
+    """
     options.check(name, size)
     if size == 0:
         return torch.empty((0,), **options.of_tensor)

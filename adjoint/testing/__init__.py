@@ -1,4 +1,4 @@
-"""Utilities for tests of numerical programs: comparison within tolerances, random tensors, checks of texts; names, no logic."""
+"""Utilities for tests of numerical programs: comparison within tolerances, random tensors, checks of text; names, no logic."""
 
 from .._runtime.tracebacks import end_public_at_caller
 from ._comparison import assert_allclose, assert_close

@@ -1,6 +1,8 @@
-"""Comparison of values and nested structures within tolerances: pairs of values, each kind with rules of its own.
+"""Comparison of values and nested structures within tolerances.
 
-The classes have PyTorch's private names and methods: its own tests derive further kinds of pairs from them.
+Each kind of value has a class of pairs with its own rules.
+
+The classes have PyTorch's private names and methods, because PyTorch's tests derive further classes from them.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ _TOLERANCES = {
     torch.complex64: (1.3e-6, 1e-5),
     torch.complex128: (1e-7, 1e-7),
 }
-"""`rtol` and `atol` by dtype; other dtypes are compared exactly."""
+"""`rtol` and `atol` by dtype. Other dtypes are compared exactly."""
 
 _OLDER_TOLERANCES = {torch.float16: (1e-3, 1e-3), torch.float32: (1e-4, 1e-5), torch.float64: (1e-5, 1e-8)}
 
@@ -38,7 +40,7 @@ class ErrorMeta(Exception):
         self.type, self.msg, self.id = type, msg, id
 
     def to_error(self, msg: str | Callable[[str], str] | None = None) -> Exception:
-        """The exception to raise; `msg` replaces the message, or is called with it."""
+        """Return the exception to raise. `msg` replaces the message, or is called with it."""
         text = self.msg
         if self.id:
             text += f"\n\nThe failure occurred for item {''.join(f'[{key!r}]' for key in self.id)}"
@@ -48,7 +50,7 @@ class ErrorMeta(Exception):
 
 
 class UnsupportedInputs(Exception):
-    """A class of pairs does not compare such values; the next class is asked."""
+    """A class of pairs does not compare such values, and the next class is tried."""
 
 
 # --- pairs ----------------------------------------------------------------------------------------------------------
@@ -184,7 +186,7 @@ class NumberPair(Pair):
 
 
 class TensorLikePair(Pair):
-    """Tensors, and what can be converted to tensors, of one type."""
+    """Tensors, and values that can be converted to tensors, of one type."""
 
     def __init__(
         self,
@@ -252,7 +254,7 @@ def default_tolerances(
 def get_tolerances(
     *inputs: Tensor | torch.dtype, rtol: float | None, atol: float | None, id: tuple[Any, ...] = ()
 ) -> tuple[float, float]:
-    """The given tolerances, or those of the dtypes."""
+    """Return the given tolerances, or those of the dtypes."""
     if rtol is None and atol is None:
         return default_tolerances(*inputs)
     if rtol is None or atol is None:
@@ -275,7 +277,9 @@ def originate_pairs(
     id: tuple[Any, ...] = (),
     **options: Any,
 ) -> list[Pair]:
-    """The pairs of the values in two structures; each is of the first class that compares such values.
+    """Return the pairs of the values in two structures.
+
+    Each pair has the first class that compares such values.
 
     Raises:
         ErrorMeta: if the structures differ, or no class compares two values.
@@ -327,7 +331,7 @@ def _check_keys(actual: Any, expected: Any, id: tuple[Any, ...]) -> None:
 def not_close_error_metas(
     actual: Any, expected: Any, *, pair_types: Sequence[type[Pair]] = (ObjectPair,), **options: Any
 ) -> list[ErrorMeta]:
-    """What differs between two structures: a list of failures.
+    """Return the differences between two structures, as a list of failures.
 
     Raises:
         Exception: if the structures differ, or no class compares two values.
@@ -347,7 +351,7 @@ def not_close_error_metas(
 
 
 def _unwrap_dtensor_for_comparison(actual: Any, expected: Any) -> tuple[Any, Any]:
-    """The values themselves: a tensor that is distributed is compared as it is."""
+    """Return the values unchanged: a distributed tensor is compared directly."""
     return actual, expected
 
 

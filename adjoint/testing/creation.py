@@ -23,9 +23,9 @@ def make_tensor(
 ) -> Tensor:
     """A tensor of this shape with values uniformly drawn from [low, high).
 
-    The default interval is from -9 to 9 for floating-point numbers, from -9 (0 if unsigned) to 9 for integers; bools
-    are either value. `noncontiguous` gives the last dimension a stride of 2 elements; `exclude_zero` replaces zeros by
-    the smallest larger number.
+    The default interval is from -9 to 9 for floating-point numbers, and from -9 (0 if unsigned) to 9 for integers.
+    Bools have either value. `noncontiguous` gives the last dimension a stride of 2 elements. `exclude_zero` replaces
+    zeros by the smallest larger number.
 
     >>> from adjoint.testing import make_tensor
     >>> make_tensor((2, 3), dtype=torch.float64, device="cpu", low=0, high=1).shape

@@ -1,4 +1,4 @@
-"""`FileCheck`: checks that lines stand in a text in some order, as LLVM's tool of that name makes them."""
+"""`FileCheck` checks that lines occur in a text in some order, like LLVM's tool of that name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class _Check(NamedTuple):
 
 
 class FileCheck:
-    r"""Checks that are made one after the other, each from where the last one has found something.
+    r"""Checks that run one after the other, each from the position where the previous check has matched.
 
     >>> import adjoint as torch
     >>> torch.testing.FileCheck().check("add").check_next("mul").check_not("add").run("x = add()\ny = mul()\n")
@@ -41,11 +41,11 @@ class FileCheck:
         return self
 
     def check(self, text: str) -> FileCheck:
-        """The text comes later."""
+        """The text occurs later."""
         return self._with("", text)
 
     def check_not(self, text: str) -> FileCheck:
-        """The text does not come before what the next check finds."""
+        """The text does not occur before the match of the next check."""
         return self._with("NOT", text)
 
     def check_next(self, text: str) -> FileCheck:
@@ -53,19 +53,19 @@ class FileCheck:
         return self._with("NEXT", text)
 
     def check_same(self, text: str) -> FileCheck:
-        """The text comes later in the same line."""
+        """The text occurs later in the same line."""
         return self._with("SAME", text)
 
     def check_dag(self, text: str) -> FileCheck:
-        """The text comes later; checks of this kind that follow each other may be met in any order."""
+        """The text occurs later. Consecutive checks of this kind may match in any order."""
         return self._with("DAG", text)
 
     def check_regex(self, text: str) -> FileCheck:
-        """A match of the regular expression comes later."""
+        """A match of the regular expression occurs later."""
         return self._with("REGEX", text)
 
     def check_count(self, str: str, count: int, exactly: bool = False) -> FileCheck:
-        """The text comes so many times, or more; with `exactly`, not more often before the next check."""
+        """The text occurs at least this often. With `exactly`, it does not occur more often before the next check."""
         if not (count or exactly):
             raise RuntimeError("Count == 0 && !exactly doesn't do anything")
         if count:
@@ -73,7 +73,9 @@ class FileCheck:
         return self._with("NOT", str) if exactly else self
 
     def run(self, *texts: str) -> None:
-        """Make the checks on a text; of two texts, the first one has further checks in comments, as in `# CHECK-NEXT: mul`.
+        """Run the checks on a text.
+
+        With two texts, the first contains further checks in comments, such as `# CHECK-NEXT: mul`.
 
         Raises:
             RuntimeError: if one of them fails.
@@ -94,7 +96,7 @@ class FileCheck:
 
 
 def _run(checks: list[_Check], text: str) -> None:
-    """Make the checks; those of what is absent wait for the next find."""
+    """Run the checks. Checks for absent text wait for the next match."""
     end = 0
     absent: list[_Check] = []
     for number, check in enumerate(checks):
@@ -111,7 +113,7 @@ def _run(checks: list[_Check], text: str) -> None:
 
 
 def _found(check: _Check, text: str, start: int) -> tuple[int, int]:
-    """Where what the check looks for begins, the first time, and where it ends, the last time."""
+    """Return the start of the first match of the check, and the end of its last match."""
     if check.kind == "REGEX":
         match = re.compile(check.text).search(text, start)
         if match is None:

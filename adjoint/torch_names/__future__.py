@@ -12,26 +12,26 @@ _swap_module_params_on_conversion = False
 
 
 def set_overwrite_module_params_on_conversion(value: bool) -> None:
-    """Whether a module that is converted gets new parameters; else, the data of its parameters is replaced."""
+    """Set whether converting a module creates new parameters. Otherwise, the data of its parameters is replaced."""
     global _overwrite_module_params_on_conversion
     _overwrite_module_params_on_conversion = value
 
 
 def get_overwrite_module_params_on_conversion() -> bool:
-    """Whether a module that is converted gets new parameters."""
+    """Return whether converting a module creates new parameters."""
     return _overwrite_module_params_on_conversion
 
 
 def set_swap_module_params_on_conversion(value: bool) -> None:
-    """Whether a module that is converted, or loads a state, exchanges its parameters with the new ones.
+    """Set whether a module swaps its parameters with the new ones when it is converted or loads a state.
 
-    `torch.utils.swap_tensors` does this; it comes before `set_overwrite_module_params_on_conversion`. What a parameter
-    becomes when it loads is said by `Tensor.module_load`, which classes of tensors may define.
+    `torch.utils.swap_tensors` does this. The option takes precedence over `set_overwrite_module_params_on_conversion`.
+    `Tensor.module_load`, which tensor classes may override, returns the new value of a loaded parameter.
     """
     global _swap_module_params_on_conversion
     _swap_module_params_on_conversion = value
 
 
 def get_swap_module_params_on_conversion() -> bool:
-    """Whether a module that is converted, or loads a state, exchanges its parameters with the new ones."""
+    """Set whether a module swaps its parameters with the new ones when it is converted or loads a state."""
     return _swap_module_params_on_conversion

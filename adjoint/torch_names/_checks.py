@@ -1,4 +1,4 @@
-"""Conditions that programs and libraries check by PyTorch's private functions, and what these say when they do not hold."""
+"""Conditions that programs and libraries check with PyTorch's private functions, and the errors of failed checks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ _UNSAID = (
 
 
 def _check_with(error_type: type[Exception], cond: bool, message: Callable[[], Any] | None = None) -> None:
-    """Raise an error of the type unless `cond` is true; `message()` gives its text.
+    """Raise an error of the given type unless `cond` is true.
+
+    `message()` returns its text.
 
     Raises:
         TypeError: if `cond` is no bool, or `message` no function.
@@ -101,7 +103,7 @@ def _assert_async(input: Tensor, assert_msg: str = "Expected Tensor with single 
     """Raise RuntimeError if the only element of a tensor is zero.
 
     Raises:
-        RuntimeError: also if there is not one element.
+        RuntimeError: also if there is more than one element, or none.
     """
     if not bool(input):
         raise RuntimeError(assert_msg)

@@ -8,5 +8,5 @@ __all__ = ["custom_op", "impl", "impl_abstract"]
 
 
 def impl_abstract(qualname: str, func: Any = None) -> Any:
-    """Give the function that makes results of the right shapes; see `torch.library.register_fake`."""
+    """Register the function that computes the shapes of results; see `torch.library.register_fake`."""
     return register_fake(qualname, func)

@@ -1,4 +1,4 @@
-"""`torch._tensor_str`: what libraries use of how tensors are printed."""
+"""`torch._tensor_str`: the parts of tensor printing that libraries use."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -64,7 +64,9 @@ __all__ = [
 
 
 def _flatten_dense_tensors(tensors: Any) -> Tensor:
-    """The elements of all `tensors`, concatenated; a single contiguous tensor shares its memory with the result.
+    """Return the concatenated elements of all `tensors`.
+
+    A single contiguous tensor shares its memory with the result.
 
     >>> import adjoint as torch
     >>> from adjoint._utils import _flatten_dense_tensors, _unflatten_dense_tensors
@@ -80,7 +82,7 @@ def _flatten_dense_tensors(tensors: Any) -> Tensor:
 
 
 def _unflatten_dense_tensors(flat: Tensor, tensors: Any) -> tuple[Tensor, ...]:
-    """Views of consecutive parts of `flat`, with the shapes of `tensors`; an empty tensor has memory of its own."""
+    """Return views of consecutive parts of `flat` with the shapes of `tensors`. An empty tensor has separate memory."""
     parts, offset = [], 0
     for tensor in tensors:
         count = tensor.numel()
@@ -107,7 +109,7 @@ def _take_tensors(tensors: Iterable[Tensor], size_limit: int) -> Iterator[list[T
 
 
 def _reorder_tensors_as(tensors: Iterable[Tensor], ordered_tensors: Iterable[Tensor]) -> tuple[Any, ...]:
-    """`tensors` in the order of `ordered_tensors`; `tensors` of one type are already in order."""
+    """Return `tensors` in the order of `ordered_tensors`. `tensors` of one type are already in order."""
     by_type: defaultdict[str, list[Tensor]] = defaultdict(list)
     for tensor in tensors:
         by_type[tensor.type()].append(tensor)
@@ -116,7 +118,7 @@ def _reorder_tensors_as(tensors: Iterable[Tensor], ordered_tensors: Iterable[Ten
 
 
 def _handle_complex(tensor: Any) -> Tensor:
-    """A complex tensor as pairs of real and imaginary parts; any other tensor as it is."""
+    """Return a complex tensor as pairs of real and imaginary parts, and any other tensor unchanged."""
     return operators.view_as_real(tensor) if tensor.is_complex() else tensor
 
 
@@ -129,7 +131,7 @@ def _element_size(dtype: dtypes.dtype) -> int:
 
 
 def _get_obj_state(obj: Any) -> Any:
-    """The state that pickle would store for `obj`: the contents of its dict, and of its slots if there are any."""
+    """Return the state that pickle would store for `obj`: the contents of its dict, and of its slots if there are any."""
     get_state = type(obj).__dict__.get("__getstate__")
     if get_state is not None:
         return get_state(obj)
@@ -167,12 +169,12 @@ class classproperty:
 
 
 def _is_privateuse1_backend_available() -> bool:
-    """Whether a library has added devices of its own; none can."""
+    """Return whether a library has added its own devices, which is impossible here."""
     return False
 
 
 def _import_dotted_name(name: str) -> Any:
-    """The object with the dotted name `name`: attributes of a module, as far as that module is imported."""
+    """Return the object with the dotted name `name`, following attributes of imported modules."""
     first, *others = name.split(".")
     found: Any = importlib.import_module(first)
     for other in others:
@@ -181,7 +183,7 @@ def _import_dotted_name(name: str) -> Any:
 
 
 def try_import(module_name: str) -> ModuleType | None:
-    """The module `module_name`; None if it is not installed."""
+    """Return the module `module_name`, or None if it is not installed."""
     try:
         return importlib.import_module(module_name)
     except ImportError:
@@ -189,7 +191,7 @@ def try_import(module_name: str) -> ModuleType | None:
 
 
 def render_call(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    """The call of `fn` as text; tensors are shown without elements."""
+    """Return the call of `fn` as text. Tensors are shown without elements."""
     name = _qualified_name(fn)
     given = [_in_short(arg) for arg in args] + [f"{key}={_in_short(value)}" for key, value in kwargs.items()]
     return f"{name}({', '.join(given)})"
@@ -230,7 +232,9 @@ class KeyErrorMessage(str):
 
 
 class ExceptionWrapper:
-    """Store the current exception, or `exc_info`, to raise it elsewhere; the traceback is stored as text.
+    """Stores the current exception, or `exc_info`, to raise it elsewhere.
+
+    The traceback is stored as text.
 
     >>> from adjoint._utils import ExceptionWrapper
     >>> try:
@@ -312,15 +316,15 @@ def _assert(condition: Any, message: str) -> None:
 
 
 def _get_available_device_type() -> str | None:
-    """The kind of the accelerator that is there: None."""
+    """Return the kind of the available accelerator: None."""
     return None
 
 
 def _get_device_module(device_type: str) -> ModuleType:
-    """The module of a kind of devices, such as `torch.cpu`.
+    """Return the module of a device kind, such as `torch.cpu`.
 
     Raises:
-        RuntimeError: if there is none.
+        RuntimeError: if the module does not exist.
     """
     try:
         return import_late(f"adjoint.{device_type}")

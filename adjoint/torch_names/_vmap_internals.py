@@ -22,7 +22,7 @@ def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0) -> Calla
 def _vmap(
     func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, allow_none_pass_through: bool = False
 ) -> Callable[..., Any]:
-    """`torch.vmap` of a function that returns a tensor or a tuple of tensors; or None among them, if that is allowed.
+    """`torch.vmap` of a function that returns a tensor or a tuple of tensors, possibly including None.
 
     Raises:
         ValueError: if it returns anything else.
@@ -53,7 +53,7 @@ def _vmap(
 
 
 def _check(result: Any, name: str, allow_none: bool) -> None:
-    """Raise unless the function `name` has returned a tensor or a tuple of tensors, or of None where that is allowed."""
+    """Raise an error unless the function `name` has returned a tensor or a tuple of tensors (or of None if allowed)."""
     if isinstance(result, Tensor):
         return
     if not isinstance(result, tuple):

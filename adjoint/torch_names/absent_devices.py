@@ -1,6 +1,6 @@
-"""`torch.mps`, `torch.mtia`, `torch.xpu`: the accelerators of Apple, Meta and Intel, of which there is none.
+"""Stubs for `torch.mps`, `torch.mtia` and `torch.xpu`: no support for accelerators of Apple, Meta and Intel.
 
-One file is the three modules: `places.ONE_FILE` says so.
+One file implements the three modules (`places.ONE_FILE`).
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""`torch.accelerator`: there is none; programs use the CPU."""
+"""`torch.accelerator`: no accelerator is available, and programs use the CPU."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from adjoint.device import device as _device
 
 
 class AcceleratorError(RuntimeError):
-    """PyTorch's error of a kernel on an accelerator; it is never raised here, and programs may catch it.
+    """PyTorch's error for a kernel on an accelerator.
+
+    It is never raised here; programs may catch it.
 
     >>> import adjoint as torch
     >>> try:
@@ -23,7 +25,9 @@ class AcceleratorError(RuntimeError):
 
 
 class OutOfMemoryError(RuntimeError):
-    """PyTorch's error of an accelerator whose memory is spent; it is never raised here, and programs may catch it.
+    """PyTorch's error for exhausted accelerator memory.
+
+    It is never raised here; programs may catch it.
 
     >>> import adjoint as torch
     >>> try:
@@ -36,7 +40,7 @@ class OutOfMemoryError(RuntimeError):
 
 
 def is_available() -> bool:
-    """Whether there is an accelerator; never."""
+    """Return whether an accelerator is available. It never is."""
     return False
 
 
@@ -51,7 +55,7 @@ def current_accelerator(check_available: bool = False) -> _device | None:
 
 
 def synchronize(device: Any = None) -> None:
-    """Do nothing: operations have run."""
+    """Do nothing: all operations have finished."""
 
 
 def empty_cache() -> None:
@@ -59,7 +63,7 @@ def empty_cache() -> None:
 
 
 def __getattr__(name: str) -> Any:
-    """What needs an accelerator: functions that say so when they are called."""
+    """Return functions that need an accelerator. They raise an error when they are called."""
     return import_late("adjoint.missing").stand_in(__name__, name, everything=True)
 
 

@@ -1,4 +1,4 @@
-"""`torch._foreach_add` and its like: an operator for each tensor of a list, one after another."""
+"""`torch._foreach_add` and similar functions: an operator for each tensor of a list, one after another."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _each(values: Any, count: int) -> list[Any]:
 
 
 def _numbers(packed: Any, count: int) -> Any:
-    """The numbers of a tensor, one for each tensor; what is no tensor is returned as it is."""
+    """Return the numbers of a tensor, one for each tensor. Return a value that is not a tensor unchanged."""
     if not isinstance(packed, torch.Tensor):
         return packed
     if packed.dim() != 1:
@@ -72,7 +72,7 @@ def _norm(tensor: torch.Tensor, ord: float = 2, dtype: Any = None) -> torch.Tens
 
 
 def _for_each(name: str) -> Callable[..., Any]:
-    """The function `_foreach_<name>`; one that ends in `_` changes the tensors, and returns the list."""
+    """Return the function `_foreach_<name>`. A function that ends in `_` changes the tensors, and returns the list."""
     in_place = name.endswith("_")
 
     def one(tensor: Any, *args: Any, **options: Any) -> Any:

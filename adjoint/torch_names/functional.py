@@ -1,4 +1,4 @@
-"""`torch.functional`: those functions of `torch` that PyTorch writes in Python."""
+"""`torch.functional`: the functions of `torch` that PyTorch writes in Python."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`torch.futures`: results that come later, in one process."""
+"""`torch.futures`: results that become available later, in one process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _T = TypeVar("_T")
 
 
 class Future(Generic[_T]):
-    """A result that comes later.
+    """A result that becomes available later.
 
     >>> future = Future()
     >>> later = future.then(lambda done: done.wait() + 1)
@@ -27,7 +27,7 @@ class Future(Generic[_T]):
         self._inner: concurrent.futures.Future[_T] = concurrent.futures.Future()
 
     def done(self) -> bool:
-        """Whether the result, or an exception, is there."""
+        """Return whether the result, or an exception, is available."""
         return self._inner.done()
 
     def wait(self) -> _T:
@@ -53,11 +53,11 @@ class Future(Generic[_T]):
         self._inner.set_exception(result)
 
     def add_done_callback(self, callback: Callable[[Future[_T]], None]) -> None:
-        """Call `callback(self)` when the result is there."""
+        """Call `callback(self)` when the result is available."""
         self._inner.add_done_callback(lambda _: callback(self))
 
     def then(self, callback: Callable[[Future[_T]], Any]) -> Future[Any]:
-        """The future of `callback(self)`, which runs when the result is there."""
+        """Return the future of `callback(self)`, which runs when the result is available."""
         later: Future[Any] = Future()
 
         def run(_: Any) -> None:
@@ -71,7 +71,7 @@ class Future(Generic[_T]):
 
 
 def collect_all(futures: list[Future[Any]]) -> Future[list[Future[Any]]]:
-    """The future of the list, which comes when all results are there."""
+    """Return the future of the list. It completes when all results are available."""
     together: Future[list[Future[Any]]] = Future()
     missing = len(futures)
     if not missing:

@@ -1,6 +1,6 @@
 """`torch.hub`: models from a folder on this machine, and files of weights. Nothing is downloaded.
 
-A repository is a folder with `hubconf.py`, whose functions make models.
+A repository is a folder with `hubconf.py`, whose functions create models.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ def _get_torch_home() -> str:
 
 
 def get_dir() -> str:
-    """The folder in which files are looked for: that of `set_dir`, or `$TORCH_HOME/hub`, or `~/.cache/torch/hub`."""
+    """Return the folder for files: the folder of `set_dir`, or `$TORCH_HOME/hub`, or `~/.cache/torch/hub`."""
     return _chosen or str(Path(_get_torch_home()) / "hub")
 
 
 def set_dir(d: str | os.PathLike[str]) -> None:
-    """Set the folder in which files are looked for."""
+    """Set the folder for files."""
     global _chosen
     _chosen = str(Path(d).expanduser())
 
@@ -77,13 +77,13 @@ def _entry(module: ModuleType, name: str) -> Any:
 
 
 def list(github: str, *args: Any, source: str = "local", **options: Any) -> list[str]:  # type: ignore[valid-type]
-    """The names of the models that the repository in a folder makes."""
+    """Return the names of the models in the repository of a folder."""
     names = vars(_hubconf(github, source))
     return [name for name, value in names.items() if callable(value) and not name.startswith("_")]
 
 
 def help(github: str, model: str, *args: Any, source: str = "local", **options: Any) -> str | None:
-    """What the repository in a folder says about a model."""
+    """Return the documentation of a model in the repository of a folder."""
     doc: str | None = _entry(_hubconf(github, source), model).__doc__
     return doc
 
@@ -102,7 +102,7 @@ def load(
     """Call the function `model` of `hubconf.py` in a folder, with the other arguments.
 
     Raises:
-        NotImplementedError: if `source` is not "local": nothing is downloaded.
+        NotImplementedError: if `source` is not "local", because nothing is downloaded.
     """
     if source not in ("github", "local"):
         raise ValueError(f'Unknown source: "{source}". Allowed values: "github" | "local".')
@@ -113,8 +113,8 @@ def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, pro
     """Copy the file of a `file:` URL to `dst`, if its SHA-256 begins with `hash_prefix`.
 
     Raises:
-        NotImplementedError: for all other URLs: nothing is downloaded.
-        RuntimeError: if the digest is another one.
+        NotImplementedError: for all other URLs, because nothing is downloaded.
+        RuntimeError: if the digest differs.
     """
     parts = urlparse(url)
     if parts.scheme != "file":
@@ -139,7 +139,8 @@ def load_state_dict_from_url(
     """Load a file of weights by its URL: from the folder `model_dir` (`get_dir()/checkpoints`), or a file of this machine.
 
     Raises:
-        NotImplementedError: if the file is not in the folder, and the URL is not a `file:` URL: nothing is downloaded.
+        NotImplementedError: if the file is not in the folder and the URL is not a `file:` URL, because nothing is
+            downloaded.
     """
     folder = Path(model_dir) if model_dir is not None else Path(get_dir()) / "checkpoints"
     there = folder / (file_name or Path(urlparse(url).path).name)
@@ -152,7 +153,7 @@ def load_state_dict_from_url(
 
 
 def __getattr__(name: str) -> Any:
-    """The bar of progress, which libraries import from here; it is that of the package tqdm."""
+    """Return the progress bar of the package tqdm, which libraries import from here."""
     if name == "tqdm":
         try:
             from tqdm.auto import tqdm

@@ -60,7 +60,7 @@ _KIND = re.compile(
 
 
 def _parts(qualname: str) -> tuple[str, str, str]:
-    """The namespace, the name in it, and that of the overload, which may be left out.
+    """Return the namespace, the name in it, and the name of the overload, which may be omitted.
 
     Raises:
         ValueError: for a name that has no namespace, or several.
@@ -76,10 +76,10 @@ def _parts(qualname: str) -> tuple[str, str, str]:
 
 
 def _checked_schema(schema: str) -> str:
-    """A signature in PyTorch's notation, as it is.
+    """Return a signature in PyTorch's notation unchanged.
 
     Raises:
-        RuntimeError: if it is none.
+        RuntimeError: if it is not a signature.
     """
     name, begun, rest = schema.partition("(")
     if not begun:
@@ -107,14 +107,16 @@ def custom_op(
     schema: str | None = None,
     tags: Any = None,
 ) -> Any:
-    """Define an operator `name`, such as "shop::scaled", that the function `fn` computes; a decorator without `fn`.
+    """Define an operator `name`, such as "shop::scaled", computed by the function `fn`.
+
+    Without `fn`, return a decorator.
 
     Args:
         name: the full name, with `::`.
         fn: a function with annotated parameters, such as `x: torch.Tensor, factor: float`.
         mutates_args: the names of the tensors that the function changes.
-        device_types: the devices for which the function is meant; on others, there is none.
-        schema: the signature in PyTorch's notation; inferred from the annotations if it is not given.
+        device_types: the devices for which the function is a kernel; other devices have none.
+        schema: the signature in PyTorch's notation; by default it is inferred from the annotations.
         tags: accepted, without effect.
     """
 
@@ -141,10 +143,12 @@ def wrap_triton(triton_kernel: Any, /) -> Any:
 
 
 class Library:
-    """The operators of a namespace: `define` says a signature, `impl` gives a function.
+    """The operators of a namespace.
+
+    `define` adds a signature, and `impl` adds a function.
 
     Raises:
-        ValueError: for a kind that is none of "DEF", "FRAGMENT" and "IMPL", or a reserved namespace.
+        ValueError: for a kind other than "DEF", "FRAGMENT" and "IMPL", or for a reserved namespace.
     """
 
     def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
@@ -165,10 +169,10 @@ class Library:
         return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})>"
 
     def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
-        """Define an operator by its schema, such as "scaled(Tensor x, float factor) -> Tensor"; return its name.
+        """Define an operator by its schema, such as "scaled(Tensor x, float factor) -> Tensor", and return its name.
 
         Raises:
-            RuntimeError: if the schema is none, or its name is defined already.
+            RuntimeError: if the schema is invalid, or its name is already defined.
         """
         name, _, parameters = _checked_schema(schema).partition("(")
         name = name.strip()
@@ -194,8 +198,8 @@ class Library:
         """Give the function that computes an operator for a dispatch key ("CPU", "CompositeImplicitAutograd", ...).
 
         Raises:
-            TypeError: if the function is none.
-            RuntimeError: for a word that is no dispatch key, or an operator of another namespace.
+            TypeError: if the function is not callable.
+            RuntimeError: for an unknown dispatch key, or an operator of another namespace.
         """
         if not callable(fn):
             raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
@@ -213,7 +217,7 @@ class Library:
         self._given.append((_implemented(f"{self.ns}::{rest}", key, fn), key))
 
     def fallback(self, fn: Callable[..., Any], dispatch_key: str = "", **options: Any) -> None:
-        """Accept a function for operators that have none; it is not called."""
+        """Accept a function for operators without kernels. It is not called."""
 
     def _destroy(self) -> None:
         """Forget the operators that were defined here, and the functions that were given."""
@@ -230,7 +234,7 @@ class Library:
 
 @contextmanager
 def _scoped_library(*args: Any, **names: Any) -> Iterator[Library]:
-    """A `Library` whose operators are forgotten at the end of the block."""
+    """A `Library` whose operators are removed at the end of the block."""
     library = Library(*args, **names)
     try:
         yield library
@@ -239,20 +243,20 @@ def _scoped_library(*args: Any, **names: Any) -> Iterator[Library]:
 
 
 def _implemented(qualname: str, key: str, function: Callable[..., Any]) -> str:
-    """Give an operator, which may not be defined yet, its kernel for a key; returns the name in `KERNELS`."""
+    """Register the kernel of an operator, which may not be defined yet, for a key. Return the name in `KERNELS`."""
     name = qualname.removesuffix(".default")
     KERNELS.setdefault(name, {})[key] = function
     return name
 
 
 def _named(qualname: str) -> tuple[Packet | None, str]:
-    """The operator of a full name, None if it is not defined; and the name of the overload."""
+    """Return the operator of a full name, or None if it is not defined, and the name of the overload."""
     namespace, name, overload = _parts(qualname)
     return REGISTERED.get(f"{namespace}::{name}"), overload
 
 
 def _is_unknown(op: Any) -> bool:
-    """Whether `op` is the name of an operator or overload that is not defined."""
+    """Return whether `op` is the name of an operator or overload that is not defined."""
     if not isinstance(op, str):
         return False
     packet, overload = _named(op)
@@ -260,7 +264,7 @@ def _is_unknown(op: Any) -> bool:
 
 
 def _registered(op: Any, who: str) -> CustomOpDef:
-    """The definition that is meant: itself, or by its full name, or by what `torch.ops` has.
+    """Return the definition of an operator, given as itself, by its full name, or as an object of `torch.ops`.
 
     Raises:
         AttributeError: for the name of an operator or overload that is not defined.
@@ -291,7 +295,10 @@ def define(qualname: str, schema: Any = None, *, lib: Library | None = None, tag
 
 
 def impl(qualname: str, types: str | Sequence[str], func: Any = None, *, lib: Library | None = None) -> Any:
-    """Give the function that computes an operator on these devices ("cpu", "default"); a decorator without `func`."""
+    """Register the function that computes an operator on these devices ("cpu", "default").
+
+    Without `func`, return a decorator.
+    """
     if func is None:
         return lambda function: impl(qualname, types, function, lib=lib)
     _parts(qualname)  # raises for another form
@@ -311,7 +318,7 @@ def register_kernel(op: Any, device_types: Any, func: Any = None, /, *, lib: Lib
 def register_autograd(
     op: Any, backward: Callable[..., Any], /, *, setup_context: Any = None, lib: Library | None = None
 ) -> None:
-    """Give the derivative of an operator; see `CustomOpDef.register_autograd`."""
+    """Register the derivative of an operator; see `CustomOpDef.register_autograd`."""
     _registered(op, "register_autograd").register_autograd(backward, setup_context=setup_context)
 
 
@@ -321,12 +328,15 @@ def register_vmap(op: Any, func: Any = None, /, *, lib: Library | None = None) -
 
 
 def register_fake(op: Any, func: Any = None, /, *, lib: Library | None = None, **options: Any) -> Any:
-    """Give the function that makes results of the right shapes; see `CustomOpDef.register_fake`. A decorator without `func`.
+    """Register the function that computes the shapes of results; see `CustomOpDef.register_fake`.
 
-    What is said of operators in a compiled library that was refused is accepted: torchvision does so while it is imported.
+    A decorator without `func`.
+
+    Registrations for operators of a compiled library that was refused are accepted, because torchvision makes them
+    during import.
 
     Raises:
-        RuntimeError: if there is no such operator.
+        RuntimeError: if the operator does not exist.
     """
     if func is None:
         return lambda function: register_fake(op, function)
@@ -341,16 +351,18 @@ impl_abstract = register_fake
 
 
 def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Library | None = None) -> None:
-    """Accept the dtype for autocast; inputs stay as they are."""
+    """Accept the dtype for autocast. Inputs are not converted."""
 
 
 def register_torch_dispatch(op: Any, torch_dispatch_class: Any, func: Any = None, /, **options: Any) -> Any:
-    """Accept a rule for a dispatch mode; it is not called."""
+    """Accept a rule for a dispatch mode. It is not called."""
     return func if func is not None else lambda function: function
 
 
 def get_ctx() -> Any:
-    """Refuse: there are no sizes that are known only when a program runs; tensors on "meta" have those that a function says.
+    """Refuse: no size is known only at run time.
+
+    Tensors on "meta" have the sizes that a function gives.
 
     Raises:
         RuntimeError: always.

@@ -26,7 +26,7 @@ _NAMES: dict[Any, str] = {
 _NUMBER = {int, float, bool}
 
 _IN_LISTS = ("Tensor", "Tensor?", "SymInt", "float", "bool", "Scalar")
-"""The types of which there are lists."""
+"""The types that lists may contain."""
 
 _OPTIONAL_LISTS = ("SymInt[]", "float[]", "bool[]")
 
@@ -34,7 +34,7 @@ _RETURNED = ("Tensor", "Tensor[]", "SymInt", "float", "bool", "Scalar")
 
 
 def _type_name(kind: Any) -> str | None:
-    """The name of a type; None if operators have no arguments of it."""
+    """Return the name of a type, or None if operators have no arguments of this type."""
     if isinstance(kind, type) and kind in _NAMES:
         return _NAMES[kind]
     origin, parts = typing.get_origin(kind), typing.get_args(kind)
@@ -108,7 +108,7 @@ def infer_schema(
 
 
 def _annotations(function: Any, signature: inspect.Signature, refuse: Callable[[str], NoReturn]) -> dict[str, Any]:
-    """The types of parameters and result, also of those that are written as strings."""
+    """Return the types of parameters and result, including those written as strings."""
     kinds: dict[str, Any] = {name: each.annotation for name, each in signature.parameters.items()}
     kinds["return"] = signature.return_annotation
     names = getattr(inspect.unwrap(function), "__globals__", {})
@@ -122,7 +122,7 @@ def _annotations(function: Any, signature: inspect.Signature, refuse: Callable[[
 
 
 def _valid_types() -> str:
-    """The names of types of arguments, for a message; lists are named last."""
+    """Return the names of argument types for a message, with lists last."""
     return ", ".join([*_NAMES.values(), "Scalar", *(f"{name}[]" for name in _IN_LISTS)])
 
 

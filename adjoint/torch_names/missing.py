@@ -1,4 +1,4 @@
-"""What PyTorch has and this package does not, and why: for errors, and for docs/compatibility.md."""
+"""The names that PyTorch has and this package lacks, with reasons, for errors and for docs/compatibility.md."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ REASONS = (
     (r"torch\.(\w+Storage|Storage\w*)", "memory is that of NumPy's arrays; use `Tensor.untyped_storage()`"),
     (r"torch\.(backends|mkl|classes|cpp|ops)\b.*", "it concerns a library that is not used"),
 )
-"""Patterns of full names, and why what they match is not there."""
+"""Patterns of full names, and the reason why the matching names are missing."""
 
 OTHERWISE = "it has not been written yet"
 
@@ -85,12 +85,12 @@ def names_in(path: Path) -> dict[str, frozenset[str]]:
 
 @cache
 def missing_names() -> dict[str, frozenset[str]]:
-    """The public names that PyTorch has and this package lacks; of `torch.ops.aten`, all that PyTorch has."""
+    """Return the public names that PyTorch has and this package lacks; for `torch.ops.aten`, all names of PyTorch."""
     return names_in(Path(__file__).parent / "missing_names.txt")
 
 
 def reason(name: str, more: tuple[tuple[str, str], ...] = ()) -> str:
-    """Why something that PyTorch has is missing, by its full name; `more`: patterns that go before `REASONS`."""
+    """Return why a PyTorch name is missing, by its full name. `more`: patterns that take precedence over `REASONS`."""
     return next((why for pattern, why in (*more, *REASONS) if re.fullmatch(pattern, name)), OTHERWISE)
 
 
@@ -102,10 +102,10 @@ def stand_in(module: str, name: str, everything: bool = False) -> Any:
     Args:
         module: the name of the module.
         name: the name in it.
-        everything: whether all public names have one; else, only schemes of quantization, and classes.
+        everything: whether all public names have a stand-in; otherwise only quantization schemes and classes have one.
 
     Raises:
-        AttributeError: if it has none; the error says what PyTorch has, and why it is missing.
+        AttributeError: if it has none. The error tells whether PyTorch has the name, and why it is missing.
     """
     theirs = f"torch{module.removeprefix('adjoint')}" if module.startswith("adjoint") else module
     full = f"{theirs}.{name}"

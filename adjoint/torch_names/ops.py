@@ -1,4 +1,4 @@
-"""`torch.ops`: operators under the names of PyTorch's dispatcher, and those that programs define with `torch.library`."""
+"""`torch.ops`: operators under the names of PyTorch's dispatcher, and operators that programs define with `torch.library`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from adjoint.dispatch.overload_names import OpOverload, OpOverloadPacket, aten
 __all__ = ["OpOverload", "OpOverloadPacket", "aten", "load_library", "loaded_libraries"]
 
 loaded_libraries: set[str] = set()
-"""The libraries of compiled operators; there are none."""
+"""The libraries of compiled operators. There are none."""
 
 
 class _OpNamespace:
@@ -40,11 +40,11 @@ class _OpNamespace:
 
 
 refused_libraries: set[str] = set()
-"""What `load_library` was asked for: programs may go on to describe operators that are in there."""
+"""The refused arguments of `load_library`. Programs may continue to describe the operators of these libraries."""
 
 
 def load_library(path: str) -> None:
-    """Refuse: compiled operators are written for PyTorch's own tensors.
+    """Refuse to load compiled operators, because they are written for PyTorch's own tensors.
 
     Raises:
         OSError: always.

@@ -101,7 +101,7 @@ IN_PYTHON = {
 """Functions that PyTorch writes in Python."""
 
 PYTHON_MODULES = {"torch": "torch.functional", "torch.Tensor": "torch._tensor"}
-"""The modules of these functions, where they differ from the namespaces."""
+"""The modules of functions that differ from their namespaces."""
 
 ERROR_NAMES = {"torch.nn.functional": "torch.nn"}
 """The name in error messages of a namespace whose functions are not written in Python."""
@@ -145,7 +145,7 @@ def _remember(namespace: str, name: str, function: Any) -> None:
 
 
 def _put(namespace: str, name: str, function: Any, shown: Any = None) -> None:
-    """Install a wrapper on one function, unless it has one already under another name."""
+    """Install a wrapper on one function, unless it already has one under another name."""
     _remember(namespace, name, function)
     if wrappers.wrapper_of(function) is not None:
         return
@@ -262,12 +262,12 @@ def _returning(function: Any) -> Callable[..., Any]:
 
 
 def get_default_nowrap_functions() -> set[Callable[..., Any]]:
-    """The functions whose results `Tensor.__torch_function__` does not convert to the subclass."""
+    """Return the functions whose results `Tensor.__torch_function__` does not convert to the subclass."""
     return set(NOT_WRAPPED)
 
 
 def resolve_name(f: Any) -> str | None:
-    """The dotted name of an overridable function, as in `'torch.Tensor.add'`; None for any other function."""
+    """Return the dotted name of an overridable function, such as `'torch.Tensor.add'`, or None for any other function."""
     return _names.get(f) if getattr(f, "__hash__", None) else None
 
 
@@ -314,7 +314,7 @@ def handle_torch_function(
 
 
 def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[..., Any]:
-    """Decorate a function so that it can be overridden; `dispatcher(*args)` returns the relevant arguments."""
+    """Decorate a function so that it can be overridden. `dispatcher(*args)` returns the relevant arguments."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
@@ -335,8 +335,8 @@ def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[..
 class TorchFunctionMode:
     """A context within which `__torch_function__`, a method that you define, receives every call of this thread.
 
-    The method receives the function, the overriding types among the arguments, and the arguments. Calls that it makes
-    itself go to the enclosing mode.
+    The method receives the function, the overriding types among the arguments, and the arguments. Calls that the method
+    makes itself go to the enclosing mode.
 
     >>> import adjoint as torch
     >>> class Log(torch.overrides.TorchFunctionMode):

@@ -1,4 +1,4 @@
-"""Functions of `torch` whose names begin with an underscore and that programs and tests call all the same.
+"""Private functions of `torch` that programs and tests call.
 
 They are written on the public functions, and are as PyTorch's: operators that it uses itself.
 """
@@ -37,7 +37,7 @@ def _conj(input: Tensor) -> Tensor:
 
 
 def _conj_copy(input: Tensor) -> Tensor:
-    """The conjugate in memory of its own."""
+    """The conjugate in separate memory."""
     return input.conj().clone().resolve_conj()
 
 
@@ -47,12 +47,12 @@ def _conj_physical(input: Tensor) -> Tensor:
 
 
 def _neg_view_copy(input: Tensor) -> Tensor:
-    """The negative in memory of its own."""
+    """The negative in separate memory."""
     return input.neg()
 
 
 def _is_zerotensor(input: Tensor) -> bool:
-    """Whether the tensor has no memory because all elements are 0; none is of that kind."""
+    """Return whether the tensor has no memory because all elements are 0. No tensor is of that kind here."""
     return False
 
 
@@ -114,7 +114,10 @@ def _segment_reduce(*args: Any, **options: Any) -> Tensor:
 def _unique2(
     input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The distinct elements, the places of all elements among them, and their counts; what is not asked for is empty."""
+    """The distinct elements, the positions of all elements among them, and their counts.
+
+    Unrequested results are empty.
+    """
     values, inverse, counts = torch.unique(input, sorted, True, True)
     nothing = torch.empty(0, dtype=torch.int64)
     return values, inverse if return_inverse else nothing, counts if return_counts else nothing
@@ -145,8 +148,9 @@ def _masked_softmax(input: Tensor, mask: Tensor, dim: int | None = None, mask_ty
     """`softmax` along `dim` (the last by default) without the elements where `mask` is true.
 
     Args:
-        input: of the shape (batch, heads, length, length), for masks other than of its own shape.
-        mask_type: 0, a mask of (length, length); 1, one of (batch, length), for keys; 2, one of the shape of the input.
+        input: of shape (batch, heads, length, length), for masks with another shape than the input.
+        mask_type: 0 for a mask of (length, length); 1 for one of (batch, length), for keys; 2 for one of the shape of
+            the input.
     """
     if mask.dtype is not torch.bool:
         raise RuntimeError("Mask should be a boolean tensor")
@@ -158,7 +162,7 @@ def _masked_softmax(input: Tensor, mask: Tensor, dim: int | None = None, mask_ty
 
 
 def _weight_norm_interface(v: Tensor, g: Tensor, dim: int = 0) -> tuple[Tensor, Tensor]:
-    """`v` with norms `g` along all dimensions but `dim`, and the norms of `v`."""
+    """`v` scaled to the norms `g` along all dimensions except `dim`, and the norms of `v`."""
     norms = torch.norm_except_dim(v, 2, dim)
     return v * (g / norms), norms
 
@@ -249,7 +253,7 @@ def _reshape_from_tensor(input: Tensor, shape: Tensor) -> Tensor:
 
 
 def _debug_has_internal_overlap(input: Tensor) -> int:
-    """Whether elements share memory: 0, no; 1, yes; 2, finding out would take too long."""
+    """Return whether elements share memory: 0, no; 1, yes; 2, the check would take too long."""
     steps = [(stride, size) for stride, size in zip(input.stride(), input.shape, strict=True) if size > 1]
     if any(stride == 0 for stride, _ in steps):
         return 1
@@ -264,7 +268,7 @@ def _debug_has_internal_overlap(input: Tensor) -> int:
 def _assert_tensor_metadata(
     a: Tensor, size: Any = None, stride: Any = None, dtype: Any = None, *, device: Any = None, layout: Any = None
 ) -> None:
-    """Raise if a tensor has not what is expected of it.
+    """Raise an error if a tensor lacks an expected property.
 
     Raises:
         RuntimeError: naming the first of size, stride, dtype, device and layout that differs.
@@ -288,14 +292,17 @@ _NORMS = ("backward", "ortho", "forward")
 
 
 def _fft_c2c(input: Tensor, dim: Sequence[int], normalization: int, forward: bool) -> Tensor:
-    """The transform of complex numbers. `normalization`: 0, none; 1, by the root of the size; 2, by the size."""
+    """The transform of complex numbers.
+
+    `normalization`: 0, none; 1, by the root of the size; 2, by the size.
+    """
     if forward:
         return torch.fft.fftn(input, dim=tuple(dim), norm=_NORMS[normalization])
     return torch.fft.ifftn(input, dim=tuple(dim), norm=_NORMS[2 - normalization])
 
 
 def _fft_r2c(input: Tensor, dim: Sequence[int], normalization: int, onesided: bool) -> Tensor:
-    """The transform of real numbers; with `onesided`, the half that determines the rest."""
+    """The transform of real numbers. With `onesided`, only the half that determines the rest."""
     transform = torch.fft.rfftn if onesided else torch.fft.fftn
     return transform(input, dim=tuple(dim), norm=_NORMS[normalization])
 
@@ -317,7 +324,7 @@ def _adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
 
 
 def _nnpack_available() -> bool:
-    """Whether NNPACK computes; it is not used."""
+    """Return whether NNPACK computes. It is not used."""
     return False
 
 
@@ -337,7 +344,7 @@ def _scaled_dot_product_attention_math(
 
     Args:
         attn_mask: is added to the products of queries and keys.
-        dropout_mask: the places that are kept; dropped at random if None.
+        dropout_mask: the positions to keep; if None, positions are dropped at random.
     """
     if enable_gqa:
         key = key.repeat_interleave(query.size(-3) // key.size(-3), -3)
@@ -365,7 +372,7 @@ def _pack_padded_sequence(input: Tensor, lengths: Tensor, batch_first: bool) -> 
 
 
 def _amp_foreach_non_finite_check_and_unscale_(tensors: Sequence[Tensor], found_inf: Tensor, inv_scale: Tensor) -> None:
-    """Multiply gradients by `inv_scale`, in place; set `found_inf` to 1 if one of them is infinite or NaN."""
+    """Multiply gradients by `inv_scale` in place. Set `found_inf` to 1 if one of them is infinite or NaN."""
     for name, number in (("found_inf", found_inf), ("inv_scale", inv_scale)):
         if number.numel() != 1:
             raise RuntimeError(f"{name} must be a 1-element tensor.")
@@ -380,7 +387,7 @@ def _amp_foreach_non_finite_check_and_unscale_(tensors: Sequence[Tensor], found_
 def _amp_update_scale_(
     scale: Tensor, growth_tracker: Tensor, found_inf: Tensor, growth_factor: float, backoff_factor: float, interval: int
 ) -> Tensor:
-    """Make the scale smaller after gradients that were not finite, or larger after `interval` steps of finite ones."""
+    """Reduce the scale after gradients that were not finite, or increase it after `interval` steps of finite gradients."""
     if found_inf.item():
         scale.mul_(backoff_factor)
         growth_tracker.zero_()
@@ -398,7 +405,7 @@ def _amp_update_scale_(
 
 
 def _convert_indices_from_coo_to_csr(input: Tensor, size: int, *, out_int32: bool = False) -> Tensor:
-    """Where each of `size` rows begins among sorted numbers of rows, and where the last one ends."""
+    """The starts of `size` rows in sorted row numbers, followed by the end of the last row."""
     starts = torch.zeros(size + 1, dtype=torch.int64)
     starts[1:] = torch.bincount(input.long(), minlength=size).cumsum(0)
     return starts.int() if out_int32 else starts
@@ -419,7 +426,7 @@ def _sparse_csr_sum(input: Tensor, dim: Sequence[int], keepdim: bool = False, *,
 
 
 def _sparse_csr_prod(input: Tensor, dim: Sequence[int], keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """The products of the elements that are there along `dim`, in the compressed layout."""
+    """The products of the stored elements along `dim`, in the compressed layout."""
     there = input.to_dense() != 0
     values = input.to_dense().masked_fill(there.logical_not(), 1)
     for each in dim:

@@ -1,4 +1,4 @@
-"""`torch.quasirandom`: Sobol sequences, points that fill a cube more evenly than random ones.
+"""`torch.quasirandom`: Sobol sequences, whose points fill a cube more evenly than random points.
 
 The direction numbers are those of Joe and Kuo (2008, search criterion D(6)), from SciPy.
 """
@@ -18,12 +18,12 @@ __all__ = ["SobolEngine"]
 
 
 class SobolEngine:
-    """A sequence of Sobol points in the unit cube (Sobol, 1967), scrambled if wished (Owen, 1998; Matoušek, 1998).
+    """A sequence of Sobol points in the unit cube (Sobol, 1967), optionally scrambled (Owen, 1998; Matoušek, 1998).
 
     Args:
         dimension: the number of dimensions, up to 21,201.
         scramble: whether the points are scrambled: a random linear map of the digits, and a random shift.
-        seed: that of the scrambling; without one, the default generator is used.
+        seed: the seed of the scrambling; by default the default generator is used.
 
     Raises:
         ValueError: if there are no direction numbers for the dimension.
@@ -76,10 +76,10 @@ class SobolEngine:
         return drawn
 
     def draw_base2(self, m: int, out: Any = None, dtype: Any = None) -> torch.Tensor:
-        """The next 2ᵐ points, where the whole sequence then has a power of two.
+        """Draw the next 2ᵐ points, if the length of the whole sequence is then a power of two.
 
         Raises:
-            ValueError: if the number of points then is none, as the sequence would not be balanced.
+            ValueError: if the number of points is then not a power of two, because the sequence would not be balanced.
         """
         n = 2**m
         total = self.num_generated + n
@@ -123,7 +123,7 @@ class SobolEngine:
         return points
 
     def _scramble(self) -> None:
-        """Shift the digits, and map them by a random lower triangular matrix of ones and zeros for each dimension."""
+        """Shift the digits, and map them with a random lower triangular binary matrix for each dimension."""
         generator = None
         if self.seed is not None:
             generator = torch.Generator()

@@ -23,7 +23,7 @@ def _release(version: Any) -> tuple[int, ...]:
 class TorchVersion(str):
     """A text such as "2.13.0+cpu", ordered by its numbers, against texts, tuples of numbers and versions.
 
-    It is equal to the same text only; it is later than others of the same numbers, as a build of a release is.
+    It equals only the same text. It is later than other versions with the same numbers, as a build of a release is.
 
     >>> version = TorchVersion("2.13.0+cpu")
     >>> version > "2.9", version >= (2, 13), version < "3"

@@ -26,7 +26,7 @@ FloatLikeType: TypeAlias = float
 BoolLikeType: TypeAlias = bool
 Device: TypeAlias = _device | str | int | None
 FileLike: TypeAlias = str | os.PathLike[str] | BinaryIO
-"""A path, or a file that is open for bytes."""
+"""A path, or a file opened in binary mode."""
 
 __all__ = [
     "BoolLikeType", "Device", "FileLike", "FloatLikeType", "IntLikeType", "Number", "Size", "Storage", "Tensor",

@@ -1,4 +1,7 @@
-"""`Join`: training where ranks have different numbers of batches. A rank that has run out shadows the others' collectives."""
+"""`Join` trains with different numbers of batches on the ranks.
+
+A rank without further batches shadows the collectives of the other ranks.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +20,13 @@ __all__ = ["Join", "JoinHook", "Joinable"]
 
 
 class JoinHook:
-    """What a rank that has run out of inputs does."""
+    """The work of a rank that has no further inputs."""
 
     def main_hook(self) -> None:
         """Take part in the collectives of one step of the others."""
 
     def post_hook(self, is_last_joiner: bool) -> None:
-        """Called once all ranks have run out of inputs."""
+        """Runs once after all ranks have used up their inputs."""
 
 
 class _JoinConfig(NamedTuple):
@@ -38,7 +41,7 @@ class _JoinConfig(NamedTuple):
 
 
 class Joinable(ABC):
-    """What `Join` can take: its subclasses have collectives in every step, and say how to shadow them."""
+    """The base class of objects for `Join`. They have collectives in every step, and define how to shadow them."""
 
     @abstractmethod
     def __init__(self) -> None:
@@ -47,7 +50,7 @@ class Joinable(ABC):
 
     @abstractmethod
     def join_hook(self, **kwargs: Any) -> JoinHook:
-        """The hook that shadows this object; `kwargs` are those of `Join`."""
+        """Return the hook that shadows this object. `kwargs` are the arguments of `Join`."""
 
     @property
     @abstractmethod
@@ -61,11 +64,11 @@ class Joinable(ABC):
 
 
 class Join:
-    """A context in which each rank trains until its inputs are used up; then it shadows the others until all are.
+    """A context in which each rank trains until its inputs are used up, and then shadows the other ranks until all have finished.
 
     Args:
-        joinables: the objects whose collectives are shadowed, in the order in which a step uses them.
-        enable: whether it does so; for ranks known to have the same number of inputs it need not.
+        joinables: the objects to shadow, in the order in which a step uses them.
+        enable: whether to shadow; not needed if all ranks have the same number of inputs.
         throw_on_early_termination: whether all ranks raise RuntimeError when the first has run out.
         kwargs: for the hooks, such as `divide_by_initial_world_size` of `DistributedDataParallel`.
     """
@@ -91,7 +94,7 @@ class Join:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Shadow the others until all have run out of inputs."""
+        """Shadow the other ranks until all have used up their inputs."""
         if not self._enable or kind is not None:
             return
         last = True
@@ -107,10 +110,13 @@ class Join:
 
     @staticmethod
     def notify_join_context(joinable: Joinable) -> Any:
-        """Tell the ranks that have run out that this one begins a step; called by a `Joinable` before its collectives.
+        """Tell the finished ranks that this rank begins a step.
+
+        A `Joinable` calls this before its collectives.
 
         Returns:
-            The handle of the number of ranks in this step, if `joinable` is the first of the context, else None.
+            Return a handle for the number of ranks in this step if `joinable` is the first of the context; otherwise
+                None.
         """
         config = joinable._join_config
         if not config.is_first_joinable or not config.enable:

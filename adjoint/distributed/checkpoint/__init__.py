@@ -1,4 +1,4 @@
-"""`torch.distributed.checkpoint`: each rank writes its part of a state; any number of ranks reads it."""
+"""`torch.distributed.checkpoint`: each rank writes its part of a state, and any number of ranks can read it."""
 
 from . import format_utils as format_utils
 from . import metadata as metadata

@@ -1,4 +1,4 @@
-"""Reading checkpoints: folders in PyTorch's format, with `.distcp` files of pieces, and `.metadata`, which says what is where."""
+"""Reading checkpoints: folders in PyTorch's format, with `.distcp` files of pieces, and `.metadata`, which lists the pieces."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class FileSystemReader:
         self.path = Path(path)
 
     def read_metadata(self) -> Metadata:
-        """What is in the checkpoint."""
+        """Read the metadata of the checkpoint."""
         return parse((self.path / ".metadata").read_bytes())
 
 
@@ -66,7 +66,7 @@ def name_of(keys: Keys) -> str:
 
 
 def plain_state(state_dict: dict[str, Any]) -> dict[str, Any]:
-    """The state, with the state dicts of objects that have one in their places."""
+    """Return the state with state dicts in place of objects that have one."""
     return {name: value.state_dict() if isinstance(value, Stateful) else value for name, value in state_dict.items()}
 
 
@@ -79,7 +79,7 @@ def box_of(tensor: Any) -> list[tuple[int, int]]:
 
 
 class Reading:
-    """A checkpoint that is being read."""
+    """A checkpoint during reading."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -132,14 +132,16 @@ def load(
     process_group: Any = None,
     no_dist: bool = False,
 ) -> None:
-    """Fill a state from the folder `checkpoint_id`, in place; each rank reads the parts that it needs.
+    """Fill a state in place from the folder `checkpoint_id`.
 
-    PyTorch may have written it. Tensors are written to, other values are replaced. Objects with a `state_dict` method get what is
-    read by `load_state_dict`.
+    Each rank reads the parts that it needs.
+
+    PyTorch may have written it. Tensors are written to, other values are replaced. Objects with a `state_dict` method
+    receive the read state through `load_state_dict`.
 
     Raises:
         RuntimeError: if the checkpoint lacks something.
-        ValueError: if it has a tensor in another shape.
+        ValueError: if the checkpoint has a tensor with another shape.
     """
     wait_for_saving()
     reading = Reading(folder_of(checkpoint_id, storage_reader))
@@ -164,14 +166,14 @@ def load(
 
 
 def _replace(state: Any, keys: Keys, value: Any) -> None:
-    """Put a value in its place in nested dicts and lists."""
+    """Replace a value in nested dicts and lists."""
     for key in keys[:-1]:
         state = state[_own_key(state, key)]
     state[_own_key(state, keys[-1])] = value
 
 
 def _own_key(state: Any, key: Any) -> Any:
-    """The key of a dict that is written so."""
+    """Return the key of a dict that is written this way."""
     return key if isinstance(state, list) or key in state else next(own for own in state if str(own) == key)
 
 

@@ -1,6 +1,7 @@
-"""The `.metadata` of a checkpoint folder, in PyTorch's format: which tensors and values there are, and where their pieces lie.
+"""The `.metadata` of a checkpoint folder in PyTorch's format: the tensors and values, and the locations of their pieces.
 
-The file is a pickle. It is read without pickle's dangers: only the types of this module are made, and nothing is called.
+The file is a pickle. It is read without running code: only the types of this module are created, and no function is
+called.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class _Call:
 
 @dataclass
 class TensorProperties:
-    """What a tensor in a checkpoint is."""
+    """The properties of a tensor in a checkpoint."""
 
     dtype: Any = None
     layout: Any = "torch.strided"
@@ -73,7 +74,7 @@ class TensorProperties:
 
 @dataclass
 class ChunkStorageMetadata:
-    """A piece of a tensor: where it begins, and its sizes."""
+    """A piece of a tensor: its offsets and sizes."""
 
     offsets: Any
     sizes: Any
@@ -104,7 +105,7 @@ class MetadataIndex:
 
 @dataclass
 class StorageInfo:
-    """Where a value or a piece lies: from which byte of which file on, and how many bytes."""
+    """The location of a value or a piece: the file, the first byte, and the number of bytes."""
 
     relative_path: str
     offset: int
@@ -114,7 +115,7 @@ class StorageInfo:
 
 @dataclass
 class StorageMeta:
-    """Of which saving a checkpoint is."""
+    """Identifies the save operation that wrote a checkpoint."""
 
     checkpoint_id: Any = None
     save_id: str | None = None
@@ -124,12 +125,12 @@ class StorageMeta:
 
 @dataclass
 class Metadata:
-    """All that is in a checkpoint.
+    """The contents of a checkpoint.
 
     Attributes:
-        state_dict_metadata: by name, the tensors and other values; the name of a value in nested dicts has dots.
+        state_dict_metadata: the tensors and other values by name; dots separate the keys of nested dicts.
         planner_data: by name, the keys on the way through nested dicts and lists.
-        storage_data: where the pieces lie.
+        storage_data: the locations of the pieces.
     """
 
     state_dict_metadata: dict[str, Any]
@@ -209,7 +210,7 @@ _READ = {
 
 class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
-        """What a name stands for.
+        """Return the class of a name.
 
         Raises:
             UnpicklingError: if the name does not belong to such a file.
@@ -226,10 +227,12 @@ class _Unpickler(pickle.Unpickler):
 
 
 def parse(data: bytes) -> Metadata:
-    """Undo `dump`; also of what PyTorch has written.
+    """Undo `dump`.
+
+    Also parse files that PyTorch has written.
 
     Raises:
-        UnpicklingError: if the file holds anything else than the description of a checkpoint.
+        UnpicklingError: if the file contains anything except the description of a checkpoint.
     """
     found = _Unpickler(io.BytesIO(data)).load()
     if not isinstance(found, Metadata):

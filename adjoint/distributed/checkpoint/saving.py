@@ -1,7 +1,7 @@
-"""Writing a checkpoint: each rank writes its pieces to a file; what all of them have written is then described in `.metadata`.
+"""Writing a checkpoint: each rank writes its pieces to a file, and `.metadata` then describes all pieces.
 
-`.metadata` is written last, and replaced as a whole; files of another saving are deleted after that. Until then the folder holds
-the checkpoint that it held before.
+`.metadata` is written last and replaced as a whole. Files of earlier save operations are deleted after that. Until then
+the folder holds the checkpoint that it held before.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ __all__ = ["CheckpointException", "async_save", "save"]
 
 
 class CheckpointException(RuntimeError):
-    """A checkpoint could not be written; `failures` has the error of each rank that failed, as text."""
+    """A checkpoint could not be written. `failures` has the error of each failed rank as text."""
 
     def __init__(self, failures: dict[int, str]) -> None:
         super().__init__("".join(f"rank {rank}: {text}\n" for rank, text in sorted(failures.items())))
@@ -49,7 +49,10 @@ class CheckpointException(RuntimeError):
 
 
 class Piece(NamedTuple):
-    """What this process writes of a value; `about` a tensor: its dtype, the shape of the whole, offsets and sizes of its part."""
+    """The part of a value that this process writes.
+
+    `about` describes a tensor: its dtype, the shape of the whole, offsets and sizes of its part.
+    """
 
     name: str
     value: Any
@@ -62,8 +65,8 @@ class Saving:
     Args:
         state_dict: the state.
         folder: the folder.
-        group: the processes that write it; None for this one alone.
-        copies: whether what this process writes is copied now.
+        group: the processes that write the checkpoint; None for this process alone.
+        copies: whether the written data are copied now.
     """
 
     def __init__(self, state_dict: dict[str, Any], folder: Path, group: ProcessGroup | None, copies: bool) -> None:
@@ -91,7 +94,7 @@ class Saving:
                 yield Piece(name, local.clone() if copies else local, about)
 
     def complete(self) -> Metadata:
-        """Write; returns when all ranks have.
+        """Write, and return when all ranks have written.
 
         Raises:
             CheckpointException: on all ranks, if one of them could not write.
@@ -114,7 +117,7 @@ class Saving:
         return metadata
 
     def _all_have(self, own: list[Any]) -> list[Any]:
-        """What all ranks tell: what they have written, and what failed."""
+        """Exchange the results of all ranks: the written pieces, and the errors."""
         everyone: list[Any] = [own]
         if self.ranks > 1:
             everyone = [None] * self.ranks
@@ -125,7 +128,7 @@ class Saving:
         return everyone
 
     def _write(self) -> list[Any]:
-        """Write the pieces of this process; where each of them lies."""
+        """Write the pieces of this process, and return their locations."""
         self.folder.mkdir(parents=True, exist_ok=True)
         file = f"__{self.rank}_0_{self.token}.distcp"
         written = []
@@ -149,7 +152,7 @@ class Saving:
 
 
 def _writes(tensor: Any, number: int, rank: int, ranks: int) -> bool:
-    """Whether this process writes its piece: of what several processes have, one writes; they take turns."""
+    """Return whether this process writes its piece. If several processes have a piece, they take turns."""
     if not isinstance(tensor, DTensor):
         return number % ranks == rank
     place = tensor.device_mesh.get_coordinate()
@@ -159,7 +162,7 @@ def _writes(tensor: Any, number: int, rank: int, ranks: int) -> bool:
 
 
 def _metadata(everyone: list[Any], keys_of: dict[str, Keys], token: str) -> Metadata:
-    """The description of what all ranks have written."""
+    """Return the description of the pieces of all ranks."""
     described: dict[str, Any] = {}
     places: dict[MetadataIndex, StorageInfo] = {}
     for name, file, start, length, about in (piece for pieces in everyone for piece in pieces):
@@ -177,7 +180,7 @@ def _metadata(everyone: list[Any], keys_of: dict[str, Keys], token: str) -> Meta
 
 
 def _writers(process_group: Any, no_dist: bool) -> ProcessGroup | None:
-    """The processes that write, when a saving before has ended; None for this one alone."""
+    """Return the processes that write, after an earlier save has ended, or None for this process alone."""
     wait_for_saving()
     return resolve(process_group) if is_initialized() and not no_dist else None
 
@@ -192,16 +195,19 @@ def save(
     no_dist: bool = False,
     use_collectives: bool = True,
 ) -> Metadata:
-    """Write a state to the folder `checkpoint_id`; called on all ranks, each of which writes its part.
+    """Write a state to the folder `checkpoint_id`.
+
+    All ranks call this, and each writes its part.
 
     PyTorch reads it too.
 
     Args:
-        state_dict: nested dicts of tensors and plain data; at the top also objects with a `state_dict` method.
+        state_dict: nested dicts of tensors and plain data; the top level may also contain objects with a `state_dict`
+            method.
         checkpoint_id: the folder.
         storage_writer: a `FileSystemWriter` instead.
         process_group: the ranks; all if None.
-        no_dist: whether this process writes alone.
+        no_dist: if True, this process writes alone.
 
     Raises:
         CheckpointException: on all ranks, if one of them could not write.
@@ -220,12 +226,14 @@ def async_save(
     no_dist: bool = False,
     use_collectives: bool = True,
 ) -> concurrent.futures.Future[Metadata]:
-    """As `save`, but return when the state has been copied: a thread writes the copy.
+    """Do the same as `save`, but return as soon as the state has been copied.
 
-    A saving that has not ended is waited for first. So do `load` and `destroy_process_group`.
+    A thread writes the copy.
+
+    A saving that has not ended is waited for first. `load` and `destroy_process_group` wait for it, too.
 
     Returns:
-        A future; its `result()` waits until all ranks have written, and raises what has failed.
+        A future. Its `result()` waits until all ranks have written, and raises any error.
     """
     group = _writers(process_group, no_dist)
     saving = Saving(state_dict, folder_of(checkpoint_id, storage_writer), group, copies=True)

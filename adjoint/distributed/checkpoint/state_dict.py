@@ -30,10 +30,11 @@ class StateDictOptions:
 
     Attributes:
         full_state_dict: whether tensors are whole instead of in parts.
-        cpu_offload: with `full_state_dict`, whether only rank 0 has them; the others have an empty dict.
+        cpu_offload: with `full_state_dict`, only rank 0 gets the tensors; the others get an empty dict.
         ignore_frozen_params: whether parameters that need no gradient are left out.
         strict: whether all names must be there when a state is taken.
-        broadcast_from_rank0: with `full_state_dict`, whether the state that is taken is rank 0's; others may give an empty dict.
+        broadcast_from_rank0: with `full_state_dict`, the state of rank 0 is used; the other ranks may pass an empty
+            dict.
         flatten_optimizer_state_dict: whether the state of an optimizer is one dict, of names with dots.
         keep_submodule_prefixes, dsd_fqn_modifiers: accepted for PyTorch's sake.
     """
@@ -56,14 +57,17 @@ def _options(options: StateDictOptions | None) -> StateDictOptions:
 
 
 def _wrappers(model: Any) -> list[str]:
-    """The beginnings of names within a `DistributedDataParallel`, which is no part of names here; the longest first."""
+    """Return the name prefixes that a `DistributedDataParallel` adds, the longest first.
+
+    Names here do not contain them.
+    """
     kind = torch.nn.parallel.DistributedDataParallel
     found = [f"{name}.module." if name else "module." for name, each in model.named_modules() if isinstance(each, kind)]
     return sorted(found, key=len, reverse=True)
 
 
 def _outside(name: str, wrappers: list[str]) -> str:
-    """A name without what wrappers add."""
+    """Return a name without the prefixes of wrappers."""
     for wrapper in wrappers:
         if name.startswith(wrapper):
             name = wrapper.removesuffix("module.") + name[len(wrapper) :]
@@ -71,21 +75,21 @@ def _outside(name: str, wrappers: list[str]) -> str:
 
 
 def _given(value: Any, options: StateDictOptions) -> Any:
-    """A tensor as the options want it; gathering is done in all processes."""
+    """Return a tensor in the form that the options request. All processes gather."""
     if not options.full_state_dict or not isinstance(value, torch.Tensor):
         return value
     return value.full_tensor().detach() if isinstance(value, DTensor) else value.detach().clone()
 
 
 def _leaves_out(options: StateDictOptions) -> bool:
-    """Whether this process gets nothing."""
+    """Return whether this process gets no tensors."""
     return options.full_state_dict and options.cpu_offload and is_initialized() and get_rank() != 0
 
 
 def get_model_state_dict(
     model: Any, *, submodules: Iterable[Any] | None = None, options: StateDictOptions | None = None
 ) -> dict[str, Any]:
-    """The state of a model, in which parameters that are shared out are `DTensor`s, or whole if the options say so."""
+    """Return the state of a model. Sharded parameters are `DTensor`s, or whole tensors if the options say so."""
     options, wrappers = _options(options), _wrappers(model)
     frozen = {name for name, parameter in model.named_parameters() if not parameter.requires_grad}
     chosen = set(submodules or ())
@@ -101,7 +105,9 @@ def get_model_state_dict(
 def set_model_state_dict(
     model: Any, model_state_dict: dict[str, Any], *, options: StateDictOptions | None = None
 ) -> Any:
-    """Take over the state of a model: of parts what each process has, of whole tensors its part.
+    """Set the state of a model.
+
+    Of whole tensors, each process takes its part.
 
     Returns:
         The missing and unexpected keys, as `load_state_dict` returns them.
@@ -120,7 +126,7 @@ def set_model_state_dict(
 
 
 def _of_rank_0(state: Any) -> Any:
-    """What rank 0 gives."""
+    """Return the value of rank 0."""
     held = [state if get_rank() == 0 else None]
     broadcast_object_list(held, 0)
     return held[0]
@@ -178,7 +184,7 @@ def _flattened(state: dict[str, Any], groups: list[dict[str, Any]]) -> dict[str,
 
 
 def _begin(optimizer: Any) -> None:
-    """Let an optimizer make its state, by a step that changes nothing."""
+    """Let an optimizer create its state, by a step that changes nothing."""
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     held = [(parameter.grad, parameter.detach().clone()) for parameter in parameters]
     rates = [group["lr"] for group in optimizer.param_groups]
@@ -201,7 +207,9 @@ def _begin(optimizer: Any) -> None:
 def set_optimizer_state_dict(
     model: Any, optimizers: Any, optim_state_dict: dict[str, Any], *, options: StateDictOptions | None = None
 ) -> None:
-    """Take over the state of optimizers: of parts what each process has, of whole tensors its part.
+    """Set the state of optimizers.
+
+    Of whole tensors, each process takes its part.
 
     Raises:
         RuntimeError: if the state lacks the options of a parameter.
@@ -264,7 +272,7 @@ def set_state_dict(
     optim_state_dict: dict[str, Any],
     options: StateDictOptions | None = None,
 ) -> Any:
-    """Take over the states of a model and of its optimizers; the missing and unexpected keys of the model."""
+    """Set the states of a model and of its optimizers. Return the missing and unexpected keys of the model."""
     set_optimizer_state_dict(model, optimizers, optim_state_dict, options=options)
     return set_model_state_dict(model, model_state_dict, options=options)
 

@@ -1,4 +1,4 @@
-"""What `save` and `load` take besides tensors and plain data: objects that have a state."""
+"""The arguments of `save` and `load` besides tensors and plain data: objects that have a state."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 @runtime_checkable
 class Stateful(Protocol):
-    """An object whose state can be saved, and loaded again, such as a module or an optimizer."""
+    """An object with a state that can be saved and loaded, such as a module or an optimizer."""
 
     def state_dict(self) -> dict[str, Any]:
         """The state."""

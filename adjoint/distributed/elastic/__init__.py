@@ -1,4 +1,6 @@
-"""`torch.distributed.elastic`: what programs for `torchrun` import. If a process fails, all end; none is started again.
+"""`torch.distributed.elastic`: names that programs for `torchrun` import.
+
+If a process fails, all processes end, and none is restarted.
 
 `torch.distributed.elastic.multiprocessing.errors` has `record`, which programs put on their main function.
 """

@@ -1,7 +1,9 @@
-"""`fully_shard`: each rank holds a part of every parameter; a module gathers its parameters when it is called.
+"""`fully_shard` divides every parameter among the ranks.
 
-What nodes save of gathered parameters is a note of where it lies; backward gathers the parameters again. While a module computes,
-the parameters of the one that followed it in the last step are gathered already.
+A module gathers its parameters when it is called.
+
+Nodes save the location of gathered parameters instead of their values, and backward gathers the parameters again. While
+a module computes, the parameters of the one that followed it in the last step are gathered already.
 """
 
 from __future__ import annotations
@@ -23,9 +25,12 @@ __all__ = ["FSDPModule", "UnshardHandle", "fully_shard", "register_fsdp_forward_
 
 
 class _Gather(torch.autograd.Function):
-    """Whole parameters; the gradients of all of them come together, when the module's backward has ended.
+    """Whole parameters.
 
-    `anchor` stands for the parts: it requires a gradient, and gets none. Those of the parts come later, when they are reduced.
+    All of their gradients arrive together, at the end of the module's backward.
+
+    `anchor` represents the parts. It requires a gradient, and gets none. The gradients of the parts arrive later, when
+    they are reduced.
     """
 
     @staticmethod
@@ -44,7 +49,7 @@ class _Gather(torch.autograd.Function):
 
 
 class _Saved:
-    """What is saved in the place of a view of a gathered parameter."""
+    """A placeholder that is saved in place of a view of a gathered parameter."""
 
     def __init__(self, state: _State, number: int, view: Any) -> None:
         self.state, self.number = state, number
@@ -56,7 +61,10 @@ class _Saved:
 
 
 class _Order:
-    """The order in which modules ran in the last step, by which the next one is known; shared by the modules below a root."""
+    """The order in which modules ran in the last step.
+
+    It predicts the next module, and the modules below a root share it.
+    """
 
     def __init__(self) -> None:
         self.running: list[_State] = []
@@ -71,12 +79,12 @@ class _Order:
 
 
 def alive(states: Iterable[weakref.ref[_State]]) -> list[_State]:
-    """Those whose modules have not died."""
+    """Return the entries whose modules are alive."""
     return [state for state in (reference() for reference in states) if state is not None]
 
 
 class _State:
-    """What a module, or several together, know about their parameters that are shared out.
+    """The data of a module, or of several modules together, about their sharded parameters.
 
     Modules hold their state, which refers to them and to other states weakly: no cycle keeps parameters in memory.
     """
@@ -100,7 +108,7 @@ class _State:
     # --- in a forward ----------------------------------------------------------------------------------------------
 
     def before(self, module: Any, args: Any, kwargs: Any) -> Any:
-        """Put whole parameters in the places of the parts; the first of several modules that share them does."""
+        """Replace the parts by whole parameters. If several modules share them, the first module does this."""
         order = self.order
         if not order.running:
             self._begin_as_root(module)
@@ -123,7 +131,7 @@ class _State:
         return converted(args, dtype), converted(kwargs, dtype)
 
     def _gather(self) -> None:
-        """Put whole parameters in the places of the parts, and let those of the next module come."""
+        """Replace the parts by whole parameters, and start gathering those of the next module."""
         order = self.order
         if self.unsharded:
             self._put_back()
@@ -136,7 +144,7 @@ class _State:
         self._pointers = {tensor.untyped_storage().data_ptr(): number for number, tensor in enumerate(whole)}
 
     def _begin_as_root(self, root: Any) -> None:
-        """The modules below take part in the order of this one."""
+        """Let the modules below take part in the order of this module."""
         order = self.order
         order.last, order.now = order.now, []
         for module in root.modules():
@@ -146,7 +154,7 @@ class _State:
             self.reshard = False  # backward begins with the root's parameters
 
     def after(self, _: Any, args: Any, output: Any) -> Any:
-        """Put the parts back; the last of several modules that share parameters does."""
+        """Restore the parts. If several modules share parameters, the last module does this."""
         order = self.order
         again = order.running.count(self) > 1  # a module that calls itself
         hooks = self._hooks.pop() if self._hooks and not again else None
@@ -171,7 +179,7 @@ class _State:
         return output if self.policy.output_dtype is None else converted(output, self.policy.output_dtype)
 
     def _end(self) -> None:
-        """Put the parts back, and let the whole parameters go unless they are to stay."""
+        """Restore the parts, and release the whole parameters unless they should stay."""
         self._put_back()
         if self.unsharded and self.reshard is False:
             self._put([Parameter(whole, whole.is_floating_point()) for whole in self.group.gather()])
@@ -206,7 +214,7 @@ class _State:
     # --- in a backward ---------------------------------------------------------------------------------------------
 
     def again(self) -> list[Any]:
-        """The whole parameters for backward; those of the module before are on their way from then on."""
+        """Return the whole parameters for backward, and start gathering those of the previous module."""
         group = self.group
         if group.whole is None:
             group.gather()
@@ -229,7 +237,7 @@ class _State:
             self.unsharded = True
 
     def put_parts(self) -> None:
-        """Put the parts back, and let the whole parameters go."""
+        """Restore the parts, and release the whole parameters."""
         self._put_back()
         self.unsharded = False
         self.group.let_go()
@@ -244,7 +252,7 @@ def _release_of(reference: weakref.ref[_State]) -> Callable[[], None]:
 
 
 def converted(values: Any, dtype: Any) -> Any:
-    """Tensors with a point, in nested containers, in another dtype."""
+    """Convert floating-point tensors in nested containers to another dtype."""
     tree: Any = torch.utils._pytree
     return tree.tree_map(
         lambda each: each.to(dtype) if isinstance(each, torch.Tensor) and each.is_floating_point() else each, values
@@ -252,7 +260,7 @@ def converted(values: Any, dtype: Any) -> Any:
 
 
 class UnshardHandle:
-    """Parameters on their way; see `FSDPModule.unshard`."""
+    """Parameters that are being gathered; see `FSDPModule.unshard`."""
 
     def __init__(self, state: _State) -> None:
         self._state: _State | None = state
@@ -265,7 +273,7 @@ class UnshardHandle:
 
 
 class FSDPModule:
-    """A module whose parameters are shared out. Its class is a subclass of this one and of what it was."""
+    """A module with sharded parameters. Its class is a subclass of this class and of its former class."""
 
     _fsdp: _State
 
@@ -275,10 +283,11 @@ class FSDPModule:
         return found if recurse else [self._fsdp]
 
     def unshard(self, async_op: bool = False) -> UnshardHandle | None:
-        """Gather the parameters of this module, without those of modules below that share out their own.
+        """Gather the parameters of this module, without those of submodules that are sharded separately.
 
         Args:
-            async_op: whether to return a handle at once; parameters are whole after its `wait()`, or the next forward.
+            async_op: whether to return a handle at once. Parameters are whole after its `wait()`, or after the next
+                forward.
         """
         if async_op:
             self._fsdp.group.start_gathering()
@@ -287,15 +296,15 @@ class FSDPModule:
         return None
 
     def reshard(self) -> None:
-        """Let go of the whole parameters of this module."""
+        """Release the whole parameters of this module."""
         self._fsdp.put_parts()
 
     def set_modules_to_forward_prefetch(self, modules: list[FSDPModule]) -> None:
-        """Gather the parameters of these modules while this one computes; by default the one that ran next last time."""
+        """Gather the parameters of these modules while this module computes; by default those of the next module."""
         self._fsdp.ahead = [weakref.ref(module._fsdp) for module in _checked(modules)]
 
     def set_modules_to_backward_prefetch(self, modules: list[FSDPModule]) -> None:
-        """Gather the parameters of these modules in the backward of this one; by default of the one that ran before."""
+        """Gather the parameters of these modules in this module's backward; by default those of the previous module."""
         self._fsdp.ahead_backward = [weakref.ref(module._fsdp) for module in _checked(modules)]
 
     def set_requires_gradient_sync(self, requires_gradient_sync: bool, *, recurse: bool = True) -> None:
@@ -312,12 +321,12 @@ class FSDPModule:
             state.group.requires_all_reduce = requires_all_reduce
 
     def set_reshard_after_forward(self, reshard_after_forward: bool, recurse: bool = True) -> None:
-        """Whether backward gathers parameters again; otherwise they stay whole until then."""
+        """Set whether backward gathers parameters again. Otherwise they stay whole until backward."""
         for state in self._states(recurse):
             state.reshard = reshard_after_forward
 
     def set_reshard_after_backward(self, reshard_after_backward: bool, *, recurse: bool = True) -> None:
-        """Whether parameters that were gathered for backward are let go after it."""
+        """Set whether parameters that were gathered for backward are released after it."""
         for state in self._states(recurse):
             state.group.reshard_after_backward = reshard_after_backward
 
@@ -328,13 +337,16 @@ class FSDPModule:
     set_reduce_scatter_divide_factor = set_gradient_divide_factor
 
     def set_unshard_in_backward(self, unshard_in_backward: bool) -> None:
-        """Whether the parameters of this module are gathered before its backward; they are gathered when they are needed."""
+        """Set whether the parameters of this module are gathered before its backward.
+
+        They are gathered on demand in any case.
+        """
 
     def set_force_sum_reduction_for_comms(self, enable: bool) -> None:
         """Accepted: MPI adds, and sums are divided afterwards."""
 
     def set_allocate_memory_from_process_group_for_comm(self, enable: bool) -> None:
-        """Accepted: MPI needs no memory of its own kind."""
+        """Accepted. MPI needs no special memory."""
 
     def __deepcopy__(self, memo: Any) -> Any:
         raise AssertionError("FSDP does not support deepcopy. Please use state dict for serialization.")
@@ -360,20 +372,22 @@ def fully_shard(
     ignored_params: set[Any] | None = None,
     dp_mesh_dims: Any = None,
 ) -> Any:
-    """Share out the parameters of a module and of the modules below that do not share out their own; returns the module.
+    """Shard the parameters of a module and of its submodules, except submodules that are already sharded.
 
-    Each parameter becomes a `DTensor`, the rows of which are divided among the ranks. Make the optimizer afterwards: it then
+    Return the module.
+
+    Each parameter becomes a `DTensor`, whose rows are divided among the ranks. Make the optimizer afterwards: it then
     updates the parts, and its state is shared out too. Ranks must begin with the same parameters.
 
     Args:
-        module: the module; or a list of modules that run one after the other, whose parameters are gathered together.
-        mesh: the ranks, by default all; on a mesh of two dimensions parameters are divided along the second, and the same along
-            the first.
-        reshard_after_forward: whether backward gathers parameters again, instead of keeping them; by default all modules do but
-            the outermost.
-        mp_policy: in which dtypes to compute and to reduce.
+        module: the module, or a list of modules that run one after the other and gather their parameters together.
+        mesh: the ranks; all by default. On a two-dimensional mesh, parameters are divided along the second dimension
+            and replicated along the first.
+        reshard_after_forward: whether backward gathers parameters again instead of keeping them. By default all modules
+            except the outermost do.
+        mp_policy: the dtypes of computation and reduction.
         offload_policy: accepted: parts are in the memory of the CPU.
-        ignored_params: parameters that stay as they are, in all processes.
+        ignored_params: parameters to leave unchanged in all processes.
 
     Raises:
         ValueError: for a module without a forward, such as a ModuleList, and for parameters of no dimension.
@@ -413,7 +427,7 @@ def fully_shard(
 
 
 def _outermost(modules: Any) -> list[Any]:
-    """Modules of a list, without those that are below others in it."""
+    """Return the modules of a list that are not below other modules of the list."""
     given = list(modules)
     if not given:
         raise ValueError("fully_shard expects a module, or a list of at least one")
@@ -432,13 +446,13 @@ def _check_can_be_shared_out(module: Any) -> None:
 
 
 def _sharded_class(kind: Any) -> Any:
-    """The class of modules of this kind whose parameters are shared out: one for all of them, as long as there are any."""
+    """Return the class of sharded modules of this kind. All such modules share it while any exist."""
     known = (each for each in kind.__subclasses__() if each.__bases__ == (FSDPModule, kind))
     return next(known, None) or type(f"FSDP{kind.__name__}", (FSDPModule, kind), {"__module__": kind.__module__})
 
 
 def register_fsdp_forward_method(module: Any, method_name: str) -> None:
-    """Let a method of a module gather its parameters, as its forward does; modules that are not shared out stay as they are."""
+    """Let a method of a module gather its parameters, as forward does. Modules that are not sharded do not change."""
     if not isinstance(module, FSDPModule):
         return
     itself, own = weakref.ref(module), vars(module).get(method_name)

@@ -1,6 +1,6 @@
-"""The parameters of a module that is shared out: gathered together before it is used, their gradients reduced together.
+"""The parameters of a sharded module: they are gathered together before use, and their gradients are reduced together.
 
-A `MixedPrecisionPolicy` says in which dtypes to compute and to reduce.
+A `MixedPrecisionPolicy` sets the dtypes of computation and reduction.
 
 After Zhao et al., "PyTorch FSDP: Experiences on scaling fully sharded data parallel" (2023).
 """
@@ -27,12 +27,14 @@ from ..work import Work
 
 @dataclass(frozen=True)
 class MixedPrecisionPolicy:
-    """The dtypes of a module that is shared out; its parts, their gradients and the optimizer keep the parameters' own.
+    """The dtypes of a sharded module.
+
+    Its parts, their gradients and the optimizer keep the parameters' dtypes.
 
     Attributes:
-        param_dtype: of the gathered parameters, and so of the computation; None: the parameters' own.
-        reduce_dtype: in which gradients are reduced; None: that of the computation.
-        output_dtype: to which outputs with a point are converted; None: as they are.
+        param_dtype: the dtype of the gathered parameters and the computation; None keeps the parameters' dtypes.
+        reduce_dtype: the dtype in which gradients are reduced; None uses the dtype of the computation.
+        output_dtype: the dtype of floating-point outputs; None leaves them unchanged.
         cast_forward_inputs: whether inputs with a point are converted to `param_dtype`.
     """
 
@@ -44,12 +46,12 @@ class MixedPrecisionPolicy:
 
 @dataclass
 class OffloadPolicy:
-    """Parts stay where they are."""
+    """Parts stay in their place."""
 
 
 @dataclass
 class CPUOffloadPolicy(OffloadPolicy):
-    """Parts are in the memory of the CPU, where they are in any case."""
+    """Parts are in CPU memory, which is always the case here."""
 
     pin_memory: bool = True
 
@@ -62,11 +64,11 @@ class ParameterGroup:
     """The parameters of a module, each divided along its first dimension.
 
     Attributes:
-        places: for each parameter, where modules have it.
+        places: the attributes of modules that hold each parameter.
         whole: the gathered parameters, or None.
-        requires_sync: whether a backward reduces gradients; otherwise they add up, whole, in each process.
-        factor: by what sums of gradients are divided; None: the number of processes.
-        release: what lets go of the whole parameters after a backward.
+        requires_sync: whether a backward reduces gradients. Otherwise whole gradients accumulate in each process.
+        factor: the divisor of sums of gradients; None for the number of processes.
+        release: the function that releases the whole parameters after a backward.
     """
 
     def __init__(self, places: list[list[Place]], mesh: Any, policy: MixedPrecisionPolicy) -> None:
@@ -104,7 +106,7 @@ class ParameterGroup:
                 owner._parameters[name] = made
 
     def parts(self) -> list[Any]:
-        """The parts of this process: those that the modules have now, or had when they died, which a graph may need."""
+        """Return the parts of this process. If the modules have died, return their last parts, which a graph may need."""
         for number, ((reference, name), *_) in enumerate(self.places):
             owner = reference()
             if owner is not None:
@@ -114,7 +116,7 @@ class ParameterGroup:
     # --- gathering --------------------------------------------------------------------------------------------------
 
     def start_gathering(self) -> None:
-        """Start to gather the parameters, unless they are there or on their way."""
+        """Start to gather the parameters, unless they are present or being gathered."""
         if self.whole is not None or self._gathering is not None or not self.places:
             return
         buffers, parts, steps = [], [], []
@@ -132,7 +134,7 @@ class ParameterGroup:
         self._gathering = work, [buffer[: part.shape[0]] for buffer, part in zip(buffers, self.parts(), strict=True)]
 
     def _padded(self, local: Any, part: Any) -> Any:
-        """As many rows as the first process has."""
+        """Pad to the number of rows of the first process."""
         rows = span(part.shape[0], self.ranks, 0)[1]
         return (
             local
@@ -150,7 +152,7 @@ class ParameterGroup:
         return self.whole or []
 
     def let_go(self) -> None:
-        """Forget the whole parameters; those on their way are waited for."""
+        """Drop the whole parameters. Wait for those that are being gathered."""
         if self._gathering is not None:
             self._gathering[0].wait()
         self.whole = self._gathering = None
@@ -188,13 +190,13 @@ class ParameterGroup:
         self._reducing.append((work, numbers, outputs))
 
     def call_back(self) -> None:
-        """Let the backward that is running end with `finish`."""
+        """Run `finish` at the end of the current backward."""
         if not self._called_back:
             self._called_back = True
             torch.autograd.Variable._execution_engine.queue_callback(self.finish)
 
     def finish(self) -> None:
-        """At the end of a backward: wait, and add the reduced gradients to those of the parts."""
+        """At the end of a backward, wait, and add the reduced gradients to the gradients of the parts."""
         self._called_back = False
         reducing, self._reducing = self._reducing, []
         parts = self.parts()
@@ -229,12 +231,12 @@ def living(shared: Iterable[Place]) -> Iterator[tuple[Module, str]]:
 
 
 def places_of(modules: Iterable[Module], taken: Iterable[Module], ignored: Iterable[Any]) -> list[list[Place]]:
-    """For each parameter that modules are to share out, where modules have it.
+    """Return the attributes that hold each parameter, for the parameters that modules will shard.
 
     Args:
-        modules: the modules; the parameters of modules below them are their own too.
-        taken: modules below that share out their own.
-        ignored: parameters that stay as they are.
+        modules: the modules; parameters of their submodules are included.
+        taken: submodules that are sharded separately.
+        ignored: parameters to leave unchanged.
     """
     others, left_out = set(taken), {id(each) for each in ignored}
     parameter: Any

@@ -1,4 +1,4 @@
-"""`torch.distributed.nn`: collectives that differentiate; names, no logic."""
+"""`torch.distributed.nn`: differentiable collectives; names, no logic."""
 
 from . import functional
 from .functional import *

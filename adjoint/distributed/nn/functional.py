@@ -1,7 +1,8 @@
 """Collectives that differentiate: the gradient of each is the collective that sends gradients back the way the values came.
 
-All ranks of the group must run their backward, since gradients travel as well. The derivative is of the sum of what all ranks
-compute from the results: where every rank receives a value, its gradient is the sum of those of all ranks.
+All ranks of the group must run their backward, because gradients are exchanged as well. The derivative is the
+derivative of the sum of all ranks' results. If every rank receives a value, its gradient is the sum of the gradients of
+all ranks.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def broadcast(tensor: Any, src: int, group: Any = None) -> Any:
 
 
 def gather(tensor: Any, dst: int = 0, group: Any = None) -> tuple[Any, ...]:
-    """The tensors of all ranks, on rank `dst`; zeros elsewhere. Backward: each gets its gradient from `dst`."""
+    """Return the tensors of all ranks on rank `dst`, and zeros elsewhere. Backward: each gets its gradient from `dst`."""
     return _Gather.apply(dst, group, tensor)
 
 
@@ -44,7 +45,10 @@ def scatter(tensors: Any, src: int = 0, group: Any = None) -> Any:
 
 
 def reduce(tensor: Any, dst: int, op: Any = ReduceOp.SUM, group: Any = None) -> Any:
-    """The tensors of all ranks, reduced, on rank `dst`; elsewhere the tensor itself. Backward: all get the gradient of `dst`."""
+    """Return the reduced tensors of all ranks on rank `dst`, and the tensor itself elsewhere.
+
+    Backward: all get the gradient of `dst`.
+    """
     return _Reduce.apply(dst, op, group, tensor)
 
 
@@ -54,12 +58,15 @@ def reduce_scatter(output: Any, input_list: Any, op: Any = ReduceOp.SUM, group: 
 
 
 def all_gather(tensor: Any, group: Any = None) -> tuple[Any, ...]:
-    """The tensors of all ranks. Backward: each rank gets the sum of the gradients of its own."""
+    """The tensors of all ranks. Backward: each rank gets the sum of the gradients of its tensor."""
     return _AllGather.apply(group, tensor)
 
 
 def all_to_all(output_tensor_list: Any, input_tensor_list: Any, group: Any = None) -> tuple[Any, ...]:
-    """What each rank sends to this one, in the shapes of the first list. Backward: gradients go back to the senders."""
+    """Return the tensors that each rank sends to this rank, in the shapes of the first list.
+
+    Backward: gradients go back to the senders.
+    """
     return _AlltoAll.apply(group, list(output_tensor_list), *input_tensor_list)
 
 

@@ -1,6 +1,6 @@
-"""`torch.distributed.optim`: `ZeroRedundancyOptimizer`, an optimizer whose state is shared out among processes.
+"""`torch.distributed.optim`: `ZeroRedundancyOptimizer`, an optimizer with a sharded state.
 
-Each rank updates some parameters, holds the state of these alone, and sends them to the others.
+Each rank updates some parameters, holds only their state, and sends the parameters to the other ranks.
 
 After Rajbhandari et al., "ZeRO: Memory optimizations toward training trillion parameter models" (2020), stage 1.
 """
@@ -22,15 +22,17 @@ __all__ = ["ZeroRedundancyOptimizer"]
 
 
 class ZeroRedundancyOptimizer(Optimizer, Joinable):
-    """An optimizer whose state is shared out: the parameters after a step are the same on all ranks.
+    """An optimizer with a sharded state.
+
+    After a step, the parameters are equal on all ranks.
 
     Gradients must be the same on all ranks, as `DistributedDataParallel` leaves them.
 
     Args:
         params: parameters, or groups of them.
         optimizer_class: the class of the optimizer of each rank's part.
-        process_group: the ranks; by default all.
-        parameters_as_bucket_view: accepted; parameters are sent together in any case.
+        process_group: the ranks; all by default.
+        parameters_as_bucket_view: accepted. Parameters are always sent together.
         defaults: the options of `optimizer_class`.
     """
 
@@ -60,7 +62,10 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
                 ours.setdefault(name, value)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Add parameters with options of their own, which are shared out too: the largest first, to who has least."""
+        """Add parameters with separate options.
+
+        They are distributed too: the largest first, to the rank with the fewest elements.
+        """
         super().add_param_group(param_group)
         added = self.param_groups[-1]
         for param in sorted(added["params"], key=lambda param: param.numel(), reverse=True):
@@ -77,12 +82,12 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         return {**group, "params": own}
 
     def _give_options(self) -> None:
-        """Schedulers change the options here; the optimizer of this rank's part takes them over."""
+        """Schedulers change the options here. The optimizer of this rank's part copies them."""
         for ours, its in zip(self.param_groups, self.optim.param_groups, strict=True):
             its.update((name, value) for name, value in ours.items() if name != "params")
 
     def step(self, closure: Callable[[], Any] | None = None, **others: Any) -> Any:
-        """Update this rank's parameters, and take over those that the others have updated."""
+        """Update this rank's parameters, and receive the parameters that other ranks have updated."""
         Join.notify_join_context(self)
         self._give_options()
         loss = self.optim.step(**others) if closure is None else self.optim.step(closure=closure, **others)
@@ -90,7 +95,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         return loss
 
     def _exchange(self) -> None:
-        """Send each rank's parameters to the others, those of one dtype together."""
+        """Send each rank's parameters to the other ranks, with parameters of one dtype together."""
         parts: dict[tuple[int, Any], list[Any]] = {}
         for param_group in self.param_groups:
             for param in param_group["params"]:
@@ -131,7 +136,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
     # State
 
     def consolidate_state_dict(self, to: int = 0) -> None:
-        """Gather the state of all ranks at rank `to`, where `state_dict` then has it; called on all ranks."""
+        """Gather the state of all ranks at rank `to`, where `state_dict` then returns it. All ranks call this."""
         self._give_options()
         gathered = []
         for rank in range(self.world_size):
@@ -141,7 +146,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         self._gathered = gathered if self.rank == to else None
 
     def state_dict(self) -> dict[str, Any]:
-        """The state of all ranks, as the optimizer of one process has it, where it has been gathered.
+        """Return the state of all ranks, in the form of a single optimizer, on the rank that has gathered it.
 
         Raises:
             RuntimeError: if `consolidate_state_dict` has not been called for this rank.

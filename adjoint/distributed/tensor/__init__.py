@@ -1,4 +1,4 @@
-"""`torch.distributed.tensor`: tensors of which each process holds a part."""
+"""`torch.distributed.tensor`: tensors whose parts are distributed over processes."""
 
 from ..device_mesh import DeviceMesh as DeviceMesh
 from ..device_mesh import init_device_mesh as init_device_mesh

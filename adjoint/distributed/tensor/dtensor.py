@@ -1,8 +1,8 @@
-"""`DTensor`: a tensor of which each process holds a part.
+"""`DTensor`, a tensor whose parts are distributed over processes.
 
-As an object, a DTensor is the part: engine, optimizers and kernels work on it as on any tensor. What a program asks goes through
-`__torch_function__`. There, its shape is that of the whole; functions of single elements run on the parts; anything else runs on
-the whole, which is gathered first, in every process.
+The object itself is the part, so engine, optimizers and kernels work on it as on any tensor. Calls of a program go
+through `__torch_function__`. There, its shape is the shape of the whole tensor. Elementwise functions run on the parts.
+All other functions run on the whole tensor, which is gathered first in every process.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ OF_THE_PART = frozenset(
     is_quantized volatile get_device is_shared share_memory_ is_conj is_neg is_signed __dlpack_device__ is_mps is_xpu
     """.split()
 )
-"""What is asked of the part itself."""
+"""The attributes that belong to the part itself."""
 
 BY_ELEMENT = frozenset(
     """
@@ -43,7 +43,7 @@ BY_ELEMENT = frozenset(
     threshold hardsigmoid tanhshrink
     """.split()
 )
-"""Functions of single elements that choose between operators, or are none; of operators the declaration says it."""
+"""Elementwise functions that choose between operators, or are not operators. For operators the declaration tells."""
 
 REDUCED = {
     **dict.fromkeys(("sum", "nansum"), "sum"),
@@ -64,8 +64,8 @@ _OPERATIONS = {
 class DTensor(torch.Tensor):
     """A tensor that is divided among the processes of a mesh; see `distribute_tensor` and `from_local`.
 
-    Its shape is that of the whole. Functions of single elements, products of matrices, sums and norms run on the parts; others
-    gather the whole in each process.
+    Its shape is the shape of the whole tensor. Elementwise functions, matrix products, sums and norms run on the parts.
+    Other functions gather the whole tensor in each process.
     """
 
     _mesh: DeviceMesh
@@ -76,7 +76,7 @@ class DTensor(torch.Tensor):
 
     @staticmethod
     def _of(part: torch.Tensor, mesh: DeviceMesh, placements: Sequence[Placement], shape: Sequence[int]) -> DTensor:
-        """The tensor of a shape of which `part` is this process's; on its memory, and with its graph."""
+        """Return the tensor of a shape whose part in this process is `part`, on its memory and with its graph."""
         with _PLAIN():
             made: Any = part.as_subclass(DTensor)
         vars(made).update(_mesh=mesh, _placements=tuple(placements), _shape=torch.Size(shape))
@@ -96,7 +96,10 @@ class DTensor(torch.Tensor):
         stride: Sequence[int] | None = None,
         grad_placements: Sequence[Placement] | None = None,
     ) -> DTensor:
-        """The tensor whose parts the processes give; without `shape`, all parts have the same one."""
+        """Return the tensor whose parts are the given tensors of the processes.
+
+        Without `shape`, all parts have the same shape.
+        """
         mesh = device_mesh if device_mesh is not None else whole_mesh()
         chosen = tuple(placements) if placements is not None else (Replicate(),) * mesh.ndim
         size = list(local_tensor.shape) if shape is None else list(shape)
@@ -129,7 +132,7 @@ class DTensor(torch.Tensor):
             return self.detach().as_subclass(torch.Tensor)
 
     def full_tensor(self, *, grad_placements: Any = None) -> Any:
-        """The whole tensor, in every process; all processes of the mesh call this."""
+        """Return the whole tensor in every process. All processes of the mesh call this."""
         return _Whole.apply(self.to_local(), self._mesh, self._placements, self._shape)
 
     def redistribute(
@@ -140,7 +143,7 @@ class DTensor(torch.Tensor):
         async_op: bool = False,
         **dtypes: Any,
     ) -> DTensor:
-        """The same tensor, divided in another way; all processes of the mesh call this."""
+        """Return the same tensor, divided in another way. All processes of the mesh call this."""
         if placements is None:
             raise RuntimeError("placements is needed for redistribute!")
         mesh = device_mesh if device_mesh is not None else self._mesh
@@ -156,7 +159,7 @@ class DTensor(torch.Tensor):
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Answer for the whole what functions are asked."""
+        """Run a function for the whole tensor."""
         kwargs = kwargs or {}
         name = _name(func)
         answer = _ANSWERS.get(name)
@@ -195,7 +198,7 @@ class DTensor(torch.Tensor):
 
 
 def _name(func: Any) -> str:
-    """The name of a function; of the getter of a property, that of the property."""
+    """Return the name of a function. For the getter of a property, return the name of the property."""
     owner = getattr(func, "__self__", None)
     if isinstance(owner, property) and owner.fget is not None:
         setter = func.__name__ == "__set__"
@@ -253,7 +256,7 @@ def _fits(first: DTensor, name: str, args: Any, kwargs: Any) -> bool:
     """Whether a function of elements can run on the parts: all tensors are divided in the same way, or are numbers.
 
     Raises:
-        RuntimeError: if a plain tensor that is not a number is among them.
+        RuntimeError: if a plain tensor that is not a number is among the arguments.
     """
     if _has_partial(first):
         return name in ("clone", "detach", "zeros_like", "ones_like", "empty_like", "requires_grad_", "data")
@@ -287,7 +290,7 @@ def _local(tensor: Any) -> Any:
 
 
 def _reduced(func: Any, tensor: DTensor, how: str) -> DTensor:
-    """A reduction of all elements: of those of the part first."""
+    """Reduce all elements, first those of the part."""
     own = tensor.to_local()
     mesh, shape = tensor._mesh, ()
     last = [(high - low) for low, high in spans(tensor._shape, mesh, tensor._placements, [n - 1 for n in mesh.shape])]
@@ -331,9 +334,11 @@ def _on_whole(func: Any, mesh: DeviceMesh, args: Any, kwargs: Any) -> Any:
 
 
 def _change(func: Any, name: str, args: Any, kwargs: Any) -> Any:
-    """Change the whole tensor in place, in every process, each of which keeps its part.
+    """Change the whole tensor in place in every process.
 
-    So random numbers are those of one process.
+    Each process keeps its part.
+
+    Random numbers therefore equal those of a single process.
 
     Raises:
         NotImplementedError: if the change would have to be recorded.
@@ -354,7 +359,7 @@ def _change(func: Any, name: str, args: Any, kwargs: Any) -> Any:
 
 
 def _product(func: Any, left: Any, right: Any, bias: Any = None) -> Any:
-    """A product of matrices: of the parts, where there is a rule; otherwise of the whole ones, in every process."""
+    """Multiply matrices: the parts if a rule exists, otherwise the whole matrices in every process."""
     transposed = _name(func) == "linear"
     operands = [each for each in (left, right, bias) if each is not None]
     mesh = next(each for each in operands if isinstance(each, DTensor))._mesh
@@ -372,7 +377,7 @@ def _product(func: Any, left: Any, right: Any, bias: Any = None) -> Any:
 
 
 def _with_bias(product: DTensor, bias: DTensor) -> DTensor:
-    """A product and the bias of its columns, which is divided as they are."""
+    """Add a bias to the columns of a product. The bias is divided like the columns."""
     mesh, last = product._mesh, len(product._shape) - 1
     if _has_partial(product):
         product = DTensor._of(product.full_tensor(), mesh, (Replicate(),) * mesh.ndim, product._shape)
@@ -434,19 +439,19 @@ _ANSWERS: dict[str, Callable[..., Any]] = {
     "__int__": lambda func, self: int(self.full_tensor()),
     "__repr__": lambda func, self, **options: repr(self),
 }
-"""What is answered for the whole."""
+"""The results that apply to the whole tensor."""
 
 
 # --- between parts and the whole -----------------------------------------------------------------------------------------
 
 
 def whole_mesh() -> DeviceMesh:
-    """All processes, in a line."""
+    """Return a one-dimensional mesh of all processes."""
     return DeviceMesh.from_group(default_group(), "cpu")
 
 
 def part_of(whole: Any, mesh: DeviceMesh, placements: Sequence[Placement]) -> Any:
-    """The part of this process, contiguous and of its own memory unless it is all."""
+    """Return the part of this process, contiguous and in separate memory unless it is the whole tensor."""
     place = mesh.get_coordinate() or (0,) * mesh.ndim
     part = whole
     for dim, (start, stop) in enumerate(spans(whole.shape, mesh, placements, place)):
@@ -472,7 +477,7 @@ def gathered(part: Any, mesh: DeviceMesh, placements: Sequence[Placement], shape
 
 
 def _joined(part: Any, dim: int, length: int, group: Any, count: int) -> Any:
-    """Parts of a dimension of a length, joined; all but the last ones are equally long."""
+    """Join parts of a dimension of a given length. All parts except the last ones have equal length."""
     size = span(length, count, 0)[1]
     moved = part.movedim(dim, 0)
     if moved.shape[0] < size:
@@ -483,7 +488,7 @@ def _joined(part: Any, dim: int, length: int, group: Any, count: int) -> Any:
 
 
 class _Whole(torch.autograd.Function):
-    """Gather; the gradient of each process's part is its part of the gradient."""
+    """Gather. The gradient of each process's part is its part of the gradient."""
 
     @staticmethod
     def forward(ctx: Any, part: Any, mesh: Any, placements: Any, shape: Any) -> Any:
@@ -496,7 +501,7 @@ class _Whole(torch.autograd.Function):
 
 
 class _Redistributed(torch.autograd.Function):
-    """Divide in another way; so is the gradient, on its way back."""
+    """Divide in another way. In backward, the gradient is divided in the original way."""
 
     @staticmethod
     def forward(ctx: Any, part: Any, mesh: Any, placements: Any, new_mesh: Any, chosen: Any, shape: Any) -> Any:
@@ -509,7 +514,7 @@ class _Redistributed(torch.autograd.Function):
 
 
 class _Combined(torch.autograd.Function):
-    """Reduce what processes have computed of their parts; the gradient passes to the parts that count."""
+    """Reduce the results that processes have computed from their parts. The gradient passes to the parts that count."""
 
     @staticmethod
     def forward(ctx: Any, value: Any, mesh: Any, placements: Any, how: str) -> Any:

@@ -36,17 +36,20 @@ def distribute_tensor(
     *,
     src_data_rank: int | None = 0,
 ) -> DTensor:
-    """Divide a tensor among processes, all of which call this with a tensor of the same shape.
+    """Divide a tensor among processes.
+
+    All of them call this with a tensor of the same shape.
 
     Args:
         tensor: a leaf.
         device_mesh: the processes; all if None.
-        placements: how it is divided along each dimension of the mesh; by default not at all.
-        src_data_rank: the number in the mesh of the process whose values count; None: each process takes its part of its own.
+        placements: the division along each dimension of the mesh; by default none.
+        src_data_rank: the number in the mesh of the process whose values are used; with None, each process takes its
+            part from its own tensor.
 
     Raises:
         RuntimeError: if the tensor is not a leaf.
-        ValueError: if there are not as many placements as dimensions of the mesh.
+        ValueError: if the number of placements differs from the number of dimensions of the mesh.
     """
     mesh, chosen = _chosen(device_mesh, placements)
     if not tensor.is_leaf:
@@ -77,7 +80,9 @@ def distribute_module(
     input_fn: Callable[[Any, Any, DeviceMesh], Any] | None = None,
     output_fn: Callable[[Any, Any, DeviceMesh], Any] | None = None,
 ) -> Any:
-    """Divide the parameters and buffers of a module, as `partition_fn` does it; what it leaves out is in all processes.
+    """Divide the parameters and buffers of a module with `partition_fn`.
+
+    Parameters that it leaves out exist in all processes.
 
     `input_fn` and `output_fn` are called with the inputs and outputs of the module.
     """

@@ -14,7 +14,7 @@ class Placement:
     __slots__ = ()
 
     def is_shard(self, dim: int | None = None) -> bool:
-        """Whether each process has a part, of dimension `dim` if that is given."""
+        """Return whether each process has a part (of dimension `dim` if it is given)."""
         return isinstance(self, Shard) and (dim is None or self.dim == dim)
 
     def is_replicate(self) -> bool:
@@ -22,12 +22,15 @@ class Placement:
         return isinstance(self, Replicate)
 
     def is_partial(self) -> bool:
-        """Whether it is the sum of what the processes have."""
+        """Return whether the tensor is the sum of the processes' tensors."""
         return isinstance(self, Partial)
 
 
 class Shard(Placement):
-    """Each process has a part of dimension `dim`: parts are equal but for the last ones, which may be smaller, or empty."""
+    """Each process has a part of dimension `dim`.
+
+    Parts have equal size except the last ones, which may be smaller or empty.
+    """
 
     __slots__ = ("dim",)
 
@@ -66,7 +69,7 @@ class Replicate(Placement):
 
 
 class Partial(Placement):
-    """The tensor is what a reduction, such as "sum", makes of the tensors of the processes."""
+    """The tensor is the result of a reduction, such as "sum", of the tensors of the processes."""
 
     __slots__ = ("reduce_op",)
 
@@ -87,7 +90,7 @@ class Partial(Placement):
 
 
 def span(length: int, count: int, place: int) -> tuple[int, int]:
-    """Which indices of a dimension the process at a place has, of so many processes; as `torch.chunk` divides."""
+    """Return the indices of a dimension in the process at a place, for this many processes, divided as in `torch.chunk`."""
     size = -(-length // count)
     start = min(place * size, length)
     return start, min(start + size, length)

@@ -1,8 +1,11 @@
-"""Products of matrices that are divided among processes: each multiplies its parts, where rules say so.
+"""Products of distributed matrices.
 
-The rules for one dimension of the mesh, of `x @ y` with x of (..., m, k) and y of (k, n): divided rows of x give divided rows;
-divided columns of y give divided columns; both divided along k, products of parts are to be added; what is whole in all processes
-stays so. A whole operand that meets a divided one gets, in each process, a part of its gradient, and these are added.
+If a rule exists, each process multiplies its parts.
+
+The rules apply to one dimension of the mesh, for `x @ y` with x of (..., m, k) and y of (k, n). Divided rows of x give
+divided rows. Divided columns of y give divided columns. If both are divided along k, the products of the parts must be
+added. If both are whole in all processes, the product is whole. If a whole operand is multiplied with a divided
+operand, each process computes a part of its gradient, and the parts are added.
 
 After Shoeybi et al., "Megatron-LM: Training multi-billion parameter language models using model parallelism" (2019).
 """
@@ -22,7 +25,7 @@ __all__ = ["product_placements", "with_summed_gradient"]
 def product_placements(
     left: tuple[Placement, ...], left_dims: int, right: tuple[Placement, ...], transposed: bool
 ) -> tuple[Placement, ...] | None:
-    """How a product is divided, along each dimension of the mesh; None where no rule says so.
+    """Return how a product is divided along each dimension of the mesh, or None if no rule applies.
 
     Args:
         left: how the left operand is divided, of `left_dims` dimensions.
@@ -50,7 +53,7 @@ def product_placements(
 
 
 def with_summed_gradient(part: Any, mesh: Any, own: tuple[Placement, ...], result: tuple[Placement, ...]) -> Any:
-    """An operand's part, whose gradient is added up where it is whole and the result is divided."""
+    """Return an operand's part. Its gradient is added up if the operand is whole and the result is divided."""
     dims = [
         number
         for number, (mine, other) in enumerate(zip(own, result, strict=True))
@@ -60,7 +63,7 @@ def with_summed_gradient(part: Any, mesh: Any, own: tuple[Placement, ...], resul
 
 
 class _SummedGradient(torch.autograd.Function):
-    """The identity; gradients are added along dimensions of the mesh."""
+    """The identity. Its backward adds gradients along dimensions of the mesh."""
 
     @staticmethod
     def forward(ctx: Any, part: Any, mesh: Any, dims: list[int]) -> Any:

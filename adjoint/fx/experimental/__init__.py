@@ -1,4 +1,4 @@
-"""`torch.fx.experimental`: graphs of operators; nothing is traced with symbols in place of sizes."""
+"""`torch.fx.experimental`: graphs of operators. Sizes are never traced as symbols."""
 
 from . import proxy_tensor, symbolic_shapes
 

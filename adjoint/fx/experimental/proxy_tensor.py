@@ -1,4 +1,4 @@
-"""Graphs of the operators that run while a function runs: those of PyTorch's dispatcher, below autograd and transforms."""
+"""Records the operators that run in a function as a graph: those of PyTorch's dispatcher, below autograd and transforms."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ __all__ = ["ProxyTorchDispatchMode", "get_proxy_mode", "make_fx"]
 
 
 class ProxyTorchDispatchMode(_python_dispatch.TorchDispatchMode):
-    """A context within which the operators of this thread become nodes of a graph.
+    """A context in which the operators of this thread become nodes of a graph.
 
-    A tensor is known by its array, which it shares with what nodes of backward save of it.
+    A tensor is identified by its array, which it shares with its saved forms in backward nodes.
     """
 
     def __init__(self, decomposition_table: Mapping[Any, Callable[..., Any]] | None = None) -> None:
@@ -36,7 +36,7 @@ class ProxyTorchDispatchMode(_python_dispatch.TorchDispatchMode):
         self.constants: dict[int, tuple[Any, str]] = {}
 
     def track(self, value: Any, node: Node) -> None:
-        """Let `node` stand for a tensor, or for several, of which it is the tuple."""
+        """Let `node` represent a tensor, or a tuple of tensors."""
         if isinstance(value, torch.Tensor):
             self.nodes[id(value._array)] = value._array, node
             node.meta["val"] = value
@@ -45,7 +45,7 @@ class ProxyTorchDispatchMode(_python_dispatch.TorchDispatchMode):
                 self.track(each, self.graph.call_function(operator.getitem, (node, index)))
 
     def node_of(self, value: Any) -> Any:
-        """The node that stands for a tensor; a constant, if none does. Other values are as they are."""
+        """Return the node that represents a tensor, or a constant if none does. Other values are unchanged."""
         if not isinstance(value, torch.Tensor):
             return value
         if id(value._array) in self.nodes:
@@ -80,7 +80,7 @@ class ProxyTorchDispatchMode(_python_dispatch.TorchDispatchMode):
 
 
 def _mapped(function: Callable[[Any], Any], value: Any) -> Any:
-    """The same containers of what a function makes of each leaf; a tuple for each kind of tuple."""
+    """Return the same containers with a function applied to each leaf. Each kind of tuple becomes a tuple."""
     if isinstance(value, (tuple, list)):
         return (list if isinstance(value, list) else tuple)(_mapped(function, each) for each in value)
     if isinstance(value, dict):
@@ -124,13 +124,13 @@ def make_fx(
     """A function that runs `f` on its arguments and returns the graph of the operators that ran, as a module.
 
     Args:
-        f: a function of tensors, or of containers of tensors. Derivatives that it computes are in the graph; numbers, sizes among
-            them, and branches are as they are for these arguments.
+        f: a function of tensors, or of containers of tensors. The derivatives that it computes are in the graph.
+            Numbers (including sizes) and branches are fixed for these arguments.
         decomposition_table: by operator, a function to trace instead.
-        tracing_mode: "real", or "fake" or "symbolic", which compute shapes alone.
+        tracing_mode: "real", or "fake" or "symbolic", which compute only shapes.
 
     Raises:
-        RuntimeError: if `f` takes another number of arguments, or asks for the value of an element.
+        RuntimeError: if `f` takes another number of arguments, or needs the value of an element.
 
     >>> import adjoint as torch
     >>> from adjoint.fx.experimental.proxy_tensor import make_fx

@@ -1,4 +1,4 @@
-"""Questions about sizes that may be symbols in PyTorch; here all sizes are numbers, and conditions on them are known."""
+"""Questions about sizes that may be symbols in PyTorch. Here all sizes are numbers, so conditions on them are known."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = [
 
 
 class GuardOnDataDependentSymNode(RuntimeError):
-    """PyTorch's error for a condition on a symbol that depends on elements; it is never raised here."""
+    """PyTorch's error for a condition on a symbol that depends on elements. It is never raised here."""
 
 
 def guard_or_true(condition: Any) -> bool:
@@ -41,12 +41,12 @@ def statically_known_true(condition: Any) -> bool:
 
 
 def free_symbols(value: Any) -> set[Any]:
-    """The symbols in the sizes of `value`: none."""
+    """Return the symbols in the sizes of `value`. There are none."""
     return set()
 
 
 def free_unbacked_symbols(value: Any) -> set[Any]:
-    """The symbols in the sizes of `value` that depend on elements: none."""
+    """Return the symbols in the sizes of `value` that depend on elements. There are none."""
     return set()
 
 

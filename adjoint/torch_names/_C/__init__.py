@@ -107,7 +107,7 @@ _ELSEWHERE = {
     "_set_multithreading_enabled": ("autograd.grad_mode", "set_multithreading_enabled"),
     "_set_view_replay_enabled": ("autograd.grad_mode", "_force_original_view_tracking"),
 }
-"""What other modules define, by its name here: the module, and the name there."""
+"""Names that other modules define: the name here, the module, and the name there."""
 
 _OF_TORCHSCRIPT = frozenset(
     """
@@ -137,11 +137,11 @@ class _ExcludeDispatchKeyGuard(nullcontext[None]):
 
 
 class _DisableFuncTorch(nullcontext[None]):
-    """A context that changes nothing: what it is used for, such as the state of a generator, passes transforms by."""
+    """A context that changes nothing, because its uses (such as generator state) need no change under transforms."""
 
 
 class _TorchFunctionState(Enum):
-    """Which `__torch_function__` are called: all, those of modes only, or none."""
+    """Which `__torch_function__` are called: all, only those of modes, or none."""
 
     ENABLED = 0
     SUBCLASSES_DISABLED = 1
@@ -156,17 +156,17 @@ def _get_torch_function_state() -> _TorchFunctionState:
 
 
 def _get_all_dtypes() -> list[_dtypes.dtype]:
-    """All dtypes, those included that no tensor has."""
+    """Return all dtypes, including those that no tensor has."""
     return list(dict.fromkeys(value for value in vars(_dtypes).values() if type(value) is _dtypes.dtype))
 
 
 def _get_privateuse1_backend_name() -> str:
-    """The name of devices that a library may add to PyTorch; none can be added here."""
+    """Return the name of devices that a library may add to PyTorch. No such devices can be added here."""
     return "privateuseone"
 
 
 def _log_api_usage_once(event: str) -> None:
-    """Do nothing: no use is counted."""
+    """Do nothing: usage is not counted."""
 
 
 def _get_accelerator() -> device:
@@ -180,12 +180,12 @@ def _are_functorch_transforms_active() -> bool:
 
 
 def _is_alias_of(first: Any, second: Any) -> bool:
-    """Whether both tensors lie in the same memory."""
+    """Return whether both tensors share memory."""
     return bool(first.untyped_storage().data_ptr() == second.untyped_storage().data_ptr())
 
 
 def _get_tracing_state() -> None:
-    """None: nothing is traced."""
+    """Return None: nothing is traced."""
 
 
 def __getattr__(name: str) -> Any:

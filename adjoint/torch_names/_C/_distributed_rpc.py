@@ -1,4 +1,4 @@
-"""`torch._C._distributed_rpc`: there are no remote calls."""
+"""`torch._C._distributed_rpc`: remote calls do not exist here."""
 
 
 def _is_current_rpc_agent_set() -> bool:

@@ -49,5 +49,5 @@ __all__ = [
 
 
 def is_legacy_batchedtensor(tensor: Any) -> bool:
-    """False: there is one kind of batched tensors."""
+    """Return False: only one kind of batched tensor exists."""
     return False

@@ -1,4 +1,7 @@
-"""`torch._dynamo`: what libraries ask of PyTorch's graph capture, which does not exist here; functions run as they are."""
+"""`torch._dynamo`: the parts of PyTorch's graph capture that libraries use.
+
+Nothing is captured, and functions run unchanged.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ _T = TypeVar("_T")
 class _Settings(SimpleNamespace):
     @contextmanager
     def patch(self, name: str | dict[str, Any] | None = None, value: Any = None, **settings: Any) -> Iterator[None]:
-        """A context, or a decorator, in which one setting has another value, or several of a dictionary or given by name."""
+        """A context, or a decorator, in which one or more settings have other values."""
         if name is not None:
             settings.update(name if isinstance(name, dict) else {name: value})
         before = {**vars(self)}
@@ -62,7 +65,7 @@ config = _Settings(
     suppress_errors=False,
     verbose=False,
 )
-"""Settings; programs may change them, and they have no effect."""
+"""Settings that programs may change. They have no effect."""
 
 
 def optimize(backend: Any = "inductor", **options: Any) -> Any:
@@ -100,17 +103,20 @@ class OptimizedModule(nn.Module):
 
 
 def is_dynamo_supported() -> bool:
-    """Whether graphs can be captured from bytecode; never."""
+    """Return whether graphs can be captured from bytecode. They never can."""
     return False
 
 
 def is_compile_supported(device_type: Any) -> bool:
-    """Whether `torch.compile` compiles; never: it returns functions themselves."""
+    """Return whether `torch.compile` compiles. It never does: it returns functions unchanged."""
     return False
 
 
 class TransformGetItemToIndex(nullcontext[None]):
-    """A context that libraries enter around `vmap`. It changes nothing: indexing by tensors works inside as it is."""
+    """A context that libraries enter around `vmap`.
+
+    A context without effect, because indexing by tensors works inside without changes.
+    """
 
     def __init__(self) -> None:
         super().__init__()

@@ -17,7 +17,7 @@ __all__ = ["combine_state_for_ensemble", *_TRANSFORMS, "make_functional", "make_
 
 
 def _deprecated(function: Callable[..., Any], instead: str) -> Callable[..., Any]:
-    """`function`, which says at each call what to use instead."""
+    """Return `function`, with a warning at each call that names the replacement."""
     message = (
         "We've integrated functorch into PyTorch. As the final step of the integration, "
         f"`functorch.{function.__name__}` is deprecated as of PyTorch 2.0 and will be deleted in a future version of PyTorch >= "

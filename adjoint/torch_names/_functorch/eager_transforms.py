@@ -22,6 +22,9 @@ __all__ = [
 
 
 def _slice_argnums(args: tuple[Any, ...], argnums: Any, as_tuple: bool = True) -> Any:
-    """The arguments that `argnums` names; a single one in a tuple too, unless `as_tuple` is False."""
+    """Return the arguments that `argnums` selects.
+
+    A single argument is also returned in a tuple, unless `as_tuple` is False.
+    """
     found = tuple(args[position] for position in positions(argnums, len(args)))
     return found if as_tuple or isinstance(argnums, tuple) else found[0]

@@ -1,4 +1,7 @@
-"""Modules as functions by the interface before `torch.func.functional_call`; libraries still import it from `functorch`."""
+"""Modules as functions, with the interface before `torch.func.functional_call`.
+
+Libraries still import it from `functorch`.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +71,7 @@ def make_functional(
 def make_functional_with_buffers(
     model: nn.Module, disable_autograd_tracking: bool = False
 ) -> tuple[FunctionalModuleWithBuffers, tuple[Any, ...], tuple[Any, ...]]:
-    """A function that calls a module with parameters and buffers, and copies of the module's own."""
+    """Return a function that calls a module with parameters and buffers, and copies of the module's parameters and buffers."""
     copied = _copied(model, disable_autograd_tracking)
     return FunctionalModuleWithBuffers(copied), tuple(copied.parameters()), tuple(copied.buffers())
 
@@ -81,10 +84,10 @@ def _copied(model: nn.Module, without_gradients: bool) -> nn.Module:
 def combine_state_for_ensemble(
     models: Sequence[nn.Module],
 ) -> tuple[FunctionalModuleWithBuffers, tuple[Any, ...], tuple[Any, ...]]:
-    """A function that calls a module with parameters and buffers, and those of several modules, stacked, for `vmap`.
+    """Return a function that calls a module with parameters and buffers, and those of several modules, stacked for `vmap`.
 
     Raises:
-        RuntimeError: if there is no module, or if the modules are of several classes, or not all training or all not.
+        RuntimeError: if there is no module, or if the modules differ in class or in training mode.
     """
     if not models:
         raise RuntimeError("combine_state_for_ensemble: Expected at least one model, got 0.")

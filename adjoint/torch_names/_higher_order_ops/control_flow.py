@@ -20,7 +20,7 @@ __all__ = ["associative_scan", "cond", "map", "scan", "while_loop"]
 
 @ending_at_caller
 def cond(pred: Any, true_fn: Any, false_fn: Any, operands: Any = ()) -> Any:
-    """`true_fn(*operands)` if `pred` is true, else `false_fn(*operands)`.
+    """Return `true_fn(*operands)` if `pred` is true, else `false_fn(*operands)`.
 
     Args:
         pred: a bool, or a bool tensor of one element.
@@ -28,7 +28,7 @@ def cond(pred: Any, true_fn: Any, false_fn: Any, operands: Any = ()) -> Any:
         operands: their arguments.
 
     Raises:
-        RuntimeError: if `pred` is none of these, a function cannot be called, or the operands are no tuple or list.
+        RuntimeError: if `pred` has another type, a function is not callable, or the operands are not a tuple or list.
 
     >>> import adjoint as torch
     >>> torch.cond(torch.tensor(True), torch.sin, torch.cos, (torch.zeros(1),))
@@ -50,15 +50,17 @@ def cond(pred: Any, true_fn: Any, false_fn: Any, operands: Any = ()) -> Any:
 
 @ending_at_caller
 def while_loop(cond_fn: Any, body_fn: Any, carried_inputs: Sequence[Any]) -> tuple[Any, ...]:
-    """The values after `body_fn` has run on `carried_inputs`, and on its own results, while `cond_fn` of them is true.
+    """Run `body_fn` on `carried_inputs`, and then on its own results, while `cond_fn` of them is true.
+
+    Return the last values.
 
     Args:
         cond_fn: gives a bool, or a bool tensor of one element.
-        body_fn: gives as many values as it takes.
+        body_fn: returns as many values as it takes.
         carried_inputs: the first values.
 
     Raises:
-        RuntimeError: if an argument is none of these, or `body_fn` gives another number of values.
+        RuntimeError: if an argument has another type, or `body_fn` returns another number of values.
 
     >>> import adjoint as torch
     >>> torch.while_loop(lambda n, x: n < 3, lambda n, x: (n + 1, x * 2), (0, torch.ones(1)))
@@ -93,7 +95,7 @@ def scan(combine_fn: Any, init: Any, xs: Any, *, dim: int = 0, reverse: bool = F
         init: the first state, a tree of tensors.
         xs: a tree of tensors of one length along `dim`, which the parts lack.
         dim: the dimension.
-        reverse: whether the parts come from the end; outputs stay in the places of their parts.
+        reverse: whether to start from the end; outputs keep the positions of their parts.
 
     Raises:
         RuntimeError: if `combine_fn` cannot be called, or the tensors are empty or not equally long.
@@ -131,17 +133,18 @@ def map(f: Callable[..., Any], xs: Any, *args: Any) -> Any:
 
 
 def associative_scan(combine_fn: Any, xs: Any, dim: int, reverse: bool = False, combine_mode: str = "pointwise") -> Any:
-    """For each place along `dim`, what `combine_fn` makes of all elements up to it.
+    """Combine, for each position along `dim`, all elements up to it with `combine_fn`.
 
     Args:
-        combine_fn: an associative function of two trees of tensors of equal shape, which works on many elements at once.
+        combine_fn: an associative function of two trees of tensors with equal shapes, which works on many elements at
+            once.
         xs: a tree of tensors of one length along `dim`.
         dim: the dimension.
         reverse: whether to begin at the end.
-        combine_mode: "pointwise" or "generic"; both compute the same.
+        combine_mode: "pointwise" or "generic"; both give the same result.
 
     Raises:
-        ValueError: if `combine_fn` cannot be called, or an argument is none of these.
+        ValueError: if `combine_fn` is not callable, or an argument has another type.
 
     >>> import adjoint as torch
     >>> from adjoint._higher_order_ops import associative_scan
@@ -168,7 +171,7 @@ def associative_scan(combine_fn: Any, xs: Any, dim: int, reverse: bool = False, 
 
 
 def _scanned(combine: Callable[[list[Any], list[Any]], list[Any]], parts: list[Any]) -> list[Any]:
-    """The scan along the first dimension: pairs are combined, scanned, and combined with what stands between them."""
+    """Scan along the first dimension: combine pairs, scan them, and combine the results with the elements between them."""
     length = parts[0].shape[0]
     if length < 2:
         return parts

@@ -1,4 +1,4 @@
-"""PyTorch's private package of operators that programs define; `torch.library` is its public face."""
+"""PyTorch's private package for operators that programs define. `torch.library` is the public interface."""
 
 from . import custom_ops
 

@@ -1,4 +1,4 @@
-"""Operators that programs define: their kernels, derivatives and batching rules, and the names by which they are called."""
+"""Operators that programs define: their kernels, derivatives and batching rules, and their names."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REGISTERED: dict[str, Packet] = {}
 """The operators that programs have defined, by full name."""
 
 KERNELS: dict[str, dict[str, Callable[..., Any]]] = {}
-"""The functions that compute them, by full name and overload, and by dispatch key; a function may come before its operator."""
+"""The kernels, by full name and overload, and by dispatch key. A kernel may be registered before its operator."""
 
 _OURS = ("CPU", "CompositeExplicitAutograd", "CompositeImplicitAutograd")
 """The keys of kernels that run here, in the order of preference."""
@@ -60,7 +60,7 @@ class Packet(OpOverloadPacket):
         """Apply the overload that takes these arguments.
 
         Raises:
-            RuntimeError: if none does.
+            RuntimeError: if no kernel computes the call.
         """
         found = list(self._definitions.values())
         if len(found) == 1:
@@ -95,7 +95,7 @@ class Overload(OpOverload):
         return self._definition._namespace
 
     def name(self) -> str:
-        """The name, as in `shop::scaled`; `default` is omitted."""
+        """The name, such as `shop::scaled`. `default` is omitted."""
         ending = "" if self._overloadname == "default" else f".{self._overloadname}"
         return f"{self._definition._qualname}{ending}"
 
@@ -112,7 +112,7 @@ class Overload(OpOverload):
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How the flat arguments of a call belong together; `given` and `defaults` are those of `Arguments`."""
+    """How the flat arguments of a call are grouped. `given` and `defaults` are those of `Arguments`."""
 
     structure: tree.TreeSpec
     given: int
@@ -151,9 +151,9 @@ class Form:
 class CustomOpDef:
     """An operator that a program has defined: callable, and open for its derivative and batching rule.
 
-    `schema`: its signature, `(Tensor x, float factor) -> Tensor`. `is_bare`: it was defined by its schema alone; until its
-    derivative is given, autograd records what its kernel does. Other operators may neither return nor share what they are
-    given, and what they change counts as changed.
+    `schema`: its signature, `(Tensor x, float factor) -> Tensor`. `is_bare`: the operator was defined by its schema
+    alone. Until it has a derivative, autograd records the operations of its kernel. Other operators may not return
+    their arguments or share memory with them, and the arguments that they change count as changed.
     """
 
     def __init__(self, namespace: str, name: str, schema: str, is_bare: bool = True, overload: str = "default") -> None:
@@ -188,7 +188,7 @@ class CustomOpDef:
     # --- what belongs to the operator -----------------------------------------------------------------------------
 
     def register_kernel(self, device_types: Any, func: Callable[..., Any] | None = None, /) -> Any:
-        """Give the function that computes on these devices; as a decorator without `func`."""
+        """Register the function that computes on these devices. Without `func`, return a decorator."""
         kinds = [device_types] if isinstance(device_types, str) or device_types is None else device_types
 
         def register(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -202,7 +202,7 @@ class CustomOpDef:
 
     @contextmanager
     def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> Iterator[None]:
-        """In the block, compute with the kernel registered for a device, or with the function that defined the operator."""
+        """Within the block, compute with the kernel of a device, or with the function that defined the operator."""
         before = set(self._disabled)
         key = "CPU" if device_type == "cpu" else device_type
         (self._disabled.discard if enabled else self._disabled.add)(key)
@@ -212,7 +212,7 @@ class CustomOpDef:
             self._disabled = before
 
     def register_fake(self, fn: Callable[..., Any], /) -> Callable[..., Any]:
-        """Give the function that makes results of the right shapes from tensors without elements, those of the device "meta"."""
+        """Register the function that computes the shapes of results, from tensors without elements on the device "meta"."""
         self._fake = fn
         return fn
 
@@ -222,7 +222,7 @@ class CustomOpDef:
         """Give the derivative: `setup_context(ctx, inputs, output)` saves, `backward(ctx, *grads)` returns gradients.
 
         Raises:
-            RuntimeError: for an operator that changes its arguments, or whose results are views of them.
+            RuntimeError: for an operator that changes its arguments, or whose results are views of its arguments.
         """
         if any(each.alias_info is not None for each in (*self._signature.arguments, *self._signature.returns)):
             raise RuntimeError(
@@ -239,11 +239,11 @@ class CustomOpDef:
         return func
 
     def register_torch_dispatch(self, torch_dispatch_class: Any, fn: Any = None, /) -> Any:
-        """Accept a rule for a dispatch mode; it is not called."""
+        """Accept a rule for a dispatch mode. It is not called."""
         return fn if fn is not None else lambda function: function
 
     def register_autocast(self, device_type: str, cast_inputs: Any, /) -> None:
-        """Accept the dtype for autocast; inputs stay as they are."""
+        """Accept the dtype for autocast. Inputs are not converted."""
 
     # --- calls ----------------------------------------------------------------------------------------------------
 
@@ -304,7 +304,7 @@ class CustomOpDef:
         )
 
     def _computed(self, arguments: Arguments) -> Any:
-        """What the kernel returns, after the checks of operators that `custom_op` defines."""
+        """Return the result of the kernel, after the checks for operators that `custom_op` defines."""
         positional, keywords = arguments.for_kernel()
         result = self.kernel()(*positional, **keywords)
         if self._is_bare:
@@ -385,7 +385,7 @@ class CustomOpDef:
 
 
 def _is_value(argument: Any) -> bool:
-    """Whether an argument is a list, but not of tensors: it counts as one argument."""
+    """Return whether an argument is a list without tensors, which counts as one argument."""
     return type(argument) is list and not all(isinstance(each, Tensor) for each in argument)
 
 

@@ -1,4 +1,4 @@
-"""Fake tensors: tensors without elements, on the device `meta`, that say that they are on another device."""
+"""Fake tensors: tensors without elements on the device `meta` that report another device."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class DynamicOutputShapeException(RuntimeError):
 
 
 class FakeTensor(torch.Tensor, plain=False):
-    """A tensor without elements, which `FakeTensorMode` makes."""
+    """A tensor without elements, created by `FakeTensorMode`."""
 
     __torch_function__ = torch._C._disabled_torch_function_impl
 
@@ -46,12 +46,14 @@ class FakeTensor(torch.Tensor, plain=False):
 
 @cache
 def _begin() -> None:
-    """Let fake tensors take over operators, which costs all operators time: not before there is one."""
+    """Let fake tensors receive operators. This slows all operators down, so it starts with the first fake tensor."""
     super(FakeTensor, FakeTensor).__init_subclass__()
 
 
 class FakeTensorMode(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
-    """A context within which tensors are made, and computed with, as fake tensors; tensors that have elements count as fake.
+    """A context in which tensors are created and computed as fake tensors.
+
+    Tensors with elements are treated as fake tensors.
 
     >>> import adjoint as torch
     >>> with torch._subclasses.FakeTensorMode():
@@ -69,7 +71,7 @@ class FakeTensorMode(torch.utils._python_dispatch.TorchDispatchMode):  # type: i
         return self
 
     def from_tensor(self, tensor: torch.Tensor) -> FakeTensor:
-        """A fake tensor like another: always the same one."""
+        """Return a fake tensor for another tensor. The same tensor always gives the same fake tensor."""
         found = self._converted.get(tensor)
         if found is None:
             found = self._faked(tensor.detach().to("meta"), tensor.device)
@@ -88,7 +90,7 @@ class FakeTensorMode(torch.utils._python_dispatch.TorchDispatchMode):  # type: i
         return made
 
     def computed(self, func: Any, args: Any, kwargs: dict[str, Any], lenient: bool = True) -> Any:
-        """What an operator returns of fake tensors."""
+        """Return the result of an operator on fake tensors."""
         tensors = [each for each in _pytree.tree_leaves((args, kwargs)) if isinstance(each, torch.Tensor)]
         if not lenient and not all(map(is_fake, tensors)):
             raise AssertionError(

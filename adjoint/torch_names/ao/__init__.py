@@ -1,4 +1,4 @@
-"""`torch.ao`: quantization, as far as modules name it; names, no logic."""
+"""`torch.ao`: the quantization names that modules use; names, no logic."""
 
 from . import quantization
 

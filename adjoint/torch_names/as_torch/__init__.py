@@ -1,7 +1,7 @@
-"""Programs that say `import torch`: in a process where this is installed, `torch` means this package.
+"""Programs with `import torch`: in a process in which this module is installed, `torch` means this package.
 
-`torch.x.y` is the very module `adjoint.x.y`: every module exists once. A PyTorch that is installed is not imported, and
-other processes keep it; only processes that this one starts find this package, too.
+`torch.x.y` is the very module `adjoint.x.y`: every module exists once. An installed PyTorch is not imported, and other
+processes keep it. Only processes that this process starts find this package, too.
 """
 
 from __future__ import annotations
@@ -25,19 +25,17 @@ PYTORCH = "2.13.0"
 """The version of PyTorch whose behaviour this package follows."""
 
 SEARCH_PATH = str(Path(__file__).parent / "search_path")
-"""A folder with a package `torch`, for processes that are started, and what `importlib.metadata` reads about it."""
+"""A folder with a package `torch` for child processes, and metadata for `importlib.metadata`."""
 
 CONSTRAINTS = (Path(__file__).parent / "constraints.txt").as_uri()
-"""What pip must keep: without it, pip would replace the `torch` of `SEARCH_PATH` where the newest version of a library
-requires another one. With it, pip chooses the version of that library that fits."""
+"""A constraint for pip, which otherwise replaces the `torch` in `SEARCH_PATH` if a library requires another version."""
 
 
 def install_as_torch() -> None:
-    """Let `import torch` mean this package, in this process and in those that it starts from now on.
+    """Let `import torch` mean this package, in this process and in later child processes.
 
-    Call it before `torch` is imported, directly or by a library; in tests, at the top of `conftest.py`. The command
-    `adjoint run SCRIPT` calls it before it runs a script. `torch.__version__` is then a version of PyTorch, which
-    libraries compare.
+    Call it before a program or library imports `torch`; in tests, at the top of `conftest.py`. The command `adjoint run
+    SCRIPT` calls it before it runs a script. `torch.__version__` is then a version of PyTorch, which libraries compare.
 
     Raises:
         RuntimeError: if PyTorch has been imported.
@@ -72,7 +70,7 @@ def install_as_torch() -> None:
 
 
 def _add_to_environment(name: str, first: str, separator: str) -> None:
-    """Put a part before those that a variable of the environment has, for the processes that this one starts."""
+    """Put a part before the parts of an environment variable, for child processes."""
     parts = os.environ.get(name, "").split(separator)
     if first not in parts:
         os.environ[name] = separator.join([first, *filter(None, parts)])

@@ -1,7 +1,7 @@
-"""Private modules of PyTorch's that its own tests import, and that have no counterpart here.
+"""Private PyTorch modules that PyTorch's tests import, and that have no counterpart here.
 
-They exist while `torch.testing._internal` is imported, and not before: elsewhere, that they are missing tells programs
-that there is no such part. What a module has no meaning for is a stand-in, which says so where it is called.
+They exist only while `torch.testing._internal` is imported. Otherwise their absence tells programs that such parts are
+missing. A name without a meaning here is a stand-in, which raises an error when it is called.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MODULES = frozenset(
     utils.cpp_extension utils.data.datapipes
     """.split()
 )
-"""The modules; all modules below them exist, too."""
+"""The modules. All modules below them exist, too."""
 
 
 _ABSENT = absent("torch.cuda.jiterator.kernel", "there is only the CPU")
@@ -57,14 +57,14 @@ def _nothing(*args: Any, **names: Any) -> None:
 
 
 def _seeded(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Call with the state of the generator after `manual_seed(42)`; its state is afterwards what it was."""
+    """Call the function with the generator state of `manual_seed(42)`, and restore the state afterwards."""
     with _frozen():
         adjoint.manual_seed(42)
         return op(*args, **kwargs)
 
 
 def _frozen() -> Any:
-    """A context after which the state of the generator is what it was."""
+    """Return a context that restores the state of the generator at its end."""
     return adjoint.random.fork_rng(devices=())
 
 
@@ -151,11 +151,11 @@ OF_VALUE: list[tuple[Any, str]] = [
         ),
     ),
 ]
-"""What has a meaning, and what is missing in modules that there are: values, and the full names of what has them."""
+"""Names with a meaning here, and names that existing modules lack: values, and the full names of their sources."""
 
 
 def extend() -> None:
-    """Make the modules, and put the names into them and into the modules that there are."""
+    """Create the modules, and add the names to them and to existing modules."""
     for module in MODULES:
         import_module(f"adjoint.{module}")
     for value, names in OF_VALUE:
@@ -172,7 +172,7 @@ class StandIn(Loader):
     """Makes a module of `MODULES`."""
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """Make it: its names are looked for when they are asked for."""
+        """Create the module. Its names are resolved on access."""
         module = ModuleType(f"torch.{spec.name.partition('.')[2]}")
 
         def found(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Modules under PyTorch's names: what the import system asks for `torch.x.y`, and what it gets."""
+"""Modules under PyTorch's names: the answers to imports of `torch.x.y`."""
 
 from __future__ import annotations
 
@@ -15,17 +15,20 @@ from typing import Any
 from adjoint._runtime.places import OWN, THEIRS, SameModule
 
 TESTS = "torch.testing._internal"
-"""What PyTorch's own tests are written with; this package has no part of it, and finds a copy in a folder of `sys.path`."""
+"""The helper modules of PyTorch's tests.
+
+This package does not contain them, and finds a copy in a folder of `sys.path`.
+"""
 
 _MACHINERY = f"{__package__}.machinery"
-"""What these modules import; it is imported with them."""
+"""The imports of these modules, which are imported with them."""
 
 
 class Finder(MetaPathFinder):
     """Finds `torch.x.y`, which is `adjoint.x.y`."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """Find a module of PyTorch's name; leave all others to other finders."""
+        """Find a module of PyTorch's name. Leave all other modules to other finders."""
         first, _, rest = name.partition(".")
         if not rest:
             return None
@@ -41,7 +44,7 @@ class Finder(MetaPathFinder):
 
 
 def _spec_of(name: str) -> ModuleSpec | None:
-    """The specification of a module; None if there is no such module."""
+    """Return the specification of a module, or None if there is no such module."""
     try:
         return find_spec(name)
     except ModuleNotFoundError:  # the package that would contain it is missing
@@ -54,7 +57,7 @@ class _SameModule(SameModule, Loader):
     """Loads `torch.x.y`, which is `adjoint.x.y`."""
 
     def get_code(self, name: str) -> CodeType | None:
-        """The code of the module, for those who run it as a program; None if it has no file."""
+        """Return the code of the module, to run it as a program, or None if it has no file."""
         spec = _spec_of(self.own)
         loader: Any = spec and spec.loader
         return loader.get_code(self.own) if hasattr(loader, "get_code") else None

@@ -15,7 +15,7 @@ from . import install_as_torch
 
 
 class ProgramNotFoundError(Exception):
-    """There is no such script or module."""
+    """The script or module does not exist."""
 
 
 def run_script(path: str, *arguments: str) -> None:
@@ -50,7 +50,10 @@ def run_code(source: str, *arguments: str) -> None:
 
 
 def _begin(folder: str, program: str, arguments: tuple[str, ...]) -> None:
-    """Make `sys.argv` and the search path those of the program; `sys.path[0]` is where the command `adjoint` lies."""
+    """Set `sys.argv` and the search path to those of the program.
+
+    `sys.path[0]` is the folder of the command `adjoint`.
+    """
     sys.argv = [program, *arguments]
     if not sys.flags.safe_path:
         sys.path[0] = folder
@@ -83,7 +86,7 @@ def _run(code: CodeType, names: dict[str, Any]) -> None:
 
 
 def _show_only(names: dict[str, Any]) -> None:
-    """Let the interpreter, which is about to show an error, leave out what was called before the program of these globals."""
+    """Let the interpreter, which is about to show an error, leave out the frames before the program with these globals."""
     show = sys.excepthook
 
     def shown(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

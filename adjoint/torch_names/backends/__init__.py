@@ -1,7 +1,7 @@
 """`adjoint.backends`: the compiler of kernels, and modules for the libraries that PyTorch can use.
 
 `backends.llvm` compiles kernels for large arrays if llvmlite is installed. The other libraries are not used. Programs
-may read and set their switches (`backends.cudnn.deterministic = True`); the values are stored and have no effect.
+may read and set their switches (`backends.cudnn.deterministic = True`). The values are stored and have no effect.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ class _Llvm:
 
     @property
     def enabled(self) -> bool:
-        """Whether compiled kernels run. Settable; `ADJOINT_LLVM=0` in the environment makes False the initial value."""
+        """Whether compiled kernels run.
+
+        Whether compiled kernels are used. The initial value is False if the environment contains `ADJOINT_LLVM=0`.
+        """
         return LOOPS.enabled
 
     @enabled.setter
@@ -51,14 +54,14 @@ class _Llvm:
 
     @property
     def failures(self) -> dict[str, str]:
-        """The kernels that failed to compile, and the reason; NumPy computes these operators."""
+        """Return the kernels that failed to compile, with the reason. NumPy computes these operators."""
         return dict(LOOPS.failures)
 
     def source(self, name: str) -> str:
         """The code of a kernel: its source, the LLVM assembly and the machine instructions.
 
-        `name` is that of a kernel, such as "gelu_float32", or the beginning: "gelu" shows all kernels of the operator that this
-        process has compiled.
+        `name` is a kernel name, such as "gelu_float32", or its beginning: "gelu" shows all kernels of the operator that
+        this process has compiled.
 
         Raises:
             LookupError: if no kernel of this name has been compiled in this process.
@@ -68,7 +71,7 @@ class _Llvm:
         return source(name)
 
     def describe(self) -> str:
-        """One line: whether compiled kernels run, on what instructions, how many there are and how long they were compiled."""
+        """Return one line: whether compiled kernels run, their instruction set, their number and their compile time."""
         if not self.is_available():
             return f"llvmlite is not installed ({install('fast')})"
         if not self.enabled:

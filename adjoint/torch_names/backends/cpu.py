@@ -1,4 +1,4 @@
-"""`torch.backends.cpu`: what the processor can do."""
+"""`torch.backends.cpu`: the capabilities of the processor."""
 
 from adjoint._runtime.first_use import import_late
 from adjoint.codegen.acceleration import LOOPS

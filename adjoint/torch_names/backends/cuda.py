@@ -36,7 +36,7 @@ _ways = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True, "fp1
 
 def _switch(name: str) -> Any:
     def enabled() -> bool:
-        """Whether this way of attention may be used; a switch without effect."""
+        """Return whether this attention implementation may be used. The switch has no effect."""
         return _ways[name]
 
     def enable(enabled: bool) -> None:
@@ -56,7 +56,7 @@ SDPAParams = absent("torch.backends.cuda.SDPAParams", "there is no GPU")
 
 
 def can_use_flash_attention(params: Any, debug: bool = False) -> bool:
-    """Whether CUDA's flash attention can be used; never."""
+    """Return whether CUDA's flash attention can be used. It never can."""
     return False
 
 
@@ -64,12 +64,12 @@ can_use_efficient_attention = can_use_cudnn_attention = is_flash_attention_avail
 
 
 def is_flash_attention_available() -> bool:
-    """Whether CUDA's flash attention was built; never."""
+    """Return whether CUDA's flash attention was built. It never was."""
     return False
 
 
 def preferred_linalg_library(backend: Any = None) -> str:
-    """The library of linear algebra on a GPU; there is none."""
+    """Return the linear algebra library of a GPU. None exists."""
     return "default"
 
 

@@ -11,10 +11,10 @@ set_flags = set_flags_of(__name__, "enabled", "benchmark", "benchmark_limit", "d
 
 
 def version() -> int | None:
-    """The version of the library; None."""
+    """Return the version of the library: None."""
     return None
 
 
 def is_acceptable(tensor: Any) -> bool:
-    """Whether the library could compute with the tensor; never."""
+    """Return whether the library could compute with the tensor. It never can."""
     return False

@@ -1,4 +1,4 @@
-"""`torch.backends.mkl`: a library that is not used."""
+"""`torch.backends.mkl`: MKL is not used."""
 
 from contextlib import AbstractContextManager
 
@@ -9,7 +9,7 @@ VERBOSE_OFF, VERBOSE_ON = 0, 1
 
 
 class verbose(AbstractContextManager[None]):
-    """A context in which the library would tell what it does."""
+    """A context in which the library would report its work."""
 
     def __init__(self, enable: int) -> None:
         self.enable = enable

@@ -17,7 +17,7 @@ def is_available() -> bool:
 
 
 class verbose(AbstractContextManager[None]):
-    """A context in which the library would tell what it does."""
+    """A context in which the library would report its work."""
 
     def __init__(self, level: int) -> None:
         self.level = level

@@ -6,7 +6,7 @@ is_built = is_available
 
 
 def is_macos13_or_newer(minor: int = 0) -> bool:
-    """Whether the system supports them; never."""
+    """Return whether the system supports Apple GPUs. It never does."""
     return False
 
 

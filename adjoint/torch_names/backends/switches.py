@@ -1,6 +1,6 @@
-"""Libraries that are not used: modules whose attributes programs read, set, and set for a while.
+"""Unused libraries: modules with attributes that programs read and set, also temporarily.
 
-Those of which nothing more is to be said are made here: `torch.backends.miopen`, `mha`, `nnpack` and others.
+Modules without further content are created here: `torch.backends.miopen`, `mha`, `nnpack` and others.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from adjoint._runtime.first_use import further_names
 
 
 def flags_of(module: str, **defaults: Any) -> Callable[..., AbstractContextManager[None]]:
-    """The function `flags` of a module: a context in which the module's switches have other values."""
+    """Return the function `flags` of a module: a context in which the module's switches have other values."""
 
     @contextmanager
     def flags(*args: Any, **names: Any) -> Iterator[None]:
@@ -33,10 +33,10 @@ def flags_of(module: str, **defaults: Any) -> Callable[..., AbstractContextManag
 
 
 def set_flags_of(module: str, *names: str) -> Callable[..., tuple[Any, ...]]:
-    """The function `set_flags` of a module: sets switches, those that are given, and returns the values before."""
+    """Return the function `set_flags` of a module, which sets the given switches and returns the previous values."""
 
     def set_flags(*args: Any, **given: Any) -> tuple[Any, ...]:
-        """Set switches, which have no effect; return the values before."""
+        """Set switches, which have no effect. Return the previous values."""
         switches = vars(sys.modules[module])
         before = tuple(switches.get(name) for name in names)
         wanted = {**dict(zip(names, args, strict=False)), **{name.removeprefix("_"): v for name, v in given.items()}}
@@ -47,16 +47,16 @@ def set_flags_of(module: str, *names: str) -> Callable[..., tuple[Any, ...]]:
 
 
 def never() -> bool:
-    """Whether the library is used; never."""
+    """Return whether the library is used. It never is."""
     return False
 
 
 def version() -> None:
-    """The version of the library; None."""
+    """Return the version of the library: None."""
 
 
 def get_opt_einsum() -> None:
-    """The package in use; None."""
+    """Return the package in use: None."""
 
 
 def get_fastpath_enabled() -> bool:
@@ -70,7 +70,7 @@ def set_fastpath_enabled(value: bool) -> None:
 
 
 def _library(name: str, about: str, flags: dict[str, Any] | None = None, **contents: Any) -> ModuleType:
-    """Make the module `torch.backends.<name>`; `flags`: its switches, and what they are within the context `flags()`."""
+    """Create the module `torch.backends.<name>`. `flags`: its switches, and their values within the context `flags()`."""
     made = ModuleType(f"{__package__}.{name}", f"`torch.backends.{name}`: {about}.")
     if flags is not None:
         contents |= {"flags": flags_of(made.__name__, **flags), "set_flags": set_flags_of(made.__name__, *flags)}

@@ -1,6 +1,6 @@
-"""`torch.compile` and `torch.compiler`: functions and modules run as they are.
+"""`torch.compile` and `torch.compiler`: functions and modules run unchanged.
 
-Kernels are compiled when they are first needed, whether a program asks for it or not (`torch.backends.llvm`).
+Kernels are compiled when they are first needed, whether or not a program requests it (`torch.backends.llvm`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _FOR_DEBUGGING = ("aot_eager", "aot_eager_decomp_partition", "aot_ts", "eager", 
 
 
 class InvalidBackend(RuntimeError):
-    """A backend that is not known."""
+    """The backend is not known."""
 
 
 @ending_at_caller
@@ -48,12 +48,14 @@ def compile(
     options: dict[str, Any] | None = None,
     disable: bool = False,
 ) -> Any:
-    """Return the function or the module itself, which computes the same; without one, a decorator that does so.
+    """Return the function or the module unchanged.
+
+    Without one, return a decorator that does so.
 
     Raises:
         AssertionError: if `model` cannot be called.
         RuntimeError: if both `mode` and `options` are given, or for an unknown mode.
-        torch._dynamo.exc.InvalidBackend: for a name of a backend that is not known.
+        torch._dynamo.exc.InvalidBackend: for an unknown backend name.
     """
     if mode is not None and options is not None:
         raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
@@ -69,12 +71,12 @@ def compile(
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
-    """Return the function itself; without one, a decorator that does so."""
+    """Return the function unchanged. Without one, return a decorator that does so."""
     return fn if fn is not None else lambda function: function
 
 
 def _disable_dynamo(fn: Any = None, recursive: bool = True) -> Any:
-    """`disable`, by the name that PyTorch's own modules use."""
+    """`disable`, under the name that PyTorch's own modules use."""
     return disable(fn, recursive)
 
 
@@ -99,7 +101,7 @@ def substitute_in_graph(original_fn: Any, **options: Any) -> Callable[[_T], _T]:
 
 
 def is_compiling() -> bool:
-    """Whether this code is being compiled; never."""
+    """Return whether this code is being compiled. It never is."""
     return False
 
 
@@ -115,12 +117,12 @@ def cudagraph_mark_step_begin() -> None:
 
 
 def list_backends(exclude_tags: Iterable[str] | None = ("debug", "experimental")) -> list[str]:
-    """The backends of `compile`, which run functions as they are; with `()`, those for debugging too."""
+    """Return the backends of `compile`, which run functions unchanged. With `()`, include those for debugging."""
     return sorted(["inductor", "cudagraphs", *([] if exclude_tags else _FOR_DEBUGGING)])
 
 
 class set_stance(ContextDecorator):
-    """Say what to do with functions that are not compiled; they run, so this changes nothing."""
+    """Set the treatment of functions that are not compiled. It has no effect, because functions always run."""
 
     def __init__(self, stance: str = "default", **options: Any) -> None:
         self.stance = stance

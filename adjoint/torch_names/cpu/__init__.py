@@ -26,12 +26,12 @@ __all__ = [
 
 
 class Stream:
-    """A stream of operations; there is one, and operations run at once."""
+    """A stream of operations. Only one exists, and operations run at once."""
 
     def __init__(self, priority: int = -1) -> None: ...
 
     def wait_stream(self, stream: Any) -> None:
-        """Do nothing: operations have run."""
+        """Do nothing: all operations have finished."""
 
 
 _only = Stream()
@@ -39,7 +39,7 @@ _only = Stream()
 
 @cache
 def get_capabilities() -> Mapping[str, Any]:
-    """What is known of the processor: its architecture; with llvmlite, its vector instructions.
+    """Return the known properties of the processor: its architecture and, with llvmlite, its vector instructions.
 
     >>> import adjoint as torch
     >>> "architecture" in torch.cpu.get_capabilities()
@@ -61,12 +61,12 @@ def _is_avx512_supported() -> bool:
 
 
 def is_available() -> bool:
-    """Whether there is a processor; always."""
+    """Return whether a processor is available. It always is."""
     return True
 
 
 def is_initialized() -> bool:
-    """Whether it is in use; always."""
+    """Return whether the processor is in use. It always is."""
     return True
 
 
@@ -81,11 +81,11 @@ def current_device() -> str:
 
 
 def set_device(device: Any) -> None:
-    """Do nothing: there is one."""
+    """Do nothing: only one device exists."""
 
 
 def synchronize(device: Any = None) -> None:
-    """Do nothing: operations have run."""
+    """Do nothing: all operations have finished."""
 
 
 def current_stream(device: Any = None) -> Stream:

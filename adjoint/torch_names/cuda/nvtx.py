@@ -1,4 +1,4 @@
-"""`torch.cuda.nvtx`: marks for NVIDIA's profiler, which need a GPU; functions may be decorated with them."""
+"""`torch.cuda.nvtx`: markers for NVIDIA's profiler. They need a GPU, but functions may be decorated with them."""
 
 from __future__ import annotations
 
@@ -22,6 +22,6 @@ mark = range_push = range_pop = range_start = range_end = _not_installed
 
 @contextmanager
 def range(msg: str, *args: Any, **options: Any) -> Iterator[None]:
-    """Mark what runs within; raise RuntimeError when it begins, as there is no GPU."""
+    """Mark the code inside. It raises RuntimeError at the start, because there is no GPU."""
     range_push(msg)
     yield  # type: ignore[unreachable]

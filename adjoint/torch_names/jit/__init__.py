@@ -1,6 +1,6 @@
-"""`torch.jit`: scripting and tracing return what they are given, because Python runs it.
+"""`torch.jit`: scripting and tracing return their arguments, because Python runs them.
 
-What is computed is the same. Files of TorchScript and its intermediate representation do not exist here.
+The results are the same. Files of TorchScript and its intermediate representation do not exist here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NO_FILES = "there is no TorchScript; save the `state_dict` with `torch.save`"
 
 
 class TracerWarning(Warning):
-    """Warned of by PyTorch while it traces; never here."""
+    """PyTorch's warning during tracing. It is never given here."""
 
     @staticmethod
     def ignore_lib_warnings() -> None:
@@ -29,14 +29,17 @@ class TracerWarning(Warning):
 
 
 class ScriptModule(nn.Module):
-    """The base class of scripted modules in PyTorch; here an ordinary module."""
+    """The base class of scripted modules in PyTorch. Here it is an ordinary module."""
 
 
 RecursiveScriptModule = ScriptModule
 
 
 class ScriptFunction:
-    """The class of scripted functions in PyTorch; here they are ordinary functions, so it has no instances."""
+    """The class of scripted functions in PyTorch.
+
+    Here scripted functions are ordinary functions, so it has no instances.
+    """
 
 
 def script(obj: _T, *args: Any, **options: Any) -> _T:
@@ -65,12 +68,12 @@ def script_method(fn: _T) -> _T:
 
 
 def export(fn: _T) -> _T:
-    """Return `fn` itself; PyTorch compiles such methods."""
+    """Return `fn` unchanged. PyTorch compiles such methods."""
     return fn
 
 
 def unused(fn: _T) -> _T:
-    """Return `fn` itself; PyTorch does not compile such methods."""
+    """Return `fn` unchanged. PyTorch does not compile such methods."""
     return fn
 
 
@@ -85,12 +88,12 @@ def interface(obj: _T) -> _T:
 
 
 def is_scripting() -> bool:
-    """Whether this code is being compiled to TorchScript; never."""
+    """Return whether this code is being compiled to TorchScript. It never is."""
     return False
 
 
 def is_tracing() -> bool:
-    """Whether this code is being traced; never."""
+    """Return whether this code is being traced. It never is."""
     return False
 
 
@@ -148,7 +151,7 @@ def enable_onednn_fusion(enabled: bool) -> None:
 
 
 def onednn_fusion_enabled() -> bool:
-    """Whether oneDNN fuses operators; never."""
+    """Return whether oneDNN fuses operators. It never does."""
     return False
 
 

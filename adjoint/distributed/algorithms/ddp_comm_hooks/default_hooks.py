@@ -1,4 +1,4 @@
-"""Communication hooks that average gradients: as they are, or compressed to half the bytes on their way."""
+"""Communication hooks that average gradients, unchanged or compressed to half the bytes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ Hook = Callable[[Any, Any], Any]
 
 
 def _averaged(process_group: Any, tensor: Any) -> Any:
-    """The future of the average of `tensor`: divided before the sum, so that halves do not overflow."""
+    """Return the future of the average of `tensor`.
+
+    It is divided before the sum, so that half-precision sums do not overflow.
+    """
     group = process_group if process_group is not None else default_group()
     tensor.div_(group.size())
     work: Any = all_reduce(tensor, group=group, async_op=True)

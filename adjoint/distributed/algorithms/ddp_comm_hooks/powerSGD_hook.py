@@ -1,6 +1,6 @@
 """PowerSGD: gradients of matrices travel as products of two thin matrices, found by one step of power iteration.
 
-What a step leaves out is added to the gradient of the next one (error feedback).
+The error of one step's compression is added to the gradient of the next step (error feedback).
 
 Reference: T. Vogels, S. P. Karimireddy and M. Jaggi, "PowerSGD: Practical low-rank gradient compression for distributed
 optimization", NeurIPS 2019.
@@ -21,19 +21,19 @@ __all__ = ["PowerSGDState", "batched_powerSGD_hook", "powerSGD_hook"]
 
 
 class PowerSGDState:
-    """What the hook keeps from step to step.
+    """The state that the hook keeps between steps.
 
     Args:
-        process_group: the processes that take part; all if None.
+        process_group: the participating processes; all if None.
         matrix_approximation_rank: the number of columns of the thin matrices.
-        start_powerSGD_iter: the first step that compresses; gradients are averaged as they are before.
+        start_powerSGD_iter: the first step that compresses; earlier steps average the gradients unchanged.
         min_compression_rate: a matrix is compressed if that divides its size by more than this.
-        use_error_feedback: whether what is left out is added later.
+        use_error_feedback: whether the compression error is added to later gradients.
         warm_start: whether the power iteration starts from the thin matrix of the step before.
         orthogonalization_epsilon: added to norms, against division by zero.
         random_seed: the start of the random numbers of the first thin matrices, the same on all ranks.
-        compression_stats_logging_frequency: as in PyTorch; nothing is logged.
-        batch_tensors_with_same_shape: as in PyTorch; matrices are compressed one after the other.
+        compression_stats_logging_frequency: as in PyTorch, but nothing is logged.
+        batch_tensors_with_same_shape: as in PyTorch, but matrices are compressed one after the other.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class PowerSGDState:
 
 
 def powerSGD_hook(state: PowerSGDState, bucket: Any) -> Any:
-    """Average the gradients: matrices as products of thin ones, others as they are."""
+    """Average the gradients: matrices as products of thin matrices, other tensors unchanged."""
     if state.iter < state.start_powerSGD_iter:
         state.maybe_increase_iter(bucket)
         return allreduce_hook(state.process_group, bucket)
@@ -94,7 +94,7 @@ def powerSGD_hook(state: PowerSGDState, bucket: Any) -> Any:
 
 
 def batched_powerSGD_hook(state: PowerSGDState, bucket: Any) -> Any:
-    """Average the gradients as one square matrix, the product of thin ones: faster, and less exact."""
+    """Average all gradients as one square matrix, a product of thin matrices. This is faster and less exact."""
     if state.iter < state.start_powerSGD_iter:
         state.maybe_increase_iter(bucket)
         return allreduce_hook(state.process_group, bucket)
@@ -118,7 +118,7 @@ def _worthwhile(state: PowerSGDState, matrix: Any) -> bool:
 
 
 def _reduce(state: PowerSGDState, bucket: Any, whole: Any, matrices: list[Any], others: list[Any]) -> Any:
-    """The future of `whole`, whose parts `matrices` and `others` have been averaged in place."""
+    """Return the future of `whole`, after its parts `matrices` and `others` have been averaged in place."""
     group = state.process_group if state.process_group is not None else default_group()
     size, number = group.size(), bucket.index()
     if state.use_error_feedback:
@@ -168,7 +168,7 @@ def all_reduce_all(tensors: list[Any], group: Any) -> Any:
 
 
 class _Then:
-    """A handle that is complete when what follows a collective has run."""
+    """A handle that is complete when the step after a collective has run."""
 
     def __init__(self, work: Any, future: Any) -> None:
         self.work, self.future = work, future

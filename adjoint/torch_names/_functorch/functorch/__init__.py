@@ -1,4 +1,4 @@
-"""`functorch`, which comes with PyTorch: the transforms of functions, by the names that they had before `torch.func`."""
+"""`functorch`, which PyTorch includes: function transforms under their names before `torch.func`."""
 
 from .. import deprecated
 from ..deprecated import *

@@ -1,4 +1,4 @@
-"""`torch.ao.quantization`: there are no quantized tensors; the modules that mark where they begin and end do nothing."""
+"""`torch.ao.quantization`: quantized tensors do not exist here, and the modules that mark their borders do nothing."""
 
 from typing import Any
 

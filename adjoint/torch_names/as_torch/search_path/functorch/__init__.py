@@ -1,4 +1,4 @@
-"""The package `functorch`, which comes with PyTorch; libraries import it."""
+"""The package `functorch`, which PyTorch includes and libraries import."""
 
 import sys
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""What a process finds as `torch` if a program that `adjoint run` runs has started it: puts adjoint in its own place."""
+"""The package `torch` of child processes of `adjoint run`. It replaces itself by adjoint."""
 
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
@@ -7,7 +7,7 @@ from types import ModuleType
 
 
 def _adjoint() -> ModuleType:
-    """Import the adjoint that this folder belongs to, wherever it lies."""
+    """Import the adjoint to which this folder belongs, wherever it lies."""
     there = Path(__file__).parents[4] / "__init__.py"
     name = "adjoint"
     if name not in sys.modules:
