@@ -16,6 +16,15 @@ copyright = author
 version = release = adjoint.__version__
 
 extensions = ["myst_nb", "building.extension"]
+if (
+    "ADJOINT_DOCS_OFFLINE" not in os.environ
+):  # links of types to the pages of Python and NumPy, whose indices are downloaded
+    extensions.append("sphinx.ext.intersphinx")
+intersphinx_mapping = {
+    "python": ("https://docs.python.org/3", None),
+    "numpy": ("https://numpy.org/doc/stable", None),
+}
+intersphinx_timeout = 10
 exclude_patterns = ["building", "reference/examples", "_build", "**.ipynb_checkpoints"]
 nitpicky = False
 default_role = "code"

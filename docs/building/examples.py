@@ -1,9 +1,9 @@
-"""The example of each public name: from its docstring, from the declared examples, or derived from that of its function.
+"""The example of each public name comes from its docstring, from the declared examples, or from the example of its function.
 
-A declared example is a line `names: statements` in a file of `docs/reference/examples`, and the lines below it that are indented
-by four spaces; `{}` stands for the name in each example. What the statements print is computed when the site is built
-and when the tests run: it cannot become wrong. Where an example ends in `# raises KIND`, its last statement raises such an error,
-which is shown; where it ends in `# warns`, its last statement warns, and the warning is shown.
+A declared example is a line `names: statements` in a file of `docs/reference/examples`, followed by lines that are indented by
+four spaces. `{}` stands for the name. The output is computed when the site is built and when the tests run, so it cannot become
+wrong. If an example ends in `# raises KIND`, its last statement raises such an error, and the error is shown. If it ends in
+`# warns`, its last statement warns, and the warning is shown.
 """
 
 from __future__ import annotations
@@ -28,6 +28,23 @@ from adjoint import nn
 from .public_names import PublicName, public_names
 
 FOLDER = Path(__file__).parents[1] / "reference" / "examples"
+
+WITHOUT_EFFECT = (
+    "torch.accelerator",
+    "torch.ao.quantization",
+    "torch.backends.cuda",
+    "torch.backends.mkl",
+    "torch.backends.mps",
+    "torch.backends.nnpack",
+    "torch.backends.openmp",
+    "torch.cuda",
+    "torch.cuda.amp",
+    "torch.cuda.nvtx",
+    "torch.mps",
+    "torch.mtia",
+    "torch.xpu",
+)
+"""Modules that exist for compatibility only. An example would show nothing, so their names need none."""
 
 PRELUDE = """\
 import math, numpy
@@ -167,5 +184,10 @@ def session(statements: str, title: str) -> str:
 
 
 def has_example(public: PublicName) -> bool:
-    """Whether the docstring shows an example, or there is a declared one."""
-    return not public.is_described or ">>>" in public.docstring or example_of(public) is not None
+    """Whether the docstring has an example, there is a declared one, or the name needs none."""
+    return (
+        not public.is_described
+        or public.module in WITHOUT_EFFECT
+        or ">>>" in public.docstring
+        or example_of(public) is not None
+    )
