@@ -137,8 +137,8 @@ def test_declared_examples_are_of_public_names_and_run():
     assert [path for path in examples.declared() if path not in names] == []
     failures = {}
     for path, public in names.items():
-        if public.is_described and ">>>" not in public.docstring and examples.can_run(public):
-            statements = examples.example_of(public)
+        statements = examples.example_of(public)
+        if statements and public.is_described and ">>>" not in public.docstring and examples.can_run(public):
             try:
                 examples.session(statements, path)
             except Exception as error:

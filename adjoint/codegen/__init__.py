@@ -1,8 +1,8 @@
 """The kernel language: scalar expressions and row programs, traced once, scheduled, and run on NumPy arrays in tiles.
 
-`expression` defines the graph, `tracing` makes it from a Python function, `schedule` orders its steps and assigns registers,
-`source` writes the steps as Python, `numpy_tiles` runs that code over large arrays, `pointwise` is the decorator that makes a
-`Kernel` of an expression, and `backend` knows which kernel computes an operator. `rows` is the decorator of row programs, whose
-operations `row_functions` has for NumPy's arrays and whose code `row_tiles` runs over large ones. Nothing is imported here:
-`import adjoint` needs `kernel` and `backend` alone.
+`expression` defines the graph, and `tracing` creates it from a Python function. `schedule` orders its steps and assigns
+registers. `source` writes the steps as Python, and `numpy_tiles` runs that code over large arrays. `pointwise` is the
+decorator that turns an expression into a `Kernel`. `backend` knows which kernel computes an operator. `rows` is the
+decorator of row programs. `row_functions` implements their operations for NumPy arrays, and `row_tiles` runs their code
+over large arrays. Nothing is imported here: `import adjoint` needs only `kernel` and `backend`.
 """

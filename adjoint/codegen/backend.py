@@ -1,8 +1,9 @@
 """Backends: the type of arrays, and the kernels that compute on them.
 
-A backend is used where an operator's arrays are computed, for the namespace `xp` of formulas on arrays, for constants, for
-memory, and where gradients are accumulated. No other code depends on the backend. So far NumPy's is the only one. Another
-backend needs the five members of `Backend`, and can create its pointwise kernels from the `expression` of NumPy's kernels.
+A backend is used where an operator's arrays are computed, for the namespace `xp` of formulas on arrays, for constants,
+for memory, and to accumulate gradients. No other code depends on the backend. NumPy's backend is the only one so far.
+Another backend needs the five members of `Backend`, and can create its pointwise kernels from the `expression` of
+NumPy's kernels.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ class Backend(Protocol):
     """The interface of a backend."""
 
     array_type: type
-    """The exact type of its arrays; the straight-line code of operators compares the types of its inputs with it."""
+    """The exact type of its arrays. The straight-line code of operators compares the types of its inputs with it."""
 
     def allocate(self, shape: Any, dtype: Any) -> Any:
-        """An array, row by row in memory, whose elements are yet to be written."""
+        """Return an uninitialized array in row-major order."""
 
     def add(self, first: Any, second: Any, out: Any) -> Any:
         """Write the sum of two arrays, broadcast together, into `out`, which may be one of them."""
@@ -36,7 +37,7 @@ class Backend(Protocol):
 
 
 class NumpyBackend:
-    """The backend of NumPy arrays; every operator declares its kernel here."""
+    """The backend of NumPy arrays. Every operator declares its kernel here."""
 
     array_type = numpy.ndarray
     allocate: ClassVar[Callable[..., Any]] = staticmethod(numpy.empty)

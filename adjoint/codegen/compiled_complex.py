@@ -1,7 +1,7 @@
 """Expressions of complex numbers as expressions of their real and imaginary parts.
 
-Special values of exact functions are NumPy's. The others do not treat infinities and what is out of range: where parts of a
-result are not finite, NumPy is to compute again.
+Special values of exact functions are NumPy's. The other functions do not treat infinities and overflow. If parts of a
+result are not finite, NumPy computes again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .expression import CONSTANT, INPUT, NUMBER, SCALAR, Choice, Expression, Nod
 from .tracing import Symbol, Trace, TracingError, xp
 
 PARTS = (".real", ".imag")
-"""What is added to the name of a complex input to name its parts."""
+"""The suffixes that name the parts of a complex input."""
 
 
 def _input(trace: Trace, name: str, bits: int) -> list[Any]:
@@ -25,7 +25,10 @@ def _input(trace: Trace, name: str, bits: int) -> list[Any]:
 
 
 def by_parts(tree: Tree, bits: dict[str, int], functions: dict[str, Any]) -> Tree:
-    """An expression by the parts of its inputs, with the lazy `bits` of each; a refusal where it needs another function."""
+    """Return an expression of the parts of its inputs, with the lazy `bits` of each.
+
+    Refuse if it needs another function.
+    """
     if isinstance(tree, Choice):
         return Choice(tree.condition, by_parts(tree.if_true, bits, functions), by_parts(tree.if_false, bits, functions))
     if not isinstance(tree, Expression):
@@ -53,7 +56,7 @@ def by_parts(tree: Tree, bits: dict[str, int], functions: dict[str, Any]) -> Tre
 
 
 EXACT: dict[str, Callable[..., Any]] = {}
-"""The parts of a result from those of the operands, by the name of NumPy's function."""
+"""The parts of a result from the parts of the operands, by the name of NumPy's function."""
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
 """Those that are not exact too."""
@@ -125,7 +128,7 @@ def _exp(a: Any, b: Any) -> Any:
 
 @_declared(FUNCTIONS)
 def _log(a: Any, b: Any) -> Any:
-    """Near the unit circle, the logarithm of what is missing to 1."""
+    """Near the unit circle, compute the logarithm from the distance to 1."""
     large, small = xp.maximum(xp.abs(a), xp.abs(b)), xp.minimum(xp.abs(a), xp.abs(b))
     near = (large > 0.5) & (large < 2)
     missing = 0.5 * xp.log1p((large - 1) * (large + 1) + small * small)

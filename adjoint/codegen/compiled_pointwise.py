@@ -1,6 +1,6 @@
 """Expressions of elements as compiled loops over large arrays.
 
-An expression is compiled for a dtype, and for how its operands lie in memory, when arrays first need it.
+An expression is compiled for a dtype and for the memory layout of its operands when arrays first need it.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from .numpy_tiles import result_like, walked
 from .schedule import lowered
 
 SHORTEST_ROW = 16
-"""Rows of fewer elements, where dimensions cannot be joined, are left to NumPy: each row has a cost of its own."""
+"""NumPy computes rows with fewer elements if dimensions cannot be joined, because each row has a cost."""
 
 COSTLY = 1 << 12
-"""From how many elements on compiled loops are faster than NumPy for expressions with elementary functions."""
+"""The number of elements from which compiled loops are faster than NumPy for expressions with elementary functions."""
 
 PIECEWISE = 1 << 9
 """The same for elementary functions that NumPy computes piece by piece, in many passes."""
 
 STEPS = 1 << 8
-"""The same for expressions of several operations, elementary functions among them: NumPy makes a call for each."""
+"""The same for expressions of several operations including elementary functions, because NumPy makes a call for each."""
 
 _PIECEWISE = frozenset("erfcx ndtr log_ndtr digamma trigamma ndtri erfinv".split())
 
@@ -45,7 +45,7 @@ BOOLEAN = numpy.dtype(bool)
 
 
 def smallest(tree: Tree) -> int:
-    """From how many elements on compiled loops repay their call."""
+    """Return the number of elements from which compiled loops repay their call."""
     if not _PIECEWISE.isdisjoint(_operations(tree)):
         return PIECEWISE
     count = len(_operations(tree))
@@ -55,7 +55,7 @@ def smallest(tree: Tree) -> int:
 
 
 def is_costly(tree: Tree) -> bool:
-    """Whether NumPy takes long for one element; it is quick with powers."""
+    """Return whether NumPy takes long for one element. NumPy is fast with powers."""
     return not (COSTLY_OPERATIONS - {"power"}).isdisjoint(_operations(tree))
 
 
@@ -64,7 +64,7 @@ def _operations(tree: Tree) -> list[str]:
 
 
 class _Variant:
-    """One expression in one dtype, and what has been compiled of it."""
+    """One expression in one dtype, and its compiled forms."""
 
     def __init__(self, expression: Expression) -> None:
         self.expression = expression
@@ -74,7 +74,7 @@ class _Variant:
         self.truths = [node.kind == BOOL for node in expression.outputs]
         self.functions: dict[Any, Any] = {}
         self.plans: Plans[_Plan | None] = Plans()
-        """What calls for arrays of a dtype, of these shapes and strides, have in common; None where NumPy is to compute."""
+        """The plans for calls with arrays of a dtype, these shapes and strides; None if NumPy computes."""
 
 
 class _Plan:
@@ -92,7 +92,7 @@ class _Plan:
         self.pack: Any = None
 
     def run(self, operands: Sequence[ndarray], values: Sequence[Any], out: ndarray | tuple[ndarray, ...] | None) -> Any:
-        """The outputs; NotImplemented if the scalars are no numbers."""
+        """Return the outputs, or NotImplemented if the scalars are not numbers."""
         if out is None:
             outs = [allocate() for allocate in self.allocate]
         else:
@@ -148,15 +148,17 @@ class CompiledPointwise:
         """The functions of complex numbers that it may have."""
         operations = {node.operation for leaf in leaves(tree) for node in leaf.nodes()}
         self.of_arrays = not operations.isdisjoint(FUNCTIONS.keys() - COSTLY_OPERATIONS)
-        """Whether it has a function that is written for NumPy's arrays alone, such as `digamma`."""
+        """Whether it contains a function that is written for NumPy arrays only, such as `digamma`."""
         self._dtypes: dict[str, tuple[Callable[..., Any], list[_Variant]]] = {}
         self._by_parts: dict[tuple[int, ...], CompiledPointwise] = {}
         self._choosers: dict[Any, Callable[..., Any]] = {}
         self.direct: Plans[_Plan] = Plans()
-        """By dtype and by signature: what the code of `direct_source` looks up, for plans with one output."""
+        """The objects that the code of `direct_source` looks up, by dtype and by signature, for plans with one output."""
 
     def direct_source(self, signature: str, otherwise: str, namespace: dict[str, Any], into: bool = False) -> str:
-        """The source of a function that follows a plan with as few calls as possible; without one it returns `otherwise`.
+        """Return the source of a function that follows a plan with few calls.
+
+        Without a plan it returns `otherwise`.
 
         The names that it uses are stored in `namespace`. `into`: the last parameter is `out`, which it writes to.
         """
@@ -204,7 +206,7 @@ class CompiledPointwise:
         return found
 
     def _made_of_parts(self, bits: tuple[int, ...]) -> CompiledPointwise:
-        """The same for complex arrays, by their parts; `bits` say which are yet to be conjugated or negated."""
+        """Return the same for complex arrays, by their parts. `bits` tell which are lazily conjugated or negated."""
         tree = by_parts(self.tree, dict(zip(self.inputs, bits, strict=True)), self.of_complex)
         made = CompiledPointwise(f"complex_{self.name}", tree, self.inputs, self.parameters, self.contiguous, True)
         if self.of_complex is EXACT and not any(bits):
@@ -219,7 +221,7 @@ class CompiledPointwise:
         compute: numpy.dtype[Any],
         out: ndarray | tuple[ndarray, ...] | None = None,
     ) -> Any:
-        """The outputs for arrays of `dtype`, written to `out` if that is given; NotImplemented if NumPy is to compute."""
+        """Return the outputs for arrays of `dtype`, written to `out` if given, or NotImplemented if NumPy computes."""
         if compute.kind == "c":
             if any(type(value) is complex for value in scalars):
                 return NotImplemented
@@ -297,7 +299,7 @@ class CompiledPointwise:
     def _function(
         self, variant: _Variant, dtype: numpy.dtype[Any], compute: numpy.dtype[Any], modes: tuple[str, ...]
     ) -> Any:
-        """The compiled loops; None if they cannot be compiled, which is noted."""
+        """Return the compiled loops, or None if they cannot be compiled, which is recorded."""
         from .llvm.host import HOST
         from .llvm.values import CompilationError
 
@@ -333,7 +335,10 @@ class CompiledPointwise:
 
 
 def _may_be_written(out: ndarray, operands: Sequence[ndarray]) -> bool:
-    """Whether no element of `out` is written before it has been read: NumPy copies what it is going to write over."""
+    """Return whether every element of `out` is read before it is written.
+
+    NumPy copies memory that it is going to overwrite.
+    """
     return not any(item is not out and overlap(item, out) for item in operands)
 
 
@@ -350,7 +355,7 @@ def _mode(view: ndarray) -> str:
 
 
 def _scalars(expression: Expression) -> list[Node]:
-    """The scalars that operations on elements need, but for constants."""
+    """Return the scalars that operations on elements need, except constants."""
     found: dict[Node, None] = {}
     for node in expression.nodes():
         if node.kind != SCALAR:
@@ -360,7 +365,7 @@ def _scalars(expression: Expression) -> list[Node]:
 
 
 def _choice(tree: Tree, char: str, variants: list[_Variant]) -> list[str]:
-    """Python's code that returns the number of a variant and its scalars; None where the function refuses its parameters."""
+    """Return Python code that computes the number of a variant and its scalars, or None if the parameters are refused."""
     if isinstance(tree, Choice):
         return [
             f"if {scalar_source(tree.condition)}:",

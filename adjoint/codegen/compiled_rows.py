@@ -25,8 +25,10 @@ from .expression import (
 from .schedule import lowered
 
 BLOCKS, SMALLEST = 16, 64
-"""Into how many blocks the rows are cut whose sums are taken apart, and how many a block has at least: the same for all threads,
-so that sums do not depend on them."""
+"""The number of blocks of rows that are summed separately, and the minimum size of a block.
+
+Both are the same for all threads, so that sums do not depend on the number of threads.
+"""
 
 WEIGHT = 8
 """How many bytes are moved in the time that one walk computes with one element."""
@@ -36,7 +38,7 @@ Dtype = numpy.dtype[Any]
 
 
 class CompiledRows:
-    """What has been compiled of one expression of a row program in one dtype."""
+    """The compiled forms of one expression of a row program in one dtype."""
 
     def __init__(
         self, name: str, expression: Expression, inputs: Sequence[str], parameters: Sequence[str], char: str
@@ -51,7 +53,7 @@ class CompiledRows:
             node.kind == INTEGER and node.extent == ROW and node.operation != "input"
             for node in self.expression.nodes()
         )
-        """Whether it has a scan, or places in rows that are computed, which are written for NumPy's arrays alone."""
+        """Whether it has a scan, or computed positions in rows, which are written for NumPy arrays only."""
         found: dict[Node, None] = {}
         for node in self.expression.nodes():
             if node.kind != SCALAR:
@@ -60,7 +62,7 @@ class CompiledRows:
         self.scalars = list(found)
         self._functions: dict[Any, tuple[Any, int]] = {}
         self._turned: dict[Any, int] = {}
-        """By the dtypes of numbers, how long rows are that are turned to stand side by side."""
+        """The maximum length of rows that are transposed to stand side by side, by the dtypes of numbers."""
 
     def call(
         self,
@@ -69,7 +71,7 @@ class CompiledRows:
         geometry: tuple[int, int, int],
         compute: Dtype,
     ) -> Callable[..., Any] | None:
-        """What works through arrays like these, with results of these shapes and dtypes; None if NumPy is to compute."""
+        """Return the loops for arrays like these and results of these shapes and dtypes, or None if NumPy computes."""
         if self.of_arrays or LOOPS.has_given_up(self.name) or compute.kind != "f":
             return None
         from .llvm.calls import NativeCall

@@ -1,6 +1,8 @@
-"""NumPy's elementwise functions as compiled loops over large arrays; where those are not for the arguments, NumPy's own.
+"""NumPy's elementwise functions as compiled loops over large arrays.
 
-NumPy computes on one thread. Each function is an expression of one operation.
+For unsupported arguments, NumPy's functions are called.
+
+NumPy computes on one thread. Each function is an expression with one operation.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ _OF_FLOATS = frozenset(
     "arccosh arctanh sqrt cbrt floor ceil trunc rint isnan isinf isfinite signbit power fmax fmin copysign arctan2 hypot".split()
 )
 _OF_TRUTHS = frozenset("logical_and logical_or logical_xor logical_not".split())
-"""Those that ask which elements are 0."""
+"""The functions that test which elements are 0."""
 
 _OF_SIGNED = frozenset(["lcm"])
 
@@ -37,7 +39,7 @@ _KNOWN = _OF_SIGNED | _OF_INTEGERS | _OF_BITS | _OF_FLOATS | _OF_TRUTHS
 
 
 class LargeUfunc:
-    """A ufunc for large arrays of one dtype; `with_number`: of an array and a number."""
+    """A ufunc for large arrays of one dtype. `with_number`: for an array and a number."""
 
     def __init__(self, ufunc: Any, with_number: bool) -> None:
         name = str(ufunc.__name__)
@@ -68,7 +70,7 @@ class LargeUfunc:
         self.elements = smallest(tree) if is_costly(tree) else THREADED
         given = ", ".join(names)
         self.direct = self._form(given, f"general({given})")
-        """For operands alone: their loops are found with fewer calls."""
+        """For calls with operands alone, whose loops are found with fewer steps."""
         self.into = self._form(f"{given}, out", f"general({given}, out=out)", into=True)
         """The same for operands and an array that the result is written to."""
 
@@ -80,7 +82,7 @@ class LargeUfunc:
         return found
 
     def __call__(self, *operands: Any, out: ndarray | None = None) -> Any:
-        """What the ufunc gives."""
+        """Return the result of the ufunc."""
         first, *others = operands
         if (type(first) is ndarray or lazy_bits_of(first)) and LOOPS.takes(
             first.size if self.with_number or not others else numpy.broadcast(first, *others).size,
@@ -130,7 +132,7 @@ class LargeUfunc:
 
 @cache
 def large(ufunc: Any) -> LargeUfunc | None:
-    """The form for large arrays, if expressions know this ufunc and llvmlite is there."""
+    """Return the form for large arrays, if expressions support this ufunc and llvmlite is installed."""
     return LargeUfunc(ufunc, False) if _is_known(ufunc) else None
 
 
@@ -141,7 +143,7 @@ def large_with_number(ufunc: Any) -> LargeUfunc | None:
 
 
 def of_any_size(form: Any) -> Any:
-    """The form for large arrays of a ufunc, if it has one; any other function as it is."""
+    """Return the form of a ufunc for large arrays, if it has one, and any other function unchanged."""
     return (large(form) or form) if isinstance(form, numpy.ufunc) else form
 
 

@@ -23,7 +23,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _DOUBLE = numpy.dtype(numpy.float64)
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
-"""By operation: a function of arrays of one dtype, float32 or float64, that returns an array of the same dtype."""
+"""Functions of arrays of one dtype, float32 or float64, that return an array of the same dtype, by operation."""
 
 COSTLY_OPERATIONS = set(
     "exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh arcsinh arccosh arctanh cbrt "
@@ -32,13 +32,15 @@ COSTLY_OPERATIONS = set(
 """The operations that take long for one element, and have compiled forms."""
 
 DECOMPOSITIONS: dict[tuple[str, str], Callable[..., Any]] = {}
-"""By operation and dtype character: a traced function that computes the same in simpler operations."""
+"""Traced functions that compute an operation from simpler operations, by operation and dtype character."""
 
 
 def elementary(name: str, arity: int | None = None) -> Callable[[F], F]:
-    """Make a function of float64 arrays an operation of expressions; for float32 it is computed in float64 and rounded.
+    """Make a function of float64 arrays an operation of expressions.
 
-    `arity`: how many it takes, if its signature does not say.
+    For float32 it is computed in float64 and rounded.
+
+    `arity`: the number of arguments, if the signature does not give it.
     """
 
     def declare(function: F) -> F:
@@ -60,9 +62,11 @@ def elementary(name: str, arity: int | None = None) -> Callable[[F], F]:
 
 
 def in_kernels(module: str, name: str, arity: int = 1, wide: bool = True) -> None:
-    """Make one of the `FUNCTIONS` of a module of `llvm` an operation of expressions; its source computes NumPy's arrays too.
+    """Make one of the `FUNCTIONS` of a module in `llvm` an operation of expressions.
 
-    `wide`: in float64; otherwise in the dtype of the arrays.
+    Its source computes NumPy arrays too.
+
+    `wide`: compute in float64; otherwise in the dtype of the arrays.
     """
     found: list[Callable[..., Any]] = []
 
@@ -83,7 +87,7 @@ def _fused(a: Any, b: Any, c: Any) -> Any:
 
 
 def polynomial(x: Any, coefficients: Sequence[float]) -> Any:
-    """The values of a polynomial, whose coefficients come from the highest power down."""
+    """Return the values of a polynomial. Its coefficients start with the highest power."""
     value = x * coefficients[0]
     value += coefficients[1]
     for coefficient in coefficients[2:]:
@@ -100,11 +104,14 @@ _ON_ARRAYS: dict[str, Any] = {
     "sine_and_cosine_of_turns": lambda x: (numpy.sin(math.pi * x), numpy.cos(math.pi * x)),
     "sine_and_cosine": lambda x: (numpy.sin(x), numpy.cos(x)), "is_float32": lambda x: x.dtype == numpy.float32,
 }  # fmt: skip
-"""What names of the language of kernels mean for arrays."""
+"""The meanings of names of the kernel language for arrays."""
 
 
 def on_arrays(kernel: Any) -> Any:
-    """A kernel as a function of arrays: its names, and those of kernels that it calls, mean NumPy's. Others are as they are."""
+    """Return a kernel as a function of arrays.
+
+    Its names, and those of the kernels that it calls, get NumPy's meaning. Other functions are unchanged.
+    """
     if isinstance(kernel, tuple) and hasattr(kernel, "_fields"):
         return type(kernel)(*map(on_arrays, kernel))
     if not hasattr(kernel, "in_float64"):

@@ -9,14 +9,15 @@ computed once. A node has one of these kinds:
     integer  an integer of 64 bits: a place in a row
     scalar   one Python value for all elements: a parameter such as `alpha`, a constant, or arithmetic on these
 
-Row programs (`rows`) treat elements as rows of equal length. Each of their nodes has an *extent*, the number of its values.
-Operations on elements take operands of any extents; the result varies along each direction in which an operand varies:
+Row programs (`rows`) treat elements as rows of equal length. Each of their nodes has an *extent*, the number of its
+values. Operations on elements accept operands of any extents. The result varies along each direction in which an
+operand varies:
 
     element  one value for each element (every node of a pointwise expression)
     row      one value for each row, shared by its elements
     column   one value for each place in a row, shared by all rows
 
-The operations of row programs, where x is what is given and j < n a place in a row of n elements:
+The operations of row programs, where x is the argument and j < n a position in a row of n elements:
 
     row_sum x           row      the sum of the row, at least as exact as pairwise summation in the dtype computed in
     row_max x, row_min  row      the greatest or smallest element; nan if an element is nan
@@ -30,9 +31,10 @@ The operations of row programs, where x is what is given and j < n a place in a 
     row_logcumsumexp x  element  log(exp(x[0]) + ... + exp(x[j])) without overflow, carried in float64 and rounded for each j
     column_sum x        column   the sum over all rows, as exact as row_sum; nothing but an output may depend on it
 
-The `value` of a scan (`row_cum...`, `row_logcumsumexp`) is True if it runs from the end of the row: over x[j], ..., x[n - 1].
-The parameter `row_length` is n. A compiler may compute operations on elements alone in any loop over them. A row
-is traversed once for each link of the longest chain of reductions, and once more for outputs that depend on the last link.
+The `value` of a scan (`row_cum...`, `row_logcumsumexp`) is True if it runs from the end of the row: over x[j], ..., x[n
+- 1]. The parameter `row_length` is n. A compiler may compute elementwise operations in any loop over the elements. A
+row is traversed once for each link of the longest chain of reductions, and once more for outputs that depend on the
+last link.
 """
 
 from __future__ import annotations
@@ -46,14 +48,14 @@ NUMBER, REAL, BOOL, INTEGER, SCALAR = "number", "real", "bool", "integer", "scal
 ELEMENT, ROW, COLUMN = "element", "row", "column"
 
 INPUT, CONSTANT, PARAMETER = "input", "constant", "parameter"
-"""The operations of nodes without operands; their `value` is a name, or the constant."""
+"""The operations of nodes without operands. Their `value` is a name or the constant."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A function of elements: how many it takes, the kind of its result, its symbol if it has one.
+    """A function of elements: its number of operands, the kind of its result, and its symbol if it has one.
 
-    The kind is "same" as that of the operands, or the same as that of the "first".
+    The kind "same" is the kind of all operands, and "first" is the kind of the first operand.
     """
 
     arity: int
@@ -103,7 +105,10 @@ OPERATIONS: dict[str, Operation] = {
     **_table(2, "first", "row_take row_put"),
     "row_index": Operation(0, INTEGER),
 }
-"""The operations that an interpreter of expressions must know; elementary functions (`elementary`) are added to them."""
+"""The operations that an interpreter of expressions must support.
+
+Elementary functions (`elementary`) are added to them.
+"""
 
 ROW_REDUCTIONS = frozenset(("row_sum", "row_max", "row_min", "row_take"))
 """One value for a row of elements."""
@@ -112,10 +117,10 @@ ROW_SCANS = frozenset(("row_cumsum", "row_cumprod", "row_cummax", "row_cummin", 
 """For each element something of its row up to it, or from it on."""
 
 ROW_OPERATIONS = ROW_REDUCTIONS | ROW_SCANS | {"row_put", "row_index", "column_sum"}
-"""Those of row programs (`rows`) alone."""
+"""The operations of row programs (`rows`) only."""
 
 ROW_LENGTH = "row_length"
-"""The parameter that is the number of elements in a row."""
+"""The parameter that holds the number of elements in a row."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -141,7 +146,10 @@ class Graph:
     def node(
         self, operation: str, operands: tuple[Node, ...], kind: str, value: Any = None, extent: str | None = None
     ) -> Node:
-        """The node with this operation, these operands and this value; its extent follows, but for inputs."""
+        """Return the node with this operation, these operands and this value.
+
+        Its extent is derived, except for inputs.
+        """
         # repr tells 0.0 from -0.0 and 1 from True, which are equal.
         key = (operation, *map(id, operands), kind, type(value), repr(value))
         found = self._nodes.get(key)

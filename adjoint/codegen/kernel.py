@@ -21,10 +21,10 @@ class Kernel:
     operator calls `small`, for the dtypes in `dtypes` (`FLOATS`, or None for all) and up to `limit` elements (None: any
     number). A `small` form without the operator's keyword-only parameters is called if these have their defaults.
     `inplace` has the parameters of `general` and overwrites the first array. `quiet` (True, or `SMALL` for the small
-    form alone): NumPy raises no warnings inside the form, so callers need not switch them off. `expression`: the traced
+    form alone): NumPy gives no warnings inside the form, so callers need not disable them. `expression`: the traced
     function of a pointwise operator. `rows`: the row program of an operator that works row by row.
 
-    A kernel that is created from another kernel takes over its forms, except those that are given.
+    A kernel that is created from another kernel inherits its forms, except those that are given.
     """
 
     __slots__ = ("_limit", "dtypes", "expression", "general", "inplace", "name", "quiet", "rows", "small")
@@ -69,7 +69,7 @@ class Kernel:
 
     @property
     def limit(self) -> int | None:
-        """The maximum number of elements for the small form; for a pointwise operator, its expression determines it."""
+        """The maximum number of elements for the small form. For a pointwise operator, its expression determines it."""
         return self._limit if self.expression is None else self.expression.limit
 
     def __call__(self, *args: Any, **options: Any) -> Any:
@@ -116,12 +116,12 @@ class Kernel:
         return not options.isdisjoint(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
 
     def is_quiet(self, form: Callable[..., Any]) -> bool:
-        """Whether a call of this form by code without NumPy warnings is certain to raise none."""
+        """Return whether a call of this form with NumPy warnings enabled never gives a warning."""
         if self.quiet == SMALL:
             return form is self.small
         return bool(self.quiet) or isinstance(form, numpy.ufunc)
 
 
 def as_kernel(computation: Any) -> Kernel:
-    """Return a kernel as it is, and an array function as a kernel with one form."""
+    """Return a kernel unchanged, and an array function as a kernel with one form."""
     return computation if isinstance(computation, Kernel) else Kernel(computation)

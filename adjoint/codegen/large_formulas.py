@@ -30,7 +30,7 @@ _ARITHMETIC = bytes(
 
 
 def large_from() -> int:
-    """From how many elements on gradients are large."""
+    """Return the number of elements from which gradients count as large."""
     return 0 if LOOPS.every_size else LARGE
 
 
@@ -43,7 +43,7 @@ def is_arithmetic(formula: Callable[..., Any]) -> bool:
 
 
 def _computes(expression: Expression) -> bool:
-    """Whether an expression is for elements alone, and more than a copy."""
+    """Return whether an expression is elementwise, and more than a copy."""
     nodes = expression.nodes()
     copies = any(node.operation == INPUT for node in expression.outputs)
     return not copies and not any(node.operation in ROW_OPERATIONS for node in nodes)
@@ -56,7 +56,7 @@ def _read(node: Node) -> tuple[str, int] | None:
 
 
 class LargeFormula:
-    """A formula for large gradients. `arrays`: which of its parameters are arrays, beside `grad`; `name`: of the loops."""
+    """A formula for large gradients. `arrays`: the array parameters besides `grad`; `name`: the name of the loops."""
 
     def __init__(self, formula: Callable[..., Any], name: str, arrays: list[str], namespace: Any) -> None:
         self.formula = formula
@@ -68,11 +68,11 @@ class LargeFormula:
         """A complex function, and the names of its operands and whether they are conjugated, if the formula is no more."""
 
     def __call__(self, *values: Any) -> Any:
-        """The formula's value; `values` are its arguments but for `xp`."""
+        """Return the formula's value. `values` are its arguments without `xp`."""
         return self.direct(*values)
 
     def _begin(self, *values: Any) -> Any:
-        """Trace the formula; one that is no expression of elements is computed as it is written."""
+        """Trace the formula. A formula that is not an elementwise expression is computed directly."""
         formula = self.formula
         traced = FunctionType(formula.__code__, formula.__globals__, self.name, formula.__defaults__)
         traced.__annotations__ = dict.fromkeys(self.arrays, ARRAY)
@@ -98,7 +98,10 @@ class LargeFormula:
         return self.direct(*values)
 
     def _operation(self, tree: Tree) -> Callable[..., Any] | None:
-        """The loops of a ufunc, if the formula is no more than that for real numbers: they may be compiled already."""
+        """Return the loops of a ufunc, if the formula is only this ufunc for real numbers.
+
+        They may already be compiled.
+        """
         if not isinstance(tree, Expression):
             return None
         (node, *more) = lowered(tree, "f", decomposed=False).outputs

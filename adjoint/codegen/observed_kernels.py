@@ -1,7 +1,7 @@
 """Compiled kernels seen while they run, for the profiler and for inspection.
 
-A compiled kernel is called through attributes of its `CompiledFunction`. While somebody observes, these attributes hold functions
-that tell the observers; otherwise they hold what ctypes made, and observation costs nothing.
+A compiled kernel is called through attributes of its `CompiledFunction`. While an observer is active, these attributes
+hold functions that report to it. Otherwise they hold the ctypes functions, and observation costs nothing.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from .llvm.compilation import CompiledFunction
 
 Observer = Callable[[str], AbstractContextManager[Any]]
-"""What a call of the kernel of this name runs inside of."""
+"""A context around the call of the kernel with this name."""
 
 
 class CompiledKernels:
-    """All kernels that have been compiled, in order, and who observes them."""
+    """All compiled kernels in order, and their observers."""
 
     def __init__(self) -> None:
         self.functions: list[CompiledFunction] = []
@@ -37,11 +37,11 @@ class CompiledKernels:
             self._install(function)
 
     def observe(self, observer: Observer) -> None:
-        """From now on kernels run inside of `observer(name)`."""
+        """From now on, run kernels inside `observer(name)`."""
         self._change((*self._observers, observer))
 
     def stop_observing(self, observer: Observer) -> None:
-        """The end of `observe`; nothing happens if that never began."""
+        """End `observe`. If it never began, nothing happens."""
         self._change(tuple(other for other in self._observers if other != observer))
 
     @uninterrupted
@@ -56,7 +56,7 @@ class CompiledKernels:
         function.split = self.called(function, function.split)
 
     def called(self, function: CompiledFunction, call: Any) -> Any:
-        """What is to be called in place of `call`, one way to run the kernel; None stays None."""
+        """Return the replacement of `call`, one way to run the kernel. None stays None."""
         call = getattr(call, "original", call)
         if not self._observers or call is None:
             return call

@@ -4,7 +4,7 @@
     def sigmoid(self: Array):
         return 1 / (1 + xp.exp(-self))
 
-The function is traced when the kernel is first used. Its parameters annotated `Array` are arrays, which broadcast; the
+The function is traced when the kernel is first used. Its parameters annotated `Array` are arrays, which broadcast. The
 others are scalars, equal for all elements.
 """
 
@@ -89,18 +89,18 @@ class Program:
 
     @computed_once
     def chooses(self) -> bool:
-        """Whether the expression has a `where`: its code for the smallest arrays is another than that for larger ones."""
+        """Return whether the expression has a `where`, whose code differs between the smallest and larger arrays."""
         return any(node.operation == "where" for leaf in leaves(self.tree) for node in leaf.nodes())
 
     @computed_once
     def limit(self) -> int:
-        """How many elements the small form is for: it has the simplest code, whose `where` is NumPy's."""
+        """Return the maximum number of elements for the small form. It has the simplest code, with NumPy's `where`."""
         limit = SMALL if self.chooses else LIMIT
         return min(limit, self.compiled_from - 1) if LOOPS.available else limit
 
     @computed_once
     def compiled_from(self) -> int:
-        """From how many elements on compiled loops compute, if there are any."""
+        """Return the number of elements from which compiled loops compute, if there are any."""
         return 0 if LOOPS.every_size else smallest(self.tree)
 
     @computed_once
@@ -135,7 +135,7 @@ class Program:
     def tile(self, char: str, *, over_input: bool) -> tuple[Callable[..., Any], list[numpy.dtype[Any]], list[str]]:
         """The function for tiles of one dtype, the dtypes of its registers, and the kinds of its outputs.
 
-        `over_input`: the output may be the memory of an input.
+        `over_input`: the output may share the memory of an input.
         """
         found = self._tiles.get((char, over_input))
         if found is None:
@@ -151,7 +151,7 @@ class Program:
         return found
 
     def run(self, arrays: Sequence[Any], scalars: Sequence[Any], out: ndarray | None = None) -> Any:
-        """Compute on arrays of any supported dtype and any layout; write the result to `out`, if it is given."""
+        """Compute on arrays of any supported dtype and any layout. Write the result to `out`, if it is given."""
         operands, values, dtype = arrays, scalars, arrays[0].dtype
         for array in arrays:
             if type(array) is not ndarray or array.dtype is not dtype:
@@ -201,7 +201,7 @@ def _promoted(arrays: Sequence[Any]) -> tuple[list[ndarray], numpy.dtype[Any]]:
 
 
 def narrowed(result: Any, compute: numpy.dtype[Any], dtype: numpy.dtype[Any]) -> ndarray:
-    """`result` as an array, rounded to `dtype` if it was computed in another dtype."""
+    """Return `result` as an array, rounded to `dtype` if it was computed in another dtype."""
     array = result if type(result) is ndarray else numpy.asarray(result)
     return array.astype(dtype) if array.dtype is compute and compute is not dtype else array
 
@@ -224,8 +224,9 @@ def pointwise(
 ) -> Callable[[Callable[..., Any]], Kernel]:
     """Create a `Kernel` from an expression of elements.
 
-    Half types are computed in float32 and rounded once. Dtypes outside the given `kinds` (NumPy's; "fd": without
-    half types) are refused with `refusal`. `contiguous`: the result is row-major, whatever the memory order of the operands.
+    Half types are computed in float32 and rounded once. Dtypes outside the given `kinds` (NumPy's; "fd" excludes half
+    precision) are refused with `refusal`. `contiguous`: the result is row-major, whatever the memory order of the
+    operands.
     """
 
     def declare(function: Callable[..., Any]) -> Kernel:
@@ -261,9 +262,9 @@ def of_operation(name: str, refusal: Refusing, kinds: str = "f", arity: int = 1,
 
 
 def by_expression(expression: Kernel, *, small: Any = None) -> Callable[[Any], Kernel]:
-    """Compute large floating-point arrays by a pointwise kernel, which has the same parameters; others as before.
+    """Compute large floating-point arrays by a pointwise kernel with the same parameters, and other arrays as before.
 
-    `small` computes small arrays of float32 and float64, if another form than that of the kernel does so faster.
+    `small` computes small float32 and float64 arrays, if another form is faster for them.
     """
     program: Program = expression.expression
 
@@ -297,7 +298,7 @@ def _begin(*args: Any, **options: Any) -> Any:
 
 
 def _lazily(program: Program, form: str, build: Callable[[Program, dict[str, Any]], str]) -> Any:
-    """A function whose code is generated at the first call, and replaces it: an import declares many functions and uses few."""
+    """Return a function whose code is generated at the first call, because an import declares many and uses few."""
     namespace = dict(BASE_NAMES)
     function = FunctionType(_begin.__code__, namespace, program.name)
     function.__doc__ = program.function.__doc__

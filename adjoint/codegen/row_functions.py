@@ -1,7 +1,7 @@
 """The operations of row programs on NumPy arrays, for tiles and for small arrays.
 
-Rows lie along dimension 1, of two dimensions or three; what is one number for each row keeps that dimension with length 1. In
-tiles the result is written into the last argument; without it a new array is returned.
+Rows lie along dimension 1 of two or three dimensions. Values with one number per row keep that dimension with length 1.
+In tiles the result is written into the last argument. Without it a new array is returned.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from numpy import ndarray
 from ..kernels.runtime.parallel import scratch
 
 RUN = 1024
-"""Elements that are summed in one vectorised run, whose partial sums are then added."""
+"""The number of elements in one vectorized run of a sum. The partial sums are then added."""
 
 BLOCK = 64
 """Rows that are added one after the other, before the sums of blocks are added."""
 
 SPAN = 16
-"""Elements that are summed up by one product with a triangle of ones."""
+"""The number of elements that are summed by one product with a triangle of ones."""
 
 _TRIANGLE = numpy.triu(numpy.ones((SPAN, SPAN)))
 _ONES_BESIDE = numpy.ones((SPAN, 2))  # two columns: a single one BLAS would take for a vector
@@ -65,7 +65,7 @@ def row_dot(x: ndarray, y: ndarray, out: ndarray) -> None:
 
 
 def _dots(x: ndarray, y: ndarray, out: ndarray | None = None) -> ndarray:
-    """By BLAS where rows are long enough to repay its calls."""
+    """BLAS is used if rows are long enough to repay its calls."""
     if x.shape[-1] >= 48 and x.dtype.char in "fd":
         return numpy.vecdot(x, y, out=out)
     return numpy.einsum("...i,...i->...", x, y, out=out)
@@ -82,7 +82,7 @@ def row_min(x: ndarray, out: ndarray) -> None:
 
 
 def row_take(x: ndarray, index: ndarray, out: ndarray) -> None:
-    """The element of each row at its index; `x` may be one row for all."""
+    """Return the element of each row at its index. `x` may be one row for all."""
     if x.size == x.shape[1]:
         numpy.take(x.reshape(-1), index, out=out, mode="clip")
     else:
@@ -129,7 +129,7 @@ def column_dot(x: ndarray, y: ndarray, out: ndarray) -> None:
 
 
 def _carried(dtype: numpy.dtype[Any]) -> numpy.dtype[Any]:
-    """The dtype in which sums and products are carried along."""
+    """Return the dtype in which sums and products are accumulated."""
     return {"f": _FLOAT64, "c": _COMPLEX128}.get(dtype.kind, dtype)
 
 
@@ -157,9 +157,10 @@ def row_cumsum(x: ndarray, out: ndarray) -> None:
 
 
 def _cumsum_by_spans(x: ndarray, out: ndarray) -> bool:
-    """Sums within spans, as products with a triangle of ones, begun with the sum of all spans before; in float64.
+    """Sum within spans, as products with a triangle of ones, starting from the sum of all earlier spans, in float64.
 
-    In a running sum each addition waits for the one before. Returns False where sums are not finite: zero times infinity is nan.
+    In a running sum each addition waits for the previous one. Returns False if sums are not finite, because zero times
+    infinity is NaN.
     """
     rows, length = x.shape
     spans = -(-length // SPAN)

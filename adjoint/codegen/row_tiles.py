@@ -25,10 +25,10 @@ ROWS_BYTES = 1 << 21
 """Bytes of rows in one tile. Programs of rows have few operations, which the interpreter lock delays more than memory does."""
 
 SCANNED_ROWS = 512
-"""Rows whose running extremes are computed in one call: NumPy does not let go of the interpreter lock for fewer."""
+"""Rows whose running extremes are computed in one call. NumPy does not release the interpreter lock for fewer."""
 
 STRIP = 256
-"""Columns in one tile, where a block of rows side by side is too much for the cache."""
+"""Columns in one tile, if a block of adjacent rows is too large for the cache."""
 
 SCANNED_STRIP = 4096
 """The same for scans, which make one call for each place in a row."""
@@ -59,7 +59,7 @@ class Tile:
 
 
 def _walked(expression: Expression) -> int:
-    """How many arrays of elements are read as a whole, and not at one place of each row; 1 if some are only written."""
+    """Return how many arrays of elements are read completely, not at one position per row; 1 if some are only written."""
     nodes = expression.nodes()
     read = {item for node in nodes if node.operation != "row_take" for item in node.operands} | set(expression.outputs)
     count = sum(node.operation == INPUT and node.extent == ELEMENT and node in read for node in nodes)
@@ -86,7 +86,7 @@ def run_rows(
     scalars: Sequence[Any],
     outs: list[ndarray | None],
 ) -> None:
-    """Compute all tiles of the inputs, which come with their extents, and add up what these have summed over rows."""
+    """Compute all tiles of the inputs, which come with their extents, and add up their sums over rows."""
     _, length, inner = geometry
     run = Run(tile, geometry, inputs, scalars, outs, inner == 1 and 1 < length <= SHORT, {})
     # Scans have loops of their own, which convert to what is carried.
@@ -139,7 +139,7 @@ def _compute(run: Run) -> None:
 
 
 def _work(run: Run, key: int, elements: Any, rows: Any, size: tuple[int, ...]) -> None:
-    """Compute one tile: the `elements` and the `rows` of the arrays. Short rows stand side by side in it."""
+    """Compute one tile: the `elements` and the `rows` of the arrays. Short rows are adjacent in it."""
     tile, across = run.tile, run.across
     parts: list[ndarray | None] = []
     for array, extent in run.inputs:

@@ -10,16 +10,17 @@
 
     result, mean, rstd = layer_norm.run((x, weight), -1, (1e-5,))
 
-A row lies along one dimension of the arrays. The function has a parameter for each array: one value for each element (`Array`),
-row (`PerRow`) or place in a row (`PerColumn`), or a place in the row for each row (`RowIndex`, integers). The other parameters
-are scalars. What it returns becomes the outputs, each of its extent: `None` is an output that is not asked for. `row.sum(x)`,
-`row.cumsum(x)`, `column.sum(x)` and what else `row` and `column` have is described in `expression`.
+A row lies along one dimension of the arrays. The function has a parameter for each array: one value for each element
+(`Array`), row (`PerRow`) or place in a row (`PerColumn`), or a place in the row for each row (`RowIndex`, integers).
+The other parameters are scalars. Its results become the outputs, each with its extent. `None` is an output that is not
+requested. `expression` describes `row.sum(x)`, `row.cumsum(x)`, `column.sum(x)` and the other functions of `row` and
+`column`.
 
-A program is data: `variants` are its expressions, one for each way that its control flow takes, and `choose` tells which one is
-for given arguments. An interpreter sees the arrays as (outer, length, inner), with the row along the middle.
+A program is data: `variants` are its expressions, one for each path of its control flow, and `choose` selects the
+variant for given arguments. An interpreter sees the arrays as (outer, length, inner), with the row along the middle.
 
-NumPy computes parts of the arrays in which that dimension is whole, sized so that they stay in cache, on several threads. Half
-types are computed in float32 and rounded once.
+NumPy computes parts of the arrays that contain this dimension completely. Their size fits in the cache, and several
+threads run them. Half types are computed in float32 and rounded once.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ from .row_tiles import Geometry, Tile, dtype_of, run_rows
 from .tracing import Parameters, trace
 
 SMALL = 1 << 15
-"""Elements up to which no tiles are cut."""
+"""Up to this number of elements no tiles are used."""
 
 Dtype = numpy.dtype[Any]
 
@@ -53,7 +54,7 @@ _building = lock_across_forks()
 
 
 class RowProgram:
-    """A traced row program, and the code made of it so far."""
+    """A traced row program, and the code generated from it so far."""
 
     def __init__(self, function: Callable[..., Any], refuse: Refusing | None = None) -> None:
         self.function = function
@@ -66,11 +67,11 @@ class RowProgram:
         self._straight: dict[tuple[int, str], Callable[..., Any] | None] = {}
         self._loops: dict[tuple[int, str], CompiledRows] = {}
         self._plans: Plans[Callable[..., Any]] = Plans()
-        """What works through arrays of certain dtypes, shapes and strides."""
+        """The plans for arrays of certain dtypes, shapes and strides."""
 
     @computed_once
     def tree(self) -> Tree:
-        """What the function computes, traced when first asked for."""
+        """The traced computation of the function, traced on first access."""
         return trace(self.function, self.parameters)
 
     @computed_once
@@ -80,9 +81,9 @@ class RowProgram:
 
     @computed_once
     def choose(self) -> Callable[..., tuple[Any, ...]]:
-        """A function of all arguments, arrays first: the number of the variant to compute, and what is known of the arrays.
+        """Return a function of all arguments that returns the variant's number and the known properties of the arrays.
 
-        It raises what the function refuses with.
+        It raises the errors with which the function refuses arguments.
         """
         namespace = dict(BASE_NAMES)
         names = [*self.parameters.arrays, *self.parameters.scalars]
@@ -114,7 +115,7 @@ class RowProgram:
         return found
 
     def straight(self, variant: int, char: str) -> Callable[..., Any] | None:
-        """The function for small arrays of one dtype, if there is one for each operation."""
+        """Return the function for small arrays of one dtype, if every operation has one."""
         key = variant, char
         if key not in self._straight:
             with _building:
@@ -145,7 +146,9 @@ class RowProgram:
         *,
         shape: tuple[int, ...] | None = None,
     ) -> Any:
-        """Compute on arrays whose rows lie along `dim`: the output, or a tuple of them.
+        """Compute on arrays whose rows lie along `dim`.
+
+        Return the output, or a tuple of outputs.
 
         Arrays of elements all have `shape`, which is that of the first one unless it is given; those of rows have as many
         elements as there are rows, in their order, those of columns as many as a row. Outputs of elements have the dtype of the
@@ -168,7 +171,7 @@ class RowProgram:
     def _planned(
         self, arrays: Sequence[ndarray | None], dim: int, variant: int, shape: tuple[int, ...] | None, compiled: bool
     ) -> Callable[..., Any]:
-        """What computes results for arrays like these, given arrays and scalars."""
+        """Return the function that computes results for arrays like these from arrays and scalars."""
         whole: Any = arrays[self._whole]
         shape = whole.shape if shape is None else shape
         rank = len(shape)
@@ -242,7 +245,7 @@ class SmallCall:
         self._shaped = [(number, shape) for number, shape in enumerate(results) if shape is not None]
 
     def __call__(self, *arguments: Any) -> Any:
-        """The results, None for those that are not asked for."""
+        """Return the results, with None for results that are not requested."""
         operands = list(arguments)
         for number in self._copied:
             operands[number] = numpy.ascontiguousarray(operands[number])
@@ -260,7 +263,7 @@ class SmallCall:
 
 
 Refusing = Callable[[ndarray, int], None]
-"""What raises an error for the dtypes that a program is not for, given the first array and the dimension of its rows."""
+"""A function that raises an error for unsupported dtypes, given the first array and the dimension of its rows."""
 
 
 def row_program(refuse: Refusing | None = None) -> Callable[[Callable[..., Any]], RowProgram]:
@@ -276,7 +279,7 @@ def _returned(results: list[Any]) -> Any:
 
 
 def _shape_of(extent: str, geometry: Geometry) -> tuple[int, ...]:
-    """The shape of an array with its rows along dimension 1, of two dimensions, or of three if something lies below the row."""
+    """Return the shape with rows along dimension 1 of two dimensions, or of three if there are dimensions below the row."""
     outer, length, inner = geometry
     if inner == 1:
         return (outer, length) if extent == ELEMENT else (outer, 1) if extent == ROW else (1, length)

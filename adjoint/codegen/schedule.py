@@ -1,4 +1,4 @@
-"""From an expression to steps: lowered for one dtype, ordered, with a register for each result.
+"""Turns an expression into steps: lowered for one dtype, ordered, with a register for each result.
 
 A register is scratch memory for a tile. Each register holds values of one kind, and is reused as soon as its value is
 no longer needed.
@@ -61,7 +61,7 @@ def lowered(expression: Expression, char: str, decomposed: bool = True) -> Expre
 
 
 def with_dots(expression: Expression) -> Expression:
-    """A row program whose sums of products, which nothing else needs, are steps of their own: `row_dot` and `column_dot`."""
+    """Return a row program in which sums of products with no other use are separate steps: `row_dot` and `column_dot`."""
     nodes = expression.nodes()
     uses = Counter(operand for node in nodes for operand in node.operands) + Counter(expression.outputs)
     graph, new = Trace({}).graph, dict[Node, Node]()
@@ -107,7 +107,7 @@ class Schedule:
 
 
 Pool: TypeAlias = tuple[str, str]
-"""The kind and the extent of what a register holds."""
+"""The kind and the extent of a register's content."""
 
 _PREFIX: dict[Pool, str] = {
     (kind, extent): first + second

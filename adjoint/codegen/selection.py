@@ -23,7 +23,7 @@ _ONE = numpy.ones((), _INT8)
 
 
 def zero_where(self: Array, mask: Array) -> Array:
-    """`self`, but 0 where `mask`."""
+    """Return `self`, with 0 where `mask` is true."""
     if type(mask) is not numpy.ndarray or type(self) is not numpy.ndarray or mask.shape != self.shape:
         return numpy.where(mask, ZERO[self.dtype], self)
     bits = _maskable(mask, self)
@@ -36,7 +36,7 @@ def zero_where(self: Array, mask: Array) -> Array:
 
 
 def choose(mask: Array, self: Array, other: Array) -> Array:
-    """`self` where `mask`, elsewhere `other`; both of one dtype."""
+    """Return `self` where `mask` is true, elsewhere `other`. Both have one dtype."""
     bits = _maskable(mask, self, other)
     if bits is None:
         return numpy.where(mask, self, other)
@@ -49,7 +49,10 @@ def choose(mask: Array, self: Array, other: Array) -> Array:
 
 
 def _maskable(mask: Array, *arrays: Array) -> numpy.dtype[Any] | None:
-    """The integer dtype for masking the bits of large arrays; None where masking is slower. Numbers may replace arrays."""
+    """Return the integer dtype for masking the bits of large arrays, or None if masking is slower.
+
+    Numbers may replace arrays.
+    """
     if mask.size < _LARGE:
         return None
     bits = _BITS.get(arrays[0].itemsize)
@@ -60,7 +63,10 @@ def _maskable(mask: Array, *arrays: Array) -> numpy.dtype[Any] | None:
 
 
 def select(mask: ndarray, first: ndarray, second: ndarray, out: ndarray) -> None:
-    """Write `first` where `mask`, elsewhere `second`; both may be `out`, and either may be one number for all elements."""
+    """Write `first` where `mask` is true, elsewhere `second`.
+
+    Both may be `out`, and either may be one number for all elements.
+    """
     bits = _BITS[out.itemsize]
     keep = scratch("select", mask.shape, _INT8)
     a, b, target = first.view(bits), second.view(bits), out.view(bits)

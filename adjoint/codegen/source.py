@@ -38,12 +38,15 @@ SOURCES: dict[str, str] = {}
 
 _REAL_PART = {"F": "f", "D": "d", "G": "g"}
 _INT64 = numpy.dtype(numpy.int64).char
-"""The letter of 64-bit integers: NumPy has two types of them on most systems, which are equal but for the letter."""
+"""The letter of 64-bit integers. On most systems NumPy has two types of them that differ only in the letter."""
 _MASKABLE = "fdilq"
 """The characters of dtypes whose elements are masked as integers of 32 or 64 bits."""
 
 _BOUNDS = {"maximum": "{}, inf", "minimum": "-inf, {}"}
-"""The other bound of a number that is one, for `clip`: in a quarter of the time of NumPy's maximum with one number."""
+"""The other bound for `clip` if one bound is a number.
+
+This takes a quarter of the time of NumPy's maximum with a number.
+"""
 
 _COMMUTATIVE = ("add", "multiply", "logical_and", "logical_or", "logical_xor")
 
@@ -61,7 +64,7 @@ def identifier(char: str) -> str:
 
 
 def is_of_rows(node: Node) -> bool:
-    """Whether this is an operation of row programs, for which `rows` has the functions."""
+    """Return whether this is an operation of row programs, which `rows` implements."""
     return node.operation.startswith(("row_", "column_"))
 
 
@@ -71,7 +74,7 @@ def row_call(node: Node, arguments: list[str]) -> str:
 
 
 class Writer:
-    """Writes the code of one tree for one dtype; its constants are stored in the namespace of the code."""
+    """Writes the code of one tree for one dtype. Its constants are stored in the namespace of the code."""
 
     def __init__(
         self,
@@ -143,7 +146,9 @@ class Writer:
         ]
 
     def straight(self, expression: Expression) -> list[str]:
-        """Code for small arrays; it ends with `return`.
+        """Return code for small arrays.
+
+        It ends with `return`.
 
         A step overwrites an operand only if the operand has the shape of the result. If the arrays are not `alike`, the
         operand must depend on all inputs of the result, because inputs may broadcast. (Arrays that should be alike but
@@ -184,7 +189,7 @@ class Writer:
         return [*lines, f"return {', '.join(results)}"]
 
     def result(self, output: Node, places: dict[Node, str], lines: list[str], known: dict[Any, str]) -> str:
-        """The returned value for an output; a new array even if it is an input or equal for all elements."""
+        """Return the returned value for an output: a new array even if it is an input or equal for all elements."""
         if output in places:
             return places[output]
         if is_absent(output):
@@ -286,9 +291,9 @@ def one_dtype_source(
 def tile_source(
     name: str, tree: Tree, parameters: str, char: str, namespace: dict[str, Any], *, over_input: bool
 ) -> tuple[str, list[tuple[str, Pool]], list[str]]:
-    """The function for tiles of one dtype; its registers with what they hold; the kinds of its outputs.
+    """Return the function for tiles of one dtype, its registers with their contents, and the kinds of its outputs.
 
-    `over_input`: the output may be the memory of an input.
+    `over_input`: the output may share the memory of an input.
     """
     used: Counter[Pool] = Counter()
     kinds: list[str] = []
@@ -329,7 +334,7 @@ def choice_source(name: str, tree: Tree, parameters: list[str], arrays: list[str
 def row_tile_source(
     name: str, expression: Expression, parameters: str, char: str, namespace: dict[str, Any]
 ) -> tuple[str, list[tuple[str, Pool]]]:
-    """The function for tiles of one variant of a row program, and its registers with what they hold."""
+    """Return the function for tiles of one variant of a row program, and its registers with their contents."""
     expression = with_dots(lowered(expression, char))
     registers = register_names(scheduled(expression, over_input=False).registers)
     outputs = [f"out{number}" for number in range(len(expression.outputs))]
@@ -341,7 +346,7 @@ def row_tile_source(
 def row_straight_source(
     name: str, expression: Expression, parameters: str, char: str, namespace: dict[str, Any]
 ) -> str:
-    """The function for small arrays of one variant of a row program; it returns a tuple."""
+    """Return the function for small arrays of one variant of a row program. It returns a tuple."""
     lines = Writer(char, "", namespace, alike=True, masking=False).straight(lowered(expression, char))
     if len(expression.outputs) == 1:
         lines[-1] = f"{lines[-1]},"

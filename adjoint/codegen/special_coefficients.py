@@ -1,4 +1,6 @@
-"""Coefficients of special functions, for NumPy's arrays and for compiled kernels; each table from the highest power down.
+"""Coefficients of special functions, for NumPy arrays and for compiled kernels.
+
+Each table starts with the highest power.
 
 Those of Bessel functions are computed when they are first used: `interpolated` gives a polynomial for a smooth function.
 """
@@ -41,7 +43,7 @@ QUANTILE_FAR_DENOMINATOR = (
 )  # fmt: skip
 
 NEAR_POLE = 1e-200
-"""Between 0 and the negative of this, `lgamma(x)` is `-log(-x)`; `sin(pi x)` would be rounded as a subnormal number."""
+"""Between 0 and the negative of this, `lgamma(x)` is `-log(-x)`, because `sin(pi x)` would be rounded as a subnormal number."""
 
 # NIST Digital Library of Mathematical Functions (DLMF) 5.7.3:
 # ln Gamma(2 + z) = (1 - gamma) z + sum (-1)^k (zeta(k) - 1) z^k / k.
@@ -81,10 +83,10 @@ NEAR_OSCILLATING = 5.0
 """Up to here Bessel functions are power series."""
 
 NEAR_DECAYING = 1.0
-"""Up to here modified functions of the second kind are power series."""
+"""Up to this argument, modified functions of the second kind are power series."""
 
 NEAR_GROWING = 8.0
-"""Up to here modified functions of the first kind are polynomials of `x`; beyond it, of `1 / x`."""
+"""Up to this argument, modified functions of the first kind are polynomials of `x`; beyond it, of `1 / x`."""
 
 AIRY_BELOW, AIRY_ABOVE = -3.7, 1.3
 """Between these the Airy function is a power series."""
@@ -115,9 +117,12 @@ def interpolated(terms: int, function: Callable[..., Any], *arguments: Any) -> t
 
 
 def power_series(u: Any, order: int, square: float, harmonic: bool) -> Any:
-    """The function of the first kind over `(x / 2) ** order`, where `x ** 2` is `u * square`; modified if that is positive.
+    """Return the function of the first kind over `(x / 2) ** order`, where `x ** 2` is `u * square`.
 
-    `harmonic`: each term times its harmonic numbers, which is that of the second kind without its logarithm.
+    It is modified if that is positive.
+
+    `harmonic`: multiply each term by its harmonic numbers, which gives the function of the second kind without its
+    logarithm.
     """
     total, number = 0.0, -2 * _EULER + order
     for k in range(26):
@@ -128,7 +133,7 @@ def power_series(u: Any, order: int, square: float, harmonic: bool) -> Any:
 
 
 def _integral(z: Any, order: float) -> Any:
-    """`K_order(z) * exp(z) * sqrt(z / 2)` for `z` that is not near 0."""
+    """Return `K_order(z) * exp(z) * sqrt(z / 2)` for `z` that is not near 0."""
     total = 0.0
     for s, weight in _NODES:
         square = s * s / z
@@ -155,7 +160,7 @@ def out_of_phase(u: Any, order: float, nearest: float) -> Any:
 
 
 def growing_near(u: Any, order: int) -> Any:
-    """`I_order(x) * exp(-x) / x ** order` times what makes it vary little, where `u` is `x / 8`."""
+    """Return `I_order(x) * exp(-x) / x ** order` times a factor that makes it nearly constant, where `u` is `x / 8`."""
     x = NEAR_GROWING * u
     return _growing(x, order) * (1 + x) * ((1 + x / 4) / x) ** order
 
@@ -174,7 +179,7 @@ def growing_far(u: Any, order: int) -> Any:
 def _growing(x: Any, order: int) -> Any:
     """`I_order(x) * exp(-x)` up to 30: the mean of exp(x * cos(t)) * cos(order * t) by the midpoint rule (DLMF 10.32.3).
 
-    The nodes at t and pi - t are taken together, so that nothing cancels near 0.
+    The nodes at t and pi - t are combined, so that nothing cancels near 0.
     """
     total = 0.0
     for node in range(16):
@@ -185,7 +190,7 @@ def _growing(x: Any, order: int) -> Any:
 
 
 def airy_near(u: Any) -> Any:
-    """The Airy function (DLMF 9.4.1), where `u` is 0 at `AIRY_BELOW` and 1 at `AIRY_ABOVE`."""
+    """Return the Airy function (DLMF 9.4.1), where `u` is 0 at `AIRY_BELOW` and 1 at `AIRY_ABOVE`."""
     # In integers of 100 fractional bits, because the terms cancel.
     x = (u * (AIRY_ABOVE - AIRY_BELOW) + AIRY_BELOW) * 2.0**52
     x = x.astype(numpy.int64).astype(object) << 48

@@ -36,7 +36,7 @@ from .expression import (
 )
 
 ARRAY = "Array"
-"""The annotation of parameters that are arrays; the others are scalars. Those that are `... | None` may be absent."""
+"""The annotation of array parameters. The others are scalars. Arrays annotated `... | None` may be absent."""
 
 PerRow: TypeAlias = Any
 """The annotation of arrays of row programs that have one number for each row."""
@@ -69,7 +69,7 @@ class Trace:
         self.path = path
 
     def decide(self, condition: Node) -> bool:
-        """The outcome of a condition on scalars; raises `_Undecided` if the path contains none yet."""
+        """Return the outcome of a condition on scalars. Raise `_Undecided` if the path contains none yet."""
         answer = self.path.get(scalar_source(condition))
         if answer is None:
             raise _Undecided(condition)
@@ -155,7 +155,7 @@ _FOLDED: dict[str, Callable[..., Any]] = {
 
 
 def apply(operation: str, *operands: Any) -> Symbol:
-    """The symbol for `operation` on these operands, some of which may be Python numbers."""
+    """Return the symbol for `operation` on these operands, some of which may be Python numbers."""
     trace = next((item.trace for item in operands if isinstance(item, Symbol)), None)
     if trace is None:
         raise TracingError(f"xp.{operation} of Python numbers alone: use the math module")
@@ -241,11 +241,11 @@ class Names:
         return self.reciprocal(self.sqrt(x))
 
     def sign(self, x: Any) -> Any:
-        """-1, 0 or 1; 0 for nan."""
+        """-1, 0 or 1. It is 0 for NaN."""
         return self.as_number(x > 0) - self.as_number(x < 0)
 
     def zero_where(self, x: Any, condition: Any) -> Any:
-        """`x`, but 0 where the condition holds."""
+        """`x`, but 0 where the condition is true."""
         return self.where(condition, 0, x)
 
     def zeros_like(self, x: Any) -> Any:
@@ -270,7 +270,9 @@ xp = Names()
 
 
 class Row:
-    """The namespace `row` of traced row programs. See `expression` for what each operation is.
+    """The namespace `row` of traced row programs.
+
+    `expression` describes each operation.
 
     >>> from adjoint.codegen.rows import row_program
     >>> from adjoint.codegen.tracing import row, xp
@@ -292,7 +294,7 @@ class Row:
 
     @staticmethod
     def index(x: Any) -> Any:
-        """The place of each element in its row, an integer; `x` is any value of the program."""
+        """The position of each element in its row, an integer. `x` is any value of the program."""
         return Symbol(x.trace.graph.node("row_index", (), INTEGER), x.trace)
 
     @staticmethod
@@ -325,7 +327,7 @@ def _scan(operation: str, x: Any, reverse: bool) -> Symbol:
 
 
 class Column:
-    """The namespace `column` of traced row programs: what is made of all rows."""
+    """The namespace `column` of traced row programs: values computed from all rows."""
 
     @staticmethod
     def sum(x: Any) -> Any:
@@ -341,7 +343,7 @@ column = Column()
 
 
 class Parameters:
-    """The parameters of a traced function by name: which are arrays, which may be None."""
+    """The parameters of a traced function by name: which are arrays, and which may be None."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         code = function.__code__

@@ -1,8 +1,9 @@
 """Functions of the language of kernels for instructions that multiply bfloat16 and sum in float32.
 
-Intel's Advanced Matrix Extensions (AMX) do so with matrices in tile registers. There are eight of them, named by number. A tile
-has up to 16 rows of up to 64 bytes. Before a thread uses tiles it says how large each is, and afterwards it gives them back, so
-that the system need not keep them when threads change. Other processors with AVX-512 do so with vectors of pairs.
+Intel's Advanced Matrix Extensions (AMX) do this with matrices in tile registers. There are eight of them, identified by
+numbers. A tile has up to 16 rows of up to 64 bytes. Before a thread uses tiles it declares their sizes, and afterwards
+it releases them, so that the system need not save them on thread switches. Other processors with AVX-512 do this with
+vectors of pairs.
 """
 
 from __future__ import annotations
@@ -26,7 +27,10 @@ class Tiles:
 
     @computed_once
     def usable(self) -> bool:
-        """Whether the processor has them for bfloat16, and Linux has permitted them: it is asked here, once for all threads."""
+        """Return whether the processor has AMX for bfloat16 and Linux permits it.
+
+        It is requested here once for all threads.
+        """
         if (
             sys.platform != "linux"
             or sys.maxsize >> 32 == 0
@@ -48,7 +52,7 @@ def has_pairs() -> bool:
 
 @Builtin
 def add_products_of_pairs(lowering: Lowering, first: Any, second: Any, sums: Any) -> Any:
-    """Add to each of 16 numbers of float32 two products of bfloat16: those of the pairs of numbers that two words are."""
+    """Add to each of 16 float32 numbers two products of bfloat16 numbers, from the pairs in two words."""
     pairs = [
         f"<32 x bfloat> {lowering.value(f'bitcast {words} to <32 x bfloat>', sums.type).name}"
         for words in (first, second)

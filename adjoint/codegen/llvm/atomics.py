@@ -17,35 +17,35 @@ def _builtin(function: Any) -> Any:
 
 @_builtin
 def atomic_load(lowering: Lowering, pointer: Any) -> Any:
-    """The number at an address; what its writer wrote before it can be read after it."""
+    """Read the number at an address. Everything that its writer wrote before it is then visible."""
     type_ = pointer.type.target
     return lowering.value(f"load atomic {llvm_type(type_)}, {pointer} acquire, align {size_of(type_)}", type_)
 
 
 @_builtin
 def atomic_store(lowering: Lowering, pointer: Any, value: Any) -> None:
-    """Write a number; who reads it with `atomic_load` also sees what was written before it."""
+    """Write a number. A reader with `atomic_load` also sees everything that was written before it."""
     type_ = pointer.type.target
     lowering.emit(f"store atomic {lowering.as_type(value, type_)}, {pointer} release, align {size_of(type_)}")
 
 
 @_builtin
 def atomic_add(lowering: Lowering, pointer: Any, value: Any) -> Any:
-    """Add to the number at an address, undivided by other threads; the number that was there."""
+    """Add to the number at an address atomically, and return the former number."""
     type_ = pointer.type.target
     return lowering.value(f"atomicrmw add {pointer}, {lowering.as_type(value, type_)} seq_cst", type_)
 
 
 @_builtin
 def atomic_exchange(lowering: Lowering, pointer: Any, value: Any) -> Any:
-    """Write a number, undivided by other threads; the number that was there."""
+    """Write a number atomically, and return the former number."""
     type_ = pointer.type.target
     return lowering.value(f"atomicrmw xchg {pointer}, {lowering.as_type(value, type_)} seq_cst", type_)
 
 
 @_builtin
 def atomic_replace(lowering: Lowering, pointer: Any, expected: Any, value: Any) -> Any:
-    """Write a number where the expected one is, undivided by other threads; the number that was there."""
+    """Write a number atomically if the expected number is there, and return the former number."""
     type_ = pointer.type.target
     numbers = f"{lowering.as_type(expected, type_)}, {lowering.as_type(value, type_)}"
     pair = lowering.value(f"cmpxchg {pointer}, {numbers} seq_cst seq_cst", type_)

@@ -1,4 +1,4 @@
-"""The functions that the language of kernels has by itself: loops, memory, vectors, bits, and what processors compute exactly.
+"""The built-in functions of the kernel language: loops, memory, vectors, bits, and exact processor operations.
 
 unrolled(n)             a loop over numbers that are known when the kernel is compiled
 vectorized(n)           a loop whose turns do not depend on one another; LLVM makes vectors of them
@@ -62,13 +62,13 @@ def unrolled(_lowering: Lowering, *bounds: Any) -> Any:
 
 @_builtin
 def vectorized(_lowering: Lowering, *bounds: Any, width: int = 0, interleave: int = 0) -> Any:
-    """The numbers of `range`, for turns that do not depend on one another."""
+    """The numbers of `range`, for iterations that do not depend on one another."""
     return LoopRange(bounds, True, width, interleave)
 
 
 @_builtin
 def rolled(_lowering: Lowering, *bounds: Any) -> Any:
-    """The numbers of `range`, for a loop whose code is to stay small: it is neither unrolled nor made into vectors."""
+    """The numbers of `range`, for a loop whose code should stay small: it is neither unrolled nor vectorized."""
     return LoopRange(bounds, rolled=True)
 
 
@@ -83,13 +83,13 @@ def vector(_lowering: Lowering, element: Any, width: int) -> Any:
 
 @_builtin
 def local(lowering: Lowering, type_: Any, count: int = 1) -> Any:
-    """The address of memory for `count` values, which the kernel has to itself; its content is undefined."""
+    """Return the address of private memory for `count` values, with undefined content."""
     return Value(PointerType(type_), lowering.allocate(type_, count))
 
 
 @_builtin
 def table(lowering: Lowering, type_: Any, numbers: Any) -> Any:
-    """The address of constants, which lie in the machine code."""
+    """Return the address of constants in the machine code."""
     values = ", ".join(str(constant(number, type_)) for number in numbers)
     text = f"private unnamed_addr constant [{len(numbers)} x {llvm_type(type_)}] [{values}], align 64"
     name = f"@table{sum(line.startswith('@table') for line in lowering.declarations)}"
@@ -111,13 +111,13 @@ def as_integer(lowering: Lowering, pointer: Any) -> Any:
 
 @_builtin
 def cast_pointer(_lowering: Lowering, pointer: Any, type_: Any) -> Any:
-    """The same address, of values of another type."""
+    """Return the same address as a pointer to another type."""
     return Value(PointerType(type_), _pointer(pointer).name)
 
 
 @_builtin
 def load(lowering: Lowering, pointer: Any, width: int = 1, mask: Any = None) -> Any:
-    """Numbers that lie one behind another."""
+    """Load consecutive numbers."""
     pointer = _pointer(pointer)
     type_ = pointer.type.target if width == 1 else VectorType(pointer.type.target, width)
     if mask is None:
@@ -132,7 +132,7 @@ def load(lowering: Lowering, pointer: Any, width: int = 1, mask: Any = None) -> 
 
 @_builtin
 def store(lowering: Lowering, pointer: Any, value: Any, mask: Any = None) -> Any:
-    """Write numbers one behind another."""
+    """Store consecutive numbers."""
     pointer = _pointer(pointer)
     if not isinstance(value, Value):
         return lowering.store(pointer, value)
@@ -180,7 +180,7 @@ def broadcast(lowering: Lowering, value: Any, width: int) -> Any:
 
 @_builtin
 def insert(lowering: Lowering, target: Any, index: Any, value: Any) -> Any:
-    """A vector with another number at an index."""
+    """Return a vector with one number replaced."""
     target = _value(target)
     number = lowering.as_type(value, target.type.element)
     return lowering.value(f"insertelement {target}, {number}, {lowering.as_index(index)}", target.type)
@@ -286,7 +286,10 @@ copysign = _binary("copysign", "copysign")
 
 @_builtin
 def scale(lowering: Lowering, value: Any, exponent: Any) -> Any:
-    """`value` times 2 to the power `exponent`, a whole number of the same type; one instruction with AVX-512 alone."""
+    """Return `value` times 2 to the power `exponent`, a whole number of the same type.
+
+    It is one instruction only with AVX-512.
+    """
     value, exponent = _floating(value), _floating(exponent)
     type_, element, width = value.type, value.type.element, value.type.width
     registers = width * element.bits // 512
@@ -310,14 +313,14 @@ def scale(lowering: Lowering, value: Any, exponent: Any) -> Any:
 
 @_builtin
 def fmin(lowering: Lowering, first: Any, second: Any) -> Any:
-    """The smaller number; the second one if either is NaN. One instruction."""
+    """Return the smaller number, or the second if either is NaN. One instruction."""
     first, second = lowering.unify(first, second)
     return lowering.select(lowering.compare(ast.Lt, first, second), first, second)
 
 
 @_builtin
 def fmax(lowering: Lowering, first: Any, second: Any) -> Any:
-    """The larger number; the second one if either is NaN. One instruction."""
+    """Return the larger number, or the second if either is NaN. One instruction."""
     first, second = lowering.unify(first, second)
     return lowering.select(lowering.compare(ast.Gt, first, second), first, second)
 

@@ -3,9 +3,9 @@
 The table has the address of a layout, integers that all calls for arrays of the same shapes and strides share; then where each
 array is; then scalars.
 
-A `NativeCall` is planned: its shapes, strides and dtypes are known, and with them everything but the arrays and scalars.
+A `NativeCall` is planned: its shapes, strides and dtypes are known, so only the arrays and scalars are missing.
 
-Where the elements of many arrays begin is found at once.
+The addresses of many arrays are found together.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from .language import Int, Pointer, address, as_pointer, cast_pointer, f64, i64,
 from .launch import PARALLEL_BYTES, launch
 
 BEFORE_BYTES = bytes.__basicsize__ - 1
-"""Where in an object of bytes they begin, on a Python that lays objects out so (`IN_OBJECTS`)."""
+"""The offset of the elements in a bytes object, on Python versions with this object layout (`IN_OBJECTS`)."""
 
 ARRAYS_AT = 1
 """Behind the address of the layout."""
 
 place_of = id if IN_OBJECTS else address
-"""What a table holds for an array: its object, in which loops find the address, or the address."""
+"""Return the table entry of an array: its object, in which loops find the address, or the address."""
 
 
 @loops(noalias=False)
@@ -62,17 +62,17 @@ class CallTables:
         self.pack = Struct(f"{ARRAYS_AT + arrays}q{scalars}{character}").pack
 
     def make(self, arrays: Sequence[ndarray], scalars: Sequence[Any]) -> Any:
-        """A table, which is to be kept as long as it is used.
+        """Return a table, which must stay alive while it is used.
 
         Raises:
-            struct.error: if a scalar is of another kind.
+            struct.error: if a scalar has another kind.
             OverflowError: if it is too large.
         """
         table = self.pack(self.layout, *map(place_of, arrays), *scalars)
         return table if IN_OBJECTS else array("q", table)
 
     def address(self, table: Any) -> int:
-        """The address of what `make` has made."""
+        """Return the address of a table of `make`."""
         return id(table) + BEFORE_BYTES if IN_OBJECTS else table.buffer_info()[0]
 
 
@@ -82,14 +82,17 @@ Memory = tuple[tuple[int, ...], numpy.dtype[Any]]
 
 @dataclass(slots=True)
 class NativeCall:
-    """A call of compiled loops for arrays of certain shapes, strides and dtypes: all that is known before there are arrays.
+    """A call of compiled loops for arrays of certain shapes, strides and dtypes.
 
-    `function` takes a table and a range of `rows`, each of which touches `row_bytes` bytes. The table has the `layout`; those
-    of the `parameters` that `arrays` names, in row-major order (a copy of those in `copied`); the results; and `scalars`:
-    Python expressions of parameters and `constants`, of the struct's `character`.
+    It holds everything that is known before the arrays.
 
-    `results`: what is allocated and returned; None where nothing is asked for. `sums`: those that are sums over rows. They
-    begin at 0 in one array of `blocks` parts, which stands in the table for each of them, and once more behind the results.
+    `function` takes a table and a range of `rows`. Each row touches `row_bytes` bytes. The table contains the `layout`;
+    the `parameters` named in `arrays`, in row-major order (copies of those in `copied`); the results; and `scalars`:
+    Python expressions of parameters and `constants`, with the struct's `character`.
+
+    `results`: the arrays to allocate and return; None for results that are not requested. `sums`: the results that are
+    sums over rows. They start at 0 in one array of `blocks` parts. The table contains the array for each of them, and
+    once more behind the results.
     """
 
     function: Any
@@ -107,7 +110,7 @@ class NativeCall:
     blocks: int = 1
 
     def planned(self) -> Callable[..., Any]:
-        """What allocates, launches, and returns a result or a tuple of them; NotImplemented if the scalars are no numbers."""
+        """Return a function that allocates, launches and returns results, or NotImplemented if scalars are not numbers."""
         memory = {f"r{n}": item for n, item in enumerate(self.results) if item is not None and n not in self.sums}
         if self.sums:
             shape, dtype = self.results[self.sums[0]]  # type: ignore[misc]
@@ -140,7 +143,7 @@ def _call_source(
     alone: bool,
     constants: tuple[str, ...],
 ) -> str:
-    """The source of what makes planned calls of this structure."""
+    """Return the source of the function that makes planned calls of this structure."""
     written = ["total" if number in sums else f"r{number}" for number, wanted in enumerate(asked) if wanted]
     tabled = [*arrays, *written, *["total"] * bool(sums)]
     places = [f"id({name})" if IN_OBJECTS else f"address({name})" for name in tabled]
@@ -202,13 +205,13 @@ def _added(total: ndarray, order: int) -> ndarray:
 
 @loops(explicit=True, plain=True)
 def read_data(objects: Pointer[Pointer[i64]], out: Pointer[i64], n: Int, words: Int) -> None:
-    """What objects hold so many words behind their beginning."""
+    """Read this many words behind the header of objects."""
     for i in range(n):
         out[i] = objects[i][words]
 
 
 def addresses(arrays: Sequence[ndarray]) -> ndarray:
-    """`address` of each array, as an array of int64; the arrays have to be kept alive while it is used."""
+    """Return the `address` of each array, as an array of int64. The arrays must stay alive while it is used."""
     if not IN_OBJECTS:
         return numpy.array(list(map(address, arrays)), numpy.int64)
     objects = numpy.fromiter(map(id, arrays), numpy.int64, len(arrays))

@@ -15,10 +15,13 @@ from .values import CompilationError, Value, llvm_type
 
 
 class CompiledFunction:
-    """Machine code. It is called with numbers and addresses, runs without the interpreter lock, and checks nothing.
+    """Machine code.
 
-    `parameters`: their types. `call` runs it; `split` calls it for pieces of a range, once `workers` has needed that. Code that
-    runs kernels reads these attributes at each call: while a profiler observes kernels, they hold something else.
+    It is called with numbers and addresses, runs without the interpreter lock, and checks nothing.
+
+    `parameters`: their types. `call` runs it. `split` calls it for pieces of a range, after `workers` has first needed
+    it. Code that runs kernels reads these attributes at each call. While a profiler observes kernels, they hold other
+    functions.
     """
 
     __slots__ = ("call", "code", "kernel", "parameters", "split")
@@ -68,10 +71,10 @@ def compile_kernel(kernel: LoopKernel, given: dict[str, Any]) -> CompiledFunctio
 
 
 RUN_ROWS = 18
-"""Where in the memory that threads share the address of `run_rows` of `workers` is, in words."""
+"""The position of the address of `run_rows` of `workers` in the shared memory of the threads, in words."""
 
 SPLIT = "_split"
-"""What follows a kernel's name in the name of the function that calls it for pieces of a range."""
+"""The suffix of a kernel's name in the name of the function that calls it for pieces of a range."""
 
 
 def takes_table(types: tuple[Any, ...]) -> bool:
@@ -80,10 +83,12 @@ def takes_table(types: tuple[Any, ...]) -> bool:
 
 
 def split_text(name: str, types: tuple[Any, ...]) -> str:
-    """LLVM's text of a function that lets `run_rows` of `workers` call a kernel, whose range follows parameters of these types.
+    """Return LLVM's text of a function with which `run_rows` of `workers` calls a kernel.
 
-    It takes the address of the memory that threads share, in which that of `run_rows` is; the kernel's arguments; then the first
-    row, how many there are, how many bytes each touches, and how many threads share them.
+    The range follows parameters of these types.
+
+    It takes the address of the shared memory of the threads, which contains the address of `run_rows`; the kernel's
+    arguments; then the first row, the number of rows, the bytes per row, and the number of threads.
     """
     texts = [llvm_type(type_) for type_ in types]
     parameters = "".join(f"{text} %a{i}, " for i, text in enumerate(texts))
@@ -117,7 +122,7 @@ def c_type(type_: Any) -> Any:
 
 
 def lower_kernel(kernel: LoopKernel, name: str, given: dict[str, Any]) -> tuple[str, Any, tuple[Any, ...]]:
-    """LLVM's text of a module with one public function, and the types of its result (None: nothing) and parameters."""
+    """Return LLVM's text of a module with one public function, and the types of its result (None: nothing) and parameters."""
     lowering = Lowering(STATEMENTS)
     frame = Frame(kernel, dict(given))
     lowering.frames.append(frame)

@@ -1,7 +1,7 @@
 """The types of compiled kernels: numbers, vectors of numbers, and pointers to either in memory.
 
-A kernel names them in its annotations and calls them to convert: `f64(x)`. `T`, `S` and `I` are type variables, which stand for
-a type that the caller of `compile` chooses.
+A kernel names them in its annotations and calls them to convert: `f64(x)`. `T`, `S` and `I` are type variables. The
+caller of `compile` chooses their types.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _FLOATS = {16: "half", 32: "float", 64: "double"}
 class NumberType:
     """A number in a register and in memory.
 
-    `kind` is "f" for floating point, "i" for signed and "u" for unsigned integers, "b" for truth values, which exist in
-    registers alone. `storage_only`: there is no arithmetic on it; it is converted (bfloat16 and float16).
+    `kind` is "f" for floating point, "i" for signed and "u" for unsigned integers, and "b" for truth values, which
+    exist only in registers. `storage_only`: the type has no arithmetic, and is converted first (bfloat16 and float16).
     """
 
     name: str
@@ -41,7 +41,7 @@ class NumberType:
 
     @property
     def element(self) -> NumberType:
-        """The number itself; a vector answers the type of its numbers."""
+        """The number type itself. A vector type returns the type of its numbers."""
         return self
 
     @property
@@ -72,7 +72,7 @@ class VectorType:
 
 @dataclass(frozen=True, slots=True)
 class PointerType:
-    """The address of numbers or vectors that lie one behind another."""
+    """The address of consecutive numbers or vectors."""
 
     target: NumberType | VectorType
     text: ClassVar[str] = "ptr"
@@ -126,7 +126,7 @@ else:
             return cls
 
     class Static:
-        """In an annotation: a parameter whose value is known when the kernel is compiled."""
+        """In an annotation: a parameter whose value is known at compile time."""
 
     T, S, I = TypeVariable("T"), TypeVariable("S"), TypeVariable("I")
     f16 = NumberType("f16", "f", 16, ctypes.c_uint16, storage_only=True)
@@ -152,5 +152,5 @@ BY_DTYPE: dict[str, Any] = {
 
 @functools.cache
 def type_of(dtype: numpy.dtype[Any]) -> Any:
-    """The type of the numbers of an array; None if kernels have no type for them."""
+    """Return the type of the numbers of an array, or None if kernels have no type for them."""
     return BY_DTYPE.get(dtype.name)

@@ -1,9 +1,10 @@
 """Exponentials in the language of kernels: exp, exp2, expm1, tanh, sinh, cosh, for one number or a vector of them.
 
-The argument is reduced by a multiple of ln 2 (W. J. Cody and W. Waite, "Software Manual for the Elementary Functions", 1980),
-a polynomial takes the rest (`scripts/fit_polynomials.py`), and a power of two scales the result in two steps, so that
-subnormal results are rounded once. There are no branches. Errors in units of the last place over dense samples of float32 and
-float64: exp 1.0 and 1.0, exp2 1.0 and 1.1, expm1 1.4 and 1.8, tanh 1.3 and 1.4, sinh 0.51 and 1.7, cosh 0.51 and 1.5.
+The argument is reduced by a multiple of ln 2 (W. J. Cody and W. Waite, "Software Manual for the Elementary Functions",
+1980), a polynomial takes the rest (`scripts/fit_polynomials.py`), and a power of two scales the result in two steps, so
+that subnormal results are rounded once. The code has no branches. Errors in units of the last place over dense samples
+of float32 and float64: exp 1.0 and 1.0, exp2 1.0 and 1.1, expm1 1.4 and 1.8, tanh 1.3 and 1.4, sinh 0.51 and 1.7, cosh
+0.51 and 1.5.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _SINH64 = (
 )  # fmt: skip
 
 LN2 = {f32: (0.693359375, -0.00021219444005469057), f64: (0.6931471806019545, -4.2009150726810846e-11)}
-"""The logarithm of 2 in two parts, of which the first has few bits: whole multiples of it are exact."""
+"""The logarithm of 2 in two parts. The first has few bits, so whole multiples of it are exact."""
 
 _LOG2_E = 1.4426950408889634
 
@@ -74,20 +75,20 @@ def range_of(coefficients: Any) -> range:
 
 @loops
 def clamped(x: T, LIMITS: Static) -> T:
-    """`x` between two limits; NaN stays."""
+    """Limit `x` to an interval. NaN is unchanged."""
     x = where(x < LIMITS[0], T(LIMITS[0]), x)
     return where(x > LIMITS[1], T(LIMITS[1]), x)
 
 
 @loops(flags="contract")
 def exp_remainder(r: T) -> T:
-    """`exp(r)` where |r| is at most ln(2) / 2."""
+    """Return `exp(r)` for |r| <= ln(2) / 2."""
     return T(1) + (r + r * r * polynomial(r, _EXP32 if T.element is f32 else _EXPM164))
 
 
 @loops
 def scaled(value: T, shifted: T, EXTRA: Static) -> T:
-    """`value` times 2 to the power n + EXTRA, where n is the integer that `shifted` holds."""
+    """Return `value` times 2 to the power n + EXTRA, where `shifted` contains the integer n."""
     if HOST.vector_bytes == 64:
         return scale(value, shifted - (ROUNDER[T.element] - EXTRA))
     n = bits(shifted) - (ROUNDER_BITS[T.element] - EXTRA)
@@ -99,7 +100,10 @@ def scaled(value: T, shifted: T, EXTRA: Static) -> T:
 
 @loops(flags="contract")
 def exp_times_power(x: T, low: Any, EXTRA: Static) -> T:
-    """`exp(x + low)` times 2 ** EXTRA for `x` within the limits; `low` is what its rounding cut off, if that is known."""
+    """Return `exp(x + low)` times 2 ** EXTRA for `x` within the limits.
+
+    `low` is the rounding error of `x`, if it is known.
+    """
     shifted = x * _LOG2_E + ROUNDER[T.element]
     k = shifted - ROUNDER[T.element]
     r = x - k * LN2[T.element][0] - k * LN2[T.element][1]
@@ -128,9 +132,11 @@ LN2_WHOLE = math.log(2)
 
 @loops(flags="contract")
 def expm1(x: T) -> T:
-    """`e` to the power `x`, less 1; accurate near 0.
+    """`e` to the power `x`, minus 1.
 
-    It is 2 ** n * expm1(r) + (2 ** n - 1), halved until the end, so that nothing overflows.
+    It is accurate near 0.
+
+    It is 2 ** n * expm1(r) + (2 ** n - 1), halved until the end to avoid overflow.
     """
     y = clamped(x, _EXPM1_LIMITS[T.element])
     shifted = y * _LOG2_E + ROUNDER[T.element]
@@ -156,7 +162,7 @@ def tanh(x: T) -> T:
 
 @loops(flags="contract", in_float64=True)
 def sinh(x: T) -> T:
-    """The hyperbolic sine; float32 by float64."""
+    """The hyperbolic sine. float32 is computed in float64."""
     a = fabs(x)
     z = a * a
     near = a + a * z * polynomial(z, _SINH64)
@@ -166,6 +172,6 @@ def sinh(x: T) -> T:
 
 @loops(in_float64=True)
 def cosh(x: T) -> T:
-    """The hyperbolic cosine; float32 by float64."""
+    """The hyperbolic cosine. float32 is computed in float64."""
     half = exp_times_power(clamped(fabs(x), (0.0, 711.0)), None, -1)
     return half + T(0.25) / half

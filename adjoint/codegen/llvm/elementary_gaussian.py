@@ -1,10 +1,10 @@
 """The error function and its complement in the language of kernels.
 
-erf(x) is x times a polynomial of x ** 2 up to 1, beyond it 1 - erfc(x). float32 takes erfc(x) as exp of a polynomial; float64
-as exp(-x ** 2) times a function that decreases slowly, a polynomial of (x - 4) / (x + 4) (M. Shepherd and J. Laframboise,
-"Chebyshev approximation of (1 + 2 x) exp(x ** 2) erfc x", Mathematics of Computation 36, 1981), with coefficients of our own
-(`scripts/fit_polynomials.py`). There are no branches. Errors in units of the last place over dense samples of float32 and
-float64: erf 1.7 and 1.5, erfc 0.51 and 3.
+erf(x) is x times a polynomial of x ** 2 up to 1, beyond it 1 - erfc(x). float32 takes erfc(x) as exp of a polynomial;
+float64 as exp(-x ** 2) times a function that decreases slowly, a polynomial of (x - 4) / (x + 4) (M. Shepherd and J.
+Laframboise, "Chebyshev approximation of (1 + 2 x) exp(x ** 2) erfc x", Mathematics of Computation 36, 1981), with
+coefficients of our own (`scripts/fit_polynomials.py`). The code has no branches. Errors in units of the last place over
+dense samples of float32 and float64: erf 1.7 and 1.5, erfc 0.51 and 3.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _SLOPE = {f32: (1.128379225730896, -5.863538342219759e-08), f64: (1.128379167095
 
 @loops(flags="contract")
 def _near_zero(x: T) -> T:
-    """erf(x) where |x| <= 1."""
+    """Return erf(x) for |x| <= 1."""
     z = x * x
     rest = z * polynomial(z, _ERF32 if T.element is f32 else _ERF64)
     SLOPE = _SLOPE[T.element]
@@ -78,7 +78,7 @@ def erf(x: T) -> T:
 
 @loops
 def normal_cdf(x: T) -> T:
-    """The normal distribution function, with an error relative to 1; float32 takes its tail as exp of a polynomial."""
+    """The normal distribution function, with an error relative to 1. float32 computes its tail as exp of a polynomial."""
     if T.element is f64:
         return erf(x * _SQRT_HALF) * 0.5 + 0.5
     a = fabs(x)
@@ -89,7 +89,7 @@ def normal_cdf(x: T) -> T:
 
 @loops
 def _complement(a: T) -> T:
-    """erfc(a) of float64 from 0.5 to 30; what the rounding of the square cuts off is not lost."""
+    """Return erfc(a) in float64 for a from 0.5 to 30. The rounding error of the square is included."""
     square = a * a
     low = fma(a, a, -square)
     value = polynomial((a - 4) / (a + 4), _ERFCX64) / (a * 2 + 1)
@@ -98,7 +98,7 @@ def _complement(a: T) -> T:
 
 @loops(in_float64=True)
 def erfc(x: T) -> T:
-    """1 - erf(x), without cancellation; float32 by float64."""
+    """1 - erf(x), without cancellation. float32 is computed in float64."""
     a = fabs(x)
     far = _complement(where(a < 27.25, a, T(27.25)))
     value = where(a < 0.5, T(1) - _near_zero(x), where(x < 0, T(2) - far, far))
@@ -107,7 +107,7 @@ def erfc(x: T) -> T:
 
 @loops(in_float64=True)
 def ndtr(x: T) -> T:
-    """The normal distribution function, without cancellation in its lower tail; float32 by float64."""
+    """The normal distribution function, without cancellation in its lower tail. float32 is computed in float64."""
     return erfc(x * -_SQRT_HALF) * 0.5
 
 
@@ -123,7 +123,7 @@ _FAR = 1e150
 
 @loops(in_float64=True)
 def erfcx(x: T) -> T:
-    """exp(x ** 2) * erfc(x); float32 by float64."""
+    """exp(x ** 2) * erfc(x). float32 is computed in float64."""
     a = fabs(x)
     grown = _exp_of_square(x)
     far = _scaled_complement(where(a < _FAR, a, T(_FAR))) * where(a < _FAR, T(1), T(_FAR) / a)
@@ -133,7 +133,7 @@ def erfcx(x: T) -> T:
 
 @loops
 def _exp_of_square(x: T) -> T:
-    """exp(x ** 2); what the rounding of the square cuts off is not lost."""
+    """Return exp(x ** 2), including the rounding error of the square."""
     a = fabs(x)
     square = a * a
     low = fma(a, a, -square)
@@ -144,7 +144,7 @@ def _exp_of_square(x: T) -> T:
 
 @loops(in_float64=True)
 def log_ndtr(x: T) -> T:
-    """The logarithm of `ndtr`, without underflow; float32 by float64."""
+    """The logarithm of `ndtr`, without underflow. float32 is computed in float64."""
     tail = fabs(x) * _SQRT_HALF
     capped = where(tail < _FAR, tail, T(_FAR))
     low = log(_scaled_complement(where(capped > 0.5, capped, T(0.5))) * 0.5) - x * x * 0.5

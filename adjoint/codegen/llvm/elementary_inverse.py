@@ -1,10 +1,10 @@
 """Inverse trigonometric functions and the cube root in the language of kernels: asin, acos, atan, atan2, cbrt, and hypot.
 
-asin and acos: a polynomial up to 1/2, beyond it by asin(x) = pi/2 - 2 asin(sqrt((1 - x) / 2)). atan: the argument is brought
-below tan(pi/8) by atan(a) = pi/4 + atan((a - 1) / (a + 1)) and atan(a) = pi/2 + atan(-1 / a) (S. L. Moshier, "Methods and
-Programs for Mathematical Functions", 1989); polynomials of our own (`scripts/fit_polynomials.py`). There are no branches.
-Errors in units of the last place over dense samples of float32 and float64: asin 1.8 and 2.0, acos 1.1 and 1.2, atan 1.8 and
-2.0, atan2 0.51 and 1.7, cbrt 0.51 and 1.0, hypot 0.51 and 1.2.
+asin and acos: a polynomial up to 1/2, beyond it by asin(x) = pi/2 - 2 asin(sqrt((1 - x) / 2)). atan: the argument is
+brought below tan(pi/8) by atan(a) = pi/4 + atan((a - 1) / (a + 1)) and atan(a) = pi/2 + atan(-1 / a) (S. L. Moshier,
+"Methods and Programs for Mathematical Functions", 1989); polynomials of our own (`scripts/fit_polynomials.py`). The
+code has no branches. Errors in units of the last place over dense samples of float32 and float64: asin 1.8 and 2.0,
+acos 1.1 and 1.2, atan 1.8 and 2.0, atan2 0.51 and 1.7, cbrt 0.51 and 1.0, hypot 0.51 and 1.2.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def atan(x: T) -> T:
 
 @loops(in_float64=True)
 def atan2(y: T, x: T) -> T:
-    """The angle of the point (x, y); float32 by float64."""
+    """The angle of the point (x, y). float32 is computed in float64."""
     PI = _PI[T.element]
     across, up = fabs(x), fabs(y)
     unordered = (x != x) | (y != y)
@@ -118,7 +118,10 @@ def atan2(y: T, x: T) -> T:
 
 @loops(in_float64=True)
 def cbrt(x: T) -> T:
-    """The cube root; float32 by float64. From a guess by the exponent, steps of Halley's method, which cube the error."""
+    """The cube root. float32 is computed in float64.
+
+    It starts with a guess from the exponent, and applies steps of Halley's method, which cube the error.
+    """
     a = fabs(x)
     m, e = parted(a)
     thirds = rint(e * (1 / 3))
@@ -134,7 +137,7 @@ def cbrt(x: T) -> T:
 
 @loops
 def hypot(x: T, y: T) -> T:
-    """`sqrt(x * x + y * y)` without overflow; float32 by float64."""
+    """`sqrt(x * x + y * y)` without overflow. float32 is computed in float64."""
     if T.element is f32:
         wide_x, wide_y = f64(x), f64(y)
         value = T(sqrt(wide_x * wide_x + wide_y * wide_y))

@@ -1,10 +1,10 @@
-"""Logarithms and what is made of them in the language of kernels: log, log2, log10, log1p, asinh, acosh, atanh.
+"""Logarithms and functions derived from them in the kernel language: log, log2, log10, log1p, asinh, acosh, atanh.
 
-A number is parted into m * 2 ** e with m between sqrt(1/2) and sqrt(2). float32 takes a polynomial of m - 1; float64 the
-series of the inverse hyperbolic tangent of s = (m - 1) / (m + 1), summed as in "fdlibm" (Sun Microsystems, 1993), with
-coefficients of our own (`scripts/fit_polynomials.py`). There are no branches. Errors in units of the last place over dense
-samples of float32 and float64: log 0.8 and 0.9, log2 1.0 and 1.1, log10 1.0 and 1.0, log1p 0.8 and 0.9, asinh 0.51 and 1.8,
-acosh 0.51 and 2.6, atanh 0.51 and 1.7.
+A number is parted into m * 2 ** e with m between sqrt(1/2) and sqrt(2). float32 takes a polynomial of m - 1; float64
+the series of the inverse hyperbolic tangent of s = (m - 1) / (m + 1), summed as in "fdlibm" (Sun Microsystems, 1993),
+with coefficients of our own (`scripts/fit_polynomials.py`). The code has no branches. Errors in units of the last place
+over dense samples of float32 and float64: log 0.8 and 0.9, log2 1.0 and 1.1, log10 1.0 and 1.0, log1p 0.8 and 0.9,
+asinh 0.51 and 1.8, acosh 0.51 and 2.6, atanh 0.51 and 1.7.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def parted(x: T) -> tuple[T, T]:
 
 @loops(flags="contract")
 def log1p_rest(f: T) -> T:
-    """`log1p(f) - f`, where 1 + f is between sqrt(1/2) and sqrt(2)."""
+    """Return `log1p(f) - f` for 1 + f between sqrt(1/2) and sqrt(2)."""
     if T.element is f32:
         return f * f * (f * polynomial(f, _LOG1P32) - 0.5)
     s = f / (f + 2)
@@ -60,7 +60,7 @@ def log1p_rest(f: T) -> T:
 
 @loops
 def _with_limits(x: T, value: T) -> T:
-    """`value`, the logarithm of `x`, where that is positive and finite; else what IEEE says."""
+    """Return `value`, the logarithm of `x`, if `x` is positive and finite, and otherwise the value of IEEE 754."""
     value = where(x > 0, value, where(x == 0, T(-math.inf), T(math.nan)))
     return where(x == math.inf, x, value)
 
@@ -75,14 +75,14 @@ def log(x: T) -> T:
 
 @loops(flags="contract")
 def _in_base(f: T, FACTOR: Static) -> T:
-    """`log1p(f)` times a constant in two parts, of which the leading product is exact."""
+    """Return `log1p(f)` times a constant in two parts. The leading product is exact."""
     head = from_bits((bits(f) >> _LOW_BITS[T.element]) << _LOW_BITS[T.element], T)
     return head * FACTOR[0] + ((f - head) * FACTOR[0] + (f * FACTOR[1] + log1p_rest(f) * (FACTOR[0] + FACTOR[1])))
 
 
 @loops(flags="contract")
 def log2(x: T) -> T:
-    """The logarithm to the base 2; exact for powers of two."""
+    """The logarithm to the base 2. It is exact for powers of two."""
     m, e = parted(x)
     return _with_limits(x, e + _in_base(m - 1, _LOG2_E[T.element]))
 
@@ -97,7 +97,7 @@ def log10(x: T) -> T:
 
 @loops(flags="contract")
 def log1p(x: T) -> T:
-    """`log(1 + x)`: what the sum's rounding cut off is added to the logarithm."""
+    """`log(1 + x)`: the rounding error of the sum is added to the logarithm."""
     u = x + 1
     m, e = parted(u)
     whole = e == 0
@@ -110,7 +110,7 @@ def log1p(x: T) -> T:
 
 @loops(in_float64=True)
 def asinh(x: T) -> T:
-    """The inverse of the hyperbolic sine; float32 by float64."""
+    """The inverse of the hyperbolic sine. float32 is computed in float64."""
     a = fabs(x)
     large = a > 2.0**60
     square = a * a
@@ -120,7 +120,7 @@ def asinh(x: T) -> T:
 
 @loops(in_float64=True)
 def acosh(x: T) -> T:
-    """The inverse of the hyperbolic cosine; float32 by float64."""
+    """The inverse of the hyperbolic cosine. float32 is computed in float64."""
     large = x > 2.0**60
     t = x - 1
     inner = t + sqrt(t * (t + 2))
@@ -130,7 +130,7 @@ def acosh(x: T) -> T:
 
 @loops(in_float64=True)
 def atanh(x: T) -> T:
-    """The inverse of the hyperbolic tangent; float32 by float64."""
+    """The inverse of the hyperbolic tangent. float32 is computed in float64."""
     a = fabs(x)
     doubled = a + a
     value = log1p(doubled + doubled * a / (T(1) - a)) * 0.5

@@ -1,8 +1,8 @@
 """Orthogonal polynomials of a degree for each element, by their recurrences of three terms (NIST DLMF 18.9).
 
-A `Family` says what its polynomials of degree 1 are, and how the next follows from two. Between -1 and 1, Chebyshev's are
-functions of an angle too (DLMF 18.5), which are as exact for degree 1000 as for degree 10. NumPy computes arrays by the same
-source (`codegen.elementary.on_arrays`).
+A `Family` defines its polynomials of degree 1, and the recurrence that gives the next polynomial from two. Between -1
+and 1, Chebyshev's are functions of an angle too (DLMF 18.5), which are as exact for degree 1000 as for degree 10. NumPy
+computes arrays by the same source (`codegen.elementary.on_arrays`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .elementary_trigonometric import cos, sin
 from .language import *
 
 _FIRST_BY_ANGLE = 7
-"""The lowest degree for which the angle is used."""
+"""The lowest degree that is computed from the angle."""
 
 
 class Family(NamedTuple):
@@ -54,7 +54,7 @@ def _hermite_he(x: T, k: T, value: T, before: T) -> T:
 
 @loops
 def _laguerre(x: T, k: T, value: T, before: T) -> T:
-    """That of float32 is rounded once, as by the processors that PyTorch is compiled for."""
+    """The float32 polynomial is rounded once, as on the processors for which PyTorch is compiled."""
     factor, rest = k + k + (T(1) - x), -(k * before)
     return (fma(factor, value, rest) if is_float32(x) else factor * value + rest) / (k + 1)
 
@@ -72,7 +72,10 @@ def is_float32(x: T) -> Static:
 
 @loops
 def _values(x: T, n: T, FAMILY: Static) -> T:
-    """The polynomials of degrees `n`, rounded towards 0; 0 for negative degrees and for infinite ones, nan for nan."""
+    """Return the polynomials of degrees `n`, rounded towards 0.
+
+    Negative and infinite degrees give 0, and NaN gives NaN.
+    """
     degree = where(fabs(n) < 2.0**63, trunc(n), T(-1))
     steps, special = degree, x  # `steps`: how far the recurrence goes, where it is needed
     if FAMILY.degrees is not None:

@@ -1,9 +1,10 @@
 """`x ** y`, `x % y` as C has it, log(exp(x) + exp(y)) and divisors of integers in the language of kernels.
 
-float32 powers are computed in float64. Those of float64 need the logarithm in two parts, since an error of it is multiplied
-by the result's exponent: the series of the inverse hyperbolic tangent, its first two terms in doubled precision (T. J.
-Dekker, "A floating-point technique for extending the available precision", 1971). Errors in units of the last place over
-samples of float32 and float64: pow 0.51 and 1.2. That of logaddexp is relative to the larger operand.
+float32 powers are computed in float64. Those of float64 need the logarithm in two parts, since an error of it is
+multiplied by the result's exponent: the series of the inverse hyperbolic tangent, its first two terms in doubled
+precision (T. J. Dekker, "A floating-point technique for extending the available precision", 1971). Errors in units of
+the last place over samples of float32 and float64: pow 0.51 and 1.2. The error of logaddexp is relative to the larger
+operand.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def _sum(a: T, b: T) -> tuple[T, T]:
 
 @loops
 def _positive_power(a: T, y: T) -> T:
-    """Powers of magnitudes, but for 1 and with the exponent 0."""
+    """Return powers of magnitudes, except of 1 and with the exponent 0."""
     if T.element is f32:
         product = f64(y) * log(f64(a))
         return T(exp(product))
@@ -98,7 +99,7 @@ def pow(x: T, y: T) -> T:
 
 @loops
 def _one_by_one(x: T, y: T, WIDTH: Static) -> T:
-    """What is left of each element by a division, by C's own function."""
+    """Return the remainder of the division of each element, by C's function."""
     rests, divisors = local(T.element, WIDTH), local(T.element, WIDTH)
     store(rests, x)
     store(divisors, y)
@@ -109,9 +110,11 @@ def _one_by_one(x: T, y: T, WIDTH: Static) -> T:
 
 @loops
 def fmod(x: T, y: T) -> T:
-    """What is left of `x` by division by `y`, with the sign of `x`; exact.
+    """The remainder of `x` divided by `y`, with the sign of `x`.
 
-    The quotient is rounded, so that it may be one too large; up to `_WHOLE` what is left is exact all the same.
+    It is exact.
+
+    The quotient is rounded, so it may be one too large. Up to `_WHOLE` the remainder is exact nevertheless.
     """
     a, b = fabs(x), fabs(y)
     quotient = trunc(a / b)
@@ -164,7 +167,7 @@ def _factors_of_two(x: T) -> T:
 
 @loops
 def lcm(x: T, y: T) -> T:
-    """The least common multiple of signed integers; that of 0 is 0."""
+    """The least common multiple of signed integers. With 0 it is 0."""
     divisor = gcd(x, y)
     divisor = where(divisor == 0, 1, divisor)
     quotient = f64(x) / f64(divisor)

@@ -1,9 +1,9 @@
 """The gamma function's logarithm, its derivative, incomplete gamma integrals, and quantiles of the normal distribution.
 
-All compute in float64; float32 is rounded from it. NumPy computes arrays by the same source (`codegen.elementary.on_arrays`).
-Each element takes all ways, but the reflection of negative numbers, which a vector takes if one of its
-elements does. Errors in units of the last place over dense samples of float64, relative to the terms that cancel near zeros:
-lgamma 2 above 0, digamma 9 (99 % of arguments), ndtri and erfinv 5.
+All functions compute in float64. float32 results are rounded from it. NumPy computes arrays by the same source
+(`codegen.elementary.on_arrays`). Each element takes all branches, except the reflection of negative numbers. A vector
+takes that branch if one of its elements does. Errors in units of the last place over dense samples of float64, relative
+to the terms that cancel near zeros: lgamma 2 above 0, digamma 9 (99 % of arguments), ndtri and erfinv 5.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SQRT_HALF = math.sqrt(0.5)
 
 @loops(in_float64=True)
 def lgamma(x: T) -> T:
-    """The logarithm of the absolute value of the gamma function; infinite at 0 and negative integers."""
+    """The logarithm of the absolute value of the gamma function. It is infinite at 0 and at negative integers."""
     negative = x < 0
     value = _lgamma_positive(where(negative, T(1) - x, x))
     if reduce_or(negative):
@@ -39,7 +39,7 @@ def lgamma(x: T) -> T:
 
 @loops(flags="contract")
 def _lgamma_positive(x: T) -> T:
-    """By steps of 1 into [1.5, 2.5), or by Stirling's series from 6.5 on."""
+    """Compute by steps of 1 into [1.5, 2.5), or by Stirling's series from 6.5 on."""
     small = x < 0.5
     y = where(small, x + 2, x)
     stepped, product = y, T(1)
@@ -61,7 +61,7 @@ def _lgamma_positive(x: T) -> T:
 
 @loops(in_float64=True)
 def digamma(x: T) -> T:
-    """The derivative of `lgamma`; -inf at 0, inf at -0, nan at negative integers."""
+    """The derivative of `lgamma`: -inf at 0, inf at -0, NaN at negative integers."""
     negative = x < 0
     value = _digamma_positive(where(negative, T(1) - x, x))
     if reduce_or(negative):
@@ -105,7 +105,7 @@ _TRIGAMMA_SERIES = (
 
 @loops(flags="contract")
 def _trigamma_right(x: T) -> T:
-    """Where `x` is not less than 0.5: by steps of 1 above 10, and NIST DLMF 5.15.8 there."""
+    """For `x` >= 0.5: take steps of 1 to above 10, and use NIST DLMF 5.15.8 there."""
     shifted = T(0)
     for K in unrolled(5):  # two fractions as one
         a, b = x + 2 * K, x + (2 * K + 1)
@@ -133,7 +133,10 @@ def erfinv(x: T) -> T:
 
 @loops(flags="contract")
 def _quantile(distance: T, tail: T) -> T:
-    """The normal quantile at 0.5 + distance, where 0.5 - abs(distance) is `tail`, given apart to keep its precision."""
+    """Return the normal quantile at 0.5 + distance.
+
+    `tail`, which is 0.5 - abs(distance), is given separately to keep its precision.
+    """
     center = fabs(distance) <= 0.425
     square = T(0.180625) - distance * distance
     value = distance * (
@@ -160,13 +163,16 @@ def _quantile(distance: T, tail: T) -> T:
 # --- incomplete gamma integrals -------------------------------------------------------------------------------------------
 
 _LARGE = 1e15
-"""Above, `a` is so large that the distribution is a normal one to all digits that the integrals would have."""
+"""Above this value of `a`, the distribution equals a normal distribution to all digits of the integrals."""
 
 _SMALL = 0.5
 """Below, the power series is short whatever `a` is."""
 
 _MOST_TERMS, _LONG = 200, 10000.0
-"""How many terms a sum has at most, and from which `a` on it would have more where it matters; then there is the integral."""
+"""The maximum number of terms of a sum, and the value of `a` from which it would need more.
+
+From there on, the integral is used.
+"""
 
 _STEP = 0.08
 _PLACES = [_STEP * k - 3.6 for k in range(131)]
@@ -176,7 +182,10 @@ _WEIGHTS = [_STEP * (1.0 + math.exp(-w)) for w in _PLACES]
 
 @loops(flags="contract")
 def _relative_density(a: T, x: T) -> T:
-    """x**a * exp(-x) / Gamma(a + 1), for large `a` about its peak, so that large logarithms do not cancel."""
+    """Return x**a * exp(-x) / Gamma(a + 1).
+
+    For large `a` it is expanded about its peak, so that large logarithms do not cancel.
+    """
     large = a > 20.0
     distance = (x - a) / a
     inverse = T(1) / (a * a)
@@ -222,10 +231,10 @@ def _above(a: T, x: T, needed: Any, EPSILON: Static) -> tuple[T, Any]:
 
 @loops(flags="contract")
 def _integral(a: T, x: T, sign: T) -> T:
-    """The integral over t of (t / x)**a * exp(x - t) / t, below `x` where `sign` is -1, above it where it is 1.
+    """Return the integral over t of (t / x)**a * exp(x - t) / t, below `x` if `sign` is -1 and above it if it is 1.
 
-    By the trapezoidal rule after v = scale * exp(w - exp(-w)), Takahasi and Mori, "Double exponential formulas for numerical
-    integration", 1974.
+    It uses the trapezoidal rule after v = scale * exp(w - exp(-w)) (Takahasi and Mori, "Double exponential formulas for
+    numerical integration", 1974).
     """
     positions, weights = table(f64, _POSITIONS), table(f64, _WEIGHTS)
     scale = T(1) / (fabs(a - x) + sqrt(x))

@@ -1,11 +1,11 @@
 """sin, cos and tan in the language of kernels, for arguments of any size.
 
-Up to 2 ** 20 a multiple of pi/2, in parts that make its product with whole numbers exact, is subtracted (W. J. Cody and W.
-Waite, "Software Manual for the Elementary Functions", 1980). If a vector holds a larger number, its elements are reduced one
-by one with as many bits of 2/pi as they need (M. Payne and R. Hanek, "Radian reduction for trigonometric functions", SIGNUM
-Newsletter 18, 1983). What remains, between -pi/4 and pi/4, polynomials take (`scripts/fit_polynomials.py`); float32 is
-reduced in float64. Errors in units of the last place over dense samples of float32 and float64: sin and cos 1.5 and 0.9, tan
-0.52 and 2.3.
+Up to 2 ** 20 a multiple of pi/2, in parts that make its product with whole numbers exact, is subtracted (W. J. Cody and
+W. Waite, "Software Manual for the Elementary Functions", 1980). If a vector holds a larger number, its elements are
+reduced one by one with as many bits of 2/pi as they need (M. Payne and R. Hanek, "Radian reduction for trigonometric
+functions", SIGNUM Newsletter 18, 1983). Polynomials compute the remainder, between -pi/4 and pi/4
+(`scripts/fit_polynomials.py`). float32 is reduced in float64. Errors in units of the last place over dense samples of
+float32 and float64: sin and cos 1.5 and 0.9, tan 0.52 and 2.3.
 """
 
 from __future__ import annotations
@@ -52,10 +52,12 @@ _WORD = 0xFFFFFFFF
 
 @loops
 def _reduced_large(x: f64) -> tuple[i64, f64, f64]:
-    """The quarter turns in one number from 2 ** 20 on, modulo 4, and the rest in two parts; of no use for other numbers.
+    """Return the quarter turns, modulo 4, of one number from 2 ** 20 on, and the remainder in two parts.
 
-    x is an integer of 53 bits times 2 ** e. Of 2 ** e * 2/pi a window of 192 bits is multiplied by it: the bits above the window
-    would give multiples of 4.
+    The result is not valid for other numbers.
+
+    x is an integer of 53 bits times 2 ** e. A window of 192 bits of 2 ** e * 2/pi is multiplied by the number. The bits
+    above the window would give multiples of 4.
     """
     raw = bits(x)
     exponent = ((raw >> 52) & 0x7FF) - 1075
@@ -99,7 +101,7 @@ def _product(words: Static, low: u64, high: u64) -> Static:
 
 @loops
 def _difference(a: T, b: T) -> tuple[T, T]:
-    """`a - b`, and what its rounding cut off."""
+    """Return `a - b` and its rounding error."""
     difference = a - b
     part = difference - a
     return difference, (a - (difference - part)) - (b + part)
@@ -117,7 +119,7 @@ def _reduced_one_by_one(x: T, WIDTH: Static) -> tuple[T, T, T]:
 
 @loops
 def _reduced(x: T, DOUBLED: Static) -> tuple[T, T, T]:
-    """Of float64: quarter turns in the low bits of an integer, and what remains of `x`, in two parts if `DOUBLED`."""
+    """Return, for float64, quarter turns in the low bits of an integer, and the remainder of `x`, in two parts if `DOUBLED`."""
     shifted = x * _TWO_OVER_PI + _ROUNDER
     k = shifted - _ROUNDER
     quarters = bits(shifted)
@@ -153,7 +155,7 @@ def _sine_and_cosine(high: T, low: T, SINE: Static, COSINE: Static) -> tuple[T, 
 
 @loops
 def _parts(x: T) -> tuple[T, T, T]:
-    """Quarter turns, the sine and the cosine of what remains; of float32 in its own precision."""
+    """Return quarter turns, and the sine and cosine of the remainder. float32 is computed in its own precision."""
     if T.element is f32:
         quarters, high, _low = _reduced(f64(x), False)
         sine, cosine = _sine_and_cosine(T(high), T(0), _SIN32, _COS32)
@@ -190,7 +192,7 @@ def sine_and_cosine(x: T) -> tuple[T, T]:
 
 @loops
 def tan(x: T) -> T:
-    """The tangent; float32 by float64."""
+    """The tangent. float32 is computed in float64."""
     if T.element is f32:
         quarters, high, low = _reduced(f64(x), False)
         sine, cosine = _sine_and_cosine(high, low, _SIN32, _COS32)
@@ -208,7 +210,7 @@ def _quotient(quarters: I, sine: T, cosine: T) -> T:
 
 @loops
 def sine_and_cosine_of_turns(x: T) -> tuple[T, T]:
-    """Of float64 between -1/2 and 1/2: the sine and the cosine of pi * x."""
+    """Return the sine and the cosine of pi * x, for float64 between -1/2 and 1/2."""
     a = fabs(x)
     beyond = a > 0.25
     part = where(beyond, T(0.5) - a, a)

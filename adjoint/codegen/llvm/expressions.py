@@ -1,6 +1,6 @@
 """The interpreter of expression graphs that writes LLVM's instructions: one value for each node, a number or a vector.
 
-Arithmetic is rounded as NumPy rounds it, operation by operation; elementary functions are those of `elementary_*`.
+Arithmetic is rounded operation by operation, as in NumPy. The elementary functions are those of `elementary_*`.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ FUNCTIONS: dict[str, LoopKernel | Builtin] = {
     "sqrt": sqrt, "floor": floor, "ceil": ceil, "trunc": trunc, "rint": rint, "copysign": copysign,
     **elementary_bessel.FUNCTIONS, **elementary_polynomials.FUNCTIONS, **elementary_special.FUNCTIONS,
 }  # fmt: skip
-"""By operation: what computes it, for floating-point numbers."""
+"""The functions that compute operations on floating-point numbers, by operation."""
 
 COSTLY = frozenset(name for name, function in FUNCTIONS.items() if isinstance(function, LoopKernel))
 """The operations that take many instructions."""
 
 LONGEST = elementary_bessel.FUNCTIONS.keys() | {"lower_incomplete_gamma", "upper_incomplete_gamma"}
-"""Those that are not short in float32 either: they have as many elements in a vector as float64 has, and half the code."""
+"""Functions that are long in float32, too. Their vectors have as many elements as in float64, which halves the code."""
 
 HEAVY = LONGEST | elementary_polynomials.FUNCTIONS.keys() | elementary_special.FUNCTIONS.keys() | {"log_ndtr"}
 """Those that take hundreds."""
@@ -124,12 +124,15 @@ class ExpressionWriter:
         raise CompilationError(f"{name} has no compiled form for {self.type}")
 
     def _alike(self, values: list[Value]) -> list[Value]:
-        """Truth values beside numbers are numbers."""
+        """Convert truth values beside numbers to numbers."""
         kinds = {value.type.element for value in values}
         return values if len(kinds) == 1 else [self._as_number(value) for value in values]
 
     def _ordered(self, operands: list[Any], values: list[Value]) -> list[Any]:
-        """A number that is known now first, as a Python number: extremes take one instruction then."""
+        """Move a number that is known at compile time to the front, as a Python number.
+
+        Extremes then take one instruction.
+        """
         if len(operands) == 2 and is_number(operands[1]) and not math.isnan(operands[1]):
             return [operands[1], values[0]]
         return list(values)

@@ -1,4 +1,4 @@
-"""Functions that kernels call and do not contain: those of the C library, and kernels compiled apart."""
+"""Functions that kernels call and do not contain: functions of the C library, and kernels that are compiled separately."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .values import CompilationError, llvm_type
 
 
 def external(name: str, find: Callable[[], int], result: Any, *types: Any) -> Any:
-    """A function at the address that `find` gives; looked for when a kernel that calls it is compiled."""
+    """A function at the address that `find` returns. It is looked up when a kernel that calls it is compiled."""
 
     def call(lowering: Lowering, *arguments: Any) -> Any:
         if len(arguments) != len(types):
@@ -35,7 +35,7 @@ def external(name: str, find: Callable[[], int], result: Any, *types: Any) -> An
 
 
 def c_function(name: str, result: Any, *types: Any) -> Any:
-    """A function of the C library: what it computes agrees to the last bit with other programs that call it."""
+    """A function of the C library. Its results agree to the last bit with other programs that call it."""
 
     def find() -> int:
         try:

@@ -1,4 +1,4 @@
-"""Functions in the language of kernels, and what stands for them while they are lowered."""
+"""Functions in the kernel language, and their representations during lowering."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ if TYPE_CHECKING:
 
 
 class LoopKernel:
-    """A function in the language of kernels; `compile` of `host` makes machine code of it.
+    """A function in the kernel language.
 
-    `flags`: LLVM's permissions for floating-point arithmetic, such as "contract" (fused multiply-add where it fits) or
-    "reassoc". `noalias`: no two pointers lead to the same memory. `explicit`: LLVM does not look for vectors.
-    `plain`: nor does it move anything out of loops; the few passes that it needs take a tenth of the time.
-    `strength_reduced`: all the same it looks for better indices of loops (loop strength reduction).
-    `in_float64`: a call of it with numbers of float32 computes in float64, and rounds the result.
+    `compile` of `host` compiles it to machine code.
+
+    `flags`: LLVM's permissions for floating-point arithmetic, such as "contract" (fused multiply-add if possible) or
+    "reassoc". `noalias`: no two pointers lead to the same memory. `explicit`: LLVM does not look for vectors. `plain`:
+    LLVM also moves no code out of loops. The few passes that it needs take a tenth of the time. `strength_reduced`: all
+    the same it looks for better indices of loops (loop strength reduction). `in_float64`: a call of it with numbers of
+    float32 computes in float64, and rounds the result.
     """
 
     def __init__(
@@ -47,7 +49,7 @@ class LoopKernel:
         self._tree: ast.FunctionDef | None = None
 
     def __call__(self, *args: Any) -> Any:
-        """Refuse: Python's own interpreter does not run kernels."""
+        """Refuse: Python's interpreter does not run kernels."""
         raise TypeError(f"{self.name} is a kernel: it runs when it has been compiled")
 
     def __repr__(self) -> str:
@@ -55,7 +57,7 @@ class LoopKernel:
 
     @property
     def text(self) -> str:
-        """The source of the function: its lines up to one that is indented as little as the first.
+        """Return the source of the function: its lines up to a line with the indentation of the first.
 
         `inspect.getsource` finds them too, by tokens, in ten times the time.
         """
@@ -72,7 +74,7 @@ class LoopKernel:
 
     @property
     def tree(self) -> ast.FunctionDef:
-        """The syntax of the function, whose first line is line 1."""
+        """Return the syntax tree of the function, whose first line is line 1."""
         if self._tree is None:
             tree = ast.parse(self.text).body[0]
             assert isinstance(tree, ast.FunctionDef)
@@ -80,7 +82,7 @@ class LoopKernel:
         return self._tree
 
     def lookup(self, name: str) -> Any:
-        """What a name of the module, of the enclosing function or of Python means."""
+        """Return the meaning of a name of the module, of the enclosing function or of Python."""
         closure = inspect.getclosurevars(self.function) if self.function.__closure__ else None
         if closure is not None and name in closure.nonlocals:
             return closure.nonlocals[name]
@@ -151,7 +153,7 @@ class Builtin:
             raise CompilationError(f"{self.name}: {error}") from None
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
-        """Refuse: there is nothing to run outside a kernel."""
+        """Refuse, because the function exists only inside kernels."""
         raise TypeError(f"{self.name} is called from within kernels")
 
     def __repr__(self) -> str:

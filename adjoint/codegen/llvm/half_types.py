@@ -1,4 +1,4 @@
-"""bfloat16 and float16 in kernels: both are stored alone, and computed with as float32."""
+"""bfloat16 and float16 in kernels are only stored, and computed in float32."""
 
 from __future__ import annotations
 

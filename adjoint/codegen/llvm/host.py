@@ -1,6 +1,7 @@
 """The machine that kernels are compiled for, and llvmlite, which compiles them.
 
-llvmlite is imported when the first kernel is compiled. No file is written; machine code lives as long as the process.
+llvmlite is imported when the first kernel is compiled. No file is written, and machine code lives as long as the
+process.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ NEWEST_LLVM = 22
 
 
 class Request(NamedTuple):
-    """What `Host.compile` is asked for. It means the same in all processes of this program."""
+    """The arguments of `Host.compile`. It means the same in all processes of this program."""
 
     name: str
     text: str
@@ -48,7 +49,7 @@ class MachineCode:
 
     @property
     def text(self) -> str:
-        """What it was made of."""
+        """The text from which it was made."""
         return self.request.text
 
 
@@ -59,7 +60,7 @@ class Host:
         self.lock = lock_across_forks()
         self._engines: list[Any] = []
         self.compiled: dict[Request, MachineCode] = {}
-        """What has been compiled, by what was asked for."""
+        """The compiled functions, by request."""
 
     @computed_once
     def llvm(self) -> Any:
@@ -93,7 +94,7 @@ class Host:
 
     @computed_once
     def vector_bytes(self) -> int:
-        """How many bytes a vector register holds: 64 with AVX-512, 32 with AVX2, else 16."""
+        """Return the number of bytes in a vector register: 64 with AVX-512, 32 with AVX2, else 16."""
         features = self.features.split(",")
         if "+avx512f" in features and "+avx512vl" in features:
             return 64
@@ -121,10 +122,12 @@ class Host:
         strength_reduced: bool = False,
         also: str = "",
     ) -> MachineCode:
-        """Make machine code of LLVM's text, whose public function is `name`. If `explicit`, its loops are left as they are.
+        """Compile LLVM's text, whose public function is `name`, to machine code.
 
-        `plain`: only what its text needs most is done, in a tenth of the time; `strength_reduced`: all the same LLVM looks for
-        better indices of its loops. `also`: what follows this name in that of a second public function.
+        If `explicit`, its loops are not changed.
+
+        `plain`: run only the most necessary passes, in a tenth of the time. `strength_reduced`: nevertheless let LLVM
+        search for better loop indices. `also`: the suffix of this name in the name of a second public function.
 
         Raises:
             CompilationError: if LLVM refuses the text.
@@ -146,11 +149,11 @@ class Host:
             return code
 
     def _engine(self, request: Request) -> Any:
-        """What will hold the machine code, which LLVM makes when the engine is finalized."""
+        """Create the engine for the machine code, which LLVM generates when the engine is finalized."""
         return self.llvm.create_mcjit_compiler(self._optimized(request), self._new_machine())
 
     def _optimized(self, request: Request) -> Any:
-        """What LLVM makes of the text before it makes machine code."""
+        """Run LLVM's optimizations on the text."""
         llvm, machine = self.llvm, self.machine
         try:
             module = llvm.parse_assembly(request.text)
@@ -175,12 +178,12 @@ class Host:
 
     @contextmanager
     def _code_generation(self, request: Request) -> Iterator[None]:
-        """How machine code is made of what `_optimized` has made.
+        """Set the options with which machine code is generated from the result of `_optimized`.
 
-        In plain kernels the indices of loops stay as they are written. To find better ones (loop strength reduction) takes LLVM
-        a third to two fifths of all its time, for loops that most often are no faster then. LLVM's option holds for the whole
-        process: what another library compiles meanwhile may be somewhat slower. An option that LLVM does not know would end the
-        process.
+        In plain kernels the indices of loops are not changed. The search for better indices (loop strength reduction)
+        takes LLVM a third to two fifths of its time, and most loops do not become faster. LLVM's option applies to the
+        whole process. Code that another library compiles meanwhile may be somewhat slower. An unknown LLVM option would
+        end the process.
         """
         if not request.plain or request.strength_reduced or self.llvm.llvm_version_info[0] > NEWEST_LLVM:
             yield
@@ -192,9 +195,9 @@ class Host:
             self.llvm.set_option("adjoint", "--disable-lsr=false")
 
     def _new_machine(self) -> Any:
-        """Another description of the processor: an engine takes its own with it.
+        """Create another description of the processor, because an engine owns its description.
 
-        Instructions are chosen at level 1: level 3 takes a tenth more time, and what it makes is as fast.
+        Instructions are selected at level 1. Level 3 takes a tenth more time, and its code is not faster.
         """
         target = self.llvm.Target.from_default_triple()
         return target.create_target_machine(
@@ -209,7 +212,7 @@ class Host:
                 return str(self.machine.emit_assembly(module))
 
     def optimized(self, code: MachineCode) -> str:
-        """LLVM's text of what it has made of the kernel's."""
+        """Return LLVM's optimized text of the kernel."""
         with self.lock:
             return str(self._optimized(code.request))
 

@@ -9,7 +9,7 @@
 
     scale.compiled(T=f32)(out.ctypes.data, x.ctypes.data, 2.0, 0, 1000)
 
-`lowering` says what the language has. The address of an array is `array.ctypes.data`; `address` is faster.
+`lowering` defines the language. The address of an array is `array.ctypes.data`, but `address` is faster.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ from .values import CompilationError
 
 
 class Loops(LoopKernel):
-    """A kernel, compiled for the types and static parameters that it is asked for."""
+    """A kernel that is compiled for requested types and static parameters."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class Loops(LoopKernel):
         """The machine code for these types (`T=f32`) and values of `Static` parameters (`K=3`).
 
         Raises:
-            CompilationError: if there is none.
+            CompilationError: if there is no compiler.
         """
         key = tuple(given.items())
         found = self._compiled.get(key)
@@ -122,7 +122,7 @@ class Loops(LoopKernel):
 
 
 class WrittenLoops(Loops):
-    """A kernel whose source has been written by a program; `namespace` holds what it names."""
+    """A kernel whose source a program has written. `namespace` contains its names."""
 
     def __init__(
         self, name: str, source: str, namespace: dict[str, Any], flags: str = "", noalias: bool = True
@@ -161,14 +161,17 @@ def loops(
     in_float64: bool = False,
     strength_reduced: bool = False,
 ) -> Any:
-    """Make a Python function into a kernel; it is lowered when it is compiled.
+    """Turn a Python function into a kernel.
 
-    `flags`: LLVM's permissions for the kernel's floating-point arithmetic, such as "contract" (`a * b + c` may be rounded once)
-    or "reassoc" (sums may be taken in another order). `noalias`: no two of its pointers lead to the same memory.
-    `explicit`: its vectors are all written out; LLVM looks for no others and unrolls nothing, which halves the time to compile.
-    `plain`: only what its text needs most is done, in a tenth of the time. `strength_reduced`: all the same LLVM looks for better
-    indices of its loops, which takes half as long again; with many pointers in a loop that leaves more of them in registers.
-    `in_float64`: where it is called with numbers of float32, they are computed in float64, and the result is rounded.
+    It is lowered when it is compiled.
+
+    `flags`: LLVM's permissions for the kernel's floating-point arithmetic, such as "contract" (`a * b + c` may be
+    rounded once) or "reassoc" (sums may be reordered). `noalias`: no two of its pointers lead to the same memory.
+    `explicit`: all of its vectors are written in the source. LLVM neither vectorizes nor unrolls, which halves the
+    compile time. `plain`: only the most necessary passes run, in a tenth of the time. `strength_reduced`: LLVM
+    nevertheless searches for better loop indices, which takes half as long again. In loops with many pointers, more of
+    them then stay in registers. `in_float64`: if it is called with float32 numbers, they are computed in float64, and
+    the result is rounded.
     """
     if function is None:
         return lambda function: Loops(function, flags, noalias, explicit, plain, in_float64, strength_reduced)

@@ -10,18 +10,24 @@ from ..observed_kernels import KERNELS
 from .workers import WORKERS, splitter
 
 PARALLEL_BYTES = 1 << 18
-"""Less work than this is done by the calling thread alone. On two processors of an EPYC, a sum of 256 KB takes 3.7 microseconds
-on one thread and 3.9 on two, `relu` of as much to as much 7.9 and 6.0."""
+"""The calling thread alone does less work than this.
+
+On two processors of an EPYC, a sum of 256 KB takes 3.7 microseconds on one thread and 3.9 on two, `relu` of as much to
+as much 7.9 and 6.0.
+"""
 
 WHOLE_BYTES = 1 << 26
-"""More work than this is done in parts: between two of them Python raises what an interrupt has asked for meanwhile. To divide
-less costs up to 3 % where memory is new; from here on nothing that can be measured."""
+"""More work than this is split into parts.
+
+Between two parts, Python raises pending interrupts. Splitting less work costs up to 3 % on new memory. From this size
+on, the cost cannot be measured.
+"""
 
 FIRST_BYTES = 1 << 23
-"""How much work the first part is; its time says how much the next one is."""
+"""The size of the first part. Its time determines the size of the next part."""
 
 PART_SECONDS = 0.04
-"""How long a part is meant to take, so that an interrupt is raised soon on a busy machine too."""
+"""The intended time of a part, so that an interrupt is raised soon even on a busy machine."""
 
 GROWTH = 8
 """A part is at most so many times as large as the one before."""
@@ -30,7 +36,8 @@ GROWTH = 8
 def launch(function: Any, n: int, row_bytes: int, *arguments: Any) -> None:
     """Call the compiled `function(*arguments, start, stop)` for ranges that together cover `range(n)`.
 
-    `row_bytes`: how much memory one row of the range touches, or as many bytes as take equal time where a row computes much.
+    `row_bytes`: the number of bytes that a row of the range touches, or an equivalent number of bytes if a row computes
+    much.
     """
     work = n * row_bytes
     if work < PARALLEL_BYTES or n < 2:
@@ -50,15 +57,15 @@ def launch(function: Any, n: int, row_bytes: int, *arguments: Any) -> None:
 
 
 def _split(function: Any) -> Any:
-    """What lets workers call the function, made when it is first shared out."""
+    """Return the function with which workers call the function. It is created on first use."""
     function.split = KERNELS.called(function, splitter(function))
     return function.split
 
 
 def _launch_in_parts(function: Any, n: int, row_bytes: int, arguments: tuple[Any, ...]) -> None:
-    """As `launch`, in calls of about `PART_SECONDS` each.
+    """Launch as `launch` does, in calls of about `PART_SECONDS` each.
 
-    A range may be divided anywhere, as threads do. Each part has rows for all threads: few long rows are one part.
+    A range may be split anywhere, as threads do. Each part has rows for all threads. A few long rows are one part.
     """
     threads = parallel.num_threads
     split = None if threads == 1 else function.split or _split(function)

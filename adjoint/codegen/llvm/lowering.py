@@ -1,8 +1,8 @@
-"""From the Python source of a kernel to LLVM's text.
+"""Lowers the Python source of a kernel to LLVM's text.
 
-A kernel is a Python function in a small typed subset of the language. What is known when it is compiled is computed then, with
-Python's own objects: numbers, types, names in CAPITALS, parameters annotated `Static`, indices of `unrolled` loops. All else
-becomes instructions. Calls of other kernels are put in place of the call; there is no recursion.
+A kernel is a Python function in a small typed subset of the language. Values that are known at compile time are
+computed then, with Python objects: numbers, types, names in CAPITALS, parameters annotated `Static`, indices of
+`unrolled` loops. Everything else becomes instructions. Calls of other kernels are inlined. Recursion is not possible.
 
     assignment      `x = T(0)`, `x += y`, `p[i] = x`, `a, b = f(x)`; a variable keeps the type that it is given first
     loops           `for i in range(n)`, `for i in vectorized(n)`, `for I in unrolled(4)`, `while`, `break`, `continue`
@@ -11,8 +11,8 @@ becomes instructions. Calls of other kernels are put in place of the call; there
     arithmetic      of two equal types; a number adapts to the other operand; `f64(x)` converts
     memory          `p[i]`, `p + i` on pointers; `local(T, 16)` on the stack, in registers if all indices are known
 
-Loops over vectors are written with `vector(T, 16)`, `load`, `store` and the other built-in functions, or left to LLVM: a loop
-over `vectorized(n)` says that its turns do not depend on one another.
+Loops over vectors use `vector(T, 16)`, `load`, `store` and the other built-in functions, or are left to LLVM: in a loop
+over `vectorized(n)` the iterations do not depend on one another.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _COMPARISONS = {
 
 
 class Lowering:
-    """The text of one LLVM function, as it grows."""
+    """The text of one LLVM function during lowering."""
 
     def __init__(self, statements: dict[type[ast.stmt], Callable[..., None]]) -> None:
         self._statements = statements
@@ -70,7 +70,7 @@ class Lowering:
         return self.frames[-1]
 
     def fresh(self, prefix: str = "v") -> str:
-        """A name that is not used yet."""
+        """Return an unused name."""
         self._count += 1
         return f"%{prefix}{self._count}"
 
@@ -86,7 +86,7 @@ class Lowering:
         return Value(type_, name)
 
     def label(self, name: str) -> None:
-        """Begin a block; the one before runs on into it if nothing has ended it."""
+        """Begin a block. If nothing has ended the previous block, it continues into this block."""
         if not self.terminated:
             self.lines.append(f"  br label {name}")
         self.terminated = False
@@ -163,7 +163,10 @@ class Lowering:
     # -- types ------------------------------------------------------------------------------------------------------------
 
     def as_type(self, value: Any, type_: Any) -> Value:
-        """A value of this type: a number adapts, a number in each element of a vector too; all else has to be of it already."""
+        """Return a value of this type.
+
+        A number is converted, also to a vector of equal numbers. Other values must already have the type.
+        """
         if is_number(value):
             if isinstance(type_, PointerType):
                 raise CompilationError(f"a number stands where {type_} is expected")
@@ -184,7 +187,7 @@ class Lowering:
         return self.value(f"shufflevector {first}, {text} poison, <{width} x i32> zeroinitializer", type_)
 
     def convert(self, value: Any, type_: Any) -> Value:
-        """A number of another type, as C converts; floating point to bfloat16 and float16 rounds to nearest even."""
+        """Convert a number to another type as C does. Conversion to bfloat16 and float16 rounds to nearest even."""
         if is_number(value):
             return constant(value, type_)
         if not isinstance(value, Value) or isinstance(value.type, PointerType):
@@ -344,7 +347,7 @@ class Lowering:
         raise CompilationError(f"{operation.__name__} is not for {type_}; convert to a floating-point type")
 
     def _divide(self, operation: type[ast.operator], left: Value, right: Value) -> Value:
-        """Python's division of integers, which rounds down; the remainder has the sign of the divisor."""
+        """Divide integers as Python does, rounding down. The remainder has the sign of the divisor."""
         type_ = left.type
         if type_.kind != "i":
             return self.value(f"{'udiv' if operation is ast.FloorDiv else 'urem'} {left}, {right.name}", type_)
@@ -372,7 +375,7 @@ class Lowering:
         return result
 
     def compare(self, operation: type[ast.cmpop], left: Any, right: Any) -> Any:
-        """A comparison of two operands; NaN is unequal to everything."""
+        """Compare two operands. NaN is unequal to everything."""
         if operation in (ast.Is, ast.IsNot) or (not isinstance(left, Value) and not isinstance(right, Value)):
             return STATIC_OPERATORS[operation](left, right)
         left, right = self.unify(left, right)
@@ -382,7 +385,7 @@ class Lowering:
         return self.value(f"{text} {left}, {right.name}", self.with_element(left.type, boolean))
 
     def condition(self, value: Any) -> Any:
-        """A truth value; Python's own if it is known now."""
+        """Return a truth value, or a Python bool if it is known at compile time."""
         if not isinstance(value, Value):
             return bool(value)
         return value if value.type is boolean else self.convert(value, boolean)
@@ -446,7 +449,7 @@ class Lowering:
         return self.call(function, arguments, options)
 
     def call(self, function: Any, arguments: list[Any], options: dict[str, Any]) -> Any:
-        """Another kernel, a built-in function, a conversion, or Python's own function of what is known now."""
+        """Call another kernel, a built-in function, a conversion, or a Python function on values known at compile time."""
         if function is range:
             return LoopRange(tuple(arguments))
         if isinstance(function, LoopKernel):
@@ -463,7 +466,7 @@ class Lowering:
     # -- calls ------------------------------------------------------------------------------------------------------------
 
     def inline(self, kernel: LoopKernel, arguments: list[Any], options: dict[str, Any]) -> Any:
-        """The body of another kernel in place of a call."""
+        """Insert the body of another kernel in place of a call."""
         if any(frame.kernel is kernel for frame in self.frames):
             raise CompilationError(f"{kernel.name} calls itself")
         if kernel.in_float64 and any(isinstance(item, Value) and item.type.element is f32 for item in arguments):
@@ -506,7 +509,7 @@ class Lowering:
             self.assign_name(parameter.arg, value if type_ is Any else self.as_type(value, type_))
 
     def finish_frame(self, frame: Frame) -> Any:
-        """What the call gives, after its body."""
+        """Return the result of an inlined call after its body."""
         if frame.exit is None:
             return frame.result
         self.label(frame.exit)
@@ -522,7 +525,7 @@ class Lowering:
     # -- statements -------------------------------------------------------------------------------------------------------
 
     def body(self, statements: list[ast.stmt]) -> None:
-        """Statements one after another, as far as they can be reached."""
+        """Lower statements one after another, as far as they can be reached."""
         for statement in statements:
             if self.terminated or self.frame.returned:
                 return
@@ -545,7 +548,7 @@ class Lowering:
         lower(self, tree)
 
     def assign_name(self, name: str, value: Any) -> None:
-        """Give a variable a value; what only exists while compiling is bound, as are names in capitals."""
+        """Assign a value to a variable. Values that exist only at compile time are bound, as are names in capitals."""
         names = self.frame.names
         known = names.get(name)
         if name.isupper() or (not isinstance(value, Value) and not is_number(value)):
@@ -564,11 +567,11 @@ EXPRESSIONS: dict[type[ast.expr], Callable[..., Any]] = {
     for kind in ast.expr.__subclasses__()
     if hasattr(Lowering, f"_{kind.__name__}")
 }
-"""What lowers an expression, by the class of its syntax."""
+"""The methods that lower expressions, by the class of the syntax."""
 
 
 def _infer(frame: Frame, annotation: ast.expr | None, value: Any) -> None:
-    """Note the types that a type variable stands for, from the value that is given."""
+    """Record the types of type variables, from the given value."""
     if not isinstance(value, Value) or annotation is None:
         return
     type_ = value.type
@@ -583,7 +586,7 @@ def _infer(frame: Frame, annotation: ast.expr | None, value: Any) -> None:
 
 
 def _conversion(source: NumberType, target: NumberType) -> str | None:
-    """LLVM's instruction between two types; None where the bits stay."""
+    """Return LLVM's instruction for a conversion between two types, or None if the bits do not change."""
     if source.kind == "f":
         if target.kind == "f":
             return "fpext" if target.bits > source.bits else "fptrunc"

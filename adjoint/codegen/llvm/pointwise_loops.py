@@ -1,9 +1,9 @@
-"""Loops over arrays for expressions of elements: which memory they walk, in vectors, with what each operand needs.
+"""Loops over arrays for elementwise expressions: the memory that they traverse, in vectors, with the accesses of each operand.
 
-A kernel is made for one expression, one type of numbers, and how each operand lies in memory along the inner dimension: `DENSE`
-one behind another, `PAIRED` every other number, as the parts of complex ones lie, `REPEATED` one number for the whole row,
-`SPACED` any distance. A complex operand has a value for each of its two parts. Everything else is in the table of a call
-(`calls`); its layout holds lengths and strides.
+A kernel is made for one expression, one type of numbers, and the layout of each operand along the inner dimension:
+`DENSE` for consecutive numbers, `PAIRED` for every second number (the parts of complex numbers), `REPEATED` for one
+number in the whole row, `SPACED` for any distance. A complex operand has a value for each of its two parts. Everything
+else is in the table of a call (`calls`), whose layout contains lengths and strides.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ from .values import Value, constant, size_of
 DENSE, REPEATED, SPACED, PAIRED = "dense", "repeated", "spaced", "paired"
 
 ALIGNED_FROM = 8
-"""From how many vectors in a row on a loop writes to aligned addresses, which costs it one vector more."""
+"""The number of vectors in a row from which a loop writes to aligned addresses, at the cost of one more vector."""
 
 
 def layout_of(shape: Sequence[int], strides: Sequence[Sequence[int]], streamed: bool) -> list[int]:
-    """The length of a row; whether results are `streamed`; how many dimensions are outside of a row, and their lengths; strides.
+    """Return the row length, whether results are `streamed`, the number and lengths of outer dimensions, and the strides.
 
     The inner dimension is first.
     """
@@ -68,7 +68,7 @@ def layout_of(shape: Sequence[int], strides: Sequence[Sequence[int]], streamed: 
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """An input or output: its type in memory, whether it is a truth value, how it lies along a row, and how many parts it has."""
+    """An input or output: its type in memory, whether it is a truth value, its layout along a row, and its number of parts."""
 
     type: Any
     truth: bool
@@ -77,7 +77,7 @@ class Operand:
 
 
 class Plan:
-    """What a kernel is compiled for."""
+    """The properties for which a kernel is compiled."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class Plan:
         return found
 
     def _values(self, lowering: Lowering, inputs: list[Any], scalars: list[Value]) -> list[Any]:
-        """The outputs for one vector of inputs, as they are written to memory."""
+        """Return the outputs for one vector of inputs, in their form in memory."""
         writer = ExpressionWriter(lowering, VectorType(self.element, self.width))
         given: dict[Node, Any] = dict(zip(self.scalars, scalars, strict=True))
         for nodes, operand, values in zip(self.nodes, self.operands, inputs, strict=False):
@@ -134,7 +134,7 @@ def _as_truth(lowering: Lowering, value: Value) -> Value:
 
 
 def operand_of(nodes: Sequence[Node], type_: Any, mode: str) -> Operand:
-    """The operand for a node whose numbers have this type in memory, or for the nodes of two parts."""
+    """Return the operand of a node whose numbers have this type in memory, or of the nodes of two parts."""
     truth = nodes[0].kind == BOOL
     return Operand(u8 if truth else type_, truth, mode, len(nodes))
 
@@ -161,7 +161,7 @@ def masks_are_cheap(type_: Any) -> bool:
 
 @loops(noalias=False)
 def _read(place: Pointer[S], left: Int, WIDTH: Static, ELEMENT: Static) -> Static:
-    """The next numbers of a row; of those that are left, if they are fewer."""
+    """Read the next numbers of a row, or the remaining numbers if there are fewer."""
     if masks_are_cheap(ELEMENT):
         if left >= WIDTH:
             values = load(place, WIDTH)
@@ -179,7 +179,7 @@ def _read(place: Pointer[S], left: Int, WIDTH: Static, ELEMENT: Static) -> Stati
 
 @loops(noalias=False)
 def _read_spaced(place: Pointer[S], stride: Int, left: Int, WIDTH: Static, ELEMENT: Static) -> Static:
-    """The next numbers of a row that lie apart; `stride` in bytes."""
+    """Read the next spaced numbers of a row. `stride` is in bytes."""
     part = local(ELEMENT, WIDTH)
     at = cast_pointer(place, u8)
     for i in rolled(minimum(left, i64(WIDTH))):
@@ -189,7 +189,7 @@ def _read_spaced(place: Pointer[S], stride: Int, left: Int, WIDTH: Static, ELEME
 
 @loops(noalias=False)
 def _read_paired(place: Pointer[S], left: Int, WIDTH: Static) -> Static:
-    """The next numbers of a row, of which every other one counts; those after the last are not read."""
+    """Read every second of the next numbers of a row, without reading beyond the last."""
     there = lanes(i32, 2 * WIDTH) < vector(i32, 2 * WIDTH)(minimum(2 * left - 1, i64(2 * WIDTH)))
     pairs = load(place, 2 * WIDTH, there)
     return shuffle(pairs, pairs, [2 * LANE for LANE in unrolled(WIDTH)])
@@ -219,7 +219,7 @@ def _write(place: Pointer[S], values: T, left: Int, WIDTH: Static, ELEMENT: Stat
 
 @loops(noalias=False)
 def _write_spaced(place: Pointer[S], stride: Int, values: T, left: Int, WIDTH: Static, ELEMENT: Static) -> None:
-    """Write the next numbers of a row whose elements lie apart."""
+    """Write the next numbers of a row with spaced elements."""
     part = local(ELEMENT, WIDTH)
     store(part, values)
     at = cast_pointer(place, u8)
@@ -307,7 +307,7 @@ def read_operand(OPERAND: Static, WIDTH: Static, place: Int, stride: Int, left: 
 def write_operand(
     OPERAND: Static, WIDTH: Static, place: Int, stride: Int, left: Int, values: Any, streamed: Any = False
 ) -> None:  # fmt: skip
-    """Write the next numbers of an output; past the cache if `streamed`."""
+    """Write the next numbers of an output. If `streamed`, bypass the cache."""
     at = as_pointer(place, OPERAND.type)
     if OPERAND.parts == 2:
         if OPERAND.mode == DENSE:
@@ -328,7 +328,7 @@ def write_operand(
 
 
 class PointwiseKernel(Loops):
-    """The loops for one expression; their text shows the expression."""
+    """The loops for one expression. Their text shows the expression."""
 
     def __init__(self, name: str, expression: str) -> None:
         super().__init__(pointwise.function, noalias=False, explicit=True, plain=True)

@@ -1,4 +1,4 @@
-"""What has been compiled, as text: for `adjoint info`, `backends.llvm`, and to be read."""
+"""A text report of the compiled code, for `adjoint info`, `backends.llvm`, and for readers."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from .host import HOST
 
 
 def compiled_functions() -> list[CompiledFunction]:
-    """All functions that have been compiled, in order."""
+    """Return all compiled functions in order."""
     return list(KERNELS.functions)
 
 
 def source(name: str) -> str:
-    """What computes the kernels of this name: their source, LLVM's text after optimization, and the processor's instructions.
+    """Return the code of the kernels with this name: source, LLVM's optimized text, and the processor's instructions.
 
-    The name of an operator stands for its kernels, of all dtypes and with the backward.
+    The name of an operator selects its kernels for all dtypes, including backward.
 
     Raises:
-        LookupError: if nothing of this name has been compiled yet.
+        LookupError: if nothing with this name has been compiled yet.
     """
     functions = KERNELS.functions
     found = [function for function in functions if name in (function.kernel.name, function.code.name)]

@@ -1,6 +1,6 @@
-"""What a reduction of rows carries along, for each lane of a vector: a sum, or an extreme value and whether there has been a NaN.
+"""The state of a reduction of rows for each lane of a vector: a sum, or an extreme value and whether there has been a NaN.
 
-Processors compare fast if they need not look for NaN, so that is a question of its own, answered when the row is through.
+Processors compare fast if they need not check for NaN, so the check is separate and runs at the end of the row.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from .lowering import Lowering
 from .values import Value, constant
 
 Places = list[Value]
-"""Where on the stack the parts of an accumulator are."""
+"""The stack positions of the parts of an accumulator."""
 
 
 class Sum:
-    """The sum of what is given."""
+    """The sum of the values."""
 
     identity = 0.0
 
@@ -39,11 +39,11 @@ class Sum:
         lowering.store(places[0], lowering.binary(ast.Add, lowering.load(places[0]), value))
 
     def merge(self, lowering: Lowering, places: Places, others: Places) -> None:
-        """Take another accumulator in."""
+        """Include another accumulator."""
         self.add(lowering, places, lowering.load(others[0]))
 
     def result(self, lowering: Lowering, places: Places, along: bool) -> Value:
-        """The result of each lane; of all of them if the lanes hold elements of one row (`along`)."""
+        """Return the result of each lane, or of all lanes together if they hold elements of one row (`along`)."""
         total = lowering.load(places[0])
         if along:
             total = reduce_add.lower(lowering, total)
@@ -51,7 +51,7 @@ class Sum:
 
 
 class Extreme(Sum):
-    """The greatest or the smallest of what is given; NaN if one is."""
+    """The greatest or the smallest of the values, or NaN if one is NaN."""
 
     def __init__(self, vector: VectorType, order: type[ast.cmpop]) -> None:
         super().__init__(vector)
@@ -60,7 +60,7 @@ class Extreme(Sum):
         self.flags = VectorType(boolean, vector.width)
 
     def places(self, lowering: Lowering) -> Places:
-        """Memory for the extreme value and for the lanes that have met a NaN."""
+        """Allocate memory for the extreme value and for the lanes that have met a NaN."""
         return [*super().places(lowering), Value(PointerType(self.flags), lowering.allocate(self.flags))]
 
     def reset(self, lowering: Lowering, places: Places) -> None:
@@ -73,7 +73,7 @@ class Extreme(Sum):
         self._take(lowering, places, value, lowering.compare(ast.NotEq, value, value))
 
     def merge(self, lowering: Lowering, places: Places, others: Places) -> None:
-        """Take another accumulator in."""
+        """Include another accumulator."""
         self._take(lowering, places, lowering.load(others[0]), lowering.load(others[1]))
 
     def _take(self, lowering: Lowering, places: Places, value: Value, unordered: Value) -> None:
@@ -85,7 +85,7 @@ class Extreme(Sum):
         return lowering.select(lowering.compare(self.order, value, total), value, total)
 
     def result(self, lowering: Lowering, places: Places, along: bool) -> Value:
-        """The result of each lane; of all of them if the lanes hold elements of one row (`along`)."""
+        """Return the result of each lane, or of all lanes together if they hold elements of one row (`along`)."""
         total, unordered = lowering.load(places[0]), lowering.load(places[1])
         if along:
             unordered = reduce_or.lower(lowering, unordered)
@@ -99,7 +99,7 @@ class Extreme(Sum):
 
 
 def accumulator(node: Node, vector: VectorType) -> Sum:
-    """What a reduction carries along."""
+    """Return the state of a reduction."""
     if node.operation in ("row_max", "row_min"):
         return Extreme(vector, ast.Gt if node.operation == "row_max" else ast.Lt)
     return Sum(vector)

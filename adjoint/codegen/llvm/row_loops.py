@@ -1,12 +1,12 @@
 """Loops for row programs: each row is walked once for each link of its longest chain of reductions, in vectors.
 
-`ALONG`: a row lies in memory element by element, and vectors lie along it. `ACROSS`: something lies below the row, so that
-vectors hold one element of each of several rows, and walk down together. `TURNED`: rows lie as along, but are short; some are
-copied, so that they stand side by side, and vectors lie across them. What is computed in one walk and costly, and needed in a
-later one, waits in the memory of an output.
+`ALONG`: the elements of a row are consecutive in memory, and vectors run along the row. `ACROSS`: there are dimensions
+below the row, so vectors hold one element of each of several rows, and advance together. `TURNED`: rows are
+consecutive, but short. Groups of rows are transposed in a copy, and vectors run across them. Costly values of one pass
+that a later pass needs are stored in the memory of an output.
 
-The layout of a call (`calls`) is the number of rows (or groups of rows side by side), the length of a row, what lies below it,
-and how many rows a block has.
+The layout of a call (`calls`) is the number of rows (or of groups of adjacent rows), the length of a row, the size
+below it, and the number of rows in a block.
 
 Sums are taken lane by lane over runs of `RUN` vectors, and the sums of runs added: about as exact as pairwise summation.
 """
@@ -54,7 +54,7 @@ RUN = 64
 REDUCTIONS = frozenset(("row_sum", "row_max", "row_min", "row_take"))
 
 _SCANS: dict[str, tuple[type[ast.operator], int]] = {"row_cumsum": (ast.Add, 0), "row_cumprod": (ast.Mult, 1)}
-"""Running sums and products, and what they begin with."""
+"""Running sums and products, and their initial values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class RowArray:
 
 
 class RowPlan:
-    """What a kernel of a row program is compiled for."""
+    """The properties for which a kernel of a row program is compiled."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class RowPlan:
 
     @property
     def has_sums(self) -> bool:
-        """Whether there are sums over rows."""
+        """Return whether there are sums over rows."""
         return self.sums_bytes > 0
 
     @property
@@ -130,12 +130,12 @@ class RowPlan:
 
     @computed_once
     def accumulators(self) -> list[list[Sum]]:
-        """What carries the reductions of each walk along."""
+        """Return the states of the reductions of each pass."""
         return [[accumulator(node, self.vector) for node in nodes] for nodes in self.reductions]
 
     @computed_once
     def written(self) -> list[list[int]]:
-        """The outputs that each walk writes, but for those of rows."""
+        """Return the outputs that each pass writes, except outputs with one value per row."""
         found: list[list[int]] = [[] for _ in range(self.passes)]
         for number, item in enumerate(self.outputs):
             if item.extent != ROW:
@@ -143,7 +143,7 @@ class RowPlan:
         return found
 
     def needed(self, number: int) -> set[Node]:
-        """What a walk computes for each element, if nothing has been kept."""
+        """Return the values that a pass computes for each element if nothing has been stored."""
         targets = [node.operands[0] for node in self.reductions[number]]
         targets += [self.outputs[output].node for output in self.written[number]]
         found: set[Node] = set()
@@ -174,7 +174,7 @@ class RowPlan:
     # -- instructions --------------------------------------------------------------------------------------------------------
 
     def _begin(self, lowering: Lowering, table: Value, length: Value) -> dict[Any, Any]:
-        """The scalars, and where arrays begin."""
+        """Load the scalars, and the addresses of arrays."""
         arrays = len(self.inputs) + len(self.outputs) + self.has_sums
         known: dict[Any, Any] = {"place": {}, "length": length}
         for number in range(arrays):
@@ -193,19 +193,19 @@ class RowPlan:
         return known
 
     def _turned_arrays(self) -> list[tuple[int, Any]]:
-        """The numbers and types of the arrays of which groups of rows are copied, so that they stand side by side."""
+        """Return the numbers and types of the arrays whose groups of rows are transposed."""
         arrays = [*self.inputs, *self.outputs] if self.turned else []
         return [(number, item.type) for number, item in enumerate(arrays) if item.extent == ELEMENT]
 
     def _turn(self, lowering: Lowering, known: Any, row: Value, left: Value, back: bool) -> None:
-        """Copy a group of rows of the inputs to where they stand side by side, or of the outputs back."""
+        """Transpose a group of rows of the inputs into a copy, or of the outputs back."""
         for number, type_ in self._turned_arrays():
             if back == (number >= len(self.inputs)):
                 where = [known["place"][number], known["lies"][number], row, left, known["length"]]
                 lowering.call(turn, [*where, type_, self.width, back], {})
 
     def _sums(self, _lowering: Lowering, known: Any) -> Any:
-        """The address of the sums over rows, if there are any."""
+        """Return the address of the sums over rows, if there are any."""
         return known["place"].get(len(self.inputs) + len(self.outputs), 0)
 
     def _place(self, lowering: Lowering, known: Any, number: int, index: Value) -> Value:
@@ -246,7 +246,7 @@ class RowPlan:
         return current
 
     def _rows(self, lowering: Lowering, known: Any, level: int) -> None:
-        """Everything that is one value for a row and can be computed by now."""
+        """Compute all values with one number per row that are available now."""
         writer = ExpressionWriter(lowering, self.element if self.along else self.vector)
         for node in self.expression.nodes():
             if node.extent == ROW and node.kind != SCALAR and node not in known and self.levels[node] <= level:
@@ -264,12 +264,12 @@ class RowPlan:
             item.reset(lowering, place)
 
     def _merge(self, lowering: Lowering, number: int, places: list[Places], others: list[Places]) -> None:
-        """Take the accumulators of a part of a walk into those of the whole."""
+        """Merge the accumulators of a part of a pass into those of the whole."""
         for item, place, other in zip(self.accumulators[number], places, others, strict=True):
             item.merge(lowering, place, other)
 
     def _begin_pass(self, lowering: Lowering, known: Any) -> None:
-        """What running sums begin with."""
+        """Set the initial values of running sums."""
         for node in self.expression.nodes():
             if node.operation in _SCANS:
                 wide = f64 if self.along else VectorType(f64, self.width)
@@ -321,7 +321,10 @@ class RowPlan:
         sums: Any,
         places: list[Places],
     ) -> None:
-        """One vector of a walk. `index`: of its first element; `position`: in the row; `left`: how many of its lanes count."""
+        """One vector of a walk.
+
+        `index`: the index of its first element; `position`: its position in the row; `left`: the number of valid lanes.
+        """
         values = dict(known)
         writer = ExpressionWriter(lowering, self.vector)
 
@@ -412,7 +415,7 @@ class RowPlan:
         counted: Value | None,
         value: Value,
     ) -> None:
-        """Add to a sum over rows; the block of rows has its own."""
+        """Add to a sum over rows. Each block of rows has a separate sum."""
         order = [number for number, item in enumerate(self.outputs) if item.extent == COLUMN].index(output)
         distance = lowering.binary(ast.Add, self._known_length(lowering, sums, order), position)
         place = lowering.binary(ast.Add, sums[0], lowering.binary(ast.Mult, distance, self.element.bits // 8))
@@ -433,13 +436,13 @@ class RowPlan:
         return offset
 
     def _end_pass(self, lowering: Lowering, number: int, known: Any, places: list[Places]) -> None:
-        """The results of a walk's reductions, and what follows from them for the row."""
+        """Compute the results of a pass's reductions, and the values of the row that depend on them."""
         for node, item, place in zip(self.reductions[number], self.accumulators[number], places, strict=True):
             known[node] = item.result(lowering, place, self.along)
         self._rows(lowering, known, number + 1)
 
     def _end_row(self, lowering: Lowering, known: Any, row: Value, left: Value) -> None:
-        """Write the outputs that have one value for each row, and those whose rows stand side by side."""
+        """Write the outputs with one value per row, and those with transposed rows."""
         self._turn(lowering, known, row, left, True)
         for number, item in enumerate(self.outputs):
             if item.extent != ROW:
@@ -480,7 +483,10 @@ def _levels(expression: Expression) -> dict[Node, int]:
 
 
 def turned_length(expression: Expression, types: Sequence[Any]) -> int:
-    """The most elements of rows that are turned for a program on arrays of these types; on two processors of an EPYC."""
+    """Return the maximum length of rows that are transposed for a program on arrays of these types.
+
+    Measured on two processors of an EPYC.
+    """
     walks_twice = max(_levels(expression).values()) < 2
     return (
         SHORTEST
@@ -491,7 +497,7 @@ def turned_length(expression: Expression, types: Sequence[Any]) -> int:
 
 @loops(noalias=False, explicit=True, plain=True)
 def row_program(table: Pointer[i64], start: Int, stop: Int, PLAN: Static) -> None:
-    """Compute the blocks from `start` to `stop`: rows one by one, or groups of rows that lie side by side."""
+    """Compute the blocks from `start` to `stop`: single rows, or groups of adjacent rows."""
     W = PLAN.width
     layout = as_pointer(table[0], i64)
     units, length, inner, block = layout[0], layout[1], layout[2], layout[3]
@@ -541,7 +547,7 @@ def row_program(table: Pointer[i64], start: Int, stop: Int, PLAN: Static) -> Non
 
 
 class RowKernel(Loops):
-    """The loops for one row program; their text shows the expression."""
+    """The loops for one row program. Their text shows the expression."""
 
     def __init__(self, name: str, expression: str) -> None:
         super().__init__(row_program.function, noalias=False, explicit=True, plain=True)

@@ -131,7 +131,10 @@ def _for(lowering: Lowering, tree: ast.For) -> None:
 
 
 def _parallel(lowering: Lowering, source: LoopRange) -> str:
-    """Note that the turns of a loop may run side by side, and ask for vectors; gives the mark of its last jump."""
+    """Record that the iterations of a loop may run in parallel, and request vectors.
+
+    Return the metadata of its last jump.
+    """
     first = len(lowering.metadata)
     group, loop = f"!{first}", f"!{first + 1}"
     parts = [("llvm.loop.parallel_accesses", group), ("llvm.loop.vectorize.enable", "i1 true")]
@@ -147,7 +150,7 @@ def _parallel(lowering: Lowering, source: LoopRange) -> str:
 
 
 def _rolled(lowering: Lowering) -> str:
-    """Ask for a loop as it stands; gives the mark of its last jump."""
+    """Request a loop without changes. Return the metadata of its last jump."""
     first = len(lowering.metadata)
     loop = f"!{first}"
     lowering.metadata += [f"{loop} = distinct !{{{loop}, !{first + 1}, !{first + 2}}}"]

@@ -1,8 +1,8 @@
 """Results that are too large for the cache, written past it.
 
-A processor that writes to memory which its cache does not hold reads that memory first, and later writes it back in place of
-something else. Whole vectors, aligned, may be written past the cache instead. What is written so is not in the cache for the next
-kernel, which is a loss only where it would have stayed there until then.
+If a processor writes to memory that is not in its cache, it reads that memory first, and later writes it back in place
+of other data. Whole aligned vectors may bypass the cache instead. Data written this way are not in the cache for the
+next kernel. This is a loss only if they would have stayed there until then.
 """
 
 from __future__ import annotations
@@ -21,8 +21,11 @@ a copy of 16 MB takes 580 microseconds through the cache and 230 past it; the sa
 takes 170 and 290."""
 
 LINES_UNREAD = {"znver5": 1 << 25}
-"""The same for processors that do not read a line of which a whole vector is written. On two of an EPYC of the fifth generation,
-with a cache of 32 MB, filling 16 MB takes 90 microseconds through the cache and 390 past it, and 64 MB 1,500 either way."""
+"""The same for processors that do not read a line if a whole vector of it is written.
+
+On two of an EPYC of the fifth generation, with a cache of 32 MB, filling 16 MB takes 90 microseconds through the cache
+and 390 past it, and 64 MB 1,500 either way.
+"""
 
 LINE = 64
 """Bytes in a line of the cache."""
@@ -34,7 +37,7 @@ def is_streamed(nbytes: int) -> bool:
 
 
 AHEAD = 1 << 11
-"""How many bytes ahead of the place that is read a loop asks for operands, where results are streamed or a row is read first.
+"""The distance in bytes at which a loop prefetches operands if results are streamed or a row is read first.
 
 Processors look ahead by themselves, but not beyond a page, and where much is computed not early enough: on two cores of a Xeon,
 `exp` and `layer_norm` of 16 MB take a tenth to a sixth less time so, `relu` as much as without.
@@ -43,14 +46,14 @@ Processors look ahead by themselves, but not beyond a page, and where much is co
 
 @loops(noalias=False)
 def ask_ahead(place: Int, WIDTH: Static, ELEMENT: Static) -> None:
-    """Ask for the vector that is `AHEAD` bytes on."""
+    """Prefetch the vector that is `AHEAD` bytes ahead."""
     for START in unrolled(0, WIDTH * size_of(ELEMENT), LINE):
         prefetch(as_pointer(place + (AHEAD + START), u8))
 
 
 @Builtin
 def stream(lowering: Lowering, pointer: Any, value: Any) -> None:
-    """As `store`, past the cache, of a vector; the address is a multiple of `aligned_bytes`."""
+    """Store a vector past the cache. The address is a multiple of `aligned_bytes`."""
     mark = f"!{len(lowering.metadata)}"
     lowering.metadata.append(f"{mark} = !{{i32 1}}")
     aligned = aligned_bytes(value.type.width, value.type.element)
@@ -59,16 +62,16 @@ def stream(lowering: Lowering, pointer: Any, value: Any) -> None:
 
 @Builtin
 def end_streams(lowering: Lowering) -> None:
-    """What has been streamed comes before what is written after."""
+    """Order streamed writes before later writes."""
     lowering.emit("fence seq_cst")
 
 
 def aligned_bytes(width: int, type_: Any) -> int:
-    """The size of a vector of so many elements, or a line of the cache if that is less."""
+    """Return the size of a vector of this many elements, or of a cache line if that is smaller."""
     return min(LINE, width * size_of(type_))
 
 
 @loops(noalias=False)
 def elements_before_aligned(place: Int, WIDTH: Static, ELEMENT: Static) -> Int:
-    """How many elements there are before the first address that vectors may be streamed to."""
+    """Return the number of elements before the first address to which vectors may be streamed."""
     return ((i64(0) - place) & (aligned_bytes(WIDTH, ELEMENT) - 1)) // size_of(ELEMENT)

@@ -13,7 +13,7 @@ from .element_types import NumberType, PointerType, VectorType, bf16, boolean, f
 
 
 class CompilationError(Exception):
-    """A kernel says what cannot be compiled; `of_processor`: for this processor."""
+    """A kernel cannot be compiled. `of_processor`: for this processor."""
 
     of_processor = False
 
@@ -28,7 +28,7 @@ class UnsupportedInstruction(CompilationError):
 class Value:
     """A value that exists when the kernel runs: its type, and its name (or constant) in LLVM's text.
 
-    What is known when the kernel is compiled is no `Value` but the Python object itself.
+    A value that is known at compile time is not a `Value`, but the Python object itself.
     """
 
     type: Any
@@ -39,7 +39,7 @@ class Value:
 
 
 def llvm_type(type_: Any) -> str:
-    """How LLVM writes a type. Half types are integers in memory; a conversion gives them their meaning."""
+    """How LLVM writes a type. Half-precision types are integers in memory. A conversion gives them their meaning."""
     text: str = type_.text
     return text
 
@@ -55,7 +55,7 @@ def size_of(type_: Any) -> int:
 
 
 def constant(number: Any, type_: Any) -> Value:
-    """A number as a value of this type; the same number in every element of a vector."""
+    """Return a number as a value of this type. A vector has the number in every element."""
     element = type_.element
     if element.kind == "f":
         text = _float_text(number, element)
@@ -85,12 +85,12 @@ def _float_text(number: Any, element: NumberType) -> str:
 
 
 def is_number(value: Any) -> bool:
-    """Whether this is a number that is known when the kernel is compiled."""
+    """Return whether this is a number that is known at compile time."""
     return isinstance(value, int | float | numpy.integer | numpy.floating)
 
 
 def weak_type(number: Any) -> Any:
-    """The type of a number that stands alone; a float has none, since it could be of either precision."""
+    """Return the type of a bare number. A float has none, because it could have either precision."""
     if isinstance(number, bool):
         return boolean
     if isinstance(number, int):

@@ -1,4 +1,4 @@
-"""How many vectors tiles of sums have; masks; transposes of squares of vectors, and of rows of any length, square by square."""
+"""The number of vectors in tiles of sums; masks; transposes of squares of vectors, and of rows of any length in squares."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ VECTORS = 2
 
 
 def tile_rows(vector_bytes: int) -> int:
-    """How many rows a tile has: as many as registers leave room for."""
+    """Return the number of rows in a tile: as many as fit in the registers."""
     return 8 if vector_bytes == 64 or HOST.instruction_set == "NEON" else 4
 
 
@@ -45,9 +45,9 @@ def transposed(rows: list[Any], W: Static) -> Any:
 
 @loops(noalias=False)
 def turn(side: Int, rows: Int, first: Int, left: Int, length: Int, ELEMENT: Static, W: Static, BACK: Static) -> None:
-    """Copy rows from the one numbered `first` on, at most `left`, to where `W` stand side by side, or back.
+    """Transpose at most `left` rows, starting at the row `first`, so that `W` rows are adjacent, or transpose them back.
 
-    There is memory for whole squares, of which the elements that no row has are undefined.
+    The memory has space for whole squares, in which elements outside all rows are undefined.
     """
     columns = as_pointer(side, ELEMENT)
     line = as_pointer(rows, ELEMENT) + first * length
@@ -80,7 +80,7 @@ def turn(side: Int, rows: Int, first: Int, left: Int, length: Int, ELEMENT: Stat
 
 
 def side_of_squares(type_: Any) -> int:
-    """How many elements the side of a square has that is turned in registers; 1 if rows are turned element by element.
+    """Return the side of a square that is transposed in registers, or 1 if rows are transposed element by element.
 
     A square of 16 saves a tenth of the time of short rows, and takes 7 ms longer to compile for each array.
     """

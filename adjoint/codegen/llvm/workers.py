@@ -1,16 +1,19 @@
-"""Threads that run compiled kernels: they wait for work outside of Python, so that it is handed over in less than a microsecond.
+"""Threads that run compiled kernels.
 
-The thread that submits work writes down a function, its arguments and a range under a new ticket, and takes pieces of the range
-itself. A worker that finds a new ticket takes pieces until none is left. The submitting thread waits until all pieces that have
-been taken are done. So it never waits for a worker that sleeps or has not started: on a busy machine it does the work alone.
+They wait for work outside Python, so that handing over work takes less than a microsecond.
 
-To read what another processor has written takes 100 to 250 ns for each line of the cache, more than all else here. So what
-a worker has to know lies on one line, and what counts pieces is written by those alone who take them.
+The thread that submits work writes down a function, its arguments and a range under a new ticket, and takes pieces of
+the range itself. A worker that finds a new ticket takes pieces until none is left. The submitting thread waits until
+all pieces that have been taken are done. It never waits for a worker that sleeps or has not started. On a busy machine
+it does the work alone.
 
-A worker without work looks for some again and again for about ten milliseconds; then it sleeps until who submits work wakes it.
-It does not offer its processor to other threads meanwhile: OpenBLAS's, which look for work without ever doing so, would keep it.
-It sleeps in compiled code, by one of Python's locks: in Python it would have to wait for the interpreter lock, for up to
-5 milliseconds, before it could work.
+Reading data that another processor has written takes 100 to 250 ns per cache line, more than everything else here.
+Therefore all data for a worker lie on one line, and only the threads that take pieces write their counters.
+
+A worker without work polls for about ten milliseconds. Then it sleeps until a thread that submits work wakes it. It
+does not yield its processor meanwhile, because OpenBLAS's threads, which poll without yielding, would keep it. It
+sleeps in compiled code, on one of Python's locks. In Python it would have to wait for the interpreter lock, for up to 5
+milliseconds, before it could work.
 """
 
 from __future__ import annotations
@@ -53,10 +56,10 @@ MOST_PIECES, OWNER, TICKET_SHIFT = (1 << 16) - 1, 1 << 16, 17
 """`TAKEN` has the number of a piece in its lowest bits, then whether the thread itself has taken one, then the ticket."""
 
 PIECE_BYTES = 1 << 16
-"""A thread takes at least so much work at a time."""
+"""The minimum work that a thread takes at a time, in bytes."""
 
 PIECES = 4
-"""How many pieces there are for each thread, so that one that started late, or sleeps, does not hold up the others."""
+"""The number of pieces per thread, so that a thread that started late or sleeps does not delay the others."""
 
 LOOK_SECONDS = 1e-2
 """How long a worker without work looks for some before it sleeps. To wake it takes some 50 µs."""
@@ -69,7 +72,7 @@ _release = external("adjoint_release_lock", lambda: _of_python("PyThread_release
 
 
 def _of_python(name: str) -> int:
-    """Where a function of the interpreter is that may be called without its lock."""
+    """Return the address of an interpreter function that may be called without its lock."""
     try:
         found = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
     except AttributeError as error:
@@ -79,7 +82,7 @@ def _of_python(name: str) -> int:
 
 
 CAN_MOVE = hasattr(os, "sched_setaffinity")
-"""Whether the system lets a program say which processors a thread may use."""
+"""Whether the system lets a program choose the processors of a thread."""
 
 PROCESSOR_WORDS = 16
 """How many words a set of processors has."""
@@ -93,7 +96,7 @@ yield_processor = c_function("sched_yield", i32) if hasattr(os, "sched_yield") e
 
 @loops(plain=True)
 def wait(looks: Int) -> None:
-    """Wait a moment for another thread; now and then let it use this processor."""
+    """Wait a moment for another thread, and sometimes yield this processor."""
     pause()
     if looks % 256 == 255:
         yield_processor()
@@ -101,9 +104,9 @@ def wait(looks: Int) -> None:
 
 @loops(noalias=False, plain=True)
 def take_piece(taken: Pointer[i64], ticket: Int, first: Int, last: Int, is_own: Int) -> Int:
-    """A piece of a part of the range that nobody else takes, from `first` to `last`; `last` if there is none.
+    """Return a piece of a part of the range that no other thread takes, from `first` to `last`, or `last` if there is none.
 
-    The last piece of a part that its owner has begun is left to the owner, in whose cache it is likely to be.
+    The owner of a started part gets its last piece, which is likely to be in the owner's cache.
     """
     piece = last
     looking = True
@@ -136,9 +139,9 @@ def take_pieces(
     piece: Int,
     threads: Int,
 ) -> Int:
-    """Run the function for pieces of one's own part of the range, which is likely to be in one's cache, then of the others'.
+    """Run the function for pieces of the thread's own part, which is likely to be in its cache, then of other parts.
 
-    The first piece is the submitter's, the first thread's, who need not ask for it. How many have been done.
+    The first piece belongs to the submitter, the first thread, which need not request it. How many have been done.
     """
     pieces = (rows + piece - 1) // piece
     end = begin + rows
@@ -165,7 +168,7 @@ _take_pieces_apart = apart(take_pieces)
 
 @loops(noalias=False, plain=True)
 def send_away(shared: Pointer[i64], own: Int) -> None:
-    """Let a sleeping worker wake on another processor than this one: virtual machines often choose this one."""
+    """Let a sleeping worker wake up on another processor than this one, because virtual machines often choose this one."""
     processors = shared + (PROCESSORS + own * LINE)
     others = local(i64, PROCESSOR_WORDS)
     here = i64(_this_processor())
@@ -183,7 +186,7 @@ def send_away(shared: Pointer[i64], own: Int) -> None:
 
 @loops(noalias=False, plain=True)
 def wake(shared: Pointer[i64], threads: Int) -> None:
-    """Wake the workers below this number that sleep."""
+    """Wake the sleeping workers below this number."""
     for own in range(1, threads):
         if atomic_load(shared + (ASLEEP + own * LINE)) != 0:
             atomic_store(shared + (ASLEEP + own * LINE), 0)
@@ -247,14 +250,14 @@ run_ranges_apart = apart(run_ranges)
 def run_rows(
     function: Int, shared: Pointer[i64], arguments: Int, begin: Int, rows: Int, row_bytes: Int, threads: Int
 ) -> None:
-    """As `run_ranges`, for rows that touch so many bytes each."""
+    """Do the same as `run_ranges`, for rows that each touch this many bytes."""
     pieces = maximum(minimum(rows * row_bytes // PIECE_BYTES, PIECES * threads), i64(1))
     run_ranges_apart(shared, function, arguments, begin, rows, (rows + pieces - 1) // pieces, threads)
 
 
 @loops(noalias=False, plain=True)
 def look(shared: Pointer[i64], seen: Int, looks: Int) -> Int:
-    """The ticket of work, if it is not the one that has been seen; 0 if there was none for so many looks."""
+    """Return the ticket of work, if it is not the last seen ticket, or 0 if there was none in this many polls."""
     found = i64(0)
     left = looks
     while left > 0:
@@ -275,7 +278,7 @@ _look_apart = apart(look)
 
 @loops(noalias=False, plain=True)
 def serve(shared: Pointer[i64], own: Int, looks: Int) -> None:
-    """Work whenever there is work; sleep when there was none for so many looks; return when workers are to leave."""
+    """Work whenever there is work, and sleep after this many polls without work. Return when workers must leave."""
     atomic_add(shared + AWAKE, 1)
     seen = i64(0)
     while atomic_load(shared + STOP) == 0:
@@ -297,9 +300,11 @@ def serve(shared: Pointer[i64], own: Int, looks: Int) -> None:
 
 
 def splitter(function: CompiledFunction) -> Any:
-    """What calls a kernel for pieces of a range: it takes what `split_text` of `compilation` says.
+    """Return the function that calls a kernel for pieces of a range.
 
-    A kernel that has nothing but a table needs no function of its own for that.
+    It takes the arguments that `split_text` of `compilation` describes.
+
+    A kernel with only a table as argument needs no separate function for this.
     """
     place = PointerType(i64)
     if takes_table(function.parameters):
@@ -344,11 +349,11 @@ class Workers:
         self.forget()
 
     def forget(self) -> None:
-        """Have no threads and new memory: a forked child has none of its parent's threads."""
+        """Drop all threads and use new memory, because a forked child has none of its parent's threads."""
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
         self.threads = 1
-        """How many threads have been asked for, the calling one included."""
+        """The requested number of threads, including the calling thread."""
         self._memory = (ctypes.c_int64 * (WORDS + 8))()
         first = -(-ctypes.addressof(self._memory) // 64) * 64  # the start of a cache line
         self.address = first
@@ -360,7 +365,7 @@ class Workers:
         return int(self._words[AWAKE])
 
     def ready(self, threads: int) -> int:
-        """Have so many threads, the calling one included; the address of the shared memory."""
+        """Start this many threads, including the calling thread, and return the address of the shared memory."""
         if self.threads < threads:
             self._start(min(threads, MOST_THREADS) - 1)
             self.threads = threads
