@@ -65,7 +65,7 @@ class LargeFormula:
         self.namespace = namespace
         self.direct: Callable[..., Any] = self._begin
         self.of_complex: tuple[CompiledPointwise, list[Any]] | None = None
-        """A complex function, and the names of its operands and whether they are conjugated, if the formula is no more."""
+        """A complex function, the names of its operands and whether they are conjugated, if the formula is only that."""
 
     def __call__(self, *values: Any) -> Any:
         """Return the formula's value. `values` are its arguments without `xp`."""

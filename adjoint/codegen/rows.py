@@ -150,10 +150,10 @@ class RowProgram:
 
         Return the output, or a tuple of outputs.
 
-        Arrays of elements all have `shape`, which is that of the first one unless it is given; those of rows have as many
-        elements as there are rows, in their order, those of columns as many as a row. Outputs of elements have the dtype of the
-        first array, others that in which is computed; those of rows have `shape`, but length 1 along `dim`, those of columns have
-        one dimension. If there are no elements, other outputs are zeros.
+        Arrays of elements all have `shape`, by default the shape of the first one. Arrays of rows have one element per
+        row, in order, and arrays of columns have one element per column. Outputs of elements have the dtype of the
+        first array, others that in which is computed; those of rows have `shape`, but length 1 along `dim`, those of
+        columns have one dimension. If there are no elements, other outputs are zeros.
 
         Raises:
             IndexError: if `dim` is out of range.

@@ -26,7 +26,7 @@ ALIASES = {"x": "self", "a": "self", "x1": "self", "x2": "other", "axis": "dim",
 """NumPy's names for parameters."""
 
 _NO_INTEGERS = (bool, numpy.bool_, numpy.ndarray, tuple)
-"""Types that are no integers to PyTorch, though Python's `operator.index` may take them."""
+"""Types that PyTorch does not accept as integers, although Python's `operator.index` may accept them."""
 
 NUMBERS = frozenset((int, float, bool, complex))
 

@@ -82,7 +82,7 @@ def plan_of(op: Operator, args: Any, way: str = FUNCTION) -> Plan:
     """The plan for a call with `args`, in the order of the declaration.
 
     Raises:
-        TypeError: if an operand is no tensor, nor a number in the place of one.
+        TypeError: if an operand is neither a tensor nor a number in place of a tensor.
         RuntimeError: if the dtypes of operands have no common one.
     """
     kinds: tuple[Kind, ...] = ()

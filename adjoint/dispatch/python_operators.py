@@ -22,7 +22,8 @@ def call_operator(op: Operator, args: tuple[Any, ...], stepwise: bool) -> Any:
     With `NotImplemented`, Python tries the type of the other operand.
 
     Raises:
-        TypeError: if the first operand is no tensor: a method of tensors was called as a function, `Tensor.__radd__(2, x)`.
+        TypeError: if the first operand is not a tensor, because a method of tensors was called as a function:
+            `Tensor.__radd__(2, x)`.
     """
     if not isinstance(args[0], Tensor):
         kind = type(args[0]).__name__

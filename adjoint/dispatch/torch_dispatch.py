@@ -195,7 +195,7 @@ def _own(result: Any, args: tuple[Any, ...]) -> Any:
     If it is an argument or has a history, return another tensor on its memory.
 
     Raises:
-        RuntimeError: if it is no tensor.
+        RuntimeError: if it is not a tensor.
     """
     if result is None:
         return None

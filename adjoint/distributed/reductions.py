@@ -89,7 +89,7 @@ def check(op: Any, dtype: dtypes.dtype, name: str) -> None:
     """Refuse tensors that cannot be reduced.
 
     Raises:
-        TypeError: if `op` is no ReduceOp.
+        TypeError: if `op` is not a ReduceOp.
         ValueError: for complex numbers and operations other than SUM and AVG.
         RuntimeError: for bits of numbers with a point, and for the average of integers.
     """

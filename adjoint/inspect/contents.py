@@ -13,7 +13,7 @@ MOST_SHAPES = 3
 def describe(picture: Snapshot, arguments: Container[str | None] = ()) -> None:
     """Place the constants of `picture` in groups, and count the contents of each group.
 
-    `arguments`: the `AccumulateGrad` of leaves that are no parameters.
+    `arguments`: the `AccumulateGrad` of leaves that are not parameters.
     """
     groups = {group.id: group for group in picture.groups}
     home = {key: group.id for group in picture.groups for key in group.nodes}

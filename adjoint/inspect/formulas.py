@@ -35,7 +35,7 @@ def written(source: str, names: Mapping[str, str], values: Mapping[str, Any], co
     Args:
         source: the source of the function.
         names: the displayed names of parameters that are not displayed by their names.
-        values: the values of parameters that are no tensors, which decide conditions.
+        values: the values of parameters that are not tensors, which decide conditions.
         conjugates: whether conjugates are written, as for complex numbers.
 
     >>> written("def grad_self(grad, other):\n    return grad * other.conj()", {"other": "x"}, {})
@@ -90,7 +90,7 @@ class _Writer:
         raise NotWritten
 
     def decided(self, test: ast.expr) -> bool:
-        """Whether a condition on parameters that are no tensors holds."""
+        """Return whether a condition on parameters other than tensors is true."""
         used = {each.id for each in ast.walk(test) if isinstance(each, ast.Name)}
         if not used <= self.values.keys() or any(isinstance(each, ast.Call) for each in ast.walk(test)):
             return False  # the usual case is written last

@@ -27,7 +27,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     `param` (0.01 by default), 3/4 for selu.
 
     Raises:
-        ValueError: if the nonlinearity is unknown or the slope is no number.
+        ValueError: if the nonlinearity is unknown, or the slope is not a number.
 
     >>> from adjoint.nn import init
     >>> init.calculate_gain("leaky_relu", 0.2)
@@ -272,7 +272,7 @@ def sparse_(
     """Fill a matrix normally and set a fraction `sparsity` of each column to zero (Martens, 2010).
 
     Raises:
-        ValueError: if the tensor is no matrix.
+        ValueError: if the tensor is not a matrix.
     """
     if tensor.ndimension() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")

@@ -80,7 +80,7 @@ def _captured(
 
 
 def dynamic_dims(names: list[str], inputs: list[Any], axes: Any) -> dict[tuple[str, int], str]:
-    """The dimensions of inputs that are no fixed size, with their names, from `dynamic_axes` or `dynamic_shapes`."""
+    """Return the dimensions of inputs without a fixed size, with their names, from `dynamic_axes` or `dynamic_shapes`."""
     if not axes:
         return {}
     if not isinstance(axes, Mapping):

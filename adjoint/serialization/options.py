@@ -103,7 +103,7 @@ def get_unsafe_globals_in_checkpoint(f: FileLike) -> list[str]:
     No code in the file is run.
 
     Raises:
-        ValueError: if the file is no checkpoint in PyTorch's format.
+        ValueError: if the file is not a checkpoint in PyTorch's format.
 
     >>> import adjoint as torch, io
     >>> file = io.BytesIO()

@@ -63,7 +63,7 @@ def write_safetensors(obj: object, file: IO[bytes]) -> None:
     Each tensor is written completely and row by row, so tensors that share memory no longer share it.
 
     Raises:
-        TypeError: if `obj` is no dict of tensors, or a tensor has a dtype that the format lacks.
+        TypeError: if `obj` is not a dict of tensors, or a tensor has a dtype that the format lacks.
     """
     tensors = named_tensors(obj, "a safetensors file")
     for name, tensor in tensors.items():

@@ -149,7 +149,7 @@ class _Notes(Handler):
     """Records the results of operators."""
 
     def handle(self, call: Any, proceed: Callable[[], Any]) -> Any:
-        """Note what the steps of the plan have found; those that change a tensor note what they overwrite, too."""
+        """Record the results of the plan's steps. Steps that change a tensor also record the overwritten values."""
         call.stepwise = True
         result = proceed()
         if call.in_place:

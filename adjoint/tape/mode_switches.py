@@ -73,7 +73,7 @@ def set_anomaly(enabled: bool, check_nan: bool) -> None:
 
 
 _OF_THREAD = ("task", "number", "end", "casts")
-"""The parts of a thread's state that are no modes."""
+"""The parts of a thread's state that are not modes."""
 
 OF_OBSERVERS = ("recorder", "result_cache", "before_change", "covered", "multithreading", "grad_layout")
 """The modes of observers of a thread, and of backward itself. A recomputation uses their values at the time it runs."""

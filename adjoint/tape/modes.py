@@ -226,7 +226,7 @@ def set_grad(enabled: bool) -> None:
 
 @uninterrupted
 def set_interpreters(interpreters: tuple[Any, ...] | None) -> Any:
-    """Set the interpreter stack of this thread, innermost last; None is that of the process. Returns what it was."""
+    """Set the interpreter stack of this thread, innermost last; None is that of the process. Returns the former stack."""
     return set_surroundings(interpreters, STATE.transforms)[0]
 
 

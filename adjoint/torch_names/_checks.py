@@ -36,7 +36,7 @@ def _check_with(error_type: type[Exception], cond: bool, message: Callable[[], A
     `message()` returns its text.
 
     Raises:
-        TypeError: if `cond` is no bool, or `message` no function.
+        TypeError: if `cond` is not a bool, or `message` is not a function.
     """
     if not isinstance(cond, bool):
         raise TypeError(f"cond must be a bool, but got {type(cond)}")
@@ -85,7 +85,7 @@ def _check_tensor_all_with(error_type: type[Exception], cond: Tensor, message: C
     """Raise an error of the type unless all elements of a tensor of dtype bool are true.
 
     Raises:
-        TypeError: if `cond` is no tensor, or its dtype is not bool.
+        TypeError: if `cond` is not a tensor, or its dtype is not bool.
     """
     if not isinstance(cond, Tensor):
         raise TypeError(f"cond must be a tensor, but got {type(cond)}")

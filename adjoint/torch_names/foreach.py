@@ -17,7 +17,7 @@ def _count(name: str, self: Any, args: tuple[Any, ...]) -> int:
     """How many tensors the lists of a call have.
 
     Raises:
-        TypeError: if an argument is no list of tensors, no number and no tensor.
+        TypeError: if an argument is neither a list of tensors, nor a number, nor a tensor.
         RuntimeError: if there are no tensors, or the lists differ in length.
     """
     lists = [(place, each) for place, each in enumerate((self, *args)) if isinstance(each, (list, tuple))]

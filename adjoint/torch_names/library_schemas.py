@@ -62,7 +62,8 @@ def infer_schema(
         op_name: a name for the schema to begin with.
 
     Raises:
-        ValueError: for annotations that are missing or are no types of operators, and for `mutates_args` that it does not have.
+        ValueError: for missing annotations, for types that operators do not accept, and for unknown names in
+            `mutates_args`.
 
     >>> import adjoint as torch
     >>> def scaled(x: torch.Tensor, factor: float) -> torch.Tensor: ...

@@ -52,7 +52,7 @@ def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Form
             `out_shape=`.
 
     Raises:
-        ValueError: if a target is no operator.
+        ValueError: if a target is not an operator.
         RuntimeError: if an operator has a formula already.
 
     >>> import adjoint as torch

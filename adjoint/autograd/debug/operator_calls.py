@@ -16,7 +16,7 @@ from ...tensor import Tensor
 
 
 class Observer(Protocol):
-    """What is told."""
+    """The receiver of the reports."""
 
     def forward(self, name: str, inputs: tuple[Any, ...], result: Any, place: frozenset[str]) -> None:
         """Report an operator that has run in forward, or in a backward that is recorded."""

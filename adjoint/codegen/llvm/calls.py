@@ -1,4 +1,4 @@
-"""How compiled loops are told what to work on: one table for a call, made in less than a microsecond.
+"""The arguments of compiled loops: one table per call, created in less than a microsecond.
 
 The table has the address of a layout, integers that all calls for arrays of the same shapes and strides share; then where each
 array is; then scalars.

@@ -35,8 +35,11 @@ from .values import CompilationError
 
 # The memory that threads share, in words. What different threads write lies on cache lines of its own.
 TICKET, FUNCTION, ARGUMENTS, BEGIN, ROWS, PIECE, THREADS = range(7)
-"""The work and its number, 0 while it is written down: machine code, what it gets beside its range, the first row, how many
-there are, how many are taken at a time, and by how many threads."""
+"""The work and its number, which is 0 while the work is being written.
+
+The words are the number, the machine code, its other arguments, the first row, the number of rows, the number of rows
+taken at a time, and the number of threads.
+"""
 SUBMITTED, LAST_TICKET = 16, 17
 """1 while a thread has submitted work: there is place for one; the number of the last work. `RUN_ROWS` follows."""
 DONE = 32

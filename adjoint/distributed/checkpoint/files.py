@@ -98,7 +98,7 @@ class Reading:
             return torch.load(io.BytesIO(file.read(place.length)))
 
     def fill(self, name: str, tensor: Any) -> None:
-        """Copy the elements that a tensor has in this process from the pieces that have them.
+        """Copy the elements of this process's part of a tensor from the pieces that contain them.
 
         Raises:
             ValueError: if the tensor has another shape.

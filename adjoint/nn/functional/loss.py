@@ -405,8 +405,8 @@ def multi_margin_loss(
     Shapes: input `(N, C)` or `(C,)`, target `(N,)` or `()`.
 
     Raises:
-        ValueError: if `p` is neither 1 nor 2 or `weight` is no vector.
-        RuntimeError: if the sizes do not fit or a target is no class.
+        ValueError: if `p` is neither 1 nor 2, or `weight` is not a vector.
+        RuntimeError: if the sizes do not match, or a target is not a class.
     """
     reduction = checked_reduction(size_average, reduce, reduction)
     if p not in (1, 2):

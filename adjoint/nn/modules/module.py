@@ -180,7 +180,7 @@ class Module:
         """Add the parameter `param` (None reserves the name) under `name`.
 
         Raises:
-            TypeError: if `name` is no string or `param` no Parameter.
+            TypeError: if `name` is not a string, or `param` is not a Parameter.
             KeyError: if the name is empty, contains a dot or is taken.
         """
         registration.register_parameter(self, name, param)
@@ -189,7 +189,7 @@ class Module:
         """Add the buffer `tensor` under `name`; it is part of `state_dict` if `persistent`.
 
         Raises:
-            TypeError: if `name` is no string or `tensor` no tensor.
+            TypeError: if `name` is not a string, or `tensor` is not a tensor.
             KeyError: if the name is empty, contains a dot or is taken.
         """
         registration.register_buffer(self, name, tensor, persistent)
@@ -198,7 +198,7 @@ class Module:
         """Add the submodule `module` under `name`.
 
         Raises:
-            TypeError: if `name` is no string or `module` no Module.
+            TypeError: if `name` is not a string, or `module` is not a Module.
             KeyError: if the name is empty, contains a dot or is taken.
         """
         if module is not None and not isinstance(module, Module):
@@ -240,7 +240,7 @@ class Module:
         """Return the submodule with the dotted name `target`; the module itself for the empty string.
 
         Raises:
-            AttributeError: if a part of the path does not exist or is no module.
+            AttributeError: if a part of the path does not exist or is not a module.
         """
         found: Module = lookup.submodule(self, target)
         return found

@@ -15,7 +15,7 @@ def swap_tensor(module: torch.nn.Module, name: str, tensor: Any, allow_missing: 
     """Replace a parameter, a buffer or an attribute by another tensor or None, and return the former value.
 
     Raises:
-        TypeError: if `module` is no module, or the former member no tensor.
+        TypeError: if `module` is not a module, or the former member is not a tensor.
         KeyError: if `name` contains a dot or is empty.
         AttributeError: if the member does not exist, unless `allow_missing`. In that case a sentinel is returned, which
             removes the member again.

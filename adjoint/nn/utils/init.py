@@ -16,7 +16,7 @@ def skip_init(module_cls: type[Module], *args: Any, **kwargs: Any) -> Module:
     """Create `module_cls(*args, **kwargs)` with uninitialized parameters and buffers.
 
     Raises:
-        RuntimeError: if `module_cls` is no Module, or its constructor has no parameter `device`.
+        RuntimeError: if `module_cls` is not a Module, or its constructor has no parameter `device`.
 
     >>> import adjoint as torch
     >>> torch.nn.utils.skip_init(torch.nn.Linear, 2, 3)

@@ -24,7 +24,7 @@ def as_subclass(input: Tensor, cls: type[T]) -> T:
     """The tensor as one of type `cls`: a view of it, through which gradients pass.
 
     Raises:
-        TypeError: if `cls` is no class of tensors.
+        TypeError: if `cls` is not a class of tensors.
 
     >>> import adjoint as torch
     >>> class Metres(torch.Tensor):

@@ -35,7 +35,7 @@ class OneCycleLR(LRScheduler):
         anneal_strategy: "cos" or "linear".
         cycle_momentum: move the momentum from `max_momentum` to `base_momentum` and back.
         div_factor: the cycle begins at `max_lr / div_factor`.
-        final_div_factor: it ends at its beginning divided by this.
+        final_div_factor: the ratio of the initial rate to the final rate.
         three_phase: return to the initial rate as fast as the rate increased, and then go to the final rate.
 
     `step` is called after every batch.
