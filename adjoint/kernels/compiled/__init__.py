@@ -1,1 +1,1 @@
-"""Compiled forms of kernels, in the same folders as these; imported when an array is first large enough for one."""
+"""Compiled forms of kernels, in the same folders. They are imported when an array first reaches the threshold."""

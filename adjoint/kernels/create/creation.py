@@ -1,4 +1,4 @@
-"""Regular arrays: ranges, the identity, triangles of indices; and what repeats them."""
+"""Regular arrays: ranges, the identity, triangles of indices; and repetitions of them."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ Unwrap = Callable[[Any], Any]
 def arange(start: Any, end: Any, step: Any, kind: dtype) -> Array:
     """The numbers `start + i * step` before `end`.
 
-    Integers are exact; others are computed in float64 and rounded to `kind`.
+    Integers are exact. Others are computed in float64 and rounded to `kind`.
 
     Raises:
         RuntimeError: if `step` is zero or leads away from `end`, or a bound is not finite.
         ValueError: if `step` is zero once cut to an integer.
-        NotImplementedError: if `kind` is bool, complex or one that kernels do not compute with.
+        NotImplementedError: if `kind` is bool, complex or a dtype that kernels cannot compute with.
     """
     if kind is dtypes.bool or kind.is_complex or kind.roles is not None:
         raise refuse("arange_cpu", kind)
@@ -110,7 +110,7 @@ def linspace(start: Any, end: Any, steps: int, kind: dtype) -> Array:
 
     Raises:
         RuntimeError: if `steps` is negative.
-        NotImplementedError: if `kind` is bool or one that kernels do not compute with.
+        NotImplementedError: if `kind` is bool or a dtype that kernels cannot compute with.
     """
     if steps > 1 and is_within(start, kind) and is_within(end, kind) and kind.is_floating_point:
         found = numpy.empty(steps, kind.numpy)
@@ -285,7 +285,7 @@ def empty_like(array: Array) -> Array:
 
 
 def full_like(array: Array, value: Any) -> Array:
-    """An array of the shape and dtype of `array`, row by row in memory, of which every element is `value`."""
+    """Return a row-major array with the shape and dtype of `array`, filled with `value`."""
     return numpy.full(array.shape, value, array.dtype)
 
 

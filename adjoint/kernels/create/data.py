@@ -38,7 +38,7 @@ def array_from_data(data: Any, kind: dtype | None = None, unwrap: Unwrap = lambd
 
     Raises:
         ValueError: for ragged sequences and integers out of the range of int64.
-        TypeError, RuntimeError: for what is not a number, and numbers out of the range of `kind`.
+        TypeError, RuntimeError: if a value is not a number, or is out of the range of `kind`.
     """
     kind_of_data = type(data)
     if kind is None:
@@ -64,7 +64,7 @@ def array_from_data(data: Any, kind: dtype | None = None, unwrap: Unwrap = lambd
 
 
 def _quick_array(data: Any, kind_of_data: Any) -> Array | None:
-    """The most frequent data, one float or int, or nothing else in one or two levels of lists, the fast path."""
+    """Convert the most frequent data quickly: one float or int, or only such numbers in one or two levels of lists."""
     if kind_of_data is list:
         types = set(map(type, data))
         if types == _LISTS and len(set(map(len, data))) == 1:
@@ -85,7 +85,7 @@ def _quick_array(data: Any, kind_of_data: Any) -> Array | None:
 
 
 def check_array(array: Array) -> None:
-    """Raise for an array that cannot be a tensor's: of strings, of another byte order, running backwards or by fractions."""
+    """Raise an error for an array of strings, with another byte order, or with negative or fractional strides."""
     dtypes.from_numpy(array.dtype)
     if array.ndim and min(array.strides) < 0:
         raise ValueError(
@@ -133,7 +133,7 @@ def _shape_of(data: Any) -> tuple[int, ...]:
 
 
 def _flattened(data: Any, shape: tuple[int, ...]) -> list[Any] | None:
-    """The elements of lists and tuples nested to `shape`; None if `data` is something else."""
+    """Return the elements of lists and tuples nested to `shape`, or None if `data` is something else."""
     items = [data]
     for size in shape:
         if not set(map(type, items)) <= _NESTED or set(map(len, items)) != {size}:
@@ -152,7 +152,7 @@ class _Elements:
         self.kinds: set[dtype] = set()
 
     def collect(self, data: Any, shape: tuple[int, ...]) -> bool:
-        """Add the numbers of `data`; False if it is not of `shape`."""
+        """Add the numbers of `data`. Return False if it does not have `shape`."""
         if not shape:
             return self._add(data)
         flat = _flattened(data, shape)
@@ -171,7 +171,7 @@ class _Elements:
         return self._add_all(data)
 
     def _add_all(self, items: Sequence[Any]) -> bool:
-        """Add the numbers of the innermost sequences; False if one is a sequence itself."""
+        """Add the numbers of the innermost sequences. Return False if one item is a sequence."""
         types = set(map(type, items))
         if types <= _PYTHON_NUMBERS:
             self.kinds.update(dtypes.scalar_dtype(kind()) for kind in types)
@@ -216,7 +216,7 @@ class _Elements:
         return True
 
     def _check_integer(self, kind: numpy.dtype[Any]) -> None:
-        """Raise for tensors of a dtype that is not of integers, where integers are wanted."""
+        """Raise an error for tensors without an integer dtype where integers are required."""
         if self.wanted is not None and self.wanted.numpy.kind in "iu" and kind.kind not in "iub":
             raise TypeError("only integer tensors of a single element can be converted to an index")
 

@@ -1,7 +1,7 @@
-"""The generator that all random numbers come from: the Mersenne Twister, in the very state that PyTorch keeps it in.
+"""The generator of all random numbers: the Mersenne Twister, with exactly PyTorch's state.
 
 Matsumoto and Nishimura, "Mersenne Twister: a 623-dimensionally equidistributed uniform pseudorandom number generator",
-1998. NumPy's implementation produces the words; seeds, the layout of the state and the remembered normal number are
+1998. NumPy's implementation produces the words. Seeds, the layout of the state and the stored normal number are
 PyTorch's.
 """
 
@@ -18,7 +18,7 @@ from ..._runtime.forks import lock_across_forks
 from ...codegen.acceleration import LOOPS
 
 DEFAULT_SEED = 67280421310721
-"""The seed of a generator that was given none."""
+"""The default seed of a generator."""
 
 STATE = numpy.dtype(
     [
@@ -41,21 +41,24 @@ STATE_BYTES = STATE.itemsize
 UINT32, UINT64 = numpy.dtype(numpy.uint32), numpy.dtype(numpy.uint64)
 
 TWIST = 624
-"""How many words one twist of the state makes."""
+"""The number of words that one twist of the state produces."""
 
 BULK = 2048
-"""From this many words on, the call that is slower to start and fills 32-bit memory wins."""
+"""From this number of words on, the call with a slower start that fills 32-bit memory is faster."""
 
 
 COMPILED = 1 << 15
-"""From this many words on compiled loops draw them. They take 2 ns less for each, and some 15 ms to be compiled once."""
+"""From this number of words on, compiled loops draw them.
+
+They take 2 ns less for each, and some 15 ms to be compiled once.
+"""
 
 
 class Stream:
     """A stream of random words, and the lock that a sampler holds while it draws several.
 
-    Methods that draw do not take the lock themselves: hold `lock` around them, so that a sample is consecutive words
-    of the stream however many threads share it.
+    Methods that draw do not take the lock. Hold `lock` around them, so that a sample consists of consecutive words,
+    however many threads share the stream.
     """
 
     __slots__ = ("_address", "_bulk", "_engine", "_float_normal", "_seed", "lock", "normal")
@@ -81,7 +84,9 @@ class Stream:
         return self._seed
 
     def manual_seed(self, seed: int) -> None:
-        """Start the stream over from `seed`; a negative one counts back from 2**64. The low 32 bits decide the words.
+        """Restart the stream from `seed`.
+
+        A negative seed counts back from 2**64. The low 32 bits decide the words.
 
         Raises:
             ValueError: if `seed` is outside [-2**63, 2**64).
@@ -138,7 +143,7 @@ class Stream:
 
         Raises:
             TypeError: if `state` is not an array of uint8.
-            RuntimeError: if it is not contiguous, is of another size, or describes no state of MT19937.
+            RuntimeError: if it is not contiguous, has another size, or is not a state of MT19937.
         """
         if state.dtype != numpy.uint8:
             raise TypeError("RNG state must be a torch.ByteTensor")
@@ -165,14 +170,17 @@ class Stream:
             self._float_normal = (float(record["float_normal"]), int(record["has_float_normal"]))
 
     def clone(self) -> "Stream":
-        """A stream of its own that continues as this one would."""
+        """Return a separate stream that continues like this one."""
         new = Stream()
         new.set_state(self.get_state())
         return new
 
     @property
     def state_address(self) -> int:
-        """Where the words and the place of the next one lie, for compiled code that draws. Hold `lock` while it does."""
+        """Return the address of the words and of the next position, for compiled code that draws.
+
+        Hold `lock` while it does.
+        """
         if self._address is None:
             self._address = (self._engine or self._start()).ctypes.state_address
         return self._address
@@ -188,7 +196,10 @@ class Stream:
         return self._many(n, UINT32)
 
     def words64(self, n: int) -> ndarray:
-        """The next `n` words of 64 bits, each of two words of the stream, the high half first; a new `uint64` array."""
+        """Return the next `n` words of 64 bits as a new `uint64` array.
+
+        Each consists of two words of the stream, the high half first.
+        """
         engine = self._engine or self._start()
         if n < BULK and not LOOPS.every_size:
             halves = engine.random_raw(2 * n)
@@ -213,7 +224,7 @@ class Stream:
         return bits * 2.0**-53
 
     def doubles(self, n: int) -> list[float]:
-        """The next `n` such numbers; for a few of them faster than arrays."""
+        """Return the next `n` such numbers. For a few numbers this is faster than arrays."""
         words = iter((self._engine or self._start()).random_raw(2 * n).tolist())
         return [(high << 32 & 0x1FFFFFFFFFFFFF | low) * 2.0**-53 for high, low in zip(words, words, strict=True)]
 

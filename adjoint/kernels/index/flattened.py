@@ -12,7 +12,9 @@ _INT64 = numpy.dtype(numpy.int64)
 
 
 def take(x: ndarray, index: ndarray) -> ndarray:
-    """Elements of the flattened `x`, counted from the end where the index is negative, in the shape of `index`.
+    """Return elements of the flattened `x` in the shape of `index`.
+
+    Negative indices count from the end.
 
     Raises:
         RuntimeError: if `index` is not of int64.
@@ -29,11 +31,11 @@ def take(x: ndarray, index: ndarray) -> ndarray:
 
 
 def put(x: ndarray, index: ndarray, source: ndarray, accumulate: bool = False) -> ndarray:
-    """A copy of `x` into whose flattened positions `index` the elements of `source` are written, or added.
+    """Return a copy of `x` with the elements of `source` written, or added, at the flattened positions `index`.
 
     Raises:
         RuntimeError: if types do not fit.
-        IndexError: if an index is out of range or there are not as many as elements.
+        IndexError: if an index is out of range, or `source` has another number of elements.
     """
     return put_(clone(x), index, source, accumulate)
 

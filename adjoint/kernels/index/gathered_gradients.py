@@ -1,4 +1,4 @@
-"""The gradients of gathers: zeros to which a gradient is added where its elements were gathered from."""
+"""The gradients of gathers: zeros with a gradient added at the positions of the gathered elements."""
 
 from __future__ import annotations
 

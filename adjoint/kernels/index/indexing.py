@@ -1,4 +1,4 @@
-"""Reading and writing where index arrays or a mask point, several at once or in rows of a table; and finding elements."""
+"""Reading and writing at index arrays or a mask, several at once or in rows of a table; and membership tests."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _FEW = 256
 
 
 def index(x: ndarray, indices: Indices) -> ndarray:
-    """The elements of `x` that `indices` (as in `index_put`) point at together.
+    """Return the elements of `x` at `indices` (as in `index_put`).
 
     Raises:
         IndexError: if indices are out of bounds, of the wrong type, too many, or do not broadcast.
@@ -97,7 +97,7 @@ def _all_positions(indices: Indices) -> bool:
 
 
 def _in_order(result: ndarray, x: ndarray, indices: Indices) -> ndarray:
-    """`result` in the order of memory that PyTorch gives it: that of `x` where it is not indexed, and of the indices."""
+    """Return `result` in PyTorch's memory order: the order of `x` in dimensions without an index, and of the indices."""
     given = [dim for dim in range(len(indices)) if indices[dim] is not None]
     kept = [step for dim, step in enumerate(x.strides) if dim not in given]
     common = result.ndim - len(kept)
@@ -110,7 +110,7 @@ def _in_order(result: ndarray, x: ndarray, indices: Indices) -> ndarray:
 
 
 def index_backward(grad: ndarray, shape: tuple[int, ...], indices: Indices) -> ndarray:
-    """Zeros of `shape` to which `grad` is added where the indices point.
+    """Return zeros of `shape` with `grad` added at the indices.
 
     Raises:
         IndexError: if they have changed and are out of bounds now.
@@ -302,7 +302,7 @@ def _accumulate(x: ndarray, indices: Indices, values: ndarray) -> None:
 
 
 def _flat_positions(shape: tuple[int, ...], indices: Indices) -> ndarray:
-    """Where in the flattened array each element of `x[indices]` is."""
+    """Return the flat position of each element of `x[indices]`."""
     key = tuple(slice(None) if index is None else index for index in indices)
     total: Any = 0
     for dim, length in enumerate(shape):
@@ -445,7 +445,7 @@ _TABLE = 6
 
 
 def isin(elements: Array, test_elements: Array, invert: bool = False) -> Array:
-    """Whether each of `elements` is one of `test_elements`; with `invert`, whether it is none.
+    """Return whether each of `elements` is one of `test_elements`; with `invert`, whether it is not.
 
     Raises:
         RuntimeError: for booleans and complex numbers.
@@ -476,7 +476,7 @@ def isin(elements: Array, test_elements: Array, invert: bool = False) -> Array:
 
 
 def nonzero_static(self: Array, size: int, fill_value: int = -1) -> Array:
-    """The indices of the first `size` nonzero elements, one row for each; rows of `fill_value` where there are fewer."""
+    """Return the indices of the first `size` nonzero elements, one row each. Missing rows contain `fill_value`."""
     if size < 0:
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
     places = nonzero(self)[:size]

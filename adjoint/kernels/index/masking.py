@@ -1,6 +1,6 @@
 """Choosing between elements: by a condition, by order, by bounds.
 
-What is not chosen leaves no trace, not even as `0 * inf`: a mask is never multiplied with.
+Elements that are not chosen have no effect, not even as `0 * inf`, because masks are never factors.
 """
 
 from __future__ import annotations
@@ -70,12 +70,12 @@ def where(condition: Array, self: Array, other: Array) -> Array:
 
 
 def indices_where(condition: Array) -> tuple[Array, ...]:
-    """The indices of what is not 0, one array for each dimension (one also for an array of none)."""
+    """Return the indices of nonzero elements, one array per dimension (and one for a scalar array)."""
     return numpy.nonzero(numpy.atleast_1d(condition))
 
 
 def heaviside(self: Array, values: Array) -> Array:
-    """0 where `self` is negative or nan, 1 where it is positive, `values` where it is 0."""
+    """0 where `self` is negative or NaN, 1 where it is positive, `values` where it is 0."""
     if self.dtype != values.dtype:
         raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
     if self.dtype.kind == "c":

@@ -1,4 +1,4 @@
-"""Where indices along one dimension point: whether in bounds, in the flattened array, and whether to whole slices."""
+"""Positions of indices along one dimension: bounds checks, flat positions, and whole slices."""
 
 import math
 from typing import Any

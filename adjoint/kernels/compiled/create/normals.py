@@ -1,4 +1,4 @@
-"""Normal numbers, by the Box-Muller transform of pairs and of blocks of 16 fractions, and exponential ones, in compiled code.
+"""Normal numbers, by the Box-Muller transform of pairs and of blocks of 16 fractions, and exponential numbers, in compiled code.
 
 For float32 the polynomials are those of `kernels.create.random.libm` (Moshier's Cephes library, 1989), evaluated with the fused
 multiply-adds that they are meant for; for float64 the C library's functions, so that the last bits agree with other programs.
@@ -67,7 +67,10 @@ def log32(x: Any) -> Any:
 
 @loops(explicit=True, plain=True)
 def normals32(values: Pointer[f32], mean: f32, std: f32, start: Int, stop: Int) -> None:
-    """Turn blocks of fractions into normal numbers: eight radii, eight angles; cosines, then sines."""
+    """Turn blocks of fractions into normal numbers.
+
+    A block has eight radii and eight angles, and gives cosines, then sines.
+    """
     for block in range(start, stop):
         at = values + block * BLOCK
         radius = sqrt(log32(1 - load(at, HALF)) * -2)
@@ -109,7 +112,7 @@ def transform(values: ndarray, mean: float, std: float) -> Any:
 
 @loops(explicit=True, plain=True)
 def draw_normals(out: Pointer[T], state: Pointer[u32], mean: T, std: T, n: Int) -> None:
-    """`n` normal numbers, 16 or more. What is left over of them is drawn anew, as the end of a block of 16."""
+    """`n` normal numbers, 16 or more. Remaining numbers are drawn again, as the end of a block of 16."""
     NORMALS = normals32 if T is f32 else normals64
     at = out
     count = n
@@ -122,7 +125,7 @@ def draw_normals(out: Pointer[T], state: Pointer[u32], mean: T, std: T, n: Int) 
 
 @loops(explicit=True, plain=True)
 def draw_pairs(out: Pointer[T], state: Pointer[u32], mean: f64, std: f64, waiting: f64, first: Int, n: Int) -> f64:
-    """`n` normal numbers, pair by pair; the first one is `waiting` if `first` is 1. Returns the second of the last pair."""
+    """Draw `n` normal numbers in pairs. The first is `waiting` if `first` is 1. Returns the second of the last pair."""
     out[0] = T(fma(waiting, std, mean))
     spare = waiting
     for i in range(first, n, 2):

@@ -63,7 +63,7 @@ def _from_ends(kind: Any, width: int) -> Any:
 
 
 def blocks(out: ndarray, first: float, step: float, width: int) -> Any:
-    """Write `first + i * step`, computed in blocks of `width`. NotImplemented if there is no loop for it."""
+    """Write `first + i * step`, computed in blocks of `width`. NotImplemented if no loop exists for it."""
     kind = _TYPES.get(out.dtype.char)
     if kind is None:
         return NotImplemented
@@ -73,7 +73,7 @@ def blocks(out: ndarray, first: float, step: float, width: int) -> Any:
 
 
 def from_both_ends(out: ndarray, first: float, last: float) -> Any:
-    """Write numbers at equal distances from `first` to `last`. NotImplemented if there is no loop for it."""
+    """Write numbers at equal distances from `first` to `last`. NotImplemented if no loop exists for it."""
     kind = _TYPES.get(out.dtype.char)
     if kind is None or (kind is f32 and out.size > _EXACT):
         return NotImplemented
@@ -99,7 +99,7 @@ def _powers(kind: Any) -> Any:
 
 
 def powers(out: ndarray, base: float, first: float, last: float) -> Any:
-    """Write `base` to powers at equal distances from `first` to `last`. NotImplemented if there is no loop for it."""
+    """Write `base` to powers at equal distances from `first` to `last`. NotImplemented if no loop exists for it."""
     kind = _TYPES.get(out.dtype.char)
     if kind is None:
         return NotImplemented

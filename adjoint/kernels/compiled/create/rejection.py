@@ -1,6 +1,9 @@
-"""Distributions that are drawn by rejection, in compiled code: each number takes as many words as chance has it.
+"""Distributions that are drawn by rejection, in compiled code.
 
-The algorithms are those of `kernels.create.random`, where their sources are named; logarithms and the like are the C library's.
+Each number takes a random number of words.
+
+The algorithms are those of `kernels.create.random`, which names their sources. Logarithms and similar functions are the
+C library's.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ THIRD = float(numpy.float32(1.0 / 3.0))
 
 @loops
 def poisson_product(state: Pointer[u32], rate: f64) -> f64:
-    """A number of events by multiplying fractions, for a rate below 10."""
+    """Draw a number of events by multiplying fractions, for a rate below 10."""
     limit = exp(-rate)
     count = f64(0)
     if rate != 0:

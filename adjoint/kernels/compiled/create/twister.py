@@ -21,19 +21,19 @@ from ...create.mt19937 import Stream
 WORDS = 624
 PERIOD = 397
 WIDTH = 16
-"""How many words are made at a time; fewer than the state's shortest distance between a word and one that it is made of."""
+"""The number of words that are computed together; less than the shortest distance between a word and its inputs in the state."""
 
 
 @loops
 def mixed(word: u32, following: u32, far: u32) -> u32:
-    """A new word of the state, of three old ones."""
+    """Return a new word of the state from three old words."""
     joined = (word & 0x80000000) | (following & 0x7FFFFFFF)
     return far ^ (joined >> 1) ^ ((u32(0) - (following & 1)) & 0x9908B0DF)
 
 
 @loops
 def mixed_in(state: Pointer[u32], start: Int, stop: Int, distance: Int) -> None:
-    """Replace the words of a range by new ones, made of those `distance` away."""
+    """Replace the words of a range by new words, computed from words `distance` away."""
     whole = stop - (stop - start) % WIDTH
     for i in range(start, whole, WIDTH):
         words, following, far = (
@@ -49,7 +49,7 @@ def mixed_in(state: Pointer[u32], start: Int, stop: Int, distance: Int) -> None:
 
 @loops(explicit=True, plain=True)
 def twist(state: Pointer[u32]) -> None:
-    """All words of the state anew; the next one is the first."""
+    """Renew all words of the state. The next word is the first."""
     mixed_in(state, 0, WORDS - PERIOD, PERIOD)
     mixed_in(state, WORDS - PERIOD, WORDS - 1, PERIOD - WORDS)
     state[WORDS - 1] = mixed(state[WORDS - 1], state[0], state[PERIOD - 1])
@@ -86,7 +86,7 @@ def exchanged(pair: S) -> S:
 
 @loops(explicit=True, plain=True)
 def next_words(out: Pointer[u32], state: Pointer[u32], n: Int, WIDE: Static) -> None:
-    """The next `n` words of the stream; if `WIDE`, of 64 bits, of which the high half comes first."""
+    """Return the next `n` words of the stream. If `WIDE`, they have 64 bits, with the high half first."""
     left = n * 2 if WIDE else n
     to = out
     while left > 0:
@@ -127,7 +127,7 @@ def next_fractions(out: Pointer[T], state: Pointer[u32], n: Int) -> None:
 
 @loops(explicit=True, plain=True)
 def next_fraction(state: Pointer[u32]) -> f64:
-    """The next number in [0, 1) of 53 random bits, the low bits of two words of which the first is the high half."""
+    """Return the next number in [0, 1) with 53 random bits: the low bits of two words, the first of which is the high half."""
     high = u64(next_word(state))
     low = u64(next_word(state))
     return f64(i64(((high << 32) | low) & 0x1FFFFFFFFFFFFF)) * 2.0**-53
@@ -141,7 +141,7 @@ word = external("adjoint_next_word", lambda: next_word.compiled().code.address, 
 
 
 def words(stream: Stream, n: int, dtype: numpy.dtype[Any]) -> ndarray:
-    """The next `n` words of the stream, of 32 or 64 bits as `dtype` says."""
+    """Return the next `n` words of the stream, of 32 or 64 bits according to `dtype`."""
     out = numpy.empty(n, dtype)
     next_words.compiled(WIDE=dtype.itemsize == 8)(address(out), stream.state_address, n)
     return out
@@ -173,7 +173,7 @@ def exchange(order: Pointer[i64], state: Pointer[u32], n: Int) -> None:
 
 @loops(explicit=True, plain=True)
 def draw(out: Pointer[i64], state: Pointer[u32], n: Int, first: Int, size: Int) -> None:
-    """Integers of `size` possible ones from `first` on."""
+    """Draw integers from `first` on with `size` possible values."""
     for i in range(n):
         out[i] = first + i64(next_word(state) % u32(size))
 
@@ -188,6 +188,6 @@ def permutation(out: ndarray, stream: Stream) -> Any:
 
 
 def integers(out: ndarray, stream: Stream, first: int, size: int) -> Any:
-    """Fill a contiguous array of int64 with integers of `size`, less than 2**32, possible ones from `first` on."""
+    """Fill a contiguous array of int64 with integers from `first` on, with `size` possible values (less than 2**32)."""
     _draw().call(address(out), stream.state_address, out.size, first, size)
     return out

@@ -1,4 +1,4 @@
-"""Reading where indices point: rows of a table, elements along one dimension, elements at several indices together."""
+"""Reading at indices: rows of a table, elements along one dimension, and elements at several indices together."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from ....codegen.llvm.launch import launch
 from ..memory.copying import WORDS, copy_row
 
 _CHUNK = 1 << 14
-"""Indices that are looked over at a time."""
+"""The number of indices that are checked at a time."""
 
 
 _LOOKED_OVER = 1 << 10
@@ -44,7 +44,7 @@ _LOOKED_OVER = 1 << 10
 def find_outside(
     found: Pointer[u8], index: Pointer[I], n: Int, low: Int, high: Int, W: Static, start: Int, stop: Int
 ) -> None:
-    """Whether any of each chunk of indices is below `low` or not below `high`."""
+    """Check whether any index of each chunk is below `low` or not below `high`."""
     for piece in range(start, stop):
         i = piece * _CHUNK
         end = minimum(n, i + _CHUNK)
@@ -65,7 +65,7 @@ def _looking_over(index: Any, vector_bytes: int) -> Any:
 
 
 def any_outside(index: ndarray, low: int, high: int) -> Any:
-    """Whether an index is less than `low` or not less than `high`. NotImplemented if there is no loop for it."""
+    """Whether an index is less than `low` or not less than `high`. NotImplemented if no loop exists for it."""
     if index.dtype.char not in "li" or not index.flags.c_contiguous or index.size == 0 or high >= 1 << 31:
         return NotImplemented
     pieces = -(-index.size // _CHUNK)
@@ -107,7 +107,7 @@ def _taking(word: Any, index: Any, single: bool, width: int) -> Any:
 
 
 def take(x: ndarray, index: ndarray, dim: int) -> Any:
-    """`x.take(index, dim)` for indices that are known to be in bounds. NotImplemented if there is no loop for it."""
+    """`x.take(index, dim)` for indices that are known to be in bounds. NotImplemented if no loop exists for it."""
     word = WORDS.get(x.itemsize)
     if (
         word is None
@@ -128,7 +128,7 @@ def take(x: ndarray, index: ndarray, dim: int) -> Any:
 
 @loops
 def outside(index: Pointer[I], n: Int, length: Int, W: Static) -> i64:
-    """Whether one of `n` indices is negative or not below `length`, as a number."""
+    """Return whether one of `n` indices is negative or not below `length`, as a number."""
     found = vector(I, W)(0)
     one = vector(I, W)(1)
     i = 0
@@ -148,10 +148,12 @@ def gather_elements(
     out: Pointer[T], x: Pointer[T], index: Pointer[I], wrong: Pointer[i64], run: Int, group: Int, length: Int, step: Int,
     ALONG: Static, W: Static, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """One element for each index: in runs of `run`, of which `group` read from the same `length * step` elements of `x`.
+    """Read one element per index, in runs of `run`.
 
-    `step`: from one index to the next. `ALONG`: a run goes along the dimension that is indexed, not across it.
-    `wrong` is set to 1 if an index is out of bounds; nothing is read there.
+    Each `group` of runs reads from the same `length * step` elements of `x`.
+
+    `step`: from one index to the next. `ALONG`: a run goes along the indexed dimension, not across it. `wrong` is set
+    to 1 if an index is out of bounds. Nothing is read there.
     """
     i = start
     while i < stop:
@@ -182,7 +184,10 @@ def _gathering(word: Any, index: Any, along: bool, width: int) -> Any:
 
 
 def gather(x: ndarray, dim: int, index: ndarray) -> Any:
-    """Elements of `x` along `dim`; None if an index is out of bounds. NotImplemented if there is no loop for it."""
+    """Return elements of `x` along `dim`, or None if an index is out of bounds.
+
+    NotImplemented if no loop exists for it.
+    """
     word = WORDS.get(x.itemsize)
     alike = (
         x.ndim == index.ndim > 0 and x.shape[:dim] == index.shape[:dim] and x.shape[dim + 1 :] == index.shape[dim + 1 :]
@@ -206,7 +211,7 @@ def gather(x: ndarray, dim: int, index: ndarray) -> Any:
 def add_positions(
     positions: Pointer[i64], index: Pointer[I], length: Int, FIRST: Static, start: Int, stop: Int
 ) -> None:
-    """Positions in an array of one more dimension, of this `length`, at these indices; from the end where they are negative."""
+    """Extend positions by one dimension of this `length` at these indices. Negative indices count from the end."""
     for i in vectorized(start, stop):
         place = i64(index[i])
         place = place if place >= 0 else place + length
@@ -219,9 +224,9 @@ def _adding(first: bool) -> Any:
 
 
 def positions(shape: tuple[int, ...], indices: list[ndarray]) -> Any:
-    """Where in an array of `shape`, flattened, the elements at `indices`, one array for each dimension, are.
+    """Return the flat positions in an array of `shape` of the elements at `indices`, which has one array per dimension.
 
-    Indices are known to be in bounds. NotImplemented if there is no loop for them.
+    Indices are known to be in bounds. NotImplemented if no loop exists for them.
     """
     first = indices[0]
     if any(index.shape != first.shape or index.dtype.char != "l" or not index.flags.c_contiguous for index in indices):

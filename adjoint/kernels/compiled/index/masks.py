@@ -1,4 +1,4 @@
-"""Elements where a mask is true: taken out one behind another, and put back."""
+"""Selects the elements where a mask is true into consecutive memory, and puts them back."""
 
 from __future__ import annotations
 
@@ -12,16 +12,19 @@ from ....codegen.llvm.launch import launch
 from ..memory.copying import WORDS, collapsed, row_steps
 
 _CHUNK = 1 << 14
-"""Elements whose true ones are counted first, so that threads know where to write."""
+"""The number of elements whose true values are counted first, so that threads know where to write."""
 
 
 @loops(explicit=True, plain=True)
 def compress_chunks(
     out: Pointer[T], x: Pointer[T], mask: Pointer[u8], ends: Pointer[i64], start: Int, stop: Int
 ) -> None:
-    """The elements of chunks where the mask is true; those of chunk `c` end before `ends[c + 1]`.
+    """Write the elements of chunks where the mask is true.
 
-    Each element is written, and written over by the next if it is not wanted: a branch would be guessed wrong too often.
+    The elements of chunk `c` end before `ends[c + 1]`.
+
+    Each element is written, and the next element overwrites it if it is not selected, because a branch would be
+    mispredicted too often.
     """
     for chunk in range(start, stop):
         place = ends[chunk]
@@ -38,7 +41,7 @@ def expand_chunks(
     out: Pointer[T], source: Pointer[T], mask: Pointer[u8], ends: Pointer[i64], n: Int, total: Int, KEEP: Static,
     start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """Elements of the source where the mask is true, elsewhere zero, or what was there if `KEEP`."""
+    """Write elements of the source where the mask is true. Elsewhere write zero, or keep the content if `KEEP`."""
     for chunk in range(start, stop):
         place = ends[chunk]
         for i in range(chunk * _CHUNK, minimum(n, (chunk + 1) * _CHUNK)):
@@ -51,7 +54,7 @@ def expand_chunks(
 def find_chunks(
     out: Pointer[i64], mask: Pointer[u8], ends: Pointer[i64], columns: Int, total: Int, start: Int, stop: Int
 ) -> None:
-    """Row and column of what is true in a mask, rows first."""
+    """Return row and column of the true elements of a mask, rows first."""
     for chunk in range(start, stop):
         place = ends[chunk]
         end = ends[chunk + 1]
@@ -74,7 +77,10 @@ def fill_rows(
     out: Pointer[T], x: Pointer[T], mask: Pointer[u8], value: Pointer[T], n: Int, n1: Int, m1: Int, n2: Int, m2: Int, m3: Int,
     STEP: Static, W: Static, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """The elements of `x`, in rows of `n`, but one value where a mask is true, which has the step `STEP`, 0 or 1, along rows."""
+    """Write the rows of `n` elements of `x`, with one value where a mask is true.
+
+    The mask has the step `STEP`, 0 or 1, along rows.
+    """
     filled = broadcast(value[0], W)
     position = start + 0
     while position < stop:
@@ -95,9 +101,9 @@ def fill_rows(
 
 
 def fill(out: ndarray, x: ndarray, mask: ndarray, value: ndarray) -> Any:
-    """Write to `out`, which may be `x`, its elements, but `value` where the mask, which is broadcast, is true.
+    """Write the elements of `x` to `out`, which may be `x`, with `value` where the broadcast mask is true.
 
-    NotImplemented if there is no loop for it, and then nothing has been written.
+    NotImplemented if no loop exists for it. Nothing has been written then.
     """
     word = WORDS.get(x.itemsize)
     if word is None or not x.size or not (x.flags.c_contiguous and out.flags.c_contiguous):
@@ -118,7 +124,7 @@ def fill(out: ndarray, x: ndarray, mask: ndarray, value: ndarray) -> Any:
 
 
 def nonzero(x: ndarray) -> Any:
-    """The indices of the nonzero elements, one row for each dimension. NotImplemented if there is no loop for it."""
+    """The indices of the nonzero elements, one row for each dimension. NotImplemented if no loop exists for it."""
     if not x.flags.c_contiguous or not x.size:
         return NotImplemented
     mask = x if x.dtype.kind == "b" else x != 0
@@ -144,7 +150,7 @@ def _ends(mask: ndarray) -> ndarray:
 
 
 def select(x: ndarray, mask: ndarray) -> Any:
-    """The elements of `x` where a mask of its shape is true. NotImplemented if there is no loop for it."""
+    """Return the elements of `x` where a mask of its shape is true. NotImplemented if no loop exists for it."""
     word = WORDS.get(x.itemsize)
     if word is None or x.shape != mask.shape or not (x.flags.c_contiguous and mask.flags.c_contiguous):
         return NotImplemented
@@ -158,9 +164,11 @@ def select(x: ndarray, mask: ndarray) -> Any:
 
 
 def place(x: ndarray | None, mask: ndarray, source: ndarray) -> Any:
-    """Write the elements of `source`, in order, to `x` where the mask is true; without `x`, to zeros.
+    """Write the elements of `source` in order to `x` where the mask is true.
 
-    There are enough of them. NotImplemented if there is no loop for it, and then nothing has been written.
+    Without `x`, write them to zeros.
+
+    `source` has enough elements. NotImplemented if no loop exists for it. Nothing has been written then.
     """
     word = WORDS.get(source.itemsize)
     arrays = (mask, source) if x is None else (x, mask, source)

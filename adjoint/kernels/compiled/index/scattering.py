@@ -1,7 +1,9 @@
-"""Writing and combining where indices point: what goes to one place in the order of the indices, whatever the threads.
+"""Writing and combining at indices.
 
-Each thread has a part of the places to itself: some of the matrices, some of the columns, or a range of the rows, of which
-it finds its own among all indices.
+Writes to one place happen in the order of the indices, whatever the threads.
+
+Each thread owns a part of the places: some of the matrices, some of the columns, or a range of the rows, whose indices
+it finds among all indices.
 """
 
 from __future__ import annotations
@@ -23,25 +25,25 @@ from ..memory.copying import WORDS, copy_row
 from .lookup import outside
 
 _SAMPLED = 32
-"""So many indices for each thread tell how the places are shared."""
+"""The number of sampled indices per thread that decide how the places are divided."""
 
 _FOUND, _AHEAD = 1 << 10, 8
-"""A thread first looks for its own among so many indices, which tells nothing to guess; rows are asked for so many ahead."""
+"""The number of indices in which a thread first looks for its own; and the prefetch distance in rows."""
 
 _PARTS = 64
-"""From so many columns on, threads share them."""
+"""From this number of columns on, threads share them."""
 
 
 @loops
 def share_start(share: Int, n: Int, shares: Int) -> Int:
-    """Where a share of `range(n)` begins: whole lines of the cache belong to one thread, if there are enough."""
+    """Return where a share of `range(n)` begins. If there are enough, whole cache lines belong to one thread."""
     start = n * share // shares
     return minimum(n, (start + 15) // 16 * 16) if n >= 64 * shares else start
 
 
 @loops
 def combined(old: S, value: S, HOW: Static) -> S:
-    """What a place holds where a value is written ("put") or combined with what is there, by the ufunc of this name."""
+    """Return the new content of a place: the written value ("put"), or its combination with the old content."""
     if HOW == "add":
         return old + value
     if HOW == "multiply":
@@ -71,11 +73,13 @@ def scatter_elements(
     inner: Int, length: Int, source_step: Int, ALONG: Static, SHARED: Static, HOW: Static, SPLIT: Static, COPY: Static,
     W: Static, WIDE: Static, n: Int, shares: Int, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """`target[o, index[o, k, i], i] = source[o, k, i]`, or `combined` by `HOW`; `source_step` is 0 where one number is written.
+    """`target[o, index[o, k, i], i] = source[o, k, i]`, or `combined` by `HOW`.
 
-    `ALONG`: `inner` is 1. `SHARED`: `index[k]` is for all `o` and `i`.
-    `SPLIT`: what is shared: "outer", "inner", or the "rows" that are written to; `n` says how many there are.
-    `COPY`: `target` first takes the elements of `x`, and `wrong` is set to 1 if an index is out of bounds.
+    `source_step` is 0 if a single number is written.
+
+    `ALONG`: `inner` is 1. `SHARED`: `index[k]` is for all `o` and `i`. `SPLIT`: the shared dimension: "outer", "inner",
+    or the "rows" that are written to. `n` is its size. `COPY`: `target` first receives the elements of `x`, and `wrong`
+    is set to 1 if an index is out of bounds.
     """
     low = share_start(start, n, shares)
     high = share_start(stop, n, shares)
@@ -115,7 +119,7 @@ def add_rows(
     target: Pointer[T], index: Pointer[i64], rows: Pointer[T], bounds: Pointer[i64], count: Int, width: Int, W: Static,
     start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """`target[index[k]] += rows[k]` where `index[k]` is of the shares from `start` to `stop`, which `bounds` divides."""
+    """`target[index[k]] += rows[k]` for `index[k]` in the shares from `start` to `stop`, which `bounds` delimits."""
     low = bounds[start]
     high = bounds[stop]
     own = local(i64, _FOUND)
@@ -136,7 +140,7 @@ def add_rows(
 
 
 def share_bounds(index: ndarray, length: int, shares: int) -> ndarray:
-    """Where shares of `range(length)` begin and end, so that about as many of the indices are in each."""
+    """Return the bounds of shares of `range(length)` with about equal numbers of indices."""
     bounds = numpy.zeros(shares + 1, numpy.int64)
     bounds[-1] = length
     sample = numpy.sort(index.reshape(-1)[:: max(1, index.size // (_SAMPLED * shares))])
@@ -161,10 +165,12 @@ def _scattering(word: Any, index: Any, width: int, options: tuple[tuple[str, Any
 
 
 def scatter(x: ndarray, dim: int, index: ndarray, source: ndarray, how: str) -> Any:
-    """Write `source` (an array like `index`, or of no dimensions) to `x` along `dim`, or combine it; indices are in bounds.
+    """Write `source` (an array like `index`, or a scalar array) to `x` along `dim`, or combine it.
+
+    Indices are in bounds.
 
     `how` is "put" or the name of a ufunc. An `index` of one dimension names slices, which `source` has all elements of.
-    NotImplemented if there is no loop for it, and then nothing has been written.
+    NotImplemented if no loop exists for it. Nothing has been written then.
     """
     split = _split(x, dim, index, source, how)
     if split is None or numpy.may_share_memory(x, source):
@@ -173,7 +179,10 @@ def scatter(x: ndarray, dim: int, index: ndarray, source: ndarray, how: str) -> 
 
 
 def scattered(x: ndarray, dim: int, index: ndarray, source: ndarray, how: str) -> Any:
-    """A copy of `x` to which `scatter` writes; None if an index is out of bounds. NotImplemented if there is no loop for it."""
+    """Return a copy of `x` to which `scatter` writes, or None if an index is out of bounds.
+
+    NotImplemented if no loop exists for it.
+    """
     split = _split(x, dim, index, source, how)
     if split != "outer" or index.ndim != x.ndim:
         return NotImplemented
@@ -181,7 +190,7 @@ def scattered(x: ndarray, dim: int, index: ndarray, source: ndarray, how: str) -
 
 
 def _split(x: ndarray, dim: int, index: ndarray, source: ndarray, how: str) -> str | None:
-    """Among what threads share the work; None if there is no loop."""
+    """Return the dimension that threads share, or None if no loop exists."""
     kind = _kind(x, how)
     if kind is None or (how != "put" and (kind.storage_only or x.dtype.kind == "b")) or not x.ndim or not index.size:
         return None
@@ -219,7 +228,7 @@ def _scatter(
 
 
 def add_rows_at(target: ndarray, index: ndarray, rows: ndarray) -> Any:
-    """`target[index[k]] += rows[k]` for matrices; indices are in bounds. NotImplemented if there is no loop for it."""
+    """`target[index[k]] += rows[k]` for matrices. Indices are in bounds. NotImplemented if no loop exists for it."""
     kind = type_of(target.dtype)
     if kind is None or kind.storage_only or target.dtype.kind == "b" or rows.dtype != target.dtype or not rows.size:
         return NotImplemented
@@ -243,7 +252,7 @@ def add_columns(
     out: Pointer[T], x: Pointer[T], index: Pointer[i64], begin: Int, end: Int, width: Int, left: Int, MEAN: Static,
     INDEXED: Static, W: Static, VECTORS: Static,
 ) -> None:  # fmt: skip
-    """The sums of some columns over the rows of a run: of so many vectors, or of the `left` ones of one that is not whole."""
+    """Sum some columns over the rows of a run: this many vectors, or the `left` columns of an incomplete vector."""
     total = local(vector(T, W), VECTORS)
     for V in unrolled(VECTORS):
         total[V] = vector(T, W)(0)
@@ -265,7 +274,7 @@ def add_runs(
     out: Pointer[T], x: Pointer[T], index: Pointer[i64], bounds: Pointer[i64], width: Int, MEAN: Static, INDEXED: Static,
     W: Static, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """Row g of `out`: the sum or mean of rows `bounds[g]` to `bounds[g + 1]` of `x`, or of those that `index` names there."""
+    """Set row g of `out` to the sum or mean of rows `bounds[g]` to `bounds[g + 1]` of `x`, or of those in `index`."""
     for g in range(start, stop):
         begin = bounds[g]
         end = bounds[g + 1]
@@ -285,7 +294,7 @@ def _adding_runs(kind: Any, mean: bool, indexed: bool, width: int) -> Any:
 
 
 def sum_of_runs(x: ndarray, bounds: ndarray, index: ndarray | None, mean: bool) -> Any:
-    """The form of `reduce.counting.sum_of_runs` for matrices. NotImplemented if there is no loop for it."""
+    """The form of `reduce.counting.sum_of_runs` for matrices. NotImplemented if no loop exists for it."""
     kind = type_of(x.dtype) if x.dtype.kind == "f" else None
     numbers = (bounds,) if index is None else (bounds, index)
     if kind is None or kind.storage_only or not all(a.flags.c_contiguous for a in (x, *numbers)):
@@ -304,7 +313,7 @@ def sum_of_runs(x: ndarray, bounds: ndarray, index: ndarray | None, mean: bool) 
 
 @loops(explicit=True, plain=True)
 def write_ones(out: Pointer[i64], classes: Pointer[i64], count: Int, W: Static, start: Int, stop: Int) -> None:
-    """Rows of `count` zeros, but a one at the class of each row."""
+    """Write rows of `count` zeros with a one at the class of each row."""
     for row in range(start, stop):
         line = out + row * count
         j = 0
@@ -318,7 +327,7 @@ def write_ones(out: Pointer[i64], classes: Pointer[i64], count: Int, W: Static, 
 
 
 def one_hot(classes: ndarray, count: int) -> Any:
-    """Rows of `count` zeros with a one at each class, which is in bounds. NotImplemented if there is no loop for it."""
+    """Rows of `count` zeros with a one at each class, which is in bounds. NotImplemented if no loop exists for it."""
     if classes.dtype.char != "l" or not classes.flags.c_contiguous:
         return NotImplemented
     out = numpy.empty((*classes.shape, count), numpy.int64)

@@ -18,7 +18,7 @@ _TOGETHER = 4
 
 @loops
 def goes_before(element: T, value: T, RIGHT: Static) -> boolean:
-    """Whether an element of a sequence stays before a value; all do before NaN."""
+    """Return whether an element of a sequence stays before a value. All elements stay before NaN."""
     return not (element > value) if RIGHT else not (element >= value)
 
 
@@ -27,10 +27,12 @@ def search(
     places: Pointer[i64], sequences: Pointer[T], values: Pointer[T], length: Int, count: Int, shared: Int, RIGHT: Static,
     W: Static, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """Where values belong in sequences of `length`: each row of `count` in a sequence of its own, or all in one (`shared`).
+    """Find the positions of values in sequences of `length`.
 
-    What is left to look through is halved with the same steps for all values. The last values are looked for again with the ones
-    before them.
+    Each row of `count` has a separate sequence, or all share one (`shared`).
+
+    The remaining range is halved with the same steps for all values. The last values are searched again together with
+    the values before them.
     """
     low = local(vector(i64, W), _TOGETHER)
     value = local(vector(T, W), _TOGETHER)
@@ -62,7 +64,7 @@ def _searching(kind: Any, right: bool, width: int) -> Any:
 
 
 def places(sequences: ndarray, values: ndarray, right: bool) -> Any:
-    """`kernels.reduce.counting.searchsorted` in sequences without NaN. NotImplemented if there is no loop for it."""
+    """`kernels.reduce.counting.searchsorted` in sequences without NaN. NotImplemented if no loop exists for it."""
     kind, width = type_of(sequences.dtype), HOST.vector_bytes // 8
     shared = sequences.ndim == 1
     count = values.size if shared else values.shape[-1]

@@ -1,7 +1,9 @@
-"""The BLAS that NumPy has loaded, for kernels to call: each call on the thread that makes it.
+"""The BLAS that NumPy has loaded, for kernels.
 
-OpenBLAS has threads of its own. For some hundredths of a second after each product they look for more work, and so take
-processors from the threads that run compiled kernels. While kernels call it, it is told to use none.
+Each call runs on the calling thread.
+
+OpenBLAS has its own threads. For some hundredths of a second after each product they look for more work, and so take
+processors from the threads that run compiled kernels. While kernels call it, these threads are disabled.
 
 `add_bias` surrounds its products.
 """
@@ -26,7 +28,7 @@ from ....codegen.llvm.launch import launch
 from ....codegen.llvm.workers import wait
 
 LOCK, CALLS, THREADS, WORDS = range(4)
-"""What is kept: 1 while it is changed, how many calls are being made, how many threads OpenBLAS had before the first of them."""
+"""The stored state: 1 while it changes, the number of running calls, and the number of OpenBLAS threads before the first call."""
 
 _SPELLINGS = (("scipy_", "64_", i64), ("", "64_", i64), ("scipy_", "", i32), ("", "", i32))
 """Prefix and suffix of OpenBLAS's names in builds of NumPy, and the type of its sizes."""
@@ -38,7 +40,7 @@ class Blas:
     def __init__(self) -> None:
         self._words = (ctypes.c_int64 * WORDS)()
         self.state = ctypes.addressof(self._words)
-        """The address of what `enter_alone` and `leave_alone` keep."""
+        """The address of the state of `enter_alone` and `leave_alone`."""
 
     @computed_once
     def _found(self) -> tuple[Any, str, str, Any]:
@@ -57,7 +59,10 @@ class Blas:
         raise CompilationError("NumPy's BLAS is not OpenBLAS")
 
     def require(self) -> None:
-        """Raise CompilationError unless NumPy has OpenBLAS: others, such as Accelerate, may be faster than any kernel."""
+        """Raise CompilationError unless NumPy has OpenBLAS.
+
+        Other libraries, such as Accelerate, may be faster than any kernel.
+        """
         self._found  # noqa: B018
 
     @property
@@ -71,13 +76,13 @@ class Blas:
         return getattr(library, f"{prefix}{name}{suffix}")
 
     def address(self, name: str) -> int:
-        """Where a function of the library is."""
+        """Return the address of a function of the library."""
         found = ctypes.cast(self.function(name), ctypes.c_void_p).value
         assert found is not None
         return found
 
     def renew(self) -> None:
-        """Give OpenBLAS its threads back in a forked child: nothing runs there that told it to use none."""
+        """Restore the threads of OpenBLAS in a forked child, where no code that disabled them is running."""
         if self._words[CALLS]:
             self.function("openblas_set_num_threads")(self._words[THREADS])
         self._words[:] = [0] * WORDS
@@ -101,7 +106,7 @@ def lock(state: Pointer[i64]) -> None:
 
 @loops(noalias=False, plain=True)
 def enter_alone(state: Pointer[i64]) -> None:
-    """Have OpenBLAS compute on the calling threads alone."""
+    """Let OpenBLAS compute on the calling threads only."""
     lock(state)
     if state[CALLS] == 0:
         state[THREADS] = i64(_get_num_threads())
@@ -121,7 +126,7 @@ def leave_alone(state: Pointer[i64]) -> None:
 
 
 def alone(function: Callable[[], Any]) -> Any:
-    """Call a function while OpenBLAS computes on the calling threads alone."""
+    """Call a function while OpenBLAS computes on the calling threads only."""
     enter, leave = enter_alone.compiled(), leave_alone.compiled()
     enter(BLAS.state)
     try:

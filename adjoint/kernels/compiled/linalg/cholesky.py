@@ -1,8 +1,11 @@
-"""Cholesky factors of real matrices: block rows, whose updates are products by BLAS and whose own factors are compiled loops.
+"""Cholesky factors of real matrices by block rows.
 
-`R` with `R.T @ R` equal to the matrix is computed row by row, so that all vectors lie along rows; read by columns, it is the
-lower factor. A block row is brought up to date with all rows above it by one product. Then its first square is factored, and
-what stands right of the square is solved in strips of a few vectors, which stay in the first-level cache.
+BLAS computes the updates as products, and compiled loops factor the blocks.
+
+`R` with `R.T @ R` equal to the matrix is computed row by row, so all vectors run along rows. Read by columns, it is the
+lower factor. A block row is brought up to date with all rows above it by one product. Then its first square is
+factored, and the part to the right of the square is solved in strips of a few vectors, which stay in the first-level
+cache.
 """
 
 from __future__ import annotations
@@ -28,8 +31,8 @@ def factor_squares(
 ) -> None:  # fmt: skip
     """Factor the squares of `rows` rows at column `before` of some matrices, and write zeros to the left of their diagonals.
 
-    `squares` gets the factors again, in rows of `side` elements, and may be where they are; `inverses` the inverses of their
-    diagonals. `failed` says in which matrices an element of the diagonal is not positive.
+    `squares` receives the factors again, in rows of `side` elements, and may be their own memory. `inverses` receives
+    the inverses of their diagonals. `failed` tells in which matrices an element of the diagonal is not positive.
     """
     strip = local(T, BLOCK * V * W)
     for number in range(start, stop):
@@ -71,7 +74,7 @@ def factor_squares(
 
 
 def cholesky(a: Array, upper: bool) -> Any:
-    """`kernels.linalg.decompositions.cholesky`; NotImplemented also where a matrix is not positive-definite."""
+    """`kernels.linalg.decompositions.cholesky`. NotImplemented also if a matrix is not positive-definite."""
     kind, size = TYPES.get(a.dtype.char), a.shape[-1]
     if kind is None or not a.size:
         return NotImplemented
@@ -97,7 +100,7 @@ def cholesky(a: Array, upper: bool) -> Any:
 
 
 def _factor_large(r: Array, failed: Array, kind: Any, width: int) -> None:
-    """Factor one matrix in place, block row by block row; note in `failed[0]` if it is not positive-definite."""
+    """Factor one matrix in place, block row by block row. Set `failed[0]` if it is not positive-definite."""
     size = len(r)
     square, inverse = numpy.empty((2, BLOCK * BLOCK), r.dtype)
     products = numpy.empty(BLOCK * size, r.dtype)

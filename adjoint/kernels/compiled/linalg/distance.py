@@ -15,7 +15,7 @@ from ....codegen.llvm.launch import launch
 from ...memory.copying import contiguous
 
 _ONE, _TWO, _MOST, _ANY = range(4)
-"""The norms: sums of magnitudes, Euclidean, the greatest magnitude, of another order."""
+"""The norms: sum of magnitudes, Euclidean, greatest magnitude, and any other order."""
 
 _WORK = {_ONE: 1, _TWO: 1, _MOST: 2, _ANY: 30}
 """How many bytes are moved in the time that one difference takes for each of its bytes."""
@@ -62,7 +62,7 @@ def norm_of(a: Pointer[T], b: Pointer[T], width: Int, order: T, NORM: Static, W:
 
 @loops
 def place_of_pair(i: Int, j: Int, count: Int) -> Int:
-    """Where the distance of rows i < j of `count` is among those of all pairs."""
+    """Return the index of the distance of rows i < j of `count` among the distances of all pairs."""
     return i * count - i * (i + 1) // 2 + (j - i - 1)
 
 
@@ -71,7 +71,10 @@ def distances(
     out: Pointer[T], x: Pointer[T], y: Pointer[T], rows: Int, others: Int, width: Int, order: T, NORM: Static, PAIRS: Static,
     W: Static, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """The distances of rows of `x`, `rows` in each batch, to all of `y`; with `PAIRS`, to those that come later alone."""
+    """Compute the distances of rows of `x`, `rows` in each batch, to all rows of `y`.
+
+    With `PAIRS`, only to later rows.
+    """
     for i in range(start, stop):
         batch = i // rows
         for j in range(i + 1 if PAIRS else 0, others):
@@ -104,7 +107,7 @@ def slopes(
     out: Pointer[T], grad: Pointer[T], x: Pointer[T], y: Pointer[T], norms: Pointer[T], rows: Int, others: Int, width: Int,
     order: T, NORM: Static, PAIRS: Static, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """The gradients of rows of `x` from those of `distances`."""
+    """Compute the gradients of rows of `x` from the gradients of `distances`."""
     for i in range(start, stop):
         batch = i // rows
         for k in vectorized(width):
@@ -136,7 +139,7 @@ def _slopes(kind: Any, norm: int, pairs: bool) -> Any:
 def distances_of(x: ndarray, y: ndarray, p: float, pairs: bool) -> Any:
     """The `p`-norms between rows, of shapes (..., P, M) and (..., R, M), or of the pairs of rows of one matrix.
 
-    NotImplemented if there is no loop for it.
+    NotImplemented if no loop exists for it.
     """
     kind = type_of(x.dtype)
     if kind is None or kind.kind != "f" or kind.storage_only or p == 0 or not x.size or not y.size:
@@ -153,7 +156,10 @@ def distances_of(x: ndarray, y: ndarray, p: float, pairs: bool) -> Any:
 
 
 def gradient_of(grad: ndarray, x: ndarray, y: ndarray, p: float, norms: ndarray, pairs: bool) -> Any:
-    """The gradient of `x`, from that of its distances to `y` and these. NotImplemented if there is no loop for it."""
+    """Return the gradient of `x` from the gradient of its distances to `y`, and the distances.
+
+    NotImplemented if no loop exists for it.
+    """
     kind = type_of(x.dtype)
     if kind is None or kind.kind != "f" or kind.storage_only or p == 0 or not x.size or not y.size:
         return NotImplemented

@@ -39,7 +39,9 @@ def largest(column: Pointer[T], first: Int, rows: Int, stride: Int) -> Int:
 def factor(
     matrix: Pointer[T], pivots: Pointer[i32], rows: Int, count: Int, columns: Int, stride: Int, W: Static
 ) -> Int:
-    """Eliminate the first `count` columns in place; whether all pivots are numbers but 0.
+    """Eliminate the first `count` columns in place.
+
+    Return whether all pivots are nonzero numbers.
 
     `pivots` become the rows exchanged, from 0 on.
     """
@@ -102,7 +104,10 @@ def substitute(
     divided: boolean,
     W: Static,
 ) -> None:
-    """The solution of a lower triangular system in place of its right-hand side, of whole vectors; `divided`: by the diagonal."""
+    """Replace the right-hand side of a lower triangular system of whole vectors by the solution.
+
+    `divided`: divide by the diagonal.
+    """
     for k in range(size):
         known = x + k * x_row
         factors = a + k * a_column
@@ -164,7 +169,7 @@ def unpack_stack(
     lower: Pointer[T], upper: Pointer[T], permutation: Pointer[T], order: Pointer[i64], work: Pointer[T], pivots: Pointer[i32],
     rows: Int, columns: Int, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """Both factors and the permutation, whose memory is zero before; `order` is further memory."""
+    """Unpack both factors and the permutation into zeroed memory. `order` is additional memory."""
     count = minimum(rows, columns)
     for number in range(start, stop):
         matrix, own = work + number * rows * columns, order + number * rows
@@ -196,12 +201,12 @@ def _width(array: Array) -> int:
 
 
 def _work(rows: int, columns: int) -> int:
-    """As many bytes as take equal time."""
+    """Return the number of bytes that take equal time."""
     return rows * columns * (64 + min(rows, columns))
 
 
 def factor_panel(work: Array, pivots: Array) -> Any:
-    """Factor matrices (batch, rows, columns) in place, with their pivots. NotImplemented for complex ones."""
+    """Factor matrices (batch, rows, columns) in place, with their pivots. NotImplemented for complex matrices."""
     kind = TYPES.get(work.dtype.char)
     item = work.itemsize
     if kind is None or work.strides[2] != item or pivots.strides[1] != pivots.itemsize:
@@ -228,7 +233,10 @@ def unpack(work: Array, pivots: Array) -> Any:
 
 
 def pivots_of(a: Array) -> Any:
-    """The pivots of each matrix in float64, and 1 or -1 for its exchanges; NotImplemented if it is singular or not finite."""
+    """Return the pivots of each matrix in float64, and 1 or -1 for its exchanges.
+
+    NotImplemented if a matrix is singular or not finite.
+    """
     size = a.shape[-1]
     if a.dtype.char not in TYPES or not a.size:
         return NotImplemented
@@ -243,7 +251,7 @@ def pivots_of(a: Array) -> Any:
 
 
 def solve(a: Array, b: Array | None) -> Any:
-    """X with `a @ X = b`, the inverse without `b`; NotImplemented if a matrix is singular or not finite."""
+    """Find X with `a @ X = b`, or the inverse without `b`. NotImplemented if a matrix is singular or not finite."""
     kind, size = TYPES.get(a.dtype.char), a.shape[-1]
     if kind is None or not a.size or (b is not None and (b.dtype is not a.dtype or not b.size)):
         return NotImplemented

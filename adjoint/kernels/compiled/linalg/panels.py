@@ -1,13 +1,14 @@
-"""Products of matrices made of tiles that stay in registers.
+"""Matrix products from tiles that stay in registers.
 
-The second factor is walked in panels, as wide as a tile and `PANEL_ROWS` deep. A panel is copied to where it stays in the first
-cache, and then meets rows of the first factor. Rows are read where they lie if only a few panels meet them. Otherwise blocks of
-`BLOCK_ROWS` rows are copied before to where they stay in the second cache: rows that are a power of two apart in memory would
-displace each other. Where the first factor lies column by column, the rows of each tile are copied as they lie, side by side.
-Results are written once for every `PANEL_ROWS` numbers that are summed. The order of the loops is that of K. Goto and R. van de
-Geijn, "Anatomy of high-performance matrix multiplication", ACM Transactions on Mathematical Software 34, 2008.
+The second factor is walked in panels, as wide as a tile and `PANEL_ROWS` deep. A panel is copied so that it stays in
+the first-level cache, and is then multiplied with rows of the first factor. Rows are read in place if only a few panels
+use them. Otherwise blocks of `BLOCK_ROWS` rows are first copied so that they stay in the second-level cache. Rows at a
+distance of a power of two would displace each other there. If the first factor is stored by columns, the rows of each
+tile are copied side by side. Results are written once for every `PANEL_ROWS` numbers that are summed. The loops run in
+the order of K. Goto and R. van de Geijn, "Anatomy of high-performance matrix multiplication", ACM Transactions on
+Mathematical Software 34, 2008.
 
-Factors of bfloat16 come in words of two numbers, whose products one instruction adds to a sum of float32.
+Factors of bfloat16 are stored as words of two numbers. One instruction adds their products to a float32 sum.
 """
 
 from __future__ import annotations
@@ -22,24 +23,24 @@ PANEL_ROWS = 256
 """How many rows a panel has."""
 
 PANELS = 4
-"""How many panels are copied at a time: parts of the same rows, since rows that are far apart lie on different pages."""
+"""The number of panels that are copied together: parts of the same rows, because distant rows lie on different pages."""
 
 BLOCK_ROWS = 256
-"""How many rows of the first factor are copied at a time."""
+"""The number of rows of the first factor that are copied together."""
 
 FEW_PANELS = 7
-"""So many panels meet rows where they lie."""
+"""Up to this number of panels, rows are read in place."""
 
 STRIPS = 4
-"""The rows of so many tiles are copied at a time: those of one tile are a part of a line of the cache."""
+"""The number of tiles whose rows are copied together, because the rows of one tile are only a part of a cache line."""
 
 AHEAD = 8
-"""So many columns ahead the copy asks for what it reads, which may lie on another page each time."""
+"""The prefetch distance of the copy in columns, because each column may lie on another page."""
 
 
 @loops
 def copy_panels(panels: Pointer[T], b: Pointer[T], b_row: Int, depth: Int, width: Int, W: Static) -> None:
-    """Rows cut into panels, which lie one after another; the last one is filled up with zeros."""
+    """Copy rows as consecutive panels. The last panel is padded with zeros."""
     whole = width // (VECTORS * W) * (VECTORS * W)
     masks = [first_lanes(width - (whole + COLUMN * W), W) for COLUMN in unrolled(VECTORS)]
     for k in range(depth):
@@ -55,9 +56,10 @@ def copy_panels(panels: Pointer[T], b: Pointer[T], b_row: Int, depth: Int, width
 
 @loops
 def turn(target: Pointer[T], line: Int, source: Pointer[T], row: Int, rows: Int, columns: Int, SIDE: Static) -> None:
-    """The transpose of `rows` times `columns` elements, in squares of `SIDE` that need not be full.
+    """Transpose `rows` times `columns` elements in squares of `SIDE`, which may be incomplete.
 
-    Rows of the source are `row` apart, those of the target `line`. Rows after the last one are the last one again.
+    Rows of the source are `row` apart, and rows of the target are `line` apart. Rows after the last one are the last
+    one again.
     """
     for i in range(0, rows, SIDE):
         starts = [source + minimum(i + PLACE, rows - 1) * row for PLACE in unrolled(SIDE)]
@@ -70,7 +72,7 @@ def turn(target: Pointer[T], line: Int, source: Pointer[T], row: Int, rows: Int,
 
 @loops
 def copy_block(block: Pointer[T], a: Pointer[T], a_row: Int, rows: Int, depth: Int, W: Static) -> None:
-    """Rows of a block, one after another."""
+    """Copy the rows of a block one after another."""
     for i in range(rows):
         for k in range(0, depth, W):
             store(block + (i * PANEL_ROWS + k), load(a + (i * a_row + k), W, first_lanes(depth - k, W)))
@@ -78,7 +80,7 @@ def copy_block(block: Pointer[T], a: Pointer[T], a_row: Int, rows: Int, depth: I
 
 @loops
 def copy_strips(block: Pointer[T], a: Pointer[T], a_column: Int, rows: Int, depth: Int, R: Static) -> None:
-    """Rows that lie side by side, in strips of `R`, one strip after another."""
+    """Copy adjacent rows in strips of `R`, one strip after another."""
     for start in range(0, rows, STRIPS * R):
         count = (minimum(rows - start, STRIPS * R) + (R - 1)) // R
         for k in range(depth):
@@ -91,7 +93,7 @@ def copy_strips(block: Pointer[T], a: Pointer[T], a_column: Int, rows: Int, dept
 
 @loops
 def plus_product(total: Any, x: Any, y: Any, T: Static) -> Any:
-    """`total + x * y`; numbers of type i32 are pairs of bfloat16, of which two products are added."""
+    """Return `total + x * y`. Numbers of type i32 are pairs of bfloat16, whose two products are both added."""
     return add_products_of_pairs(x, y, total) if T is i32 else fma(x, y, total)
 
 
@@ -100,7 +102,7 @@ def multiply_panel(
     result: Pointer[S], result_row: Int, rows: Int, width: Int, a: Pointer[T], a_tile: Int, a_row: Int, a_column: Int,
     panel: Pointer[T], depth: Int, begin: Pointer[S], begin_row: Int, W: Static, R: Static,
 ) -> None:  # fmt: skip
-    """Columns of the result: the product of rows and a panel, added to what begins at `begin`.
+    """Compute columns of the result: the product of rows and a panel, added to the content at `begin`.
 
     Element (r, k) of a tile is at `r * a_row + k * a_column`, and tiles are `R * a_tile` apart.
     """
@@ -138,9 +140,9 @@ def multiply_rectangle(
     result: Pointer[S], result_row: Int, rows: Int, columns: Int, a: Pointer[T], a_row: Int, a_column: Int, b: Pointer[T],
     b_row: Int, turned: boolean, depth: Int, offset: Pointer[S], has_offset: boolean, W: Static, R: Static,
 ) -> None:  # fmt: skip
-    """`a @ b`, or `a` and the transpose of `b` if that is `turned`, plus the vector `offset` in each row.
+    """Compute `a @ b`, or `a` times the transpose of `b` if `turned`, plus the vector `offset` in each row.
 
-    Element (r, k) of `a` is at `r * a_row + k * a_column`; one of the two distances is 1.
+    Element (r, k) of `a` is at `r * a_row + k * a_column`. One of the two distances is 1.
     """
     WIDTH = VECTORS * W
     SIDE = minimum(W, 8)  # larger squares take long to compile

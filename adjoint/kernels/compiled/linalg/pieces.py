@@ -1,14 +1,14 @@
 """Products of matrices by tile registers (`codegen.llvm.amx`), which multiply bfloat16 and sum in float32.
 
-A number of float32 is the sum of three of bfloat16, exactly: 24 bits are three times 8. Six of the nine products of such pieces
-make a product that is as accurate as one of float32; the three left out are smaller than its rounding. The processor multiplies
-bfloat16 16 times as fast as float32, so this is more than twice as fast. A number of float16 is the sum of two. The method is
-that of G. Henry, P. T. P. Tang and A. Heinecke, "Leveraging the bfloat16 artificial intelligence datatype for higher-precision
-computations", ARITH 2019.
+A number of float32 is the sum of three of bfloat16, exactly: 24 bits are three times 8. Six of the nine products of
+such pieces give a product that is as accurate as float32. The other three are smaller than its rounding error. The
+processor multiplies bfloat16 16 times as fast as float32, so this is more than twice as fast. A number of float16 is
+the sum of two. The method is that of G. Henry, P. T. P. Tang and A. Heinecke, "Leveraging the bfloat16 artificial
+intelligence datatype for higher-precision computations", ARITH 2019.
 
-Tiles take numbers below 2**-126 for zero, and pieces of large numbers may overflow. So the largest and the smallest numbers are
-looked at; where they are close to either end, or not finite, the product is refused, to be made by vectors of float32. Products
-of bfloat16 are never refused: tiles make what there is to make.
+Tiles treat numbers below 2**-126 as zero, and pieces of large numbers may overflow. The largest and the smallest
+numbers are therefore checked. If they are close to either limit, or not finite, the product is refused, and float32
+vectors compute it. Products of bfloat16 are never refused, because tiles compute them directly.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ TILE = 16
 """Rows of a tile, and words in one of its rows."""
 
 SIDE, STEP = 2 * TILE, 2 * TILE
-"""Rows and columns of a square of the result that is in tiles at a time, and how many products an instruction sums for each."""
+"""The side of a square of the result in tiles, and the number of products that an instruction sums per element."""
 
 SQUARE = TILE * TILE
 """Words of a tile."""
 
 PIECES_OF = {bf16: 1, f16: 2, f32: 3}
-"""Of so many numbers of bfloat16 a number of each type is the sum."""
+"""The number of bfloat16 pieces whose sum is a number, for each type."""
 
 TERMS = {1: ((0, 0),), 2: ((1, 1), (1, 0), (0, 0), (0, 1)), 3: ((0, 2), (0, 0), (0, 1), (1, 1), (1, 0), (2, 0))}
-"""Which pieces are multiplied; in this order those of one factor stay in their tiles."""
+"""The pieces that are multiplied, in an order in which those of one factor stay in their tiles."""
 
 DEEP = 512
-"""At most so many products are summed at a time."""
+"""The maximum number of products in one sum."""
 
 KEPT_A, KEPT_B = 1 << 15, 3 << 16
-"""Of so many numbers of the factors the pieces are kept, where they stay in the second cache."""
+"""The number of elements of the factors whose pieces are kept, so that they stay in the second-level cache."""
 
 SPACE = 6 * (KEPT_A + KEPT_B) + 64
 """How many bytes a thread needs for them."""
@@ -48,8 +48,7 @@ SIZES = [1, *[0] * 15, *[64, 0] * 8, *[0] * 16, *[TILE] * 8, *[0] * 8]
 """For `configure_tiles`: all tiles are full."""
 
 LARGEST, SMALLEST, SMALLEST_FACTOR = 370, 152, 24
-"""Bounds of the sum of two exponents, and of one (each 127 too large): sums of `DEEP` products are finite, and what gets lost
-below 2**-126 is less than the rounding of any product."""
+"""Bounds of the sum of two exponents, and of one (each biased by 127), for finite sums and negligible losses."""
 
 
 @loops
@@ -60,7 +59,7 @@ def highest(x: Any) -> Any:
 
 @loops
 def store_pieces(target: Pointer[i32], x: Any, y: Any, P: Static) -> None:
-    """The pieces of two vectors, side by side in words, each kind of pieces in tiles of its own."""
+    """Store the pieces of two vectors side by side in words. Each kind of piece has separate tiles."""
     for PIECE in unrolled(P):
         first, second = x, y
         if PIECE < P - 1:
@@ -87,10 +86,13 @@ def pack_tile(
     target: Pointer[i32], range_: Pointer[u32], source: Pointer[T], row: Int, lines: Int, depth: Int, along: boolean,
     turned: boolean, P: Static,
 ) -> None:  # fmt: skip
-    """The pieces of up to 16 lines, `STEP` deep. If `along`, a line lies in a row of the source, else in a column.
+    """The pieces of up to 16 lines, `STEP` deep.
 
-    `turned`: a line becomes a column of the tile, else a row. Which numbers make a pair is the same in both factors: they are 16
-    apart. `range_` has the largest numbers that were met, and the smallest, less 1, both as bits without a sign.
+    If `along`, a line is in a row of the source, otherwise in a column.
+
+    `turned`: a line becomes a column of the tile, otherwise a row. Which numbers make a pair is the same in both
+    factors: they are 16 apart. `range_` holds the largest number so far, and the smallest minus 1, both as bits without
+    a sign.
     """
     zeros = table(T, [0] * TILE)
     high, low = load(range_, TILE), load(range_ + TILE, TILE)
@@ -150,7 +152,7 @@ def multiply_strips(
     begin_row: Int,
     P: Static,
 ) -> None:
-    """A square of the result: the product of strips of two factors, added to what begins at `begin`."""
+    """Compute a square of the result: the product of strips of two factors, added to the content at `begin`."""
     for SUM in unrolled(4):
         load_tile(SUM, begin + (SUM // 2 * TILE * begin_row + SUM % 2 * TILE), 4 * begin_row)
     following = result + SIDE * row
@@ -176,7 +178,8 @@ def multiply_strips(
 def multiply_rows_of_pieces(sums: Pointer[f32], a: Pointer[i32], b: Pointer[i32], steps: Int) -> None:
     """Add to 16 rows of 64 sums the products of a strip of 16 rows and two strips of columns, of three pieces each.
 
-    Pieces of the rows stay in their tiles; those of the columns, of which there are more, meet all that they are multiplied by.
+    The pieces of the rows stay in their tiles. The pieces of the columns, of which there are more, are loaded for each
+    product.
     """
     for SUM in unrolled(4):
         load_tile(SUM, sums + SUM * TILE, 16 * TILE)
@@ -195,7 +198,7 @@ def multiply_rows_of_pieces(sums: Pointer[f32], a: Pointer[i32], b: Pointer[i32]
 
 @loops
 def copy_square(target: Pointer[f32], row: Int, source: Pointer[f32], source_row: Int, rows: Int, columns: Int) -> None:
-    """A square that is not full."""
+    """Copy an incomplete square."""
     for HALF in unrolled(2):
         mask = first_lanes(columns - HALF * TILE, TILE)
         for r in range(rows):
@@ -212,7 +215,7 @@ def are_far_from_ends(a: Pointer[u32], b: Pointer[u32]) -> Any:
 
 @loops
 def has_subnormal(numbers: Pointer[f32], count: Int) -> Any:
-    """Whether one of the numbers is below 2**-126 and not 0."""
+    """Return whether one of the numbers is below 2**-126 and not 0."""
     low = vector(u32, TILE)(0xFFFFFFFF)
     for j in range(0, count, TILE):
         there = load(numbers + j, TILE, first_lanes(count - j, TILE))
@@ -225,7 +228,7 @@ def multiply_blocks(
     result: Pointer[f32], row: Int, rows: Int, columns: Int, a: Pointer[i32], b: Pointer[i32], steps: Int, begin: Pointer[f32],
     begin_row: Int, begin_step: Int, P: Static,
 ) -> None:  # fmt: skip
-    """A part of the result, added to what begins at `begin`."""
+    """Compute a part of the result, added to the content at `begin`."""
     square = local(f32, SIDE * SIDE)
     for j in range(0, columns, SIDE):
         for i in range(0, rows, SIDE):
@@ -248,7 +251,7 @@ def multiply_by_pieces(
     b: Pointer[T], b_row: Int, b_along: boolean, depth: Int, offset: Pointer[f32], has_offset: boolean, refused: Pointer[i64],
     space: Int, PACK: Static, P: Static,
 ) -> None:  # fmt: skip
-    """`a @ b`, plus the vector `offset` in each row. `along`: the numbers of a sum lie side by side."""
+    """`a @ b`, plus the vector `offset` in each row. `along`: the numbers of a sum are adjacent."""
     pieces_a = as_pointer((space + 63) & -64, i32)
     pieces_b = pieces_a + KEPT_A * 3 // 2
     range_a, range_b = local(u32, 2 * TILE), local(u32, 2 * TILE)

@@ -1,8 +1,8 @@
 """Products of matrices, and of stacks of matrices, on the threads of compiled kernels.
 
-A product is cut into parts, by rows and by columns of the result, each computed on the thread that takes it: of register tiles
-(`panels`), or by BLAS where the result leaves much of its tiles empty, or by the processor's units for matrices where it has them
-(`pieces`). A bias is what sums begin with; for BLAS it is there before, and BLAS adds to it.
+A product is split into parts, by rows and columns of the result. The thread that takes a part computes it with register
+tiles (`panels`), with BLAS if the result fills only few of its tiles, or with the processor's matrix units if it has
+them (`pieces`). Sums start with the bias. For BLAS the bias is written first, and BLAS adds to it.
 """
 
 from __future__ import annotations
@@ -56,16 +56,19 @@ _RESULTS = {char: numpy.dtype("d" if char == "d" else "f") for char in _TYPES}
 _Layout = tuple[tuple[int, ...], tuple[int, ...]]
 
 _PARALLEL = 1 << 18
-"""From so many multiplications on, threads share a product."""
+"""From this number of multiplications on, threads share a product."""
 
 _UNIT = 16
-"""Parts have multiples of so many rows and columns: BLAS computes as many at a time."""
+"""Parts are multiples of this many rows and columns, which BLAS computes together."""
 
 _FILLED = 0.8
-"""Tiles are used where so much of them is filled by the result."""
+"""Tiles are used if the result fills at least this fraction of them."""
 
 _CACHED = 1 << 19
-"""For each panel, tiles read the rows of the first factor again: a part has so few that as many bytes stay in cache."""
+"""For each panel, tiles read the rows of the first factor again.
+
+A part has so few rows that this many bytes stay in the cache.
+"""
 
 _BY_VECTORS, _BY_PIECES, _TAKEN_APART, _WRITTEN = 13, {1: 1, 2: 4, 3: 6}, 450, 250
 """How many picoseconds a product of two numbers takes, by vectors, and by one, two or three pieces; to make pieces of a number;
@@ -75,7 +78,7 @@ ROW_MAJOR, PLAIN, TURNED = 101, 111, 112
 """CBLAS's names: matrices lie row by row, and are taken as they are or transposed."""
 
 FRESH, OFFSET = range(2)
-"""What a product begins with: nothing, or a vector in each row."""
+"""The initial value of a product: none, or a vector in each row."""
 
 (
     RESULT, A, B, VECTOR, RESULT_STEP, A_STEP, B_STEP, RESULT_ROW, A_ROW, B_ROW, A_FORM, B_FORM, ROWS, DEPTH, COLUMNS, TALL,
@@ -127,7 +130,7 @@ def multiply_parts(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Sta
 
 @loops(noalias=False, explicit=True, plain=True)
 def multiply_tiles(table: Pointer[i64], start: Int, stop: Int, T: Static, S: Static, W: Static, R: Static) -> None:
-    """As `multiply_parts`, without BLAS. Sums are of type S."""
+    """Do the same as `multiply_parts`, without BLAS. Sums are of type S."""
     result_row, a_row, b_row = table[RESULT_ROW], table[A_ROW], table[B_ROW]
     down, right = a_row, i64(1)
     if table[A_FORM] == TURNED:
@@ -146,7 +149,7 @@ def multiply_tiles(table: Pointer[i64], start: Int, stop: Int, T: Static, S: Sta
 
 @loops(noalias=False, explicit=True, plain=True)
 def multiply_pieces(table: Pointer[i64], start: Int, stop: Int, T: Static, P: Static, PACK: Static) -> None:
-    """As `multiply_parts`, by pieces of bfloat16. Threads have a part of the memory for pieces each."""
+    """Do the same as `multiply_parts`, with pieces of bfloat16. Threads have a part of the memory for pieces each."""
     result_row, a_row, b_row = table[RESULT_ROW], table[A_ROW], table[B_ROW]
     a_along, b_along = table[A_FORM] == PLAIN, table[B_FORM] == TURNED
     own = i64(0)
@@ -176,7 +179,7 @@ def pair_rows(
     stop: Int,
     W: Static,
 ) -> None:
-    """The rows of matrices, one above the other, in words: two each; what is missing below the last one is zero."""
+    """Store pairs of rows of matrices in words. A missing last row is zero."""
     words = (depth + 1) // 2
     for index in range(start, stop):
         first = 2 * (index % words)
@@ -211,7 +214,7 @@ def paired(factor: Array) -> Array:
 def multiply_alone(
     state: Pointer[i64], function: Int, table: Int, count: Int, threads: Int, shared: Pointer[i64]
 ) -> None:
-    """All parts, while OpenBLAS's own threads rest."""
+    """Compute all parts while OpenBLAS's own threads are idle."""
     enter_alone(state)
     if threads > 1:
         run_ranges_apart(shared, function, table, i64(0), count, i64(1), threads)
@@ -221,7 +224,7 @@ def multiply_alone(
 
 
 _SPARE: list[Array] = []
-"""Memory for pieces that no product uses: what was used last is in cache."""
+"""Memory for pieces that no product uses. The most recently used memory is in the cache."""
 
 
 class _Plan(NamedTuple):
@@ -230,14 +233,14 @@ class _Plan(NamedTuple):
     function: CompiledFunction
     """What computes parts."""
     copied: tuple[bool, bool]
-    """Whether BLAS cannot read a factor as it lies."""
+    """Return whether BLAS cannot read a factor in its layout."""
     shape: tuple[int, ...]
     numbers: tuple[int, ...]
     """The table from `RESULT_STEP` to `PARTS`."""
     parts: int
-    """How many there are in all."""
+    """The total number of parts."""
     piece: int
-    """How many of them a thread takes at a time."""
+    """The number of parts that a thread takes at a time."""
     threads: int
     by_blas: bool
     by_pieces: bool
@@ -245,9 +248,9 @@ class _Plan(NamedTuple):
 
 @functools.lru_cache(maxsize=4096)
 def _plan(a: _Layout, b: _Layout, char: str, threads: int, by_pieces: bool, always: bool) -> _Plan | None:
-    """The plan for factors of these shapes and strides; None if there is none for them, or NumPy's BLAS is not OpenBLAS.
+    """Return the plan for factors of these shapes and strides, or None if there is none, or NumPy's BLAS is not OpenBLAS.
 
-    `by_pieces`: of pieces, if that is faster, or `always`.
+    `by_pieces`: use pieces if that is faster, or `always`.
     """
     (*stack, rows, depth), columns = a[0], b[0][-1]
     count = stack[0] if stack else 1
@@ -312,7 +315,10 @@ def _rounded(number: int, unit: int) -> int:
 
 
 def _lies(shape: tuple[int, ...], strides: tuple[int, ...], item: int) -> tuple[int, int, int] | None:
-    """How far apart matrices, and rows, are in elements, and whether the rows are columns; None if BLAS cannot read them."""
+    """Return the distances of matrices and rows in elements, and whether the rows are columns.
+
+    Return None if BLAS cannot read them.
+    """
     rows, columns = shape[-2:]
     step, down, right = strides if len(strides) == 3 else (0, *strides)
     if step % item:
@@ -325,7 +331,10 @@ def _lies(shape: tuple[int, ...], strides: tuple[int, ...], item: int) -> tuple[
 
 
 def product(a: Array, b: Array, added: Array | None = None, by_pieces: bool = True) -> Any:
-    """`a @ b`, of matrices or of stacks of as many; plus `added`, a vector, in each row. Half types give float32."""
+    """Return `a @ b` for matrices or for stacks of equal length, plus the vector `added` in each row.
+
+    Half types give float32.
+    """
     kind = a.dtype
     if b.dtype is not kind or kind.char == "i":
         return NotImplemented

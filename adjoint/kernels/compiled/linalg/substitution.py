@@ -1,4 +1,6 @@
-"""Triangular systems of real numbers: block rows, whose updates are products by BLAS and which are solved in compiled loops.
+"""Triangular systems of real numbers by block rows.
+
+BLAS computes the updates as products, and compiled loops solve the blocks.
 
 A block row is solved in strips of a few vectors, which stay in the first-level cache.
 """
@@ -30,7 +32,10 @@ def read_strip(
     strip: Pointer[T], r: Pointer[T], update: Pointer[T], stride: Int, step: Int, rows: Int, masks: list[Any], updated: Int,
     W: Static, V: Static,
 ) -> None:  # fmt: skip
-    """Rows of as many elements as the masks have, less those of the update, whose rows are `step` apart, zeros behind them."""
+    """Read rows of as many elements as the masks have, and subtract those of the update, whose rows are `step` apart.
+
+    Zeros follow.
+    """
     for row in range(rows):
         for COLUMN in unrolled(V):
             line = load(r + (row * stride + COLUMN * W), W, masks[COLUMN])
@@ -41,7 +46,7 @@ def read_strip(
 
 @loops
 def eliminate(strip: Pointer[T], row: Int, factors: Pointer[T], step: Int, W: Static, V: Static) -> Any:
-    """The vectors of a row of a strip, less what the rows above account for, each times its factor."""
+    """Subtract the rows above from the vectors of a row in a strip, and multiply each vector by its factor."""
     total = local(vector(T, W), V)
     for COLUMN in unrolled(V):
         total[COLUMN] = load(strip + (row * V + COLUMN) * W, W)
@@ -57,7 +62,7 @@ def solve_strips(
     r: Pointer[T], square: Pointer[T], inverse: Pointer[T], update: Pointer[T], stride: Int, step: Int, rows: Int, width: Int,
     updated: Int, W: Static, V: Static, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """Solve strips of `rows` rows, `stride` apart, of `width` elements, in place: with `square.T` times what they become.
+    """Solve strips of `rows` rows, `stride` apart, of `width` elements, in place, with `square.T`.
 
     `inverse`: of the diagonal of `square`. If `updated`, `update` is subtracted first.
     """
@@ -93,7 +98,7 @@ def solve_block(
 
 
 def solve(a: Array, b: Array, upper: bool, unitriangular: bool) -> Any:
-    """X with `a @ X = b` for triangular `a`, in row-major order. NotImplemented where the diagonal has no finite inverse."""
+    """X with `a @ X = b` for triangular `a`, in row-major order. NotImplemented if the diagonal has no finite inverse."""
     kind, size = TYPES.get(a.dtype.char), a.shape[-1]
     if kind is None or a.dtype != b.dtype or not b.size:
         return NotImplemented

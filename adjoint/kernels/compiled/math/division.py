@@ -1,7 +1,8 @@
 """Quotients and remainders of integers: by one number by its reciprocal, then put right, and by other integers in float64.
 
-Processors divide integers one by one, in 10 to 40 steps each. The quotient of a number of at most 51 bits by a product with a
-reciprocal in float64 is off by one at most; the whole part of a quotient of two such numbers in float64 is exact.
+Processors divide integers one by one, in 10 to 40 steps each. For a number of at most 51 bits, the product with a
+reciprocal in float64 gives a quotient that is off by one at most. The integer part of the quotient of two such numbers
+in float64 is exact.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from ....codegen.llvm.launch import launch
 _EXACT = 1 << 51
 
 _WEIGHT = 8
-"""How many bytes are moved in the time that one number takes beside its memory."""
+"""The number of bytes that are moved in the time that one number needs besides its memory."""
 
 
 @loops
 def divided(x: T, divisor: i64, inverse: f64, W: Static, FLOOR: Static, REMAINDER: Static) -> Static:
-    """Numbers of at most 51 bits divided by `divisor`, whose magnitude has the reciprocal `inverse`."""
+    """Divide numbers of at most 51 bits by `divisor`, whose magnitude has the reciprocal `inverse`."""
     zero = vector(i64, W)(0)
     size = where(divisor < 0, -divisor, divisor)
     turned = (x < zero) if not FLOOR else (vector(i64, W)(divisor) < zero)  # then -x is divided
@@ -96,7 +97,7 @@ def divide_each(
     out: Pointer[T], zeros: Pointer[i64], x: Pointer[T], y: Pointer[T], n: Int, CHECKED: Static, FLOOR: Static,
     REMAINDER: Static, W: Static, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """Blocks of `W` numbers from `start` to `stop` divided by as many others. `zeros`: becomes 1 if one of these is 0."""
+    """Divide blocks of `W` numbers from `start` to `stop` by as many others. `zeros`: becomes 1 if one of these is 0."""
     for block in range(start, stop):
         i = block * W
         small = i + W <= n
@@ -127,7 +128,9 @@ def _dividing_each(dtype: Any, floor_: bool, remainder: bool, width: int) -> Any
 
 
 def by_numbers(x: ndarray, divisors: ndarray, rounding: str, remainder: bool) -> Any:
-    """`x` divided by as many integers and rounded ("floor", "trunc"), or what is left. NotImplemented if there is no loop for it.
+    """Return `x` divided by as many integers and rounded ("floor", "trunc"), or the remainder.
+
+    NotImplemented if no loop exists for it.
 
     Raises:
         RuntimeError: if one of `divisors` is 0.
@@ -152,9 +155,9 @@ def _dividing(dtype: Any, floor_: bool, remainder: bool, width: int) -> Any:
 
 
 def by_number(x: ndarray, divisor: int, rounding: str, remainder: bool) -> Any:
-    """`x` divided by an integer other than 0 and rounded ("floor", "trunc"), or what is left.
+    """Return `x` divided by a nonzero integer and rounded ("floor", "trunc"), or the remainder.
 
-    NotImplemented if there is no loop for it.
+    NotImplemented if no loop exists for it.
     """
     if x.dtype.char not in "bhilB" or not x.flags.c_contiguous or not x.size:
         return NotImplemented

@@ -1,10 +1,10 @@
-"""Discrete Fourier transforms along one dimension of large arrays, of lengths with no prime factors but 2, 3 and 5.
+"""Discrete Fourier transforms along one dimension of large arrays whose lengths have no prime factors except 2, 3 and 5.
 
-As many lines as a register holds are transformed side by side: real parts in one register, imaginary parts in the next, so that
-nothing is ever moved within a register. Each stage (Stockham's) splits the lines by one factor and leaves its results in order.
-Lines that lie one behind another are transposed on their way in and out. A real line is taken for a complex one of half as many
-elements, and what comes of it told apart. The inverse transform is the same with real and imaginary parts exchanged, which costs
-nothing here.
+As many lines as a register holds are transformed side by side. Real parts are in one register and imaginary parts in
+the next, so no data move within a register. Each stage (Stockham's) splits the lines by one factor and leaves its
+results in order. Contiguous lines are transposed when they are read and written. A real line is treated as a complex
+line with half as many elements, and the results are separated. The inverse transform exchanges real and imaginary
+parts, which costs nothing here.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LONGEST = 1 << 13
 """Longer lines do not stay in the second-level cache while they are transformed."""
 
 AHEAD = 32
-"""So many elements ahead of the place that is read or written loops ask for memory."""
+"""The prefetch distance of loops in elements."""
 
 _BUFFER_BYTES = 1 << 18
 """Fewer lines than a register holds are transformed side by side if two buffers would be larger."""
@@ -37,7 +37,7 @@ _APART = 5
 
 @loops(flags="contract")
 def times(x: Any, real: Any, imaginary: Any) -> Any:
-    """A complex number times another one."""
+    """Multiply two complex numbers."""
     return x[0] * real - x[1] * imaginary, x[0] * imaginary + x[1] * real
 
 
@@ -63,7 +63,7 @@ def of_four(a: Any, b: Any, c: Any, d: Any) -> Any:
 
 @loops
 def of_eight(x: Any) -> Any:
-    """The transform of eight numbers, from those of the numbers of even and of odd index."""
+    """Return the transform of eight numbers from the transforms of the numbers with even and with odd index."""
     even, odd = of_four(x[0], x[2], x[4], x[6]), of_four(x[1], x[3], x[5], x[7])
     turned = [
         odd[0],
@@ -79,7 +79,7 @@ _SQRT_HALF = math.sqrt(0.5)
 
 @loops
 def load_number(place: Pointer[T], W: Static) -> Any:
-    """Real and imaginary parts, which lie one behind the other."""
+    """Load real and imaginary parts, which are adjacent."""
     return load(place, W), load(place + W, W)
 
 
@@ -116,7 +116,7 @@ def stage_of_powers(
 
 @loops(flags="contract")
 def stage_of(y: Pointer[T], x: Pointer[T], table: Pointer[T], n: Int, s: Int, step: Int, R: Static, W: Static) -> None:
-    """As `stage_of_powers`, for any factor `R`."""
+    """Do the same as `stage_of_powers` for any factor `R`."""
     part = n // R
     row = s * (2 * W)
     for p in range(part):
@@ -137,7 +137,9 @@ def stage_of(y: Pointer[T], x: Pointer[T], table: Pointer[T], n: Int, s: Int, st
 def read_lines(
     buffer: Pointer[T], x: Pointer[T], n: Int, step: Int, first: Int, ROWS: Static, REAL: Static, W: Static
 ) -> None:
-    """`W` lines of `n` complex numbers; real parts are written `first` elements behind where a number begins.
+    """Read `W` lines of `n` complex numbers.
+
+    Real parts are written `first` elements after the start of a number.
 
     In rows, which are `step` numbers apart; else side by side, and the next numbers of the lines `step` numbers behind.
     """
@@ -218,8 +220,8 @@ def write_real(
 ) -> None:  # fmt: skip
     """The first `kept` numbers of the transforms of real lines, times `scale`; their conjugates if `direction` is -1.
 
-    `z` is the transform of half as many complex numbers, made of the elements of even and of odd index. The transforms of both
-    are told apart by their symmetry, which gives numbers `k` and `n / 2 - k` by the same products.
+    `z` is the transform of half as many complex numbers, made of the elements of even and of odd index. Their symmetry
+    separates the two transforms. It gives numbers `k` and `n / 2 - k` by the same products.
     """
     half, conjugate = broadcast(scale * T(0.5), W), broadcast(direction, W)
     middle = n // 2
@@ -255,7 +257,7 @@ def transform_lines(
 
     They are read `FROM_ROWS` or columns, and written `TO_ROWS` or columns.
 
-    There is a buffer for each thread: one takes any that is free, which `taken` says.
+    There is one buffer per thread. A thread takes any free buffer, which `taken` records.
     """
     place = i64(0)
     while atomic_exchange(taken + place, 1) != 0:
@@ -301,7 +303,7 @@ def transform_lines(
 
 @functools.lru_cache(64)
 def _factors(n: int) -> tuple[int, ...] | None:
-    """8, 4, 2, 3 and 5 as often as their product gives `n`; None if it does not."""
+    """Return 8, 4, 2, 3 and 5 with repetitions so that their product is `n`, or None if that is impossible."""
     twos = (n & -n).bit_length() - 1
     eights, rest = divmod(twos, 3)
     # Each stage reads and writes everything, so there are to be few; two of 4 are faster than one of 8 and one of 2.
@@ -325,9 +327,11 @@ def _tables(n: int, size: int, dtype: Any) -> tuple[ndarray, ndarray]:
 def transform(
     x: ndarray, axis: int, forward: bool, scale: float, onesided: bool = False, innermost: bool = False
 ) -> Any:
-    """The transform of `x`, real or complex, along `axis`, times `scale`; for real `x` and `onesided`, half of it.
+    """Return the transform of `x`, real or complex, along `axis`, times `scale`.
 
-    `innermost`: the axis becomes the last one. NotImplemented if there is no loop for it.
+    For real `x` and `onesided`, return half of it.
+
+    `innermost`: the axis becomes the last one. NotImplemented if no loop exists for it.
     """
     if x.dtype.char not in "fdFD" or not x.flags.c_contiguous or not x.size:
         return NotImplemented

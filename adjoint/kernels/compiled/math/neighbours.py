@@ -1,4 +1,4 @@
-"""The next floating-point number toward another: numbers of one sign lie in the order of their bits."""
+"""The next floating-point number toward another. Numbers of one sign are ordered like their bits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ....codegen.llvm.launch import launch
 
 @loops
 def next_after(out: Pointer[T], x: Pointer[T], y: Pointer[T], start: Int, stop: Int) -> None:
-    """For each of `x` the next number toward that of `y`."""
+    """Return, for each element of `x`, the next number toward the element of `y`."""
     for k in vectorized(start, stop):
         a, b = x[k], y[k]
         place = bits(a)
@@ -31,7 +31,7 @@ def _next_after(dtype: Any) -> Any:
 
 
 def nextafter(self: ndarray, other: ndarray) -> Any:
-    """`numpy.nextafter`. NotImplemented if there is no loop for it."""
+    """`numpy.nextafter`. NotImplemented if no loop exists for it."""
     if self.dtype.char not in "fd" or self.dtype != other.dtype or self.shape != other.shape or not self.size:
         return NotImplemented
     if not self.flags.c_contiguous or not other.flags.c_contiguous:

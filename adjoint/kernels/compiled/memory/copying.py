@@ -16,13 +16,13 @@ from ....codegen.llvm.streaming import elements_before_aligned, end_streams, is_
 from ....codegen.llvm.vectors import transposed
 
 WORDS = {1: u8, 2: u16, 4: u32, 8: u64}
-"""What holds the bits of elements of so many bytes."""
+"""The types that hold the bits of elements with this many bytes."""
 
 _BLOCK = 64
 """Rows of a transposed matrix that are written side by side."""
 
 _LARGE = 1 << 18
-"""Bytes from which on threads copy whole rows faster than one call of NumPy."""
+"""The number of bytes from which threads copy whole rows faster than one call of NumPy."""
 
 Axis = tuple[int, int, int]
 """A dimension of two arrays: its size, and the steps in the target and in the source, in elements."""
@@ -33,7 +33,7 @@ def copy_row(
     target: Pointer[T], source: Pointer[T], n: Int, target_step: Int, source_step: Int, KIND: Static, W: Static,
     STREAMED: Static = False,
 ) -> None:  # fmt: skip
-    """`n` elements; `KIND` says by which steps. If `STREAMED`, rows are written past the cache."""
+    """Copy `n` elements. `KIND` describes the steps. If `STREAMED`, rows are written past the cache."""
     WRITE = stream if STREAMED else store
     i = 0
     if STREAMED:
@@ -126,7 +126,7 @@ def transpose_blocks(
 ) -> None:  # fmt: skip
     """Matrices of `rows` and `columns`, of which the columns lie in one piece in the source, the rows in the target.
 
-    There are at least `W` of both. The last tiles lie over the ones before them, to write the same again.
+    There are at least `W` of both. The last tiles overlap the previous tiles, and write the same again.
     """
     blocks = (rows + _BLOCK - 1) // _BLOCK
     for piece in range(start, stop):
@@ -153,7 +153,7 @@ def transpose_blocks(
 
 @loops(plain=True)
 def convert_elements(target: Pointer[S], source: Pointer[T], W: Static, start: Int, stop: Int) -> None:
-    """Elements of another type."""
+    """Convert elements to another type."""
     i = start
     while i + W <= stop:
         store(target + i, vector(S, W)(load(source + i, W)))
@@ -164,7 +164,10 @@ def convert_elements(target: Pointer[S], source: Pointer[T], W: Static, start: I
 
 
 def copy_into(target: ndarray, source: ndarray) -> Any:
-    """Write the elements of `source`, broadcast, to `target`, of the same dtype. NotImplemented if there is no loop for it."""
+    """Write the elements of `source`, broadcast, to `target`, of the same dtype.
+
+    NotImplemented if no loop exists for it.
+    """
     if target.shape != source.shape:
         source = numpy.broadcast_to(source, target.shape)
     plan = _plan(target.shape, target.strides, source.strides, target.itemsize, HOST.vector_bytes, LOOPS.every_size)
@@ -226,7 +229,10 @@ def _plan(
 
 
 def collapsed(axes: list[Axis]) -> list[Axis]:
-    """The dimensions by their steps in the target, the largest first; neighbours that are one dimension in both are merged."""
+    """Return the dimensions by their steps in the target, the largest first.
+
+    Neighbours that are one dimension in both arrays are merged.
+    """
     result: list[Axis] = []
     for n, t, s in sorted(axes, key=lambda axis: (-abs(axis[1]), -abs(axis[2]))):
         if result and result[-1][1] == n * t and result[-1][2] == n * s:
@@ -242,7 +248,10 @@ def row_steps(shape: tuple[int, ...]) -> list[int]:
 
 
 def convert(array: ndarray, dtype: Any, out: ndarray | None = None) -> Any:
-    """A copy of a contiguous array of one type in another, or in `out`. NotImplemented if there is no loop for it."""
+    """Return a copy of a contiguous array of one type in another, or write it to `out`.
+
+    NotImplemented if no loop exists for it.
+    """
     function = _conversion(array.dtype, dtype, HOST.vector_bytes)
     if function is None or not array.flags.c_contiguous:
         return NotImplemented

@@ -1,4 +1,4 @@
-"""Pooling over windows that divide the input into a given number, compiled: from tables of where they begin and end.
+"""Compiled pooling over windows that divide the input into a given number, from tables of their bounds.
 
 The forms of `kernels.nn.pooling`. A single window is left to the reductions, maxima over windows of one length to `max_pool`.
 """
@@ -20,7 +20,7 @@ Sizes = tuple[int, ...]
 
 
 _COLUMNS = 512
-"""Columns of an image whose largest elements are found together."""
+"""The number of columns of an image whose largest elements are found together."""
 
 
 @loops
@@ -152,7 +152,7 @@ def spread_averages(
 
 @functools.lru_cache(64)
 def _tables(lengths: Sizes, counts: Sizes) -> tuple[ndarray, ndarray]:
-    """Lengths and counts, and where windows begin and end; dimensions that are missing come first."""
+    """Return lengths and counts, and the bounds of windows. Missing dimensions come first."""
     missing = (1,) * (3 - len(lengths))
     lengths, counts = missing + lengths, missing + counts
     bounds = [bound for length, count in zip(lengths, counts, strict=True) for bound in divided(length, count)]
@@ -160,7 +160,7 @@ def _tables(lengths: Sizes, counts: Sizes) -> tuple[ndarray, ndarray]:
 
 
 def _several(lengths: Sizes, counts: Sizes) -> bool:
-    """Whether there are several windows, and they are not single elements."""
+    """Return whether there are several windows with more than one element."""
     return min(counts) > 0 and max(counts) > 1 and tuple(lengths) != tuple(counts)
 
 

@@ -1,4 +1,4 @@
-"""Scaled dot product attention that holds no scores; see `attention_blocks`."""
+"""Scaled dot product attention without a matrix of scores; see `attention_blocks`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Array = numpy.ndarray[Any, Any]
 
 _TYPES = {"f": f32, "d": f64}
 _FLOPS_PER_BYTE = 16
-"""How many operations take as long as one byte of the memory by which work is measured."""
+"""The number of operations that take as long as one byte of memory, the unit of work."""
 
 
 def attention(
@@ -85,7 +85,7 @@ _PLANS: Plans[_Plan | None] = Plans()
 def _planned(
     query: Array, key: Array, value: Array, mask: Array | None, kept: Array | None, causal: bool
 ) -> _Plan | None:
-    """The plan for arrays like these; None if the loops do not take them."""
+    """Return the plan for arrays like these, or None if the loops do not support them."""
     key_of_plan = (
         HOST.vector_bytes, query.dtype, query.shape, query.strides, key.dtype, key.shape, key.strides, value.dtype, value.shape,
         value.strides, mask is not None and mask.shape, kept is not None and (kept.shape, kept.strides), causal,
@@ -104,7 +104,7 @@ def _planned(
 
 
 class _LoopsOfCall(NamedTuple):
-    """What calls of one loop for arrays of the same shapes and strides have in common."""
+    """The data that calls of one loop share for arrays of the same shapes and strides."""
 
     loops: tuple[Any, int, int]
     """The function, how many items it works through, and how much work each is."""
@@ -118,7 +118,7 @@ class _LoopsOfCall(NamedTuple):
 
 
 class _Plan:
-    """What calls for arrays of the same shapes and strides have in common."""
+    """The data that calls share for arrays of the same shapes and strides."""
 
     def __init__(
         self, query: Array, key: Array, value: Array, mask: Array | None, kept: Array | None, causal: bool
@@ -160,7 +160,7 @@ class _Plan:
         return self._nothing if kept is None else kept
 
     def plan_forward(self, out: Array) -> _LoopsOfCall:
-        """Plan the calls whose result lies as `out` does, as it always does."""
+        """Plan the calls whose result has the layout of `out`, as it always does."""
         batch, heads, length, width = self.of_query
         self._note(self.sizes, (blocks.O, out))
         work = 2 * self.lanes * self.of_key[2] * (width + self.value_width) // _FLOPS_PER_BYTE
@@ -211,7 +211,7 @@ def _keep_scale(kept: Array | None, share: float) -> float:
 
 
 def _go_together(query: Array, key: Array, value: Array, mask: Array | None, kept: Array | None) -> bool:
-    """Whether the shapes fit: the loops check nothing."""
+    """Return whether the shapes match, because the loops check nothing."""
     batch, heads, length, width = query.shape
     scores = (batch, heads, length, key.shape[2])
     return (
@@ -229,7 +229,7 @@ def _go_together(query: Array, key: Array, value: Array, mask: Array | None, kep
 
 
 def _by_keys(mask: Array, keys: int, queries: int, kind: Any) -> Array:
-    """The mask as its numbers for one key and all queries lie next to each other."""
+    """Return the mask with its numbers for one key and all queries adjacent."""
     batch, heads, length = mask.shape[:3]
     found = numpy.zeros((batch, heads, keys if mask.shape[3] > 1 else 1, queries if length > 1 else 1), kind)
     own, each = found.reshape((-1, *found.shape[2:])), mask.reshape((-1, *mask.shape[2:]))
@@ -242,5 +242,5 @@ def _by_keys(mask: Array, keys: int, queries: int, kind: Any) -> Array:
 
 
 def _rows_of_numbers(array: Array) -> Array:
-    """The array with the numbers of a row one behind another."""
+    """Return the array with the numbers of a row adjacent."""
     return array if array.strides[-1] == array.itemsize or array.shape[-1] == 1 else numpy.ascontiguousarray(array)

@@ -1,7 +1,8 @@
 """Attention in blocks, with an online softmax: the loops over blocks of queries and of keys.
 
-A vector holds one number for each of several queries, so that the maximum and the sum over keys need no exchange within a
-vector; scores, weights and their gradients exist for one block of queries and one of keys at a time, transposed: keys by queries.
+A vector holds one number for each of several queries, so the maximum and the sum over keys need no exchange within a
+vector. Scores, weights and their gradients exist for one block of queries and one block of keys at a time, transposed:
+keys by queries.
 
 Dao et al., "FlashAttention: fast and memory-efficient exact attention with IO-awareness", 2022.
 """
@@ -22,7 +23,7 @@ FEATURES = 256
 """How many features a query, a key or a value may have."""
 
 NO_MASK, MASK_OF_KEYS, MASK_OF_QUERIES = range(3)
-"""What is added to scores: nothing, a number for each key, or one for each key and query."""
+"""The term that is added to scores: nothing, a number per key, or a number per key and query."""
 
 # The places of numbers in the array of a call's sizes.
 HEADS, GROUP, QUERIES, KEY_COUNT, WIDTH, VALUE_WIDTH, CAUSAL, SPLITS = range(8)
@@ -72,7 +73,7 @@ def pack_rows(target: Pointer[T], source: Pointer[T], row: Int, rows: Int, width
 
 @loops
 def copy_rows(target: Pointer[T], row: Int, source: Pointer[T], rows: Int, width: Int, W: Static) -> None:
-    """Copy rows of whole tiles to where they belong."""
+    """Copy rows of whole tiles to their destinations."""
     padded = padded_width(width, W)
     for i in range(rows):
         for start in range(0, width, W):
@@ -108,8 +109,8 @@ def add_product(
 ) -> None:  # fmt: skip
     """Add a product of matrices to the rows of `target`, which has room for whole tiles of `R` rows and `VECTORS` vectors.
 
-    Element (r, d) of `a` is at `r * a_row + d * a_column`; rows after the last one are the last one again. Row d of `b` begins
-    at `d * b_row` and has `width` elements: `WHOLE` says that these are whole tiles.
+    Element (r, d) of `a` is at `r * a_row + d * a_column`. Rows after the last repeat the last row. Row d of `b` begins
+    at `d * b_row` and has `width` elements. `WHOLE` means that these are whole tiles.
     """
     for i in range(0, rows, R):
         starts = [a + minimum(i + ROW, last) * a_row for ROW in unrolled(R)]
@@ -146,7 +147,7 @@ def kept(keep: Pointer[u16], key: Int, keep_key: Int, place: Int, W: Static) -> 
 
 @loops
 def last_keys(first: Int, rows: Int, sizes: Pointer[i64], W: Static) -> Any:
-    """For each query of a vector the last key that it may attend to; -1 for missing queries."""
+    """Return, for each query of a vector, the last key that it may attend to, or -1 for missing queries."""
     last = broadcast(sizes[KEY_COUNT] - 1, W)
     own = lanes(i64, W) + broadcast(first, W)
     there = where(sizes[CAUSAL] != 0, minimum(own, last), last)
@@ -155,7 +156,7 @@ def last_keys(first: Int, rows: Int, sizes: Pointer[i64], W: Static) -> Any:
 
 @loops
 def masked(score: T, key: Int, last: I, mask: Pointer[S], W: Static, MASKED: Static) -> Any:
-    """The scores of a key with the mask, which begins at `mask` for it; -inf where a query must not attend."""
+    """Return the scores of a key with its mask, which begins at `mask`. They are -inf where a query must not attend."""
     if MASKED != NO_MASK:
         added = load(mask, W) if MASKED == MASK_OF_QUERIES else broadcast(mask[0], W)
         score = where(added == -math.inf, -math.inf, score + added)

@@ -1,6 +1,6 @@
 """Convolutions compiled: the input is packed in blocks that stay in cache, patches are never held.
 
-The plans of the forms in `kernels.nn.convolution`, which says what their arguments are.
+The plans of the forms in `kernels.nn.convolution`, which describes their arguments.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .convolution_plan import CorrelationPlan, ProductPlan, Work
 Sizes = tuple[int, ...]
 
 _FRESH = 1 << 15
-"""Bytes of memory that are asked for anew sooner than kept with the thread."""
+"""From this number of bytes on, memory is allocated for each call and not kept with the thread."""
 
 
 @functools.lru_cache(256)
@@ -45,7 +45,7 @@ def _plan(
 ) -> Any:
     """For an input of `shape` and a weight of shape `kernel`, and an output of the sizes `output`, if they are not found here.
 
-    None where NumPy's form has to compute: for empty arrays, other types, and more than three dimensions.
+    Return None if NumPy's form has to compute: for empty arrays, other types, and more than three dimensions.
     """
     if output is None:
         output = tuple(
@@ -76,7 +76,7 @@ def _plan(
 
 
 def _scratch(size: int, dtype: numpy.dtype[Any]) -> tuple[ndarray, int]:
-    """Memory for so many numbers, to be kept as long as it is used, and where a line of the cache begins in it."""
+    """Return memory for this many numbers, to be kept while it is used, and the start of a cache line in it."""
     if size * dtype.itemsize < _FRESH:
         memory = numpy.empty(size * dtype.itemsize + LINE, numpy.uint8)
         return memory, -(-address(memory) // LINE) * LINE
@@ -106,7 +106,7 @@ Layout = tuple[Sizes, Sizes, Sizes, int]
 
 
 def _fit(shape: Sizes, kernel: Sizes, result: Sizes | None, layout: Layout) -> bool:
-    """Whether a weight of shape `kernel` convolves an array of `shape`, to one of the shape `result` if that is given."""
+    """Return whether a weight of shape `kernel` convolves an array of `shape`, to the shape `result` if it is given."""
     *along, groups = layout
     if not len(shape) == len(kernel) == len(along[0]) + 2 == len(along[1]) + 2 == len(along[2]) + 2 or groups < 1:
         return False
@@ -122,7 +122,7 @@ def _fit(shape: Sizes, kernel: Sizes, result: Sizes | None, layout: Layout) -> b
 def _with_weight(
     make: Callable[..., Axis], input: ndarray, weight: ndarray, bias: ndarray | None, shape: Sizes, layout: Layout
 ) -> Any:
-    """The plan of a convolution, or of its transpose; `shape` is that of the convolution's input."""
+    """Return the plan of a convolution, or of its transpose. `shape` is the shape of the convolution's input."""
     given, dtype, wshape = input.dtype, compute_dtype(input.dtype), weight.shape
     transpose = make is input_axis
     if compute_dtype(weight.dtype) != dtype or not _fit(shape, wshape, input.shape if transpose else None, layout):

@@ -1,4 +1,4 @@
-"""Convolutions of each channel by itself: every number is met by few products, so each is read where it is."""
+"""Depthwise convolutions: each number takes part in few products, so it is read in place."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .convolution_kernels import store_first
 from .convolution_plan import Arrays, Table, Work
 
 ROWS = 4
-"""So many rows of the result are computed together."""
+"""The number of rows of the result that are computed together."""
 
 _EACH_TAP, _BESIDES, _BESIDES_PACKED = 1.5, 3, 16
 """How long a vector takes for each tap, and apart from them, here and where rows are packed first; there a tap takes 1."""
@@ -34,7 +34,10 @@ def convolve_channels(
     stop: Int,
     W: Static,
 ) -> None:
-    """Channels `start` to `stop` of all samples; rows whose taps are all inside of the source are taken together."""
+    """Convolve channels `start` to `stop` of all samples.
+
+    Rows whose taps all lie inside the source are computed together.
+    """
     channels, rows, columns, inner_start, inner_stop, row_taps, column_taps = [sizes[K] for K in unrolled(7)]
     for number in range(start, stop):
         channel = number % channels
@@ -93,7 +96,7 @@ class ChannelPlan(Arrays):
     def takes(work: Work) -> bool:
         """Whether it is one that moves along rows in steps of one, and packing would take longer.
 
-        The last vector of each row may be mostly empty here, where vectors of packed rows run on.
+        The last vector of each row may be mostly empty here, while vectors of packed rows continue into the next row.
         """
         planes, rows, columns = work.axes
         alone = work.ins == work.outs == 1 and planes.source == planes.target == sum(map(len, planes.taps)) == 1

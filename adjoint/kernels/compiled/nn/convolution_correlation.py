@@ -27,10 +27,10 @@ def accumulate(
     DEAL: Static,
     CORRELATE: Static,
 ) -> None:
-    """For each of the ranges `start` to `stop` of blocks the sums over their places, in a part of `totals` of its own.
+    """Sum over the places of each of the ranges `start` to `stop` of blocks, in a separate part of `totals`.
 
-    Each range has its own part of `scratch`. `PACK`, `DEAL`, `CORRELATE`: the kernels that pack `x` and `grad` and multiply them,
-    compiled apart. The first is None if `x` and `grad` are read where they are.
+    Each range has a separate part of `scratch`. `PACK`, `DEAL`, `CORRELATE`: the kernels that pack `x` and `grad` and
+    multiply them, compiled apart. The first is None if `x` and `grad` are read in place.
     """
     count, ranges, pitch, packed_size, ins, outs, group_pitch, size, vectors, tail, grad_pitch, depth = [
         plan[K] for K in unrolled(12)
@@ -139,7 +139,7 @@ def add_up(
 
 
 def power_of_two(number: int) -> int:
-    """The smallest power of two that is not less."""
+    """Return the smallest power of two that is not less."""
     return 1 << (number - 1).bit_length()
 
 
@@ -170,7 +170,7 @@ def lane_sums(vectors: Any, W: Static, N: Static) -> S:
 
 @loops(explicit=True, plain=True)
 def folded(a: S, b: S, W: Static, SEGMENT: Static) -> S:
-    """Two vectors whose segments are to be added up as one: segments of half the length, those of `a` first."""
+    """Add the halves of the segments of two vectors. Return one vector of segments of half the length, `a` first."""
     first, second = halves(W, SEGMENT, False), halves(W, SEGMENT, True)
     return shuffle(a, b, first + [W + lane for lane in first]) + shuffle(a, b, second + [W + lane for lane in second])
 

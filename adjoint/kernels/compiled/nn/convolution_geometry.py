@@ -1,11 +1,12 @@
-"""Where a convolution finds what: its input in blocked layout, the places of its output, and tables from one to the other.
+"""The geometry of a convolution: its input in blocked layout, the places of its output, and tables between them.
 
-Rows of an image are packed with a little padding between them, so that a whole image is one long row: the input that a tap of
-the kernel meets is the same row, shifted by one number for all places. Vectors run along it without a thought for where rows
-end; what they compute between rows is left out of the result. With a stride the input is dealt out by its places modulo the
-stride, the phases: a tap meets one of them. The gradient of the input has phases of its output instead, each with its taps.
+Rows of an image are packed with a little padding between them, so a whole image is one long row. The input for a tap of
+the kernel is then the same row, shifted by one number for all places. Vectors run along it without regard to the ends
+of rows. Values that they compute between rows are left out of the result. With a stride the input is divided by its
+places modulo the stride, the phases. A tap uses one phase. The gradient of the input has phases of its output instead,
+each with its taps.
 
-Spatial dimensions are three: those that a convolution lacks come first and have length 1.
+There are always three spatial dimensions. Missing dimensions come first and have length 1.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ def disjoint(axis: Axis) -> Axis:
 class Geometry:
     """The blocked layout of one convolution, for blocks of `samples` samples and `block` places.
 
-    Rows of the samples stand side by side: packed memory is (channels, phases, planes, rows, samples, columns).
+    Rows of the samples are adjacent: packed memory is (channels, phases, planes, rows, samples, columns).
     """
 
     def __init__(self, axes: Axes, channels: int, samples: int, block: Sizes, width: int) -> None:
@@ -131,7 +132,7 @@ class Geometry:
         return numpy.pad(table, (0, -len(table) % tile), "edge") if len(table) else table
 
     def vectors_along(self, sizes: Sizes, strides: Sizes, whole: bool) -> Vectors:
-        """The vectors of places of a block: where each begins, and which of its lanes belong where in a result.
+        """Return the vectors of places of a block: their starts, and the lanes that belong in a result with their places.
 
         `sizes`: how many samples, planes, rows and columns the result has of this block; `strides`: its own. Vectors run on over
         the ends of rows, or are cut where rows end if `whole`.

@@ -1,6 +1,6 @@
 """The loops of convolutions: rows packed with padding, products of register tiles, results unpacked.
 
-`Geometry` of `convolution_geometry` says how packed memory is laid out, `convolution_plan` what the tables hold.
+`Geometry` of `convolution_geometry` describes packed memory, and `convolution_plan` describes the tables.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What compiled convolutions of given sizes need to know besides their arrays: blocks of the work, and tables for the loops."""
+"""The properties of compiled convolutions of given sizes besides their arrays: blocks of the work, and tables for the loops."""
 
 from __future__ import annotations
 
@@ -21,10 +21,13 @@ from .convolution_kernels import convolve, interleave, multiply, pack, pack_weig
 Sizes = tuple[int, ...]
 
 _BLOCK_BYTES = 1 << 18
-"""About how much packed memory a block takes: it stays in a core's second-level cache beside weights and results."""
+"""The approximate packed memory of a block in bytes.
+
+It stays in a core's second-level cache beside weights and results.
+"""
 
 _GROUP_BYTES = 1 << 15
-"""The same if channels are in groups: few products are made of each number, so it should stay in the first-level cache."""
+"""The same for grouped channels: each number takes part in few products, so the block should stay in the first-level cache."""
 
 _FIRST_CACHE = 1 << 15
 """How many bytes of gradients stay in a core's first-level cache."""
@@ -39,7 +42,7 @@ _PLANNED_PRODUCTS = 1 << 18
 """For fewer multiplications than this no layouts are compared: that takes as long as a hundred such convolutions."""
 
 _FOR_EACH_THREAD = ((4, 1.0), (2, 1.05), (1, 1.15))
-"""How many blocks there may be for each thread, and how much longer they take because threads wait for one another."""
+"""The maximum number of blocks per thread, and how much longer they take because threads wait for one another."""
 
 _PACKING = 6
 """A vector packed takes as long as so many products of vectors."""
@@ -100,7 +103,7 @@ class Work(NamedTuple):
     def layouts(self, more: int) -> Iterator[tuple[Work, list[Block], float]]:
         """The same with rows of the source packed once, and packed once for each tap along them; its blocks; what they cost.
 
-        Larger blocks waste fewer lanes of vectors, but a thread that comes late makes the others wait longer.
+        Larger blocks waste fewer lanes of vectors, but a late thread makes the others wait longer.
         """
         for work in [self, self._replace(axes=(*self.axes[:2], disjoint(self.axes[2])))][
             : 1 + bool(self.axes[2].reach)
@@ -143,7 +146,7 @@ def _tile(rows: int, choices: list[tuple[int, int]]) -> tuple[int, int]:
 
 
 class Arrays:
-    """How kernels are told where the arrays of a convolution are."""
+    """The table entries for the arrays of a convolution."""
 
     in_place = False
     result_shape: Sizes
@@ -195,7 +198,7 @@ class _Layout(Arrays):
         return rows * -(-geometry.pitch // self.work.width)
 
     def packing(self, phases: Table) -> list[int]:
-        """The sizes that `pack` is told."""
+        """The sizes for `pack`."""
         geometry = self.geometry
         return [
             len(geometry.phases), geometry.samples, *geometry.grid, geometry.pitch, geometry.channel_pitch, geometry.slack,
@@ -270,7 +273,7 @@ class ProductPlan(_Layout):
 
     @computed_once
     def weight_kernel(self) -> CompiledFunction:
-        """What packs the weights."""
+        """The kernel that packs the weights."""
         return pack_weights.compiled(T=self.type, ROWS=self.tile[0])
 
     @computed_once
@@ -318,7 +321,7 @@ class ProductPlan(_Layout):
         return _row_major(self.channels, self.target_sizes)
 
     def _part(self, sizes: Sizes) -> Table:
-        """What blocks of one size have in common: their vectors, and where those belong in the result."""
+        """Return the common data of blocks of one size: their vectors, and the places of the vectors in the result."""
         samples, groups, planes, rows, columns = sizes
         strides, channel_stride = self.result_strides, self.result_strides[1]
         if self.phased:
@@ -399,7 +402,7 @@ class CorrelationPlan(_Layout):
 
     @computed_once
     def sum_kernel(self) -> CompiledFunction:
-        """What adds up the sums of the ranges."""
+        """The kernel that adds up the sums of the ranges."""
         return add_up.compiled(T=self.type, W=self.work.width)
 
     @computed_once

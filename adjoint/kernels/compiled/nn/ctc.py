@@ -20,7 +20,7 @@ _WORK = 64
 
 @loops
 def log_of_sum(a: T, b: T, c: T) -> T:
-    """log(exp(a) + exp(b) + exp(c)) without overflow; -inf if all three are."""
+    """Return log(exp(a) + exp(b) + exp(c)) without overflow. It is -inf if all three are."""
     most = fmax(a, fmax(b, c))
     total = most + log(exp(a - most) + exp(b - most) + exp(c - most))
     return where((most == math.inf) | (most == -math.inf), most, total)
@@ -121,7 +121,7 @@ def gradient_of(
     grad: ndarray, log_probs: ndarray, states: ndarray, skips: ndarray, lengths: ndarray, ends: ndarray, loss: ndarray,
     forward: ndarray,
 ) -> Any:  # fmt: skip
-    """The gradient of the log-probabilities where losses are finite; 0 after the end of a sample."""
+    """Return the gradient of the log-probabilities where losses are finite. It is 0 after the end of a sample."""
     grad, log_probs, loss, forward = (numpy.ascontiguousarray(item) for item in (grad, log_probs, loss, forward))
     (times, count, classes), width = log_probs.shape, states.shape[1]
     out = numpy.empty(log_probs.shape, log_probs.dtype)

@@ -1,7 +1,7 @@
-"""Images read at the places of a grid, and the gradients: for some places at a time, over all channels.
+"""Images read at the positions of a grid, and the gradients, for some positions at a time over all channels.
 
-The forms of `kernels.nn.grid_sampling`, which has the formulas. The pixels around a vector of places, and what they count, are
-found once and serve all channels.
+The forms of `kernels.nn.grid_sampling`, which has the formulas. The pixels around a vector of positions, and their
+weights, are computed once for all channels.
 """
 
 from __future__ import annotations
@@ -26,12 +26,15 @@ _VECTORS = 16
 """A piece of work has so many vectors of places."""
 
 _PLANES = 4
-"""So many planes of a gradient are added to by one piece of work, if there are many."""
+"""The number of gradient planes in one piece of work, if there are many."""
 
 
 @loops
 def padded(position: Any, edge: T, stray: T, W: Static, PADDING: Static, ALIGN: Static) -> Any:
-    """Positions brought back to the image, whose last pixel is `edge`, and the derivative of these; nan goes to `stray`."""
+    """Return positions moved back into the image, whose last pixel is `edge`, and their derivative.
+
+    NaN goes to `stray`.
+    """
     slope = vector(T, W)(1)
     if PADDING != ZEROS:
         if PADDING == REFLECTION:
@@ -71,7 +74,7 @@ def along(
     indices: Pointer[i32], counts: Pointer[T], rises: Pointer[T], coordinate: Any, length: Int, W: Static, DIMS: Static,
     MODE: Static, PADDING: Static, ALIGN: Static,
 ) -> None:  # fmt: skip
-    """Of the pixels around places along one dimension: where they are, -1 beyond the image; what they count; its derivative."""
+    """Return the pixels around positions along one dimension (-1 outside), their weights, and the weights' derivatives."""
     size = T(length)
     edge = size - 1.0
     stray = edge if DIMS == 3 else T(0)  # see `stray_pixel`
@@ -125,7 +128,7 @@ def locate(
 
 @loops
 def flat_index(indices: Pointer[i32], AROUND: Static, TAPS: Static, sizes: Pointer[i64], W: Static) -> Any:
-    """Where a pixel lies in its plane; negative where there is none."""
+    """Return the position of a pixel in its plane, or a negative number for no pixel."""
     index = load(indices + AROUND[0] * W, W)
     beyond = index
     for D in unrolled(1, len(AROUND)):
@@ -139,7 +142,7 @@ def flat_index(indices: Pointer[i32], AROUND: Static, TAPS: Static, sizes: Point
 def product_of(
     index: Any, counts: Pointer[T], rises: Pointer[T], AROUND: Static, TAPS: Static, RAISED: Static, W: Static
 ) -> Any:
-    """What a pixel counts; of dimension `RAISED` the derivative."""
+    """Return the weight of a pixel, or its derivative along dimension `RAISED`."""
     result = load((rises if RAISED == 0 else counts) + AROUND[0] * W, W)
     for D in unrolled(1, len(AROUND)):
         result = result * load((rises if RAISED == D else counts) + (D * TAPS + AROUND[D]) * W, W)
@@ -258,7 +261,7 @@ def steer(
 
 
 class _Call:
-    """What the loops are told of arrays of these shapes."""
+    """The parameters of the loops for arrays of these shapes."""
 
     def __init__(self, images: Array, grid: Array, sampling: Sampling) -> None:
         kind, sizes = images.dtype, images.shape[2:]

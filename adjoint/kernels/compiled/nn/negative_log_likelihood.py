@@ -1,4 +1,4 @@
-"""The negative log-likelihood of classes: what targets pick from log-probabilities, and their gradient, which is 0 elsewhere."""
+"""The negative log-likelihood of classes: the log-probabilities that targets select, and their gradient, which is 0 elsewhere."""
 
 from __future__ import annotations
 
@@ -14,18 +14,24 @@ from ...nn.loss import check_classes
 from ...runtime.floating import compute_dtype
 
 _TILE = 512
-"""Positions that are computed together where something lies below the classes."""
+"""The number of positions that are computed together if there are dimensions below the classes."""
 
 _BLOCK = 1 << 10
-"""Positions whose losses are added up together: the same for all threads, so that sums do not depend on them."""
+"""The number of positions whose losses are added up together.
+
+It is the same for all threads, so that sums do not depend on them.
+"""
 
 _FAR = 64
-"""How many bytes are moved in the time that one element takes which lies apart."""
+"""The number of bytes that are moved in the time of one distant element."""
 
 
 @loops(noalias=False)
 def spread(table: Pointer[i64], start: Int, stop: Int, T: Static, S: Static, STEP: Static, WEIGHTED: Static) -> None:
-    """The gradient of the log-probabilities, `_TILE` positions at a time. `STEP`: 0 if there is one gradient for all."""
+    """Compute the gradient of the log-probabilities, `_TILE` positions at a time.
+
+    `STEP`: 0 if all positions share one gradient.
+    """
     layout = as_pointer(table[0], i64)
     classes, inner, ignored = layout[0], layout[1], layout[2]
     grad, target = as_pointer(elements_at(table, 0), S), as_pointer(elements_at(table, 1), i64)

@@ -1,7 +1,8 @@
 """Steps of optimizers in compiled code: one pass over all parameters of a list, their gradients and their state.
 
-The formula of an optimizer is called once with cells in place of arrays. What it does to them is written down as the body of a
-loop; what it asks of its options becomes conditions, under which the same loop serves again, and numbers, which it is given.
+The formula of an optimizer is called once with cells in place of arrays. The operations of the formula are recorded as
+the body of a loop. Its questions about options become conditions, under which the same loop is reused, and numbers,
+which are passed to the loop.
 
     def update(table, sizes, count, s0, s1, start, stop):
         ...
@@ -33,7 +34,7 @@ Formula = Callable[..., None]
 
 
 class Recorder:
-    """What a formula does, as lines of a loop."""
+    """Records the operations of a formula as lines of a loop."""
 
     def __init__(self, options: Any, count: int) -> None:
         self.options = options
@@ -44,7 +45,7 @@ class Recorder:
         self.cells = [Cell(self, self.line(f"C(p{number}[i])")) for number in range(count)]
 
     def line(self, text: str) -> str:
-        """Note a line that gives a value; the value's name."""
+        """Add a line that computes a value, and return the value's name."""
         name = f"v{next(self._fresh)}"
         self.lines.append(f"{name} = {text}")
         return name
@@ -80,7 +81,7 @@ def _value_of(value: Any) -> Any:
 
 
 class Number:
-    """A number among the options, or arithmetic on such; what it is compared with is a condition."""
+    """A number among the options, or arithmetic on such numbers. A comparison of it becomes a condition."""
 
     def __init__(self, recorder: Recorder, value: Any, source: str) -> None:
         self.recorder, self.value, self.source = recorder, value, source
@@ -98,7 +99,7 @@ class Number:
 
 
 class Cell:
-    """One element of each parameter, gradient or state, as it changes: `text` is the name of its present value."""
+    """One element of each parameter, gradient or state during the update. `text` is the name of its present value."""
 
     __hash__ = None  # type: ignore[assignment]
     shape = ()
@@ -107,7 +108,7 @@ class Cell:
         self.recorder, self.text = recorder, text
 
     def new(self, text: str) -> Cell:
-        """A value that is computed in a line of its own."""
+        """Compute a value in a separate line."""
         return Cell(self.recorder, self.recorder.line(text))
 
     def __neg__(self) -> Cell:
@@ -149,7 +150,7 @@ _install_operators()
 
 
 class CellMethods:
-    """What formulas call, on cells: the methods of tensors of these names, with the roundings of `ArrayMethods`."""
+    """The methods that formulas call on cells: tensor methods of these names, with the roundings of `ArrayMethods`."""
 
     @staticmethod
     def sqrt(cell: Cell) -> Cell:
@@ -295,7 +296,7 @@ def _loop(formula: Formula, options: Any, count: int, fused: bool) -> Loop:
 
 
 def update(lists: Sequence[list[ndarray]], formula: Formula, options: Any, fused: bool) -> Any:
-    """Apply a formula to each of the parameters; NotImplemented for arrays that are not row by row in memory."""
+    """Apply a formula to each of the parameters. NotImplemented for arrays that are not row-major."""
     params = lists[0]
     dtype = params[0].dtype
     arrays = list(itertools.chain.from_iterable(lists))

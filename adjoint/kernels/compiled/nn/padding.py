@@ -1,4 +1,4 @@
-"""Reflected, replicated and circular padding compiled: rows copied by tables of where they and their ends come from.
+"""Compiled reflected, replicated and circular padding: rows are copied by tables of origins.
 
 The forms of `kernels.nn.padding`, for planes that lie in one piece.
 """
@@ -114,7 +114,7 @@ def padded(self: ndarray, padding: Sequence[int], mode: str) -> Any:
 
 
 def padded_backward(grad: ndarray, self: ndarray, padding: Sequence[int], mode: str) -> Any:
-    """The gradient of what was padded."""
+    """Return the gradient of the padded array."""
     dims = len(padding) // 2
     lengths = self.shape[-dims:] if dims else ()
     if grad.dtype.char not in "fd" or not _fits(grad, lengths) or self.dtype != grad.dtype or not grad.dtype.isnative:

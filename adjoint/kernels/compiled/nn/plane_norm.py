@@ -1,10 +1,10 @@
 """Normalization of channels over a batch, or of groups of channels, compiled: memory is read once for statistics and result.
 
-What is normalized together is `blocks` times `many` planes of `size` numbers: over a batch one block of a channel's planes in
-all samples, `step` apart; in a group of channels as many blocks as channels, of one plane each, one behind another. A block has
-one weight, one bias, and one sum of each kind.
+What is normalized together is `blocks` times `many` planes of `size` numbers: over a batch one block of a channel's
+planes in all samples, `step` apart; in a group of channels as many blocks as channels, of one plane each, one behind
+another. A block has one weight, one bias, and one sum of each kind.
 
-The plans of the forms in `kernels.nn.normalization`, which says what their arguments are.
+The plans of the forms in `kernels.nn.normalization`, which describes their arguments.
 """
 
 from __future__ import annotations
@@ -21,10 +21,13 @@ from ....codegen.llvm.language import *
 from ...runtime.layout import has_channels_last
 
 STRETCH = 1 << 12
-"""About how many elements are added up in the type of the input; the sums of such stretches are combined in float64."""
+"""The approximate number of elements that are added up in the type of the input.
+
+The sums of such stretches are combined in float64.
+"""
 
 AHEAD_VECTORS = 32
-"""How many vectors before they are needed numbers are asked for when they are first read."""
+"""The prefetch distance of the first read, in vectors."""
 
 SHORTEST_PLANE = 16
 """Smaller planes of a channel are not walked one by one."""

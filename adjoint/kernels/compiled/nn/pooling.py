@@ -1,6 +1,7 @@
-"""Pooling compiled: vectors run along the windows of a row; each element of the windows is read where it is.
+"""Compiled pooling: vectors run along the windows of a row, and each element of the windows is read in place.
 
-The plans of the forms in `kernels.nn.pooling`, which says what their arguments are. The layout of a table is that of the windows.
+The plans of the forms in `kernels.nn.pooling`, which describes their arguments. The layout of a table is that of the
+windows.
 """
 
 from __future__ import annotations
@@ -31,7 +32,10 @@ def store_row(to: Pointer[T], values: S, count: Int, W: Static) -> None:
 
 @loops(explicit=True, plain=True, noalias=False)
 def largest(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Static, STEP: Static, INDEXED: Static) -> None:
-    """The largest element of each window of planes `start` to `stop`: the first one, or the last NaN; its index if `INDEXED`."""
+    """Find the largest element of each window of planes `start` to `stop`: the first, or the last NaN.
+
+    Return its index if `INDEXED`.
+    """
     windows = as_pointer(table[0], i64)
     length_d, length_h, length_w, count_d, count_h, count_w = [windows[K] for K in unrolled(6)]
     kernel_d, kernel_h, kernel_w, step_d, step_h, step_w = [windows[6 + K] for K in unrolled(6)]

@@ -1,4 +1,4 @@
-"""Layers of recurrent networks over whole sequences; see `recurrence_steps`."""
+"""Recurrent layers over whole sequences; see `recurrence_steps`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FILLED = 0.75
 """Tile registers are used where so many of their rows are in the batch, on all threads."""
 
 _FLOPS_PER_BYTE = 16
-"""How many operations take as long as one byte of the memory by which work is measured."""
+"""The number of operations that take as long as one byte of memory, the unit of work."""
 
 
 def recurrent_layer(
@@ -170,7 +170,7 @@ class _Tile:
         return bool(self.pieces[2][0])
 
     def run(self, kernel: Any, mode: str, work: int, *arguments: Any) -> None:
-        """Run the loops for all rows, with as few ranges as there are threads: each range reads all weights."""
+        """Run the loops for all rows, with as few ranges as threads, because each range reads all weights."""
         given = {"T": _TYPES[self.kind.char], "W": self.lanes, "R": self.rows, "V": self.vectors, "MODE": _MODES[mode]}
         function = kernel.compiled(**given, PIECES=self.by_pieces)
         launch(function, -(-self.batch // self.rows), 2 * work * self.rows // _FLOPS_PER_BYTE, *arguments)

@@ -1,9 +1,9 @@
 """Layers of recurrent networks: the loops over steps, for some rows of the batch.
 
-Rows do not depend on each other, so each thread walks through the whole sequence with its own. The products with the hidden
-state are made of tiles of `R` rows by `V` vectors, whose sums stay in registers; each step's gates follow in a second pass,
-while its sums are in cache. What the next step reads and writes is asked for meanwhile. Where the processor has tile registers,
-these make the products, of pieces of bfloat16 (`PIECES`).
+Rows do not depend on each other, so each thread processes the whole sequence for its rows. The products with the hidden
+state are made of tiles of `R` rows by `V` vectors, whose sums stay in registers; each step's gates follow in a second
+pass, while its sums are in cache. The data of the next step are prefetched meanwhile. If the processor has tile
+registers, they compute the products from pieces of bfloat16 (`PIECES`).
 """
 
 from __future__ import annotations

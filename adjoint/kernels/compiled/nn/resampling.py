@@ -1,4 +1,4 @@
-"""Sums of neighbouring elements along one dimension, with weights of their own for each new element."""
+"""Weighted sums of neighbouring elements along one dimension, with separate weights for each new element."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _columns(kind: Any, taps: int, width: int) -> Any:
 def sums(x: ndarray, axis: int, places: ndarray, shares: ndarray) -> Any:
     """New element `i` along `axis` is the sum over `k` of `shares[i, k]` times element `places[i, k]`.
 
-    NotImplemented if there is no loop for it.
+    NotImplemented if no loop exists for it.
     """
     kind, taps = _TYPES.get(x.dtype.char), shares.shape[1]
     if kind is None or taps > _MOST or not x.size:

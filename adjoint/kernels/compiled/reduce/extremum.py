@@ -1,4 +1,4 @@
-"""Maxima and minima with the places where they come first, along rows and along columns."""
+"""Maxima and minima with the index of their first occurrence, along rows and along columns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from .loops import reduce_row
 from .reduction import REDUCTIONS, itself, larger, smaller
 
 _CHUNK = 1 << 15
-"""Elements of a piece of a longer row: they are read twice, so they stay in the second-level cache."""
+"""The number of elements in a piece of a longer row.
+
+They are read twice, so they should stay in the second-level cache.
+"""
 
 _TILE = 1024
 """Columns that are compared together."""
@@ -26,7 +29,7 @@ _PIECES = 32
 
 @loops
 def exceeds(x: T, best: T, MAXIMUM: Static) -> boolean:
-    """Whether an element takes the place of the best one so far: a NaN does, from all but another NaN."""
+    """Return whether an element replaces the best one so far. A NaN replaces everything except another NaN."""
     if x.type.kind == "f":
         return (not (x <= best) if MAXIMUM else not (x >= best)) & (best == best)
     return x > best if MAXIMUM else x < best
@@ -60,7 +63,7 @@ def extreme_rows(
 
 @loops
 def found(x: T, wanted: T) -> boolean:
-    """Whether an element is the extremum: equal to it, or NaN, which it is where there is one."""
+    """Return whether an element is the extremum: equal to it, or NaN if the extremum is NaN."""
     return (x == wanted) | (x != x)
 
 
@@ -104,9 +107,11 @@ def extreme_columns(
 
 
 def extremum(name: str, x: ndarray, dim: int | None) -> Any:
-    """The extrema of `x` along `dim`, or of all elements, and where they are; without `dim`, in the flattened array.
+    """Return the extrema of `x` along `dim`, or of all elements, and their indices.
 
-    `name` is "max" or "min". NotImplemented if there is no loop for it.
+    Without `dim`, the index is in the flattened array.
+
+    `name` is "max" or "min". NotImplemented if no loop exists for it.
     """
     if not x.flags.c_contiguous or x.size == 0 or x.size >= 1 << 31:
         return NotImplemented

@@ -1,10 +1,11 @@
 """Loops that reduce: rows of contiguous elements to one number each, and columns across rows.
 
-A reduction is said by three things in the language of kernels: `MAP(x, center)` makes numbers of type `S` of elements of type
-`T`, `COMBINE(a, b)` makes one of two of them, and `IDENTITY` changes nothing when it is combined.
+Three functions in the kernel language define a reduction: `MAP(x, center)` converts elements of type `T` to numbers of
+type `S`, `COMBINE(a, b)` combines two of them, and `IDENTITY` has no effect when it is combined.
 
-Long reductions keep float32 accurate: several accumulators run over blocks of some thousand elements, and the results of
-blocks are combined pairwise. How an array is cut does not depend on the number of threads, so neither does any bit of a result.
+Long reductions keep float32 accurate: several accumulators run over blocks of some thousand elements, and the results
+of blocks are combined pairwise. The division of an array does not depend on the number of threads, so results do not
+depend on it either.
 
 The loops that are called find their arrays in a table (`CallTables`): the results, the elements, the centers. Its layout has the
 numbers that each of them reads first.

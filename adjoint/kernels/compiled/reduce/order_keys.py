@@ -1,7 +1,7 @@
-"""Unsigned integers in the order of the elements of an array: what sorting and selection compare.
+"""Unsigned integers in the order of an array's elements, for sorting and selection.
 
-A NaN is greater than every number, and the two zeros are equal. In descending order all bits are reversed, so that what is equal
-stays in its order. How rows are dealt out with memory of their own is here too.
+A NaN is greater than every number, and the two zeros are equal. In descending order all bits are inverted, so equal
+elements stay in order. How rows are dealt out with memory of their own is here too.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def width_of(kind: Any, vector_bytes: int) -> int:
 
 
 def element_type(x: ndarray) -> Any:
-    """The type of the elements; None if they have no order in kernels."""
+    """Return the type of the elements, or None if kernels cannot order them."""
     return type_of(x.dtype) if x.dtype.kind != "c" else None
 
 

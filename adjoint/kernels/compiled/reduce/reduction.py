@@ -115,7 +115,7 @@ def both(a: T, b: T) -> T:
 
 
 class Reduction(NamedTuple):
-    """A reduction: what is made of each element, how two results are combined, and what changes nothing."""
+    """A reduction: the conversion of each element, the combination of two results, and the neutral element."""
 
     mapping: Loops
     combination: Loops

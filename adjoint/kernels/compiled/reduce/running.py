@@ -1,4 +1,4 @@
-"""Along one dimension: the extremum so far and where it was last attained; sums of integers and exponentials; complex scans."""
+"""Scans along one dimension: the extremum so far and its last index; sums of integers and exponentials; complex scans."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ def _sum(kind: Any, rows: bool, width: int) -> Any:
 
 
 def extremum(x: ndarray, dim: int, maximum: bool) -> Any:
-    """The extrema so far along `dim`, and where they were last attained. NotImplemented if there is no loop for it."""
+    """The extrema so far along `dim`, and where they were last attained. NotImplemented if no loop exists for it."""
     kind = u8 if x.dtype.kind == "b" else type_of(x.dtype)
     if kind is None or kind.storage_only or not x.size:
         return NotImplemented
@@ -255,7 +255,7 @@ def extremum(x: ndarray, dim: int, maximum: bool) -> Any:
 
 
 def integer_sum(x: ndarray, dim: int) -> Any:
-    """The sums so far along `dim` in int64. NotImplemented if there is no loop for it."""
+    """The sums so far along `dim` in int64. NotImplemented if no loop exists for it."""
     kind = u8 if x.dtype.kind == "b" else type_of(x.dtype)
     if kind is None or kind.kind == "f" or not x.size:
         return NotImplemented
@@ -294,7 +294,7 @@ def _exponential(kind: Any, lines: int, width: int) -> Any:
 
 
 def logcumsumexp(x: ndarray, dim: int) -> Any:
-    """The logarithms of the sums of exponentials so far along `dim`. NotImplemented if there is no loop for it."""
+    """The logarithms of the sums of exponentials so far along `dim`. NotImplemented if no loop exists for it."""
     if x.dtype.char not in "fd" or not x.size:
         return NotImplemented
     kind, width = type_of(x.dtype), HOST.vector_bytes // 8

@@ -1,6 +1,6 @@
 """The first elements of rows in order, and the element at one place in the order, without putting the rest in order.
 
-The key at a place is found by halving the range of keys: one vectorised pass counts the keys below the middle.
+The key at a position is found by halving the range of keys: one vectorized pass counts the keys below the middle.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def places_in_order(
 def first(x: ndarray, k: int, descending: bool) -> Any:
     """The plan for the first `k` elements of arrays like `x` in order along the last dimension, and where they were.
 
-    NotImplemented if there is no loop for it.
+    NotImplemented if no loop exists for it.
     """
     kind, n = element_type(x), x.shape[-1]
     if kind is None or not x.size or n >= 1 << 31 or not 0 < k <= n:
@@ -204,7 +204,7 @@ def _selecting(kind: Any, descending: bool, ranked: bool, width: int) -> Any:
 def place_in_order(x: ndarray, k: int, numbers: str = "count") -> Any:
     """The plan for the element that would come to place `k` along the last dimension, left with length 1, and where it is.
 
-    `numbers`: see `places_in_order`. NotImplemented if there is no loop for it.
+    `numbers`: see `places_in_order`. NotImplemented if no loop exists for it.
     """
     kind, n = element_type(x), x.shape[-1]
     if kind is None or not x.size:

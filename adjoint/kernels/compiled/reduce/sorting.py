@@ -1,4 +1,4 @@
-"""Rows in order: short ones by the rank of each element, longer ones by the digits of their keys. Both are stable."""
+"""Sorting of rows: short rows by the rank of each element, longer rows by the digits of their keys. Both are stable."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ....codegen.llvm.language import *
 from .order_keys import RowPlan, element_type, first_row, key_type, order_key, store_keys, width_of
 
 RANKED = 224
-"""The longest row in which each element is compared with all others."""
+"""The longest row in which each element is compared with all other elements."""
 
 _BINS = 256
 """Values of a digit."""
@@ -136,7 +136,7 @@ def radix_rows(
 def sort(x: ndarray, descending: bool) -> Any:
     """The plan for arrays like `x` in order along their last dimension, and where each element was.
 
-    NotImplemented if there is no loop for it.
+    NotImplemented if no loop exists for it.
     """
     kind, n = element_type(x), x.shape[-1]
     if kind is None or not x.size or n >= 1 << 31:

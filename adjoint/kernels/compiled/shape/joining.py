@@ -46,7 +46,10 @@ def join_rows(
 
 
 def joined(arrays: list[ndarray], axis: int) -> Any:
-    """The arrays one after the other along `axis`; else they are alike. NotImplemented if there is no loop for them."""
+    """Return the arrays joined along `axis`.
+
+    They are equal in the other dimensions. NotImplemented if no loop exists for them.
+    """
     first = arrays[0]
     word = WORDS.get(first.itemsize)
     if word is None or not all(array.flags.c_contiguous for array in arrays):
@@ -94,7 +97,7 @@ def copy_triangles(
 
 
 def triangle(x: ndarray, diagonal: int, upper: bool) -> Any:
-    """The upper or the lower triangle of the last two dimensions. NotImplemented if there is no loop for it."""
+    """The upper or the lower triangle of the last two dimensions. NotImplemented if no loop exists for it."""
     if x.itemsize not in WORDS or not x.flags.c_contiguous or not x.size or abs(diagonal) > 1 << 40:
         return NotImplemented
     rows, columns = x.shape[-2:]

@@ -1,8 +1,7 @@
-"""Random numbers, bit for bit those that PyTorch's CPU generator gives from the same seed.
+"""Random numbers that equal those of PyTorch's CPU generator bit for bit, from the same seed.
 
-A `Stream` is the generator's state. Samplers named with a trailing underscore fill an array that they are given, in
-the order of its memory, and return it; the others make an array. All take the stream first and hold its lock while
-they draw.
+A `Stream` is the generator's state. Samplers with a trailing underscore fill a given array in the order of its memory,
+and return it. Other samplers create an array. All take the stream first and hold its lock while they draw.
 
 >>> import numpy
 >>> stream = Stream(0)

@@ -1,10 +1,10 @@
-"""Normal numbers, and functions of them or of uniform ones: `exponential_`, `cauchy_`, `log_normal_`.
+"""Normal numbers, and functions of normal or uniform numbers: `exponential_`, `cauchy_`, `log_normal_`.
 
 Box and Muller, "A note on the generation of random normal deviates", Annals of Mathematical Statistics, 1958.
 
-PyTorch has two ways. Fewer than 16 numbers, or an array that is not contiguous, are drawn pair by pair in float64, and
-the second of a pair left over waits in the stream for the next such draw. A contiguous array of 16 or more is filled
-in blocks of 16: eight radii, eight angles; where the size is no multiple of 16, the last 16 numbers are drawn anew.
+PyTorch has two ways. Fewer than 16 numbers, or a non-contiguous array, are drawn in pairs in float64. A remaining
+second number of a pair is stored in the stream for the next such draw. A contiguous array of 16 or more is filled in
+blocks of 16: eight radii and eight angles. If the size is not a multiple of 16, the last 16 numbers are drawn again.
 """
 
 import math
@@ -30,10 +30,10 @@ BLOCK = 16
 HALF_BLOCK = 8
 
 TRANSFORMED = 1 << 10
-"""From this many numbers on compiled loops turn fractions into normal ones."""
+"""From this number of numbers on, compiled loops transform fractions to normal numbers."""
 
 BLOCK_BYTES = 256
-"""What computing one block touches of a core's cache, scratch included."""
+"""The number of bytes that one block uses in a core's cache, including scratch memory."""
 
 _REAL = (float, int, numpy.floating, numpy.integer, numpy.bool_)
 
@@ -41,7 +41,9 @@ ZERO, ONE, MINUS_TWO, TWO_PI = (numpy.array(number, numpy.float32) for number in
 
 
 def randn(stream: Stream, shape: tuple[int, ...], dtype: "numpy.dtype[Any]") -> ndarray:
-    """Numbers from the standard normal distribution, a new array; of a complex type, each part has variance 1/2.
+    """Return numbers from the standard normal distribution as a new array.
+
+    For a complex type, each part has variance 1/2.
 
     Raises:
         NotImplementedError: if `dtype` is neither floating-point nor complex.
@@ -50,7 +52,7 @@ def randn(stream: Stream, shape: tuple[int, ...], dtype: "numpy.dtype[Any]") -> 
 
 
 def _require_numbers(*parameters: object) -> None:
-    """Raise TypeError for a parameter that is no real number, before anything is drawn."""
+    """Raise TypeError for a parameter that is not a real number, before any draw."""
     for value in parameters:
         if not isinstance(value, _REAL):
             raise TypeError(f"must be real number, not {type(value).__name__}")

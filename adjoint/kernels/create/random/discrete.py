@@ -30,7 +30,7 @@ ONE_BITS = numpy.float32(1.0).view(numpy.uint32)
 
 
 def bernoulli(stream: Stream, p: ndarray) -> ndarray:
-    """1 with probability `p`, otherwise 0, for each element of `p`; a new array of its shape and type.
+    """Return 1 with probability `p`, otherwise 0, for each element of `p`, as a new array of its shape and type.
 
     Raises as `bernoulli_` does.
     """
@@ -93,7 +93,9 @@ def _require_real(kernel: str, dtype: "numpy.dtype[Any]") -> None:
 
 
 def dropout_mask(stream: Stream, out: ndarray, p: float) -> ndarray:
-    """Fill `out` with what dropout multiplies by: 0 with probability `p`, otherwise 1 / (1 - p); returns `out`.
+    """Fill `out` with the factors of dropout: 0 with probability `p`, otherwise 1 / (1 - p).
+
+    Return `out`.
 
     Nothing is drawn if `p` is 0 or 1. `out` has the dropout's input's type and, for the same numbers in the same
     places, its order of dimensions in memory (`numpy.empty_like(input)`); for `dropout2d` and its like it has the
@@ -118,14 +120,14 @@ def dropout_mask(stream: Stream, out: ndarray, p: float) -> ndarray:
 
 @functools.lru_cache(16)
 def _dropout_scale(p: float, dtype: "numpy.dtype[Any]") -> Any:
-    """1 / (1 - p), which may be infinite in a half type."""
+    """Return 1 / (1 - p), which may be infinite in half precision."""
     work = compute_dtype(dtype)
     with unwarned():
         return (numpy.ones((), work) / work.type(1.0 - p)).astype(dtype)
 
 
 def geometric_(stream: Stream, out: ndarray, p: float) -> ndarray:
-    """Fill `out`, of any real type but bool, with how many trials of success probability `p` the first success takes.
+    """Fill `out`, of any real type except bool, with the number of trials until the first success with probability `p`.
 
     By inversion: log(u) / log(1 - p), rounded up. Returns `out`.
 
@@ -228,11 +230,11 @@ def _with_replacement(stream: Stream, probs: ndarray, num_samples: int) -> ndarr
 
 
 def poisson(stream: Stream, rate: ndarray) -> ndarray:
-    """Numbers of events where `rate`, of a floating-point type, are expected; a new array of its shape and type.
+    """Return Poisson numbers of events as a new array. `rate` has the expected numbers, and gives shape and type.
 
     Below a rate of 10 by multiplying uniform numbers (Knuth, The Art of Computer Programming, volume 2, 3.4.1), from
     there on by the transformed rejection of Hörmann, "The transformed rejection method for generating Poisson random
-    variables", 1993. Both take as many words as chance has it, so numbers are drawn one by one.
+    variables", 1993. Both take a random number of words, so numbers are drawn one by one.
 
     Raises:
         NotImplementedError: if `rate` is not floating-point.
@@ -287,13 +289,13 @@ def _poisson_rejection(stream: Stream, rate: float) -> float:
 
 
 def dropout_backward(grad_output: ndarray, mask: ndarray, scale: float) -> ndarray:
-    """The gradient of dropout's input; of integers, in the default dtype."""
+    """Return the gradient of dropout's input. For integers, it has the default dtype."""
     dtype = grad_output.dtype if is_inexact(grad_output.dtype) else dtypes.get_default_dtype().numpy
     return (grad_output * mask).astype(dtype, copy=False) * dtype.type(scale)
 
 
 def dropout(stream: Stream, x: ndarray, p: float, train: bool | None) -> tuple[ndarray, ndarray]:
-    """The elements times a `dropout_mask` (unless `train` is False), and which are kept."""
+    """Return the elements times a `dropout_mask` (unless `train` is False), and which elements are kept."""
     if train is False:
         return x.copy(), numpy.ones(x.shape, numpy.bool_)
     noise = dropout_mask(stream, empty_like(x), p)

@@ -1,7 +1,7 @@
 """Distributions drawn by rejection of normal and uniform numbers: `standard_gamma`, `sample_dirichlet`, `binomial`.
 
-All take as many words as chance has it, so numbers are drawn one by one, in float64. What PyTorch rounds to the type
-of its parameters on the way is rounded here too, so that the numbers are the same.
+All of them take a random number of words, so numbers are drawn one by one, in float64. PyTorch rounds some intermediate
+results to the type of its parameters. They are rounded here too, so that the numbers are equal.
 """
 
 import math

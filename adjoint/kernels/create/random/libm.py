@@ -1,8 +1,8 @@
-"""Functions to the last bit of those that PyTorch calls: the C library's, or its own of vectors.
+"""Functions that agree with PyTorch's to the last bit: those of the C library, or PyTorch's vector functions.
 
-Scalar loops of float64 call the C library's. NumPy's own are vectorised, faster, and differ in the last bit now and
-then. Where the result is rounded to float32 that rarely matters, so NumPy's are used and only numbers too close to call
-are computed again.
+Scalar loops of float64 call the C library's. NumPy's functions are vectorized and faster, but sometimes differ in the
+last bit. If the result is rounded to float32, this rarely matters. NumPy's functions are used then, and only ambiguous
+numbers are computed again.
 
 Normal numbers in float32 are drawn with a vectorised logarithm, sine and cosine. Their polynomials are those of Moshier's
 Cephes library, 1989 (`logf.c`, `sinf.c`), for the arguments that occur here, evaluated with fused multiply-adds. Such a
@@ -15,7 +15,7 @@ import numpy
 from numpy import add, copyto, multiply, ndarray
 
 MARGIN = 2.0**-48
-"""A relative error larger than that of any of NumPy's functions, by a factor of 8."""
+"""A relative error that exceeds the error of all NumPy functions by a factor of 8."""
 
 
 def each(function: Callable[[float], float], x: ndarray) -> ndarray:

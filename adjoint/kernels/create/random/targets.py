@@ -1,4 +1,4 @@
-"""Arrays that samplers fill: of which types, in PyTorch's words for others, and in the order of their memory."""
+"""Arrays that samplers fill: their permitted types, PyTorch's errors for other types, and their memory order."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from ...runtime.narrow_array import is_narrow
 
 
 def c_name(dtype: "numpy.dtype[Any]") -> str:
-    """The name of a type in those messages that use the C++ one, as in `'long int'`."""
+    """Return the name of a type in messages that use C++ names, such as `'long int'`."""
     return C_NAMES[from_numpy(dtype)]
 
 

@@ -18,7 +18,7 @@ from ..mt19937 import COMPILED, Stream
 from .targets import as_real, c_name, require_floating, round_to, store
 
 TILE = 1 << 15
-"""How many numbers are made at a time; they and their scratch fit a core's second-level cache."""
+"""The number of numbers that are computed together. They and their scratch memory fit in a core's second-level cache."""
 
 FLOAT32, FLOAT64, INT64 = (numpy.dtype(name) for name in ("float32", "float64", "int64"))
 
@@ -153,10 +153,10 @@ def _interval(stream: Stream, n: int, from_: float, to: float, dtype: "numpy.dty
 
 
 WIDE_RANGE = 2**28
-"""From this many possible values on, a number is made of 64 bits, so that remainders are less uneven."""
+"""From this number of possible values on, a number is made from 64 bits, so that remainders are more uniform."""
 
 MANY = 300
-"""From this many on, shuffling with array operations is faster than one by one."""
+"""From this number on, shuffling with array operations is faster than one by one."""
 
 UNSIGNED = tuple(numpy.dtype(name) for name in ("uint16", "uint32", "uint64"))
 
@@ -215,7 +215,7 @@ def _fill_all_64_bits(stream: Stream, out: ndarray) -> ndarray:
 
 
 def _upper_limit(from_: int, dtype: "numpy.dtype[Any]") -> int:
-    """The limit used where only the lower one is given."""
+    """Return the upper limit if only the lower limit is given."""
     if dtype.kind in "cW":
         raise RuntimeError("random_from_to_impl handles only integral, floating-point and boolean types")
     if dtype == numpy.uint64 and from_ >= 0:
