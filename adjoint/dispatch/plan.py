@@ -11,6 +11,7 @@ from typing import Any
 from ..tape import views
 from ..tape.interpreters import tensors_in
 from ..tensor import Tensor
+from .arguments import bind
 from .declaration import Operator
 from .kinds import Kind, described
 from .signatures import overload
@@ -22,20 +23,20 @@ FUNCTION, OUT, IN_PLACE, IN_PLACE_VIEW = "", " with out=", "_", "_, a view"
 class Call:
     """One call of an operator, which handlers get, and what the steps of its plan have found so far.
 
-    `way`: how `op` is called; `in_place`: it changes its first argument. `given`: the arguments in the order of the declaration;
-    `tensors`: those among them, for handlers; `args`: the same, with tensors in the place of numbers that are operands.
-    `stepwise`: straight-line code is not for this call. `cache`: what is asked for the results of the kernel, or None. `arrays`:
-    the arguments of the kernel. `results`: the arrays that it returns; `several`: as a tuple or list. `outputs`: the tensors made
-    of them. `edges`: one for each differentiable input; `recording`: whether the call is recorded, as `node`. `out`: what results
+    `way`: how `op` is called; `in_place`: it changes its first argument. `given`: the arguments in the order of the declaration,
+    checked once they are bound; `args`: the same, with tensors in the place of numbers that are operands. `stepwise`:
+    straight-line code is not for this call. `cache`: what is asked for the results of the kernel, or None. `arrays`: the
+    arguments of the kernel. `results`: the arrays that it returns; `several`: as a tuple or list. `outputs`: the tensors made of
+    them. `edges`: one for each differentiable input; `recording`: whether the call is recorded, as `node`. `out`: what results
     are written to. `returned`: what the call returns, unless that is the outputs.
     """
 
     __slots__ = (
         *"args arrays cache edges given in_place node op out outputs recording results".split(),
-        *"returned several stepwise tensors way".split(),
+        *"returned several stepwise way".split(),
     )
 
-    args: list[Any]
+    args: Any
     arrays: list[Any]
     cache: Any
     edges: list[Any]
@@ -44,16 +45,30 @@ class Call:
     results: list[Any]
     returned: Any
     several: bool
-    tensors: list[Tensor]
 
     def __init__(self, op: Operator, way: str, args: tuple[Any, ...], out: Any = None, stepwise: bool = True) -> None:
-        self.op, self.way, self.given, self.out = op, way, args, out
+        self.op, self.way, self.out = op, way, out
+        self.given = self.args = args
         self.in_place = way in (IN_PLACE, IN_PLACE_VIEW)
-        self.args = list(args)
         self.stepwise = stepwise
         self.recording = False
         self.outputs = []
         self.cache = None
+
+    def bind(self) -> None:
+        """Check the arguments, and convert them to what the operator declares."""
+        self.given = bind(self.op, self.given)
+        self.args = list(self.given)
+
+    def tensors(self) -> list[Tensor]:
+        """The tensors that the call is given, those in sequences too."""
+        found: list[Tensor] = []  # what `tensors_in` finds, without the cost of a generator
+        for value in self.given if self.out is None else (*self.given, self.out):
+            if isinstance(value, Tensor):
+                found.append(value)
+            elif isinstance(value, (list, tuple)):
+                found += tensors_in((value,))
+        return found
 
     @property
     def name(self) -> str:
@@ -142,6 +157,7 @@ class Plan:
     def results_of(self, args: tuple[Any, ...]) -> Any:
         """What the kernel returns for arguments."""
         call = Call(self.op, self.way, args)
+        call.bind()
         self.prepare(call)
         return self.arrays.compute(self, call.arrays)
 

@@ -7,14 +7,14 @@ thread has handlers: a profiler, transforms, modes that take operators over.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from types import FrameType
 from typing import Any
 
 from .._runtime.late_bound import LATE
 from ..tape import modes, views
-from ..tape.interpreters import Handler, tensors_in
+from ..tape.interpreters import Handler
 from ..tape.torch_dispatch import DISPATCHING, dispatching_types
 from ..tensor import Tensor
 from .arguments import MISSING, bind, is_number, not_a_tensor
@@ -43,14 +43,12 @@ def call(
             raise not_a_tensor(op, 0, args)
         way = way if out is None else OUT
         for value in names.values():
-            stepwise = stepwise or value is not MISSING
+            if value is not MISSING:
+                args, stepwise = bind(op, args, names), True
+                break
         if not (handlers or stepwise or modes.STATE.general):
             return straight_line(op, way, args, out)
-        args = bind(op, args, names)
-        made = Call(op, way, args, out, stepwise)
-        if handlers:
-            made.tensors = tensors_among(args if out is None else (*args, out))
-        return proceed(made, handlers)
+        return proceed(Call(op, way, args, out, stepwise), handlers)
     except Exception:
         again = overridden(getframe(1))
         if again is None:
@@ -77,19 +75,9 @@ def straight_line(op: Operator, way: str, args: tuple[Any, ...], out: Any) -> An
     return code(*args) if out is None else code(*args, out)
 
 
-def tensors_among(values: Iterable[Any]) -> list[Tensor]:
-    """What `tensors_in` finds, without the cost of a generator."""
-    found: list[Tensor] = []
-    for value in values:
-        if isinstance(value, Tensor):
-            found.append(value)
-        elif isinstance(value, (list, tuple)):
-            found += tensors_in((value,))
-    return found
-
-
 def run(call: Call) -> Any:
     """Take the steps of the plan of a call."""
+    call.bind()
     op, way, out = call.op, call.way, call.out
     if call.in_place:
         call.check_inplace()
@@ -113,7 +101,7 @@ def run(call: Call) -> Any:
 
 def run_steps(op: Operator, args: tuple[Any, ...], out: Any, way: str) -> Any:
     """Take the steps of the plan of a call that straight-line code leaves although no handler takes it."""
-    return run(Call(op, way, bind(op, args), out))
+    return run(Call(op, way, args, out))
 
 
 def as_returned(op: Operator, outputs: list[Any], several: bool) -> Any:

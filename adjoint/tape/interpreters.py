@@ -67,10 +67,11 @@ class Interpreter(Handler):
 
     def takes(self, call: Any) -> bool:
         """Whether this interpreter wraps a tensor of the call; no inner one does."""
-        return any(map(self.wraps, call.tensors))
+        return any(map(self.wraps, call.tensors()))
 
     def handle(self, call: Any, proceed: Callable[[], Any]) -> Any:
         """Have the operator applied to what is wrapped."""
+        call.bind()
         if not call.in_place:
             return self.process(call.op, call.given, call.out)
         with checked_change():

@@ -120,14 +120,15 @@ class _ThreadState(threading.local):
         them, and their calls run outside the inner interpreters. Anomaly detection and the result cache handle calls
         that are left to the operator itself.
         """
-        handlers = self.interpreters
+        here = self.__dict__
+        handlers: Any = FLAGS.levels if here["stack"] is None else here["stack"]
         if ANOMALY.enabled:
             handlers = (ANOMALY.handler, *handlers)
-        if self.result_cache is not None:
-            handlers = (self.result_cache, *handlers)
-        if self.transforms:
+        if here["result_cache"] is not None:
+            handlers = (here["result_cache"], *handlers)
+        if here["transforms"] and here["transforms"][-1].notes_creation:
             handlers = (*handlers, FLAGS.owners)
-        return handlers if self.recorder is None else (*handlers, self.recorder)
+        return handlers if here["recorder"] is None else (*handlers, here["recorder"])
 
 
 _DEFAULTS = {

@@ -41,7 +41,7 @@ class VmapInterpreter(Interpreter, Transform, Batch):
 
     def takes(self, call: Call) -> bool:
         """Whether this interpreter wraps a tensor of the call."""
-        return any(type(tensor) is BatchedTensor and tensor.level is self for tensor in call.tensors)
+        return any(type(tensor) is BatchedTensor and tensor.level is self for tensor in call.tensors())
 
     # --- the interface for rules ------------------------------------------------------------------------------------
 

@@ -104,7 +104,7 @@ class _Teller(Recorder):
         self.places: list[frozenset[str]] = []  # of the nodes that run now
 
     def takes(self, call: Any) -> bool:
-        return innermost(call.tensors) is None  # else the operators are told of that an interpreter makes of this one
+        return innermost(call.tensors()) is None  # else the operators are told of that an interpreter makes of this one
 
     def handle(self, call: Any, proceed: Callable[[], Any]) -> Any:
         result, name = proceed(), call.name
