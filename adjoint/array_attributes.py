@@ -111,7 +111,16 @@ class ArrayAttributes:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all elements."""
+        """Bytes of all elements.
+
+        Raises:
+            RuntimeError: if the layout is `sparse_coo`.
+        """
+        if self.is_sparse:
+            raise RuntimeError(
+                "nbytes is not defined for sparse tensors.  If you want the size of the constituent tensors, add the nbytes of the "
+                "indices and values.  If you want the size of the  equivalent dense tensor, multiply numel() by element_size()"
+            )
         return self._array.nbytes
 
     def size(self, dim: int | None = None) -> Any:

@@ -20,12 +20,13 @@ MOST_CALLS = 16384
 sequence_numbers = count()
 
 watchers: OrderedDict[int, bool] = OrderedDict()
-"""The observers of the calls of all modules: the ids of global hooks, and `NOTES` while calls are recorded.
+"""The observers of the calls of all modules: the ids of global hooks, `NOTES` while calls are recorded, and `TABLES_SHOWN` once a
+program has asked for the tables of those hooks.
 
-Usually nothing does.
+Usually there is none.
 """
 
-NOTES = -1
+NOTES, TABLES_SHOWN = -1, -2
 
 
 class Beginning:

@@ -89,8 +89,8 @@ class Communication:
             parameters=[
                 {
                     "parameter": name,
-                    "bytes": parameter.nbytes,
-                    "gradient": 0 if parameter.grad is None else parameter.grad.nbytes,
+                    "bytes": parameter._array.nbytes,
+                    "gradient": 0 if parameter.grad is None else parameter.grad._array.nbytes,
                     "bucket": bucket_of.get(parameter),
                 }
                 for name, parameter in self._named.items()
@@ -208,7 +208,7 @@ def _state_bytes(optimizer: Any) -> int:
             for each in value.values():
                 yield from tensors(each)
 
-    return sum(each.nbytes for each in tensors(dict(optimizer.state))) if optimizer is not None else 0
+    return sum(each._array.nbytes for each in tensors(dict(optimizer.state))) if optimizer is not None else 0
 
 
 def _bytes(count: int) -> str:

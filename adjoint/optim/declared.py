@@ -85,6 +85,8 @@ class Declared(Optimizer):
             return
         if group.get("fused"):
             _require_fusible(params)
+            if self._takes_sparse and any(grad.is_sparse for grad in grads):
+                raise RuntimeError(f"`_fused_{type(self).__name__.lower()}` does not support sparse gradients")
         elif group.get("capturable") and not torch.compiler.is_compiling():
             devices = _get_capturable_supported_devices(self._xla_captures[bool(group["foreach"])])
             names = self._captured[bool(group["foreach"])]

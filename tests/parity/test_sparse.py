@@ -41,6 +41,12 @@ def u(t):
     return t.sparse_coo_tensor([[1, 0, 0], [1, 1, 1]], t.tensor([1.0, 2.0, 4.0]), (2, 3))
 
 
+def fused_step(t):
+    table = t.nn.Embedding(3, 2, sparse=True)
+    table(t.tensor([1])).sum().backward()
+    t.optim.SGD(table.parameters(), fused=True).step()
+
+
 def h(t):
     """With a dense dimension."""
     return t.sparse_coo_tensor([[2, 0]], t.tensor([[1.0, 2.0], [3.0, 4.0]]), (3, 2))
@@ -120,6 +126,11 @@ VALUES = {
     "hspmm": lambda t: [t.hspmm(x, t.ones(3, 2)) for x in (s(t, False), u(t))],
     "spmm": lambda t: t.spmm(s(t, False), t.ones(3, 2)),
     "smm": lambda t: t.smm(s(t, False), t.ones(3, 2)),
+    "nbytes": lambda t: s(t).nbytes,
+    "nbytes of csr": lambda t: c(t).nbytes,
+    "copy_ of dense": lambda t: s(t, False).copy_(t.ones(2, 3)),
+    "copy_ to dense": lambda t: t.ones(2, 3, dtype=t.float64).copy_(s(t, False)),
+    "a fused step": lambda t: fused_step(t),
     "addmm": lambda t: [
         t.sparse.addmm(t.ones(2, 2), s(t, False), t.ones(3, 2), beta=2, alpha=3),
         t.addmm(t.ones(2, 2), s(t, False), t.ones(3, 2), alpha=2),

@@ -121,9 +121,8 @@ def clamp(self: Array, min: Any = None, max: Any = None) -> Array:
         most = None if max is None else typed(max, dtype)
         if self.size >= LARGE or LOOPS.every_size:
             return _limited(self, -math.inf if min is None else min, math.inf if max is None else max)
-        if least is None:
-            return numpy.minimum(self, most)
-        self = numpy.maximum(self, least)
+        if least is not None:
+            self = numpy.maximum(self, least)
         return self if most is None else numpy.minimum(self, most)
     else:
         self = numpy.asarray(self)

@@ -8,6 +8,7 @@ import numpy
 
 from ...device import preserve_format
 from ..memory.copying import convert
+from ..runtime.floating import type_name
 from ..runtime.shapes import normalize_dim, require_dims
 from ..runtime.sparse_array import Compressed, Coordinates, SparseArray, sparse
 from ..shape import view
@@ -228,8 +229,15 @@ def itself(array: SparseArray) -> SparseArray:
 def copy(self: Any, other: Any, non_blocking: bool = False) -> Any:
     """`other` in place of `self`."""
     if not (isinstance(self, SparseArray) and isinstance(other, SparseArray)):
-        raise RuntimeError("copy_() between dense and sparse Tensors is not implemented! Found self type and src type")
+        raise RuntimeError(
+            "copy_() between dense and sparse Tensors is not implemented! "
+            f"Found self type = {_type_name(self)} and src type = {_type_name(other)}"
+        )
     return other.astype(self.dtype)
+
+
+def _type_name(array: Any) -> str:
+    return f"torch.{'sparse.' * isinstance(array, SparseArray)}{type_name(array.dtype)}Tensor"
 
 
 def to_dtype(array: SparseArray, dtype: Any, memory_format: Any = None) -> SparseArray:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from ..._runtime.sequence import watchers
+from ..._runtime.sequence import TABLES_SHOWN, watchers
 
 TABLES: Any = SimpleNamespace(
     _global_is_full_backward_hook=None,
@@ -33,11 +33,11 @@ class HasTables(ModuleType):
 
 def _shown(name: str) -> property:
     def read(module: HasTables) -> Any:
-        watchers[name] = True
+        watchers[TABLES_SHOWN] = True
         return getattr(TABLES, name)
 
     def replace(module: HasTables, value: Any) -> None:
-        watchers[name] = True
+        watchers[TABLES_SHOWN] = True
         setattr(TABLES, name, value)
 
     return property(read, replace)
