@@ -118,8 +118,9 @@ class ArrayAttributes:
         """
         if self.is_sparse:
             raise RuntimeError(
-                "nbytes is not defined for sparse tensors.  If you want the size of the constituent tensors, add the nbytes of the "
-                "indices and values.  If you want the size of the  equivalent dense tensor, multiply numel() by element_size()"
+                "nbytes is not defined for sparse tensors.  If you want the size of the constituent tensors, add the nbytes of "
+                "the indices and values.  If you want the size of the  equivalent dense tensor, multiply numel() by "
+                "element_size()"
             )
         return self._array.nbytes
 
