@@ -1,5 +1,9 @@
 """In-place changes of views: the history, the hooks and the tangents of tensors that share their memory."""
 
+import io
+import pickle
+
+import numpy
 import pytest
 
 import adjoint as torch
@@ -132,3 +136,44 @@ def test_pairs_of_a_changed_complex_tensor_are_read_as_they_were():
     assert pairs.grad_fn.name() == "ViewAsRealBackward0"
     (real * torch.tensor([1.0, 10.0])).sum().backward()
     assert x.grad.tolist() == [2 + 20j, 2 + 20j]
+
+
+def _loaded(tensor):
+    file = io.BytesIO()
+    torch.save(tensor, file)
+    file.seek(0)
+    return torch.load(file)
+
+
+REPEATED = {
+    "expanded": lambda: torch.ones(1).expand(3),
+    "detached": lambda: torch.ones(1).expand(3).detach(),
+    "data": lambda: torch.ones(1).expand(3).data,
+    "data of a parameter": lambda: torch.nn.Parameter(torch.ones(1).expand(3)).data,
+    "set": lambda: torch.empty(0).set_(torch.ones(1).untyped_storage(), 0, (3,), (0,)),
+    "empty": lambda: torch.empty_strided((3,), (0,)),
+    "unpickled": lambda: pickle.loads(pickle.dumps(torch.ones(1).expand(3))),
+    "loaded": lambda: _loaded(torch.ones(1).expand(3)),
+    "of NumPy": lambda: torch.from_numpy(numpy.lib.stride_tricks.as_strided(numpy.ones(1, numpy.float32), (3,), (0,))),
+}
+
+
+@pytest.mark.parametrize("made", REPEATED)
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda x: x.mul_(2),
+        lambda x: x.add_(torch.ones(3)),
+        lambda x: x.add_(x),
+        lambda x: x.exp_(),
+        lambda x: x.relu_(),
+        lambda x: x.copy_(torch.ones(3)),
+        lambda x: x.clamp_(0, 1),
+        lambda x: x.uniform_(),
+    ],
+)
+def test_elements_in_one_place_are_not_changed(made, change):
+    with pytest.raises(
+        RuntimeError, match="more than one element of the written-to tensor refers to a single memory location"
+    ):
+        change(REPEATED[made]())

@@ -127,7 +127,7 @@ def overwriting_body(op: Operator, leave: str, caller: int, inference: bool) -> 
         same = " or ".join(f"{public_name(name)} is {target}" for name in op.tensors[1:])
         lines += block(f"elif {same}:", [leave])
     lines += [
-        *block("else:", ["node = None"]),
+        *block("else:", [*guard([repeated(op)], leave), "node = None"]),
         *block("try:", overwriting_lines(op, leave)),
         *or_leave(leave, struck=count),  # what strikes from outside may have done so half-way
         *count,
@@ -247,10 +247,15 @@ def has_history(op: Operator) -> str:
     return " or ".join(conditions)
 
 
+def repeated(op: Operator) -> str:
+    """The condition under which elements of the first argument may share memory: those of an array that has its own do not."""
+    return f"({written(op)}.base is not None and 0 in {written(op)}.strides)"
+
+
 def may_share_memory(op: Operator, target: str) -> list[str]:
     """The conditions under which written elements may also be read, or may share memory."""
     return [
-        f"({target}._base is not None and 0 in {written(op)}.strides)",
+        repeated(op),
         *shared_operands(op, target, op.no_overlap),
     ]
 
@@ -290,7 +295,7 @@ def recorded_change(op: Operator, target: str, leave: str) -> list[str]:
     view = [leave] if op.saved_results else guard([f"not may_be_rebased({target})"], leave)
     itself = [f"{public_name(name)} is {target}" for name in op.tensors[1:]]
     return [
-        *guard(["FLAGS.hooked", *itself, *shared_operands(op, target, op.no_overlap)], leave),
+        *guard(["FLAGS.hooked", repeated(op), *itself, *shared_operands(op, target, op.no_overlap)], leave),
         *block(f"if {target}._base is None:", guard(own, leave)),
         *block("else:", view),
         *edge_lines(op),
