@@ -17,7 +17,7 @@ NUMBERS: dict[str, tuple[Any, ...]] = {
     "int8": (300, -129, 128.0, 1e30),
     "int32": (2**40, 1e20, -(2**31)),
     "int64": (1e20, 2**62),
-    "bfloat16": (1e300, -math.inf, 3e38),
+    "bfloat16": (-math.inf, 3e38),
     "float16": (70000.0, 1e300, math.inf, 65504),
     "float32": (1e300, -1e300, math.inf, 3e38),
     "float64": (1e308, math.inf),

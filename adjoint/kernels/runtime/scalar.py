@@ -21,7 +21,7 @@ C_NAMES = dtypes.C_NAMES | {
 }  # fmt: skip
 """The names of the C++ types, which some messages use."""
 
-_LARGEST = {kind: dtypes.finfo(kind).max for kind in (dtypes.float16, dtypes.bfloat16, dtypes.float32)}
+_LARGEST = {kind: dtypes.finfo(kind).max for kind in (dtypes.float16, dtypes.float32)}
 
 _UP_TO = {
     (float, dtypes.float32): _LARGEST[dtypes.float32], (float, dtypes.float64): math.inf,
