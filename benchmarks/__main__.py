@@ -28,6 +28,7 @@ GROUPS = (
     "everyday",
     "kernels",
     "models",
+    "compiled",
     "optimizers",
     "random_numbers",
     "survey",
@@ -153,6 +154,14 @@ def run_operator_memory(quick: bool, only: re.Pattern[str]) -> list[dict[str, An
     return results
 
 
+def run_compiled(quick: bool, only: re.Pattern[str]) -> list[dict[str, Any]]:
+    """Compiled functions beside the functions themselves, and beside JAX's where it is installed, printed and returned."""
+    load_libraries()
+    from benchmarks import compiled
+
+    return compiled.run(quick, only, WIDTH, _duration)
+
+
 def run_distributed(quick: bool, only: re.Pattern[str]) -> list[dict[str, Any]]:
     """Collectives and data-parallel steps in two processes, printed and returned; nothing without mpi4py."""
     from importlib.util import find_spec
@@ -210,6 +219,7 @@ RUNNERS = {
     "memory": run_memory,
     "operator_memory": run_operator_memory,
     "distributed": run_distributed,
+    "compiled": run_compiled,
 }
 """The groups that are not timed case by case in one process."""
 

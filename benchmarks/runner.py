@@ -46,13 +46,13 @@ def measure(group: str, case: Case, adjoint: ModuleType, torch: ModuleType, sett
     """Time one case for both libraries in alternate rounds; the first library changes every round."""
     ours, theirs = _prepare(case, adjoint), _prepare(case, torch)
     agrees = _agree(ours(), theirs())
-    loops = {timed: _calibrate(timed, settings.round_seconds) for timed in (ours, theirs)}
+    loops = {timed: calibrated(timed, settings.round_seconds) for timed in (ours, theirs)}
     times: dict[Timed, list[float]] = {ours: [], theirs: []}
     gc.collect()
     gc.freeze()  # objects allocated at import must not cost time during the rounds
     for number in range(settings.rounds):
         for timed in (ours, theirs) if number % 2 == 0 else (theirs, ours):
-            times[timed].append(_round(timed, loops[timed]))
+            times[timed].append(timed_round(timed, loops[timed]))
     gc.unfreeze()
     low, _, high = quantiles([a / b for a, b in zip(times[ours], times[theirs], strict=True)], n=4)
     seconds = median(times[ours]), median(times[theirs])
@@ -86,7 +86,7 @@ _ASLEEP = 0.02
 """After so many seconds no thread of the other library looks for work any more; PyTorch's do so for about 8 ms."""
 
 
-def _round(timed: Timed, loops: int) -> float:
+def timed_round(timed: Timed, loops: int) -> float:
     sleep(_ASLEEP)
     timed()  # the caches hold the other library's data before this call
     start = perf_counter()
@@ -95,9 +95,9 @@ def _round(timed: Timed, loops: int) -> float:
     return (perf_counter() - start) / loops
 
 
-def _calibrate(timed: Timed, seconds: float) -> int:
+def calibrated(timed: Timed, seconds: float) -> int:
     """Warm up, and find how many calls fill a round."""
     loops = 1
-    while (taken := _round(timed, loops) * loops) < seconds:
+    while (taken := timed_round(timed, loops) * loops) < seconds:
         loops = max(loops + 1, min(10 * loops, int(loops * 1.2 * seconds / taken)))
     return loops

@@ -93,7 +93,8 @@ def test_transposed_adds_its_bias():
     x, weight, bias = sample((2, 4, 5, 5)), sample((4, 3, 3, 3), seed=1), sample((3,), seed=2)
     expected = conv_input_grad(x, weight, (2, 3, 10, 10), stride, padding, dilation, 1) + bias.reshape(-1, 1, 1)
     result = transposed(x, weight, bias, (2, 3, 10, 10), stride, padding, dilation, 1)
-    numpy.testing.assert_array_equal(result, expected)
+    # Which of the two sums begins with the bias depends on the instructions that the processor has.
+    numpy.testing.assert_array_max_ulp(result + 8, expected + 8, maxulp=2)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ PACKAGE = Path(adjoint.__file__).parent
 LAYERS = [
     {"adjoint.__main__", "adjoint.distributed.runner", "adjoint.fx"},
     {"adjoint.torch_names"},
-    {"adjoint.amp", "adjoint.distributed", "adjoint.onnx"},
+    {"adjoint.amp", "adjoint.compiler", "adjoint.distributed", "adjoint.onnx"},
     {
         "adjoint.array_api",
         "adjoint.multiprocessing",

@@ -53,6 +53,9 @@ def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
     """Add `grad` (an array; a tensor under `create_graph`) to `leaf.grad`, unless the leaf no longer requires grad."""
     if leaf._edge is None:
         return
+    if FLAGS.special and STATE.capture is not None:
+        STATE.capture.accumulate(leaf, grad)
+        return
     if leaf._grad is None and not create_graph:
         if type(grad) is not ndarray:
             grad = as_array(grad)

@@ -222,7 +222,9 @@ def start(
 ) -> Shown | None:
     """Run the engine, on tensors if necessary. Record only under `create_graph`."""
     if not (
-        create_graph or (FLAGS.special and STATE.interpreters) or (grads and isinstance(grads[0], Tensor))
+        create_graph
+        or (FLAGS.special and (STATE.interpreters or STATE.capture is not None))
+        or (grads and isinstance(grads[0], Tensor))
     ):  # on `meta`
         return run(edges, grads, retain_graph, False, capture, accumulating, given)
     was_recording = STATE.grad_enabled

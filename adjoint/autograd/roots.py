@@ -30,7 +30,7 @@ def on_tensors(create_graph: bool) -> bool:
 
     Gradients of tensors on `meta` are tensors too.
     """
-    return create_graph or bool(modes.STATE.interpreters)
+    return create_graph or bool(modes.STATE.interpreters) or modes.STATE.capture is not None
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:
@@ -159,6 +159,8 @@ def make_grads(roots: tuple[Any, ...], grads: Any, create_graph: bool) -> list[A
             raise TypeError(f"gradients can be either Tensors or None, but got {type(value).__name__}")
         check_grad(shape, dtype, value, index)
         results.append(value if as_tensors else materialize(value._array))
+    if modes.STATE.capture is not None:
+        modes.STATE.capture.seeds(results)
     return results
 
 

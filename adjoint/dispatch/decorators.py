@@ -11,6 +11,7 @@ from ..codegen.backend import NUMPY
 from ..codegen.kernel import as_kernel
 from ..kernels.memory import storage
 from ..tensor import Tensor
+from .array_functions import in_one_kernel
 from .declaration import ARRAY, OPERATORS, Operator
 from .generated import Code, arrays, lazy_function, tensors
 from .lazy_stubs import named, refusing_out
@@ -191,10 +192,14 @@ def public(
                 installed.__wrapped__ = function  # tools show the signature of `function`
             again = retried and methods_retried and installed is function and not method_name.startswith("__")
             add_method(method_name, installed, again)
-        if own_name not in OPERATORS:
-            setattr(tensors, own_name, function)
         if on_arrays is not None:
             setattr(arrays, own_name, as_kernel(on_arrays).general)
+        if own_name not in OPERATORS:
+            setattr(
+                tensors,
+                own_name,
+                function if on_arrays is None else in_one_kernel(function, as_kernel(on_arrays).general),
+            )
         return function
 
     return install

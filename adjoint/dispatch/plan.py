@@ -116,19 +116,7 @@ class Plan:
     above straight-line code.
     """
 
-    __slots__ = (
-        "acting",
-        "arrays",
-        "caller",
-        "inference",
-        "kinds",
-        "op",
-        "reading",
-        "rounded",
-        "steps",
-        "target",
-        "way",
-    )
+    __slots__ = tuple("acting arrays caller inference kinds op reading rounded steps target way".split())
 
     arrays: Any
     target: Any
@@ -146,6 +134,10 @@ class Plan:
     def run(self, call: Call) -> None:
         """Take all steps."""
         self.prepare(call)
+        self.act(call)
+
+    def act(self, call: Call) -> None:
+        """Take the steps after the arguments have been read."""
         for step in self.acting:
             step(call)
 

@@ -91,7 +91,11 @@ def run(call: Call) -> Any:
     if DISPATCHING and dispatching_types(call.given):
         return LATE.taken_over(call)
     try:
-        plan.run(call)
+        plan.prepare(call)
+        if modes.STATE.capture is None:
+            plan.act(call)
+        else:
+            modes.STATE.capture.act(plan, call)
     except (NotImplementedError, RuntimeError, IndexError):
         if plan.arrays is not SPARSE or way != FUNCTION or not modes.STATE.dense_if_refused:
             raise

@@ -3,7 +3,8 @@
 `graph` draws the operations that computed a tensor. `trace_backward` shows its backward as an animation. `step` steps
 through backward in a terminal. `compare` marks the differences between two graphs. `recording` keeps intermediate
 values for pictures. `saved_memory`, `gradients` and `live_graphs` are tables. `watch` records a training.
-`communication` shows the data that processes exchange. `plans` lists the steps of operators. None of these costs
+`communication` shows the data that processes exchange. `plans` lists the steps of operators. `compiled` shows
+the programs of `torch.compile`. None of these costs
 anything until it is called. Each call of a module is recorded after the import of this package, and in programs that
 mention it.
 """
@@ -17,14 +18,15 @@ from .drawing import Graph, graph
 from .gradients import gradients
 from .memory import saved_memory
 from .planning import plans
+from .programs import compiled
 from .recording import recording
 from .stepper import step
 from .tracing import Trace, trace_backward
 from .watching import Watch, watch
 
 __all__ = [
-    "Communication", "Comparison", "Graph", "Trace", "Watch", "communication", "compare", "gradients", "graph", "live_graphs",
-    "plans", "recording", "saved_memory", "step", "trace_backward", "watch",
+    "Communication", "Comparison", "Graph", "Trace", "Watch", "communication", "compare", "compiled", "gradients", "graph",
+    "live_graphs", "plans", "recording", "saved_memory", "step", "trace_backward", "watch",
 ]  # fmt: skip
 
 note_calls()

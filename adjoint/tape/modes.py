@@ -29,13 +29,9 @@ class _Flags:
 
     `levels`: the levels of forward mode that threads have entered, which hold in all threads.
 
-    `file`: the file name of the code of the latest user frame. It is the object itself, so that other code of the same
-    file is recognized quickly. The globals or the code would identify the file too, but would keep objects of the user
-    alive.
-
-    `engine`: the globals of the engine, which identify its frames; None until the engine is imported.
-
-    `owners`: the handler of transforms, which `interpreters` defines.
+    `file`: the file name of the code of the latest user frame. The object itself recognizes other code of the file quickly, and
+    keeps no object of the user alive. `engine`: the globals of the engine, which identify its frames; None until the engine is
+    imported. `owners`: the handler of transforms, which `interpreters` defines.
     """
 
     __slots__ = ("engine", "file", "hooked", "levels", "no_grad", "noting", "of_threads", "owners", "special")
@@ -62,16 +58,15 @@ class _ThreadState(threading.local):
     inference = False
     # Whether operators take the steps of their plans in this thread, although no handler asks for it.
     general = False
-    # Innermost last; each entry is a pair (pack, unpack). `hooks_disabled` is the error message while hooks are
-    # disabled.
+    # Innermost last; each entry is a pair (pack, unpack). The error message while hooks are disabled.
     saved_tensor_hooks: tuple[Any, ...] = ()
     hooks_disabled: str | None = None
     # Called with each tensor before an in-place change.
     before_change: Callable[[Any], None] | None = None
-    # The recorder of the operators that run, for a profile of this thread, or None.
+    # The recorder of a profile, the result cache of a checkpoint (handlers), and the tracer of a compiled function, or None.
     recorder: Any = None
-    # The result cache that the operators of this thread ask before they compute, a handler, or None.
     result_cache: Any = None
+    capture: Any = None
     multithreading = True
     view_replay = False
     grad_layout = True
@@ -91,8 +86,7 @@ class _ThreadState(threading.local):
     function_modes: tuple[Any, ...] = ()
     # Whether operators that have no kernel for a sparse layout compute on the dense elements; see `evaluation`.
     dense_if_refused = False
-    # Calls public functions with arguments of the types that autocast chooses, or None; what autocast does in this thread,
-    # None by default; and the parameters in a half type that it keeps. See `amp`.
+    # What autocast calls public functions by, its settings in this thread, and the casts that it keeps. See `amp`.
     autocast: Callable[..., Any] | None = None
     precision: Any = None
     casts: dict[Any, Any] | None = None
@@ -174,7 +168,7 @@ def settle() -> None:
     """Update `FLAGS` for the state of this thread after a change of any mode."""
     here = STATE.__dict__
     number = here["number"]
-    here["general"] = general = here["view_replay"] or here["before_change"] is not None
+    here["general"] = general = here["view_replay"] or here["before_change"] is not None or here["capture"] is not None
     transforms = here["transforms"]
     if (
         general

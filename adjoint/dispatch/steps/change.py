@@ -19,6 +19,7 @@ from ...tape.refusals import count_change
 from ...tape.saved import save_input
 from ...tape.versions import about_to_change, shared_counter
 from ...tensor import Tensor, can_require_grad, is_recorded, wrap
+from ..array_functions import computed
 from ..declaration import Operator
 from .record import started
 
@@ -88,6 +89,11 @@ def save_operand(node: Node, item: str, tensor: Any, changed: Tensor | None, is_
     save_input(node, item, tensor)
 
 
+def copied(array: Any) -> Any:
+    """A copy of an array, with the same layout."""
+    return clone(materialize(array))
+
+
 def detached_copy(tensor: Tensor) -> Tensor:
     """The value of a tensor before it is changed in place, with its history and its tangents."""
     of_batch = getattr(tensor, "without_history", None)
@@ -95,7 +101,7 @@ def detached_copy(tensor: Tensor) -> Tensor:
     if of_batch is not None:
         copy: Any = of_batch(copy=True)
     else:
-        copy = wrap(array.copy() if type(array) in (SparseArray, Meta) else clone(materialize(array)))
+        copy = wrap(array.copy()) if type(array) in (SparseArray, Meta) else computed(copied, tensor)
     copy._edge = tensor._edge
     if tensor._extra is not None and tensor._extra.tangents is not None:
         for level, tangent in tensor._extra.tangents.items():

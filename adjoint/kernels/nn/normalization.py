@@ -223,10 +223,14 @@ def unbiased_variance(invstd: ndarray, eps: float, count: int) -> ndarray:
         return (numpy.maximum(variance, 0) * (count / max(count - 1, 1))).astype(invstd.dtype)
 
 
-def move(running: ndarray, towards: ndarray, momentum: float) -> None:
+def move(
+    running_mean: ndarray, running_var: ndarray, mean: ndarray, invstd: ndarray, momentum: float, eps: float, count: int
+) -> None:
     """Move running statistics, in place, by `momentum` towards those of a batch."""
+    variance = unbiased_variance(invstd, eps, count)
     with unwarned():
-        running[...] = momentum * towards + (1 - momentum) * running
+        for running, towards in ((running_mean, mean), (running_var, variance)):
+            running[...] = momentum * towards + (1 - momentum) * running
 
 
 def batch_norm(

@@ -102,17 +102,28 @@ def _register(
     return handle
 
 
-def watched_call(module: Registered, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call `module` with its hooks and the global hooks.
+COMPILED = "compiled"
+"""The mark, among the hooks that a module has, that it is compiled in place."""
 
-    If it records something and calls are observed, record the call.
+
+def watched_call(module: Registered, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call `module` with its hooks and the global hooks, and note the call if it records something and calls are noted.
+
+    A module that is compiled in place is called as a program.
     """
+    if COMPILED in module._call_hooks:
+        return module._compiled_call_impl(*args, **kwargs)
+    return called_as_it_is(module, args, kwargs)
+
+
+def called_as_it_is(module: Registered, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The same for a module that is not compiled, or whose program cannot be used."""
     if NOTES not in watchers:
         return call_with_hooks(module, args, kwargs)
     if get_ident() != MAIN_THREAD:
         threads.several = True
     first = next(sequence_numbers)
-    if module._call_hooks or len(watchers) > 1:
+    if has_hooks(module):
         result = call_with_hooks(module, args, kwargs)
     else:
         result = module.forward(*args, **kwargs)
@@ -120,6 +131,18 @@ def watched_call(module: Registered, args: tuple[Any, ...], kwargs: dict[str, An
     if last - first > 1:
         note_call((ref(module), type(module).__name__, first, last, in_thread(result) if threads.several else None))
     return result
+
+
+def without_compiled_form(state: dict[str, Any]) -> dict[str, Any]:
+    """The attributes of a module that is compiled in place, for a copy of it that is not."""
+    if state.pop("_compiled_call_impl", None) is not None:
+        state["_call_hooks"] = OrderedDict(each for each in state["_call_hooks"].items() if each[0] != COMPILED)
+    return state
+
+
+def has_hooks(module: Any) -> bool:
+    """Whether the module has hooks of its own, or there are hooks of all modules."""
+    return len(module._call_hooks) > (COMPILED in module._call_hooks) or len(watchers) > (NOTES in watchers)
 
 
 def call_with_hooks(module: Registered, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

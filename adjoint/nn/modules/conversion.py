@@ -9,6 +9,7 @@ import adjoint as torch
 
 from ..._runtime.tracebacks import warn
 from ..parameter import Parameter
+from . import call
 from .registration import Registered
 
 _FORMS = """to() received an invalid combination of arguments - got ({}), but expected one of:
@@ -144,7 +145,16 @@ def to_gpu(module: Any, device: Any = None) -> Any:
 
 
 def compiled_in_place(module: Any, *args: Any, **kwargs: Any) -> None:
-    """Do nothing. Modules run without changes, and kernels are compiled when they are first needed."""
+    """Compile the calls of this module, with the options of `torch.compile`; the module stays the object that it is.
+
+    >>> import adjoint as torch
+    >>> layer = torch.nn.Linear(2, 2)
+    >>> layer.compile()
+    >>> layer(torch.ones(3, 2)).shape
+    torch.Size([3, 2])
+    """
+    module._compiled_call_impl = torch.compile(module._call_impl, *args, **kwargs)
+    module._call_hooks[call.COMPILED] = True
 
 
 def _describe(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:

@@ -80,6 +80,7 @@ class Module:
     _parameters: dict[str, Parameter | None]
     _buffers: dict[str, torch.Tensor | None]
     _modules: dict[str, Module | None]
+    _compiled_call_impl: Callable[..., Any] | None = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         end_constructor_at_caller(cls)
@@ -125,6 +126,10 @@ class Module:
         except Exception as error:
             shorten(error)
             raise
+
+    def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the module, which may be compiled in place, as it is."""
+        return call.called_as_it_is(self, args, kwargs)
 
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
@@ -551,7 +556,7 @@ class Module:
     # Copying and printing
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__.copy()
+        return call.without_compiled_form(self.__dict__.copy())
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update({table: OrderedDict() for table in _HOOK_TABLES if table not in state}, **state)
@@ -562,7 +567,7 @@ class Module:
     def _replicate_for_data_parallel(self) -> Module:
         """Return a copy that shares all tensors; it has its own registries, so that they can be refilled."""
         replica = type(self).__new__(type(self))
-        replica.__dict__.update(self.__dict__)
+        replica.__dict__.update(call.without_compiled_form(self.__dict__.copy()))
         replica.__dict__["_parameters"] = self._parameters.copy()
         replica.__dict__["_buffers"] = self._buffers.copy()
         replica.__dict__["_modules"] = self._modules.copy()

@@ -53,6 +53,8 @@ def leaf(
         check_requires_grad(requires_grad, array.dtype)
         tensor._edge = LEAF if requires_grad else None
     if modes.FLAGS.special:
+        if modes.STATE.capture is not None:
+            modes.STATE.capture.constant(array, bool(requires_grad))
         if modes.STATE.inference:
             mark_inference(tensor)
         return within_batches(tensor)

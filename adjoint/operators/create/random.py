@@ -17,6 +17,7 @@ from ...codegen.kernel import Kernel
 from ...device import cpu, strided
 from ...dispatch.annotations import Array, Float
 from ...dispatch.arguments import MISSING
+from ...dispatch.array_functions import computed
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.meta import place_like
 from ...dispatch.out import check_castable, refuse_gradient, resize
@@ -49,7 +50,9 @@ def stream_of(generator: Any) -> kernels.Stream:
 
 
 def check_levels() -> None:
-    """Raise if numbers are about to be drawn for the whole batch of a `vmap` that does not share them."""
+    """Raise if numbers are about to be drawn for the whole batch of a `vmap` that does not share them; tell what captures."""
+    if modes.STATE.capture is not None:
+        modes.STATE.capture.draws()
     for level in modes.STATE.interpreters:
         if hasattr(level, "drawn") and level.random() == "different":
             raise RuntimeError(
@@ -94,16 +97,9 @@ def drawn_into(out: Tensor, shape: tuple[int, ...], sampler: Any, stream: kernel
 
 def _sampled(name, sample, sampler, doc):
     def create(
-        *sizes,
-        size=None,
-        generator=None,
-        out=None,
-        dtype=None,
-        layout=None,
-        device=None,
-        pin_memory=False,
+        *sizes, size=None, generator=None, out=None, dtype=None, layout=None, device=None, pin_memory=False,
         requires_grad=False,
-    ):
+    ):  # fmt: skip
         kind = None if dtype is out is None else result_dtype(name, dtype, out)
         kind = kind or dtypes.get_default_dtype()
         shape, stream = shape_of(sizes, size, name), stream_of(generator)
@@ -120,17 +116,22 @@ def _sampled(name, sample, sampler, doc):
     return public()(for_each_example(create))
 
 
+def _drawn_like(like: Any, dtype: Any, order: Any, sample: Any, generator: Generator | None, *parameters: Any) -> Any:
+    """What `sample` draws into an array like another one."""
+    return sample(stream_of(generator), copying.empty_like(like, dtype, order), *parameters)
+
+
 def _sampled_like(name, sample, doc):
     def create(
         input=None, *, generator=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False,
         memory_format=None, x=None,
     ):  # fmt: skip
         input = input if x is None else x
-        stream, array = stream_of(generator), empty_array_like(input, name, dtype, memory_format)
+        array = empty_array_like(input, name, dtype, memory_format)
         device = place_like(input, device)
         check_request(name, array.dtype, None, requires_grad, device, pin_memory, layout)
         if not _draws_nothing(device):
-            array = sample(stream, array)
+            array = computed(_drawn_like, input, array.dtype, memory_format, sample, generator, keeps=True)._array
         return leaf(array, requires_grad, device, pin_memory, layout)
 
     create.__name__ = create.__qualname__ = name
@@ -219,7 +220,8 @@ def randint_like(
     device = place_like(input, device)
     check_request("randint_like", array.dtype, None, requires_grad, device, pin_memory, layout)
     if not _draws_nothing(device):
-        array = kernels.random_(stream_of(generator), array, low, high)
+        like = input, array.dtype, memory_format
+        array = computed(_drawn_like, *like, kernels.random_, generator, low, high, keeps=True)._array
     return leaf(array, requires_grad, device, pin_memory, layout)
 
 

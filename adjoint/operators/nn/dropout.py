@@ -9,6 +9,7 @@ import numpy
 from ..._runtime.first_use import import_late
 from ...codegen.backend import NUMPY
 from ...dispatch.annotations import Array
+from ...dispatch.array_functions import computed
 from ...dispatch.decorators import operator, public, tensors
 from ...kernels.create import random as kernels
 from ...kernels.memory import copying
@@ -49,12 +50,20 @@ def _dropped(input: Tensor, p: float, train: bool, feature: bool, alpha: bool, i
 
 @for_each_example
 def _mask(array, feature, p):
-    return wrap(kernels.dropout_mask(stream_of(None), _noise_like(array, feature), p))
+    return computed(_drawn_mask, array, feature, p, keeps=True)
 
 
 @for_each_example
 def _kept(array, feature, p):
-    return wrap(kernels.bernoulli_(stream_of(None), _noise_like(array, feature), 1.0 - p))
+    return computed(_drawn_kept, array, feature, p, keeps=True)
+
+
+def _drawn_mask(array, feature, p):
+    return kernels.dropout_mask(stream_of(None), _noise_like(array, feature), p)
+
+
+def _drawn_kept(array, feature, p):
+    return kernels.bernoulli_(stream_of(None), _noise_like(array, feature), 1.0 - p)
 
 
 def _noise_like(array, feature):

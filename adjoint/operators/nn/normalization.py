@@ -9,6 +9,7 @@ from ... import dtypes
 from ...array_attributes import wrap_dim
 from ...codegen.kernel import Kernel
 from ...dispatch.annotations import Array
+from ...dispatch.array_functions import computed
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import SCALAR_TYPE, all_stored
 from ...dispatch.sequential import is_readable
@@ -235,15 +236,15 @@ def _move(running_mean, running_var, mean, invstd, momentum, eps, count):
     The version of whole tensors stays, as in PyTorch.
     """
     running = (running_mean, running_var)
+    if is_readable(mean) and all(map(is_readable, running)):
+        computed(kernels.move, *running, mean, invstd, momentum, eps, count, keeps=True)
+        return
     if is_readable(mean):
-        batch = (mean._array, kernels.unbiased_variance(invstd._array, eps, count))
+        batch = (mean, wrap(kernels.unbiased_variance(invstd._array, eps, count)))
     else:
         batch = (mean.detach(), (invstd.detach() ** -2 - eps) * (count / (count - 1)))
     for each, towards in zip(running, batch, strict=True):
-        if is_readable(each):
-            kernels.move(each._array, towards, momentum)
-        else:
-            each.mul_(1 - momentum).add_((towards if isinstance(towards, Tensor) else wrap(towards)) * momentum)
+        each.mul_(1 - momentum).add_(towards * momentum)
 
 
 @public(namespace=None)

@@ -1,7 +1,4 @@
-"""`torch._dynamo`: the parts of PyTorch's graph capture that libraries use.
-
-Nothing is captured, and functions run unchanged.
-"""
+"""`torch._dynamo`: names of PyTorch's graph capture for what `compiler` does, and for what libraries ask of it."""
 
 from __future__ import annotations
 
@@ -11,14 +8,26 @@ from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
-from adjoint import nn
 from adjoint._runtime.absent import absent
 from adjoint._runtime.first_use import further_names
-
-from ..compiler import allow_in_graph, assume_constant_result, disable, is_compiling, list_backends, reset
+from adjoint.compiler import (
+    allow_in_graph,
+    assume_constant_result,
+    compile,
+    disable,
+    is_compiling,
+    list_backends,
+    reset,
+)
+from adjoint.compiler.errors import InvalidBackend, TorchDynamoException, Unsupported
+from adjoint.compiler.function import OptimizedModule
+from adjoint.tape.modes import STATE
 
 __all__ = [
+    "InvalidBackend",
     "OptimizedModule",
+    "TorchDynamoException",
+    "Unsupported",
     "allow_in_graph",
     "assume_constant_result",
     "config",
@@ -69,8 +78,10 @@ config = _Settings(
 
 
 def optimize(backend: Any = "inductor", **options: Any) -> Any:
-    """A decorator that returns the function itself."""
-    return lambda function: function
+    """A decorator that compiles functions, with the options of `torch.compile`."""
+    return compile(
+        backend=backend, **{{"nopython": "fullgraph"}.get(name, name): value for name, value in options.items()}
+    )
 
 
 def disallow_in_graph(fn: _T) -> _T:
@@ -79,7 +90,9 @@ def disallow_in_graph(fn: _T) -> _T:
 
 
 def graph_break(msg: str = "") -> None:
-    """Do nothing: no graph is captured."""
+    """End the capture of the function that calls this: it runs as it is."""
+    if is_compiling():
+        STATE.capture.stop("graph_break() is called")
 
 
 def mark_dynamic(t: Any, index: Any, **options: Any) -> None:
@@ -98,18 +111,14 @@ explain = absent("torch._dynamo.explain", _CAPTURE)
 export = absent("torch._dynamo.export", _CAPTURE)
 
 
-class OptimizedModule(nn.Module):
-    """The class of compiled modules in PyTorch. `torch.compile` returns modules themselves, so it has no instances here."""
-
-
 def is_dynamo_supported() -> bool:
-    """Return whether graphs can be captured from bytecode. They never can."""
-    return False
+    """Whether `torch.compile` captures functions."""
+    return True
 
 
 def is_compile_supported(device_type: Any) -> bool:
-    """Return whether `torch.compile` compiles. It never does: it returns functions unchanged."""
-    return False
+    """Whether `torch.compile` captures functions on a device."""
+    return str(device_type) == "cpu"
 
 
 class TransformGetItemToIndex(nullcontext[None]):
@@ -122,5 +131,5 @@ class TransformGetItemToIndex(nullcontext[None]):
         super().__init__()
 
 
-eval_frame = utils = sys.modules[__name__]
-further_names(__name__, dict.fromkeys(("eval_frame", "utils", "_trace_wrapped_higher_order_op"), utils))
+eval_frame = exc = utils = sys.modules[__name__]
+further_names(__name__, dict.fromkeys(("eval_frame", "exc", "utils", "_trace_wrapped_higher_order_op"), utils))

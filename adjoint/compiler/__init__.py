@@ -1,0 +1,192 @@
+"""`torch.compile` and `torch.compiler`: functions and modules whose operators run as captured programs.
+
+The first call of a compiled function runs it, and follows what it does; a later call that the same program stands for runs the
+program instead: the kernels one after the other, forward and backward, without tensors, nodes and Python between them. What the
+program cannot stand for runs as it is.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from contextlib import ContextDecorator
+from typing import Any, TypeVar
+
+from .._runtime.tracebacks import ending_at_caller
+from ..tape.modes import STATE
+from .errors import InvalidBackend
+
+__all__ = [
+    "allow_in_graph",
+    "assume_constant_result",
+    "compile",
+    "cudagraph_mark_step_begin",
+    "disable",
+    "is_compiling",
+    "is_dynamo_compiling",
+    "is_exporting",
+    "list_backends",
+    "reset",
+    "set_stance",
+    "substitute_in_graph",
+    "wrap_numpy",
+]
+
+_T = TypeVar("_T")
+
+_MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
+_STANCES = (
+    "default",
+    "eager_then_compile",
+    "aot_eager_then_compile",
+    "force_eager",
+    "eager_on_recompile",
+    "fail_on_recompile",
+)
+_FOR_DEBUGGING = ("aot_eager", "aot_eager_decomp_partition", "aot_ts", "eager", "eager_debug", "eager_noexcept", "ts")
+
+
+@ending_at_caller
+def compile(
+    model: Any = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: str | Callable[..., Any] = "inductor",
+    mode: str | None = None,
+    options: dict[str, Any] | None = None,
+    disable: bool = False,
+) -> Any:
+    """A function or a module that computes the same in less time; without `model`, a decorator that makes one.
+
+    The first call runs the function and captures the operators that it calls. Later calls run them as one program, if what the
+    function has read is unchanged: dtypes, shapes and strides of tensors, numbers, attributes, global variables, modes. If not,
+    the call is captured again, up to eight times. A function whose effects cannot be captured (it prints, reads elements of
+    tensors, or changes objects that it has not made) runs as it is, with one warning that names the line.
+
+    Args:
+        model: a function, or a module, which gives a module with the same parameters.
+        fullgraph: raise an error where the function would run as it is.
+        dynamic, mode, options: accepted; they change nothing.
+        backend: "eager" and the other debugging backends run the function as it is, and so does a function.
+        disable: return `model` itself.
+
+    Raises:
+        AssertionError: if `model` cannot be called.
+        RuntimeError: if both `mode` and `options` are given, or for an unknown mode.
+        torch._dynamo.exc.InvalidBackend: for a name of a backend that is not known.
+    """
+    if mode is not None and options is not None:
+        raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
+    if not (model is None or callable(model)):
+        raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
+    if mode is not None and mode not in _MODES:
+        raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(_MODES)}")
+    if isinstance(backend, str) and backend not in list_backends(()):
+        raise InvalidBackend(
+            f"Invalid backend: {backend!r}, see `torch._dynamo.list_backends()` for available backends."
+        )
+    if disable or backend not in ("inductor", "cudagraphs"):
+        return model if model is not None else lambda function: function
+    return compiled(model, fullgraph) if model is not None else lambda function: compiled(function, fullgraph)
+
+
+def compiled(model: Any, fullgraph: bool) -> Any:
+    """A function or a module that runs as captured programs."""
+    from adjoint.nn import Module
+
+    from .function import CompiledFunction, OptimizedModule
+
+    if isinstance(model, Module):
+        return OptimizedModule(model, fullgraph)
+    return CompiledFunction(model, fullgraph).as_function()
+
+
+def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
+    """Return a function that is never captured: what calls it runs as it is. Without `fn`, a decorator that does so."""
+    if fn is None:
+        return lambda function: disable(function, recursive, reason=reason)
+
+    @functools.wraps(fn)
+    def disabled(*args: Any, **kwargs: Any) -> Any:
+        return fn(*args, **kwargs)
+
+    disabled._torchdynamo_disable = True  # type: ignore[attr-defined]
+    return disabled
+
+
+def _disable_dynamo(fn: Any = None, recursive: bool = True) -> Any:
+    """`disable`, by the name that PyTorch's own modules use."""
+    return disable(fn, recursive)
+
+
+def allow_in_graph(fn: _T) -> _T:
+    """Return the function itself."""
+    return fn
+
+
+def assume_constant_result(fn: _T) -> _T:
+    """Return the function itself."""
+    return fn
+
+
+def wrap_numpy(fn: _T) -> _T:
+    """Return the function itself."""
+    return fn
+
+
+def substitute_in_graph(original_fn: Any, **options: Any) -> Callable[[_T], _T]:
+    """A decorator that returns the function itself."""
+    return lambda function: function
+
+
+def is_compiling() -> bool:
+    """Whether a compiled function is being captured in this thread."""
+    return STATE.capture is not None
+
+
+is_dynamo_compiling = is_compiling
+
+
+def is_exporting() -> bool:
+    """Whether a program is being exported; never."""
+    return False
+
+
+def reset() -> None:
+    """Forget all captured programs: compiled functions are captured again."""
+    from .function import ALL
+
+    for function in tuple(ALL):
+        function.reset()
+
+
+def cudagraph_mark_step_begin() -> None:
+    """Do nothing: there are no CUDA graphs."""
+
+
+def list_backends(exclude_tags: Iterable[str] | None = ("debug", "experimental")) -> list[str]:
+    """The backends of `compile`, which run functions as they are; with `()`, those for debugging too."""
+    return sorted(["inductor", "cudagraphs", *([] if exclude_tags else _FOR_DEBUGGING)])
+
+
+class set_stance(ContextDecorator):
+    """Whether compiled functions of this thread run as they are ("force_eager"); a function, a context, or a decorator."""
+
+    def __init__(self, stance: str = "default", **options: Any) -> None:
+        from .function import STANCE
+
+        if stance not in _STANCES:
+            raise RuntimeError(f"invalid torch.compile stance '{stance}'")
+        self.stance = stance
+        self.before, STANCE.eager = STANCE.eager, stance == "force_eager"
+
+    def __enter__(self) -> None:
+        from .function import STANCE
+
+        STANCE.eager = self.stance == "force_eager"
+
+    def __exit__(self, *exception: object) -> None:
+        from .function import STANCE
+
+        STANCE.eager = self.before

@@ -1,0 +1,312 @@
+"""Blocks: the loops of one small instruction, written in the language of kernels for the places where its arrays are.
+
+A block takes pointers; the text says everything else, so that instructions of one kind, on arrays of the same shapes and strides,
+are one block, compiled once.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy
+
+from ..codegen.expression import CONSTANT, SCALAR, Expression, scalar_source
+from ..codegen.llvm import language
+from ..codegen.llvm.expressions import FUNCTIONS, ExpressionWriter
+from ..codegen.llvm.functions import Builtin
+from ..codegen.llvm.host import HOST
+from ..codegen.llvm.language import WrittenLoops, f32, f64
+from .program import Constant, Instruction, Program, Reference
+
+POINTERS = 6
+"""How many arrays a block may touch: so many pointers are passed in registers."""
+
+STATUS = -1
+"""The buffer in which a block says that an index is out of bounds."""
+
+NAMES = {**vars(language), **FUNCTIONS}
+"""What blocks may name: the language of kernels, and elementary functions."""
+
+TYPES = {"float32": (f32, 4), "float64": (f64, 8)}
+
+
+class Foreign(Exception):
+    """An instruction that has no loops here."""
+
+
+class Place(NamedTuple):
+    """Where the elements of a value are: in which buffer, from which element on, with which strides, in elements."""
+
+    buffer: int
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+class Block(NamedTuple):
+    """The loops of an instruction: machine code, which takes pointers, and what these point to: buffers, and elements in them."""
+
+    address: int
+    pointers: list[tuple[int, int]]
+
+
+KNOWN_BLOCKS: dict[Any, int] = {}
+"""The machine code of each block, by its text and the expressions in it: most programs repeat themselves."""
+
+
+class Writer:
+    """The blocks of a run of instructions, for values of one dtype."""
+
+    def __init__(self, program: Program, dtype: str) -> None:
+        self.program, self.dtype = program, dtype
+        self.type, self.item = TYPES[dtype]
+        self.width = HOST.vector_bytes // self.item
+        self.lines: list[str] = []
+        self.places: dict[int, Place] = {}
+        self.buffers: list[int] = []
+        self.integers: set[int] = {STATUS}
+        self.checks = False
+        self.blocks: list[Block] = []
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin a block."""
+        self.lines = []
+        self.pointers: dict[tuple[int, int], str] = {}
+        self.functions: dict[str, tuple[str, Any]] = {}
+        self.count = 0
+
+    def finish(self) -> None:
+        """Compile the block that has been written, and begin the next."""
+        if not self.lines:
+            return
+        if len(self.pointers) > POINTERS:
+            raise Foreign
+        kinds = ["i64" if number in self.integers else "E" for number, _ in self.pointers]
+        kinds += ["E"] * (POINTERS - len(kinds))
+        head = ", ".join(f"p{k}: Pointer[{kind}]" for k, kind in enumerate(kinds))
+        source = "\n".join([f"def block({head}) -> None:", *self.lines, ""])
+        key = source, self.dtype, tuple([described for described, _ in self.functions.values()])
+        found = KNOWN_BLOCKS.get(key)
+        if found is None:
+            functions = {name: function for name, (_, function) in self.functions.items()}
+            kernel = WrittenLoops(
+                "block", source, {**NAMES, **functions, "E": self.type}, flags="contract", noalias=False
+            )
+            kernel.plain = kernel.explicit = True
+            found = KNOWN_BLOCKS[key] = kernel.compiled().code.address
+        self.blocks.append(Block(found, list(self.pointers)))
+        self.begin()
+
+    def pointer(self, buffer: int, offset: int = 0) -> str:
+        """The name of a pointer to an element of a buffer."""
+        return self.pointers.setdefault((buffer, offset), f"p{len(self.pointers)}")
+
+    # --- values -----------------------------------------------------------------------------------------------------------
+
+    def form(self, number: int) -> tuple[tuple[int, ...], str]:
+        """The shape and the dtype of a value."""
+        found = self.program.shapes[number]
+        if found is None:
+            raise Foreign
+        return found
+
+    def place(self, number: int) -> Place:
+        """Where a value is; one that this function does not make is given to it."""
+        found = self.places.get(number)
+        if found is None:
+            shape, dtype = self.form(number)
+            if dtype != self.dtype:
+                raise Foreign
+            memory = self.program.memory[number]
+            assert memory is not None
+            if any(step % self.item for step in memory[0]):
+                raise Foreign
+            found = self.places[number] = Place(number, 0, shape, tuple([step // self.item for step in memory[0]]))
+            self.buffers.append(number)
+        return found
+
+    def indices(self, operand: Any) -> Place:
+        """Where an array of indices is."""
+        if not isinstance(operand, Reference) or self.form(operand.number)[1] != "int64":
+            raise Foreign
+        number = operand.number
+        if number in self.places:
+            return self.places[number]
+        strides, _ = self.program.memory[number]  # type: ignore[misc]
+        self.places[number] = found = Place(number, 0, self.form(number)[0], tuple([step // 8 for step in strides]))
+        self.buffers.append(number)
+        self.integers.add(number)
+        return found
+
+    def made(self, number: int) -> Place:
+        """Where a new value is: in a buffer of its own, in the order of dimensions that it had."""
+        shape, dtype = self.form(number)
+        memory = self.program.memory[number]
+        if dtype != self.dtype or memory is None:
+            raise Foreign
+        steps, expected = [0] * len(shape), 1
+        for dim in order_of(shape, memory[0])[::-1]:
+            steps[dim] = expected
+            if shape[dim] > 1 and memory[0][dim] != expected * self.item:
+                raise Foreign  # there are gaps between its elements
+            expected *= shape[dim]
+        found = self.places[number] = Place(number, 0, shape, tuple(steps))
+        return found
+
+    def result(self, instruction: Instruction) -> Place:
+        """Where the only result of an instruction is."""
+        (number,) = instruction.results
+        if number is None:
+            raise Foreign
+        return self.made(number)
+
+    def view(self, result: int, operand: int) -> None:
+        """A value that shares the memory of another."""
+        (strides, at), (_, begin) = self.program.memory[result], self.program.memory[operand]  # type: ignore[misc]
+        whole, shape = self.place(operand), self.form(result)[0]
+        apart = at - begin
+        if apart % self.item or any(step % self.item for step in strides) or self.form(result)[1] != self.dtype:
+            raise Foreign
+        if math.prod(shape) == 0:
+            raise Foreign
+        steps = tuple([step // self.item for step in strides])
+        self.places[result] = Place(whole.buffer, whole.offset + apart // self.item, shape, steps)
+
+    # --- text -------------------------------------------------------------------------------------------------------------
+
+    def fresh(self, prefix: str) -> str:
+        """A name that is not used yet."""
+        self.count += 1
+        return f"{prefix}{self.count}"
+
+    def element(self, place: Place, indices: Iterable[str | int]) -> str:
+        """The source of a pointer to an element, by its indices."""
+        terms = []
+        for index, step in zip(indices, place.strides, strict=True):
+            if step and index != 0:
+                terms.append(f"{index} * {step}" if step != 1 else str(index))
+        pointer = self.pointer(place.buffer, place.offset)
+        return f"{pointer} + ({' + '.join(terms)})" if terms else pointer
+
+    def read(self, place: Place, indices: Iterable[str | int]) -> str:
+        """The source of an element."""
+        pointer = self.element(place, indices)
+        return f"({pointer})[0]"
+
+    def function(self, expression: Expression, inputs: list[Any], scalars: dict[str, Any]) -> str:
+        """The name of a function of the elements for the nodes `inputs`, numbers or vectors."""
+
+        def computed(lowering: Any, *values: Any) -> Any:
+            writer = ExpressionWriter(lowering, values[0].type)
+            given: dict[Any, Any] = dict(zip(inputs, values, strict=True))
+            for node in expression.nodes():
+                if node.kind == SCALAR and node.operation != CONSTANT:
+                    given[node] = eval(scalar_source(node), {}, scalars)  # arithmetic on the numbers of a call
+            return writer.write(expression, given)[0]
+
+        name = self.fresh("f")
+        self.functions[name] = f"{expression} {[str(node.value) for node in inputs]} {scalars}", Builtin(computed)
+        return name
+
+    def pointwise(self, name: str, operands: list[Place], out: Place) -> None:
+        """`out = name(operands)`, element by element, broadcast together."""
+        shape = out.shape
+        spread = [widened(place, shape) for place in operands]
+        sizes, (out_steps, *steps) = joined(shape, [out.strides, *[place.strides for place in spread]])
+        places = [
+            place._replace(shape=sizes, strides=step)
+            for place, step in zip([out, *spread], [out_steps, *steps], strict=True)
+        ]
+        self.nest(sizes, places, name)
+
+    def nest(self, sizes: tuple[int, ...], places: list[Place], name: str) -> None:
+        """Loops over all elements, the last dimension in vectors where elements lie side by side."""
+        out, *operands = places
+        indent = "    "
+        indices: list[str | int] = []
+        for size in sizes[:-1]:
+            index = self.fresh("i")
+            self.lines.append(f"{indent}for {index} in range({size}):")
+            indent += "    "
+            indices.append(index)
+        if not sizes:
+            given = ", ".join(self.read(place, ()) for place in operands)
+            self.lines.append(f"    ({self.element(out, ())})[0] = {name}({given})")
+            return
+        last, width = sizes[-1], self.width
+        vectors = (
+            last // width if all(place.strides[-1] in (0, 1) for place in operands) and out.strides[-1] == 1 else 0
+        )
+        if vectors:
+            index = self.fresh("i")
+            self.lines.append(f"{indent}for {index} in range({vectors}):")
+            at = [*indices, f"{index} * {width}"]
+            arguments = [
+                f"load({self.element(place, at)}, {width})"
+                if place.strides[-1]
+                else f"vector(E, {width})({self.read(place, [*indices, 0])})"
+                for place in operands
+            ]
+            self.lines.append(f"{indent}    store({self.element(out, at)}, {name}({', '.join(arguments)}))")
+        if last > vectors * width:
+            index = self.fresh("i")
+            self.lines.append(f"{indent}for {index} in range({vectors * width}, {last}):")
+            arguments = [self.read(place, [*indices, index]) for place in operands]
+            self.lines.append(
+                f"{indent}    ({self.element(out, [*indices, index])})[0] = {name}({', '.join(arguments)})"
+            )
+
+    def operand(self, operand: Any) -> Any:
+        """The place of an operand, or the number that it is."""
+        if isinstance(operand, Reference):
+            return self.place(operand.number)
+        value = operand.value if isinstance(operand, Constant) else Foreign
+        if isinstance(value, numpy.ndarray) and value.ndim == 0 and value.dtype.name == self.dtype:
+            return value.item()
+        if value is None or type(value) in (int, float, bool, str):
+            return value
+        raise Foreign
+
+    def operand_or_dims(self, operand: Any) -> Any:
+        """The place of an operand, or a number, or a tuple of numbers."""
+        if isinstance(operand, Constant) and type(operand.value) in (tuple, list):
+            return tuple(operand.value)
+        return self.operand(operand)
+
+
+def order_of(shape: tuple[int, ...], strides: tuple[int, ...]) -> list[int]:
+    """The dimensions from the slowest to the fastest; those of one element keep their place."""
+    if all(
+        first >= second
+        for first, second in itertools.pairwise([step for size, step in zip(shape, strides, strict=True) if size > 1])
+    ):
+        return list(range(len(shape)))
+    return sorted(range(len(shape)), key=lambda dim: -strides[dim])
+
+
+def widened(place: Place, shape: tuple[int, ...]) -> Place:
+    """A place, broadcast to a shape."""
+    missing = len(shape) - len(place.shape)
+    if missing < 0:
+        raise Foreign
+    strides = [0] * missing + [0 if size == 1 else step for size, step in zip(place.shape, place.strides, strict=True)]
+    return place._replace(shape=shape, strides=tuple(strides))
+
+
+def joined(shape: tuple[int, ...], strides: list[tuple[int, ...]]) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
+    """Dimensions that are one for all operands, joined."""
+    kept = [dim for dim, size in enumerate(shape) if size != 1]
+    sizes = [shape[dim] for dim in kept]
+    steps = [[each[dim] for dim in kept] for each in strides]
+    dim = len(sizes) - 2
+    while dim >= 0:
+        if all(each[dim] == each[dim + 1] * sizes[dim + 1] for each in steps):
+            sizes[dim : dim + 2] = [sizes[dim] * sizes[dim + 1]]
+            for each in steps:
+                del each[dim]
+        dim -= 1
+    return tuple(sizes), [tuple(each) for each in steps]

@@ -1,0 +1,171 @@
+"""Compiled functions: which variant stands for a function now, and when the function runs as it is."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import adjoint as torch
+
+from .._runtime.tracebacks import warn
+from ..tape.modes import ANOMALY, FLAGS, STATE
+from .errors import Unsupported
+from .variant import MISSED, Variant, captured
+
+MOST_VARIANTS = 8
+"""The maximum number of programs for one function; a further call that none of them fits runs the function as it is."""
+
+ALL: weakref.WeakSet[Any] = weakref.WeakSet()
+"""All compiled functions, for `reset`."""
+
+
+class Stance(threading.local):
+    """Whether the compiled functions of this thread run as they are."""
+
+    eager = False
+
+
+STANCE = Stance()
+
+
+class CompiledFunction:
+    """A function, or a module, that runs as captured programs where one fits the call, and otherwise as it is.
+
+    `variants`: the programs. `reason`: why the function runs as it is, if it does.
+    """
+
+    def __init__(self, function: Callable[..., Any], fullgraph: bool = False) -> None:
+        self.compiled_function = function
+        self.fullgraph = fullgraph
+        self.variants: list[Variant] = []
+        self.reason: str | None = None
+        self.lock = threading.Lock()
+        ALL.add(self)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function."""
+        if self.reason is not None or FLAGS.special or FLAGS.hooked or ANOMALY.enabled or is_elsewhere():
+            return self.compiled_function(*args, **kwargs)
+        for variant in self.variants:
+            try:
+                result = variant.run(args, kwargs)
+            except Exception as error:
+                explain(error, variant)
+                raise
+            if result is not MISSED:
+                variant.calls += 1
+                return result
+        return self.capture(args, kwargs)
+
+    def as_function(self) -> Callable[..., Any]:
+        """A function that calls this, which methods of classes can be."""
+
+        def compiled(*args: Any, **kwargs: Any) -> Any:
+            return self(*args, **kwargs)
+
+        functools.update_wrapper(compiled, self.compiled_function)
+        compiled._torchdynamo_orig_callable = self.compiled_function  # type: ignore[attr-defined]
+        compiled.compiled = self  # type: ignore[attr-defined]
+        return compiled
+
+    def capture(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call the function, and keep what it does as a program."""
+        if len(self.variants) >= MOST_VARIANTS:
+            self.give_up(f"{MOST_VARIANTS} programs were captured, and none fits this call")
+            return self.compiled_function(*args, **kwargs)
+        if not self.lock.acquire(blocking=False):  # another thread captures it, or it calls itself
+            return self.compiled_function(*args, **kwargs)
+        try:
+            result, variant, reason = captured(self.compiled_function, args, kwargs)
+        finally:
+            self.lock.release()
+        if variant is not None:
+            self.variants.append(variant)
+        elif reason is not None:
+            self.give_up(reason)
+        return result
+
+    def give_up(self, reason: str) -> None:
+        """From now on the function runs as it is."""
+        self.reason, self.variants = reason, []
+        if self.fullgraph:
+            raise Unsupported(f"the function cannot be compiled as one program: {reason}")
+        warn(f"torch.compile runs {name_of(self.compiled_function)} as it is: {reason}", UserWarning)
+
+    def reset(self) -> None:
+        """Forget what was captured."""
+        self.variants, self.reason = [], None
+
+
+def is_elsewhere() -> bool:
+    """Whether this thread casts, has modes, infers, or differentiates: functions then run as they are."""
+    return (
+        STANCE.eager
+        or STATE.autocast is not None
+        or STATE.task is not None
+        or bool(STATE.function_modes)
+        or STATE.inference
+    )
+
+
+def name_of(function: Any) -> str:
+    """The name of a function, or of the class of a module."""
+    return getattr(function, "__qualname__", None) or type(function).__name__
+
+
+def explain(error: Exception, variant: Variant) -> None:
+    """Add a note to `error`: the user's line of the instruction that failed."""
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code is variant.run.__code__:
+            found = variant.origins.get(trace.tb_lineno)
+            if found is not None:
+                error.add_note(f"in the compiled form of {found[0]}, line {found[1]}")
+        trace = trace.tb_next
+
+
+class OptimizedModule(torch.nn.Module):
+    """A module whose calls are compiled; it has the parameters and the attributes of the original one, `_orig_mod`."""
+
+    _orig_mod: torch.nn.Module
+    compiled: CompiledFunction
+
+    def __init__(self, mod: torch.nn.Module, fullgraph: bool = False) -> None:
+        super().__init__()
+        del self.__dict__["training"]  # which the original module has
+        self._modules["_orig_mod"] = mod
+        self.__dict__["compiled"] = CompiledFunction(mod, fullgraph)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the compiled module; hooks of this module itself are called around it."""
+        if self._call_hooks:
+            return super().__call__(*args, **kwargs)
+        return self.compiled(*args, **kwargs)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the compiled module."""
+        return self.compiled(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        modules = self.__dict__.get("_modules")
+        if not modules:
+            raise AttributeError(name)
+        return modules["_orig_mod"] if name == "_orig_mod" else getattr(modules["_orig_mod"], name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self.__dict__ or name == "_orig_mod":
+            super().__setattr__(name, value)
+        else:
+            setattr(self._orig_mod, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self._orig_mod, name)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *dir(self._orig_mod)})
+
+    def __reduce__(self) -> Any:
+        return type(self), (self._orig_mod, self.compiled.fullgraph)

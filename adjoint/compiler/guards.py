@@ -1,0 +1,138 @@
+"""Conditions under which a captured program stands for a function: what it has read of objects outside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import adjoint as torch
+
+from ..tensor import Tensor
+from .known import FOREIGN, IMMUTABLE, MUTABLE, NUMBERS, digest, is_plain
+from .tracer import Tracer
+
+
+class Guards:
+    """Collects `guards`: conditions, as source with the objects that it names."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        self.tracer = tracer
+        self.inside: dict[int, Any] = {}
+        self.guards: dict[Any, tuple[str, tuple[Any, ...]]] = {}
+        self.digests: dict[int, int] = {}
+
+    def stop(self, reason: str) -> None:
+        """Follow no more: the function runs on as it is."""
+        self.tracer.stop(reason)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the capture has ended before the function has."""
+        return self.tracer.reason is not None
+
+    def guard(self, key: Any, condition: str, *objects: Any) -> None:
+        """Require a condition, in which `{0}`, `{1}`, ... stand for objects."""
+        if not self.stopped:
+            self.guards.setdefault(key, (condition, objects))
+
+    def require(self, key: Any, expression: str, value: Any, *objects: Any) -> None:
+        """Require that `expression`, of `objects`, is what it was: the same object, or an equal number."""
+        place = f"{{{len(objects)}}}"
+        if type(value) is float and value == 0:
+            self.guard(
+                key, f"(type(t := {expression}) is float and repr(t) == '{value}')", *objects
+            )  # which has a sign
+        elif type(value) in NUMBERS and value is not None and type(value) is not bool:
+            kind = f"{{{len(objects) + 1}}}"
+            condition = f"((t := {expression}) is {place} or (type(t) is {kind} and t == {place}))"
+            self.guard(key, condition, *objects, value, type(value))
+        else:
+            self.guard(key, f"{expression} is {place}", *objects, value)
+        self.seen(value)
+
+    def seen(self, value: Any) -> None:
+        """Take note of an object outside: the array of a tensor becomes an input."""
+        if isinstance(value, Tensor):
+            self.input(value, "tensor", value)
+        elif type(value) is tuple:
+            for each in value:
+                self.seen(each)
+
+    def input(self, tensor: Tensor, kind: str, source: Any) -> None:
+        """Make a tensor that exists before the run an input of the program."""
+        tracer = self.tracer
+        if self.stopped or id(tensor) in tracer.program.by_tensor or id(tensor._array) in tracer.values:
+            return
+        if not is_plain(tensor):
+            self.stop("a tensor is of a class, or has hooks or properties, that programs do not know")
+            return
+        number = tracer.register(tracer.program.add_input(kind, source, tensor), tensor._array)
+        self.digests[number] = digest(tensor._array)
+
+    def made(self, value: Any) -> Any:
+        """Take note of an object that the function has made."""
+        if type(value) not in IMMUTABLE:
+            self.inside[id(value)] = value
+        return value
+
+    def is_inside(self, value: Any) -> bool:
+        """Whether the function has made an object."""
+        return id(value) in self.inside
+
+    def is_outside(self, value: Any) -> bool:
+        """Whether an object is known to be there before the function runs: a guard requires it."""
+        return any(each is value for _, objects in self.guards.values() for each in objects)
+
+    def contents(self, value: Any) -> Any:
+        """The elements of `value` are read."""
+        if self.stopped or type(value) in IMMUTABLE:
+            return value
+        kind = type(value)
+        if kind is tuple:
+            for each in value:
+                self.contents(each)
+        elif kind in MUTABLE and not self.is_inside(value):
+            self.elements(value)
+        elif isinstance(value, torch.nn.Module):
+            self.elements(vars(value)["_modules"])
+        elif isinstance(value, (torch.nn.ParameterList, torch.nn.ParameterDict)):
+            self.elements(vars(value)["_parameters"])
+        return value
+
+    def read(self, value: Any) -> None:
+        """The elements of `value` are read, and theirs too."""
+        kind = type(value)
+        if kind in (tuple, list):
+            self.contents(value)
+            for each in value:
+                self.read(each)
+        elif kind in (dict, set):
+            self.contents(value)
+        elif kind in FOREIGN or (hasattr(value, "__array__") and not isinstance(value, Tensor)):
+            self.stop("an array is read that is no tensor")
+
+    def elements(self, value: Any) -> None:
+        """Require that a list, dictionary or set has the same elements."""
+        if isinstance(value, dict):
+            key = ("elements", id(value))
+            names, items = tuple(value), tuple(value.values())
+            if not any(each[0] == key for each in self.guards.items()):
+                self.guard(key, "tuple({0}) == {1} and same_items(tuple({0}.values()), {2})", value, names, items)
+            for each in items:
+                self.seen(each)
+                if type(each) in MUTABLE or type(each) is tuple:
+                    self.contents(each)
+        elif isinstance(value, list):
+            items = tuple(value)
+            self.guard(("elements", id(value)), "same_items({0}, {1})", value, items)
+            for each in items:
+                self.seen(each)
+                if type(each) in MUTABLE or type(each) is tuple:
+                    self.contents(each)
+        else:
+            self.guard(("elements", id(value)), "{0} == {1}", value, frozenset(value))
+
+    def tree(self, module: Any) -> None:
+        """Require that a module has the same modules, parameters and buffers, with all that it contains."""
+        for each in torch.nn.Module.modules(module):
+            for table in ("_modules", "_parameters", "_buffers"):
+                self.elements(vars(each)[table])

@@ -1,0 +1,241 @@
+"""What an observer knows of functions, classes and attributes: what may be called, what is read, what ends the capture."""
+
+from __future__ import annotations
+
+import contextlib
+import dis
+import inspect
+import os
+import sysconfig
+import types
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+import adjoint as torch
+from adjoint.device import Size
+
+from ..interchange import Interchange
+from ..tensor import Tensor
+
+PACKAGE = str(Path(__file__).parents[1]) + os.sep
+MODULES = f"{PACKAGE}nn{os.sep}modules{os.sep}"
+SITE = Path(numpy.__file__).parents[1]
+LIBRARIES = (
+    PACKAGE,
+    "<adjoint",
+    "<frozen",
+    *(f"{SITE / name}{os.sep}" for name in ("numpy", "scipy", "llvmlite", "ml_dtypes")),
+)
+"""Where the code lies that kernels consist of."""
+STANDARD = sysconfig.get_path("stdlib") + os.sep
+IMMUTABLE = (
+    *(int, float, bool, complex, str, bytes, type(None), type(...), slice, range, frozenset, Size),
+    *(torch.dtype, torch.device, torch.layout, torch.memory_format, type(NotImplemented)),
+)
+NUMBERS = (int, float, bool, complex, str, bytes, type(None))
+MUTABLE = (list, dict, set)
+FOREIGN = (bytearray, memoryview)
+
+PURE = frozenset(
+    (
+        len,
+        isinstance,
+        issubclass,
+        abs,
+        round,
+        divmod,
+        pow,
+        callable,
+        format,
+        repr,
+        str,
+        ord,
+        chr,
+        min,
+        max,
+        sum,
+        any,
+        all,
+    )
+) | frozenset(
+    (
+        range,
+        zip,
+        enumerate,
+        reversed,
+        sorted,
+        tuple,
+        list,
+        dict,
+        set,
+        int,
+        float,
+        bool,
+        slice,
+        map,
+        filter,
+        type,
+        iter,
+        next,
+    )
+)
+"""Built-in functions that change nothing but what they make (and, with `next`, iterators that were made inside)."""
+
+READING = frozenset(
+    inspect.unwrap(getattr(Interchange, name)).__code__
+    for name in vars(Interchange)
+    if isinstance(getattr(Interchange, name), types.FunctionType)
+    and name not in ("__len__", "__hash__", "__dlpack_device__", "__array_namespace__", "storage_type")
+)
+"""The code of the methods of tensors that give elements to Python."""
+
+REFUSED_METHODS = frozenset(
+    """
+    requires_grad_ register_hook retain_grad data_ptr set_ share_memory_ resize_ resize_as_ register_post_accumulate_grad_hook
+    untyped_storage storage pin_memory rename_ rename names equal allclose is_nonzero apply_ map_ map2_ __setstate__ __deepcopy__
+    is_set_to new new_tensor is_shared unsafe_chunk
+    """.split()
+)
+UNSEEN = frozenset(
+    """
+    _grad data _backward_hooks grad_fn _version _base _cdata names retains_grad output_nr __dict__ _edge _array _extra _counter
+    __array_interface__ __cuda_array_interface__
+    """.split()
+)
+"""The attributes of tensors that no guard covers."""
+
+CREATING = frozenset(
+    """
+    zeros ones full empty arange linspace logspace eye rand randn randint randperm tensor normal tril_indices triu_indices
+    hann_window hamming_window blackman_window bartlett_window kaiser_window range scalar_tensor
+    """.split()
+)
+"""Functions that make tensors of numbers; the program calls them again."""
+
+NAMESPACES = (
+    *(
+        "adjoint",
+        "adjoint.nn.functional",
+        "adjoint.linalg",
+        "adjoint.fft",
+        "adjoint.special",
+        "adjoint.nn.modules.utils",
+    ),
+    *("adjoint._C._nn", "adjoint._C", "adjoint.functional", "adjoint._tensor"),
+)
+REFUSED = frozenset(
+    """
+    manual_seed seed initial_seed get_rng_state set_rng_state save load compile from_numpy frombuffer from_dlpack from_file
+    as_tensor asarray equal allclose is_nonzero set_default_dtype set_default_device use_deterministic_algorithms
+    set_num_threads set_grad_enabled
+    set_printoptions _fused_update_ _count_steps_ vmap
+    """.split()
+)
+CONTEXTS = (torch.no_grad, torch.enable_grad, torch.set_grad_enabled)
+IN_MODE = torch.no_grad()(lambda: None).__code__
+"""The code of all functions that context managers of this package decorate."""
+FROM_OUTSIDE = (Size, torch.device, torch.finfo, torch.iinfo, contextlib.nullcontext)
+"""Other classes whose instances a function may make."""
+
+
+class Made:
+    """A call with the same arguments, which gives a new array each time."""
+
+    def __init__(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.function, self.args, self.kwargs = function, args, kwargs
+
+    def __call__(self, *operands: Any) -> Any:
+        """The array of the tensor that the function makes, if it makes one."""
+        result = self.function(*self.args, **self.kwargs)
+        return None if result is None else result._array
+
+
+class Method:
+    """A call of a method of an object, whichever that is then."""
+
+    def __init__(self, owner: Any, name: str, kwargs: dict[str, Any]) -> None:
+        self.owner, self.name, self.kwargs = owner, name, kwargs
+
+    def __call__(self) -> None:
+        """Call it."""
+        getattr(self.owner, self.name)(**self.kwargs)
+
+
+BUILT_IN = (
+    types.BuiltinFunctionType,
+    types.MethodWrapperType,
+    types.WrapperDescriptorType,
+    types.MethodDescriptorType,
+    types.ClassMethodDescriptorType,
+    types.MethodType,
+)
+
+
+def is_standard(frame: types.FrameType) -> bool:
+    """Whether a frame runs code of the standard library, or what that has made (methods of named tuples and data classes)."""
+    file = frame.f_code.co_filename
+    if file.startswith(STANDARD):
+        return "site-packages" not in file
+    named = str(frame.f_globals.get("__name__")).startswith("namedtuple_")
+    caller = frame.f_back
+    return file == "<string>" and (
+        named
+        or frame.f_code.co_qualname.startswith("__create_fn__")
+        or (caller is not None and caller.f_code.co_filename.startswith(STANDARD))
+    )
+
+
+def is_ours(kind: type) -> bool:
+    """Whether a class is one of this package."""
+    return kind.__module__.partition(".")[0] == "adjoint"
+
+
+def digest(array: Any) -> int:
+    """A number that tells whether the elements of an array have changed."""
+    return zlib.crc32(array if array.flags.c_contiguous else array.copy("C"))
+
+
+def is_constant(value: Any) -> bool:
+    """Whether a value is a number, or a tuple of numbers, or the like."""
+    return (
+        type(value) in IMMUTABLE
+        or (type(value) is tuple and all(map(is_constant, value)))
+        or isinstance(value, torch.Generator)
+    )
+
+
+def is_plain(tensor: Tensor) -> bool:
+    """Whether a tensor has nothing that programs do not know of."""
+    extra = tensor._extra
+    plain = type(tensor) in (Tensor, torch.nn.Parameter) and type(tensor._array).__name__ == "ndarray"
+    return plain and (
+        extra is None
+        or not (extra.hooks or extra.post_hooks or extra.inference or extra.tangents or extra.transform or extra.number)
+    )
+
+
+def names_in(code: types.CodeType) -> frozenset[str]:
+    """The names of global variables in code, and in the functions that it defines."""
+    names = {each.argval for each in dis.get_instructions(code) if each.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    return frozenset(names).union(*[names_in(each) for each in code.co_consts if isinstance(each, types.CodeType)])
+
+
+def add_code(codes: set[types.CodeType], code: types.CodeType) -> None:
+    """Add code, and that of the functions that it defines."""
+    codes.add(code)
+    for each in code.co_consts:
+        if isinstance(each, types.CodeType):
+            add_code(codes, each)
+
+
+def same_items(found: Any, expected: tuple[Any, ...]) -> bool:
+    """Whether the elements of a list are the same objects, or equal numbers."""
+    if len(found) != len(expected):
+        return False
+    for one, other in zip(found, expected):  # noqa: B905  (as long)
+        if one is not other and not (type(one) is type(other) and type(one) in NUMBERS and one == other):
+            return False
+    return True

@@ -1,0 +1,535 @@
+"""The loops of instructions: pointwise operators and row programs by their expressions, products, sums and losses by hand."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+
+from ..codegen.expression import CONSTANT, ELEMENT, INPUT, NUMBER, ROW, SCALAR, Choice, Expression, Graph, scalar_source
+from ..codegen.llvm.values import CompilationError, UnsupportedInstruction
+from ..codegen.pointwise import Program
+from ..codegen.tracing import xp
+from ..dispatch.annotations import Array
+from ..kernels.math import powers
+from ..kernels.nn import loss
+from .blocks import STATUS, Foreign, Place, Writer, widened
+from .program import Constant, Instruction, Reference
+
+SMALL = 1 << 15
+"""The maximum number of elements of an instruction that is worth a block: larger ones have kernels."""
+
+PRODUCT = 1 << 16
+"""The maximum number of multiplications of a product that is."""
+
+ROWS = 4
+"""How many rows of a product are computed together, so that each vector of the second matrix is read once for them."""
+
+
+def write(writer: Writer, instruction: Instruction) -> None:
+    """Append the blocks of an instruction.
+
+    Raises:
+        Foreign: if there are none.
+    """
+    before = len(writer.blocks), dict(writer.places), list(writer.buffers)
+    try:
+        write_lines(writer, instruction)
+        writer.finish()
+    except (Foreign, CompilationError, UnsupportedInstruction):
+        del writer.blocks[before[0] :]
+        writer.places, writer.buffers = before[1], before[2]
+        writer.begin()
+        raise Foreign from None
+
+
+def write_lines(writer: Writer, instruction: Instruction) -> None:
+    """Write the loops of an instruction."""
+    op, written = instruction.kernel, WRITERS.get(instruction.name)
+    if op is None and written is None:
+        raise Foreign
+    if instruction.changes and writer.checks:
+        raise Foreign  # an index that is out of bounds is found before
+    if op is not None and op.random:
+        raise Foreign
+    if op is not None and op.view and instruction.results:
+        first = instruction.operands[0]
+        if not isinstance(first, Reference):
+            raise Foreign
+        for number in instruction.results:
+            writer.view(number, first.number)  # type: ignore[arg-type]
+        return
+    if instruction.several:
+        raise Foreign
+    if written is not None:
+        written(writer, instruction)
+    elif op.kernel.rows is not None:
+        write_rows(writer, instruction)
+    else:
+        write_expression(writer, instruction)
+
+
+def write_expression(writer: Writer, instruction: Instruction, program: Any = None) -> None:
+    """The loops of a pointwise operator, or of a traced `program`."""
+    values = [writer.operand(each) for each in instruction.operands]
+    expression, inputs, scalars = expression_of(instruction, values) if program is None else variant_of(program, values)
+    if not inputs or [output.kind for output in expression.outputs] != [NUMBER]:
+        raise Foreign
+    out = values[0] if instruction.changes else writer.result(instruction)
+    if math.prod(out.shape) > SMALL or not math.prod(out.shape):
+        raise Foreign
+    name = writer.function(expression, [node for node, _ in inputs], scalars)
+    writer.pointwise(name, [place for _, place in inputs], out)
+
+
+def write_rows(writer: Writer, instruction: Instruction) -> None:
+    """The loops of a row program with one array, which lies row by row, or more of the same shape."""
+    values = [writer.operand(each) for each in instruction.operands]
+    program = instruction.kernel.kernel.rows
+    names = program.parameters.names
+    if len(program.variants) != 1 or len(names) > len(values) or len(program.variants[0].outputs) != 1:
+        raise Foreign
+    dim = dict(zip(instruction.kernel.names, values, strict=True)).get("dim")
+    given = dict(zip(program.parameters.arrays, [each for each in values if isinstance(each, Place)], strict=False))
+    shape = writer.form(instruction.results[0])[0]  # type: ignore[arg-type]
+    if (
+        not shape
+        or dim not in (-1, len(shape) - 1)
+        or program.parameters.scalars
+        or len(given) != len(program.parameters.arrays)
+    ):
+        raise Foreign
+    if any(place.shape != shape for place in given.values()) or math.prod(shape) > SMALL or not math.prod(shape):
+        raise Foreign
+    out = writer.result(instruction)
+    Rows(writer, program.variants[0], given, out).write()
+
+
+class Rows:
+    """The loops of a row program: each reduction walks the row once, and computes what it needs of each element again."""
+
+    def __init__(self, writer: Writer, expression: Expression, given: dict[str, Place], out: Place) -> None:
+        self.writer, self.expression, self.given, self.out = writer, expression, given, out
+
+    def write(self) -> None:
+        """Append them."""
+        writer, out = self.writer, self.out
+        length = out.shape[-1]
+        for node in self.expression.nodes():
+            known = node.operation in ("row_sum", "row_max", "row_min") or not node.operation.startswith(
+                ("row_", "column_")
+            )
+            if not known or (node.extent not in (ELEMENT, ROW) and node.kind != SCALAR):
+                raise Foreign
+        indent = "    "
+        indices: list[str | int] = []
+        for size in out.shape[:-1]:
+            index = writer.fresh("i")
+            writer.lines.append(f"{indent}for {index} in range({size}):")
+            indent += "    "
+            indices.append(index)
+        rows: dict[Any, str] = {}
+        for node in self.expression.nodes():
+            if node.operation not in ("row_sum", "row_max", "row_min"):
+                continue
+            name, index, value = writer.fresh("r"), writer.fresh("i"), writer.fresh("x")
+            part = self.computed(node.operands[0], rows, indices, index)
+            start = "f64(0)" if node.operation == "row_sum" else self.computed(node.operands[0], rows, indices, 0)
+            writer.lines.append(f"{indent}{name} = {start}")
+            writer.lines.append(f"{indent}for {index} in range({length}):")
+            writer.lines.append(f"{indent}    {value} = {part}")
+            sign = {"row_max": ">", "row_min": "<"}.get(node.operation)
+            update = (
+                f"{name} + f64({value})"
+                if sign is None
+                else f"{value} if (({value} {sign} {name}) | ({value} != {value})) else {name}"
+            )
+            writer.lines.append(f"{indent}    {name} = {update}")
+            rows[node] = f"E({name})" if sign is None else name
+        index = writer.fresh("i")
+        writer.lines.append(f"{indent}for {index} in range({length}):")
+        result = self.computed(self.expression.outputs[0], rows, indices, index)
+        writer.lines.append(f"{indent}    ({writer.element(out, [*indices, index])})[0] = {result}")
+
+    def computed(self, node: Any, rows: dict[Any, str], indices: list[str | int], index: str | int) -> str:
+        """The source of an element of a node."""
+        if node in rows:
+            return rows[node]
+        needed = [each for each in Expression((node,)).nodes() if each.operation == INPUT]
+        reduced = [each for each in rows if each in Expression((node,)).nodes()]
+        inputs = [*needed, *reduced]
+        arguments = [self.writer.read(self.given[each.value], [*indices, index]) for each in needed]
+        arguments += [rows[each] for each in reduced]
+        if not arguments:
+            raise Foreign
+        cut = Expression((node,))
+        name = self.writer.function(cut, inputs, {"row_length": self.out.shape[-1]})
+        return f"{name}({', '.join(arguments)})"
+
+
+Computation = tuple[Expression, list[tuple[Any, Place]], dict[str, Any]]
+"""An expression, its input nodes with the places of their arrays, and its scalars."""
+
+
+def expression_of(instruction: Instruction, values: list[Any]) -> Computation:
+    """The computation of a pointwise operator with these operands."""
+    op = instruction.kernel
+    kernel = op.kernel
+    simple = kernel.general if isinstance(kernel.general, numpy.ufunc) else kernel.small
+    if (
+        instruction.changes
+        and kernel.inplace is not None
+        and not (isinstance(kernel.inplace, numpy.ufunc) or kernel.expression)
+    ):
+        raise Foreign
+    if kernel.expression is not None:
+        return variant_of(kernel.expression, values)
+    if not isinstance(simple, numpy.ufunc):
+        raise Foreign
+    for name, value in zip(op.names[simple.nin :], values[simple.nin :], strict=True):
+        if value != op.defaults.get(name):
+            raise Foreign
+    return ufunc_expression(simple.__name__, values[: simple.nin])
+
+
+def variant_of(program: Any, values: list[Any]) -> Computation:
+    """The computation of a traced program, whose parameters are the operands, in their order; its scalars choose the variant."""
+    given = dict(zip(program.parameters.names, values, strict=False))
+    if len(given) < len(program.parameters.names):
+        raise Foreign
+    scalars = {name: value for name, value in given.items() if not isinstance(value, Place)}
+    tree = program.tree
+    while isinstance(tree, Choice):
+        try:
+            tree = tree.if_true if eval(scalar_source(tree.condition), {}, scalars) else tree.if_false
+        except (NameError, TypeError):
+            raise Foreign from None
+    if not isinstance(tree, Expression):
+        raise Foreign
+    inputs = [(node, given[str(node.value)]) for node in tree.nodes() if node.operation == INPUT]
+    if not all(isinstance(value, Place) for _, value in inputs):
+        raise Foreign
+    return tree, inputs, scalars
+
+
+def ufunc_expression(name: str, values: list[Any]) -> Computation:
+    """A function of NumPy as an expression of one operation."""
+    graph = Graph()
+    nodes, parameters = [], []
+    for position, value in enumerate(values):
+        if isinstance(value, Place):
+            nodes.append(graph.node(INPUT, (), NUMBER, f"x{position}"))
+            parameters.append((nodes[-1], value))
+        elif type(value) in (int, float):
+            nodes.append(graph.node(CONSTANT, (), SCALAR, value))
+        else:
+            raise Foreign
+    if name not in KNOWN:
+        raise Foreign
+    return Expression((graph.node(name, tuple(nodes), NUMBER),)), parameters, {}
+
+
+KNOWN = frozenset(
+    "add subtract multiply divide negative absolute maximum minimum square reciprocal exp exp2 expm1 log log2 log10 log1p sin "
+    "cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh sqrt cbrt floor ceil trunc rint power "
+    "fmax fmin positive".split()
+)
+"""The functions of NumPy that blocks may call."""
+
+
+# --- products and sums --------------------------------------------------------------------------------------------------
+
+
+def product(writer: Writer, first: Place, second: Place, out: Place, base: Place | None = None) -> None:
+    """`out = base + first @ second`, for matrices; `base` has the shape of `out`."""
+    (rows, inner), (_, columns) = first.shape, second.shape
+    if rows * inner * columns > PRODUCT or not rows * columns:
+        raise Foreign
+    width = writer.width
+    vectors = columns // width if second.strides[1] == 1 and out.strides[1] == 1 else 0
+    if base is not None and base.strides[1] not in (0, 1):
+        vectors = 0
+    together = rows // ROWS * ROWS if vectors else 0
+    for begin, end, count in ((0, together, ROWS), (together, rows, 1)):
+        if begin == end:
+            continue
+        row = writer.fresh("i")
+        writer.lines.append(f"    for {row} in range({begin // count}, {end // count}):")
+        named = [f"({row} * {count} + {number})" if count > 1 else row for number in range(count)]
+        if vectors:
+            vector_lines(writer, first, second, out, base, named, vectors)
+        for i in named if columns > vectors * width else ():
+            j, k, total = (writer.fresh(each) for each in "jkt")
+            start_value = "E(0)" if base is None else writer.read(base, [i, j])
+            writer.lines.append(f"        for {j} in range({vectors * width}, {columns}):")
+            start = dot_lines(writer, first, second, i, j, total, start_value)
+            writer.lines += [
+                f"            for {k} in range({start}, {inner}):",
+                f"                {total} = fma({writer.read(first, [i, k])}, {writer.read(second, [k, j])}, {total})",
+                f"            ({writer.element(out, [i, j])})[0] = {total}",
+            ]
+
+
+def vector_lines(
+    writer: Writer, first: Place, second: Place, out: Place, base: Place | None, rows: list[str], vectors: int
+) -> None:
+    """Some rows of a product, a vector of columns at a time."""
+    width = writer.width
+    j, k, factor = (writer.fresh(each) for each in "jkf")
+    column, many = f"{j} * {width}", f"vector(E, {width})"
+    totals = [writer.fresh("t") for _ in rows]
+    writer.lines.append(f"        for {j} in range({vectors}):")
+    for i, total in zip(rows, totals, strict=True):
+        begin = f"{many}(E(0))"
+        if base is not None:
+            at = writer.element(base, [i, column])
+            begin = f"load({at}, {width})" if base.strides[1] else f"{many}({writer.read(base, [i, 0])})"
+        writer.lines.append(f"            {total} = {begin}")
+    writer.lines += [
+        f"            for {k} in range({first.shape[1]}):",
+        f"                {factor} = load({writer.element(second, [k, column])}, {width})",
+    ]
+    for i, total in zip(rows, totals, strict=True):
+        writer.lines.append(f"                {total} = fma({many}({writer.read(first, [i, k])}), {factor}, {total})")
+    for i, total in zip(rows, totals, strict=True):
+        writer.lines.append(f"            store({writer.element(out, [i, column])}, {total})")
+
+
+def dot_lines(writer: Writer, first: Place, second: Place, i: str, j: str, total: str, begin: str) -> int:
+    """Begin the sum of products of a row and a column: of vectors, where both lie so in memory; how many are summed."""
+    width, inner = writer.width, first.shape[1]
+    if inner < 2 * width or first.strides[1] != 1 or second.strides[0] != 1:
+        writer.lines.append(f"            {total} = {begin}")
+        return 0
+    k, many = writer.fresh("k"), writer.fresh("t")
+    place = f"{k} * {width}"
+    row, column = writer.element(first, [i, place]), writer.element(second, [place, j])
+    writer.lines += [
+        f"            {many} = vector(E, {width})(E(0))",
+        f"            for {k} in range({inner // width}):",
+        f"                {many} = fma(load({row}, {width}), load({column}, {width}), {many})",
+        f"            {total} = {begin} + reduce_add({many})",
+    ]
+    return inner // width * width
+
+
+def write_mm(writer: Writer, instruction: Instruction) -> None:
+    """A product of matrices."""
+    first, second = map(writer.operand, instruction.operands)
+    product(writer, first, second, writer.result(instruction))
+
+
+def write_addmm(writer: Writer, instruction: Instruction) -> None:
+    """A product of matrices that is added to an array."""
+    base, first, second, beta, alpha = map(writer.operand, instruction.operands)
+    if beta != 1 or alpha != 1:
+        raise Foreign
+    out = writer.result(instruction)
+    product(writer, first, second, out, widened(base, out.shape))
+
+
+def summed(
+    writer: Writer, given: list[Place], dims: tuple[int, ...], out: Place, scale: float = 1, function: str = ""
+) -> None:
+    """`out = scale * ` the sum of `function(*given)` over dimensions; `out` has the others, and may have those summed as well.
+
+    The sum is carried in float64.
+    """
+    shape = given[0].shape
+    if math.prod(shape) > SMALL or not math.prod(shape):
+        raise Foreign
+    kept = [dim for dim in range(len(shape)) if dim not in dims]
+    indent = "    "
+    indices: list[str] = [writer.fresh("i") for _ in shape]
+    for dim in kept:
+        writer.lines.append(f"{indent}for {indices[dim]} in range({shape[dim]}):")
+        indent += "    "
+    total = writer.fresh("t")
+    writer.lines.append(f"{indent}{total} = f64(0)")
+    inside = indent
+    for dim in dims:
+        writer.lines.append(f"{inside}for {indices[dim]} in range({shape[dim]}):")
+        inside += "    "
+    added = f"{function}({', '.join(writer.read(each, indices) for each in given)})"
+    writer.lines.append(f"{inside}{total} = {total} + f64({added})")
+    places: list[str | int] = [indices[dim] if dim in kept else 0 for dim in range(len(shape))]
+    if len(out.shape) < len(shape):  # of the dimensions that are summed, the first ones are gone, or all
+        gone = [dim for dim in range(len(shape)) if dim in dims][: len(shape) - len(out.shape)]
+        places = [place for dim, place in enumerate(places) if dim not in gone]
+    scaled = f" * {scale!r}" if scale != 1 else ""
+    writer.lines.append(f"{indent}({writer.element(out, places)})[0] = E({total}{scaled})")
+
+
+def write_sum(mean: bool, writer: Writer, instruction: Instruction) -> None:
+    """A sum, or a mean, over some dimensions or all."""
+    if instruction.kernel is None:
+        raise Foreign
+    given, *options = map(writer.operand_or_dims, instruction.operands)
+    names = dict(zip(instruction.kernel.names[1:], options, strict=True))
+    if names.get("dtype") is not None:
+        raise Foreign
+    out = writer.result(instruction)
+    dims = names.get("dim")
+    rank = len(given.shape)
+    chosen = range(rank) if dims is None or dims == () else (dims,) if type(dims) is int else dims
+    wanted = tuple(sorted({dim % rank for dim in chosen})) if rank else ()
+    count = math.prod(given.shape[dim] for dim in wanted)
+    summed(writer, [given], wanted, out, 1 / count if mean else 1)
+
+
+def write_sum_to(writer: Writer, instruction: Instruction) -> None:
+    """A sum over the dimensions that were broadcast."""
+    given, shape = map(writer.operand_or_dims, instruction.operands)
+    leading = len(given.shape) - len(shape)
+    wide = [leading + dim for dim, size in enumerate(shape) if size == 1 and given.shape[leading + dim] != 1]
+    summed(writer, [given], (*range(leading), *wide), writer.result(instruction))
+
+
+def write_nll(writer: Writer, instruction: Instruction) -> None:
+    """The negative log-likelihood of rows."""
+    given, target, *options = instruction.operands
+    place, indices = writer.operand(given), writer.indices(target)
+    weight, ignored, reduction = map(writer.operand, options)
+    if len(place.shape) != 2 or weight is not None or reduction not in ("mean", "sum"):
+        raise Foreign
+    out = writer.result(instruction)
+    rows, columns = place.shape
+    total, count, i, t = (writer.fresh(each) for each in "tnij")
+    status, writer.checks = writer.pointer(STATUS), True
+    writer.lines += [
+        f"    {total} = E(0)",
+        f"    {count} = E(0)",
+        f"    for {i} in range({rows}):",
+        f"        {t} = {writer.read(indices, [i])}",
+        f"        if {t} != {ignored}:",
+        f"            if ({t} < 0) | ({t} >= {columns}):",
+        f"                {status}[0] = i64(1)",
+        f"                {status}[1] = {t}",
+        "            else:",
+        f"                {total} = {total} - {writer.read(place, [i, t])}",
+        f"                {count} = {count} + E(1)",
+        f"    ({writer.element(out, ())})[0] = {total}{f' / {count}' if reduction == 'mean' else ''}",
+    ]
+
+
+def write_nll_backward(writer: Writer, instruction: Instruction) -> None:
+    """The gradient of the same."""
+    grad, given, target, *options = instruction.operands
+    change, place, indices = writer.operand(grad), writer.operand(given), writer.indices(target)
+    weight, ignored, reduction = map(writer.operand, options)
+    if len(place.shape) != 2 or weight is not None or reduction not in ("mean", "sum") or not isinstance(change, Place):
+        raise Foreign
+    out = writer.result(instruction)
+    rows, columns = place.shape
+    if rows * columns > SMALL:
+        raise Foreign
+    value, count, i, j, t = (writer.fresh(each) for each in "vnijt")
+    writer.lines += [
+        f"    {count} = E(0)",
+        f"    for {i} in range({rows}):",
+        f"        if {writer.read(indices, [i])} != {ignored}:",
+        f"            {count} = {count} + E(1)",
+        f"    {value} = E(0) - {writer.read(change, ())}{f' / {count}' if reduction == 'mean' else ''}",
+        f"    for {i} in range({rows}):",
+        f"        for {j} in range({columns}):",
+        f"            ({writer.element(out, [i, j])})[0] = E(0)",
+        f"        {t} = {writer.read(indices, [i])}",
+        f"        if ({t} != {ignored}) & ({t} >= 0) & ({t} < {columns}):",
+        f"            ({writer.element(out, [i, t])})[0] = {value}",
+    ]
+
+
+def write_constant(writer: Writer, instruction: Instruction) -> None:
+    """The ones that a backward begins with."""
+    out = writer.result(instruction)
+    if math.prod(out.shape) != 1:
+        raise Foreign
+    writer.lines.append(f"    ({writer.element(out, [0] * len(out.shape))})[0] = E(1)")
+
+
+def write_mse(writer: Writer, instruction: Instruction) -> None:
+    """The squares of differences, summed."""
+    first, second, reduction = map(writer.operand, instruction.operands)
+    if reduction not in ("mean", "sum") or first.shape != second.shape:
+        raise Foreign
+    graph = Graph()
+    nodes = [graph.node(INPUT, (), NUMBER, name) for name in "xy"]
+    apart = graph.node("subtract", tuple(nodes), NUMBER)
+    name = writer.function(Expression((graph.node("multiply", (apart, apart), NUMBER),)), nodes, {})
+    dims, count = tuple(range(len(first.shape))), math.prod(first.shape)
+    scale = 1 / count if reduction == "mean" and count else 1
+    summed(writer, [first, second], dims, writer.result(instruction), scale, name)
+
+
+def write_formula(formula: Callable[[], Any], writer: Writer, instruction: Instruction) -> None:
+    """A function of elements that is no operator of its own."""
+    write_expression(writer, instruction, formula())
+
+
+def power(self: Array, exponent: Any) -> Any:
+    """`self ** exponent`."""
+    if exponent == 2:
+        return self * self
+    return xp.power(self, exponent)
+
+
+POWER = Program(power, None, "f", False)  # type: ignore[arg-type]
+
+
+def write_joined(stacked: bool, writer: Writer, instruction: Instruction) -> None:
+    """Arrays one after another."""
+    tensors, dim = instruction.operands
+    out = writer.result(instruction)
+    along = dim.value if isinstance(dim, Constant) else None
+    if type(along) is not int or math.prod(out.shape) > SMALL or not isinstance(tensors, list):
+        raise Foreign
+    along %= len(out.shape)
+    done = 0
+    for each in map(writer.operand, tensors):
+        if stacked:
+            each = each._replace(
+                shape=(*each.shape[:along], 1, *each.shape[along:]),
+                strides=(*each.strides[:along], 0, *each.strides[along:]),
+            )
+        if len(each.shape) != len(out.shape) or not math.prod(each.shape):
+            raise Foreign
+        part = out._replace(offset=out.offset + done * out.strides[along], shape=each.shape)
+        name = writer.function(IDENTITY, [IDENTITY.outputs[0]], {})
+        writer.pointwise(name, [each], part)
+        writer.finish()
+        done += each.shape[along]
+
+
+def write_clone(writer: Writer, instruction: Instruction) -> None:
+    """A copy, which may have another order of dimensions."""
+    given = writer.operand(instruction.operands[0])
+    writer.pointwise(writer.function(IDENTITY, [IDENTITY.outputs[0]], {}), [given], writer.result(instruction))
+
+
+IDENTITY = Expression((Graph().node(INPUT, (), NUMBER, "x"),))
+
+
+WRITERS: dict[str, Callable[[Writer, Instruction], None]] = {
+    "mm": write_mm,
+    "addmm": write_addmm,
+    "sum_all": functools.partial(write_sum, False),
+    "sum": functools.partial(write_sum, False),
+    "sum_dims": functools.partial(write_sum, False),
+    "mean": functools.partial(write_sum, True),
+    "mean_all": functools.partial(write_sum, True),
+    "sum_to_shape": write_sum_to,
+    "clone": write_clone,
+    "lay_out": write_clone,
+    "mse_loss": write_mse,
+    "pow_number": functools.partial(write_formula, lambda: POWER),
+    "power_backward": functools.partial(write_formula, lambda: powers._times_slope.expression),
+    "shared_difference": functools.partial(write_formula, lambda: loss._shared_difference.expression),
+    "cat": functools.partial(write_joined, False),
+    "stack": functools.partial(write_joined, True),
+    "nll_loss_of": write_nll,
+    "nll_loss_backward": write_nll_backward,
+    "constant": write_constant,
+}

@@ -1,0 +1,212 @@
+"""Runs of small instructions as one native call.
+
+A small operation takes less time than the call of its kernel. Machine code runs the blocks of such instructions one after
+the other, on arrays of one floating dtype; what they hand to one another lies in an arena.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import math
+from typing import Any
+
+import numpy
+
+from ..codegen.acceleration import LOOPS
+from ..codegen.llvm.calls import ARRAYS_AT, CallTables
+from ..codegen.llvm.host import HOST
+from ..kernels.runtime.addresses import AFTER_HEAD, IN_OBJECTS
+from .blocks import POINTERS, STATUS, TYPES, Foreign, Writer, order_of
+from .loops import write
+from .program import Instruction, Program, Reference
+
+
+class Native:
+    """A run of blocks: called with the arrays that they read and those that they write."""
+
+    def __init__(self, writer: Writer, inside: list[int], outside: list[int]) -> None:
+        size, places = 0, {}
+        for number in inside:
+            places[number] = 0, size
+            size += -(-math.prod(writer.form(number)[0]) * writer.item // 64) * 64
+        self.status = size // 8 if writer.checks else None
+        places[STATUS] = 0, size
+        self.arena = size + 64
+        places.update({number: (position, 0) for position, number in enumerate(outside, 1)})
+        code = [len(writer.blocks), 1 + len(outside)]
+        for block in writer.blocks:
+            code.append(block.address)
+            for buffer, offset in block.pointers:
+                array, begin = places[buffer]
+                code += [array, begin + offset * (8 if buffer in writer.integers else writer.item)]
+            code += [0, 0] * (POINTERS - len(block.pointers))
+        self.tables = CallTables(code, 1 + len(outside), 0, "d")
+        self.run = block_runner()
+        self.__name__ = f"native, of {len(writer.blocks)} blocks"
+
+    def __call__(self, *arrays: Any) -> None:
+        """Run the blocks."""
+        arena = numpy.empty(self.arena, numpy.uint8)
+        if self.status is not None:
+            status = arena.view(numpy.int64)
+            status[self.status] = 0
+        table = self.tables.make((arena, *arrays), ())
+        self.run(self.tables.address(table))
+        if self.status is not None and status[self.status]:
+            raise IndexError(f"Target {status[self.status + 1]} is out of bounds.")
+
+
+@functools.cache
+def block_runner() -> Any:
+    """The machine code that runs blocks: each word of its code is a block's address, or says where an array is."""
+    words = 1 + 2 * POINTERS
+    place = f"  %place = load i64, ptr %entry.array\n  %object = add i64 %place, {AFTER_HEAD if IN_OBJECTS else 0}\n"
+    if IN_OBJECTS:
+        place += "  %at = inttoptr i64 %object to ptr\n  %base = load i64, ptr %at\n"
+    else:
+        place += "  %base = add i64 %object, 0\n"
+    pointers = "".join(
+        f"  %n{k}p = getelementptr i64, ptr %entry, i64 {1 + 2 * k}\n  %n{k} = load i64, ptr %n{k}p\n"
+        f"  %o{k}p = getelementptr i64, ptr %entry, i64 {2 + 2 * k}\n  %o{k} = load i64, ptr %o{k}p\n"
+        f"  %b{k}p = getelementptr i64, ptr %bases, i64 %n{k}\n  %b{k} = load i64, ptr %b{k}p\n"
+        f"  %a{k} = add i64 %b{k}, %o{k}\n  %p{k} = inttoptr i64 %a{k} to ptr\n"
+        for k in range(POINTERS)
+    )
+    arguments = ", ".join(f"ptr %p{k}" for k in range(POINTERS))
+    text = f"""define void @run_blocks(ptr %table) {{
+start:
+  %code.place = load i64, ptr %table
+  %code = inttoptr i64 %code.place to ptr
+  %blocks = load i64, ptr %code
+  %arrays.at = getelementptr i64, ptr %code, i64 1
+  %arrays = load i64, ptr %arrays.at
+  %bases = alloca i64, i64 %arrays, align 16
+  br label %find
+find:
+  %array = phi i64 [0, %start], [%array.next, %find]
+  %behind = add i64 %array, {ARRAYS_AT}
+  %entry.array = getelementptr i64, ptr %table, i64 %behind
+{place}  %base.at = getelementptr i64, ptr %bases, i64 %array
+  store i64 %base, ptr %base.at
+  %array.next = add i64 %array, 1
+  %more = icmp ult i64 %array.next, %arrays
+  br i1 %more, label %find, label %run
+run:
+  %block = phi i64 [0, %find], [%block.next, %run]
+  %apart = mul i64 %block, {words}
+  %word = add i64 %apart, 2
+  %entry = getelementptr i64, ptr %code, i64 %word
+  %function.place = load i64, ptr %entry
+  %function = inttoptr i64 %function.place to ptr
+{pointers}  call void %function({arguments})
+  %block.next = add i64 %block, 1
+  %again = icmp ult i64 %block.next, %blocks
+  br i1 %again, label %run, label %end
+end:
+  ret void
+}}
+"""
+    return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(HOST.compile("run_blocks", text, plain=True).address)
+
+
+def fused(program: Program, instructions: list[Instruction], kept: list[bool], lasting: set[int]) -> list[Instruction]:
+    """The instructions that are kept, with runs of small ones as native functions.
+
+    `lasting`: the values that are used after the last instruction.
+    """
+    wanted = [each for each, keep in zip(instructions, kept, strict=True) if keep]
+    if not LOOPS.available:
+        return wanted
+    result: list[Instruction] = []
+    position = 0
+    while position < len(wanted):
+        run, stop = longest_run(program, wanted, position)
+        if run is None:
+            result.append(wanted[position])
+            position += 1
+            continue
+        later = {number for each in wanted[stop:] for number in each.reads()} | lasting
+        result += native(program, run, wanted[position:stop], later)
+        position = stop
+    return result
+
+
+def longest_run(program: Program, wanted: list[Instruction], position: int) -> tuple[Writer | None, int]:
+    """A writer that has written the instructions from `position` on that have loops here, and where they end."""
+    first = wanted[position]
+    number = next((each for each in first.results if each is not None), None)
+    form = program.shapes[number] if number is not None else None
+    if form is None and first.operands and isinstance(first.operands[0], Reference):
+        form = program.shapes[first.operands[0].number]
+    if form is None or form[1] not in TYPES:
+        return None, position
+    writer = Writer(program, form[1])
+    stop, written = position, 0
+    while stop < len(wanted):
+        instruction = wanted[stop]
+        if instruction.name == "set_grad":  # it only stores what is made, and may do so later
+            stop += 1
+            continue
+        try:
+            write(writer, instruction)
+        except Foreign:
+            break
+        written += not is_view(instruction)
+        stop += 1
+    while stop > position and wanted[stop - 1].name == "set_grad":
+        stop -= 1
+    return (writer, stop) if written > 1 else (None, position)
+
+
+def is_view(instruction: Instruction) -> bool:
+    """Whether the result is a view of the first operand."""
+    return instruction.kernel is not None and instruction.kernel.view and bool(instruction.results)
+
+
+def native(program: Program, writer: Writer, run: list[Instruction], later: set[int]) -> list[Instruction]:
+    """A run as one instruction, after those that make the arrays it writes, and before views that are used elsewhere."""
+    stored = [each for each in run if each.name == "set_grad"]
+    later = later | {number for each in stored for number in each.reads()}
+    computed = [each for each in run if each.name != "set_grad"]
+    views = [each for each in computed if is_view(each)]
+    made = [number for each in computed if not is_view(each) for number in each.results if number is not None]
+    needed: list[Instruction] = []
+    used = set(later)
+    for each in reversed(views):
+        if not used.isdisjoint(each.results):
+            needed.insert(0, each)
+            used.update(each.reads())
+    outputs = [number for number in made if number in used]
+    inside = [number for number in made if number not in used]
+    given = list(dict.fromkeys(writer.buffers))
+    call = Native(writer, inside, [*given, *outputs])
+    result = [
+        Instruction("empty", Empty(program, number), [], [number], False, False, True, None, run[0].line)
+        for number in outputs
+    ]
+    arrays = [Reference(number) for number in (*given, *outputs)]
+    result.append(Instruction("native", call, arrays, [], False, True, True, None, run[0].line))
+    return [*result, *needed, *stored]
+
+
+class Empty:
+    """What makes an array of a shape, a dtype and an order of dimensions."""
+
+    def __init__(self, program: Program, number: int) -> None:
+        shape, dtype = program.shapes[number]  # type: ignore[misc]
+        strides, _ = program.memory[number]  # type: ignore[misc]
+        order = order_of(shape, strides)
+        self.make = functools.partial(numpy.empty, tuple([shape[dim] for dim in order]), numpy.dtype(dtype))
+        self.back = None if order == list(range(len(shape))) else tuple(map(order.index, range(len(shape))))
+
+    def __call__(self) -> Any:
+        """A new array."""
+        array = self.make()
+        return array if self.back is None else array.transpose(self.back)
+
+    def filled(self, given: Any) -> Any:
+        """A new array with the elements of another."""
+        array = self()
+        numpy.copyto(array, given)
+        return array

@@ -1,0 +1,277 @@
+"""A captured program: instructions over numbered values, and the source that runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy
+from numpy import ndarray
+
+from ..kernels.runtime.addresses import address
+from ..tape import origin
+from ..tensor import Tensor, wrap
+
+
+class Reference(NamedTuple):
+    """The value of this number."""
+
+    number: int
+
+    def __str__(self) -> str:
+        return f"%{self.number}"
+
+
+class Constant(NamedTuple):
+    """A value that is the same in every run."""
+
+    value: Any
+
+    def __str__(self) -> str:
+        if isinstance(self.value, Tensor):
+            return f"{type(self.value).__name__}{list(self.value.shape)}"
+        return "…" if isinstance(self.value, ndarray) and self.value.ndim else f"{self.value!r}"
+
+
+class Instruction(NamedTuple):
+    """`results = function(*operands)`.
+
+    `changes`: whether it changes its first operand. `keeps`: whether it must run even if its results are not used. `line`: the
+    user's line that it comes from, as a pair of file name and number.
+    """
+
+    name: str
+    function: Any
+    operands: list[Any]
+    results: list[int | None]
+    several: bool
+    changes: bool
+    keeps: bool
+    kernel: Any
+    line: tuple[str, int]
+
+    def reads(self) -> Iterator[int]:
+        """The numbers of the values that it reads."""
+        return numbers_in(self.operands)
+
+
+class Input(NamedTuple):
+    """A value that is read when the program starts.
+
+    `kind`: "argument", with a path into the arguments; "tensor", with a tensor; "grad", with the leaf whose `.grad` it is.
+    """
+
+    kind: str
+    source: Any
+    tensor: Any
+
+
+class Program:
+    """Instructions in the order of their execution.
+
+    `inputs`: by number. `shapes`: those of all values that have been seen, with their dtypes. `memory`: their strides, and
+    the addresses that they had. `boundary`: how many instructions
+    run forward; the others compute the gradients of `roots` with respect to `targets`, from the values `seeds`.
+    """
+
+    def __init__(self) -> None:
+        self.inputs: dict[int, Input] = {}
+        self.instructions: list[Instruction] = []
+        self.shapes: list[tuple[tuple[int, ...], str] | None] = []
+        self.memory: list[tuple[tuple[int, ...], int] | None] = []
+        self.by_tensor: dict[int, int] = {}
+        self.changes: dict[int, int] = {}
+        self.without_grad: list[Tensor] = []
+        self.grads_known: dict[int, Tensor] = {}
+        self.boundary = 0
+        self.seeds: list[int] = []
+        self.roots: list[int] = []
+        self.gradients: list[Any] = []
+
+    def new_value(self, array: Any) -> int:
+        """The number of a new value."""
+        self.shapes.append(None if array is None else (array.shape, array.dtype.name))
+        self.memory.append(None if array is None else (array.strides, address(array)))
+        return len(self.shapes) - 1
+
+    def append(
+        self,
+        name: str,
+        function: Any,
+        operands: list[Any],
+        results: list[int | None] | list[int],
+        *,
+        several: bool = False,
+        changes: bool = False,
+        keeps: bool = False,
+        kernel: Any = None,
+    ) -> None:
+        """Append an instruction; its line is that of the user's frame that is running."""
+        frame = origin.user_frame(1)
+        line = frame.f_code.co_filename, frame.f_lineno
+        keeps = keeps or changes or (kernel is not None and kernel.random)
+        self.instructions.append(
+            Instruction(name, function, operands, list(results), several, changes, keeps, kernel, line)
+        )
+
+    def add_input(self, kind: str, source: Any, tensor: Tensor) -> int:
+        """The number of the array of a tensor that exists before the program runs."""
+        number = self.new_value(tensor._array)
+        self.inputs[number] = Input(kind, source, tensor)
+        if kind != "grad":
+            self.by_tensor[id(tensor)] = number
+        return number
+
+    def count_change(self, base: Tensor) -> None:
+        """Take note that the program changes memory, which may be that of an input."""
+        for number, each in self.inputs.items():
+            if each.tensor is base or (base._counter is not None and each.tensor._counter is base._counter):
+                self.changes[number] = self.changes.get(number, 0) + 1
+                break
+
+    # --- gradients of leaves ------------------------------------------------------------------------------------------
+
+    def expect_no_grad(self, leaf: Tensor) -> None:
+        """Take note that `leaf` has no gradient when it gets its first one here."""
+        if id(leaf) not in self.grads_known:
+            self.grads_known[id(leaf)] = leaf
+            self.without_grad.append(leaf)
+
+    def grad_of(self, leaf: Tensor) -> int:
+        """The number of the gradient that `leaf` has before the program runs."""
+        self.grads_known[id(leaf)] = leaf
+        return self.add_input("grad", leaf, leaf._grad)  # type: ignore[arg-type]
+
+    def set_grad(self, leaf: Tensor, value: Reference) -> None:
+        """Store a gradient."""
+        self.append("set_grad", set_grad, [Constant(leaf), value], [], keeps=True)
+
+    # --- what is used ---------------------------------------------------------------------------------------------------
+
+    def used(self, wanted: set[int]) -> list[bool]:
+        """For each instruction, whether something depends on it: one of the `wanted` values, or what must run."""
+        needed = set(wanted)
+        kept = [False] * len(self.instructions)
+        for position in range(len(self.instructions) - 1, -1, -1):
+            instruction = self.instructions[position]
+            if instruction.keeps or not needed.isdisjoint(instruction.results):
+                kept[position] = True
+                needed.update(instruction.reads())
+        return kept
+
+    def saved(self) -> list[int]:
+        """The values that the backward reads and the forward knows."""
+        later = self.instructions[self.boundary :]
+        made = {number for instruction in later for number in instruction.results} | set(self.seeds)
+        read = {number for instruction in later for number in instruction.reads()}
+        read |= {each.number for each in self.gradients if each is not None}
+        return sorted(read - made)
+
+    def __str__(self) -> str:
+        lines = [f"%{number} = {described(each, self.shapes[number])}" for number, each in self.inputs.items()]
+        for position, instruction in enumerate(self.instructions):
+            if position == self.boundary and self.seeds:
+                lines.append(f"backward of {', '.join(f'%{number}' for number in self.roots)}:")
+            results = ", ".join("_" if number is None else f"%{number}" for number in instruction.results)
+            operands = ", ".join(map(text, instruction.operands))
+            file, line = instruction.line
+            lines.append(f"{results}{' = ' if results else ''}{instruction.name}({operands})  # {file}:{line}")
+        return "\n".join(lines)
+
+
+def set_grad(leaf: Tensor, array: Any) -> None:
+    """Make a gradient the `.grad` of a leaf."""
+    leaf._grad = wrap(array)
+
+
+def array_of(value: Any) -> Any:
+    """A result of a kernel, which may be None, as an array."""
+    return None if value is None else numpy.asarray(value)
+
+
+def numbers_in(operands: Any) -> Iterator[int]:
+    """The numbers of the values among operands, those in sequences too."""
+    for operand in operands:
+        if isinstance(operand, Reference):
+            yield operand.number
+        elif isinstance(operand, (list, tuple)) and not isinstance(operand, Constant):
+            yield from numbers_in(operand)
+
+
+def text(operand: Any) -> str:
+    """An operand in a printed program."""
+    if isinstance(operand, (list, tuple)) and not isinstance(operand, (Reference, Constant)):
+        return f"[{', '.join(map(text, operand))}]"
+    return str(operand)
+
+
+def described(given: Input, shape: Any) -> str:
+    """An input in a printed program."""
+    form = f"{shape[1]}{list(shape[0])}"
+    if given.kind == "argument":
+        return f"{form} argument {given.source}"
+    return f"{form} {'gradient of a leaf' if given.kind == 'grad' else type(given.source).__name__}"
+
+
+# --- source ---------------------------------------------------------------------------------------------------------------
+
+
+class Source:
+    """Source of a function that runs instructions, and the names that it uses."""
+
+    def __init__(self) -> None:
+        self.namespace: dict[str, Any] = {"asarray": numpy.asarray, "array_of": array_of}
+        self.names: dict[int, str] = {}
+        self.lines: list[str] = []
+        self.origins: dict[int, tuple[str, int]] = {}
+
+    def constant(self, value: Any) -> str:
+        """The name of an object in the source."""
+        name = self.names.get(id(value))
+        if name is None:
+            name = self.names[id(value)] = f"c{len(self.names)}"
+            self.namespace[name] = value
+        return name
+
+    def operand(self, operand: Any) -> str:
+        """The source of an operand."""
+        if isinstance(operand, Reference):
+            return f"v{operand.number}"
+        if isinstance(operand, Constant):
+            value = operand.value
+            return repr(value) if value is None or type(value) in (bool, int) else self.constant(value)
+        open_, close = "[]" if isinstance(operand, list) else "()"
+        inner = ", ".join(map(self.operand, operand))
+        return f"{open_}{inner}{',' if open_ == '(' and len(operand) == 1 else ''}{close}"
+
+    def run(self, instructions: list[Instruction], kept: list[bool], lasting: set[int], shapes: Any) -> None:
+        """Append the lines of instructions; values that are not `lasting` are dropped after their last use.
+
+        `shapes`: those of all values.
+        """
+        last: dict[int, int] = {}
+        for position, instruction in enumerate(instructions):
+            if kept[position]:
+                for number in (*instruction.reads(), *instruction.results):
+                    if number is not None and number not in lasting:
+                        last[number] = position
+        for position, instruction in enumerate(instructions):
+            if not kept[position]:
+                continue
+            results = ", ".join("_" if number is None else f"v{number}" for number in instruction.results)
+            if instruction.several:
+                results = f"[{results}]"
+            operands = ", ".join(map(self.operand, instruction.operands))
+            self.origins[len(self.lines)] = instruction.line
+            value = f"{self.constant(instruction.function)}({operands})"
+            if any(
+                number is not None and shapes[number] is not None and not shapes[number][0]
+                for number in instruction.results
+            ):
+                # NumPy makes scalars of arrays without dimensions.
+                value = f"map(array_of, {value})" if instruction.several else f"asarray({value})"
+            self.lines.append(f"{results}{' = ' if results else ''}{value}")
+            touched = {*instruction.reads(), *(number for number in instruction.results if number is not None)}
+            dropped = [f"v{number}" for number in sorted(touched) if last.get(number) == position]
+            if dropped:
+                self.lines[-1] += f"; del {', '.join(dropped)}"

@@ -1,0 +1,330 @@
+"""The third reader of plans: it runs the steps of a call, and appends what they compute to a program.
+
+What a step leaves in the call tells what it has done: an array that is another one than before was computed by it. Arrays are
+known by identity, so an array of unknown origin (no operator made it, and no tensor outside the program has it) is noticed, and
+ends the capture: the function then runs as it always has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numpy import generic, ndarray
+
+from ..codegen.compiled_ufuncs import of_any_size
+from ..dispatch.array_classes import DENSE
+from ..dispatch.array_functions import arrays_of, as_tensors
+from ..dispatch.plan import FUNCTION, IN_PLACE, IN_PLACE_VIEW, Call, Plan
+from ..dispatch.steps.compute import LayOut, Round
+from ..dispatch.steps.promote import prepared
+from ..dtypes import from_numpy
+from ..kernels.memory.copying import clone, copy_
+from ..kernels.runtime.floating import unwarned
+from ..kernels.runtime.layout import laid_out
+from ..tape import modes, origin
+from ..tensor import Tensor
+from .program import Constant, Program, Reference
+
+
+class Stop(Exception):
+    """The program does not say all that the function does; the reason."""
+
+
+class Tracer:
+    """Appends the operators of this thread to `program` while it is entered.
+
+    `values`: the number of each known array, by identity; `arrays`: those arrays, by number, so that no other has the identity;
+    `drawing`: whether the random numbers that are drawn now will be drawn by the program too.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.values: dict[int, int] = {}
+        self.arrays: dict[int, Any] = {}
+        self.reason: str | None = None
+        self.acting = self.drawing = False
+
+    def __enter__(self) -> Tracer:
+        modes.switch("capture", self)
+        modes.switch("before_change", self.before_change)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        modes.switch("before_change", None)
+        modes.switch("capture", None)
+
+    def stop(self, reason: str) -> None:
+        """Append no more: the function runs on, and the program is not used."""
+        if self.reason is None:
+            frame = origin.user_frame(1)
+            self.reason = f"{reason} ({frame.f_code.co_filename}:{frame.f_lineno})"
+            self.values.clear()
+            self.arrays.clear()
+
+    def before_change(self, tensor: Tensor) -> None:
+        """Take note of a change in place that no plan makes."""
+        if not self.acting:
+            self.stop("a tensor is changed outside of operators")
+
+    # --- arrays -------------------------------------------------------------------------------------------------------
+
+    def name(self, array: Any) -> int:
+        """Give a new array a number."""
+        return self.register(self.program.new_value(array), array)
+
+    def register(self, number: int, array: Any) -> int:
+        """Know an array by a number."""
+        self.values[id(array)] = number
+        self.arrays[number] = array
+        return number
+
+    def known(self, array: Any) -> Reference:
+        """The reference to an array that the program knows."""
+        try:
+            return Reference(self.values[id(array)])
+        except KeyError:
+            raise Stop("an operand was not made by an operator") from None
+
+    def mapped(self, value: Any) -> Any:
+        """An argument with references in the place of arrays."""
+        if isinstance(value, Tensor):
+            value = value._array
+        if isinstance(value, (ndarray, generic)):
+            return self.known(value)
+        if isinstance(value, (tuple, list)) and any(isinstance(each, (Tensor, ndarray, tuple, list)) for each in value):
+            return type(value)([self.mapped(each) for each in value])
+        return Constant(value)
+
+    # --- operators ----------------------------------------------------------------------------------------------------
+
+    def act(self, plan: Plan, call: Call) -> None:
+        """Take the steps of `plan` after the arguments have been read, and append what they compute."""
+        before, self.acting = self.acting, True
+        drawing, self.drawing = self.drawing, plan.op.random
+        try:
+            if (operands := self.attempt(plan, self.operands, plan, call)) is None:
+                plan.act(call)
+            elif plan.way == IN_PLACE:
+                self.changed(plan, call, operands)
+            elif plan.way == IN_PLACE_VIEW:
+                self.repointed(plan, call, operands)
+            else:
+                self.computed(plan, call, operands)
+        finally:
+            self.acting, self.drawing = before, drawing
+
+    def attempt(self, plan: Plan, function: Callable[..., Any], *args: Any) -> Any:
+        """`function(*args)`, which appends to the program; None if the capture has ended before, or by this."""
+        if self.reason is not None:
+            return None
+        try:
+            return function(*args)
+        except Stop as error:
+            self.stop(f"{plan.op.function_name}: {error}")
+            return None
+
+    def operands(self, plan: Plan, call: Call) -> list[Any]:
+        """References and constants for the arguments of the kernel; conversions are appended."""
+        if plan.arrays is not DENSE or plan.op.shape_of_elements or plan.way not in (FUNCTION, IN_PLACE, IN_PLACE_VIEW):
+            raise Stop("it is not captured")
+        operands: list[Any] = []
+        for position, value in enumerate(call.arrays):
+            given = call.args[position]
+            kind = plan.kinds.get(position)
+            if is_number(given) or (isinstance(kind, type) and kind is not type(None)):
+                operands.append(Constant(value))  # a number, which has become an array
+            elif isinstance(kind, frozenset):
+                operands.append([self.read(each._array, array) for each, array in zip(given, value, strict=True)])
+            elif kind is not None and isinstance(given, Tensor):
+                operands.append(self.read(given._array, value))
+            else:
+                operands.append(self.mapped(value))
+        return operands
+
+    def read(self, given: Any, array: Any) -> Reference:
+        """The array of an operand, which promotion may have converted."""
+        if array is given:
+            return self.known(array)
+        if type(given) is not ndarray:
+            raise Stop("an operand is conjugated when it is read")
+        self.program.append(
+            "convert", converted, [self.known(given), Constant(from_numpy(array.dtype))], [self.name(array)]
+        )
+        return Reference(self.values[id(array)])
+
+    def computed(self, plan: Plan, call: Call, operands: list[Any]) -> None:
+        """Take the steps of a call whose results are new."""
+        compute, *further = plan.steps[len(plan.reading) :]
+        compute.run(call)
+        self.attempt(plan, self.append_results, plan, call, operands)
+        results = list(call.results)
+        for step in further:
+            step.run(call)
+            self.attempt(plan, self.append_conversion, step, call, results)
+            results = list(call.results)
+        if self.reason is None and not all(id(output._array) in self.values for output in call.outputs):
+            self.stop(f"{plan.op.function_name}: a result is of an unusual class")
+
+    def append_results(self, plan: Plan, call: Call, operands: list[Any]) -> None:
+        """Append what the kernel has computed."""
+        op = plan.op
+        if op.name == "conjugate" and call.results[0].dtype.kind == "c":
+            raise Stop("the result is conjugated when it is read")
+        numbers = [self.values.get(id(each)) for each in call.results]
+        if all(number is None for number in numbers):
+            new = [self.name(each) for each in call.results]
+            self.program.append(op.name, op.code.computing, operands, new, several=call.several, kernel=op)
+        elif numbers != [each.number if isinstance(each, Reference) else None for each in operands[: len(numbers)]]:
+            raise Stop("a result is one of the operands")
+
+    def append_conversion(self, step: Any, call: Call, results: list[Any]) -> None:
+        """Append what a later step has made of the first of the `results`."""
+        array = call.results[0] if call.results else None
+        if array is None or id(array) in self.values:
+            return
+        given = self.known(results[0])
+        if isinstance(step, LayOut):
+            lain = [self.mapped(call.args[each]) for each in step.positions if call.args[each] is not None]
+            self.program.append("lay_out", laid_out, [given, lain], [self.name(array)])
+        elif isinstance(step, Round):
+            self.program.append("round", rounded, [given, Constant(array.dtype)], [self.name(array)])
+
+    def changed(self, plan: Plan, call: Call, operands: list[Any]) -> None:
+        """Take the steps of a call that changes its first argument."""
+        op, target = plan.op, call.args[0]
+        array = target._array
+        kernel = DENSE.inplace_kernel(op) if call.arrays[0] is array else None
+        plan.act(call)  # which may copy the tensor before
+        written = self.attempt(plan, self.known, array)
+        if written is None:
+            return
+        append = self.program.append
+        if kernel is None:
+            number = self.program.new_value(None)
+            append(op.name, op.code.computing, operands, [number], kernel=op)
+            append("copy_", copy_, [written, Reference(number)], [], changes=True)
+        else:
+            names = [each for each in op.names if each in op.keyword_only]
+            function = Overwriting(of_any_size(kernel), len(operands) - len(names), names)
+            append(f"{op.name}_", function, operands, [], changes=True, kernel=op)
+        if target._array is not array:
+            self.stop("the tensor gets other memory")
+        self.program.count_change(target if target._base is None else target._base)
+
+    def repointed(self, plan: Plan, call: Call, operands: list[Any]) -> None:
+        """Take the steps of a call that makes its first argument another view of its memory."""
+        if id(call.args[0]) in self.program.by_tensor:
+            self.stop(f"{plan.op.function_name}_: an argument, or a tensor from outside, becomes another view")
+        plan.act(call)
+        self.attempt(plan, self.append_results, plan, call, operands)
+
+    def function(self, function: Any, args: tuple[Any, ...], keeps: bool = False) -> Any:
+        """Call a function of arrays, as one instruction."""
+        name = getattr(function, "__name__", "function").strip("_")
+        operands: list[Any] = []
+        try:
+            operands = [self.mapped(each) for each in args] if self.reason is None else []
+        except Stop as error:
+            self.stop(f"{name}: {error}")
+        drawing, self.drawing = self.drawing, keeps
+        try:
+            with unwarned():
+                result = as_tensors(function(*arrays_of(args)))
+        finally:
+            self.drawing = drawing
+        listed = result if type(result) is tuple else (result,)
+        if self.reason is None:
+            numbers = [self.name(each._array) if isinstance(each, Tensor) else None for each in listed]
+            self.program.append(name, Quiet(function), operands, numbers, several=type(result) is tuple, keeps=keeps)
+            for each in operands if keeps else ():
+                if isinstance(each, Reference) and each.number in self.program.inputs:
+                    self.program.changes.setdefault(each.number, 0)
+        return result
+
+    def constant(self, array: Any, requires_grad: bool = False) -> None:
+        """Take note of a new array whose elements follow from numbers: the program makes it again."""
+        if self.reason is None and id(array) not in self.values:
+            if requires_grad or type(array) is not ndarray:
+                self.stop("a new tensor requires grad, or is not dense")
+            else:
+                self.program.append("constant", Copied(array), [], [self.name(array)])
+
+    def draws(self) -> None:
+        """Take note that random numbers are about to be drawn."""
+        if not self.drawing:
+            self.stop("random numbers are drawn outside of operators")
+
+    # --- what the engine does -----------------------------------------------------------------------------------------
+
+    def seeds(self, grads: list[Any]) -> None:
+        """Take note of the ones that a backward begins with."""
+        for grad in grads:
+            if isinstance(grad, Tensor) and id(grad._array) not in self.values:
+                self.constant(grad._array)
+
+    def accumulate(self, leaf: Tensor, grad: Any) -> None:
+        """Add `grad` to `leaf.grad`."""
+        held = leaf._grad
+        if held is None:
+            self.program.expect_no_grad(leaf)
+            new = grad.clone()
+            if self.reason is None and new._array.strides != leaf._array.strides:
+                self.stop("a gradient does not lie in memory as its leaf does")
+            leaf._grad = new
+            if self.reason is None:
+                self.program.set_grad(leaf, self.known(new._array))
+        else:
+            if self.reason is None and id(held._array) not in self.values:
+                self.register(self.program.grad_of(leaf), held._array)
+            held.add_(grad)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a tensor stands for a number."""
+    return isinstance(value, Tensor) and value._extra is not None and value._extra.number is not None
+
+
+class Overwriting:
+    """A kernel that works in place, called with the arguments in the order of the declaration."""
+
+    def __init__(self, kernel: Any, positional: int, names: list[str]) -> None:
+        self.kernel, self.positional, self.names = kernel, positional, names
+
+    def __call__(self, *args: Any) -> None:
+        """Change the first argument."""
+        with unwarned():
+            self.kernel(*args[: self.positional], **dict(zip(self.names, args[self.positional :], strict=True)))
+
+
+class Quiet:
+    """A kernel without NumPy's warnings."""
+
+    def __init__(self, kernel: Any) -> None:
+        self.kernel = kernel
+
+    def __call__(self, *args: Any) -> Any:
+        """What the kernel returns."""
+        with unwarned():
+            return self.kernel(*args)
+
+
+class Copied:
+    """What makes an array that has the same elements each time."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = clone(array)
+
+    def __call__(self) -> Any:
+        """A new array."""
+        return clone(self.array)
+
+
+def converted(array: Any, dtype: Any) -> Any:
+    """An operand in the dtype that is computed in."""
+    return prepared(array, dtype)
+
+
+def rounded(array: Any, dtype: Any) -> Any:
+    """A result, rounded to a half type."""
+    return array.astype(dtype, copy=False)

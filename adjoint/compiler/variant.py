@@ -1,0 +1,473 @@
+"""One captured program of a function: the conditions under which it stands for the function, and the source that runs it."""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from numpy import may_share_memory, ndarray, shares_memory
+from numpy.exceptions import TooHardError
+
+from .. import dtypes
+from ..dispatch.source import compile_source
+from ..tape import modes
+from ..tape.edges import edge_of
+from ..tape.versions import counting, shared_counter
+from ..tensor import LEAF, Tensor, wrap
+from .backward import CompiledFunctionBackward, attach, tensors_of
+from .known import IMMUTABLE, MUTABLE, is_constant, is_plain, same_items
+from .native import Empty, fused
+from .observer import Observer
+from .program import Program, Reference, Source
+from .tracer import Stop, Tracer
+
+MISSED: Any = object()
+"""What a variant returns if it does not stand for the function now."""
+
+
+class Structure:
+    """The tensors in nested arguments or results, and how the rest is tested or built again."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.conditions: list[str] = []
+        self.tensors: list[tuple[str, Tensor]] = []
+        self.containers: dict[int, str] = {}
+
+    def read(self, place: str, value: Any) -> None:
+        """Take the tensors of an argument found at `place`, and the conditions for the rest."""
+        constant, kind = self.source.constant, type(value)
+        if isinstance(value, Tensor):
+            self.tensors.append((place, value))
+            return
+        if kind in (list, tuple):
+            self.conditions += [f"type({place}) is {constant(kind)}", f"len({place}) == {len(value)}"]
+            for index, each in enumerate(value):
+                self.read(f"{place}[{index}]", each)
+        elif kind is dict:
+            self.conditions += [f"type({place}) is dict", f"tuple({place}) == {constant(tuple(value))}"]
+            for key, each in value.items():
+                self.read(f"{place}[{constant(key)}]", each)
+        elif kind is float and value == 0:
+            self.conditions.append(
+                f"type({place}) is {constant(kind)} and repr({place}) == {str(value)!r}"
+            )  # which has a sign
+        elif kind in IMMUTABLE and value is not None and kind is not bool:
+            self.conditions.append(f"type({place}) is {constant(kind)} and {place} == {constant(value)}")
+        else:
+            self.conditions.append(f"{place} is {constant(value)}")
+        if kind in MUTABLE:
+            self.containers[id(value)] = place
+
+
+class Variant:
+    """A captured program as a function of the arguments; `program` prints as text, `source` is what runs."""
+
+    def __init__(self, function: Any, program: Program, source: str, run: Callable[..., Any], origins: Any) -> None:
+        self.function, self.program, self.source, self.run, self.origins = function, program, source, run, origins
+        self.calls = 0
+
+
+class Fits:
+    """Whether the array of a tensor is as it was when the program was captured."""
+
+    def __init__(self, array: Any) -> None:
+        self.dtype, self.shape, self.strides = array.dtype, array.shape, array.strides
+
+    def __call__(self, array: Any) -> bool:
+        """Whether an array has the same class, dtype, shape and strides."""
+        return (
+            type(array) is ndarray
+            and array.dtype is self.dtype
+            and array.shape == self.shape
+            and array.strides == self.strides
+        )
+
+
+def is_usual(tensor: Tensor) -> bool:
+    """Whether a tensor has no hooks or other properties that programs do not know."""
+    extra = tensor._extra
+    return extra is None or not (
+        extra.hooks or extra.post_hooks or extra.inference or extra.tangents or extra.transform or extra.number
+    )
+
+
+def edge_condition(place: str, tensor: Tensor) -> str:
+    """The condition that a tensor requires grad as it did, and is a leaf as it was."""
+    if tensor._base is not None:
+        return f"edge_of({place}) is None" if edge_of(tensor) is None else f"edge_of({place}) is not None"
+    edge = tensor._edge
+    if edge is None or edge is LEAF:
+        return f"{place}._edge is {'None' if edge is None else 'LEAF'}"
+    return f"type({place}._edge) is tuple"
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """A context without garbage collection, whose callbacks would seem to be called by the function."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def captured(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Variant | None, str | None]:
+    """Call `function`; returns its result, the variant that stands for it, or None and the reason why there is none."""
+    program = Program()
+    tracer = Tracer(program)
+    observer = Observer(tracer)
+    source = Source()
+    given = Structure(source)
+    given.read("args", args)
+    given.read("kwargs", kwargs)
+    if not all(is_plain(tensor) for _, tensor in given.tensors):
+        return function(*args, **kwargs), None, None  # another call may be captured
+    for place, tensor in given.tensors:
+        observer.input(tensor, "argument", place)
+    before = {id(tensor): tensor._edge for _, tensor in given.tensors}
+    with uncollected():
+        result = observer.run(function, args, kwargs)
+    observer.check_inputs()
+    if tracer.reason is None:
+        try:
+            if any(tensor._edge is not before[id(tensor)] for _, tensor in given.tensors):
+                raise Stop("the history of an argument is changed")
+            return result, finished(function, tracer, observer, source, given, result), None
+        except Stop as error:
+            tracer.reason = str(error)
+    return result, None, tracer.reason
+
+
+def finished(
+    function: Any, tracer: Tracer, observer: Observer, source: Source, given: Structure, result: Any
+) -> Variant:
+    """The variant made of what has been followed."""
+    program = tracer.program
+    outputs = tensors_of(result)
+    program.boundary = len(program.instructions)
+    recorded = {}
+    results: dict[int, tuple[Tensor, int]] = {}
+    for tensor in outputs:
+        if id(tensor) in program.by_tensor or id(tensor) in results:
+            continue
+        if type(tensor) is not Tensor or id(tensor._array) not in tracer.values:
+            raise Stop("a result was not made by an operator")
+        number = tracer.values[id(tensor._array)]
+        held = [tracer.arrays[each] for each in program.inputs]
+        if any(overlap(tensor._array, array) for array in [*held, *(each._array for each, _ in results.values())]):
+            raise Stop("a result has the memory of an argument or of another result")
+        results[id(tensor)] = tensor, number
+        if edge_of(tensor) is not None:
+            recorded[id(tensor)] = tensor
+    targets: list[tuple[str, Tensor]] = []
+    freed = False
+    if recorded:
+        targets, freed = gradients_of(
+            tracer, list(recorded.values()), {id(each): place for place, each in given.tensors}
+        )
+    return Written(
+        function, tracer, observer, source, given, result, results, list(recorded.values()), targets, freed
+    ).variant()
+
+
+def gradients_of(tracer: Tracer, roots: list[Tensor], places: dict[int, str]) -> tuple[list[tuple[str, Tensor]], bool]:
+    """Append the backward of `roots` to the program; the inputs that get gradients, and whether the graph has been freed."""
+    import adjoint as torch
+
+    program = tracer.program
+    targets = [
+        each.tensor for each in program.inputs.values() if each.kind != "grad" and edge_of(each.tensor) is not None
+    ]
+    grads = [torch.ones_like(root) for root in roots]
+    program.roots = [tracer.values[id(root._array)] for root in roots]
+    numbers = [tracer.name(grad._array) for grad in grads]
+    program.seeds = numbers
+    position = len(program.instructions)
+    try:
+        with ending_at(targets, roots) as ends, tracer:
+            found = torch.autograd.grad(roots, ends, grads, retain_graph=True, allow_unused=True)
+    except RuntimeError as error:
+        if "second time" not in str(error):
+            raise Stop(f"the backward fails: {error}") from error
+        del program.instructions[position:]
+        program.seeds = []
+        return [], True
+    if tracer.reason is not None:
+        raise Stop(tracer.reason)
+    used = [(target, grad) for target, grad in zip(targets, found, strict=True) if grad is not None]
+    program.gradients = [tracer.known(grad._array) for _, grad in used]
+    return [(places.get(id(target), ""), target) for target, _ in used], False
+
+
+def overlap(one: Any, other: Any) -> bool:
+    """Whether two arrays have an element in common, as far as that is found out soon."""
+    try:
+        return bool(shares_memory(one, other, max_work=1000))  # type: ignore[arg-type]
+    except TooHardError:
+        return True
+
+
+@contextmanager
+def ending_at(targets: list[Tensor], roots: list[Tensor]) -> Iterator[list[Tensor]]:
+    """A context in which the graph of `roots` ends where `targets` are used; yields the leaves at its ends, one for each."""
+    ends: dict[Any, Tensor] = {}
+    leaves = []
+    for target in targets:
+        edge = edge_of(target)
+        leaf = target
+        if type(edge) is tuple:
+            leaf = wrap(target._array)
+            leaf._edge = LEAF
+            ends.setdefault((id(edge[0]), edge[1]), leaf)
+        leaves.append(leaf)
+    before: dict[Any, Any] = {}
+    nodes = [edge[0] for edge in map(edge_of, roots) if type(edge) is tuple]
+    try:
+        for node in nodes if ends else ():  # the list grows during the loop
+            if node in before:
+                continue
+            before[node] = node._edges
+            node._edges = tuple(
+                [ends.get((id(each[0]), each[1]), each) if type(each) is tuple else each for each in node._edges]
+            )
+            nodes += [each[0] for each in node._edges if type(each) is tuple]
+        yield leaves
+    finally:
+        for node, edges in before.items():
+            node._edges = edges
+
+
+class Written:
+    """Writes the source of a variant."""
+
+    def __init__(
+        self,
+        function: Any,
+        tracer: Tracer,
+        observer: Observer,
+        source: Source,
+        given: Structure,
+        result: Any,
+        results: dict[int, tuple[Tensor, int]],
+        roots: list[Tensor],
+        targets: list[tuple[str, Tensor]],
+        freed: bool,
+    ) -> None:
+        self.function, self.tracer, self.observer, self.source, self.given = function, tracer, observer, source, given
+        self.result, self.results, self.roots, self.targets, self.freed = result, results, roots, targets, freed
+        self.program = tracer.program
+        self.arrays = tracer.arrays
+        self.built_before: set[int] = set()
+
+    def variant(self) -> Variant:
+        """The variant, compiled."""
+        source, program = self.source, self.program
+        forward = program.instructions[: program.boundary]
+        saved = program.saved() if program.seeds else []
+        wanted = {number for _, number in self.results.values()} | set(saved)
+        kept = program.used(wanted | {each.number for each in program.gradients})
+        conditions, loads = self.conditions()
+        head = [
+            "def run(args, kwargs):",
+            "    try:",
+            f"        if not ({' and '.join(conditions)}):",
+            "            return MISSED",
+        ]
+        head += [f"        {line}" for line in loads]
+        head += ["    except (LookupError, AttributeError, TypeError, ValueError):", "        return MISSED"]
+        first = len(head)
+        source.lines, source.origins = [], {}
+        forward = fused(program, forward, kept[: program.boundary], wanted)
+        source.run(forward, [True] * len(forward), wanted | set(program.inputs), program.shapes)
+        body = [*source.lines, *self.effects()]
+        origins = {first + position + 1: line for position, line in source.origins.items()}
+        body += self.returned(saved, self.gradient_function(kept, saved))
+        text = "\n".join([*head, *(f"    {line}" for line in body)]) + "\n"
+        namespace = {
+            **source.namespace,
+            "MISSED": MISSED,
+            "LEAF": LEAF,
+            "Tensor": Tensor,
+            "wrap": wrap,
+            "edge_of": edge_of,
+            "is_usual": is_usual,
+            "same_items": same_items,
+            "getattr_static": inspect.getattr_static,
+            "is_recording": modes.is_recording,
+            "get_default_dtype": dtypes.get_default_dtype,
+            "counting": counting,
+            "shared_counter": shared_counter,
+            "attach": attach,
+        }
+        compile_source(text, "<adjoint compiled function>", namespace)
+        return Variant(self.function, program, text, namespace["run"], origins)
+
+    def conditions(self) -> tuple[list[str], list[str]]:
+        """The conditions under which the program stands for the function, and the lines that load its inputs."""
+        source, given, program = self.source, self.given, self.program
+        constant = source.constant
+        conditions = [
+            f"is_recording() is {self.observer.recording}",
+            f"get_default_dtype() is {constant(dtypes.get_default_dtype())}",
+        ]
+        conditions += given.conditions
+        first: dict[int, str] = {}
+        outer = {id(each.source) for each in program.inputs.values() if each.kind == "tensor"}
+        for place, tensor in given.tensors:
+            if id(tensor) in first or id(tensor) in outer:
+                conditions.append(f"{place} is {first.get(id(tensor), constant(tensor))}")
+                continue
+            for earlier, other in given.tensors:
+                if earlier in first.values() and other._array is tensor._array:
+                    raise Stop("two arguments have one memory")
+            first[id(tensor)] = place
+            conditions.append(f"type({place}) is {'Tensor' if type(tensor) is Tensor else constant(type(tensor))}")
+            conditions += [f"{constant(Fits(tensor._array))}({place}._array)", edge_condition(place, tensor)]
+            conditions.append(f"({place}._extra is None or is_usual({place}))")
+        for condition, objects in self.observer.guards.values():
+            conditions.append(condition.format(*[constant(each) for each in objects]))
+        loads = []
+        for number, each in program.inputs.items():
+            if each.kind == "argument":
+                loads.append(f"v{number} = {each.source}._array")
+                continue
+            name = constant(each.source)
+            if each.kind == "tensor":
+                loads.append(f"v{number} = {name}._array")
+                state = f"{edge_condition(name, each.source)} and ({name}._extra is None or is_usual({name}))"
+            else:
+                loads.append(f"v{number} = {name}._grad._array")
+                state = f"{name}._grad._edge is None and type({name}._grad) is Tensor"
+            same = constant(weakref.ref(each.tensor._array))
+            fits = constant(Fits(each.tensor._array))
+            loads += [f"if not (({same}() is v{number} or {fits}(v{number})) and {state}):", "    return MISSED"]
+        conditions += [f"{constant(leaf)}._grad is None" for leaf in program.without_grad]
+        conditions += self.apart()
+        return conditions, loads
+
+    def apart(self) -> list[str]:
+        """The conditions that an input that is changed is none of those that gradients may be computed from."""
+        inputs = {number: each for number, each in self.program.inputs.items() if each.kind != "grad"}
+        places = {
+            number: each.source if each.kind == "argument" else self.source.constant(each.source)
+            for number, each in inputs.items()
+        }
+        apart = "({0} is not {1} and ({0}._counter is None or {0}._counter is not {1}._counter))"
+        return [
+            apart.format(places[one], places[other])
+            for one in self.program.changes
+            for other in inputs
+            if self.roots and one in inputs and other != one and inputs[one].tensor is not inputs[other].tensor
+        ]
+
+    def effects(self) -> list[str]:
+        """The lines that count the changes of inputs."""
+        lines = []
+        for number, count in self.program.changes.items():
+            if not count:
+                continue
+            given = self.program.inputs[number]
+            place = {"argument": given.source}.get(given.kind) or self.source.constant(given.source)
+            place = f"{place}._grad" if given.kind == "grad" else place
+            lines += [f"counter = counting({place})", "if counter is not None:", f"    counter[0] += {count}"]
+        return lines
+
+    def gradient_function(self, kept: list[bool], saved: list[int]) -> str | None:
+        """The name of the function that computes the gradients from what is saved; None if there is none."""
+        program, source = self.program, self.source
+        if not program.seeds:
+            return None
+        gradients = [each.number for each in program.gradients]
+        source.lines = []
+        lasting = {*gradients, *saved, *program.seeds}
+        backward = fused(program, program.instructions[program.boundary :], kept[program.boundary :], lasting)
+        source.run(backward, [True] * len(backward), lasting, program.shapes)
+        names = ", ".join(f"v{number}" for number in saved)
+        lines = [
+            "def gradients(saved, grads):",
+            f"    [{names}] = saved",
+            f"    [{', '.join(f'v{number}' for number in program.seeds)}] = grads",
+            *(f"    {line}" for number in program.seeds for line in self.laid_out(number)),
+            *(f"    {line}" for line in source.lines),
+            f"    return ({''.join(f'v{number}, ' for number in gradients)})",
+        ]
+        namespace = dict(source.namespace)
+        compile_source("\n".join(lines) + "\n", "<adjoint compiled backward>", namespace)
+        source.lines = []
+        return source.constant(namespace["gradients"])
+
+    def laid_out(self, number: int) -> list[str]:
+        """The lines that have a gradient lie in memory as it did when the program was captured."""
+        strides, _ = self.program.memory[number]  # type: ignore[misc]
+        wanted, copied = self.source.constant(strides), self.source.constant(Empty(self.program, number).filled)
+        return [f"if v{number}.strides != {wanted}:", f"    v{number} = {copied}(v{number})"]
+
+    def returned(self, saved: list[int], gradients: str | None) -> list[str]:
+        """The lines that make the results."""
+        constant = self.source.constant
+        lines = []
+        for tensor, number in self.results.values():
+            lines.append(f"r{number} = wrap(v{number})")
+            if tensor._version:
+                lines.append(f"shared_counter(r{number})[0] = {tensor._version}")
+        if self.roots:
+            roots = [f"r{self.results[id(root)][1]}" for root in self.roots]
+            places = [place or constant(target) for place, target in self.targets]
+            # Memory of an input, or of a result, must still be what it was when gradients are computed from it.
+            watched = [
+                each.source if each.kind == "argument" else constant(each.source)
+                for each in self.program.inputs.values()
+                if each.kind != "grad" and self.is_among(each.tensor._array, saved)
+            ]
+            watched += [f"r{number}" for tensor, number in self.results.values() if self.is_among(tensor._array, saved)]
+            pure = not self.program.changes and not any(
+                each.keeps and (not each.changes or (each.kernel is not None and each.kernel.random))
+                for each in self.program.instructions[: self.program.boundary]
+            )
+            again = f"({constant(self.function)}, args, kwargs)" if pure else "None"
+            values = "None" if self.freed else f"[{', '.join(f'v{number}' for number in saved)}]"
+            lines.append(
+                f"attach([{', '.join(roots)}], [{', '.join(places)}], {values}, {gradients}, [{', '.join(watched)}], {again})"
+            )
+        lines.append(f"return {self.built(self.result)}")
+        return lines
+
+    def is_among(self, array: Any, numbers: list[int]) -> bool:
+        """Whether an array shares memory with one of the values of these numbers."""
+        return any(may_share_memory(array, self.arrays[number]) for number in numbers)
+
+    def built(self, value: Any) -> str:
+        """The source of a result."""
+        if isinstance(value, Tensor):
+            if id(value) in self.results:
+                return f"r{self.results[id(value)][1]}"
+            given = next((place for place, tensor in self.given.tensors if tensor is value), None)
+            if given is None and id(value) not in self.program.by_tensor:
+                raise Stop("a result was not made by an operator")
+            return given or self.source.constant(value)
+        if id(value) in self.given.containers:
+            return self.given.containers[id(value)]
+        if is_constant(value) or self.observer.is_outside(value):
+            return self.source.constant(value)
+        if type(value) in MUTABLE and id(value) in self.built_before:
+            raise Stop("a list is in the result twice")
+        self.built_before.add(id(value))
+        if type(value) in (list, tuple):
+            inner = "".join(f"{self.built(each)}, " for each in value)
+            return f"[{inner}]" if type(value) is list else f"({inner})"
+        if type(value) is dict:
+            return "{" + ", ".join(f"{self.built(key)}: {self.built(each)}" for key, each in value.items()) + "}"
+        if isinstance(value, tuple) and (hasattr(value, "_make") or hasattr(value, "n_fields")):
+            make = getattr(value, "_make", type(value))
+            return f"{self.source.constant(make)}(({''.join(f'{self.built(each)}, ' for each in value)}))"
+        raise Stop("the result is an object that the function has made")
+
+
+__all__ = ["MISSED", "CompiledFunctionBackward", "Reference", "Variant", "captured"]

@@ -1,0 +1,55 @@
+"""Functions of arrays that operators call outside of plans: a mask is drawn, running statistics are moved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numpy import asarray, generic, ndarray
+
+from ..tape.modes import FLAGS, STATE, is_recording
+from ..tensor import Tensor, wrap
+
+
+def computed(function: Callable[..., Any], *args: Any, keeps: bool = False) -> Any:
+    """`function(*args)` with arrays in the place of tensors, and tensors in the place of the arrays that it returns.
+
+    What captures the operators of this thread appends the call; `keeps`: even if its results are not used, because it draws
+    random numbers or changes its first arguments.
+    """
+    if FLAGS.special and STATE.capture is not None:
+        return STATE.capture.function(function, args, keeps)
+    return as_tensors(function(*arrays_of(args)))
+
+
+def in_one_kernel(function: Callable[..., Any], kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """`function`, for formulas on tensors; where operators are captured, and not recorded, one call of its counterpart."""
+
+    def chosen(*args: Any, **names: Any) -> Any:
+        capture = STATE.capture
+        return (
+            function(*args, **names) if capture is None or names or is_recording() else capture.function(kernel, args)
+        )
+
+    return chosen
+
+
+def arrays_of(values: Any) -> list[Any]:
+    """Values, those in sequences too, with arrays in the place of tensors."""
+    return [
+        value._array
+        if isinstance(value, Tensor)
+        else arrays_of(value)
+        if type(value) in (list, tuple) and any(isinstance(each, Tensor) for each in value)
+        else value
+        for value in values
+    ]
+
+
+def as_tensors(result: Any) -> Any:
+    """What a function returns, with tensors in the place of arrays."""
+    if isinstance(result, (ndarray, generic)):
+        return wrap(asarray(result))
+    if type(result) in (tuple, list):
+        return tuple([wrap(asarray(each)) if isinstance(each, (ndarray, generic)) else each for each in result])
+    return result

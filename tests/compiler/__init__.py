@@ -1,0 +1,1 @@
+"""Compiled functions: whatever they capture, they do what the functions do without `torch.compile`."""

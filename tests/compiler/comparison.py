@@ -1,0 +1,144 @@
+"""A compiled function beside the function itself: values, gradients, buffers and random numbers of the same calls."""
+
+import copy
+import warnings
+
+import numpy
+
+import adjoint as torch
+
+TOLERANCES = {torch.float64: 1e-10, torch.complex128: 1e-10, torch.bfloat16: 3e-2, torch.float16: 3e-3}
+"""How far values may differ, relatively; for other dtypes 2e-5. Formulas of half types round after each step when captured."""
+
+
+def tensors_in(value):
+    """The tensors in nested values, in order."""
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    return [tensor for each in value for tensor in tensors_in(each)] if isinstance(value, (list, tuple)) else []
+
+
+def assert_alike(found, expected, what="", *, strides=True):
+    """Results are nested in the same way; their tensors have the same values, dtypes, strides and versions.
+
+    Gradients that are returned lie in memory as those that are recorded do: without `strides`, these are not compared.
+    """
+    if isinstance(expected, torch.Tensor):
+        assert isinstance(found, torch.Tensor), what
+        facts = [
+            (
+                *(t.dtype, tuple(t.shape), t.stride() if strides and t.numel() > 1 else None),
+                *(t.is_inference() or t._version, t.requires_grad, t.is_leaf),
+            )
+            for t in (found, expected)
+        ]
+        assert facts[0] == facts[1], what
+        assert_close(found, expected, what)
+    elif isinstance(expected, dict):
+        assert list(found) == list(expected), what
+        for name in expected:
+            assert_alike(found[name], expected[name], f"{what}[{name!r}]", strides=strides)
+    elif isinstance(expected, (list, tuple)):
+        assert type(found).__name__ == type(expected).__name__ and len(found) == len(expected), what
+        for number, (one, other) in enumerate(zip(found, expected, strict=True)):
+            assert_alike(one, other, f"{what}[{number}]", strides=strides)
+    else:
+        assert type(found).__name__ == type(expected).__name__, what
+        if isinstance(expected, (int, float, complex, str, torch.dtype, torch.device, set, frozenset)):
+            assert found == expected or found != found, what
+
+
+def assert_close(found, expected, what=""):
+    """Two tensors have the same elements, up to rounding."""
+    arrays = []
+    for tensor in (found, expected):
+        tensor = tensor.detach().resolve_conj().resolve_neg()
+        arrays.append((tensor.float() if tensor.dtype in (torch.bfloat16, torch.float16) else tensor).numpy())
+    if arrays[0].dtype.kind in "fc":
+        tolerance = TOLERANCES.get(expected.dtype, 2e-5)
+        scale = numpy.abs(arrays[1][numpy.isfinite(arrays[1])]).max(initial=1)
+        numpy.testing.assert_allclose(*arrays, rtol=tolerance, atol=tolerance * scale, err_msg=what)
+    else:
+        numpy.testing.assert_array_equal(*arrays, err_msg=what)
+
+
+def gradients(result, leaves, *, twice=False):
+    """The gradients of a sum of squares of what requires grad in a result; `twice`: those of their squares too."""
+    roots = [each for each in tensors_in(result) if each.requires_grad and torch.is_grad_enabled()]
+    if not roots or not leaves:
+        return []
+    loss = sum(each.abs().square().sum() for each in roots)
+    found = torch.autograd.grad(loss, leaves, create_graph=twice, allow_unused=True)
+    if not twice:
+        return list(found)
+    second = sum(each.abs().square().sum() for each in found if each is not None and each.requires_grad)
+    if not isinstance(second, torch.Tensor):
+        return list(found)
+    return [*found, *torch.autograd.grad(second, leaves, allow_unused=True)]
+
+
+def detached(value):
+    """Nested values whose tensors are leaves that require grad as the tensors do."""
+    if isinstance(value, torch.Tensor):
+        return value.detach().clone().requires_grad_(value.requires_grad)
+    if isinstance(value, dict):
+        return {name: detached(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+        return type(value)(map(detached, value))
+    return value
+
+
+def converted(value, dtype):
+    """Nested values whose floating-point tensors have a dtype, if one is given."""
+    if isinstance(value, torch.Tensor):
+        kept = dtype is None or not value.is_floating_point()
+        return value if kept else value.detach().to(dtype).requires_grad_(value.requires_grad)
+    return type(value)([converted(each, dtype) for each in value]) if isinstance(value, (list, tuple)) else value
+
+
+def reason_of(compiled):
+    """Why a compiled function, or module, runs as it is; None if it is captured."""
+    return compiled.compiled.reason
+
+
+def assert_as_eager(function, inputs, *, module=None, times=3, captured=True, twice=False, kwargs=None, dtype=None):
+    """Call `function` (or `module`, with a copy of it) compiled and as it is, with what `inputs(number)` returns, several times.
+
+    `captured`: whether one program stands for all calls but the first; None: either way. `twice`: compare second gradients.
+    """
+    if module is not None:
+        function, plain = module, copy.deepcopy(module)
+    else:
+        plain = function
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        compiled = torch.compile(function)
+        for number in range(times):
+            torch.manual_seed(number)
+            given = converted(inputs(number), dtype)
+            both = []
+            for called in (plain, compiled):
+                arguments = detached(given)
+                torch.manual_seed(100 + number)
+                result = called(*arguments, **(kwargs or {}))
+                state = torch.get_rng_state()
+                leaves = [each for each in tensors_in(arguments) if each.requires_grad and each.is_leaf]
+                buffers = []
+                if module is not None:
+                    owner = plain if called is plain else module
+                    leaves += [each for each in owner.parameters() if each.requires_grad]
+                    buffers = [each.clone() for each in owner.buffers()]
+                both.append((result, gradients(result, leaves, twice=twice), buffers, state, arguments))
+            for part, found, expected in zip(
+                ("result", "gradient", "buffer", "random state", "argument"), both[1], both[0], strict=True
+            ):
+                assert_alike(found, expected, f"call {number}: {part}", strides=part != "gradient")
+    if captured is not None:
+        wanted = (None, times - 1) if captured else (reason_of(compiled), 0)
+        assert (reason_of(compiled), sum(each.calls for each in compiled.compiled.variants)) == wanted, reason_of(
+            compiled
+        )
+        assert captured or reason_of(compiled)
+    return compiled

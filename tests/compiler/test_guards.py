@@ -1,0 +1,205 @@
+# ruff: noqa: E501
+"""What a compiled function has read may change between calls: the next call does what the function does then.
+
+Each case is a program that makes `f` and a list of changes; `f` is called before and after each of them, compiled and as it is.
+"""
+
+import textwrap
+import warnings
+
+import pytest
+
+import adjoint as torch
+
+from .comparison import assert_alike, gradients, reason_of, tensors_in
+
+CASES = {
+    "a global number": ("g = 2.0\ndef f(x): return x * g", "g = 3.0", "g = 3", "g = True", "del g; g = 0.5"),
+    "the sign of zero": ("g = 0.0\ndef f(x): return x.clone().fill_(g)", "g = -0.0"),
+    "a global string": ("g = 'sum'\ndef f(x): return F.mse_loss(x, x * 2, reduction=g)", "g = 'mean'"),
+    "a global tensor": ("g = torch.ones(4)\ndef f(x): return x * g", "g = torch.full((4,), 2.0)", "g.mul_(3)", "g = torch.ones(1)"),
+    "a global function": ("def g(x): return x * 2\ndef f(x): return g(x)", "def g(x): return x + 1", "g = torch.exp"),
+    "the code of a function": ("def g(x): return x * 2\ndef h(x): return x + 1\ndef f(x): return g(x)", "g.__code__ = h.__code__"),
+    "defaults of a function": ("def g(x, a=2.0): return x * a\ndef f(x): return g(x)", "g.__defaults__ = (3.0,)"),
+    "keyword defaults": ("def g(x, *, a=2.0): return x * a\ndef f(x): return g(x)", "g.__kwdefaults__ = {'a': 3.0}"),
+    "a global that hides a builtin": ("def f(x): return x * max(1.0, 2.0)", "max = lambda a, b: 5.0", "del max"),
+    "a list": ("g = [1.0, 2.0]\ndef f(x): return x * g[0] + g[-1]", "g[0] = 4.0", "g.append(7.0)", "g = [0.0]"),
+    "a list that is summed": ("g = [1.0, 2.0]\ndef f(x): return x * sum(g)", "g.append(7.0)", "g.clear(); g.append(1.0)"),
+    "a list of sizes": ("g = [2, 2]\ndef f(x): return x.reshape(g) * 2", "g[:] = [4, 1]", "g.insert(0, 1)"),
+    "a nested list": ("g = [[1.0], [2.0]]\ndef f(x):\n    for a in g:\n        for b in a: x = x * b\n    return x", "g[1].append(3.0)", "g[0][0] = 5.0"),
+    "a list of tensors": ("g = [torch.ones(4)]\ndef f(x): return torch.stack([x, *g]).sum(0)", "g.append(torch.ones(4))", "g[0] = torch.zeros(4)"),
+    "a list given to an operator": ("g = [torch.ones(4)]\ndef f(x): return torch.cat(g) * x.sum()", "g.append(torch.ones(4))", "g[0] = torch.zeros(2)"),
+    "a dictionary": ("g = {'a': 1.0}\ndef f(x): return x * g['a'] + g.get('b', 0.0)", "g['a'] = 2.0", "g['b'] = 3.0", "del g['b']"),
+    "items of a dictionary": ("g = {'a': 1.0}\ndef f(x):\n    for k, v in g.items(): x = x * v + len(k)\n    return x", "g['b'] = 3.0", "g['a'] = 4.0"),
+    "membership": ("g = {'a'}\ndef f(x): return x * 2 if 'b' in g else x * 3", "g.add('b')", "g.clear()"),
+    "a length": ("g = [1]\ndef f(x): return x * len(g)", "g.append(1)"),
+    "truth of a list": ("g = []\ndef f(x): return x * 2 if g else x * 3", "g.append(1)", "g.clear()"),
+    "an attribute": ("class O: pass\no = O(); o.a = 2.0\ndef f(x): return x * o.a", "o.a = 3.0", "o = O(); o.a = 5.0"),
+    "an attribute of an attribute": ("class O: pass\no = O(); o.o = O(); o.o.a = 2.0\ndef f(x): return x * o.o.a", "o.o.a = 3.0", "o.o = O(); o.o.a = 4.0"),
+    "a class attribute": ("class O: a = 2.0\no = O()\ndef f(x): return x * o.a", "O.a = 3.0", "o.a = 4.0", "del o.a"),
+    "a base class": ("class P: a = 2.0\nclass O(P): pass\no = O()\ndef f(x): return x * o.a", "P.a = 3.0", "O.a = 4.0"),
+    "a method": ("class O:\n    def m(self, x): return x * 2\no = O()\ndef f(x): return o.m(x)", "O.m = lambda self, x: x * 3", "o.m = lambda x: x * 4"),
+    "a property": ("class O:\n    b = 2.0\n    @property\n    def a(self): return self.b\no = O()\ndef f(x): return x * o.a", "O.b = 3.0", "o.b = 7.0", "O.a = property(lambda self: 9.0)"),
+    "slots": ("class O:\n    __slots__ = ('a',)\no = O(); o.a = 2.0\ndef f(x): return x * o.a", "o.a = 3.0"),
+    "hasattr": ("class O: pass\no = O()\ndef f(x): return x * 2 if hasattr(o, 'a') else x * 3", "o.a = 1", "del o.a", "O.a = 1"),
+    "getattr with a default": ("class O: pass\no = O()\ndef f(x): return x * getattr(o, 'a', 2.0)", "o.a = 3.0", "del o.a"),
+    "isinstance": ("class A: pass\nclass B: pass\no = A()\ndef f(x): return x * 2 if isinstance(o, A) else x * 3", "o = B()", "o = A(); o.__class__ = B"),
+    "a dataclass": ("import dataclasses\n@dataclasses.dataclass\nclass C:\n    a: float = 2.0\nc = C()\ndef f(x): return x * c.a", "c.a = 3.0", "c = dataclasses.replace(c, a=4.0)"),
+    "a named tuple": ("import collections\nT = collections.namedtuple('T', 'a b')\nt = T(1.0, 2.0)\ndef f(x): return x * t.a + t.b", "t = T(3.0, 2.0)", "t = t._replace(b=5.0)"),
+    "an enumeration": ("import enum\nclass E(enum.Enum):\n    A = 1\n    B = 2\ne = E.A\ndef f(x): return x * 2 if e is E.A else x * 3", "e = E.B"),
+    "a module's own number": ("class M(nn.Module):\n    def __init__(s):\n        super().__init__(); s.a = 2.0\n    def forward(s, x): return x * s.a\nf = M()", "f.a = 3.0", "f.a = None; f.a = 4"),
+    "a parameter": ("f = nn.Linear(4, 4)", "f.weight = nn.Parameter(torch.ones(4, 4))", "f.bias = None", "f.weight.requires_grad_(False)", "f.weight.data = torch.zeros(4, 4)"),
+    "values of a parameter": ("f = nn.Linear(4, 4)", "torch.nn.init.ones_(f.weight)", "f.weight.data.mul_(2)", "f.load_state_dict({'weight': torch.eye(4), 'bias': torch.ones(4)})"),
+    "the dtype of a module": ("f = nn.Linear(4, 4)", "f.double(); x = x.double()", "f.float(); x = x.float()"),
+    "a submodule": ("f = nn.Sequential(nn.Linear(4, 4), nn.ReLU())", "f[1] = nn.Tanh()", "f.append(nn.Linear(4, 2))", "del f[2]", "f.insert(0, nn.Linear(4, 4))"),
+    "training mode": ("f = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5))", "f.eval()", "f.train()", "f[1].p = 0.1", "f[1].eval()"),
+    "modules in a list": ("class M(nn.Module):\n    def __init__(s):\n        super().__init__(); s.l = nn.ModuleList([nn.Linear(4, 4)])\n    def forward(s, x):\n        for m in s.l: x = m(x)\n        return x\nf = M()", "f.l.append(nn.ReLU())", "f.l[0] = nn.Identity()", "f.l = nn.ModuleList([nn.Tanh()])"),
+    "modules in a dictionary": ("class M(nn.Module):\n    def __init__(s):\n        super().__init__(); s.d = nn.ModuleDict({'a': nn.Linear(4, 4)})\n    def forward(s, x):\n        for k, m in s.d.items(): x = m(x)\n        return s.d['a'](x)\nf = M()", "f.d['b'] = nn.ReLU()", "f.d['a'] = nn.Tanh()"),
+    "parameters in a list": ("class M(nn.Module):\n    def __init__(s):\n        super().__init__(); s.l = nn.ParameterList([nn.Parameter(torch.ones(4))])\n    def forward(s, x):\n        for p in s.l: x = x * p\n        return x\nf = M()", "f.l.append(nn.Parameter(torch.full((4,), 2.0)))", "f.l[0] = nn.Parameter(torch.zeros(4))"),
+    "all parameters": ("m = nn.Linear(4, 4)\ndef f(x): return x.sum() + sum(p.square().sum() for p in m.parameters())", "m.extra = nn.Linear(2, 2)", "m.bias = None"),
+    "forward of an object": ("f = nn.Linear(4, 4)", "f.forward = lambda x: x * 2", "del f.forward"),
+    "forward of a class": ("class M(nn.Module):\n    def forward(s, x): return x * 2\nf = M()", "M.forward = lambda s, x: x * 3"),
+    "a forward hook": ("f = nn.Linear(4, 4)", "h = f.register_forward_hook(lambda m, a, r: r * 2)", "h.remove()", "h = f.register_forward_pre_hook(lambda m, a: (a[0] * 2,))", "h.remove()"),
+    "a hook of a submodule": ("f = nn.Sequential(nn.Linear(4, 4))", "h = f[0].register_forward_hook(lambda m, a, r: r * 2)", "h.remove()"),
+    "a backward hook of a module": ("f = nn.Sequential(nn.Linear(4, 4), nn.Tanh())", "h = f[0].register_full_backward_hook(lambda m, i, o: (i[0] * 2,))", "h.remove()"),
+    "a global module hook": ("f = nn.Linear(4, 4)", "h = nn.modules.module.register_module_forward_hook(lambda m, a, r: r * 2)", "h.remove()"),
+    "a tensor hook on a parameter": ("f = nn.Linear(4, 4)", "h = f.weight.register_hook(lambda g: g * 2)", "h.remove()"),
+    "a tensor hook on an argument": ("def f(x): return x.exp()", "x = x.detach().requires_grad_(); h = x.register_hook(lambda g: g * 2)", "h.remove()"),
+    "requires_grad of an argument": ("def f(x): return x.exp()", "x = x.detach()", "x = x.clone().requires_grad_()"),
+    "history of an argument": ("def f(x): return x.exp()", "x = x * 2", "x = x.detach()", "x = x.view(2, 2)", "x = x.t()"),
+    "the dtype of an argument": ("def f(x): return x * 2", "x = x.double()", "x = x.long()", "x = x > 0", "x = x.to(torch.bfloat16)", "x = x.to(torch.complex64)"),
+    "the shape of an argument": ("def f(x): return x * x.shape[0] + x.numel()", "x = torch.ones(3)", "x = torch.ones(2, 2)", "x = torch.ones(())", "x = torch.ones(0)"),
+    "the strides of an argument": ("def f(x): return (x * 2).contiguous().view(-1)", "x = torch.randn(2, 3)", "x = torch.randn(3, 2).t()", "x = torch.randn(1, 3).expand(2, 3)", "x = torch.randn(4, 3)[::2]"),
+    "the class of an argument": ("def f(x): return x * 2", "x = nn.Parameter(torch.ones(4))", "x = torch.ones(4)", "x = 3.0", "x = 3", "x = True"),
+    "conjugated and negative arguments": ("def f(x): return x * 2", "x = torch.randn(3, dtype=torch.complex64)", "x = x.conj()", "x = x.imag"),
+    "a subclass": ("class T(torch.Tensor): pass\ndef f(x): return x * 2", "x = torch.ones(3).as_subclass(T)", "x = torch.ones(3)"),
+    "a sparse argument": ("def f(x): return x * 2", "x = torch.eye(3).to_sparse()", "x = torch.eye(3)"),
+    "a meta argument": ("def f(x): return (x * 2).sum() if x.device.type == 'meta' else x", "x = torch.ones(3)"),
+    "gradients disabled": ("def f(x): return x.exp()", "mode = torch.no_grad", "mode = torch.enable_grad", "mode = torch.inference_mode"),
+    "autocast": ("f = nn.Linear(4, 4)", "mode = lambda: torch.autocast('cpu')", "mode = torch.enable_grad"),
+    "saved-tensor hooks": ("def f(x): return x.exp()", "mode = lambda: torch.autograd.graph.saved_tensors_hooks(lambda t: t * 2, lambda t: t)", "mode = torch.enable_grad"),
+    "anomaly detection": ("def f(x): return x.exp()", "mode = torch.autograd.detect_anomaly", "mode = torch.enable_grad"),
+    "a default device": ("def f(x): return torch.zeros(3) + 1", "mode = lambda: torch.device('meta')", "mode = torch.enable_grad"),
+    "the default dtype": ("def f(x): return torch.zeros(3) + x.sum()", "torch.set_default_dtype(torch.float64)", "torch.set_default_dtype(torch.float32)"),
+    "is_grad_enabled": ("def f(x): return x * 2 if torch.is_grad_enabled() else x * 3", "mode = torch.no_grad", "mode = torch.enable_grad"),
+    "the number of arguments": ("def f(*x): return sum(x) * len(x)", "args = lambda: (x, x)", "args = lambda: (x, x * 2, x)", "args = lambda: (x,)"),
+    "keywords": ("def f(x, **k): return x * k.get('a', 1.0) + len(k)", "kwargs = {'a': 2.0}", "kwargs = {'b': 2.0}", "kwargs = {'a': 2.0, 'b': 1.0}", "kwargs = {'a': x}"),
+    "numbers as arguments": ("def f(x, a=1): return x * a", "kwargs = {'a': 2}", "kwargs = {'a': 2.0}", "kwargs = {'a': True}", "kwargs = {'a': 1}", "kwargs = {'a': None} if False else {'a': 0.0}", "kwargs = {'a': -0.0}"),
+    "strings as arguments": ("def f(x, a='sum'): return getattr(x, a)()", "kwargs = {'a': 'mean'}", "kwargs = {'a': 'exp'}"),
+    "functions as arguments": ("def f(x, a=torch.exp): return a(x)", "kwargs = {'a': torch.sin}", "kwargs = {'a': lambda y: y * 2}"),
+    "nested arguments": ("def f(x, a=()): return x + sum(a)", "kwargs = {'a': [1.0, 2.0]}", "kwargs = {'a': (1.0, 2.0)}", "kwargs = {'a': [x, 2.0]}", "kwargs = {'a': [x, x]}"),
+    "aliased arguments": ("def f(x, y=None): return x * y if y is not None else x", "kwargs = {'y': x}", "kwargs = {'y': x.detach()}", "kwargs = {'y': x.clone()}", "kwargs = {'y': x.view(4)}"),
+    "identity of arguments": ("def f(x, y=None): return x * 2 if x is y else x * 3", "kwargs = {'y': x}", "kwargs = {'y': x.clone()}"),
+    "an argument that a closure holds": ("w = torch.ones(4)\ndef f(x): return x * w", "x = w", "w = torch.zeros(4)", "x = torch.ones(4)"),
+    "a closure": ("def make():\n    a = 2.0\n    def f(x): return x * a\n    def put(v):\n        nonlocal a\n        a = v\n    return f, put\nf, put = make()", "put(3.0)", "put(torch.ones(4))"),
+    "a partial function": ("import functools\ndef g(a, x): return x * a\nh = functools.partial(g, 2.0)\ndef f(x): return h(x)", "h = functools.partial(g, 3.0)", "h = functools.partial(g, a=3.0) if False else functools.partial(g, 4.0)"),
+    "a generator of random numbers": ("g = torch.Generator()\ndef f(x): return x + torch.randn(4, generator=g)", "g.manual_seed(5)", "g = torch.Generator().manual_seed(6)"),
+    "constants of a module": ("import math\ndef f(x): return x * math.pi", "import types; math = types.SimpleNamespace(pi=3.0)"),
+    "a NumPy array": ("import numpy\na = numpy.ones(4, 'f')\ndef f(x): return x * torch.from_numpy(a)", "a[0] = 5"),
+    "a NumPy number": ("import numpy\na = numpy.float32(2)\ndef f(x): return x * float(a)", "a = numpy.float32(3)"),
+    "a NumPy array as data": ("import numpy\na = numpy.ones(4, 'f')\ndef f(x): return x * torch.tensor(a)", "a[0] = 5"),
+    "the time": ("import itertools\nc = itertools.count()\ndef f(x): return x * next(c)",),
+    "an environment variable": ("import os\nos.environ['ADJOINT_TEST'] = '2'\ndef f(x): return x * float(os.environ.get('ADJOINT_TEST'))", "os.environ['ADJOINT_TEST'] = '3'"),
+    "a cached function": ("import functools\n@functools.lru_cache\ndef g(n): return n * 2.0\ndef f(x): return x * g(2)", "g.cache_clear()"),
+    "a gradient": ("w = torch.ones(4, requires_grad=True)\ndef f(x): return x * 2 if w.grad is None else x * w.grad", "w.grad = torch.full((4,), 3.0)", "w.grad = None", "w.grad = torch.zeros(4)", "w.grad.add_(2)"),
+    "comparison operators of objects": ("class O:\n    def __init__(s, a): s.a = a\n    def __eq__(s, o): return s.a == 1\n    __hash__ = None\no = O(1)\ndef f(x): return x * 2 if o == 3 else x * 3", "o.a = 2"),
+    "arithmetic of objects": ("class O:\n    def __init__(s, a): s.a = a\n    def __rmul__(s, o): return o * s.a\n    def __mul__(s, o): return o * s.a\no = O(2.0)\ndef f(x): return (3.0 * o) * x", "o.a = 5.0"),
+    "an object that is called": ("class O:\n    a = 2.0\n    def __call__(s, x): return x * s.a\no = O()\ndef f(x): return o(x)", "o.a = 3.0"),
+    "indexing of objects": ("class O:\n    a = 2.0\n    def __getitem__(s, i): return s.a\no = O()\ndef f(x): return x * o[0]", "o.a = 3.0"),
+    "iteration of objects": ("class O:\n    a = [1.0, 2.0]\n    def __iter__(s): return iter(s.a)\no = O()\ndef f(x):\n    for a in o: x = x * a\n    return x", "o.a = [5.0]"),
+    "truth of objects": ("class O:\n    a = 1\n    def __bool__(s): return bool(s.a)\no = O()\ndef f(x): return x * 2 if o else x * 3", "o.a = 0"),
+    "a context manager": ("class O:\n    a = 2.0\n    def __enter__(s): return s.a\n    def __exit__(s, *e): pass\no = O()\ndef f(x):\n    with o as a: return x * a", "o.a = 3.0"),
+    "a format": ("g = 2\ndef f(x): return x * len(f'{g}')", "g = 200"),
+    "__getattr__": ("class O:\n    d = {'a': 2.0}\n    def __getattr__(s, n): return s.d[n]\no = O()\ndef f(x): return x * o.a", "O.d = {'a': 3.0}", "o.a = 7.0"),
+    "a descriptor": ("class D:\n    v = 2.0\n    def __get__(s, o, t): return s.v\nclass O: a = D()\no = O()\ndef f(x): return x * o.a", "D.v = 3.0", "O.__dict__['a'].v = 4.0"),
+    "a static method": ("class O:\n    @staticmethod\n    def m(x): return x * 2\n    @classmethod\n    def c(cls, x): return x * cls.k\n    k = 3.0\no = O()\ndef f(x): return o.m(x) + O.c(x)", "O.m = staticmethod(lambda x: x * 7)", "O.k = 5.0"),
+    "super": ("class P(nn.Module):\n    def forward(s, x): return x * s.a\nclass M(P):\n    a = 2.0\n    def forward(s, x): return super().forward(x) + 1\nf = M()", "M.a = 3.0", "P.forward = lambda s, x: x * 9"),
+    "match": ("g = 1\ndef f(x):\n    match g:\n        case 1: return x * 2\n        case _: return x * 3", "g = 2"),
+    "shape of a buffer": ("class M(nn.Module):\n    def __init__(s):\n        super().__init__(); s.register_buffer('b', torch.ones(4))\n    def forward(s, x): return x * s.b.numel() * s.b.sum()\nf = M()", "f.b = torch.ones(2)", "f.b = None; f.register_buffer('b', torch.ones(3))", "f.b.fill_(3)"),
+    "named parameters": ("m = nn.Linear(4, 4)\ndef f(x):\n    for n, p in m.named_parameters():\n        if n == 'weight': x = x @ p\n    return x", "m.weight = nn.Parameter(torch.ones(4, 4))"),
+    "a state dict": ("m = nn.Linear(4, 4)\ndef f(x): return x @ m.state_dict()['weight']", "m.weight.data.fill_(2.0)", "m.weight = nn.Parameter(torch.ones(4, 4))"),
+    "vars": ("class O: pass\no = O(); o.a = 2.0\ndef f(x): return x * vars(o)['a']", "o.a = 3.0"),
+    "__dict__": ("class O: pass\no = O(); o.a = 2.0\ndef f(x): return x * o.__dict__['a']", "o.a = 3.0"),
+    "globals()": ("g = 2.0\ndef f(x): return x * globals()['g']", "g = 3.0"),
+    "a tensor's own attribute": ("t = torch.ones(4); t.mine = 2.0\ndef f(x): return x * t.mine", "t.mine = 3.0"),
+    "data of a tensor": ("t = torch.ones(4)\ndef f(x): return x * t.data", "t.data = torch.zeros(4)", "t.add_(2)"),
+    "a version": ("t = torch.ones(4)\ndef f(x): return x * t._version", "t.add_(1)"),
+    "torch functions replaced": ("import types\nlib = types.SimpleNamespace(act=torch.exp)\ndef f(x): return lib.act(x)", "lib.act = torch.sin"),
+}  # fmt: skip
+
+RUN_AS_THEY_ARE = set()
+
+
+def environment():
+    return {
+        "torch": torch,
+        "nn": torch.nn,
+        "F": torch.nn.functional,
+        "__name__": "guarded",
+        "mode": torch.enable_grad,
+        "kwargs": {},
+    }
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_change_of_what_is_read_is_seen(case, tmp_path):
+    source, *changes = CASES[case]
+    path = tmp_path / "program.py"  # functions need a source that can be read
+    path.write_text(textwrap.dedent(source) + "\n")
+    outcomes = []
+    code = compile(path.read_text(), str(path), "exec")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            for is_compiled in (False, True):
+                own = environment()
+                torch.manual_seed(0)
+                exec(code, own)
+                own["x"] = torch.randn(4, requires_grad=True)
+                own["args"] = lambda own=own: (own["x"],)
+                compiled = torch.compile(own["f"]) if is_compiled else None
+                seen = []
+                for change in ("pass", "pass", *(line for each in changes for line in (each, "pass"))):
+                    exec(change, own)
+                    torch.manual_seed(1)
+                    with own["mode"]():
+                        try:
+                            args = own["args"]()
+                            result = (compiled if is_compiled else own["f"])(*args, **own["kwargs"])
+                            leaves = [t for t in tensors_in([args, own["kwargs"]]) if t.requires_grad]
+                            leaves += [
+                                p
+                                for p in (own["f"].parameters() if isinstance(own["f"], torch.nn.Module) else ())
+                                if p.requires_grad
+                            ]
+                            found = (
+                                []
+                                if any(t.is_meta or t.is_sparse for t in tensors_in(result))
+                                else gradients(result, leaves)
+                            )
+                            seen.append((snapshot(result), snapshot(found)))
+                        except Exception as error:
+                            seen.append((type(error), str(error)))
+                outcomes.append(seen)
+        finally:
+            torch.set_default_dtype(torch.float32)
+    for number, (found, expected) in enumerate(zip(outcomes[1], outcomes[0], strict=True)):
+        what = f"call {number}, after {('pass', 'pass', *(line for each in changes for line in (each, 'pass')))[number]}; {reason_of(compiled)}"
+        assert_alike(found, expected, what)
+
+
+def snapshot(value):
+    """Nested values as they are now; of tensors that have no elements, what they are."""
+    if isinstance(value, torch.Tensor):
+        if value.is_meta or value.is_sparse:
+            return (str(value.device), value.layout is torch.strided, tuple(value.shape), value.dtype is torch.float32)
+        facts = (
+            value.requires_grad,
+            value.is_leaf,
+            value.stride() if value.numel() > 1 else None,
+            type(value).__name__,
+        )
+        return facts, value.detach().as_subclass(torch.Tensor).clone()
+    if isinstance(value, (list, tuple)):
+        return [*map(snapshot, value)]
+    return value if isinstance(value, (int, float, str, bool, type(None))) else type(value).__name__

@@ -1,0 +1,130 @@
+"""Native runs compute what the kernels compute, in any layout, dtype and size, and are what small programs consist of."""
+
+import itertools
+
+import pytest
+
+import adjoint as torch
+from adjoint.codegen.acceleration import LOOPS
+
+from .comparison import assert_as_eager
+
+F = torch.nn.functional
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore"),
+    pytest.mark.skipif(not LOOPS.available, reason="there are no compiled loops"),
+]
+
+
+def is_native(compiled):
+    """Whether all that a compiled function computes is in native runs."""
+    (variant,) = compiled.compiled.variants[-1:]
+    kinds = {type(each).__name__ for each in variant.run.__globals__.values()}
+    return "Native" in kinds
+
+
+LAYOUTS = {
+    "rows": lambda *shape: torch.randn(*shape),
+    "columns": lambda *shape: torch.randn(*shape[::-1]).T if len(shape) == 2 else torch.randn(*shape),
+    "every other": lambda *shape: torch.randn(*shape[:-1], 2 * shape[-1])[..., ::2] if shape else torch.randn(2)[1],
+    "expanded": lambda *shape: torch.randn(*shape[:-1], 1).expand(*shape) if shape else torch.randn(()),
+    "a part": lambda *shape: torch.randn(*[size + 2 for size in shape])[tuple(slice(1, -1) for _ in shape)],
+}
+
+FUNCTIONS = {
+    "arithmetic": lambda x, y: (x * y + x / (y.abs() + 1) - y * 2.5 + 1).neg(),
+    "functions": lambda x, y: x.exp() + y.tanh() * x.sin() + (x * x + 1).sqrt().log() + torch.sigmoid(y),
+    "activations": lambda x, y: F.gelu(x) + F.silu(y) + F.relu(x * y) + F.leaky_relu(y, 0.1) + F.softplus(x),
+    "extremes": lambda x, y: torch.maximum(x, y) + torch.minimum(x, y * 2) + x.clamp(-0.5, 0.5),
+    "broadcast": lambda x, y: x * y[..., :1] + x.sum() + y.mean(),
+    "sums": lambda x, y: (x * y).sum(-1) + x.mean(-1, keepdim=True).squeeze(-1) + y.sum(-1),
+    "rows": lambda x, y: F.log_softmax(x, -1) + F.softmax(y * 2, -1),
+    "losses": lambda x, y: F.mse_loss(x * 2, y) + (x - y).square().mean(),
+    "views": lambda x, y: (x.flatten() * y.reshape(-1)).view(x.shape).sum(0) + x[0] + y.unsqueeze(0)[0, -1],
+    "in place": lambda x, y: (x * 1).add_(y).mul_(2).tanh_() + y,
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_pointwise_functions_and_sums(name, layout, dtype):
+    def inputs(number):
+        return [LAYOUTS[layout](3, 11).to(dtype).detach().requires_grad_(), LAYOUTS[layout](3, 11).to(dtype)]
+
+    torch.manual_seed(5)
+    compiled = assert_as_eager(FUNCTIONS[name], inputs, twice=name != "in place")
+    assert is_native(compiled)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (5, 1), (1, 7), (2, 3, 4), (0, 3)], ids=str)
+@pytest.mark.parametrize("name", ["arithmetic", "functions", "activations"])
+def test_shapes(name, shape):
+    assert_as_eager(FUNCTIONS[name], lambda number: [torch.randn(shape, requires_grad=True), torch.randn(shape)])
+
+
+PRODUCTS = {
+    "x @ y": (lambda x, y: x @ y, (4, 7), (7, 9)),
+    "x @ y.T": (lambda x, y: x @ y.T, (3, 20), (5, 20)),
+    "x.T @ y": (lambda x, y: x.T @ y, (6, 3), (6, 17)),
+    "linear": (lambda x, y: F.linear(x, y, y[:, 0]), (4, 9), (16, 9)),
+    "addmm": (lambda x, y: torch.addmm(x[:, :1], x, y) + torch.addmm(y, x[:7].T @ x[:7], y, beta=0.5), (7, 7), (7, 10)),
+    "vector": (lambda x, y: x @ y, (4, 5), (5,)),
+    "batch": (lambda x, y: x @ y, (2, 3, 4), (2, 4, 5)),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products(name):
+    function, first, second = PRODUCTS[name]
+    assert_as_eager(
+        function,
+        lambda number: [torch.randn(first, requires_grad=True), torch.randn(second, requires_grad=True)],
+        twice=True,
+    )
+
+
+@pytest.mark.parametrize(("reduction", "ignored"), list(itertools.product(("mean", "sum"), (-100, 1))))
+def test_losses_of_classes(reduction, ignored):
+    def loss(x, target):
+        return F.cross_entropy(x, target, reduction=reduction, ignore_index=ignored)
+
+    compiled = assert_as_eager(loss, lambda number: [torch.randn(6, 4, requires_grad=True), torch.randint(0, 4, (6,))])
+    assert is_native(compiled)
+    with pytest.raises(IndexError, match=r"Target 7 is out of bounds\."):
+        compiled(torch.randn(6, 4, requires_grad=True), torch.tensor([0, 1, 2, 3, 7, 0]))
+
+
+@pytest.mark.parametrize("join", [torch.cat, torch.stack], ids=["cat", "stack"])
+@pytest.mark.parametrize("dim", [0, 1, -1])
+def test_arrays_one_after_another(join, dim):
+    def function(x, y, z):
+        return join([x, y * 2, z.tanh()], dim) * 2
+
+    assert_as_eager(function, lambda number: [torch.randn(3, 4, requires_grad=True) for _ in range(3)])
+
+
+def test_programs_that_repeat_themselves_compile_each_block_once():
+    from adjoint.compiler.blocks import KNOWN_BLOCKS
+
+    def repeated(x, times):
+        for _ in range(times):
+            x = (x * 1.0625).tanh() + x.sum(0)
+        return x
+
+    x = torch.randn(13, 3)
+    torch.compile(repeated)(x, 2)
+    known = len(KNOWN_BLOCKS)
+    torch.compile(repeated)(x, 40)
+    assert len(KNOWN_BLOCKS) == known
+
+
+def test_arrays_of_other_sizes_are_left_to_kernels():
+    def function(x, y):
+        return (x @ y).tanh().sum()
+
+    compiled = assert_as_eager(
+        function, lambda number: [torch.randn(300, 300, requires_grad=True), torch.randn(300, 300)]
+    )
+    assert not is_native(compiled)

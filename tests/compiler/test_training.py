@@ -1,0 +1,317 @@
+"""Training steps run compiled as they are: each optimizer, schedules, scaled losses, clipped and accumulated gradients."""
+
+import copy
+import warnings
+
+import pytest
+
+import adjoint as torch
+
+from .comparison import assert_alike, reason_of
+
+nn, F = torch.nn, torch.nn.functional
+
+OPTIMIZERS = {
+    "SGD": {"lr": 0.1},
+    "SGD with momentum": {"lr": 0.1, "momentum": 0.9, "nesterov": True, "weight_decay": 0.01},
+    **{
+        name: {"lr": 0.01}
+        for name in "Adam AdamW Adagrad RMSprop Adadelta Adamax NAdam RAdam ASGD Rprop Adafactor".split()
+    },
+    "Adam with amsgrad": {"lr": 0.01, "amsgrad": True, "weight_decay": 0.1},
+    "RMSprop centered": {"lr": 0.01, "centered": True, "momentum": 0.5},
+    "Adam with a tensor lr": {"lr": torch.tensor(0.01)},
+}
+
+
+def model():
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Linear(4, 8, bias=False), nn.BatchNorm1d(8), nn.ReLU(), nn.Dropout(0.2), nn.Linear(8, 3)
+    ).double()
+
+
+def made(name, parameters):
+    return getattr(torch.optim, name.split()[0])(parameters, **copy.deepcopy(OPTIMIZERS[name]))
+
+
+def trained(make_step, compile, count=12):
+    """Losses, parameters, buffers, gradients and the state after some steps."""
+    module = model()
+    step, after, state = make_step(module)
+    called = torch.compile(step) if compile else step
+    losses = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for number in range(count):
+            torch.manual_seed(number)
+            x, y = torch.randn(6, 4, dtype=torch.float64), torch.randint(0, 3, (6,))
+            losses.append(float(called(x, y)))
+            after(number)
+    found = [
+        torch.tensor(losses, dtype=torch.float64),
+        [p.detach() for p in module.parameters()],
+        list(module.buffers()),
+        [p.grad for p in module.parameters()],
+    ]
+    versions = [p._version for p in module.parameters()]
+    return [*found, versions, state(), torch.get_rng_state()], called
+
+
+def same(make_step, *, captured=True, count=12):
+    expected, _ = trained(make_step, False, count)
+    found, called = trained(make_step, True, count)
+    assert_alike(found, expected, str(reason_of(called)))
+    if captured:
+        assert reason_of(called) is None
+        assert sum(each.calls for each in called.compiled.variants) >= count - 4
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_step_of_each_optimizer(name):
+    def make(module):
+        optimizer = made(name, module.parameters())
+
+        def step(x, y):
+            optimizer.zero_grad()
+            loss = F.cross_entropy(module(x), y)
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        return step, lambda number: None, lambda: list(optimizer.state_dict()["state"].values())
+
+    same(make)
+
+
+@pytest.mark.parametrize("schedule", ["StepLR", "CosineAnnealingLR", "OneCycleLR", "ReduceLROnPlateau", "by hand"])
+@pytest.mark.parametrize("name", ["SGD with momentum", "Adam"])
+def test_schedules_between_steps(schedule, name):
+    def make(module):
+        optimizer = made(name, module.parameters())
+        options = {"StepLR": (2, 0.5), "CosineAnnealingLR": (10,), "OneCycleLR": (0.1, 30), "ReduceLROnPlateau": ()}
+        scheduler = (
+            None
+            if schedule == "by hand"
+            else getattr(torch.optim.lr_scheduler, schedule)(optimizer, *options[schedule])
+        )
+
+        def step(x, y):
+            optimizer.zero_grad()
+            loss = F.cross_entropy(module(x), y)
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        def after(number):
+            if scheduler is None:
+                optimizer.param_groups[0]["lr"] = 0.1 / (number + 1)
+                optimizer.param_groups[0]["weight_decay"] = 0.01 * number
+            else:
+                scheduler.step(*((1.0,) if schedule == "ReduceLROnPlateau" else ()))
+
+        return step, after, lambda: [optimizer.param_groups[0]["lr"]]
+
+    same(make)
+
+
+def test_zeros_that_stay():
+    def make(module):
+        optimizer = made("SGD", module.parameters())
+
+        def step(x, y):
+            optimizer.zero_grad(set_to_none=False)
+            loss = F.cross_entropy(module(x), y)
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        return step, lambda number: None, list
+
+    same(make)
+
+
+def test_accumulated_gradients():
+    def make(module):
+        optimizer = made("Adam", module.parameters())
+
+        def step(x, y):
+            loss = F.cross_entropy(module(x), y)
+            loss.backward()
+            return loss
+
+        def after(number):
+            if number % 3 == 2:
+                optimizer.step()
+                optimizer.zero_grad()
+
+        return step, after, list
+
+    same(make, count=20)
+
+
+@pytest.mark.parametrize("clip", ["norm", "value"])
+def test_clipped_gradients(clip):
+    def make(module):
+        optimizer = made("SGD with momentum", module.parameters())
+
+        def step(x, y):
+            optimizer.zero_grad()
+            loss = F.cross_entropy(module(x), y) * 30
+            loss.backward()
+            if clip == "norm":
+                torch.nn.utils.clip_grad_norm_(module.parameters(), 0.5)
+            else:
+                torch.nn.utils.clip_grad_value_(module.parameters(), 0.1)
+            optimizer.step()
+            return loss
+
+        return step, lambda number: None, list
+
+    same(make)
+
+
+def test_a_scaled_loss():
+    def make(module):
+        optimizer, scaler = (
+            made("Adam", module.parameters()),
+            torch.amp.GradScaler("cpu", init_scale=8.0, growth_interval=3),
+        )
+
+        def step(x, y):
+            optimizer.zero_grad()
+            loss = F.cross_entropy(module(x), y)
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            return loss
+
+        return step, lambda number: None, lambda: [scaler.get_scale()]
+
+    same(make, captured=False)
+
+
+def test_a_scaled_loss_outside():
+    def make(module):
+        optimizer, scaler = (
+            made("Adam", module.parameters()),
+            torch.amp.GradScaler("cpu", init_scale=8.0, growth_interval=3),
+        )
+        forward = {}
+
+        def step(x, y):
+            return F.cross_entropy(module(x), y)
+
+        def after(number):
+            forward["step"] = number
+
+        def whole(x, y):
+            optimizer.zero_grad()
+            loss = step(x, y)
+            scaler.scale(loss).backward()
+            scaler.unscale_(optimizer)
+            torch.nn.utils.clip_grad_norm_(module.parameters(), 1.0)
+            scaler.step(optimizer)
+            scaler.update()
+            return loss
+
+        return whole, after, lambda: [scaler.get_scale()]
+
+    same(make, captured=False)
+
+
+def test_the_model_alone():
+    def make(module):
+        optimizer = made("AdamW", module.parameters())
+        called = {}
+
+        def forward(x, y):
+            return F.cross_entropy(module(x), y)
+
+        compiled = torch.compile(forward)
+
+        def step(x, y):
+            optimizer.zero_grad()
+            loss = (called["form"])(x, y)
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        step.compiled_forward = compiled
+        called["form"] = compiled if make.compiled else forward
+        return step, lambda number: None, list
+
+    results = []
+    for make.compiled in (False, True):
+        results.append(trained(make, False)[0])
+    assert_alike(results[1], results[0])
+
+
+def test_parameters_that_change_between_steps():
+    def make(module):
+        optimizer = made("SGD", module.parameters())
+
+        def step(x, y):
+            optimizer.zero_grad()
+            loss = F.cross_entropy(module(x), y)
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        def decayed(*args):
+            module[0].weight.data.mul_(0.9)
+
+        def after(number):
+            if number == 3:
+                module[0].requires_grad_(False)
+            if number == 5:
+                module.eval()
+            if number == 7:
+                optimizer.add_param_group({"params": [nn.Parameter(torch.ones(2))]})
+            if number == 8:
+                module.load_state_dict({name: value * 0.5 for name, value in module.state_dict().items()})
+            if number == 9:
+                module[4] = nn.Linear(8, 3).double()
+            if number == 10:
+                optimizer.register_step_post_hook(decayed)
+
+        return step, after, list
+
+    same(make, captured=False)
+
+
+def test_two_optimizers_in_turn():
+    def make(module):
+        one, other = made("SGD", module[0].parameters()), made("Adam", module[4].parameters())
+
+        def step(x, y):
+            one.zero_grad()
+            other.zero_grad()
+            loss = F.cross_entropy(module(x), y)
+            loss.backward()
+            one.step()
+            other.step()
+            return loss
+
+        return step, lambda number: None, list
+
+    same(make)
+
+
+def test_a_penalty_on_gradients():
+    def make(module):
+        optimizer = made("SGD", module.parameters())
+        module.eval()
+
+        def step(x, y):
+            x = x.clone().requires_grad_()
+            optimizer.zero_grad()
+            loss = F.cross_entropy(module(x), y)
+            (grad,) = torch.autograd.grad(loss, x, create_graph=True)
+            (loss + grad.square().sum()).backward()
+            optimizer.step()
+            return loss
+
+        return step, lambda number: None, list
+
+    same(make, captured=False)
