@@ -34,7 +34,8 @@ STANCE = Stance()
 class CompiledFunction:
     """A function, or a module, that runs as captured programs where one fits the call, and otherwise as it is.
 
-    `variants`: the programs. `reason`: why the function runs as it is, if it does.
+    `variants`: the programs. `reason`: why the function runs as it is, if it does. `refused`: how many calls could not be
+    captured; a few are run as they are without giving up the programs that there are.
     """
 
     def __init__(self, function: Callable[..., Any], fullgraph: bool = False) -> None:
@@ -42,6 +43,7 @@ class CompiledFunction:
         self.fullgraph = fullgraph
         self.variants: list[Variant] = []
         self.reason: str | None = None
+        self.refused = 0
         self.lock = threading.Lock()
         ALL.add(self)
 
@@ -85,7 +87,9 @@ class CompiledFunction:
         if variant is not None:
             self.variants.append(variant)
         elif reason is not None:
-            self.give_up(reason)
+            self.refused += 1
+            if self.fullgraph or not self.variants or self.refused == MOST_VARIANTS:
+                self.give_up(reason)
         return result
 
     def give_up(self, reason: str) -> None:
@@ -97,7 +101,7 @@ class CompiledFunction:
 
     def reset(self) -> None:
         """Forget what was captured."""
-        self.variants, self.reason = [], None
+        self.variants, self.reason, self.refused = [], None, 0
 
 
 def is_elsewhere() -> bool:

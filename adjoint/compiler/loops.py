@@ -377,6 +377,8 @@ def write_sum(mean: bool, writer: Writer, instruction: Instruction) -> None:
     chosen = range(rank) if dims is None or dims == () else (dims,) if type(dims) is int else dims
     wanted = tuple(sorted({dim % rank for dim in chosen})) if rank else ()
     count = math.prod(given.shape[dim] for dim in wanted)
+    if not count:
+        raise Foreign
     summed(writer, [given], wanted, out, 1 / count if mean else 1)
 
 
@@ -443,11 +445,12 @@ def write_nll_backward(writer: Writer, instruction: Instruction) -> None:
 
 
 def write_constant(writer: Writer, instruction: Instruction) -> None:
-    """The ones that a backward begins with."""
-    out = writer.result(instruction)
-    if math.prod(out.shape) != 1:
+    """An array of one element that is the same each time, as the one that a backward begins with."""
+    out, array = writer.result(instruction), instruction.function.array
+    value = array.reshape(-1)[0].item() if array.size == 1 else math.nan
+    if not math.isfinite(value) or math.copysign(1, value) < 0:
         raise Foreign
-    writer.lines.append(f"    ({writer.element(out, [0] * len(out.shape))})[0] = E(1)")
+    writer.lines.append(f"    ({writer.element(out, [0] * len(out.shape))})[0] = E({value!r})")
 
 
 def write_mse(writer: Writer, instruction: Instruction) -> None:

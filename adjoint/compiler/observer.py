@@ -16,8 +16,7 @@ from typing import Any
 import adjoint as torch
 from adjoint.device import Size
 
-from .._runtime.sequence import NOTES, watchers
-from ..nn.modules.call import has_hooks
+from ..nn.modules.call import all_have_hooks, has_hooks
 from ..tape import modes
 from ..tensor import Tensor
 from .guards import Guards
@@ -342,7 +341,7 @@ class Observer(Guards):
             return module(*args, **kwargs)
         hooks = module._call_hooks
         self.guard(("hooks", id(hooks)), "len({0}) == 1" if hooks else "not {0}", hooks)
-        self.guard("hooks of all modules", "len({0}) <= ({1} in {0})", watchers, NOTES)
+        self.guard("hooks of all modules", "not {0}()", all_have_hooks)
         return self.call(self.attribute(module, "forward"), *args, **kwargs)
 
     def of_package(self, function: Any, given: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

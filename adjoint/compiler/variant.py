@@ -159,6 +159,9 @@ def finished(
             continue
         if type(tensor) is not Tensor or id(tensor._array) not in tracer.values:
             raise Stop("a result was not made by an operator")
+        viewed = [each.tensor for each in program.inputs.values()] + [each for each, _ in results.values()]
+        if tensor._base is not None and any(tensor._base is each or tensor._base is each._base for each in viewed):
+            raise Stop("a result is a view of an argument or of another result")
         number = tracer.values[id(tensor._array)]
         held = [tracer.arrays[each] for each in program.inputs]
         if any(overlap(tensor._array, array) for array in [*held, *(each._array for each, _ in results.values())]):

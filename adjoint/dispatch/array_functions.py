@@ -7,6 +7,7 @@ from typing import Any
 
 from numpy import asarray, generic, ndarray
 
+from ..codegen.kernel import as_kernel
 from ..tape.modes import FLAGS, STATE, is_recording
 from ..tensor import Tensor, wrap
 
@@ -22,14 +23,14 @@ def computed(function: Callable[..., Any], *args: Any, keeps: bool = False) -> A
     return as_tensors(function(*arrays_of(args)))
 
 
-def in_one_kernel(function: Callable[..., Any], kernel: Callable[..., Any]) -> Callable[..., Any]:
+def in_one_kernel(function: Callable[..., Any], on_arrays: Any) -> Callable[..., Any]:
     """`function`, for formulas on tensors; where operators are captured, and not recorded, one call of its counterpart."""
+    kernel = as_kernel(on_arrays).general
 
     def chosen(*args: Any, **names: Any) -> Any:
         capture = STATE.capture
-        return (
-            function(*args, **names) if capture is None or names or is_recording() else capture.function(kernel, args)
-        )
+        captured = capture is not None and not (names or is_recording())
+        return capture.function(kernel, args) if captured else function(*args, **names)
 
     return chosen
 

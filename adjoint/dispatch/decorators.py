@@ -195,11 +195,8 @@ def public(
         if on_arrays is not None:
             setattr(arrays, own_name, as_kernel(on_arrays).general)
         if own_name not in OPERATORS:
-            setattr(
-                tensors,
-                own_name,
-                function if on_arrays is None else in_one_kernel(function, as_kernel(on_arrays).general),
-            )
+            captured = on_arrays is not None and namespace is None
+            setattr(tensors, own_name, in_one_kernel(function, on_arrays) if captured else function)
         return function
 
     return install

@@ -105,6 +105,20 @@ def test_arrays_one_after_another(join, dim):
     assert_as_eager(function, lambda number: [torch.randn(3, 4, requires_grad=True) for _ in range(3)])
 
 
+@pytest.mark.parametrize("value", [0.0, 1.0, 2.5, -1.5, float("inf")])
+@pytest.mark.parametrize("shape", [(), (1, 1), (3,)], ids=str)
+def test_constants(value, shape):
+    def function(x):
+        return x * torch.full(shape, value) + torch.zeros(shape), torch.zeros_like(x) + x
+
+    assert_as_eager(function, lambda number: [torch.rand(shape, requires_grad=True) + 1])
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_means_of_nothing():
+    assert_as_eager(lambda x: x.mean() + x.mean(0).sum(), lambda number: [torch.rand(0, 3, requires_grad=True)])
+
+
 def test_programs_that_repeat_themselves_compile_each_block_once():
     from adjoint.compiler.blocks import KNOWN_BLOCKS
 

@@ -10,7 +10,16 @@ from weakref import ref
 
 import adjoint as torch
 
-from ..._runtime.sequence import MAIN_THREAD, NOTES, in_thread, module_calls, sequence_numbers, threads, watchers
+from ..._runtime.sequence import (
+    MAIN_THREAD,
+    NOTES,
+    TABLES_SHOWN,
+    in_thread,
+    module_calls,
+    sequence_numbers,
+    threads,
+    watchers,
+)
 from ..._runtime.tracebacks import warn
 from ...utils.hooks import BackwardHook, RemovableHandle
 from .global_hooks import TABLES
@@ -142,7 +151,16 @@ def without_compiled_form(state: dict[str, Any]) -> dict[str, Any]:
 
 def has_hooks(module: Any) -> bool:
     """Whether the module has hooks of its own, or there are hooks of all modules."""
-    return len(module._call_hooks) > (COMPILED in module._call_hooks) or len(watchers) > (NOTES in watchers)
+    return len(module._call_hooks) > (COMPILED in module._call_hooks) or all_have_hooks()
+
+
+def all_have_hooks() -> bool:
+    """Return whether there are hooks of all modules; a program may have put them into the tables itself."""
+    if not watchers:
+        return False
+    if len(watchers) > (NOTES in watchers) + (TABLES_SHOWN in watchers):
+        return True
+    return TABLES_SHOWN in watchers and any(vars(TABLES).values())
 
 
 def call_with_hooks(module: Registered, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
