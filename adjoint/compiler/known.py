@@ -190,7 +190,13 @@ def is_standard(frame: types.FrameType) -> bool:
 
 def is_ours(kind: type) -> bool:
     """Whether a class is one of this package."""
-    return kind.__module__.partition(".")[0] == "adjoint"
+    return own_name(kind.__module__).partition(".")[0] == "adjoint"
+
+
+def own_name(module: str | None) -> str:
+    """The name of a module as it is here; in programs that import PyTorch's names, those of this package begin with them."""
+    first, dot, rest = str(module).partition(".")
+    return f"adjoint{dot}{rest}" if first == "torch" else str(module)
 
 
 def digest(array: Any) -> int:

@@ -47,6 +47,7 @@ from .known import (
     is_plain,
     is_standard,
     names_in,
+    own_name,
 )
 from .program import Constant
 from .steps import Step
@@ -348,7 +349,7 @@ class Observer(Guards):
         """Call a function of this package, which reads what it is given."""
         for each in (*args, *kwargs.values()):
             self.read(each)
-        name, module = function.__name__, function.__module__
+        name, module = function.__name__, own_name(function.__module__)
         is_method = bool(args) and isinstance(args[0], Tensor) and hasattr(Tensor, name)
         if name == "zero_grad" and args and isinstance(args[0], torch.nn.Module):
             return self.host(args[0], name, *args[1:], **kwargs)
