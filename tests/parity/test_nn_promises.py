@@ -7,9 +7,10 @@ import pytest
 torch = pytest.importorskip("torch")
 
 TESTS = Path(__file__).parent.parent
-# What looks at how modules are made here, and what PyTorch refuses or, as rates in tensors, changes itself.
+# Tests of how modules are made here, and of what PyTorch refuses or, as rates in tensors, changes itself.
 OURS = (
     "test_a_module_without_hooks_calls_forward_at_once",
+    "test_soft_margin_loss_of_complex_scores",
     "test_outputs_of_recurrent_layers_may_be_changed_in_place",
     "test_what_is_written_into_a_tensor_later_does_not_change_a_schedule",
 )
