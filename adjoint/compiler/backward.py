@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy
+
 from ..tape.edges import edge_of
 from ..tape.node import FREED_MESSAGE, Node, start
 from ..tape.versions import shared_counter
-from ..tensor import Tensor, as_array, wrap
+from ..tensor import Tensor, as_array
 
 
 class CompiledFunctionBackward(Node):
@@ -28,8 +30,6 @@ class CompiledFunctionBackward(Node):
 
     def backward(self, grad: Any, retain_graph: bool, edges: tuple[Any, ...]) -> tuple[Any, ...]:
         """Run the captured backward."""
-        import numpy
-
         saved = self.checked()
         grads = grad if type(self._grad_shape) is list else [grad]
         shapes = self._grad_shape if type(self._grad_shape) is list else [self._grad_shape]
@@ -106,6 +106,3 @@ def attach(
         node._grad_dtype = [root._array.dtype for root in roots]
     for number, root in enumerate(roots):
         root._edge = (node, number)
-
-
-__all__ = ["CompiledFunctionBackward", "attach", "wrap"]

@@ -112,24 +112,20 @@ class Guards:
 
     def elements(self, value: Any) -> None:
         """Require that a list, dictionary or set has the same elements."""
+        key = "elements", id(value)
+        if isinstance(value, set):
+            self.guard(key, "{0} == {1}", value, frozenset(value))
+            return
         if isinstance(value, dict):
-            key = ("elements", id(value))
-            names, items = tuple(value), tuple(value.values())
-            if not any(each[0] == key for each in self.guards.items()):
-                self.guard(key, "tuple({0}) == {1} and same_items(tuple({0}.values()), {2})", value, names, items)
-            for each in items:
-                self.seen(each)
-                if type(each) in MUTABLE or type(each) is tuple:
-                    self.contents(each)
-        elif isinstance(value, list):
-            items = tuple(value)
-            self.guard(("elements", id(value)), "same_items({0}, {1})", value, items)
-            for each in items:
-                self.seen(each)
-                if type(each) in MUTABLE or type(each) is tuple:
-                    self.contents(each)
+            items = tuple(value.values())
+            self.guard(key, "tuple({0}) == {1} and same_items(tuple({0}.values()), {2})", value, tuple(value), items)
         else:
-            self.guard(("elements", id(value)), "{0} == {1}", value, frozenset(value))
+            items = tuple(value)
+            self.guard(key, "same_items({0}, {1})", value, items)
+        for each in items:
+            self.seen(each)
+            if type(each) in MUTABLE or type(each) is tuple:
+                self.contents(each)
 
     def tree(self, module: Any) -> None:
         """Require that a module has the same modules, parameters and buffers, with all that it contains."""

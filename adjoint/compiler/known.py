@@ -115,16 +115,11 @@ CREATING = frozenset(
 )
 """Functions that make tensors of numbers; the program calls them again."""
 
-NAMESPACES = (
-    *(
-        "adjoint",
-        "adjoint.nn.functional",
-        "adjoint.linalg",
-        "adjoint.fft",
-        "adjoint.special",
-        "adjoint.nn.modules.utils",
-    ),
-    *("adjoint._C._nn", "adjoint._C", "adjoint.functional", "adjoint._tensor"),
+NAMESPACES = frozenset(
+    """
+    adjoint adjoint.nn.functional adjoint.linalg adjoint.fft adjoint.special adjoint.nn.modules.utils adjoint._C._nn adjoint._C
+    adjoint.functional adjoint._tensor
+    """.split()
 )
 REFUSED = frozenset(
     """
@@ -215,11 +210,16 @@ def is_constant(value: Any) -> bool:
 
 def is_plain(tensor: Tensor) -> bool:
     """Whether a tensor has nothing that programs do not know of."""
+    return (
+        type(tensor) in (Tensor, torch.nn.Parameter) and type(tensor._array).__name__ == "ndarray" and is_usual(tensor)
+    )
+
+
+def is_usual(tensor: Tensor) -> bool:
+    """Whether a tensor has no hooks or other rare attributes that programs do not know."""
     extra = tensor._extra
-    plain = type(tensor) in (Tensor, torch.nn.Parameter) and type(tensor._array).__name__ == "ndarray"
-    return plain and (
-        extra is None
-        or not (extra.hooks or extra.post_hooks or extra.inference or extra.tangents or extra.transform or extra.number)
+    return extra is None or not (
+        extra.hooks or extra.post_hooks or extra.inference or extra.tangents or extra.transform or extra.number
     )
 
 

@@ -70,8 +70,8 @@ class Program:
     """Instructions in the order of their execution.
 
     `inputs`: by number. `shapes`: those of all values that have been seen, with their dtypes. `memory`: their strides, and
-    the addresses that they had. `boundary`: how many instructions
-    run forward; the others compute the gradients of `roots` with respect to `targets`, from the values `seeds`.
+    the addresses that they had. `boundary`: how many instructions run forward; the others compute the gradients of `roots` with
+    respect to `targets`, from the values `seeds`.
     """
 
     def __init__(self) -> None:
@@ -244,20 +244,17 @@ class Source:
         inner = ", ".join(map(self.operand, operand))
         return f"{open_}{inner}{',' if open_ == '(' and len(operand) == 1 else ''}{close}"
 
-    def run(self, instructions: list[Instruction], kept: list[bool], lasting: set[int], shapes: Any) -> None:
+    def run(self, instructions: list[Instruction], lasting: set[int], shapes: Any) -> None:
         """Append the lines of instructions; values that are not `lasting` are dropped after their last use.
 
         `shapes`: those of all values.
         """
-        last: dict[int, int] = {}
+        touched = [
+            {*each.reads(), *(number for number in each.results if number is not None)} - lasting
+            for each in instructions
+        ]
+        last = {number: position for position, numbers in enumerate(touched) for number in numbers}
         for position, instruction in enumerate(instructions):
-            if kept[position]:
-                for number in (*instruction.reads(), *instruction.results):
-                    if number is not None and number not in lasting:
-                        last[number] = position
-        for position, instruction in enumerate(instructions):
-            if not kept[position]:
-                continue
             results = ", ".join("_" if number is None else f"v{number}" for number in instruction.results)
             if instruction.several:
                 results = f"[{results}]"
@@ -271,7 +268,6 @@ class Source:
                 # NumPy makes scalars of arrays without dimensions.
                 value = f"map(array_of, {value})" if instruction.several else f"asarray({value})"
             self.lines.append(f"{results}{' = ' if results else ''}{value}")
-            touched = {*instruction.reads(), *(number for number in instruction.results if number is not None)}
-            dropped = [f"v{number}" for number in sorted(touched) if last.get(number) == position]
+            dropped = [f"v{number}" for number in sorted(touched[position]) if last[number] == position]
             if dropped:
                 self.lines[-1] += f"; del {', '.join(dropped)}"

@@ -149,7 +149,7 @@ class Tracer:
         if type(given) is not ndarray:
             raise Stop("an operand is conjugated when it is read")
         self.program.append(
-            "convert", converted, [self.known(given), Constant(from_numpy(array.dtype))], [self.name(array)]
+            "convert", prepared, [self.known(given), Constant(from_numpy(array.dtype))], [self.name(array)]
         )
         return Reference(self.values[id(array)])
 
@@ -318,11 +318,6 @@ class Copied:
     def __call__(self) -> Any:
         """A new array."""
         return clone(self.array)
-
-
-def converted(array: Any, dtype: Any) -> Any:
-    """An operand in the dtype that is computed in."""
-    return prepared(array, dtype)
 
 
 def rounded(array: Any, dtype: Any) -> Any:

@@ -18,11 +18,11 @@ from ..tape import modes
 from ..tape.edges import edge_of
 from ..tape.versions import counting, shared_counter
 from ..tensor import LEAF, Tensor, wrap
-from .backward import CompiledFunctionBackward, attach, tensors_of
-from .known import IMMUTABLE, MUTABLE, is_constant, is_plain, same_items
+from .backward import attach, tensors_of
+from .known import IMMUTABLE, MUTABLE, is_constant, is_plain, is_usual, same_items
 from .native import Empty, fused
 from .observer import Observer
-from .program import Program, Reference, Source
+from .program import Program, Source
 from .tracer import Stop, Tracer
 
 MISSED: Any = object()
@@ -86,14 +86,6 @@ class Fits:
             and array.shape == self.shape
             and array.strides == self.strides
         )
-
-
-def is_usual(tensor: Tensor) -> bool:
-    """Whether a tensor has no hooks or other properties that programs do not know."""
-    extra = tensor._extra
-    return extra is None or not (
-        extra.hooks or extra.post_hooks or extra.inference or extra.tangents or extra.transform or extra.number
-    )
 
 
 def edge_condition(place: str, tensor: Tensor) -> str:
@@ -288,7 +280,7 @@ class Written:
         first = len(head)
         source.lines, source.origins = [], {}
         forward = fused(program, forward, kept[: program.boundary], wanted)
-        source.run(forward, [True] * len(forward), wanted | set(program.inputs), program.shapes)
+        source.run(forward, wanted | set(program.inputs), program.shapes)
         body = [*source.lines, *self.effects()]
         origins = {first + position + 1: line for position, line in source.origins.items()}
         body += self.returned(saved, self.gradient_function(kept, saved))
@@ -391,7 +383,7 @@ class Written:
         source.lines = []
         lasting = {*gradients, *saved, *program.seeds}
         backward = fused(program, program.instructions[program.boundary :], kept[program.boundary :], lasting)
-        source.run(backward, [True] * len(backward), lasting, program.shapes)
+        source.run(backward, lasting, program.shapes)
         names = ", ".join(f"v{number}" for number in saved)
         lines = [
             "def gradients(saved, grads):",
@@ -471,6 +463,3 @@ class Written:
             make = getattr(value, "_make", type(value))
             return f"{self.source.constant(make)}(({''.join(f'{self.built(each)}, ' for each in value)}))"
         raise Stop("the result is an object that the function has made")
-
-
-__all__ = ["MISSED", "CompiledFunctionBackward", "Reference", "Variant", "captured"]
