@@ -1,4 +1,4 @@
-"""Small programs, one for each feature: what a program makes is freed when the program is dropped (`test_dropped.py`).
+"""Small programs, one for each feature: what a program makes is freed when the program is dropped (`test_dropped_programs.py`).
 
 `PROGRAMS` are all of them, by name. `WITH_CYCLES`: programs that make functions or classes, which are cycles with the
 program's globals, so that only the garbage collector frees them; reference counting frees the others. `PERMANENT`: what a

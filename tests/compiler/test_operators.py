@@ -11,8 +11,8 @@ import pytest
 import adjoint as torch
 from adjoint.operators import OPERATORS
 from tests.operators.samples import SAMPLES
-from tests.operators.test_matrix import IN_PLACE_ONLY, is_sparse
-from tests.operators.test_two_readers import DTYPES, LAYOUTS, built
+from tests.operators.test_every_operator import IN_PLACE_ONLY, is_sparse
+from tests.operators.test_straight_line_code import DTYPES, LAYOUTS, built
 
 from .comparison import assert_alike, reason_of, tensors_in
 

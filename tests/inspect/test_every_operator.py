@@ -8,7 +8,7 @@ from adjoint.inspect import trace_backward
 from adjoint.inspect.snapshot import snapshot
 from tests.inspect.edges import assert_same_edges
 from tests.operators.samples import SAMPLES
-from tests.operators.test_matrix import DIFFERENTIABLE, as_list, of_tensors
+from tests.operators.test_every_operator import DIFFERENTIABLE, as_list, of_tensors
 
 NAMES = sorted({case.values[0] for case in DIFFERENTIABLE})
 

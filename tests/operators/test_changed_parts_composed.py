@@ -7,7 +7,7 @@ import pytest
 import adjoint as torch
 from adjoint.operators import OPERATORS
 
-from .test_matrix import DIFFERENTIABLE, IN_PLACE_ONLY, apply, replaced
+from .test_every_operator import DIFFERENTIABLE, IN_PLACE_ONLY, apply, replaced
 
 F = torch.func
 
@@ -107,7 +107,7 @@ def is_fit(name, part, complex_numbers):
     in_place, out_of_place, tensors = functions(name, part, complex_numbers)
     try:
         return bool(torch.isclose(in_place(*tensors), out_of_place(*tensors)))
-    except (RuntimeError, IndexError):  # of no dimensions, or another shape or dtype: which `test_matrix` tries
+    except (RuntimeError, IndexError):  # of no dimensions, or another shape or dtype: which `test_every_operator` tries
         return False
 
 

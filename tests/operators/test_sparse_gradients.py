@@ -5,7 +5,7 @@ import pytest
 
 import adjoint as torch
 
-from .test_matrix import DIFFERENTIABLE, as_list, of_tensors
+from .test_every_operator import DIFFERENTIABLE, as_list, of_tensors
 
 LAYOUTS = {
     "coo": lambda grad: grad.to_sparse(),

@@ -1,8 +1,8 @@
 """Random programs for a given time, different ones each day: `python -m tests.parity.search [--seconds 60] [--seed 20260131]`.
 
-The programs are those of `test_fuzz.py`. For each difference, the search prints the smallest program that shows it, and
-the command that reproduces it. A seed gives the same programs as long as `fuzz_lines.py` does not change. The exit
-status is 1 if there is a difference.
+The programs are those of `test_random_programs.py`. For each difference, the search prints the smallest program that
+shows it, and the command that reproduces it. A seed gives the same programs as long as `fuzz_lines.py` does not change.
+The exit status is 1 if there is a difference.
 """
 
 import argparse

@@ -4,7 +4,7 @@ import pytest
 
 import adjoint
 from adjoint.distributed import checkpoint
-from tests.test_distributed_checkpoint import example, same
+from tests.distributed.test_checkpoint import example, same
 
 torch = pytest.importorskip("torch")
 theirs = pytest.importorskip("torch.distributed.checkpoint")

@@ -5,7 +5,7 @@ import statistics
 import pytest
 
 import adjoint
-from tests.mistakes import MISTAKES, outcome
+from tests.typical_mistakes import MISTAKES, outcome
 
 torch = pytest.importorskip("torch")
 

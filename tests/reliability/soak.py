@@ -20,7 +20,7 @@ import adjoint as torch
 from adjoint import func, nn
 from adjoint.utils.checkpoint import checkpoint
 from adjoint.utils.data import DataLoader, TensorDataset
-from tests.test_lifetime import resident_bytes
+from tests.autograd.test_lifetime import resident_bytes
 
 from . import Outcome, experiment
 

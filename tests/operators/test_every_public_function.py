@@ -11,7 +11,7 @@ from adjoint.autograd import gradcheck, gradgradcheck
 from adjoint.operators import PUBLIC, load_all
 
 from .samples_public import NOT_DIFFERENTIABLE, NOT_DOUBLE, SAMPLES
-from .test_matrix import as_list, every_other, of_tensors, reversed_order
+from .test_every_operator import as_list, every_other, of_tensors, reversed_order
 
 load_all()
 

@@ -1,8 +1,8 @@
 """A program: classes that do not derive from `Tensor` override calls.
 
-`python tests/ducks.py adjoint` (or `torch`) prints failures. Each case runs in a new process, in which nothing has been
-overridden before: the class is defined before the first call of the function, after a call with tensors, or between two
-calls.
+`python tests/torch_names/overrides_of_other_classes.py adjoint` (or `torch`) prints failures. Each case runs in a new
+process, in which nothing has been overridden before: the class is defined before the first call of the function, after a
+call with tensors, or between two calls.
 """
 
 import importlib

@@ -17,7 +17,7 @@ import pytest
 
 import adjoint as torch
 from tests.dropped_programs import PERMANENT, SIMPLE, WITH_CYCLES
-from tests.mistakes import MISTAKES, SETUP
+from tests.typical_mistakes import MISTAKES, SETUP
 
 
 class Large:

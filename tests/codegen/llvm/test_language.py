@@ -221,7 +221,7 @@ def unknown(n: Int) -> Int:
 def test_an_error_names_file_and_line(kernel, words):
     with pytest.raises(CompilationError, match=words) as raised:
         kernel.compiled()
-    assert "test_llvm_language.py:" in str(raised.value)
+    assert "test_language.py:" in str(raised.value)
 
 
 def test_machine_code_can_be_looked_at():

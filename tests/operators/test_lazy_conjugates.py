@@ -6,18 +6,21 @@ import pytest
 import adjoint as torch
 from adjoint.operators import OPERATORS, load_all
 
-from . import test_matrix, test_public
-from .test_matrix import IN_PLACE_ONLY, apply, as_list, of_tensors
+from . import test_every_operator, test_every_public_function
+from .test_every_operator import IN_PLACE_ONLY, apply, as_list, of_tensors
 
 load_all()
 
-OPERATOR_CALLS = test_matrix.CALLS
+OPERATOR_CALLS = test_every_operator.CALLS
 CALLS = [(name, function, call) for name, call in (case.values for case in OPERATOR_CALLS) for function in (name,)]
-CALLS += [(name, test_public.function(name), call) for name, call in (case.values for case in test_public.CALLS)]
+CALLS += [
+    (name, test_every_public_function.function(name), call)
+    for name, call in (case.values for case in test_every_public_function.CALLS)
+]
 IDS = [f"{name}-{number}" for number, (name, *_) in enumerate(CALLS)]
 
 # They ask for memory as it lies, or are about what is pending.
-pytestmark = test_public.pytestmark
+pytestmark = test_every_public_function.pytestmark
 
 REFUSED = {"view_as_real", "Tensor.data_ptr", "Tensor.is_conj", "Tensor.is_neg"}
 
@@ -76,7 +79,7 @@ def test_gradients(name, function, call):
         tensors = [make(tensor).detach().requires_grad_() for tensor in tensors]
         results = as_list(of_tensors(function, call, args, kwargs)(*tensors))
         results = [result for result in results if isinstance(result, torch.Tensor) and result.requires_grad]
-        if not results or name in test_matrix.NOT_IMPLEMENTED:
+        if not results or name in test_every_operator.NOT_IMPLEMENTED:
             return
         weights = [torch.linspace(1, 2, result.numel(), dtype=result.dtype).reshape(result.shape) for result in results]
         weights = [make(weight * (1 + 1j) if weight.is_complex() else weight) for weight in weights]

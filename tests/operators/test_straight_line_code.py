@@ -17,8 +17,8 @@ from adjoint.operators import OPERATORS
 from adjoint.tape.modes import FLAGS, STATE, settle
 
 from .samples import SAMPLES
-from .test_enlarged import expanded, with_gaps
-from .test_matrix import IN_PLACE_ONLY, as_list, is_sparse
+from .test_every_operator import IN_PLACE_ONLY, as_list, is_sparse
+from .test_large_operands import expanded, with_gaps
 
 
 class slowly:

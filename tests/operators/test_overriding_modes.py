@@ -6,7 +6,7 @@ import adjoint as torch
 from adjoint.operators import OPERATORS
 from adjoint.utils._python_dispatch import TorchDispatchMode
 
-from .test_matrix import CALLS, IN_PLACE_ONLY, NOT_IMPLEMENTED, apply, as_list, is_sparse, plain
+from .test_every_operator import CALLS, IN_PLACE_ONLY, NOT_IMPLEMENTED, apply, as_list, is_sparse, plain
 
 pytestmark = pytest.mark.thorough
 

@@ -9,7 +9,7 @@ pytest.importorskip("llvmlite", reason="compiled kernels need the extra `fast`")
 import adjoint as torch
 from adjoint import nn
 from adjoint.codegen.acceleration import LOOPS
-from tests.test_lifetime import growth
+from tests.autograd.test_lifetime import growth
 
 WARM_UP, STEPS = 2_000, 500
 SIZES_CHANGE = 4  # lengths of sequences that take turns, so that kernels meet more than one shape

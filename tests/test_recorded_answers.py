@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 import adjoint
-from tests.recorded import FOLDER, Record, answer, read
+from tests.recorded_answers import FOLDER, Record, answer, read
 
 RECORDS = [(path.stem, record) for path in sorted(FOLDER.glob("*.txt")) for record in read(path)]
 

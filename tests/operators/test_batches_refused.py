@@ -6,7 +6,7 @@ import adjoint as torch
 from adjoint.operators import OPERATORS
 
 from .samples import SAMPLES
-from .test_matrix import IN_PLACE_ONLY, apply, is_sparse
+from .test_every_operator import IN_PLACE_ONLY, apply, is_sparse
 
 NAMES = [name for name in SAMPLES if name not in IN_PLACE_ONLY and not is_sparse(OPERATORS[name])]
 

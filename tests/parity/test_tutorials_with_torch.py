@@ -31,6 +31,6 @@ OURS = """
     test_tracing_asks_for_attributes_of_its_own_thread_only
 """.split()
 
-globals().update(of_pytorch("test_tutorials.py"), **of_pytorch("test_threads.py"))
+globals().update(of_pytorch("autograd/test_tutorials.py"), **of_pytorch("autograd/test_threads.py"))
 for each in OURS:
     del globals()[each]

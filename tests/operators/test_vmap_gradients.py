@@ -8,7 +8,7 @@ import pytest
 import adjoint as torch
 from adjoint.operators import OPERATORS
 
-from .test_matrix import DIFFERENTIABLE, as_list, is_sparse, of_tensors
+from .test_every_operator import DIFFERENTIABLE, as_list, is_sparse, of_tensors
 
 FIRST = {case.values[0]: case for case in reversed(DIFFERENTIABLE)}
 

@@ -16,7 +16,7 @@ from adjoint.codegen.acceleration import LOOPS
 
 from .samples import SAMPLES
 from .sampling import Input, Sample
-from .test_matrix import apply, as_list, every_other, reversed_order
+from .test_every_operator import apply, as_list, every_other, reversed_order
 
 LARGE = 1 << 14
 """So many elements are more than the usual thresholds."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.recorded import FOLDER, Record, answer, read
+from tests.recorded_answers import FOLDER, Record, answer, read
 
 torch = pytest.importorskip("torch")
 

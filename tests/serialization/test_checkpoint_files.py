@@ -22,7 +22,7 @@ from adjoint.serialization import rebuild
 
 pytestmark = pytest.mark.filterwarnings("ignore:the file names")
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "data"
 FORMATS = pytest.mark.parametrize("zipped", [True, False], ids=["zip", "legacy"])
 DTYPES = (
     torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.uint16, torch.uint32, torch.uint64,

@@ -154,7 +154,7 @@ def run_guarded() -> None:
 @pytest.mark.thorough
 @pytest.mark.skipif(find_spec("llvmlite") is None or sys.platform != "linux", reason="needs llvmlite and Linux")
 def test_nothing_outside_of_arrays_is_read_or_written(pytestconfig: pytest.Config) -> None:
-    root = str(Path(__file__).parents[1])
+    root = str(Path(__file__).parents[3])
     folder = shared_kernels.folder_of(pytestconfig)
     run = subprocess.run(
         [sys.executable, "-X", "faulthandler", __file__, *([str(folder)] if folder else [])],

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import adjoint
-from tests.mistakes import MISTAKES, outcome
+from tests.typical_mistakes import MISTAKES, outcome
 
 PACKAGE = str(Path(adjoint.__file__).parent)
 

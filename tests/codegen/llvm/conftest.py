@@ -1,0 +1,8 @@
+"""These tests are about compiled loops, unlike those of the folder above."""
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def numpy_alone():
+    """Large arrays are left to compiled loops."""
