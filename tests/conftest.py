@@ -9,7 +9,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Generator
-from datetime import date
 
 import pytest
 from hypothesis import settings
@@ -22,24 +21,21 @@ settings.load_profile("repeatable")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--family", metavar="NAME", help="run the tests of one family of operators, such as reduce or softmax"
-    )
-    parser.addoption(
-        "--share",
-        metavar="DAYS",
-        type=int,
-        help="run one in DAYS of the chosen tests, others each day, each within DAYS days",
-    )
+    tiers.add_options(parser)
     parser.addoption(
         "--kernels", metavar="FOLDER", help="keep compiled kernels there, for other runs of the tests to load"
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    tiers.choose_share(config)
     folder = shared_kernels.folder_of(config)
     if folder is not None:
         shared_kernels.share(folder)
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return tiers.report(config)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -72,7 +68,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("family"):
         tiers.keep_family(config, items, config.getoption("family"))
     if config.getoption("share"):
-        tiers.keep_share(config, items, config.getoption("share"), date.today().toordinal())
+        tiers.keep_share(config, items, config.getoption("share"), config.getoption("day"))
 
 
 @pytest.fixture(scope="module", autouse=True)

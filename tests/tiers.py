@@ -1,16 +1,20 @@
-"""Subsets of the tests: the quick tier, and single families of operators.
+"""The tiers of the tests, and single families of operators.
 
-`pytest -m "not thorough"` is the quick tier: every test except those marked `thorough`, which take seconds, and, of
-tests marked `one_each("name")`, the first case of each value of that parameter. It is the same in each run, and
-contains every operator.
+The *quick tier*, `pytest -m "not thorough"`, is the same in each run. It leaves out tests marked `thorough`, which take
+about a second or more. Of tests marked `one_each("name")` it has the first case of each value of that parameter, and of a
+test function with many cases a part of the cases.
+The *whole* suite, `pytest` without arguments, has the quick tier and a quarter of the thorough tests, another quarter each
+day. `--share DAYS` sets another part and `--day NUMBER` another day; `--share 1` is the *nightly* tier, all tests. Named
+files, tests (`-k`), marks (`-m`) and families run all of their tests.
 `pytest --family reduce` (or `--family sorting`, a module of that folder) runs tests that are parametrized by the `name`
 of an operator, or of a public function, of that family, and the test modules with `pytestmark =
 pytest.mark.family("reduce")`.
-`pytest -m thorough --share 30` runs a thirtieth of the tests that the quick tier leaves out, another one each day.
 """
 
 import importlib
 import zlib
+from collections import Counter
+from datetime import date
 from functools import cache
 
 import pytest
@@ -18,9 +22,40 @@ import pytest
 import adjoint
 from adjoint.dispatch.operator_index import FAMILIES
 
+MANY, PART = 16, 8
+"""Of a test function with more than so many cases, the quick tier has one case in so many."""
+WHOLE = 4
+"""The whole suite has one thorough test in so many."""
+
+
+def add_options(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--family", metavar="NAME", help="run the tests of one family of operators, such as reduce or softmax"
+    )
+    parser.addoption(
+        "--share", metavar="DAYS", type=int, help="run one in DAYS of the thorough tests, others each day; 1: all tests"
+    )
+    parser.addoption(
+        "--day", metavar="NUMBER", type=int, default=date.today().toordinal(), help="repeat the share of this day"
+    )
+
+
+def choose_share(config: pytest.Config) -> None:
+    """Without arguments, the whole suite runs. (The processes of pytest-xdist are told of the options.)"""
+    option = config.option
+    named = option.keyword or option.markexpr or option.family
+    if option.share is None and not named and config.args_source is not config.ArgsSource.ARGS:
+        option.share = WHOLE
+
+
+def report(config: pytest.Config) -> str:
+    """What runs, for the head of a report."""
+    share = config.option.share
+    return f"thorough tests: {'all' if share in (None, 1) else f'one in {share}, --day {config.option.day}'}"
+
 
 def mark_thorough(items: list[pytest.Item]) -> None:
-    """Mark what `one_each` leaves out of the quick tier."""
+    """Mark what the quick tier leaves out of functions with many cases: by `one_each`, and by the names of the tests."""
     seen = set()
     for item in items:
         for marker in item.iter_markers("one_each"):
@@ -28,6 +63,16 @@ def mark_thorough(items: list[pytest.Item]) -> None:
             if case in seen:
                 item.add_marker(pytest.mark.thorough)
             seen.add(case)
+    plain = [item for item in items if hasattr(item, "callspec") and item.get_closest_marker("thorough") is None]
+    cases = Counter((item.parent, item.originalname) for item in plain)
+    for item in plain:
+        if cases[item.parent, item.originalname] > MANY and number(item) % PART:
+            item.add_marker(pytest.mark.thorough)
+
+
+def number(item: pytest.Item) -> int:
+    """A number that depends on the name of the test alone: processes that share the tests agree."""
+    return zlib.crc32(item.nodeid.encode())
 
 
 @cache
@@ -84,8 +129,12 @@ def keep_family(config: pytest.Config, items: list[pytest.Item], family: str) ->
 
 
 def keep_share(config: pytest.Config, items: list[pytest.Item], days: int, day: int) -> None:
-    """Leave out the tests of other days. A test's day depends on its name alone: processes that share the tests agree."""
-    todays = [item for item in items if zlib.crc32(item.nodeid.encode()) % days == day % days]
+    """Leave out the thorough tests of other days."""
+    todays = [
+        item
+        for item in items
+        if number(item) // PART % days == day % days or item.get_closest_marker("thorough") is None
+    ]
     kept = set(todays)
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = todays
