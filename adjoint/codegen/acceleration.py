@@ -13,7 +13,6 @@ NumPy form computes. Without llvmlite (the extra `fast`) the NumPy form always c
 from __future__ import annotations
 
 import functools
-import math
 import os
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -22,7 +21,6 @@ from typing import Any, TypeVar
 import numpy
 
 from .._runtime.first_use import computed_once, import_late
-from .._runtime.forks import code_of
 from ..kernels.runtime.freed_memory import keep_freed_memory
 
 LARGE = 1 << 13
@@ -118,100 +116,8 @@ class CompiledLoops:
             return NotImplemented
 
 
-_Plan = TypeVar("_Plan")
-
-
-class Plans(dict[Any, _Plan]):
-    """What is known of calls by the dtypes, shapes and strides of their arrays; not of more than `most`."""
-
-    most = 256
-
-    def keep(self, key: Any, plan: _Plan) -> _Plan:
-        """Remember a plan."""
-        if len(self) >= self.most:
-            self.clear()
-        self[key] = plan
-        return plan
-
-
 CALLS = 1000
 """So many calls repay the compilation of a form that small arrays can do without."""
-
-
-def planned(path: str, *, elements: int = 0, plans_itself: bool = False) -> Callable[[_Form], Any]:
-    """Plan a kernel once for each signature: the dtypes, shapes and strides of its arrays, and its other arguments.
-
-    `path` names what plans, with the kernel's parameters: of the arrays it looks at the signature alone. It returns what computes
-    any call of that signature, or NotImplemented for what NumPy, the decorated function, is to compute. If that `plans_itself`,
-    it also looks at signatures alone and returns what computes. Arrays are the parameters whose annotations begin with an
-    array type; the first one has at least `elements` elements in compiled code.
-    """
-
-    def decorate(form: _Form) -> Any:
-        function: Any = form
-        names = function.__code__.co_varnames[: function.__code__.co_argcount]
-        plans: Plans[Callable[..., Any]] = Plans()
-
-        def plan(key: Any, *args: Any) -> Callable[..., Any]:
-            made = LOOPS.run(path, *args) if LOOPS.takes(args[0].size, elements) else NotImplemented
-            if made is NotImplemented:
-                made = form(*args) if plans_itself else form
-            return plans.keep(key, made)
-
-        parts = ["LOOPS._enabled", "LOOPS.every_size"]
-        for name in names:
-            kind = function.__annotations__[name].split(" | ")
-            signature = f"{name}.dtype, {name}.shape, {name}.strides"
-            if kind[0] not in ("ndarray", "Array"):
-                parts.append(name)
-            else:
-                parts.append(signature if len(kind) == 1 else f"None if {name} is None else ({signature})")
-        passed = ", ".join(names)
-        anew = f"form({passed})({passed})" if plans_itself else f"form({passed})"
-        source = f"""def {function.__name__}({passed}):
-    key = {", ".join(parts)}
-    plan = plans.get(key)
-    if plan is None:
-        plan = make(key, {passed})
-    result = plan({passed})
-    return {anew} if result is NotImplemented else result
-"""
-        namespace = {"__package__": "adjoint.kernels", "LOOPS": LOOPS, "plans": plans, "make": plan, "form": form}
-        exec(code_of(source, f"<adjoint planned {function.__module__}.{function.__name__}>"), namespace)
-        made: Any = namespace[function.__name__]
-        kernel: Any = functools.update_wrapper(made, form)
-        kernel.__defaults__, kernel.plans = function.__defaults__, plans
-        return kernel
-
-    return decorate
-
-
-class PlannedForm:
-    """A compiled form that plans: what calls for arrays of one dtype, shape and strides have in common is found out once.
-
-    `path` names the function that plans. It takes an array and what else tells calls apart; it returns what runs on any such
-    array, or NotImplemented. The form is for arrays of at least `elements` elements, and, if it is `exact`, for smaller ones
-    after `CALLS` calls: then it has the bits of NumPy's form.
-    """
-
-    def __init__(self, path: str, *, elements: int, exact: bool = False) -> None:
-        self.path = path
-        self.elements = elements
-        self._left = CALLS if exact else math.inf
-        self._plans: Plans[Any] = Plans()
-
-    def run(self, array: numpy.ndarray[Any, Any], *options: Any) -> Any:
-        """The result for an array; NotImplemented if NumPy is to compute."""
-        if array.size < self.elements and self._left and not LOOPS.every_size:
-            self._left -= 1
-            return NotImplemented
-        if not LOOPS.enabled:
-            return NotImplemented
-        key = array.dtype, array.shape, array.strides, options
-        plan = self._plans.get(key)
-        if plan is None:
-            plan = self._plans.keep(key, LOOPS.run(self.path, array, *options))
-        return plan if plan is NotImplemented else plan.run(array)
 
 
 class RepeatedForm:

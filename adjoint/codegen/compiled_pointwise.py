@@ -16,12 +16,13 @@ from numpy import ndarray
 from ..kernels.runtime.addresses import IN_OBJECTS, overlap
 from ..kernels.runtime.floating import FLOAT32
 from ..kernels.runtime.lazy_conj import lazy_bits_of, without_lazy_bits
-from .acceleration import LARGE, LOOPS, Plans
+from .acceleration import LARGE, LOOPS
 from .compiled_complex import EXACT, PARTS, by_parts
 from .elementary import COSTLY_OPERATIONS, FUNCTIONS
 from .expression import BOOL, CONSTANT, SCALAR, Choice, Expression, Node, Refusal, Tree, leaves, scalar_source
 from .llvm.launch import launch
 from .numpy_tiles import result_like, walked
+from .plans import Plans
 from .schedule import lowered
 
 SHORTEST_ROW = 16

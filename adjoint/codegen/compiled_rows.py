@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy
@@ -22,6 +22,7 @@ from .expression import (
     Node,
     scalar_source,
 )
+from .plans import Memory, Plan
 from .schedule import lowered
 
 BLOCKS, SMALLEST = 16, 64
@@ -64,14 +65,14 @@ class CompiledRows:
         self._turned: dict[Any, int] = {}
         """The maximum length of rows that are transposed to stand side by side, by the dtypes of numbers."""
 
-    def call(
+    def plan(
         self,
         arrays: Sequence[ndarray | None],
-        results: Sequence[tuple[tuple[int, ...], Dtype] | None],
+        results: Sequence[Memory | None],
         geometry: tuple[int, int, int],
         compute: Dtype,
-    ) -> Callable[..., Any] | None:
-        """Return the loops for arrays like these and results of these shapes and dtypes, or None if NumPy computes."""
+    ) -> Plan | None:
+        """Return the plan for arrays like these and these results, or None if NumPy computes."""
         if self.of_arrays or LOOPS.has_given_up(self.name) or compute.kind != "f":
             return None
         from .llvm.calls import NativeCall
@@ -83,7 +84,7 @@ class CompiledRows:
         if len(operands) < len(given):
             return None
         outputs = [
-            (node, result[1])
+            (node, result.dtype)
             for node, result in zip(self.expression.outputs, results, strict=True)
             if result is not None
         ]
@@ -116,7 +117,7 @@ class CompiledRows:
             [*map(scalar_source, self.scalars)], constants={ROW_LENGTH: length},
             copied=[name for name, item in given.items() if item is not None and not (item.ndim and item.flags.c_contiguous)],
             sums=sums, blocks=-(-units // block),
-        ).planned()  # fmt: skip
+        ).plan()  # fmt: skip
 
     def _compile(
         self,

@@ -10,7 +10,7 @@ import numpy
 from numpy import ndarray
 
 from ..kernels.runtime.floating import OFF, WARNINGS, off_for_rows, restore, widen
-from ..kernels.runtime.parallel import TILE_BYTES, get_num_threads, parallel_rows, scratch
+from ..kernels.runtime.parallel import PARALLEL_BYTES, TILE_BYTES, get_num_threads, parallel_rows, scratch
 from .expression import BOOL, COLUMN, ELEMENT, INPUT, INTEGER, ROW, ROW_SCANS, Expression, is_absent
 from .schedule import Pool
 
@@ -32,6 +32,9 @@ STRIP = 256
 
 SCANNED_STRIP = 4096
 """The same for scans, which make one call for each place in a row."""
+
+BLOCKS = 16
+"""Sums over rows are added up in this many blocks or more, on any number of threads: sums do not depend on it."""
 
 _OTHERS: dict[str, Dtype] = {BOOL: numpy.dtype(bool), INTEGER: numpy.dtype(numpy.int64)}
 
@@ -117,11 +120,13 @@ def _compute(run: Run) -> None:
             where = slice(start, stop)
             _work(run, start, where, where, (1, length, stop - start) if run.across else (stop - start, *shape))
 
-        parallel_rows(rows, outer, row_bytes, tile_bytes=TILE_BYTES if scans else ROWS_BYTES)
+        tile_bytes = TILE_BYTES if scans else ROWS_BYTES
+        block = _block(run, outer, row_bytes, tile_bytes)
+        parallel_rows(rows, outer, row_bytes, tile_rows=block, tile_bytes=tile_bytes)
         return
     # Too much for the cache in one block: tiles of columns, wide enough for vector loops.
     width = STRIP
-    if scans:
+    if scans and not run.tile.sums:
         width = max(STRIP, min(SCANNED_STRIP, inner if outer > 1 else -(-inner // get_num_threads())))
     width = min(width, inner)
     strips = -(-inner // width)
@@ -135,7 +140,15 @@ def _compute(run: Run) -> None:
             _work(run, start, where, where, (1, length, part.stop - part.start))
             start += count
 
-    parallel_rows(columns, outer * strips, width * column_bytes)
+    block = _block(run, outer * strips, width * column_bytes, TILE_BYTES)
+    parallel_rows(columns, outer * strips, width * column_bytes, tile_rows=block)
+
+
+def _block(run: Run, rows: int, row_bytes: int, tile_bytes: int) -> int | None:
+    """How many rows of the total `rows` a tile has; None, if the number of threads may determine it."""
+    if not run.tile.sums or rows * row_bytes < PARALLEL_BYTES:
+        return None
+    return max(1, min(-(-rows // BLOCKS), tile_bytes // row_bytes))
 
 
 def _work(run: Run, key: int, elements: Any, rows: Any, size: tuple[int, ...]) -> None:

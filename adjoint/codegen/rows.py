@@ -37,9 +37,10 @@ from .._runtime.forks import lock_across_forks
 from ..kernels.runtime.floating import WARNINGS, compute_dtype, off_for_rows, restore
 from ..kernels.runtime.shapes import normalize_dim
 from . import source
-from .acceleration import LOOPS, Plans
+from .acceleration import LOOPS
 from .compiled_rows import CompiledRows
 from .expression import COLUMN, ELEMENT, ROW, ROW_LENGTH, Expression, Node, Tree, is_absent, leaves
+from .plans import Memory, Plan, Plans, returned
 from .pointwise import BASE_NAMES
 from .row_functions import STRAIGHT_FUNCTIONS, TILE_FUNCTIONS
 from .row_tiles import Geometry, Tile, dtype_of, run_rows
@@ -66,7 +67,7 @@ class RowProgram:
         self._tiles: dict[tuple[int, str], Tile] = {}
         self._straight: dict[tuple[int, str], Callable[..., Any] | None] = {}
         self._loops: dict[tuple[int, str], CompiledRows] = {}
-        self._plans: Plans[Callable[..., Any]] = Plans()
+        self._plans: Plans[Plan] = Plans()
         """The plans for arrays of certain dtypes, shapes and strides."""
 
     @computed_once
@@ -162,16 +163,27 @@ class RowProgram:
         key = dim, shape, LOOPS._enabled, self.choose(*arrays, *scalars)
         plan = self._plans.get(key)
         if plan is None:
-            plan = self._plans.keep(key, self._planned(arrays, dim, key[-1][0], shape, LOOPS.enabled))
-        results = plan(*arrays, *scalars)
+            plan = self._plans.keep(key, self._new_plan(arrays, dim, key[-1][0], shape, LOOPS.enabled))
+        results = plan.run(*arrays, *scalars)
         if results is NotImplemented:  # by compiled loops, for what is no number
-            results = self._planned(arrays, dim, key[-1][0], shape, False)(*arrays, *scalars)
+            results = self._new_plan(arrays, dim, key[-1][0], shape, False).run(*arrays, *scalars)
         return results
 
-    def _planned(
+    def plan(
+        self,
+        arrays: Sequence[ndarray | None],
+        dim: int,
+        scalars: Sequence[Any] = (),
+        *,
+        shape: tuple[int, ...] | None = None,
+    ) -> Plan:
+        """The plan that `run` follows, whose functions take the arrays and then the scalars."""
+        variant = self.choose(*arrays, *scalars)[0]
+        return self._new_plan(arrays, dim, variant, shape, LOOPS.enabled)
+
+    def _new_plan(
         self, arrays: Sequence[ndarray | None], dim: int, variant: int, shape: tuple[int, ...] | None, compiled: bool
-    ) -> Callable[..., Any]:
-        """Return the function that computes results for arrays like these from arrays and scalars."""
+    ) -> Plan:
         whole: Any = arrays[self._whole]
         shape = whole.shape if shape is None else shape
         rank = len(shape)
@@ -190,31 +202,30 @@ class RowProgram:
         outputs = self.variants[variant].outputs
         memory = [None if is_absent(node) else _memory(node, shape, dim, dtype, compute) for node in outputs]
         if not size:  # What is not of elements is 0.
-            return lambda *_: _returned([None if item is None else numpy.zeros(*item) for item in memory])
+            return Plan(memory, into=_fill_with_zeros)
         if compiled:
-            call = self._compiled(variant, compute.char).call(arrays, memory, geometry, compute)
-            if call is not None:
-                return call
+            plan = self._compiled(variant, compute.char).plan(arrays, memory, geometry, compute)
+            if plan is not None:
+                return plan
         if size <= SMALL and compute is dtype:
             function = self.straight(variant, compute.char)
             if function is not None:
-                return SmallCall(function, arrays, self._extents, geometry, [item and item[0] for item in memory])
+                shapes = [item and item.shape for item in memory]
+                return Plan(memory, run=SmallCall(function, arrays, self._extents, geometry, shapes))
         tile, extents = self.tile(variant, compute.char), self._extents
 
-        def run(*arguments: Any) -> Any:
+        def into(results: Sequence[ndarray | None], *arguments: Any) -> None:
             given, scalars = arguments[: len(extents)], arguments[len(extents) :]
             inputs = [
                 (None if a is None else _view(a, extent, geometry), extent)
                 for a, extent in zip(given, extents, strict=True)
             ]
-            results = [None if item is None else numpy.empty(*item) for item in memory]
             outs = [
                 None if a is None else _view(a, node.extent, geometry) for node, a in zip(outputs, results, strict=True)
             ]
             run_rows(tile, geometry, inputs, scalars, outs)
-            return _returned(results)
 
-        return run
+        return Plan(memory, into=into)
 
 
 class SmallCall:
@@ -259,7 +270,7 @@ class SmallCall:
         for number, shape in self._shaped:
             if results[number].shape != shape:
                 results[number] = results[number].reshape(shape)
-        return _returned(results)
+        return returned(results)
 
 
 Refusing = Callable[[ndarray, int], None]
@@ -274,8 +285,10 @@ def row_program(refuse: Refusing | None = None) -> Callable[[Callable[..., Any]]
 # --- arguments and results ------------------------------------------------------------------------------------
 
 
-def _returned(results: list[Any]) -> Any:
-    return results[0] if len(results) == 1 else tuple(results)
+def _fill_with_zeros(out: Sequence[ndarray | None], *_: Any) -> None:
+    for item in out:
+        if item is not None:
+            item.fill(0)
 
 
 def _shape_of(extent: str, geometry: Geometry) -> tuple[int, ...]:
@@ -296,11 +309,8 @@ def _kept(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
     return (*shape[:dim], 1, *shape[dim + 1 :]) if shape else ()
 
 
-def _memory(
-    node: Node, shape: tuple[int, ...], dim: int, dtype: Dtype, compute: Dtype
-) -> tuple[tuple[int, ...], Dtype]:
-    """The shape and the dtype of an output."""
+def _memory(node: Node, shape: tuple[int, ...], dim: int, dtype: Dtype, compute: Dtype) -> Memory:
     if node.extent == ELEMENT:
-        return shape, dtype_of(node.kind, dtype)
+        return Memory(shape, dtype_of(node.kind, dtype))
     wanted = _kept(shape, dim) if node.extent == ROW else (shape[dim] if shape else 1,)
-    return wanted, dtype_of(node.kind, compute)
+    return Memory(wanted, dtype_of(node.kind, compute))

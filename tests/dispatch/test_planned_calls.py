@@ -8,7 +8,8 @@ pytest.importorskip("llvmlite", reason="compiled kernels need the extra `fast`")
 
 import adjoint as torch
 import adjoint.nn.functional as F
-from adjoint.codegen.acceleration import LOOPS, Plans
+from adjoint.codegen.acceleration import LOOPS
+from adjoint.codegen.plans import Plans
 from adjoint.kernels.compiled.nn import convolution as compiled
 from adjoint.kernels.nn import normalization
 

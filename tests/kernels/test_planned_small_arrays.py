@@ -44,9 +44,9 @@ def test_maxima_of_small_arrays(dtype, values, windows, monkeypatch):
         some = {"nan": numpy.nan, "zeros of both signs": -0.0, "infinite": -numpy.inf}[values]
         x[x < 3] = 0 if values.startswith("zeros") else -9
         x[:, :, ::2, 1::2] = some
-    found = pooling.max_pool.__wrapped__(x, 2, *windows)(x)
+    found = pooling.max_pool.__wrapped__(x, 2, *windows).run(x)
     monkeypatch.setattr(pooling, "_SMALL", 0)
-    equal(found, pooling.max_pool.__wrapped__(x, 2, *windows)(x))
+    equal(found, pooling.max_pool.__wrapped__(x, 2, *windows).run(x))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

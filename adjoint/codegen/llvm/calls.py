@@ -25,6 +25,7 @@ from numpy import ndarray
 from ..._runtime.forks import code_of
 from ...kernels.runtime.addresses import AFTER_HEAD, IN_OBJECTS
 from ..acceleration import LOOPS
+from ..plans import Memory, Plan
 from .language import Int, Pointer, address, as_pointer, cast_pointer, f64, i64, loops
 from .launch import PARALLEL_BYTES, launch
 
@@ -76,10 +77,6 @@ class CallTables:
         return id(table) + BEFORE_BYTES if IN_OBJECTS else table.buffer_info()[0]
 
 
-Memory = tuple[tuple[int, ...], numpy.dtype[Any]]
-"""The shape and the dtype of an array."""
-
-
 @dataclass(slots=True)
 class NativeCall:
     """A call of compiled loops for arrays of certain shapes, strides and dtypes.
@@ -109,25 +106,22 @@ class NativeCall:
     sums: Sequence[int] = ()
     blocks: int = 1
 
-    def planned(self) -> Callable[..., Any]:
-        """Return a function that allocates, launches and returns results, or NotImplemented if scalars are not numbers."""
+    def plan(self) -> Plan:
+        """Return the plan. Its functions return NotImplemented if scalars are not numbers."""
         memory = {f"r{n}": item for n, item in enumerate(self.results) if item is not None and n not in self.sums}
         if self.sums:
-            shape, dtype = self.results[self.sums[0]]  # type: ignore[misc]
-            memory["total"] = (self.blocks, len(self.sums), *shape), dtype
+            shape, dtype, _ = self.results[self.sums[0]]  # type: ignore[misc]
+            memory["total"] = Memory((self.blocks, len(self.sums), *shape), dtype)
         source = _call_source(
-            tuple(self.parameters), tuple(self.arrays), tuple(self.scalars), tuple(self.copied), tuple(memory),
+            tuple(self.parameters), tuple(self.arrays), tuple(self.scalars), tuple(self.copied),
             tuple([item is not None for item in self.results]), tuple(self.sums), self.blocks > 1,
             self.rows * self.row_bytes < PARALLEL_BYTES, tuple(self.constants),
         )  # fmt: skip
         written = len(self.results) - self.results.count(None) + bool(self.sums)
         tables = CallTables(self.layout, len(self.arrays) + written, len(self.scalars), self.character)
-        parts = [part for item in memory.values() for part in item]
-        make = _maker(source)
-        planned: Callable[..., Any] = make(
-            self.function, self.rows, self.row_bytes, tables, *self.constants.values(), *parts
-        )
-        return planned
+        parts = [part for item in memory.values() for part in (item.shape, item.dtype)]
+        run, into = _maker(source)(self.function, self.rows, self.row_bytes, tables, *self.constants.values(), *parts)
+        return Plan(self.results, run=run, into=into)
 
 
 @functools.cache
@@ -136,55 +130,77 @@ def _call_source(
     arrays: tuple[str, ...],
     scalars: tuple[str, ...],
     copied: tuple[str, ...],
-    memory: tuple[str, ...],
     asked: tuple[bool, ...],
     sums: tuple[int, ...],
     in_blocks: bool,
     alone: bool,
     constants: tuple[str, ...],
 ) -> str:
-    """Return the source of the function that makes planned calls of this structure."""
-    written = ["total" if number in sums else f"r{number}" for number, wanted in enumerate(asked) if wanted]
-    tabled = [*arrays, *written, *["total"] * bool(sums)]
-    places = [f"id({name})" if IN_OBJECTS else f"address({name})" for name in tabled]
+    """Return the source of the function that makes the functions of plans of this structure."""
+    results = [f"r{number}" for number in range(len(asked))]
+    written = ["total" if number in sums else results[number] for number, wanted in enumerate(asked) if wanted]
+    places = [
+        f"id({name})" if IN_OBJECTS else f"address({name})" for name in [*arrays, *written, *["total"] * bool(sums)]
+    ]
     table = f"pack({', '.join(['layout', *places, *scalars])})"
     if not IN_OBJECTS:
         table = f"array('q', {table})"
     where = f"id(table) + {BEFORE_BYTES}" if IN_OBJECTS else "table.buffer_info()[0]"
     added = "added(total, {})" if in_blocks else "total[0, {}].copy()"
-    lines = [
-        *[f"{name} = row_major({name})" for name in copied],
-        *[f"{name} = {'zeros' if name == 'total' else 'empty'}(shape_{name}, dtype_{name})" for name in memory],
+    copies = [f"{name} = row_major({name})" for name in copied]
+    total = ["total = zeros(shape_total, dtype_total)"] * bool(sums)
+    allocated = [name for name in written if name != "total"]
+    launched = [
         "try:",
         f"    table = {table}",
         "except (OverflowError, struct_error):",
         "    return NotImplemented",
         f"function.call({where}, 0, rows)" if alone else f"launch(function, rows, row_bytes, {where})",
+    ]
+    run = [
+        *copies,
+        *total,
+        *[f"{name} = empty(shape_{name}, dtype_{name})" for name in allocated],
+        *launched,
         *[f"r{number} = {added.format(order)}" for order, number in enumerate(sums)],
-        f"return {', '.join([f'r{number}' if wanted else 'None' for number, wanted in enumerate(asked)])}",
+        f"return {', '.join([name if wanted else 'None' for name, wanted in zip(results, asked, strict=True)])}",
     ]
-    known = [*constants, *[part for name in memory for part in (f"shape_{name}", f"dtype_{name}")]]
-    head = ", ".join(["function", "rows", "row_bytes", "tables", *known])
-    begin = [
-        f"def make({head}):",
+    into = [
+        f"{', '.join(results)}, = out",
+        *copies,
+        *total,
+        *launched,
+        *[f"r{number}[...] = {added.format(order)}" for order, number in enumerate(sums)],
+    ]
+    known = [
+        *constants,
+        *[part for name in [*allocated, *["total"] * bool(sums)] for part in (f"shape_{name}", f"dtype_{name}")],
+    ]
+    given = ", ".join(parameters)
+    return "\n".join([
+        f"def make({', '.join(['function', 'rows', 'row_bytes', 'tables', *known])}):",
         "    pack, layout = tables.pack, tables.layout",
-        f"    def run({', '.join(parameters)}):",
-    ]
-    return "\n".join([*begin, *[f"        {line}" for line in lines], "    run.tables = tables", "    return run", ""])
+        f"    def run({given}):",
+        *[f"        {line}" for line in run],
+        f"    def into(out, {given}):",
+        *[f"        {line}" for line in into],
+        "    run.tables = into.tables = tables",
+        "    return run, into",
+        "",
+    ])  # fmt: skip
 
 
 _numbers = itertools.count()
 
 
 @functools.cache
-def _maker(source: str) -> Callable[..., Callable[..., Any]]:
+def _maker(source: str) -> Callable[..., tuple[Callable[..., Any], Callable[..., Any]]]:
     namespace: dict[str, Any] = {
         "array": array, "struct_error": struct.error, "launch": launch, "address": address, "empty": numpy.empty,
         "zeros": numpy.zeros, "row_major": _row_major, "added": _added,
     }  # fmt: skip
     exec(code_of(source, f"<adjoint native call {next(_numbers)}>"), namespace)
-    made: Callable[..., Callable[..., Any]] = namespace["make"]
-    return made
+    return namespace["make"]
 
 
 def _row_major(item: ndarray) -> ndarray:

@@ -6,7 +6,8 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ...codegen.acceleration import LOOPS, MOVED, Plans
+from ...codegen.acceleration import LOOPS, MOVED
+from ...codegen.plans import Plans
 
 _INT64 = numpy.dtype(numpy.int64)
 _UINT64 = numpy.dtype(numpy.uint64)

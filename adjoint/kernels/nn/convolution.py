@@ -17,7 +17,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ...codegen.acceleration import planned
+from ...codegen.plans import Memory, Plan, planned
 from ..memory.storage import restrided
 from ..runtime.floating import widen
 from ..runtime.parallel import SCRATCH_BYTES, parallel_rows, scratch
@@ -35,15 +35,20 @@ def conv_forward(
     padding: Sizes,
     dilation: Sizes,
     groups: int,
-) -> ndarray:
+) -> Plan:
     """The convolution of `input` with `weight`, plus `bias` (one number per out channel)."""
-    wide, kernel = widen(input), widen(weight)
     sizes = _output_sizes(input.shape[2:], weight.shape[2:], stride, padding, dilation)
-    result = numpy.empty((len(input), len(weight), *sizes), wide.dtype)
-    if result.size:
-        added = None if bias is None else widen(bias)
-        _forward(wide, kernel, added, result, stride, padding, dilation, groups)
-    return result.astype(input.dtype, copy=False)
+    memory = Memory((len(input), len(weight), *sizes), input.dtype)
+
+    def run(input: ndarray, weight: ndarray, bias: ndarray | None, *_: Any) -> ndarray:
+        wide = widen(input)
+        result = numpy.empty(memory.shape, wide.dtype)
+        if result.size:
+            added = None if bias is None else widen(bias)
+            _forward(wide, widen(weight), added, result, stride, padding, dilation, groups)
+        return result.astype(input.dtype, copy=False)
+
+    return Plan([memory], run=run)
 
 
 def _output_sizes(sizes: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> Sizes:
@@ -202,8 +207,20 @@ def conv_input_grad(
     padding: Sizes,
     dilation: Sizes,
     groups: int,
-) -> ndarray:
+) -> Plan:
     """The gradient of the input of a convolution, of shape `input_shape`, given that of its result."""
+    return Plan([Memory(tuple(input_shape), grad.dtype)], run=_input_grad)
+
+
+def _input_grad(
+    grad: ndarray,
+    weight: ndarray,
+    input_shape: Sizes,
+    stride: Sizes,
+    padding: Sizes,
+    dilation: Sizes,
+    groups: int,
+) -> ndarray:
     wide, kernel = widen(grad), widen(weight)
     if 0 in grad.shape or 0 in weight.shape:
         return numpy.zeros(input_shape, grad.dtype)
@@ -283,8 +300,20 @@ def conv_weight_grad(
     padding: Sizes,
     dilation: Sizes,
     groups: int,
-) -> ndarray:
+) -> Plan:
     """The gradient of the weight of a convolution, of shape `weight_shape`, given that of its result."""
+    return Plan([Memory(tuple(weight_shape), grad.dtype)], run=_weight_grad)
+
+
+def _weight_grad(
+    grad: ndarray,
+    input: ndarray,
+    weight_shape: Sizes,
+    stride: Sizes,
+    padding: Sizes,
+    dilation: Sizes,
+    groups: int,
+) -> ndarray:
     wide, x = widen(grad), widen(input)
     kernel, sizes = weight_shape[2:], grad.shape[2:]
     if 0 in grad.shape or 0 in weight_shape:
@@ -347,9 +376,13 @@ def transposed(
     padding: Sizes,
     dilation: Sizes,
     groups: int,
-) -> ndarray:
+) -> Plan:
     """The transposed convolution: what `conv_input_grad` computes, plus `bias`."""
-    result = conv_input_grad(widen(input), widen(weight), output_shape, stride, padding, dilation, groups)
-    if bias is not None:
-        result += widen(bias).reshape(-1, *(1,) * (result.ndim - 2))
-    return result.astype(input.dtype, copy=False)
+
+    def run(input: ndarray, weight: ndarray, bias: ndarray | None, *_: Any) -> ndarray:
+        result = _input_grad(widen(input), widen(weight), output_shape, stride, padding, dilation, groups)
+        if bias is not None:
+            result += widen(bias).reshape(-1, *(1,) * (result.ndim - 2))
+        return result.astype(input.dtype, copy=False)
+
+    return Plan([Memory(tuple(output_shape), input.dtype)], run=run)

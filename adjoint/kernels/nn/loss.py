@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy
 from numpy import asarray, ndarray
 
-from ...codegen.acceleration import LARGE, LOOPS, planned
+from ...codegen.acceleration import LARGE, LOOPS
+from ...codegen.plans import Memory, Plan, planned
 from ...codegen.pointwise import pointwise
 from ...codegen.tracing import xp
 from ..index.masking import clamp
@@ -155,10 +156,8 @@ def binary_cross_entropy_with_logits(
 _INT64 = numpy.dtype(numpy.int64)
 
 
-@planned("nn.negative_log_likelihood.reduced_loss", plans_itself=True)
-def nll_loss(
-    log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int, reduction: str
-) -> Callable[..., ndarray]:
+@planned("nn.negative_log_likelihood.reduced_loss")
+def nll_loss(log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int, reduction: str) -> Plan:
     """The loss alone; see `nll_loss_forward`."""
 
     def loss(log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int, reduction: str) -> ndarray:
@@ -166,6 +165,7 @@ def nll_loss(
 
     check_classes(log_probs, target, weight)
     shape, dtype = log_probs.shape, log_probs.dtype
+    memory = Memory(_target_shape(log_probs) if reduction == "none" else (), dtype)
     dim = _class_dim(log_probs)
     starts, step, last = _starts(shape, dim), math.prod(shape[dim + 1 :]), shape[dim] - 1
     if (
@@ -176,7 +176,7 @@ def nll_loss(
         or 0 <= ignore_index <= last
         or not 0 < target.size <= LARGE
     ):
-        return loss
+        return Plan([memory], run=loss)
     count = dtype.type(target.size)
 
     def loss_of_all(log_probs: ndarray, target: ndarray, *arguments: Any) -> ndarray:
@@ -189,7 +189,7 @@ def nll_loss(
         total = quietly(numpy.add.reduce, losses, None)
         return asarray(total / count if reduction == "mean" else total)
 
-    return loss_of_all
+    return Plan([memory], run=loss_of_all)
 
 
 def nll_loss_forward(
@@ -259,18 +259,22 @@ def nll_loss_backward(
     weight: ndarray | None,
     ignore_index: int,
     reduction: str,
-) -> ndarray:
+) -> Plan:
     """The gradient of `log_probs`, of which only shape and type are used."""
-    target = _classes_of(log_probs, target, ignore_index)
-    value = widen(asarray(grad))
-    if reduction == "mean":
-        value = value / _total_weight(log_probs, target, weight, ignore_index)
-    dim = _class_dim(log_probs)
-    used, places = _places(log_probs.shape, dim, target, ignore_index)
-    each = -value if weight is None else -value * widen(weight).take(numpy.where(used, target, 0))
-    gradient = numpy.zeros(log_probs.shape, log_probs.dtype)
-    gradient.reshape(-1)[places] = numpy.where(used, each, value.dtype.type(0))
-    return gradient
+
+    def into(
+        out: Sequence[ndarray], grad: ndarray, log_probs: ndarray, target: ndarray, weight: ndarray | None, *_: Any
+    ) -> None:
+        target = _classes_of(log_probs, target, ignore_index)
+        value = widen(asarray(grad))
+        if reduction == "mean":
+            value = value / _total_weight(log_probs, target, weight, ignore_index)
+        used, places = _places(log_probs.shape, _class_dim(log_probs), target, ignore_index)
+        each = -value if weight is None else -value * widen(weight).take(numpy.where(used, target, 0))
+        out[0].fill(0)
+        out[0].reshape(-1)[places] = numpy.where(used, each, value.dtype.type(0))
+
+    return Plan([Memory(log_probs.shape, log_probs.dtype)], into=into)
 
 
 def _total_weight(log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int) -> Any:

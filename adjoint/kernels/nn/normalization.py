@@ -6,6 +6,7 @@ half types. Results are (output, mean, inverse standard deviation); gradients ar
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,12 +14,12 @@ from typing import Any
 import numpy
 from numpy import asarray, count_nonzero, ndarray
 
-from ...codegen.acceleration import planned
+from ...codegen.plans import Memory, Plan, planned
 from ...codegen.pointwise import pointwise
 from ...codegen.rows import Refusing, row_program
 from ...codegen.tracing import PerColumn, PerRow, column, row, xp
 from ..reduce import moments
-from ..runtime.floating import check_floating, unwarned, widen
+from ..runtime.floating import check_floating, compute_dtype, unwarned, widen
 from ..runtime.layout import has_channels_last, row_major
 
 Array = numpy.ndarray[Any, Any]
@@ -199,6 +200,8 @@ class _Channels:
         self.are_columns = self.last or x.ndim == 2
         self.dim = 0 if self.are_columns else 1
         """The dimension that a channel lies along."""
+        self.memory = Memory(x.shape, x.dtype, (0, *range(2, x.ndim), 1) if self.last else None)
+        """Where an array of the same shape, dtype and order is written."""
 
     def flat(self, x: ndarray) -> ndarray:
         """An array of the same shape, in two dimensions."""
@@ -265,12 +268,31 @@ def _batch_norm(
     running_var: ndarray | None,
     training: bool,
     eps: float,
-) -> Triple:
+) -> Plan:
     channels = _Channels(input)
+    kept = input if training else asarray(running_mean)
+    saved = Memory((input.shape[1] if training else 0,), compute_dtype(kept.dtype))
     if training and not (channels.are_columns and input.size > _TALL):
-        result, mean, invstd = channel_norm_rows.run((channels.flat(input), weight, bias), channels.dim, (eps,))
-        return channels.restored(result), mean.reshape(-1), invstd.reshape(-1)
+
+        def run(input: ndarray, weight: ndarray | None, bias: ndarray | None, *_: Any) -> Triple:
+            result, mean, invstd = channel_norm_rows.run((channels.flat(input), weight, bias), channels.dim, (eps,))
+            return channels.restored(result), mean.reshape(-1), invstd.reshape(-1)
+
+        return Plan([channels.memory, saved, saved], run=run)
     check_floating("batch_norm", input)
+    return Plan([channels.memory, saved, saved], run=functools.partial(_affine_norm, channels))
+
+
+def _affine_norm(
+    channels: _Channels,
+    input: ndarray,
+    weight: ndarray | None,
+    bias: ndarray | None,
+    running_mean: ndarray | None,
+    running_var: ndarray | None,
+    training: bool,
+    eps: float,
+) -> Triple:
     if training:
         variance, mean = moments.var_mean(widen(channels.flat(input)), 0, 0)
         invstd = _inverse_deviation(variance, eps)
@@ -309,18 +331,38 @@ def batch_norm_gradients(
     training: bool,
     eps: float,
     needs: Needs,
-) -> Gradients:
+) -> Plan:
     """The gradients of `input`, `weight` and `bias`; `mean` and `invstd` are those that `batch_norm` returned.
 
     S. Ioffe and C. Szegedy, "Batch Normalization" (2015), section 3.
     """
-    if not training:
-        mean, invstd = _running(running_mean, running_var, eps)
     channels = _Channels(input)
-    arrays = channels.flat(grad), channels.flat(input), mean, invstd, weight
-    total, along, to_input = channel_norm_backward_rows.run(arrays, channels.dim, (needs[0], training))
-    to_input = None if to_input is None else channels.restored(to_input)
-    return _gradients(to_input, total.reshape(-1), along.reshape(-1), input if weight is None else weight, needs)
+
+    def run(
+        grad: ndarray,
+        input: ndarray,
+        weight: ndarray | None,
+        mean: ndarray,
+        invstd: ndarray,
+        running_mean: ndarray | None,
+        running_var: ndarray | None,
+        *_: Any,
+    ) -> Gradients:
+        if not training:
+            mean, invstd = _running(running_mean, running_var, eps)
+        arrays = channels.flat(grad), channels.flat(input), mean, invstd, weight
+        total, along, to_input = channel_norm_backward_rows.run(arrays, channels.dim, (needs[0], training))
+        to_input = None if to_input is None else channels.restored(to_input)
+        return _gradients(to_input, total.reshape(-1), along.reshape(-1), input if weight is None else weight, needs)
+
+    return Plan(_gradient_memory(channels.memory, weight, needs), run=run)
+
+
+def _gradient_memory(of_input: Memory, weight: ndarray | None, needs: Needs) -> list[Memory | None]:
+    """What the gradients of input, weight and bias are written to."""
+    of_channels = Memory((of_input.shape[1],), of_input.dtype if weight is None else weight.dtype)
+    wanted = zip((of_input, of_channels, of_channels), needs, strict=True)
+    return [memory if needed else None for memory, needed in wanted]
 
 
 def _gradients(to_input: ndarray | None, total: ndarray, along: ndarray, parameter: ndarray, needs: Needs) -> Gradients:
@@ -346,21 +388,26 @@ def group_norm(input: ndarray, weight: ndarray | None, bias: ndarray | None, gro
 
 
 @planned("nn.plane_norm.group_norm")
-def _group_norm(input: ndarray, weight: ndarray | None, bias: ndarray | None, groups: int, eps: float) -> Triple:
+def _group_norm(input: ndarray, weight: ndarray | None, bias: ndarray | None, groups: int, eps: float) -> Plan:
     check_floating("GroupNormKernelImpl", input)
     batch, channels = input.shape[:2]
     size = math.prod(input.shape[2:])
-    rows = input.reshape(batch * groups, channels // groups * size)
-    result, mean, rstd = layer_norm_rows.run(
-        (rows if weight is None and bias is None else widen(rows), None, None), 1, (eps,)
-    )
-    planes = result.reshape(batch, channels, size)
-    if weight is not None:
-        planes *= widen(weight)[:, None]
-    if bias is not None:
-        planes += widen(bias)[:, None]
-    result = planes.reshape(input.shape).astype(input.dtype, copy=False)
-    return result, mean.reshape(batch, groups), rstd.reshape(batch, groups)
+
+    def run(input: ndarray, weight: ndarray | None, bias: ndarray | None, *_: Any) -> Triple:
+        rows = input.reshape(batch * groups, channels // groups * size)
+        result, mean, rstd = layer_norm_rows.run(
+            (rows if weight is None and bias is None else widen(rows), None, None), 1, (eps,)
+        )
+        planes = result.reshape(batch, channels, size)
+        if weight is not None:
+            planes *= widen(weight)[:, None]
+        if bias is not None:
+            planes += widen(bias)[:, None]
+        result = planes.reshape(input.shape).astype(input.dtype, copy=False)
+        return result, mean.reshape(batch, groups), rstd.reshape(batch, groups)
+
+    saved = Memory((batch, groups), compute_dtype(input.dtype))
+    return Plan([Memory(input.shape, input.dtype), saved, saved], run=run)
 
 
 @planned("nn.plane_norm.group_norm_gradients")
@@ -373,30 +420,37 @@ def group_norm_gradients(
     rstd: ndarray,
     eps: float,
     needs: Needs,
-) -> Gradients:
+) -> Plan:
     """The gradients of `input`, `weight` and `bias`; `mean` and `rstd` are those that `group_norm` returned.
 
     Y. Wu and K. He, "Group Normalization" (2018).
     """
     batch, channels = input.shape[:2]
     planes = batch * channels, math.prod(input.shape[2:])
-    of_planes = [numpy.repeat(item, channels // groups, 1) for item in (mean, rstd)]
-    sums = channel_norm_backward_rows.run(
-        (grad.reshape(planes), input.reshape(planes), *of_planes, None), 1, (False, True)
-    )
-    total, along = (item.reshape(batch, channels) for item in sums[:2])
-    to_input = None
-    if needs[0]:
-        factor = numpy.ones(channels, mean.dtype) if weight is None else widen(weight)
-        shape = batch, groups, channels // groups, planes[1]
-        count = max(shape[2] * shape[3], 1)
-        offset, slope = ((item * factor).reshape(shape[:3]).sum(2)[:, :, None, None] / count for item in (total, along))
-        centre, inverse = mean[:, :, None, None], rstd[:, :, None, None]
-        scaled = (widen(grad).reshape(batch, channels, planes[1]) * factor[:, None]).reshape(shape)
-        to_input = (scaled - offset - (widen(input).reshape(shape) - centre) * (slope * inverse)) * inverse
-        to_input = to_input.reshape(input.shape).astype(input.dtype, copy=False)
-    parameter = input if weight is None else weight
-    return _gradients(to_input, numpy.add.reduce(total, 0), numpy.add.reduce(along, 0), parameter, needs)
+    shape = batch, groups, channels // groups, planes[1]
+    count = max(shape[2] * shape[3], 1)
+
+    def run(
+        grad: ndarray, input: ndarray, weight: ndarray | None, groups: int, mean: ndarray, rstd: ndarray, *_: Any
+    ) -> Gradients:
+        of_planes = [numpy.repeat(item, channels // groups, 1) for item in (mean, rstd)]
+        arrays = grad.reshape(planes), input.reshape(planes), *of_planes, None
+        total, along, _ = channel_norm_backward_rows.run(arrays, 1, (False, True))
+        total, along = total.reshape(batch, channels), along.reshape(batch, channels)
+        to_input = None
+        if needs[0]:
+            factor = numpy.ones(channels, mean.dtype) if weight is None else widen(weight)
+            offset, slope = (
+                (item * factor).reshape(shape[:3]).sum(2)[:, :, None, None] / count for item in (total, along)
+            )
+            centre, inverse = mean[:, :, None, None], rstd[:, :, None, None]
+            scaled = (widen(grad).reshape(batch, channels, planes[1]) * factor[:, None]).reshape(shape)
+            to_input = (scaled - offset - (widen(input).reshape(shape) - centre) * (slope * inverse)) * inverse
+            to_input = row_major(to_input.reshape(input.shape).astype(input.dtype, copy=False))
+        parameter = input if weight is None else weight
+        return _gradients(to_input, numpy.add.reduce(total, 0), numpy.add.reduce(along, 0), parameter, needs)
+
+    return Plan(_gradient_memory(Memory(input.shape, input.dtype), weight, needs), run=run)
 
 
 def has_infinity(x: ndarray) -> bool:

@@ -12,13 +12,14 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy
 from numpy import asarray, ndarray
 
-from ...codegen.acceleration import accelerated, planned
+from ...codegen.acceleration import accelerated
+from ...codegen.plans import Memory, Plan, planned
 from ..index.places import out_of_bounds
 from ..reduce import reduction
 from ..runtime.floating import HALVES, compute_dtype, is_floating, is_inexact, refuse, type_name, widen
@@ -38,7 +39,7 @@ _SMALL = 1 << 13  # elements of all windows together: so many are rather gathere
 # The maximum
 
 
-@planned("nn.pooling.max_pool", plans_itself=True)
+@planned("nn.pooling.max_pool")
 def max_pool(
     input: ndarray,
     dims: int,
@@ -48,7 +49,7 @@ def max_pool(
     dilation: Sizes,
     ceil_mode: bool = False,
     indexed: bool = True,
-) -> Callable[..., Pair]:
+) -> Plan:
     """The largest element of each window and its index: the first one, or the last nan where there is one.
 
     Sizes are those of all `dims` spatial dimensions, or one for all; an empty stride is the kernel's. Without `indexed`
@@ -64,18 +65,28 @@ def max_pool(
 
     gathered = math.prod(input.shape[:-dims]) * windows.elements.size
     maximum = _gathered_maximum if 0 < gathered <= _SMALL else _running_maximum
-    if input.flags.c_contiguous:
-        return lambda input, *_: maximum(input, windows.sizes, windows.elements)
-    return lambda input, *_: tuple(
-        [_in_order_of(input, dims, item) for item in maximum(input, windows.sizes, windows.elements)]
-    )
+    values, indices = (_like(input, dims, windows.sizes, dtype) for dtype in (input.dtype, _INT64))
+
+    def run(input: ndarray, *_: Any) -> Pair:
+        found = maximum(input, windows.sizes, windows.elements)
+        return found if values.order is None else (_in_order_of(values, found[0]), _in_order_of(indices, found[1]))
+
+    return Plan([values, indices if indexed else None], run=run)
 
 
-def _in_order_of(input: ndarray, dims: int, result: ndarray) -> ndarray:
-    """`result` with channels last in memory if those of `input` are."""
-    if input.flags.c_contiguous or input.ndim != dims + 2 or not numpy.moveaxis(input, 1, -1).flags.c_contiguous:
+def _like(input: ndarray, dims: int, sizes: Sizes, dtype: numpy.dtype[Any]) -> Memory:
+    """A result with channels last in memory if those of `input` are."""
+    last = not input.flags.c_contiguous and input.ndim == dims + 2 and numpy.moveaxis(input, 1, -1).flags.c_contiguous
+    return Memory(input.shape[: input.ndim - dims] + sizes, dtype, (0, *range(2, input.ndim), 1) if last else None)
+
+
+def _in_order_of(memory: Memory, result: ndarray) -> ndarray:
+    """`result`, which is row-major, in the order of `memory`."""
+    if memory.order is None:
         return result
-    return numpy.moveaxis(numpy.ascontiguousarray(numpy.moveaxis(result, 1, -1)), -1, 1)
+    lain = memory.empty()
+    lain[...] = result
+    return lain
 
 
 @accelerated("nn.adaptive_pooling.adaptive_max_pool", elements=1 << 10)
@@ -154,25 +165,29 @@ def _pad(values: ndarray, axis: int, windows: Along, fill: Any) -> ndarray:
 
 
 @planned("nn.pooling.max_pool_backward")
-def max_pool_backward(grad: ndarray, indices: ndarray, input_shape: Sizes, dims: int) -> ndarray:
+def max_pool_backward(grad: ndarray, indices: ndarray, input_shape: Sizes, dims: int) -> Plan:
     """Zeros of `input_shape`, to which `grad` is added at `indices` into the flattened `dims` spatial dimensions."""
-    wide = widen(grad)
     planes, size = math.prod(input_shape[:-dims]), math.prod(input_shape[-dims:])
-    result = numpy.zeros((planes, size), wide.dtype)
-    if grad.size:
-        _check_indices(indices, size)
-        values, where = wide.reshape(planes, -1), indices.reshape(planes, -1)
 
-        def scatter(start: int, stop: int) -> None:
-            offsets = numpy.arange(0, (stop - start) * size, size)[:, None]
-            target = result[start:stop].reshape(-1)
-            numpy.add.at(target, (where[start:stop] + offsets).reshape(-1), values[start:stop].reshape(-1))
+    def run(grad: ndarray, indices: ndarray, *_: Any) -> ndarray:
+        wide = widen(grad)
+        result = numpy.zeros((planes, size), wide.dtype)
+        if grad.size:
+            _check_indices(indices, size)
+            values, where = wide.reshape(planes, -1), indices.reshape(planes, -1)
 
-        if result.size <= _SMALL:
-            scatter(0, planes)
-        else:
-            parallel_rows(scatter, planes, size * result.itemsize)
-    return result.reshape(input_shape).astype(grad.dtype, copy=False)
+            def scatter(start: int, stop: int) -> None:
+                offsets = numpy.arange(0, (stop - start) * size, size)[:, None]
+                target = result[start:stop].reshape(-1)
+                numpy.add.at(target, (where[start:stop] + offsets).reshape(-1), values[start:stop].reshape(-1))
+
+            if result.size <= _SMALL:
+                scatter(0, planes)
+            else:
+                parallel_rows(scatter, planes, size * result.itemsize)
+        return result.reshape(input_shape).astype(grad.dtype, copy=False)
+
+    return Plan([Memory(tuple(input_shape), grad.dtype)], run=run)
 
 
 def max_pooling(dims: int) -> Callable[..., Pair]:
@@ -207,7 +222,7 @@ def at_indices(self: ndarray, indices: ndarray, dims: int) -> ndarray:
 # The mean
 
 
-@planned("nn.pooling.avg_pool", plans_itself=True)
+@planned("nn.pooling.avg_pool")
 def avg_pool(
     input: ndarray,
     dims: int,
@@ -217,7 +232,7 @@ def avg_pool(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int | None = None,
-) -> Callable[..., ndarray]:
+) -> Plan:
     """The sum of each window over how many elements it has, or over `divisor_override`.
 
     The padding, zeros, counts as elements unless `count_include_pad` is false.
@@ -228,8 +243,8 @@ def avg_pool(
     windows = windows_of(f"avg_pool{dims}d", input.shape, kernel_size, stride, padding, (1,), ceil_mode)
     if input.dtype.char not in "fdlq" and (dims == 3 or not is_floating(input.dtype)):
         raise refuse("avg_pool3d_out_frame" if dims == 3 else f"avg_pool{dims}d", input)
-    leading = input.shape[: input.ndim - dims]
-    planes_shape, shape = (math.prod(leading), *windows.lengths), leading + windows.sizes
+    memory = _like(input, dims, windows.sizes, input.dtype)
+    planes_shape = math.prod(input.shape[: input.ndim - dims]), *windows.lengths
     pooled_shape = (planes_shape[0], *windows.sizes)
     divide = numpy.true_divide if is_inexact(input.dtype) else _truncated_division
     compute = compute_dtype(input.dtype)
@@ -246,7 +261,7 @@ def avg_pool(
     in_order = input.flags.c_contiguous
     row_bytes = 2 * input.itemsize * math.prod(windows.lengths)
 
-    def pool(input: ndarray, *_: Any) -> ndarray:
+    def run(input: ndarray, *_: Any) -> ndarray:
         planes = (input if in_order else numpy.ascontiguousarray(input)).reshape(planes_shape)
         result = numpy.empty(pooled_shape, compute)
 
@@ -261,10 +276,9 @@ def avg_pool(
 
         if result.size:
             parallel_rows(sums, len(planes), row_bytes)
-        pooled = result.astype(input.dtype, copy=False).reshape(shape)
-        return pooled if in_order else _in_order_of(input, dims, pooled)
+        return _in_order_of(memory, result.astype(input.dtype, copy=False).reshape(memory.shape))
 
-    return pool
+    return Plan([memory], run=run)
 
 
 def _truncated_division(total: ndarray, divisor: ndarray, out: ndarray) -> None:
@@ -297,31 +311,33 @@ def avg_pool_backward(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int | None = None,
-) -> ndarray:
+) -> Plan:
     """The gradient of the input of `avg_pool`: each mean's share added to the elements of its window."""
-    spatial = input_shape[-dims:]
+    leading, spatial = math.prod(input_shape[:-dims]), input_shape[-dims:]
     windows = windows_of(f"avg_pool{dims}d", input_shape, kernel_size, stride, padding, (1,), ceil_mode).dims
-    wide = widen(grad)
-    divisors = divisor(windows, count_include_pad, divisor_override).astype(wide.dtype)
-    planes = wide.reshape(math.prod(input_shape[:-dims]), *grad.shape[-dims:])
-    result = numpy.empty((len(planes), *spatial), grad.dtype)
+    compute = compute_dtype(grad.dtype)
+    divisors = divisor(windows, count_include_pad, divisor_override).astype(compute)
 
-    def spread(start: int, stop: int) -> None:
-        share = planes[start:stop] / divisors
-        for axis, w in enumerate(windows, 1):
-            shape = list(share.shape)
-            shape[axis] = max(w.reach, w.length + w.padding)
-            padded = numpy.zeros(shape, share.dtype)
-            for part in w.slices():
-                padded[_at(axis, padded.ndim, part)] += share
-            share = padded[_at(axis, padded.ndim, slice(w.padding, w.padding + w.length))]
-        result[start:stop] = share
+    def into(out: Sequence[ndarray], grad: ndarray, *_: Any) -> None:
+        planes, result = widen(grad).reshape(leading, *grad.shape[-dims:]), out[0].reshape(leading, *spatial)
 
-    if result.size and grad.size:
-        parallel_rows(spread, len(planes), 2 * wide.itemsize * math.prod(spatial))
-    elif result.size:
-        result.fill(0)
-    return result.reshape(input_shape)
+        def spread(start: int, stop: int) -> None:
+            share = planes[start:stop] / divisors
+            for axis, w in enumerate(windows, 1):
+                shape = list(share.shape)
+                shape[axis] = max(w.reach, w.length + w.padding)
+                padded = numpy.zeros(shape, share.dtype)
+                for part in w.slices():
+                    padded[_at(axis, padded.ndim, part)] += share
+                share = padded[_at(axis, padded.ndim, slice(w.padding, w.padding + w.length))]
+            result[start:stop] = share
+
+        if result.size and grad.size:
+            parallel_rows(spread, leading, 2 * compute.itemsize * math.prod(spatial))
+        else:
+            result.fill(0)
+
+    return Plan([Memory(tuple(input_shape), grad.dtype)], into=into)
 
 
 def avg_pooling(dims: int) -> tuple[Callable[..., ndarray], Callable[..., ndarray]]:

@@ -5,6 +5,8 @@ without dimensions. Half types are accumulated in float32. Small arrays take one
 `kernels.compiled.reduce` or, without them, the strategies of `tiled_reduction`.
 """
 
+from __future__ import annotations
+
 import math
 from operator import index
 from typing import Any
@@ -12,7 +14,8 @@ from typing import Any
 import numpy
 from numpy import asarray, empty, ndarray
 
-from ...codegen.acceleration import LOOPS, MOVED, PlannedForm
+from ...codegen.acceleration import LOOPS, MOVED
+from ...codegen.plans import NUMPY, Plan, planned
 from ..runtime.floating import OFF, WARNINGS, compute_dtype, is_floating, is_inexact, refuse, restore, type_name, widen
 from ..runtime.layout import row_major
 from ..runtime.shapes import Dims, names_all, normalize_dim, normalize_dims
@@ -33,7 +36,6 @@ _multiply: Any = numpy.multiply.reduce
 _DOT_SIZE = 8192
 _COLUMN = {char: numpy.ones((_DOT_SIZE, 1), char) for char in "fd"}
 _ROW = {char: ones.reshape(1, -1) for char, ones in _COLUMN.items()}
-_COMPILED = PlannedForm("reduce.reduction.planned", elements=MOVED)
 _SUMMED = 1 << 14  # elements from which on NumPy's sums take longer than to look for others
 _FEW = 2048  # elements; a longer product loses digits to a sum
 
@@ -50,6 +52,12 @@ class _Ones(dict[int, ndarray]):
 
 
 _ONES = {char: _Ones(ones.reshape(-1)) for char, ones in _COLUMN.items()}
+
+
+@planned("reduce.reduction.planned", least=MOVED)
+def _compiled(x: ndarray, name: str, dim: Dims, keepdim: bool, dtype: Dtype | None) -> Plan:
+    """The reduction `name`, or a "mean", by compiled loops; NotImplemented if NumPy is to compute."""
+    return NUMPY
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -75,7 +83,7 @@ def sum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None
         if x.ndim > 2:
             result = row_major(result)
         return result if type(result) is ndarray else asarray(result)
-    found = _COMPILED.run(x, "sum", dim, keepdim, dtype)
+    found = _compiled(x, "sum", dim, keepdim, dtype)
     if found is not NotImplemented:
         return found
     return _accumulate(numpy.add, x, normalize_dims(dim, x.ndim), keepdim, dtype)
@@ -136,7 +144,7 @@ def prod(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | Non
         if x.ndim > 2:
             result = row_major(result)
         return result if type(result) is ndarray else asarray(result)
-    found = _COMPILED.run(x, "prod", dim, keepdim, dtype)
+    found = _compiled(x, "prod", dim, keepdim, dtype)
     if found is not NotImplemented:
         return found
     return _accumulate(numpy.multiply, x, normalize_dims(dim, x.ndim), keepdim, dtype)
@@ -208,7 +216,7 @@ def mean(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | Non
             result /= size // result.size
             return row_major(result)
         return asarray(result / size)
-    found = _COMPILED.run(x, "mean", dim, keepdim, dtype)
+    found = _compiled(x, "mean", dim, keepdim, dtype)
     return _mean(x, dim, keepdim, dtype) if found is NotImplemented else found
 
 
@@ -258,7 +266,7 @@ def nansum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | N
         RuntimeError: if `x` is complex.
     """
     _refuse_complex_nansum(x, dim)
-    found = _COMPILED.run(x, "nansum", dim, keepdim, dtype)
+    found = _compiled(x, "nansum", dim, keepdim, dtype)
     if found is not NotImplemented:
         return found
     if dtype is not None and dtype.kind == "c" and x.dtype.kind not in "iub":
@@ -332,7 +340,7 @@ def _extremum(ufunc: numpy.ufunc, name: str, x: ndarray, dim: Dims, keepdim: boo
         if x.ndim > 2:
             result = row_major(result)
         return result if type(result) is ndarray else asarray(result)
-    found = _COMPILED.run(x, f"a{name}", dim, keepdim, None)
+    found = _compiled(x, f"a{name}", dim, keepdim, None)
     if found is not NotImplemented:
         return found
     dims = normalize_dims(dim, x.ndim)
@@ -533,7 +541,7 @@ def any(x: ndarray, dim: Dims = None, keepdim: bool = False) -> ndarray:
 
 def _truth(ufunc: numpy.ufunc, x: ndarray, dim: Dims, keepdim: bool) -> ndarray:
     if dim != ():
-        found = _COMPILED.run(x, "all" if ufunc is numpy.logical_and else "any", dim, keepdim, None)
+        found = _compiled(x, "all" if ufunc is numpy.logical_and else "any", dim, keepdim, None)
         if found is not NotImplemented:
             return found
     truth = x if x.dtype.kind == "b" or x.size < LARGE else x != 0
@@ -546,7 +554,7 @@ def _truth(ufunc: numpy.ufunc, x: ndarray, dim: Dims, keepdim: bool) -> ndarray:
 
 def count_nonzero(x: ndarray, dim: Dims = None) -> ndarray:
     """How many elements over `dim` are nonzero, in int64."""
-    found = _COMPILED.run(x, "count_nonzero", dim, False, None)
+    found = _compiled(x, "count_nonzero", dim, False, None)
     if found is not NotImplemented:
         return found
     if names_all(dim):

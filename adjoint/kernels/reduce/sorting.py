@@ -4,12 +4,15 @@ Every sort is stable. A nan is greater than everything. Values come from the arr
 negative zeros keep their sign.
 """
 
+from __future__ import annotations
+
 import math
 
 import numpy
 from numpy import asarray, ndarray
 
-from ...codegen.acceleration import LOOPS, MOVED, PlannedForm
+from ...codegen.acceleration import LOOPS, MOVED
+from ...codegen.plans import NUMPY, Plan, planned
 from ..index.places import few_positions, flat_positions
 from ..math.arithmetic import lerp
 from ..memory.copying import contiguous
@@ -25,10 +28,23 @@ _PACK_FROM = 256  # shorter rows are sorted as they are
 _EXCHANGED = 256  # elements; which of equals is found in more is not PyTorch's choice
 _COMPILED = 1 << 10  # elements; from here on compiled loops are faster
 
-_SORT, _FIRST, _PLACE = (
-    PlannedForm(f"reduce.{path}", elements=_COMPILED, exact=True)
-    for path in ("sorting.sort", "selection.first", "selection.place_in_order")
-)
+
+@planned("reduce.sorting.sort", least=_COMPILED, exact=True)
+def _sorted_by_loops(x: ndarray, descending: bool) -> Plan:
+    """`_sort_last` by compiled loops."""
+    return NUMPY
+
+
+@planned("reduce.selection.first", least=_COMPILED, exact=True)
+def _first_by_loops(x: ndarray, k: int, descending: bool) -> Plan:
+    """The first `k` elements in order by compiled loops."""
+    return NUMPY
+
+
+@planned("reduce.selection.place_in_order", least=_COMPILED, exact=True)
+def _placed_by_loops(x: ndarray, k: int, numbers: str) -> Plan:
+    """The element that comes to place `k` by compiled loops; `numbers` says how NaN counts."""
+    return NUMPY
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -62,7 +78,7 @@ def argsort(x: ndarray, dim: int = -1, descending: bool = False, stable: bool = 
 
 def _sort_last(x: ndarray, descending: bool) -> Pair:
     x = contiguous(x)
-    found: Pair = _SORT.run(x, descending)
+    found: Pair = _sorted_by_loops(x, descending)
     if found is not NotImplemented:
         return found
     length = x.shape[-1]
@@ -163,7 +179,7 @@ def _first(x: ndarray, k: int, descending: bool) -> Pair:
     length = x.shape[-1]
     if 2 * k < length:
         x = contiguous(x)
-        found: Pair = _FIRST.run(x, k, descending)
+        found: Pair = _first_by_loops(x, k, descending)
         if found is not NotImplemented:
             return found
     # Of a few, those in order are found by sorting all: then of equals it is the first ones that are among them.
@@ -248,7 +264,7 @@ def _refuse_unordered(name: str, x: ndarray) -> None:
 
 def _kth(x: ndarray, k: int) -> Pair:
     """What sorting the last dimension would bring to position `k`, and where it is; that dimension has length 1."""
-    found: Pair = _PLACE.run(contiguous(x), k, "count")
+    found: Pair = _placed_by_loops(contiguous(x), k, "count")
     if found is not NotImplemented:
         return found
     if x.shape[-1] < _PACK_FROM or x.size < _COMPILED:
@@ -316,7 +332,7 @@ def _median(x: ndarray, dim: int | None, keepdim: bool, *, ignore_nan: bool) -> 
         raise IndexError(f"median(): Expected reduction dim {dim} to have non-zero size.")
     along_last = x.swapaxes(dim, -1)
     numbers = "count" if not is_floating(x.dtype) else "only" if ignore_nan else "any"
-    found: Pair = _PLACE.run(contiguous(along_last), (x.shape[dim] - 1) // 2, numbers)
+    found: Pair = _placed_by_loops(contiguous(along_last), (x.shape[dim] - 1) // 2, numbers)
     if found is not NotImplemented:
         return _kept(*found, dim, keepdim)
     if not is_floating(x.dtype) or not numpy.count_nonzero(nan := numpy.isnan(along_last)):

@@ -6,7 +6,8 @@ import functools
 import math
 from typing import Any
 
-from ...codegen.acceleration import LARGE, Plans
+from ...codegen.acceleration import LARGE
+from ...codegen.plans import Plans
 from ...dispatch.decorators import public, tensors
 from ...dispatch.out import stored
 from ...tape.edges import has_no_history, is_plain

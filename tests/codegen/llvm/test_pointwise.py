@@ -12,11 +12,12 @@ import pytest
 pytest.importorskip("llvmlite", reason="compiled kernels need the extra `fast`")
 
 import adjoint
-from adjoint.codegen.acceleration import LOOPS, Plans
+from adjoint.codegen.acceleration import LOOPS
 from adjoint.codegen.compiled_pointwise import CompiledPointwise
 from adjoint.codegen.compiled_ufuncs import LargeUfunc
 from adjoint.codegen.expression import BOOL, CONSTANT, INPUT, NUMBER, PARAMETER, SCALAR, Expression, Graph
 from adjoint.codegen.llvm.host import HOST
+from adjoint.codegen.plans import Plans
 from adjoint.codegen.pointwise import Program
 from adjoint.dtypes import bfloat16
 from adjoint.kernels.math import pointwise as elementwise

@@ -48,7 +48,7 @@ CASES = [
 
 def planned(plan, *arguments):
     """The results of the plan for these arguments."""
-    return plan(*arguments)(*arguments)
+    return plan(*arguments).run(*arguments)
 
 
 def sample(shape, dtype, seed=0):

@@ -34,7 +34,7 @@ def sample(shape, dtype, seed=0):
 
 def planned(plan, *arguments):
     """The results of the plan for these arguments."""
-    return plan(*arguments)(*arguments)
+    return plan(*arguments).run(*arguments)
 
 
 def with_numpy(function, *args):

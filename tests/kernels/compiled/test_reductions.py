@@ -1,18 +1,23 @@
 """Compiled reductions give what NumPy gives: over shapes, layouts, dimensions, types, with NaN and infinities."""
 
+from __future__ import annotations
+
 import itertools
+from typing import Any
 
 import ml_dtypes
 import numpy
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy import ndarray
 
 pytest.importorskip("llvmlite", reason="compiled kernels need the extra `fast`")
 
 import adjoint
-from adjoint.codegen.acceleration import LOOPS, PlannedForm
+from adjoint.codegen.acceleration import LOOPS
 from adjoint.codegen.llvm.host import HOST
+from adjoint.codegen.plans import NUMPY, Plan, planned
 from adjoint.kernels.compiled.reduce.extremum import extremum
 from adjoint.kernels.compiled.reduce.reduction import reduce
 
@@ -177,19 +182,23 @@ def test_operators_take_compiled_loops(monkeypatch):
 
 def test_a_plan_is_kept_for_each_signature_and_followed_only_while_loops_are_enabled(monkeypatch):
     monkeypatch.setattr(LOOPS, "_enabled", True)
-    form = PlannedForm("reduce.reduction.planned", elements=1 << 10)
+
+    @planned("reduce.reduction.planned", least=1 << 10)
+    def form(x: ndarray, name: str, dim: Any, keepdim: bool, dtype: str | None) -> Plan:
+        return NUMPY
+
     x = numpy.arange(6000, dtype="f4").reshape(60, 100)
     for dim, keepdim in [(0, False), (1, True), (-1, False), (None, True), ((0, 1), False)]:
         for array in (x, x + 1, x.T):
             for name, reference in (("sum", array.sum), ("mean", array.mean), ("amax", array.max)):
-                found = form.run(array, name, dim, keepdim, None)
+                found = form(array, name, dim, keepdim, None)
                 assert found.dtype == numpy.float32 and found.flags.c_contiguous
                 numpy.testing.assert_allclose(found, reference(dim, keepdims=keepdim), rtol=1e-6)
-    assert len(form._plans) == 5 * 3 * 2
-    assert form.run(x[:5], "sum", 0, False, None) is NotImplemented  # too small
-    assert form.run(x[:, ::2], "sum", (0, 1), False, None) is NotImplemented  # nor rows of elements apart
+                assert form.plan(array, name, dim, keepdim, None) is form.plan(array, name, dim, keepdim, None)
+    assert form(x[:5], "sum", 0, False, None) is NotImplemented  # too small
+    assert form(x[:, ::2], "sum", (0, 1), False, None) is NotImplemented  # nor rows of elements apart
     monkeypatch.setattr(LOOPS, "_enabled", False)
-    assert form.run(x, "sum", 0, False, None) is NotImplemented
+    assert form(x, "sum", 0, False, None) is NotImplemented
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "int32", "bool"])

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy
 
-from ....codegen.acceleration import Plans
 from ....codegen.llvm.language import *
 from ....codegen.llvm.launch import launch
 from ....codegen.llvm.vectors import VECTORS, tile_rows
+from ....codegen.plans import Plans
 from ...nn.attention import gradients_like, result_like
 from ...runtime.floating import widen
 from ...runtime.parallel import get_num_threads, parallel_rows, scratch

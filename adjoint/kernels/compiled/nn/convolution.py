@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy
@@ -15,6 +15,7 @@ from numpy import ndarray
 
 from ....codegen.llvm.language import *
 from ....codegen.llvm.launch import launch
+from ....codegen.plans import Memory, Plan
 from ...runtime import parallel
 from ...runtime.floating import compute_dtype, widen
 from ...runtime.layout import row_major
@@ -84,10 +85,9 @@ def _scratch(size: int, dtype: numpy.dtype[Any]) -> tuple[ndarray, int]:
     return memory, address(memory)
 
 
-def _convolve(plan: ProductPlan, x: ndarray, weight: ndarray, bias: ndarray | None) -> ndarray:
-    """The sums over taps and input channels, plus `bias`."""
+def _convolve(plan: ProductPlan, x: ndarray, weight: ndarray, bias: ndarray | None, result: ndarray) -> None:
+    """Write the sums over taps and input channels, plus `bias`."""
     x, steps = plan.source(x)
-    result = numpy.empty(plan.result_shape, x.dtype)
     _kept, factors = _scratch(plan.weights_size + plan.ranges * plan.scratch_pitch, x.dtype)
     launch(
         plan.weight_kernel, plan.weight_blocks, plan.weight_block_bytes, factors, address(weight),
@@ -98,7 +98,6 @@ def _convolve(plan: ProductPlan, x: ndarray, weight: ndarray, bias: ndarray | No
         address(plan.nothing if bias is None else bias), factors + plan.weights_size * x.itemsize,
         plan.sizes.address, plan.records.address, plan.products.address, steps.address,
     )  # fmt: skip
-    return result
 
 
 Layout = tuple[Sizes, Sizes, Sizes, int]
@@ -136,19 +135,20 @@ def _with_weight(
     def plan_for(threads: int) -> Any:
         return _plan(make, ProductPlan, shape, wshape, output, *layout, dtype, threads)
 
-    if plan_for(get_num_threads()) is None:
+    first = plan_for(get_num_threads())
+    if first is None:
         return NotImplemented
 
-    def run(input: ndarray, weight: ndarray, bias: ndarray | None = None, *_: Any) -> ndarray:
+    def into(out: Sequence[ndarray], input: ndarray, weight: ndarray, bias: ndarray | None = None, *_: Any) -> None:
         plan = plan_for(parallel.num_threads)
         x, kernel = widen(input), row_major(widen(weight))
         added = None if bias is None else row_major(widen(bias))
-        result: ndarray = (
-            plan.run(x, kernel, added) if isinstance(plan, ChannelPlan) else _convolve(plan, x, kernel, added)
-        )
-        return result if given is dtype else result.astype(given)
+        result = out[0] if given is dtype else numpy.empty(plan.result_shape, dtype)
+        (plan.run if isinstance(plan, ChannelPlan) else functools.partial(_convolve, plan))(x, kernel, added, result)
+        if result is not out[0]:
+            out[0][...] = result
 
-    return run
+    return Plan([Memory(first.result_shape, given)], into=into)
 
 
 def conv_forward(
@@ -174,8 +174,10 @@ def conv_input_grad(
     groups: int,
 ) -> Any:
     """The plan of the gradient of the input of a convolution."""
-    run = _with_weight(input_axis, grad, weight, None, input_shape, (stride, padding, dilation, groups))
-    return run if run is NotImplemented else lambda grad, weight, *_: run(grad, weight)
+    plan = _with_weight(input_axis, grad, weight, None, input_shape, (stride, padding, dilation, groups))
+    if plan is NotImplemented:
+        return NotImplemented
+    return Plan(plan.results, into=lambda out, grad, weight, *_: plan.into(out, grad, weight))
 
 
 def transposed(
@@ -226,7 +228,7 @@ def conv_weight_grad(
     if plan_for(get_num_threads()) is None:
         return NotImplemented
 
-    def run(grad: ndarray, input: ndarray, *_: Any) -> Any:
+    def into(out: Sequence[ndarray], grad: ndarray, input: ndarray, *_: Any) -> Any:
         plan: Any = plan_for(parallel.num_threads)
         (wide, grad_steps), (x, steps) = plan.target(widen(grad)), plan.source(widen(input))
         _kept, totals = _scratch(plan.totals_size + plan.ranges * plan.scratch_pitch, x.dtype)
@@ -235,13 +237,16 @@ def conv_weight_grad(
             totals + plan.totals_size * x.itemsize, plan.sizes.address, plan.records.address, plan.offsets.address,
             plan.dealing.address, steps.address, grad_steps.address,
         )  # fmt: skip
-        result, found = numpy.empty(plan.result_shape, x.dtype), numpy.zeros(1, numpy.int64)
+        result = out[0] if given is dtype else numpy.empty(weight_shape, dtype)
+        found = numpy.zeros(1, numpy.int64)
         launch(
             plan.sum_kernel, plan.sum_vectors, plan.sum_bytes, address(result), totals, address(found), plan.size,
             plan.ranges,
         )  # fmt: skip
         if found[0]:
             return NotImplemented  # an infinity met the zeros between rows
-        return result if given is dtype else result.astype(given)
+        if result is not out[0]:
+            out[0][...] = result
+        return None
 
-    return run
+    return Plan([Memory(weight_shape, given)], into=into)

@@ -128,15 +128,13 @@ class ChannelPlan(Arrays):
         """The loops, compiled."""
         return convolve_channels.compiled(T=self.type, W=self.work.width)
 
-    def run(self, x: ndarray, weight: ndarray, bias: ndarray | None) -> ndarray:
-        """The sums over taps, plus `bias`."""
+    def run(self, x: ndarray, weight: ndarray, bias: ndarray | None, result: ndarray) -> None:
+        """Write the sums over taps, plus `bias`."""
         x, steps = self.source(x)
-        result = numpy.empty(self.result_shape, x.dtype)
         launch(
             self.kernel, self.channels, self.channel_bytes, address(result), address(x), address(weight),
             address(self.nothing if bias is None else bias), self.sizes.address, steps.address,
         )  # fmt: skip
-        return result
 
 
 def _places(axis: Axis) -> list[int]:

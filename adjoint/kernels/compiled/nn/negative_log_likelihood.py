@@ -10,6 +10,7 @@ from numpy import ndarray
 
 from ....codegen.llvm.calls import NativeCall, elements_at
 from ....codegen.llvm.language import *
+from ....codegen.plans import Memory, Plan
 from ...nn.loss import check_classes
 from ...runtime.floating import compute_dtype
 
@@ -94,12 +95,12 @@ def _summing(log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore
         return None
     dim = min(log_probs.ndim - 1, 1)
     blocks = -(-positions // _BLOCK)
-    run = NativeCall(
+    run: Any = NativeCall(
         sums.compiled(T=type_of(dtype), WEIGHTED=weight is not None), blocks, _BLOCK * _FAR,
         [positions, log_probs.shape[dim], math.prod(log_probs.shape[dim + 1 :]), ignore_index], _ARGUMENTS,
-        ["log_probs", "target", "target" if weight is None else "weight"], [((blocks, 3), numpy.dtype(float))],
+        ["log_probs", "target", "target" if weight is None else "weight"], [Memory((blocks, 3), numpy.dtype(float))],
         copied=_copied(log_probs=log_probs, target=target, weight=weight),
-    ).planned()  # fmt: skip
+    ).plan().run  # fmt: skip
     return lambda *arguments: (run(*arguments).sum(0) if blocks > 1 else run(*arguments)[0]).tolist()
 
 
@@ -115,7 +116,7 @@ def reduced_loss(log_probs: ndarray, target: ndarray, weight: ndarray | None, ig
         return NotImplemented
     dtype = log_probs.dtype
 
-    def loss(*arguments: Any) -> Any:
+    def run(*arguments: Any) -> Any:
         total, weights, wrong = summing(*arguments)
         if wrong:
             return NotImplemented  # NumPy's form says which
@@ -123,7 +124,7 @@ def reduced_loss(log_probs: ndarray, target: ndarray, weight: ndarray | None, ig
             total = total / weights if weights else math.nan
         return numpy.array(total, dtype)
 
-    return loss
+    return Plan([Memory((), dtype)], run=run)
 
 
 def loss_gradient(
@@ -139,14 +140,14 @@ def loss_gradient(
     tiles = -(-inner // _TILE)
     pieces = math.prod(shape[:dim]) * tiles
     each = int(grad.ndim > 0)
-    run = NativeCall(
+    spreading = NativeCall(
         spread.compiled(T=type_of(dtype), S=type_of(compute), STEP=each, WEIGHTED=weight is not None), pieces,
         log_probs.nbytes // pieces + _FAR, [shape[dim], inner, ignore_index], ["grad", "target", "weight"],
-        ["grad", "target", "target" if weight is None else "weight"], [(shape, dtype)],
+        ["grad", "target", "target" if weight is None else "weight"], [Memory(shape, dtype)],
         copied=_copied(target=target, weight=weight),
-    ).planned()  # fmt: skip
+    ).plan()  # fmt: skip
 
-    def gradient(grad: Any, *arguments: Any) -> Any:
+    def into(out: Any, grad: Any, *arguments: Any) -> Any:
         _, weights, wrong = summing(*arguments)
         if wrong:
             return NotImplemented
@@ -155,6 +156,6 @@ def loss_gradient(
         else:
             share = 1.0 if reduction != "mean" else 1 / weights if weights else math.nan
             value = numpy.array(grad.item() * share, compute)
-        return run(value, *arguments[1:3])
+        return spreading.into(out, value, *arguments[1:3])
 
-    return gradient
+    return Plan(spreading.results, into=into)

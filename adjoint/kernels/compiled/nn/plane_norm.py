@@ -10,14 +10,15 @@ The plans of the forms in `kernels.nn.normalization`, which describes their argu
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
 import numpy
 from numpy import ndarray
 
-from ....codegen.llvm.calls import Memory, NativeCall, elements_at, scalar_at
+from ....codegen.llvm.calls import NativeCall, elements_at, scalar_at
 from ....codegen.llvm.language import *
+from ....codegen.plans import Memory, Plan
 from ...runtime.layout import has_channels_last
 
 STRETCH = 1 << 12
@@ -144,7 +145,7 @@ def normalize_backward(table: Pointer[i64], start: Int, stop: Int, T: Static, W:
     )  # fmt: skip
     grad, x, weight = array_at(table, 0, T), array_at(table, 1, T), array_at(table, 2, T)
     means, inverses = array_at(table, 3, T), array_at(table, 4, T)
-    totals, alongs = array_at(table, 5, T), array_at(table, 6, T)
+    alongs, totals = array_at(table, 5 + wanted, T), array_at(table, 6 + wanted, T)
     for u in range(start, stop):
         at = u * blocks * size
         weights = weight + u % units * blocks
@@ -163,7 +164,7 @@ def normalize_backward(table: Pointer[i64], start: Int, stop: Int, T: Static, W:
             offset += total * f64(weights[b])
             slope += along * f64(weights[b])
         if wanted != 0:
-            out = array_at(table, 7, T)
+            out = array_at(table, 5, T)
             count = f64(maximum(blocks * many * size, 1))
             slope *= inverse * inverse * inverse / count
             added = T(mean * slope - offset * inverse / count)
@@ -254,13 +255,7 @@ def batch_norm_gradients(
         return NotImplemented
     batch, channels = input.shape[:2]
     names = ["grad", "input", "weight", "mean", "inverse", "running_mean", "running_var", "training", "eps", "needs"]
-    run = _backward(names, grad, input, weight, 1, batch, channels, (channels,), needs[0])
-
-    def gradients(*arguments: Any) -> Any:
-        total, along, *to_input = run(*arguments)
-        return to_input[0] if needs[0] else None, along if needs[1] else None, total if needs[2] else None
-
-    return gradients
+    return _backward(names, grad, input, weight, 1, batch, channels, (channels,), needs)
 
 
 def group_norm_gradients(
@@ -280,17 +275,7 @@ def group_norm_gradients(
     if not mean.dtype == rstd.dtype == input.dtype or not mean.shape == rstd.shape == (batch, groups):
         return NotImplemented
     names = ["grad", "input", "weight", "groups", "mean", "inverse", "eps", "needs"]
-    run = _backward(names, grad, input, weight, channels // groups, 1, groups, (batch, channels), needs[0])
-
-    def gradients(*arguments: Any) -> Any:
-        total, along, *to_input = run(*arguments)
-        return (
-            to_input[0] if needs[0] else None,
-            numpy.add.reduce(along, 0) if needs[1] else None,
-            numpy.add.reduce(total, 0) if needs[2] else None,
-        )
-
-    return gradients
+    return _backward(names, grad, input, weight, channels // groups, 1, groups, (batch, channels), needs)
 
 
 def fits(x: ndarray, *parameters: ndarray | None) -> bool:
@@ -319,18 +304,18 @@ def _forward(
     many: int,
     units: int,
     statistics: tuple[int, ...],
-) -> Callable[..., Any]:
+) -> Plan:
     size, channels, dtype = math.prod(x.shape[2:]), x.shape[1], x.dtype
     kernel = normalize.compiled(T=type_of(dtype), W=HOST.vector_bytes // dtype.itemsize)
     length = min(blocks * size, STRETCH)
     layout = [blocks, many, channels * size, size, max(1, STRETCH // (blocks * size)), length, units]
-    results: list[Memory] = [(x.shape, dtype), (statistics, dtype), (statistics, dtype)]
+    results = [Memory(x.shape, dtype), Memory(statistics, dtype), Memory(statistics, dtype)]
     return NativeCall(
         kernel, math.prod(statistics), 4 * blocks * many * size * dtype.itemsize, layout, names,
         ["input", "ones" if weight is None else "weight", "zeros_" if bias is None else "bias"], results, ["eps"],
         constants={"ones": numpy.ones(channels, dtype), "zeros_": numpy.zeros(channels, dtype)},
         copied=_copied(input=x, weight=weight, bias=bias),
-    ).planned()  # fmt: skip
+    ).plan()  # fmt: skip
 
 
 def _backward(
@@ -342,18 +327,32 @@ def _backward(
     many: int,
     units: int,
     sums: tuple[int, ...],
-    wanted: bool,
-) -> Callable[..., Any]:
-    """What returns the sums of `grad` and of its products, and the gradient of `x` if it is wanted."""
+    needs: tuple[bool, bool, bool],
+) -> Plan:
+    """The gradients of `x`, weight and bias. The sums of `grad` and of its products are those of the planes, of shape `sums`."""
     size, channels, dtype = math.prod(x.shape[2:]), x.shape[1], x.dtype
     kernel = normalize_backward.compiled(T=type_of(dtype), W=HOST.vector_bytes // dtype.itemsize)
-    layout = [blocks, many, channels * size, size, max(1, STRETCH // size), int(wanted), units]
-    results: list[Memory] = [(sums, dtype), (sums, dtype), *[(x.shape, dtype)] * wanted]
-    return NativeCall(
+    layout = [blocks, many, channels * size, size, max(1, STRETCH // size), int(needs[0]), units]
+    of_planes, of_channels, of_input = Memory(sums, dtype), Memory((channels,), dtype), Memory(x.shape, dtype)
+    planes = NativeCall(
         kernel, math.prod(sums) // blocks, 5 * blocks * many * size * dtype.itemsize, layout, names,
-        ["grad", "input", "ones" if weight is None else "weight", "mean", "inverse"], results,
+        ["grad", "input", "ones" if weight is None else "weight", "mean", "inverse"],
+        [of_input if needs[0] else None, of_planes, of_planes],
         constants={"ones": numpy.ones(channels, dtype)}, copied=_copied(grad=grad, input=x, weight=weight),
-    ).planned()  # fmt: skip
+    ).plan()  # fmt: skip
+    if len(sums) == 1 and needs[1] and needs[2]:
+        return planes
+    samples = tuple(range(len(sums) - 1))
+
+    def into(out: Sequence[ndarray | None], *arguments: Any) -> None:
+        along, total = of_planes.empty(), of_planes.empty()
+        planes.into((out[0], along, total), *arguments)
+        for target, found in ((out[1], along), (out[2], total)):
+            if target is not None:
+                numpy.add.reduce(found, samples, None, target)  # type: ignore[call-overload]
+
+    wanted = zip((of_input, of_channels, of_channels), needs, strict=True)
+    return Plan([item if needed else None for item, needed in wanted], into=into)
 
 
 def _copied(**arrays: ndarray | None) -> list[str]:

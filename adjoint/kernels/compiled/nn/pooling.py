@@ -14,6 +14,7 @@ from numpy import ndarray
 
 from ....codegen.llvm.calls import ARRAYS_AT, NativeCall, elements_at
 from ....codegen.llvm.language import *
+from ....codegen.plans import Memory, Plan
 from ...nn.pooling import divisor
 from ...nn.windows import Windows, windows_of
 from .convolution_kernels import dealt
@@ -206,8 +207,8 @@ def max_pool(
     return NativeCall(
         largest.compiled(**_statics(input), STEP=_step(windows), INDEXED=indexed),
         input.size // size, (elements + 4) * count * input.itemsize, _layout(windows), _MAXIMUM, ["input"],
-        [(shape, input.dtype), (shape, numpy.dtype(numpy.int64)) if indexed else None],
-    ).planned()  # fmt: skip
+        [Memory(shape, input.dtype), Memory(shape, numpy.dtype(numpy.int64)) if indexed else None],
+    ).plan()  # fmt: skip
 
 
 def max_pool_backward(grad: ndarray, indices: ndarray, input_shape: Sizes, dims: int) -> Any:
@@ -218,17 +219,17 @@ def max_pool_backward(grad: ndarray, indices: ndarray, input_shape: Sizes, dims:
     if not planes or grad.size % planes:
         return NotImplemented
     count = grad.size // planes
-    run = NativeCall(
+    plan = NativeCall(
         scatter_planes.compiled(**_statics(grad)), planes, (size + 8 * count) * grad.itemsize, [size, count],
-        ["grad", "indices", "wrong"], ["grad", "indices"], [(tuple(input_shape), grad.dtype)], ["wrong"], "q",
-    ).planned()  # fmt: skip
+        ["grad", "indices", "wrong"], ["grad", "indices"], [Memory(tuple(input_shape), grad.dtype)], ["wrong"], "q",
+    ).plan()  # fmt: skip
 
-    def scatter(grad: ndarray, indices: ndarray, *_: Any) -> Any:
+    def into(out: Any, grad: ndarray, indices: ndarray, *_: Any) -> Any:
         wrong = numpy.zeros(1, numpy.int64)
-        result = run(grad, indices, address(wrong))
-        return NotImplemented if wrong[0] else result  # NumPy's form says which index is wrong
+        plan.into(out, grad, indices, address(wrong))
+        return NotImplemented if wrong[0] else None  # NumPy's form says which index is wrong
 
-    return scatter
+    return Plan(plan.results, into=into)
 
 
 def avg_pool(
@@ -250,9 +251,9 @@ def avg_pool(
     return NativeCall(
         averages.compiled(**_statics(input), STEP=_step(windows)), input.size // size,
         (elements + 2) * count * input.itemsize, _layout(windows), ["input", *_MEAN], ["input", "divisors"],
-        [(input.shape[: input.ndim - dims] + windows.sizes, input.dtype)],
+        [Memory(input.shape[: input.ndim - dims] + windows.sizes, input.dtype)],
         constants={"divisors": _divisors(windows, count_include_pad, divisor_override, input.dtype.char)},
-    ).planned()  # fmt: skip
+    ).plan()  # fmt: skip
 
 
 def _divisors(windows: Windows, count_include_pad: bool, divisor_override: int | None, code: str) -> ndarray:
@@ -281,6 +282,6 @@ def avg_pool_backward(
     elements = math.prod(w.kernel for w in windows.dims)
     return NativeCall(
         spread_averages.compiled(**_statics(grad)), grad.size // count, (size + 4 * elements * count) * grad.itemsize,
-        _layout(windows), ["grad", "input_shape", *_MEAN], ["grad", "divisors"], [(tuple(input_shape), grad.dtype)],
+        _layout(windows), ["grad", "input_shape", *_MEAN], ["grad", "divisors"], [Memory(tuple(input_shape), grad.dtype)],
         constants={"divisors": _divisors(windows, count_include_pad, divisor_override, grad.dtype.char)},
-    ).planned()  # fmt: skip
+    ).plan()  # fmt: skip

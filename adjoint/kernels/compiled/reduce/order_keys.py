@@ -6,7 +6,7 @@ elements stay in order. How rows are dealt out with memory of their own is here 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy
@@ -14,6 +14,7 @@ from numpy import ndarray
 
 from ....codegen.llvm.language import *
 from ....codegen.llvm.launch import launch
+from ....codegen.plans import Memory, Plan
 from ...runtime import parallel
 
 
@@ -71,35 +72,31 @@ _PIECES = 4
 """Pieces of the rows for each thread."""
 
 
-class RowPlan:
-    """What selects elements of the rows of arrays of one layout: `(elements, where they are)`, of `shape`, on several threads.
+def row_plan(
+    function: Any, x: ndarray, shape: tuple[int, ...], row_cost: int, row_memory: int, *scalars: int,
+    finish: Callable[..., None] | None = None,
+) -> Plan:  # fmt: skip
+    """The plan of what selects elements of the rows of `x`: `(elements, where they are)`, of `shape`, on several threads.
 
     The compiled function is called with the addresses of the two results and of the array, the `scalars`, and `(memory,
     row_memory, rows, pieces, start, stop)`: pieces of the rows, each with at least `row_memory` bytes of memory for itself, from
-    the start of a cache line. `row_cost` is in bytes, as `launch` takes it. `finish` makes others of the results.
+    the start of a cache line. `row_cost` is in bytes, as `launch` takes it. `finish` changes the results.
     """
+    rows, row_memory = x.size // x.shape[-1], -(-row_memory // 64) * 64
 
-    __slots__ = ("dtype", "finish", "function", "row_cost", "row_memory", "rows", "scalars", "shape")
-
-    def __init__(
-        self, function: Any, x: ndarray, shape: tuple[int, ...], row_cost: int, row_memory: int, *scalars: int,
-        finish: Callable[..., Any] | None = None,
-    ) -> None:  # fmt: skip
-        self.function, self.shape, self.dtype, self.scalars, self.finish = function, shape, x.dtype, scalars, finish
-        self.rows, self.row_cost, self.row_memory = x.size // x.shape[-1], row_cost, -(-row_memory // 64) * 64
-
-    def run(self, x: ndarray) -> Any:
-        """The results for an array."""
-        rows, row_memory = self.rows, self.row_memory
+    def into(out: Sequence[ndarray], x: ndarray, *_: Any) -> None:
+        values, order = out
         pieces = min(rows, _PIECES * parallel.num_threads)
         memory = numpy.empty(pieces * row_memory + 64, _BYTE)
         start = address(memory)
-        values, order = numpy.empty(self.shape, self.dtype), numpy.empty(self.shape, _INT64)
         launch(
-            self.function, pieces, self.row_cost * rows // pieces, address(values), address(order), address(x),
-            *self.scalars, start + -start % 64, row_memory, rows, pieces,
+            function, pieces, row_cost * rows // pieces, address(values), address(order), address(x),
+            *scalars, start + -start % 64, row_memory, rows, pieces,
         )  # fmt: skip
-        return (values, order) if self.finish is None else self.finish(values, order)
+        if finish is not None:
+            finish(values, order)
+
+    return Plan([Memory(shape, x.dtype), Memory(shape, _INT64)], into=into)
 
 
 @loops

@@ -13,6 +13,7 @@ from ....codegen.llvm.calls import CallTables
 from ....codegen.llvm.language import *
 from ....codegen.llvm.launch import launch
 from ....codegen.llvm.vectors import first_lanes
+from ....codegen.plans import Memory, Plan
 from ...runtime.floating import compute_dtype, is_inexact
 from ...runtime.shapes import Dims, normalize_dims
 from ..memory.copying import collapsed, row_steps
@@ -198,26 +199,8 @@ class _Plan(NamedTuple):
         return numpy.ascontiguousarray(source.reshape(self.kept).transpose(self.order)).reshape(self.shape)
 
 
-class Reducing(NamedTuple):
-    """What reduces arrays of one dtype, shape and strides to a dtype."""
-
-    plan: _Plan
-    divisor: int
-    dtype: numpy.dtype[Any]
-
-    def run(self, x: ndarray) -> ndarray:
-        """The reduction of an array."""
-        plan = self.plan
-        result = plan.run(x)
-        if self.divisor:
-            numpy.true_divide(result, self.divisor, result)
-        if self.dtype.kind == "c":
-            return result.view(self.dtype).reshape(result.shape[:-1])
-        return result if plan.dtype is self.dtype else result.astype(self.dtype, copy=False)
-
-
 def planned(x: ndarray, name: str, dim: Dims, keepdim: bool, dtype: numpy.dtype[Any] | None) -> Any:
-    """What reduces arrays like `x` over `dim` by `name`, a reduction or "mean"; NotImplemented if there is no loop for it.
+    """The plan that reduces `x` over `dim` by `name`, a reduction or "mean"; NotImplemented if there is no loop for it.
 
     `dtype`: that of the sum or product that is asked for.
     """
@@ -228,7 +211,19 @@ def planned(x: ndarray, name: str, dim: Dims, keepdim: bool, dtype: numpy.dtype[
     divisor = math.prod([x.shape[axis] for axis in dims]) if name == "mean" else 0
     reduction = "sum" if name == "mean" else name
     plan = _plan(reduction, x.dtype, x.shape, x.strides, dims, keepdim, False, HOST.vector_bytes)
-    return NotImplemented if plan is None else Reducing(plan, divisor, result)
+    if plan is None:
+        return NotImplemented
+    in_parts = result.kind == "c"
+
+    def run(x: ndarray, *_: Any) -> ndarray:
+        found = plan.run(x)
+        if divisor:
+            numpy.true_divide(found, divisor, found)
+        if in_parts:
+            return found.view(result).reshape(found.shape[:-1])
+        return found if plan.dtype is result else found.astype(result, copy=False)
+
+    return Plan([Memory(plan.shape[:-1] if in_parts else plan.shape, result)], run=run)
 
 
 def _result_dtype(name: str, dtype: numpy.dtype[Any], asked: numpy.dtype[Any] | None) -> numpy.dtype[Any] | None:

@@ -12,7 +12,7 @@ import numpy
 from numpy import ndarray
 
 from ....codegen.llvm.language import *
-from .order_keys import RowPlan, element_type, first_row, key_type, order_key, store_keys, width_of
+from .order_keys import element_type, first_row, key_type, order_key, row_plan, store_keys, width_of
 from .sorting import ranked, sort, store_ranks
 
 _RANKED = 64
@@ -185,11 +185,11 @@ def first(x: ndarray, k: int, descending: bool) -> Any:
     key_bytes = key_type(kind).bits // 8
     within: Any = None if k <= _RANKED else sort(numpy.empty(shape, x.dtype), descending)
 
-    def put_in_order(values: ndarray, order: ndarray) -> Any:
-        values, places = within.run(values)
-        return values, numpy.take_along_axis(order, places, -1)
+    def put_in_order(values: ndarray, order: ndarray) -> None:
+        values[...], places = within.run(values)
+        order[...] = numpy.take_along_axis(order, places, -1)
 
-    return RowPlan(
+    return row_plan(
         _selecting(kind, descending, within is None, width), x, shape,
         2 * n * key_bytes + 16 * room_for * key_bytes, (2 * key_bytes + 4) * room_for, n, k, room_for,
         finish=None if within is None else put_in_order,
@@ -212,7 +212,7 @@ def place_in_order(x: ndarray, k: int, numbers: str = "count") -> Any:
     width = width_of(kind, HOST.vector_bytes)
     key_bytes = key_type(kind).bits // 8
     memory = -(-n // width) * width * key_bytes
-    return RowPlan(_placing(kind, numbers, width), x, (*x.shape[:-1], 1), 20 * n * key_bytes, memory, n, k)
+    return row_plan(_placing(kind, numbers, width), x, (*x.shape[:-1], 1), 20 * n * key_bytes, memory, n, k)
 
 
 @functools.lru_cache(64)

@@ -8,7 +8,7 @@ from typing import Any
 from numpy import ndarray
 
 from ....codegen.llvm.language import *
-from .order_keys import RowPlan, element_type, first_row, key_type, order_key, store_keys, width_of
+from .order_keys import element_type, first_row, key_type, order_key, row_plan, store_keys, width_of
 
 RANKED = 224
 """The longest row in which each element is compared with all other elements."""
@@ -146,7 +146,7 @@ def sort(x: ndarray, descending: bool) -> Any:
     width = width_of(kind, HOST.vector_bytes)
     key_bytes = key_type(kind).bits // 8
     memory = 4 * _BINS + 2 * -(-n // width) * width * (key_bytes + 4)
-    return RowPlan(_sorting(kind, descending, False, width), x, x.shape, n * 8 * key_bytes, memory, n)
+    return row_plan(_sorting(kind, descending, False, width), x, x.shape, n * 8 * key_bytes, memory, n)
 
 
 def ranked(x: ndarray, k: int, descending: bool) -> Any:
@@ -156,7 +156,7 @@ def ranked(x: ndarray, k: int, descending: bool) -> Any:
     padded = -(-n // width) * width
     memory = padded * (2 * key_type(kind).bits // 8 + 4)
     function = _sorting(kind, descending, True, width)
-    return RowPlan(function, x, (*x.shape[:-1], k), 2 * n * padded // width, memory, n, k)
+    return row_plan(function, x, (*x.shape[:-1], k), 2 * n * padded // width, memory, n, k)
 
 
 @functools.lru_cache(64)

@@ -1,0 +1,190 @@
+"""Plans: what a kernel writes for arrays of one signature, and the call that writes it.
+
+A kernel plans from dtypes, shapes and strides alone. It says which arrays it will write, and returns a function that
+writes them. Eager calls keep the plan, allocate, and launch. A program that is compiled asks `kernel.plan(...)`, lays
+its memory out, and calls `plan.into` with this memory:
+
+    plan = max_pool.plan(input, 2, (3, 3), (2, 2), (1, 1), (1, 1))
+    out = [item.empty() for item in plan.results]
+    plan.into(out, input, 2, (3, 3), (2, 2), (1, 1), (1, 1))
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import numpy
+from numpy import ndarray
+
+from .._runtime.forks import code_of
+from .acceleration import CALLS, LOOPS
+
+Dtype = numpy.dtype[Any]
+
+
+class Memory(NamedTuple):
+    """An array to be written. Its dimensions lie in memory in the `order` given, the outermost first, by default row-major."""
+
+    shape: tuple[int, ...]
+    dtype: Dtype
+    order: tuple[int, ...] | None = None
+
+    def empty(self) -> ndarray:
+        """New memory."""
+        if self.order is None:
+            return numpy.empty(self.shape, self.dtype)
+        lain = numpy.empty([self.shape[dim] for dim in self.order], self.dtype)
+        return lain.transpose([self.order.index(dim) for dim in range(len(self.shape))])
+
+
+class Plan:
+    """What a kernel does with arrays of one signature.
+
+    `results`: what it writes, with None for results that are not requested. `run` takes the arguments of the kernel,
+    allocates the results and returns them. `into` takes the arrays to be written and then the arguments of the kernel.
+    Both return NotImplemented if the arguments' values demand another plan.
+
+    Each of the two is made from the other one if it is not given.
+    """
+
+    __slots__ = ("into", "results", "run")
+
+    def __init__(
+        self,
+        results: Sequence[Memory | None],
+        *,
+        run: Callable[..., Any] | None = None,
+        into: Callable[..., Any] | None = None,
+    ) -> None:
+        self.results = tuple(results)
+        self.run: Callable[..., Any] = run or _allocating(self.results, into)
+        self.into: Callable[..., Any] = into or _copying(self.run)
+
+
+def returned(results: Sequence[Any]) -> Any:
+    """The value of a kernel with these results: a tuple, or the only one."""
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _allocating(results: Sequence[Memory | None], into: Any) -> Callable[..., Any]:
+    kinds = [None if item is None else item.order is None for item in results]
+    known = [part for item in results if item for part in (item[:2] if item.order is None else (item.empty,))]
+    made: Callable[..., Any] = _maker(tuple(kinds))(into, *known)
+    return made
+
+
+@functools.cache
+def _maker(kinds: tuple[bool | None, ...]) -> Callable[..., Callable[..., Any]]:
+    """What makes `run` of `into` for results of these kinds: row-major, in another order, or not requested."""
+    known, lines = [], []
+    for number, plain in enumerate(kinds):
+        if plain is not None:
+            known += [f"shape{number}", f"dtype{number}"] if plain else [f"new{number}"]
+            lines.append(f"r{number} = empty(shape{number}, dtype{number})" if plain else f"r{number} = new{number}()")
+    names = ["None" if plain is None else f"r{number}" for number, plain in enumerate(kinds)]
+    out = f"({', '.join(names)},)"
+    source = f"""def make({", ".join(["into", *known])}):
+    def run(*arguments):
+        {"; ".join(lines) or "pass"}
+        return {names[0] if len(names) == 1 else out} if into({out}, *arguments) is None else NotImplemented
+    return run
+"""
+    namespace: dict[str, Any] = {"empty": numpy.empty}
+    exec(code_of(source, f"<adjoint run {len(kinds)}>"), namespace)
+    made: Callable[..., Callable[..., Any]] = namespace["make"]
+    return made
+
+
+def _copying(run: Callable[..., Any]) -> Callable[..., Any]:
+    def into(out: Sequence[ndarray | None], *arguments: Any) -> Any:
+        results = run(*arguments)
+        if results is NotImplemented:
+            return NotImplemented
+        for target, result in zip(out, results if len(out) > 1 else (results,), strict=True):
+            if target is not None:
+                target[...] = result
+        return None
+
+    return into
+
+
+NUMPY = Plan((), run=lambda *_: NotImplemented)
+"""The plan of a kernel that leaves arrays of some signature to NumPy, whose function has no plan."""
+
+_Made = TypeVar("_Made")
+
+
+class Plans(dict[Any, _Made]):
+    """What is known of calls by the dtypes, shapes and strides of their arrays; not of more than `most`."""
+
+    most = 256
+
+    def keep(self, key: Any, plan: _Made) -> _Made:
+        """Remember a plan."""
+        if len(self) >= self.most:
+            self.clear()
+        self[key] = plan
+        return plan
+
+
+_SOURCE = """def {name}({passed}):
+    {few}plan = plans.get(key := ({key}))
+    if plan is None:
+        plan = make(key, {passed})
+    result = plan.run({passed})
+    return form({passed}).run({passed}) if result is NotImplemented else result
+
+def plan({passed}):
+    return plans.get(key := ({key})) or make(key, {passed})
+"""
+
+
+def planned(path: str, *, least: int = 0, exact: bool = False) -> Callable[[Callable[..., Plan]], Any]:
+    """Plan a kernel once for each signature: the dtypes, shapes and strides of its arrays, and its other arguments.
+
+    The decorated function returns NumPy's plan. `path` names the function below `kernels.compiled` that returns the plan
+    of compiled code, or NotImplemented for signatures that it does not support. Both look at the signature alone. The
+    kernel computes; its attribute `plan` returns the plan for arguments.
+
+    Arrays are the parameters whose annotations begin with an array type. A kernel with NumPy's plan `NUMPY` returns
+    NotImplemented where there is no compiled code, and if its first array has less than `least` elements. If it is
+    `exact`, it has the bits of NumPy, so after `CALLS` calls it computes smaller arrays too.
+    """
+
+    def decorate(form: Callable[..., Plan]) -> Any:
+        function: Any = form
+        names = function.__code__.co_varnames[: function.__code__.co_argcount]
+        plans: Plans[Plan] = Plans()
+
+        def make(key: Any, *args: Any) -> Plan:
+            made = LOOPS.run(path, *args) if LOOPS.enabled else NotImplemented
+            return plans.keep(key, form(*args) if made is NotImplemented else made)
+
+        parts = ["LOOPS._enabled", "LOOPS.every_size"]
+        for name in names:
+            kind = function.__annotations__[name].split(" | ")
+            signature = f"{name}.dtype, {name}.shape, {name}.strides"
+            if kind[0] not in ("ndarray", "Array"):
+                parts.append(name)
+            else:
+                parts.append(signature if len(kind) == 1 else f"None if {name} is None else ({signature})")
+        small = f"{names[0]}.size < {least} and not LOOPS.every_size{' and next(waiting, 0)' if exact else ''}"
+        source = _SOURCE.format(
+            name=function.__name__,
+            passed=", ".join(names),
+            key=", ".join(parts),
+            few=f"if {small}:\n        return NotImplemented\n    " if least else "",
+        )
+        namespace = {
+            "__package__": "adjoint.kernels", "LOOPS": LOOPS, "plans": plans, "make": make, "form": form,
+            "waiting": iter(range(CALLS, 0, -1)),
+        }  # fmt: skip
+        exec(code_of(source, f"<adjoint planned {function.__module__}.{function.__name__}>"), namespace)
+        kernel: Any = functools.update_wrapper(namespace[function.__name__], form)  # type: ignore[arg-type]
+        namespace["plan"].__defaults__ = kernel.__defaults__ = function.__defaults__  # type: ignore[attr-defined]
+        kernel.plan = namespace["plan"]
+        return kernel
+
+    return decorate
