@@ -10,6 +10,12 @@ from adjoint.codegen import large_formulas
 from adjoint.codegen.large_formulas import LargeFormula, is_arithmetic
 from adjoint.codegen.observed_kernels import KERNELS
 
+
+@pytest.fixture(autouse=True)
+def numpy_alone() -> None:
+    """These formulas are compiled, unlike those of the neighbouring files."""
+
+
 LARGE = (190, 240)
 
 FUNCTIONS = {
