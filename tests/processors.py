@@ -6,7 +6,7 @@ tests would take up to three times as long. The threads of adjoint stay as many 
 
 import os
 
-PROCESSES = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+PROCESSES = int(os.environ.get("ADJOINT_TEST_PROCESSES", os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
 """How many test processes run side by side."""
 
 SHARE = max(1, (os.cpu_count() or 1) // PROCESSES)

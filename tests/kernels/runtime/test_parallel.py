@@ -1,4 +1,7 @@
+import os
+import signal
 import threading
+import warnings
 
 import numpy
 import pytest
@@ -73,9 +76,23 @@ def test_number_of_threads_is_checked():
         set_num_threads(1.5)
 
 
-def test_a_forked_child_starts_its_own_workers():
-    parallel._forget_workers()
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_starts_its_own_workers(threads):
     parallel_rows(lambda start, stop: None, 1000, 1 << 14)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # a fork beside threads, which is what is tested
+        child = os.fork()
+    if child == 0:
+        signal.alarm(30)  # a child that waits for workers of its parent fails
+        done = numpy.zeros(1000, int)
+
+        def work(start, stop):
+            done[start:stop] += 1
+
+        parallel_rows(work, 1000, 1 << 14)
+        started = threads == 1 or (parallel._workers and all(worker.is_alive() for worker in parallel._workers))
+        os._exit(0 if started and (done == 1).all() else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_scratch_begins_at_a_cache_line():

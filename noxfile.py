@@ -1,0 +1,221 @@
+"""The stages that a change must pass, each in a fresh environment: `nox -l` lists them, and `nox -s style` runs one.
+
+`bash .ci/run` runs those that are selected by default, on a copy of the checkout. The workflows run the same sessions; that
+of the night adds the others, and all tests of those that take a share by day (`nox -s parity -- --share 1`).
+"""
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+import nox
+
+nox.needs_version = ">=2026.10"
+nox.options.sessions = [
+    "startup", "readme_tests", "parity", "kernels", "quick-3.13", "types", "oldest", "distributed", "digits", "benchmarks",
+    "docstrings", "wheel", "style",
+]  # fmt: skip
+nox.options.allow_parallel = True
+
+ROOT = Path(__file__).parent
+PROJECT = nox.project.load_toml("pyproject.toml")["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
+LIMIT = ["timeout", "--kill-after=30", "1200"] if shutil.which("timeout") else []
+"""A program that hangs ends after twenty minutes, and fails its session."""
+
+
+def pytest(session: nox.Session, *arguments: str, **environment: str) -> None:
+    """Run tests: alone in as many processes as there are processors, and beside other sessions in one."""
+    if session.parallel:
+        environment |= {"ADJOINT_TEST_PROCESSES": str(os.cpu_count())}
+    processes = ["-n", "0" if session.parallel else "auto"]
+    session.run(*LIMIT, "pytest", "-q", *processes, *arguments, *session.posargs, env=environment, external=True)
+
+
+def copy(session: nox.Session, *without: str) -> Path:
+    """Enter a copy of the files that a clone has, without some of them."""
+    folder = Path(session.create_tmp()) / "copy"
+    shutil.rmtree(folder, ignore_errors=True)
+    ignored = shutil.ignore_patterns(".git", ".nox", ".venv*", "*_cache", "__pycache__", "build", "dist", "site", "out")
+    shutil.copytree(ROOT, folder, ignore=ignored)
+    for name in without:
+        shutil.rmtree(folder / name)
+    session.chdir(folder)
+    return folder
+
+
+def readme_command(session: nox.Session, pattern: str, *, silent: bool = False) -> str:
+    """Run the one command of the README that contains the pattern, as in a clone where nothing is installed."""
+    blocks = re.findall(r"^```sh\n(.*?)^```", Path("README.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    (command,) = [line for block in blocks for line in block.splitlines() if pattern in line]
+    return str(session.run(*LIMIT, "bash", "-c", command, external=True, silent=silent))
+
+
+# ---------------------------------------------------------------- the source
+
+
+@nox.session
+def style(session: nox.Session) -> None:
+    """Ruff: rules and format."""
+    session.install(*[line for line in EXTRAS["lint"] if line.startswith("ruff")])
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Type checkers: the package by mypy, its stubs, and programs by mypy and Pyright."""
+    session.install("-e", ".[test,lint,examples]")
+    session.run("mypy")
+    session.run("python", "scripts/check_stubs.py")
+    pytest(session, "tests/test_typing.py")
+
+
+@nox.session
+def docstrings(session: nox.Session) -> None:
+    """The examples in docstrings."""
+    session.install("-e", ".[test,examples]")
+    pytest(session, "--doctest-modules", "adjoint")
+
+
+@nox.session
+def wheel(session: nox.Session) -> None:
+    """Build what is published, and check it: the commands of the workflow of releases."""
+    session.install("build", "twine")
+    folder = Path(session.create_tmp()) / "dist"
+    shutil.rmtree(folder, ignore_errors=True)
+    session.run("python", "-m", "build", "--outdir", str(folder))
+    built = sorted(map(str, folder.iterdir()))
+    session.run("twine", "check", "--strict", *built)
+    session.run("python", "scripts/check_wheel.py", *[path for path in built if path.endswith(".whl")])
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Build the site, which runs the code of its pages, and look at it in a browser."""
+    session.install("-e", ".[docs,test]")
+    session.run("python", "-m", "sphinx", "-W", "--keep-going", "-j", "auto", "docs", "site/html")
+    pytest(session, "tests/test_site.py", "tests/test_site_in_chromium.py")
+
+
+# ---------------------------------------------------------------- tests without PyTorch
+
+
+@nox.session(allow_parallel=False)
+def startup(session: nox.Session) -> None:
+    """The time of `import adjoint`, with nothing beside it."""
+    session.install("-e", ".[test]")
+    pytest(session, "-rP", "tests/test_startup.py")
+
+
+@nox.session(allow_parallel=False)
+def readme_tests(session: nox.Session) -> None:
+    """The tests, by the command of the README."""
+    copy(session)
+    readme_command(session, ".venv/bin/pytest")
+
+
+@nox.session
+def digits(session: nox.Session) -> None:
+    """The first example, by the command of the README: what it writes, and how exact it is."""
+    folder = copy(session)
+    output = readme_command(session, "examples/digits.py", silent=True)
+    session.log(output)
+    if not (accuracy := re.search(r"^test accuracy\D*([\d.]+)", output, re.MULTILINE)) or float(accuracy[1]) < 98:
+        session.error("the accuracy on the test digits is under 98 %")
+    written = {path.name for path in (folder / "examples" / "out").iterdir() if path.stat().st_size}
+    if missing := {"digits.pt", "learning_curve.png", "predictions.png"} - written:
+        session.error(f"examples/out has no {missing}")
+
+
+@nox.session(python=PYTHONS)
+def quick(session: nox.Session) -> None:
+    """The quick tier with the built package, without its source beside the tests."""
+    session.install(".[test]")
+    copy(session, "adjoint")
+    pytest(session, "-m", "not thorough", "--ignore=tests/test_layers.py")
+
+
+@nox.session
+def oldest(session: nox.Session) -> None:
+    """The oldest versions of what the package and its extras need: operators, everything compiled, files, processes."""
+    optional = [line for extra in ("fast", "scipy", "distributed", "mpich", "inspect") for line in EXTRAS[extra]]
+    needed = [*PROJECT["dependencies"], *optional]
+    exact = [line.replace(">=", "==") for line in needed if "[" not in line]
+    session.install("--only-binary=:all:", *exact, *EXTRAS["test"])
+    session.install("--no-deps", ".")
+    copy(session, "adjoint")
+    pytest(session, "-m", "not thorough", "--family", "math", "--ignore=tests/test_layers.py", "tests")
+    files = "codegen/llvm/test_rows.py", "test_sparse.py", "serialization", "inspect", "distributed/test_collectives.py"
+    pytest(session, "-m", "not thorough", *[f"tests/{name}" for name in files])
+
+
+@nox.session
+def distributed(session: nox.Session) -> None:
+    """Several processes on a real MPI, more of them than processors."""
+    session.install("-e", ".[test,mpich]")
+    pytest(session, "tests/distributed")
+
+
+@nox.session
+def examples(session: nox.Session) -> None:
+    """A few steps of every example."""
+    session.install("-e", ".[test,examples,mpich]")
+    pytest(session, "tests/test_examples.py")
+
+
+@nox.session
+def programs(session: nox.Session) -> None:
+    """Programs for PyTorch that use libraries of PyPI: their output is that under PyTorch."""
+    session.install("-e", ".[test]")
+    session.run("python", "-m", "tests.programs", *session.posargs)
+
+
+# ---------------------------------------------------------------- tests beside PyTorch
+
+
+@nox.session
+def parity(session: nox.Session) -> None:
+    """The comparison with PyTorch, with NumPy alone, as most users have it: the quick tier, and a share of the day."""
+    session.install("-e", ".[parity]")
+    pytest(session, "--share", "60", "tests/parity", "tests/onnx", ADJOINT_LLVM="0")
+
+
+@nox.session
+def kernels(session: nox.Session) -> None:
+    """Compiled kernels: their own tests, and what kernels compute, with arrays of every size compiled."""
+    session.install("-e", ".[parity,fast]")
+    folder = ["--kernels", str(Path(session.create_tmp()) / "kernels")]
+    pytest(session, *folder, "--share", "8", "tests/codegen/llvm", "tests/kernels/compiled")
+    computed = [
+        str(path)
+        for path in Path("tests/parity").glob("test_*.py")
+        if "mark.computed" in path.read_text(encoding="utf-8")
+    ]
+    pytest(session, *folder, "--share", "60", "-m", "computed", *sorted(computed), ADJOINT_LLVM_EVERY_SIZE="1")
+
+
+@nox.session
+def everything(session: nox.Session) -> None:
+    """All tests, with every extra."""
+    session.install("-e", ".[parity,fast,mpich,examples,inspect]")
+    session.run("pytest", "-q", "-n", "auto", "--share", "1", *session.posargs)
+
+
+@nox.session
+def search(session: nox.Session) -> None:
+    """Random programs and pairs of features, others each day: `nox -s search -- 600` takes as many seconds for each."""
+    session.install("-e", ".[parity,fast]")
+    seconds = session.posargs[0] if session.posargs else "60"
+    one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    session.run("python", "-m", "tests.parity.search", "--seconds", seconds, env=one_thread)
+    session.run("python", "-m", "tests.parity.pairs", "--seconds", seconds, env=one_thread)
+
+
+@nox.session
+def benchmarks(session: nox.Session) -> None:
+    """The benchmarks of small calls run."""
+    session.install("-e", ".[bench]")
+    session.run("python", "-m", "benchmarks", "--groups", "overhead", "--quick")
