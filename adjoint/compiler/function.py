@@ -13,6 +13,8 @@ import adjoint as torch
 from .._runtime.tracebacks import warn
 from ..tape.modes import ANOMALY, FLAGS, STATE
 from .errors import Unsupported
+from .logs import report
+from .units import Units
 from .variant import MISSED, Variant, captured
 
 MOST_VARIANTS = 8
@@ -34,22 +36,26 @@ STANCE = Stance()
 class CompiledFunction:
     """A function, or a module, that runs as captured programs where one fits the call, and otherwise as it is.
 
-    `variants`: the programs. `reason`: why the function runs as it is, if it does. `refused`: how many calls could not be
-    captured; a few are run as they are without giving up the programs that there are.
+    `variants`: the programs. `reason`: why no further call is captured, if that is so. `units`: what runs the function then,
+    and compiles the functions and modules that it calls. `refused`: how many calls could not be captured; a few are run as they
+    are without giving up the programs that there are. `quiet`: whether no warning is given.
     """
 
-    def __init__(self, function: Callable[..., Any], fullgraph: bool = False) -> None:
+    variants: list[Variant]
+    reason: str | None
+    units: Units | None
+    refused: int
+
+    def __init__(self, function: Callable[..., Any], fullgraph: bool = False, quiet: bool = False) -> None:
         self.compiled_function = function
-        self.fullgraph = fullgraph
-        self.variants: list[Variant] = []
-        self.reason: str | None = None
-        self.refused = 0
+        self.fullgraph, self.quiet = fullgraph, quiet
         self.lock = threading.Lock()
+        self.reset()
         ALL.add(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function."""
-        if self.reason is not None or FLAGS.special or FLAGS.hooked or ANOMALY.enabled or is_elsewhere():
+        if is_elsewhere():
             return self.compiled_function(*args, **kwargs)
         for variant in self.variants:
             try:
@@ -60,7 +66,7 @@ class CompiledFunction:
             if result is not MISSED:
                 variant.calls += 1
                 return result
-        return self.capture(args, kwargs)
+        return self.capture(args, kwargs) if self.reason is None else self.uncaptured(*args, **kwargs)
 
     def as_function(self) -> Callable[..., Any]:
         """A function that calls this, which methods of classes can be."""
@@ -75,8 +81,9 @@ class CompiledFunction:
 
     def capture(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the function, and keep what it does as a program."""
+        because = [variant.unmet(args, kwargs) for variant in self.variants]
         if len(self.variants) >= MOST_VARIANTS:
-            self.give_up(f"{MOST_VARIANTS} programs were captured, and none fits this call")
+            self.give_up(f"{MOST_VARIANTS} programs were captured, and none fits this call: {because[-1]}")
             return self.compiled_function(*args, **kwargs)
         if not self.lock.acquire(blocking=False):  # another thread captures it, or it calls itself
             return self.compiled_function(*args, **kwargs)
@@ -85,33 +92,55 @@ class CompiledFunction:
         finally:
             self.lock.release()
         if variant is not None:
-            self.variants.append(variant)
+            variant.because = because
+            self.variants = [*self.variants, variant]
+            if because:
+                report("recompiles", f"{name_of(self.compiled_function)} is captured again: not {because[-1]}")
         elif reason is not None:
             self.refused += 1
+            report("graph_breaks", f"{name_of(self.compiled_function)}: {reason}")
             if self.fullgraph or not self.variants or self.refused == MOST_VARIANTS:
+                self.units = Units(self.compiled_function, functools.partial(CompiledFunction, quiet=True))
                 self.give_up(reason)
         return result
 
     def give_up(self, reason: str) -> None:
-        """From now on the function runs as it is."""
-        self.reason, self.variants = reason, []
+        """Capture no more: calls that no program fits run as they are."""
+        self.reason = reason
         if self.fullgraph:
             raise Unsupported(f"the function cannot be compiled as one program: {reason}")
-        warn(f"torch.compile runs {name_of(self.compiled_function)} as it is: {reason}", UserWarning)
+        if not self.quiet:
+            warn(f"torch.compile runs {name_of(self.compiled_function)} as it is: {reason}", UserWarning)
+
+    def uncaptured(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function without a program."""
+        return (self.compiled_function if self.units is None else self.units)(*args, **kwargs)
 
     def reset(self) -> None:
         """Forget what was captured."""
-        self.variants, self.reason, self.refused = [], None, 0
+        self.variants, self.reason, self.units, self.refused = [], None, None, 0
 
 
 def is_elsewhere() -> bool:
-    """Whether this thread casts, has modes, infers, or differentiates: functions then run as they are."""
+    """Whether operators of this thread are handled, followed or watched: functions then run as they are."""
+    here = STATE.__dict__
     return (
         STANCE.eager
-        or STATE.autocast is not None
-        or STATE.task is not None
-        or bool(STATE.function_modes)
-        or STATE.inference
+        or here["task"] is not None
+        or here["function_modes"] != ()
+        or here["saved_tensor_hooks"] != ()
+        or (
+            bool(FLAGS.special)
+            and (
+                STATE.handlers != ()
+                or here["capture"] is not None
+                or here["before_change"] is not None
+                or here["view_replay"]
+                or here["default_place"] is not None
+                or here["places"] != ()
+            )
+        )
+        or ANOMALY.enabled
     )
 
 

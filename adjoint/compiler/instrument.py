@@ -220,8 +220,8 @@ def without_annotations(node: ast.FunctionDef) -> None:
             each.annotation = None
 
 
-def rewritten(function: FunctionType, observer: Any) -> FunctionType:
-    """The function that tells `observer` what it does.
+def rewritten(function: FunctionType, observer: Any, rewriter: type[Rewriter] = Rewriter) -> FunctionType:
+    """The function that tells `observer` what it does, as far as `rewriter` has it do so.
 
     Raises:
         NotReadable: if there is no source, or the source does something that cannot be seen.
@@ -233,14 +233,14 @@ def rewritten(function: FunctionType, observer: Any) -> FunctionType:
     arguments = definition.args
     arguments.defaults = [ast.Constant(None) for _ in arguments.defaults]
     arguments.kw_defaults = [None if each is None else ast.Constant(None) for each in arguments.kw_defaults]
-    rewriter = Rewriter(owner)
+    writer = rewriter(owner)
     if isinstance(definition, ast.Lambda):
-        body: list[ast.stmt] = [located(ast.Return(rewriter.visit(definition.body)), definition)]
+        body: list[ast.stmt] = [located(ast.Return(writer.visit(definition.body)), definition)]
         inner = located(ast.FunctionDef(name, arguments, body, []), definition)
     else:
         definition.decorator_list = []
         definition.name = name
-        inner = rewriter.visit(definition)
+        inner = writer.visit(definition)
     without_annotations(inner)
     outer_arguments = ast.arguments(
         [], [ast.arg(each) for each in (OBSERVER, *code.co_freevars)], None, [], [], None, []

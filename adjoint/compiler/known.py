@@ -17,7 +17,9 @@ import numpy
 import adjoint as torch
 from adjoint.device import Size
 
+from .. import dtypes
 from ..interchange import Interchange
+from ..tape import modes
 from ..tensor import Tensor
 
 PACKAGE = str(Path(__file__).parents[1]) + os.sep
@@ -129,7 +131,7 @@ REFUSED = frozenset(
     set_printoptions _fused_update_ _count_steps_ vmap
     """.split()
 )
-CONTEXTS = (torch.no_grad, torch.enable_grad, torch.set_grad_enabled)
+CONTEXTS = (torch.no_grad, torch.enable_grad, torch.set_grad_enabled, torch.inference_mode, torch.autocast)
 IN_MODE = torch.no_grad()(lambda: None).__code__
 """The code of all functions that context managers of this package decorate."""
 FROM_OUTSIDE = (Size, torch.device, torch.finfo, torch.iinfo, contextlib.nullcontext)
@@ -211,16 +213,30 @@ def is_constant(value: Any) -> bool:
 def is_plain(tensor: Tensor) -> bool:
     """Whether a tensor has nothing that programs do not know of."""
     return (
-        type(tensor) in (Tensor, torch.nn.Parameter) and type(tensor._array).__name__ == "ndarray" and is_usual(tensor)
+        type(tensor) in (Tensor, torch.nn.Parameter)
+        and type(tensor._array).__name__ == "ndarray"
+        and is_usual(tensor, None)
     )
 
 
-def is_usual(tensor: Tensor) -> bool:
-    """Whether a tensor has no hooks or other rare attributes that programs do not know."""
+def is_usual(tensor: Tensor, inference: bool | None = False) -> bool:
+    """Whether a tensor has no hooks or other rare attributes that programs do not know.
+
+    `inference`: whether it has to be an inference tensor; None: either.
+    """
     extra = tensor._extra
-    return extra is None or not (
-        extra.hooks or extra.post_hooks or extra.inference or extra.tangents or extra.transform or extra.number
+    if extra is None:
+        return not inference
+    return (inference is None or bool(extra.inference) is inference) and not (
+        extra.hooks or extra.post_hooks or extra.tangents or extra.transform or extra.number
     )
+
+
+def modes_in_force() -> tuple[Any, ...]:
+    """The modes of this thread that operators depend on."""
+    here = modes.STATE.__dict__
+    precision = here["precision"].cpu_dtype if here["autocast"] is not None else None
+    return here["grad_enabled"], here["inference"], dtypes.get_default_dtype(), precision
 
 
 def names_in(code: types.CodeType) -> frozenset[str]:
@@ -245,3 +261,17 @@ def same_items(found: Any, expected: tuple[Any, ...]) -> bool:
         if one is not other and not (type(one) is type(other) and type(one) in NUMBERS and one == other):
             return False
     return True
+
+
+def shown(value: Any) -> str:
+    """A short text for an object that a condition names."""
+    kind = type(value)
+    if isinstance(value, Tensor):
+        return f"{kind.__name__}{list(value.shape)}"
+    if kind is dict and "__name__" in value:
+        return f"globals of {value['__name__']}"
+    if kind in (list, tuple, dict, set):
+        return f"{kind.__name__} of {len(value)}"
+    if kind in IMMUTABLE:
+        return repr(value)
+    return getattr(value, "__qualname__", None) or kind.__name__

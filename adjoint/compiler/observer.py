@@ -46,6 +46,7 @@ from .known import (
     is_ours,
     is_plain,
     is_standard,
+    modes_in_force,
     names_in,
     own_name,
 )
@@ -62,8 +63,7 @@ class Observer(Guards):
         self.functions: dict[Any, Any] = {}
         self.ours: set[types.CodeType] = set()
         self.profile: Any = None
-        self.recording = modes.is_recording()
-        self.mode = modes.is_grad_enabled()
+        self.modes = modes_in_force()
 
     # --- the run --------------------------------------------------------------------------------------------------------
 
@@ -73,16 +73,18 @@ class Observer(Guards):
         if self.profile is not None:
             self.stop("a profile is taken")
             return function(*args, **kwargs)
+        casts, modes.STATE.casts = modes.STATE.casts, None  # those of autocast, which the program makes itself
         with self.tracer:
             sys.setprofile(self.entered)
             try:
                 return self.call(function, *args, **kwargs)
             finally:
                 sys.setprofile(None)
+                modes.STATE.casts = casts
 
     def check_inputs(self) -> None:
         """End the capture if a mode is left open, or an input has changed that the program does not change."""
-        if modes.is_grad_enabled() is not self.mode:
+        if modes_in_force() != self.modes:
             self.stop("a mode is left open")
         program = self.tracer.program
         for number, before in self.digests.items():

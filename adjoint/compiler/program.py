@@ -125,7 +125,7 @@ class Program:
     def count_change(self, base: Tensor) -> None:
         """Take note that the program changes memory, which may be that of an input."""
         for number, each in self.inputs.items():
-            if each.tensor is base or (base._counter is not None and each.tensor._counter is base._counter):
+            if each.tensor is base or (isinstance(base._counter, list) and each.tensor._counter is base._counter):
                 self.changes[number] = self.changes.get(number, 0) + 1
                 break
 

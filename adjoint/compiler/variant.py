@@ -5,21 +5,20 @@ from __future__ import annotations
 import gc
 import inspect
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from numpy import may_share_memory, ndarray, shares_memory
 from numpy.exceptions import TooHardError
 
-from .. import dtypes
 from ..dispatch.source import compile_source
-from ..tape import modes
 from ..tape.edges import edge_of
+from ..tape.inference_tensors import mark_inference
 from ..tape.versions import counting, shared_counter
 from ..tensor import LEAF, Tensor, wrap
 from .backward import attach, tensors_of
-from .known import IMMUTABLE, MUTABLE, is_constant, is_plain, is_usual, same_items
+from .known import IMMUTABLE, MUTABLE, is_constant, is_plain, is_usual, modes_in_force, same_items, shown
 from .native import Empty, fused
 from .observer import Observer
 from .program import Program, Source
@@ -34,7 +33,7 @@ class Structure:
 
     def __init__(self, source: Source) -> None:
         self.source = source
-        self.conditions: list[str] = []
+        self.checks: list[Check] = []
         self.tensors: list[tuple[str, Tensor]] = []
         self.containers: dict[int, str] = {}
 
@@ -45,31 +44,64 @@ class Structure:
             self.tensors.append((place, value))
             return
         if kind in (list, tuple):
-            self.conditions += [f"type({place}) is {constant(kind)}", f"len({place}) == {len(value)}"]
+            self.check(f"type({place}) is {constant(kind)} and len({place}) == {len(value)}", place, value)
             for index, each in enumerate(value):
                 self.read(f"{place}[{index}]", each)
         elif kind is dict:
-            self.conditions += [f"type({place}) is dict", f"tuple({place}) == {constant(tuple(value))}"]
+            self.check(f"type({place}) is dict and tuple({place}) == {constant(tuple(value))}", place, value)
             for key, each in value.items():
                 self.read(f"{place}[{constant(key)}]", each)
         elif kind is float and value == 0:
-            self.conditions.append(
-                f"type({place}) is {constant(kind)} and repr({place}) == {str(value)!r}"
-            )  # which has a sign
+            self.check(f"type({place}) is float and repr({place}) == '{value}'", place, value)  # which has a sign
         elif kind in IMMUTABLE and value is not None and kind is not bool:
-            self.conditions.append(f"type({place}) is {constant(kind)} and {place} == {constant(value)}")
+            self.check(f"type({place}) is {constant(kind)} and {place} == {constant(value)}", place, value)
         else:
-            self.conditions.append(f"{place} is {constant(value)}")
+            self.check(f"{place} is {constant(value)}", place, value)
         if kind in MUTABLE:
             self.containers[id(value)] = place
 
+    def check(self, condition: str, place: str, value: Any) -> None:
+        """Require that what is found at `place` is `value`, or like it."""
+        self.checks.append(Check(condition, f"{place} is {shown(value)}"))
+
+
+class Check(NamedTuple):
+    """A condition under which a program stands for a function: its source, and its text for people.
+
+    `load`: the line before it, which loads an input of the program.
+    """
+
+    condition: str
+    text: str
+    load: str = ""
+
 
 class Variant:
-    """A captured program as a function of the arguments; `program` prints as text, `source` is what runs."""
+    """A captured program as a function of the arguments; `program` prints as text, `source` is what runs.
 
-    def __init__(self, function: Any, program: Program, source: str, run: Callable[..., Any], origins: Any) -> None:
-        self.function, self.program, self.source, self.run, self.origins = function, program, source, run, origins
+    `checks`: the conditions, in the order in which they are tested; `because`: those of earlier programs that were not met when
+    this one was captured.
+    """
+
+    def __init__(
+        self, function: Any, program: Program, source: str, namespace: dict[str, Any], checks: list[Check], origins: Any
+    ) -> None:
+        self.function, self.program, self.source, self.checks, self.origins = function, program, source, checks, origins
+        self.namespace, self.run = namespace, namespace["run"]
+        self.because: list[str] = []
         self.calls = 0
+
+    def unmet(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+        """The text of the first condition that a call does not meet."""
+        names = {**self.namespace, "args": args, "kwargs": kwargs}
+        for check in self.checks:
+            try:
+                exec(check.load, names)
+                if check.condition and not eval(check.condition, names):
+                    return check.text
+            except (LookupError, AttributeError, TypeError, ValueError):
+                return check.text
+        return "another thread has changed what was read"
 
 
 class Fits:
@@ -77,6 +109,9 @@ class Fits:
 
     def __init__(self, array: Any) -> None:
         self.dtype, self.shape, self.strides = array.dtype, array.shape, array.strides
+
+    def __str__(self) -> str:
+        return f"{self.dtype.name}{list(self.shape)} with strides {self.strides}"
 
     def __call__(self, array: Any) -> bool:
         """Whether an array has the same class, dtype, shape and strides."""
@@ -96,6 +131,13 @@ def edge_condition(place: str, tensor: Tensor) -> str:
     if edge is None or edge is LEAF:
         return f"{place}._edge is {'None' if edge is None else 'LEAF'}"
     return f"type({place}._edge) is tuple"
+
+
+def usual_condition(place: str, tensor: Tensor) -> str:
+    """The condition that a tensor has no rare attributes, and is an inference tensor if it was."""
+    if tensor.is_inference():
+        return f"is_usual({place}, True)"
+    return f"({place}._extra is None or is_usual({place}))"
 
 
 @contextmanager
@@ -186,7 +228,7 @@ def gradients_of(tracer: Tracer, roots: list[Tensor], places: dict[int, str]) ->
     program.seeds = numbers
     position = len(program.instructions)
     try:
-        with ending_at(targets, roots) as ends, tracer:
+        with ending_at(targets, roots) as ends, tracer, torch.autocast("cpu", enabled=False):
             found = torch.autograd.grad(roots, ends, grads, retain_graph=True, allow_unused=True)
     except RuntimeError as error:
         if "second time" not in str(error):
@@ -268,14 +310,14 @@ class Written:
         saved = program.saved() if program.seeds else []
         wanted = {number for _, number in self.results.values()} | set(saved)
         kept = program.used(wanted | {each.number for each in program.gradients})
-        conditions, loads = self.conditions()
-        head = [
-            "def run(args, kwargs):",
-            "    try:",
-            f"        if not ({' and '.join(conditions)}):",
-            "            return MISSED",
-        ]
-        head += [f"        {line}" for line in loads]
+        checks = [*self.checks(), *self.loads()]
+        conditions = [check.condition for check in checks if not check.load]
+        head = ["def run(args, kwargs):", "    try:"]
+        head += [f"        if not ({' and '.join(conditions)}):", "            return MISSED"]
+        for check in checks:
+            head += [f"        {check.load}"] if check.load else []
+            if check.load and check.condition:
+                head += [f"        if not ({check.condition}):", "            return MISSED"]
         head += ["    except (LookupError, AttributeError, TypeError, ValueError):", "        return MISSED"]
         first = len(head)
         source.lines, source.origins = [], {}
@@ -295,59 +337,74 @@ class Written:
             "is_usual": is_usual,
             "same_items": same_items,
             "getattr_static": inspect.getattr_static,
-            "is_recording": modes.is_recording,
-            "get_default_dtype": dtypes.get_default_dtype,
+            "modes_in_force": modes_in_force,
+            "mark_inference": mark_inference,
             "counting": counting,
             "shared_counter": shared_counter,
             "attach": attach,
         }
         compile_source(text, "<adjoint compiled function>", namespace)
-        return Variant(self.function, program, text, namespace["run"], origins)
+        return Variant(self.function, program, text, namespace, checks, origins)
 
-    def conditions(self) -> tuple[list[str], list[str]]:
-        """The conditions under which the program stands for the function, and the lines that load its inputs."""
+    def checks(self) -> list[Check]:
+        """The conditions under which the program stands for the function, but for those of tensors from outside."""
         source, given, program = self.source, self.given, self.program
         constant = source.constant
-        conditions = [
-            f"is_recording() is {self.observer.recording}",
-            f"get_default_dtype() is {constant(dtypes.get_default_dtype())}",
+        checks = [
+            Check(f"modes_in_force() == {constant(self.observer.modes)}", f"modes are {self.observer.modes}"),
+            *given.checks,
         ]
-        conditions += given.conditions
         first: dict[int, str] = {}
         outer = {id(each.source) for each in program.inputs.values() if each.kind == "tensor"}
         for place, tensor in given.tensors:
             if id(tensor) in first or id(tensor) in outer:
-                conditions.append(f"{place} is {first.get(id(tensor), constant(tensor))}")
+                same = first.get(id(tensor), constant(tensor))
+                checks.append(Check(f"{place} is {same}", f"{place} is a tensor that the function reads elsewhere too"))
                 continue
             for earlier, other in given.tensors:
                 if earlier in first.values() and other._array is tensor._array:
                     raise Stop("two arguments have one memory")
             first[id(tensor)] = place
-            conditions.append(f"type({place}) is {'Tensor' if type(tensor) is Tensor else constant(type(tensor))}")
-            conditions += [f"{constant(Fits(tensor._array))}({place}._array)", edge_condition(place, tensor)]
-            conditions.append(f"({place}._extra is None or is_usual({place}))")
+            kind = "Tensor" if type(tensor) is Tensor else constant(type(tensor))
+            fits = Fits(tensor._array)
+            grad = "requires" if tensor.requires_grad else "does not require"
+            checks += [
+                Check(f"type({place}) is {kind}", f"{place} is a {type(tensor).__name__}"),
+                Check(f"{constant(fits)}({place}._array)", f"{place} is {fits}"),
+                Check(edge_condition(place, tensor), f"{place} {grad} grad, and is a leaf: {tensor.is_leaf}"),
+                Check(
+                    usual_condition(place, tensor), f"{place} has no hooks, and is an inference tensor or not as before"
+                ),
+            ]
         for condition, objects in self.observer.guards.values():
-            conditions.append(condition.format(*[constant(each) for each in objects]))
-        loads = []
-        for number, each in program.inputs.items():
+            checks.append(Check(condition.format(*map(constant, objects)), condition.format(*map(shown, objects))))
+        for leaf in program.without_grad:
+            checks.append(Check(f"{constant(leaf)}._grad is None", f"{shown(leaf)}.grad is None"))
+        return [*checks, *self.apart()]
+
+    def loads(self) -> list[Check]:
+        """The lines that load the inputs, with the conditions for tensors from outside."""
+        constant = self.source.constant
+        checks = []
+        for number, each in self.program.inputs.items():
             if each.kind == "argument":
-                loads.append(f"v{number} = {each.source}._array")
+                checks.append(Check("", "", f"v{number} = {each.source}._array"))
                 continue
             name = constant(each.source)
             if each.kind == "tensor":
-                loads.append(f"v{number} = {name}._array")
-                state = f"{edge_condition(name, each.source)} and ({name}._extra is None or is_usual({name}))"
+                load = f"v{number} = {name}._array"
+                state = f"{edge_condition(name, each.source)} and {usual_condition(name, each.source)}"
             else:
-                loads.append(f"v{number} = {name}._grad._array")
+                load = f"v{number} = {name}._grad._array"
                 state = f"{name}._grad._edge is None and type({name}._grad) is Tensor"
             same = constant(weakref.ref(each.tensor._array))
-            fits = constant(Fits(each.tensor._array))
-            loads += [f"if not (({same}() is v{number} or {fits}(v{number})) and {state}):", "    return MISSED"]
-        conditions += [f"{constant(leaf)}._grad is None" for leaf in program.without_grad]
-        conditions += self.apart()
-        return conditions, loads
+            fits = Fits(each.tensor._array)
+            condition = f"({same}() is v{number} or {constant(fits)}(v{number})) and {state}"
+            what = f"{shown(each.source)}{'.grad' * (each.kind == 'grad')}"
+            checks.append(Check(condition, f"{what} is {fits}, and has the history that it had", load))
+        return checks
 
-    def apart(self) -> list[str]:
+    def apart(self) -> list[Check]:
         """The conditions that an input that is changed is none of those that gradients may be computed from."""
         inputs = {number: each for number, each in self.program.inputs.items() if each.kind != "grad"}
         places = {
@@ -356,7 +413,10 @@ class Written:
         }
         apart = "({0} is not {1} and ({0}._counter is None or {0}._counter is not {1}._counter))"
         return [
-            apart.format(places[one], places[other])
+            Check(
+                apart.format(places[one], places[other]),
+                f"{shown(inputs[one].tensor)}, which is changed, is not {shown(inputs[other].tensor)}",
+            )
             for one in self.program.changes
             for other in inputs
             if self.roots and one in inputs and other != one and inputs[one].tensor is not inputs[other].tensor
@@ -410,7 +470,9 @@ class Written:
         lines = []
         for tensor, number in self.results.values():
             lines.append(f"r{number} = wrap(v{number})")
-            if tensor._version:
+            if tensor.is_inference():
+                lines.append(f"mark_inference(r{number})")
+            elif tensor._version:
                 lines.append(f"shared_counter(r{number})[0] = {tensor._version}")
         if self.roots:
             roots = [f"r{self.results[id(root)][1]}" for root in self.roots]

@@ -67,7 +67,8 @@ def dtypes_of(op: Operator, kinds: Iterable[Kind]) -> tuple[Any, Any]:
     single = each_of(kinds) if op.promote else []
     if not single:
         return None, None
-    target = promote(tuple([_abstract(kind) for kind in single]))
+    alone = all(type(kind) is not tuple or isinstance(kind[2], type) for kind in single)
+    target = promote(tuple([_abstract(kind, alone) for kind in single]))
     if op.promote == "float" and not (target.is_floating_point or target.is_complex):
         target = dtypes.get_default_dtype()
     if op.wide_numbers and target.numpy in HALVES and any(_is_wider(kind, target) for kind in single):
@@ -75,14 +76,14 @@ def dtypes_of(op: Operator, kinds: Iterable[Kind]) -> tuple[Any, Any]:
     return target, None
 
 
-def _abstract(kind: Kind) -> tuple[Any, Rank]:
-    """An operand as promotion sees it."""
+def _abstract(kind: Kind, alone: bool) -> tuple[Any, Rank]:
+    """An operand as promotion sees it; `alone`: all operands represent numbers, whose tensors keep their dtypes."""
     if type(kind) is not tuple:
         return dtypes.dtype_of_numbers(kind), Rank.SCALAR
     _, dtype, rank = kind
-    if isinstance(rank, type):
+    if isinstance(rank, type) and not alone:
         return dtypes.dtype_of_numbers(rank), Rank.SCALAR
-    return dtypes.from_numpy(dtype), Rank.DIMENSIONED if rank else Rank.ZERO_DIM
+    return dtypes.from_numpy(dtype), Rank.DIMENSIONED if rank is True else Rank.ZERO_DIM
 
 
 def _is_wider(kind: Kind, target: Any) -> bool:

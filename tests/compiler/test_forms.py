@@ -220,11 +220,12 @@ def test_stances_and_reset():
 
 
 def test_at_most_eight_programs():
-    compiled = torch.compile(lambda x, n: x * n)
-    with pytest.warns(UserWarning, match="8 programs were captured"):
+    compiled = torch.compile(lambda x, n: x.repeat(n))
+    with pytest.warns(UserWarning, match="8 programs were captured, and none fits this call: .*args\\[1\\] is 7"):
         for n in range(20):
-            assert compiled(torch.ones(2), n).tolist() == [float(n)] * 2
-    assert compiled.compiled.variants == []
+            assert compiled(torch.ones(2), n).tolist() == [1.0] * 2 * n
+    assert compiled(torch.ones(2), 3).tolist() == [1.0] * 6
+    assert [each.calls for each in compiled.compiled.variants] == [0, 0, 0, 1, 0, 0, 0, 0]
 
 
 def test_backends():

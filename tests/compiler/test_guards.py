@@ -4,6 +4,7 @@
 Each case is a program that makes `f` and a list of changes; `f` is called before and after each of them, compiled and as it is.
 """
 
+import contextlib
 import textwrap
 import warnings
 
@@ -203,3 +204,51 @@ def snapshot(value):
     if isinstance(value, (list, tuple)):
         return [*map(snapshot, value)]
     return value if isinstance(value, (int, float, str, bool, type(None))) else type(value).__name__
+
+
+MODES = {
+    "grad": torch.enable_grad,
+    "no grad": torch.no_grad,
+    "inference": torch.inference_mode,
+    "bfloat16": lambda: torch.autocast("cpu", dtype=torch.bfloat16),
+    "float16": lambda: torch.autocast("cpu", dtype=torch.float16),
+}
+
+
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize("mode", MODES)
+def test_each_mode_has_a_program(mode, inside):
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.LayerNorm(4), torch.nn.Linear(4, 2))
+
+    def within(x):
+        with MODES[mode]():
+            return module(x)
+
+    function = within if inside else module
+    compiled = torch.compile(function)
+    for number in range(4):
+        for name in [mode] if inside else [mode, "grad"]:
+            found = []
+            for called in (compiled, function):
+                with contextlib.nullcontext() if inside else MODES[name]():
+                    x = torch.randn(3, 4, generator=torch.Generator().manual_seed(number))
+                    result = called(x)
+                grads = torch.autograd.grad(result.float().sum(), module.parameters()) if result.requires_grad else []
+                found.append((result, list(grads)))
+            assert_alike(*found, strides=False)
+    assert compiled.compiled.reason is None
+    assert sum(each.calls for each in compiled.compiled.variants) == 4 * (2 - inside) - len(compiled.compiled.variants)
+
+
+def test_inference_tensors_are_told_from_others():
+    compiled = torch.compile(lambda x: x * 2 + 1)
+    with torch.inference_mode():
+        inner = torch.ones(3)
+    for _ in range(3):
+        for x in (inner, torch.ones(3)):
+            for mode in (torch.inference_mode, torch.no_grad):
+                with mode():
+                    result = compiled(x)
+                    assert (result.tolist(), result.is_inference()) == ([3.0] * 3, mode is torch.inference_mode)
+    assert [each.calls for each in compiled.compiled.variants] == [2, 2, 2, 2]

@@ -26,7 +26,7 @@ from ..torch_version import TorchVersion
 MODULES = frozenset(
     """
     _C._autograd _C._distributed_c10d _C._profiler _custom_op _dynamo.test_case _dynamo.testing _export _functorch.utils
-    _higher_order_ops _inductor _inductor.utils _logging _native _prims _prims_common _refs _refs._conversions _refs.fft
+    _higher_order_ops _inductor _inductor.utils _logging.scribe _native _prims _prims_common _refs _refs._conversions _refs.fft
     _refs.linalg _refs.nn.functional _refs.special _subclasses.meta_utils _subclasses.schema_check_mode _utils_internal
     _vendor _vendor.packaging.version ao.nn ao.nn.qat.modules ao.nn.quantizable.modules ao.nn.quantized.modules ao.ns
     ao.pruning ao.quantization.quantization_mappings ao.quantization.quantize_fx cuda.jiterator cuda.nccl

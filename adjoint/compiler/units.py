@@ -1,0 +1,123 @@
+"""Functions that run as Python because something in them cannot be captured: the modules and functions that they call compile.
+
+Such a function is rewritten once more, and only its calls change: `f(x)` becomes `units.unit(f)(x)`. A unit is the compiled form
+of a module, of a function of the user, or of an optimizer's step. Everything else is called as it is.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import sysconfig
+import types
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import adjoint as torch
+
+from ..nn.modules.call import has_hooks
+from .instrument import NotReadable, Rewriter, asked, located, rewritten
+from .known import LIBRARIES, MODULES, PACKAGE, STANDARD
+from .steps import Step
+
+FINDING = frozenset("super locals globals vars dir eval exec".split())
+"""The functions that look at the frame which calls them."""
+INSTALLED = (STANDARD, sysconfig.get_path("purelib") + os.sep, *LIBRARIES)
+
+
+class Calls(Rewriter):
+    """Replaces `f(...)` by `units.unit(f)(...)`, and nothing else."""
+
+    def visit(self, node: ast.AST) -> Any:
+        """Change the calls in a tree."""
+        return self.visit_Call(node) if isinstance(node, ast.Call) else self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        """Ask for the unit of what is called."""
+        self.generic_visit(node)
+        if not (isinstance(node.func, ast.Name) and node.func.id in FINDING):
+            node.func = located(asked("unit", node.func, node.func), node.func)
+        return node
+
+
+class Units:
+    """A function, or a module, whose calls are compiled one by one.
+
+    `original`: the function of Python that is rewritten; `owner`: the module or object whose method it is; `compiled`: makes the
+    compiled form of what is called.
+    """
+
+    rewritten: Any = None
+
+    def __init__(self, function: Any, compiled: Callable[[Any], Any]) -> None:
+        self.function, self.compiled = function, compiled
+        self.owner: Any = function if isinstance(function, torch.nn.Module) else getattr(function, "__self__", None)
+        self.units: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+        original: Any = getattr(function, "__func__", function)
+        self.is_module = (
+            isinstance(function, torch.nn.Module) or original is torch.nn.Module._call_impl
+        )  # compiled in place
+        self.original = original = type(self.owner).forward if self.is_module else original
+        if type(original) is types.FunctionType:
+            self.code = original.__code__
+            inner = inspect.unwrap(original) if self.code.co_filename.startswith(PACKAGE) else original
+            if is_of_user(inner) or inner.__code__.co_filename.startswith(MODULES):
+                with suppress(NotReadable):
+                    self.rewritten = rewritten(inner, self, Calls)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function."""
+        owner = self.owner
+        changed = self.is_module and (
+            has_hooks(owner) or "forward" in vars(owner) or type(owner).forward is not self.original
+        )
+        if self.rewritten is None or changed or self.original.__code__ is not self.code:
+            return self.function(*args, **kwargs)
+        return self.rewritten(*args, **kwargs) if owner is None else self.rewritten(owner, *args, **kwargs)
+
+    def unit(self, function: Any) -> Any:
+        """What to call in place of `function`."""
+        kind = type(function)
+        if kind is types.MethodType:
+            inner = function.__func__
+            if isinstance(function.__self__, torch.optim.Optimizer) and inner.__name__ == "step":
+                return self.step(function)
+            found = self.known(inner) if type(inner) is types.FunctionType else inner
+            return function if found is inner else types.MethodType(found, function.__self__)
+        if kind is types.FunctionType:
+            lasts = function.__globals__.get(function.__name__) is function  # it is not made anew for each call
+            return self.known(function) if lasts else function
+        return self.known(function) if isinstance(function, torch.nn.Module) else function
+
+    def known(self, function: Any) -> Any:
+        """The compiled form of a function or a module, which is made once; what is not of the user stays as it is."""
+        found = self.units.get(function)
+        if found is None:
+            gains = is_of_user(function) if type(function) is types.FunctionType else has_parts(function)
+            found = self.units[function] = self.compiled(function) if gains else function
+        return found
+
+    def step(self, method: Any) -> Any:
+        """What takes a step of an optimizer, with loops that are kept."""
+        step = self.units.get(method.__self__)
+        if step is None:
+            step = self.units[method.__self__] = Step(method.__self__)
+        return lambda *args, **kwargs: method(*args, **kwargs) if args or kwargs else step()
+
+
+def has_parts(module: Any) -> bool:
+    """Whether a module may be more than one operator."""
+    return bool(module._modules) or is_of_user(type(module).forward)
+
+
+def is_of_user(function: types.FunctionType) -> bool:
+    """Whether a function is neither of a library nor marked as one that must not be captured."""
+    file = function.__code__.co_filename
+    return not (
+        file.startswith(INSTALLED)
+        or hasattr(function, "_torchdynamo_disable")
+        or hasattr(function, "_torchdynamo_orig_callable")
+    )
