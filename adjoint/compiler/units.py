@@ -57,10 +57,11 @@ class Units:
         self.owner: Any = function if isinstance(function, torch.nn.Module) else getattr(function, "__self__", None)
         self.units: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         original: Any = getattr(function, "__func__", function)
+        kind: Any = type(self.owner)
         self.is_module = (
             isinstance(function, torch.nn.Module) or original is torch.nn.Module._call_impl
         )  # compiled in place
-        self.original = original = type(self.owner).forward if self.is_module else original
+        self.original = original = kind.forward if self.is_module else original
         if type(original) is types.FunctionType:
             self.code = original.__code__
             inner = inspect.unwrap(original) if self.code.co_filename.startswith(PACKAGE) else original
