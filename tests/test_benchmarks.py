@@ -29,6 +29,7 @@ def test_case_runs(case):
     assert adjoint.isfinite(second).all()
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the process's memory from /proc")
 def test_peak_of_memory_is_that_of_the_process():
     found = memory.peak("adjoint", "LeNet, SGD with momentum, batch 64")

@@ -5,6 +5,8 @@ import subprocess
 import sys
 import textwrap
 
+import pytest
+
 PROGRAM = textwrap.dedent(
     """
     import gc, io, tempfile
@@ -38,6 +40,7 @@ PROGRAM = textwrap.dedent(
 )
 
 
+@pytest.mark.thorough
 def test_a_program_is_clean_in_development_mode():
     warning = "ignore:Anomaly Detection has been enabled:UserWarning"
     command = [sys.executable, "-X", "dev", "-W", "error", "-W", warning, "-c", PROGRAM]

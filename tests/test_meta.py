@@ -17,6 +17,7 @@ def meta(*shape, **names):
     return torch.empty(*shape, device="meta", **names)
 
 
+@pytest.mark.thorough
 def test_operators_give_shapes():
     x = meta(2, 3)
     assert repr(x) == "tensor(..., device='meta', size=(2, 3))"

@@ -15,6 +15,7 @@ from adjoint.dispatch import registry
 from adjoint.kernels.runtime import parallel
 
 
+@pytest.mark.thorough
 def test_an_attribute_is_computed_once_and_shared():
     class Thing:
         @computed_once

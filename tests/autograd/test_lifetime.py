@@ -66,6 +66,7 @@ def test_thousands_of_training_steps_leave_nothing_behind():
     assert resident < 2_000_000
 
 
+@pytest.mark.thorough
 def test_momentum_leaves_nothing_behind():
     step = training(lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9, nesterov=True, weight_decay=1e-4))
     blocks, resident = growth(step, warm_up=WARM_UP, steps=1_000)

@@ -233,6 +233,7 @@ TRANSFORMED = {
 }
 
 
+@pytest.mark.thorough
 def test_transforms_in_many_threads_do_not_mix(eager_switching):
     x = torch.tensor([1.0, 2.0, 3.0])
     alone = {name: function(x).tolist() for name, function in TRANSFORMED.items()}

@@ -289,6 +289,7 @@ def evaluated(names, steps, x, y, alpha):
     return values[-1]
 
 
+@pytest.mark.thorough
 @settings(max_examples=150, deadline=None)
 @given(
     steps=programs(),

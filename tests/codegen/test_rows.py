@@ -233,6 +233,7 @@ def test_scans(shape, dim, dtype, reverse, finite):
             numpy.testing.assert_array_equal(result, expected, ufunc.__name__)
 
 
+@pytest.mark.thorough
 def test_running_sums_of_long_rows_are_carried_in_float64():
     x = numpy.full((2, 3_000_000), 0.1, numpy.float32)
     result = scans.run((x,), 1, (False,))[0]

@@ -353,6 +353,7 @@ def test_hooks_accumulation_and_layouts_of_gradients():
 # --- many -----------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_threads_call_one_function_at_once():
     torch.manual_seed(0)
     module = nn.Sequential(nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 8), nn.LayerNorm(8))
@@ -379,6 +380,7 @@ def test_threads_call_one_function_at_once():
     assert ran(compiled) > 0
 
 
+@pytest.mark.thorough
 def test_memory_is_flat():
     import tracemalloc
 

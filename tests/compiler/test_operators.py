@@ -109,6 +109,7 @@ def test_a_sample_computes_what_it_computes_as_it_is(name, call):
                 compared(name, call, way, kinds, layout)
 
 
+@pytest.mark.thorough
 def test_most_are_captured():
     reasons = {}
     with warnings.catch_warnings():

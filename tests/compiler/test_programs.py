@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 PROGRAM = """
 import torch
 
@@ -23,6 +25,7 @@ print([variant.calls for variant in step.compiled.variants])
 """
 
 
+@pytest.mark.thorough
 def test_a_program_that_imports_torch(tmp_path):
     path = tmp_path / "program.py"
     path.write_text(PROGRAM)

@@ -13,6 +13,7 @@ from adjoint.distributions import constraints, utils
 from .cases import CONTINUOUS, DISCRETE, made
 
 
+@pytest.mark.thorough
 def test_imported_when_first_used():
     program = (
         "import adjoint, sys; assert 'adjoint.distributions' not in sys.modules; adjoint.distributions.Normal(0., 1.)"

@@ -169,6 +169,7 @@ def test_inspection_is_imported_when_it_is_used():
     assert finished.stdout == "[]\n"
 
 
+@pytest.mark.thorough
 def test_a_script_for_pytorch_is_drawn_as_it_is(tmp_path):
     script, target = tmp_path / "train.py", tmp_path / "graph.txt"
     script.write_text("import torch\ntorch.ones(3, requires_grad=True).exp().sum().backward()\n")

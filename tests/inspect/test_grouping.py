@@ -3,6 +3,7 @@
 from collections import Counter
 from unittest import mock
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -245,6 +246,7 @@ def test_very_many_items_are_divided():
     assert_sound(picture)
 
 
+@pytest.mark.thorough
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=60), st.lists(st.booleans(), min_size=60, max_size=60))
 def test_groups_of_random_programs_are_sound(kinds, branches):

@@ -35,6 +35,7 @@ def overlap(one, two):
     )
 
 
+@pytest.mark.thorough
 @settings(max_examples=150, deadline=None)
 @given(graphs())
 def test_nothing_overlaps_and_edges_go_down(graph):
@@ -63,6 +64,7 @@ def test_lanes_pass_between_boxes(graph):
                     assert x + edge.width / 2 <= box.x - box.left or x - edge.width / 2 >= box.x + box.right
 
 
+@pytest.mark.thorough
 @settings(max_examples=100, deadline=None)
 @given(graphs(cyclic=True))
 def test_cycles_are_drawn_too(graph):

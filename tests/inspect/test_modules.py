@@ -343,6 +343,7 @@ def test_each_of_two_threads_that_record_at_once_has_its_frames():
     assert sorted(together.values()) == sorted([*of_waiting.values(), *of_later.values()])
 
 
+@pytest.mark.thorough
 def test_one_thread_notes_no_results():
     program = "import adjoint as torch; torch.inspect; torch.nn.Tanh()(torch.ones(1, requires_grad=True)); "
     program += "from adjoint._runtime.sequence import module_calls; assert module_calls[-1][4] is None"
@@ -352,6 +353,7 @@ def test_one_thread_notes_no_results():
 CALLED = "import adjoint as torch; from adjoint._runtime import sequence; y = torch.nn.Linear(1, 1)(torch.ones(1)); "
 
 
+@pytest.mark.thorough
 def test_calls_are_noted_only_where_a_graph_may_be_looked_at():
     programs = [
         "assert not sequence.watchers and not sequence.module_calls",
@@ -361,6 +363,7 @@ def test_calls_are_noted_only_where_a_graph_may_be_looked_at():
         subprocess.run([sys.executable, "-c", CALLED + program], check=True)
 
 
+@pytest.mark.thorough
 def test_modules_that_ran_before_inspect_was_imported_are_missed():
     program = "late = getattr(torch, 'ins' + 'pect'); "
     program += "late.graph(torch.ones(1, requires_grad=True) * 2); late.graph(y)"

@@ -60,6 +60,7 @@ def programs(draw):
     return roots or [leaves[0] * 2]
 
 
+@pytest.mark.thorough
 @settings(max_examples=60, deadline=None)
 @given(programs())
 def test_edges_are_those_of_next_functions(roots):

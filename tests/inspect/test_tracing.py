@@ -53,6 +53,7 @@ def run(program):
     return leaves, (pool[-1] * pool[0]).sum()
 
 
+@pytest.mark.thorough
 @settings(max_examples=50, deadline=None)
 @given(programs())
 def test_gradients_are_those_of_an_untraced_backward(program):

@@ -211,6 +211,7 @@ def test_what_comes_in_inference_mode_is_an_inference_tensor():
     assert not queue.get().is_inference()
 
 
+@pytest.mark.thorough
 @pytest.mark.alone
 def test_pipes_and_pools(tmp_path):
     tensors = [tensor for _, _, tensor in all_tensors(tmp_path)[::7]]
@@ -222,6 +223,7 @@ def test_pipes_and_pools(tmp_path):
         assert pool.map(told, tensors) == [told(tensor) for tensor in tensors]
 
 
+@pytest.mark.thorough
 @pytest.mark.alone
 @METHODS
 def test_loaders(method, step, tmp_path):

@@ -16,6 +16,7 @@ def three():
     return torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Tanh(), torch.nn.Sigmoid())
 
 
+@pytest.mark.thorough
 def test_sequential_calls_in_order():
     net = torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Softplus())
     assert net(torch.tensor(-5.0)).item() == pytest.approx(0.6931472)

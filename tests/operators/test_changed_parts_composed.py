@@ -174,6 +174,7 @@ def test_every_change_of_every_part(name):
                 check_change(name, part, complex_numbers, order, batch)
 
 
+@pytest.mark.thorough
 def test_operators_are_applied_to_parts():
     tried = {
         (part, name) for part in PARTS for name in FIRST if is_fit(name, part, FIRST[name].complex_numbers == "only")

@@ -28,6 +28,7 @@ def nested(draw, depth=3):
     return build(shape), shape
 
 
+@pytest.mark.thorough
 @settings(deadline=None, max_examples=200)
 @given(nested())
 def test_nested_lists_have_the_values_shape_and_dtype_of_their_numbers(data_and_shape):

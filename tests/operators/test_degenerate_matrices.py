@@ -125,6 +125,7 @@ def test_a_determinant_is_a_polynomial_to_any_order(size, rank, dtype):
         torch.testing.assert_close(ours, exact, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.thorough
 def test_hessians_of_determinants_of_a_batch():
     torch.manual_seed(0)
     batch = torch.stack([of_rank(3, rank, torch.float64) for rank in range(4)] + [torch.eye(3, dtype=torch.float64)])

@@ -116,6 +116,7 @@ def outcome(function, *args):
     return result.layout, result.dtype, result.to_dense()[:2, :3].tolist()
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:Casting complex values")
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_sizes_change_no_answers(name):

@@ -359,6 +359,7 @@ def test_profiles_of_some_steps(tmp_path: Path, accumulate: bool) -> None:
         torch.profiler.profile().events()
 
 
+@pytest.mark.thorough
 def test_functions_that_are_first_called_within_a_profile_are_told_of_each_time() -> None:
     program = """
 import adjoint as torch

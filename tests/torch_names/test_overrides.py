@@ -54,6 +54,7 @@ def run(program):
 # ---------------------------------------------------------------- wrappers
 
 
+@pytest.mark.thorough
 def test_nothing_is_in_the_way_before_something_overrides():
     program = """
 import sys, adjoint as torch

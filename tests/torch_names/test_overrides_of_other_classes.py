@@ -20,6 +20,7 @@ def test_functions_hand_their_calls_over_whenever_the_class_is_defined():
     assert run("-W", "ignore", "-c", DUCKS.read_text(encoding="utf-8"), "adjoint") == ["checked 126"]
 
 
+@pytest.mark.thorough
 def test_assignment_to_elements_is_handed_over_and_returns_nothing():
     program = """
 import adjoint as torch
@@ -68,6 +69,7 @@ print("adjoint.overrides" in sys.modules)
     assert run("-c", program) == ["False", "sin(): argument 'input' (position 1) must be Tensor, not Plain", "False"]
 
 
+@pytest.mark.thorough
 def test_warnings_are_given_at_the_line_of_the_user_from_the_first_call_on():
     program = """
 import warnings

@@ -33,6 +33,7 @@ def test_a_script_runs_as_python_runs_it(tmp_path):
     assert output_of(text, tmp_path, "-m", "--x=1") == [f"__main__ ['-m', '--x=1'] {tmp_path} {script} __main__"]
 
 
+@pytest.mark.thorough
 def test_every_module_exists_once(tmp_path):
     text = """
 import torch, adjoint
@@ -72,6 +73,7 @@ print(torch.__file__.endswith("__init__.py"))
     assert output_of(text, tmp_path) == ["True True True True False", "2.13.0 True", "True None", "True"]
 
 
+@pytest.mark.thorough
 def test_an_installed_pytorch_is_not_imported(tmp_path):
     other = tmp_path / "other" / "torch"
     other.mkdir(parents=True)

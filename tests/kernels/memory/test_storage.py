@@ -87,6 +87,7 @@ def test_a_file_is_mapped(tmp_path):
         torch.from_file(path + "?", size=1)
 
 
+@pytest.mark.thorough
 def test_storages_move_to_shared_memory_and_take_their_tensors_along():
     x = torch.arange(6.0)
     part, other = x[2:4], x.untyped_storage()

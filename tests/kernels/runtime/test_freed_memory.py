@@ -36,6 +36,7 @@ def _faults(**environment):
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the C library is not glibc")
 def test_steps_reuse_the_memory_of_the_step_before():
     assert _faults() < 100
