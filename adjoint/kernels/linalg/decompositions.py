@@ -13,7 +13,7 @@ from ..memory.copying import contiguous
 from ..runtime.floating import is_inexact, refuse
 from . import LinAlgError
 from .elimination import SMALL, column_major, lu_factor, substituted
-from .stacks import of_stack
+from .stacks import by_lapack, of_stack
 
 Array = numpy.ndarray[Any, Any]
 
@@ -77,7 +77,9 @@ def inv(self: Array, name: str = "inv") -> Array:
 
 def inverse(a: Array) -> Array:
     """The inverse; the error of NumPy where a matrix is singular."""
-    found = _eliminated(a, None, 2 * a.shape[-1])
+    found = _eliminated(a, None)
+    if found is NotImplemented:
+        found = by_lapack("inverse", a)
     if found is not NotImplemented:
         return found
     # That of one matrix is mostly products, for which OpenBLAS's threads are of use.
@@ -85,12 +87,14 @@ def inverse(a: Array) -> Array:
 
 
 def _solution(a: Array, b: Array) -> Array:
-    found = _eliminated(a, b, a.shape[-1] + b.shape[-1])
+    found = _eliminated(a, b)
+    if found is NotImplemented:
+        found = by_lapack("solve", a, b)
     return numpy.linalg.solve(a, b) if found is NotImplemented else found
 
 
-def _eliminated(a: Array, b: Array | None, columns: int) -> Any:
-    if a.shape[-1] * columns <= SMALL and LOOPS.takes(a.size, COMPILED):
+def _eliminated(a: Array, b: Array | None) -> Any:
+    if a.shape[-1] <= SMALL and LOOPS.takes(a.size, COMPILED):
         return LOOPS.run("linalg.elimination.solve", a, b)
     return NotImplemented
 
@@ -184,6 +188,9 @@ def singular_values(self: Array, **options: bool) -> Any:
         raise LinAlgError(
             "linalg.svd: The algorithm failed to converge because the input matrix contained non-finite values."
         )
+    found = by_lapack("svd", self, **options)
+    if found is not NotImplemented:
+        return found
     return of_stack(lambda part: numpy.linalg.svd(part, **options), self)  # type: ignore[call-overload]
 
 
@@ -207,7 +214,10 @@ def eigh(self: Array, UPLO: str = "L", compute_v: bool = True) -> tuple[Array, A
 
 def _eigh(self: Array, triangle: Any = "L", compute_v: bool = True) -> Any:
     try:
-        if compute_v:
+        found = by_lapack("eigh", self, triangle, compute_v)
+        if found is not NotImplemented:
+            values, vectors = found
+        elif compute_v:
             values, vectors = of_stack(lambda part: numpy.linalg.eigh(part, triangle), self)
         else:
             values, vectors = of_stack(lambda part: numpy.linalg.eigvalsh(part, triangle), self), self[:0]
@@ -228,10 +238,15 @@ def qr(self: Array, mode: str = "reduced") -> tuple[Array, Array]:
         raise RuntimeError(
             f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'"
         )
-    if mode == "r":
-        return numpy.empty((0,), self.dtype), column_major(of_stack(lambda part: numpy.linalg.qr(part, "r"), self))
-    q, r = of_stack(lambda part: numpy.linalg.qr(part, mode), self)  # type: ignore[call-overload]
+    found = orthogonal(self, mode)
+    q, r = (numpy.empty((0,), self.dtype), found) if mode == "r" else found
     return column_major(q), column_major(r)
+
+
+def orthogonal(self: Array, mode: str) -> Any:
+    """`numpy.linalg.qr`."""
+    found = by_lapack("qr", self, mode)
+    return of_stack(lambda part: numpy.linalg.qr(part, mode), self) if found is NotImplemented else found  # type: ignore[call-overload]
 
 
 def solve_triangular(
@@ -333,6 +348,9 @@ def cholesky_inverse(factor: Array, upper: bool = False) -> Array:
             f"cholesky_inverse: {prefix}The diagonal element {int(zero[where].argmax()) + 1} is zero, the inversion could not be "
             "completed because the input matrix is singular."
         )
+    found = by_lapack("cholesky_inverse", factor, upper)
+    if found is not NotImplemented:
+        return numpy.asarray(found)
     return cholesky_solve(
         numpy.broadcast_to(numpy.eye(factor.shape[-1], dtype=factor.dtype), factor.shape), factor, upper
     )
@@ -481,29 +499,37 @@ def least_squares(
     """The solution of least squares, the sums of squares left over, the rank and the singular values, as the driver gives."""
     limit = _precision(a) if rcond is None else float(rcond)
     right = b[..., None] if vector else b
-    tolerance = 0.0 if driver == "gels" else limit
     values_wanted = driver in ("gelsd", "gelss")
-    solution = None if values_wanted or not a.size else _of_full_rank(a, right, max(tolerance, _precision(a)))
-    if solution is not None:
-        kept = numpy.ones((*a.shape[:-2], a.shape[-1]), bool)
-    elif a.size:
-        inverse, found, kept = _pseudo_inverse(a, None, tolerance)
-        solution = inverse @ right
-    else:
-        solution = numpy.zeros(a.mT.shape, a.dtype) @ right
-        found = numpy.zeros((*a.shape[:-2], min(a.shape[-2:])), a.real.dtype)
-        kept = found > 0
+    found: Any = NotImplemented
+    if not values_wanted or numpy.isfinite(a).all():  # of infinities, singular values may never be found
+        found = by_lapack("least_squares", a, right, limit, driver or "gelsy")
+    if found is NotImplemented:
+        found = _without_lapack(a, right, 0.0 if driver == "gels" else limit, values_wanted)
+    columns, rest, ranks, singular = found
     rank, values, left_over = numpy.empty((0,), numpy.int64), _nothing(a), _nothing(a)
     if driver != "gels":
-        rank = numpy.asarray(kept.sum(-1), numpy.int64)
+        rank = ranks
     if values_wanted:
-        values = found
+        values = singular
     if driver in ("gels", "gelsd", "gelss") and a.shape[-2] > a.shape[-1] and (rank == a.shape[-1]).all():
-        left_over = numpy.square(numpy.abs(right - a @ solution)).sum(-2)
-    columns = numpy.empty((*solution.shape[:-2], solution.shape[-1], max(a.shape[-2:])), solution.dtype)
-    columns[..., : a.shape[-1]] = solution.mT  # in the memory of the right-hand side, as LAPACK leaves it
+        left_over = numpy.square(numpy.abs(rest)).sum(-1)
     solution = columns[..., : a.shape[-1]].mT
     return (solution[..., 0] if vector else solution), left_over, rank, values
+
+
+def _without_lapack(a: Array, b: Array, tolerance: float, values_wanted: bool) -> tuple[Array, Array, Array, Array]:
+    """The solution, as LAPACK leaves it in the right-hand side; what is left over, turned; ranks; singular values."""
+    solution = None if values_wanted or not a.size else _of_full_rank(a, b, max(tolerance, _precision(a)))
+    values = numpy.zeros((*a.shape[:-2], min(a.shape[-2:])), a.real.dtype)
+    rank = numpy.full(a.shape[:-2], a.shape[-1])
+    if solution is None and a.size:
+        inverse, values, kept = _pseudo_inverse(a, None, tolerance)
+        solution, rank = inverse @ b, kept.sum(-1)
+    elif solution is None:
+        solution, rank = numpy.zeros(a.mT.shape, a.dtype) @ b, numpy.zeros(a.shape[:-2], numpy.int64)
+    columns = numpy.empty((*solution.shape[:-2], solution.shape[-1], max(a.shape[-2:])), solution.dtype)
+    columns[..., : a.shape[-1]] = solution.mT
+    return columns, (b - a @ solution).mT, numpy.asarray(rank, numpy.int64), values
 
 
 def _of_full_rank(a: Array, b: Array, tolerance: float) -> Array | None:

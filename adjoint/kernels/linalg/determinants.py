@@ -10,15 +10,21 @@ from ...codegen.acceleration import LOOPS
 from ..runtime.floating import unwarned
 from .decompositions import COMPILED, check_matrix, inverse
 from .elimination import SMALL
+from .stacks import by_lapack
 
 Array = numpy.ndarray[Any, Any]
 
 
 def _pivots(a: Array) -> Any:
     """The pivots of each matrix, and the sign of its exchanges."""
-    if a.shape[-1] ** 2 <= SMALL and LOOPS.takes(a.size, COMPILED):
-        return LOOPS.run("linalg.elimination.pivots_of", a)
-    return NotImplemented
+    if a.shape[-1] > SMALL:
+        return by_lapack("pivots_of", a)
+    return LOOPS.run("linalg.elimination.pivots_of", a) if LOOPS.takes(a.size, COMPILED) else NotImplemented
+
+
+def _sign_and_logarithm(pivots: Array, sign: Array) -> tuple[Array, Array]:
+    sizes = numpy.abs(pivots)
+    return (pivots / sizes).prod(1) * sign, numpy.log(sizes.astype(numpy.float64)).sum(1)
 
 
 def det(self: Array) -> Array:
@@ -27,9 +33,11 @@ def det(self: Array) -> Array:
     found = _pivots(self)
     if found is not NotImplemented:
         with unwarned():
-            product = (found[0].prod(1) * found[1]).astype(self.dtype).reshape(self.shape[:-2])
-            if product.all() and numpy.isfinite(product).all():
-                return product
+            product = found[0].prod(1) * found[1]
+            if not product.all() or not numpy.isfinite(product).all():  # of numbers too large or small, not in sum
+                sign, log = _sign_and_logarithm(*found)
+                product = sign * numpy.exp(log)
+            return numpy.asarray(product, self.dtype).reshape(self.shape[:-2])
     return numpy.asarray(numpy.linalg.det(self), dtype=self.dtype)
 
 
@@ -38,9 +46,8 @@ def slogdet(self: Array) -> tuple[Array, Array]:
     check_matrix("slogdet", self, square=True)
     found = _pivots(self)
     if found is not NotImplemented:
-        pivots, sign = found
-        signs = numpy.copysign(1.0, pivots).prod(1) * sign, numpy.log(numpy.abs(pivots)).sum(1)
-        return tuple([item.astype(self.dtype).reshape(self.shape[:-2]) for item in signs])
+        sign, log = _sign_and_logarithm(*found)
+        return sign.astype(self.dtype).reshape(self.shape[:-2]), log.astype(self.real.dtype).reshape(self.shape[:-2])
     sign, log = numpy.linalg.slogdet(self)
     return numpy.asarray(sign), numpy.asarray(log)
 

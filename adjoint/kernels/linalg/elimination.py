@@ -11,12 +11,13 @@ import numpy
 
 from ...codegen.acceleration import LOOPS
 from ..runtime.floating import unwarned
+from .stacks import by_lapack
 
 Array = numpy.ndarray[Any, Any]
 
 
-SMALL = 12_000
-"""So many elements of a matrix, and of what is solved with it, stay in cache while compiled loops eliminate all columns."""
+SMALL = 44
+"""Rows of matrices that compiled loops eliminate faster, column by column, than LAPACK."""
 
 
 def column_major(array: Array) -> Array:
@@ -35,12 +36,23 @@ def magnitude(array: Array) -> Array:
 _PANEL = 32
 """So many columns are eliminated one after the other by compiled loops, of as many numbers at least."""
 
+_CACHED_MATRIX = 12_000
+"""So many elements of a matrix stay in cache while compiled loops eliminate all columns."""
+
 _COMPILED = 1 << 11
 """From so many elements, or multiplications, on compiled loops are faster."""
 
 
 def lu_factor(self: Array) -> tuple[Array, Array]:
     """Gaussian elimination with partial pivoting: both triangular factors in one matrix, and the rows exchanged, from 1 on."""
+    if max(self.shape[-2:]) > SMALL and self.size:
+        found = by_lapack("factored", self)
+        if found is not NotImplemented:
+            work, pivots, _ = found
+            rows, columns = self.shape[-2:]
+            return work.reshape(*self.shape[:-2], columns, rows).mT, pivots.astype(numpy.int32).reshape(
+                *self.shape[:-2], -1
+            )
     work, pivots = eliminated(self)
     return column_major(work.reshape(self.shape)), (pivots + 1).reshape(*self.shape[:-2], pivots.shape[1])
 
@@ -62,7 +74,7 @@ def _eliminate(work: Array, pivots: Array) -> None:
     All but the pivots of single columns are products of matrices.
     """
     count = pivots.shape[1]
-    small = work.shape[2] <= _PANEL or work.shape[1] * work.shape[2] <= SMALL
+    small = work.shape[2] <= _PANEL or work.shape[1] * work.shape[2] <= _CACHED_MATRIX
     if small and LOOPS.takes(work.size, _PANEL):
         found = LOOPS.run("linalg.elimination.factor_panel", work, pivots)
         if found is not NotImplemented:
@@ -124,7 +136,6 @@ def diagonal(array: Array) -> Array:
 # --- triangular systems ---------------------------------------------------------------------------------------
 
 
-_SUBSTITUTED = 24  # rows; from here on substitution in blocks is faster than elimination, also in many systems
 _CACHED = 1 << 15  # bytes of a solution that stays in cache, so that blocks are of no use
 _WIDTH = 16  # numbers that a row of a solution has at least
 
@@ -136,9 +147,12 @@ def substituted(a: Array, b: Array, upper: bool, unitriangular: bool) -> Array:
     """
     size = a.shape[-1]
     small = size * max(b.shape[-1], _WIDTH) * b.itemsize <= _CACHED
-    if (small or size >= _SUBSTITUTED) and LOOPS.takes(size * b.size, _COMPILED):
-        form = "elimination.solve_triangular" if small else "substitution.solve"
-        found = LOOPS.run(f"linalg.{form}", a, b, upper, unitriangular)
+    if LOOPS.takes(size * b.size, _COMPILED):
+        found = (
+            LOOPS.run("linalg.elimination.solve_triangular", a, b, upper, unitriangular) if small else NotImplemented
+        )
+        if found is NotImplemented:
+            found = by_lapack("substituted", a, b, upper, unitriangular)
         if found is not NotImplemented:
             return numpy.asarray(found)
     if not upper:

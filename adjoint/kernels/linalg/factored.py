@@ -70,7 +70,7 @@ def lu(self: Array, pivot: bool = True) -> tuple[Array, Array, Array]:
     """The triangular factors L and U and the permutation P of `P @ L @ U`."""
     _check_factorable("linalg.lu", self)
     _check_eliminable(self, pivot)
-    if self.size and self.dtype.char in "fd" and LOOPS.takes(self.size, _COMPILED):
+    if max(self.shape[-2:]) <= elimination.SMALL and self.dtype.char in "fd" and LOOPS.takes(self.size, _COMPILED):
         work, pivots = elimination.eliminated(self)
         made = LOOPS.run("linalg.elimination.unpack", work, pivots)
         if made is not NotImplemented:

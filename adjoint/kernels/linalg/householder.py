@@ -8,6 +8,7 @@ import numpy
 
 from ...dtypes import from_numpy
 from ..runtime.floating import is_inexact, refuse
+from .decompositions import orthogonal
 from .elimination import column_major, substituted
 
 Array = numpy.ndarray[Any, Any]
@@ -20,7 +21,7 @@ def geqrf(self: Array) -> tuple[Array, Array]:
     _check_dtype("geqrf", self)
     if not self.size:
         return column_major(self.copy()), numpy.zeros((*self.shape[:-2], min(self.shape[-2:])), self.dtype)
-    transposed, factors = numpy.linalg.qr(self, "raw")
+    transposed, factors = orthogonal(self, "raw")
     return numpy.ascontiguousarray(transposed).mT, numpy.asarray(factors)
 
 

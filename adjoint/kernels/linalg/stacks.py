@@ -20,25 +20,44 @@ def of_stack(function: Callable[[Array], Any], a: Array) -> Any:
     """What `function` gives for a stack of matrices: an array, or several of them, which have the same first dimensions."""
     if a.size * min(a.shape[-2:]) < _LARGE:
         return function(a)
-    if max(a.shape[-2:]) <= _RESTING:
-        found = LOOPS.run("linalg.blas.alone", lambda: _in_parts(function, a))
-        if found is not NotImplemented:
-            return found
-    return _in_parts(function, a)
-
-
-def _in_parts(function: Callable[[Array], Any], a: Array) -> Any:
     batch, stack = a.shape[:-2], a.reshape(-1, *a.shape[-2:])
-    rows = -(-len(stack) // parallel.num_threads)
-    if rows == len(stack):
-        return function(a)
-    parts: list[Any] = [None] * -(-len(stack) // rows)
+    parts: dict[int, tuple[Array, ...]] = {}
 
     def work(start: int, stop: int) -> None:
         found = function(stack[start:stop])
-        parts[start // rows] = found if isinstance(found, tuple) else (found,)
+        parts[start] = found if isinstance(found, tuple) else (found,)
 
-    parallel.parallel_rows(work, len(stack), 1, tile_rows=rows, parallel_bytes=0)
-    whole = tuple([numpy.concatenate(several) for several in zip(*parts, strict=True)])
+    shared(work, stack)
+    ordered = [parts[start] for start in sorted(parts)]
+    whole = ordered[0] if len(ordered) == 1 else [numpy.concatenate(several) for several in zip(*ordered, strict=True)]
     results = tuple([item.reshape(*batch, *item.shape[1:]) for item in whole])
     return results if len(results) > 1 else results[0]
+
+
+def shared(work: Callable[[int, int], None], stack: Array) -> None:
+    """Call `work(start, stop)` for all matrices of a stack: of parts of them, in threads, if that pays."""
+    if stack.size * min(stack.shape[-2:]) < _LARGE:
+        work(0, len(stack))
+    elif (
+        max(stack.shape[-2:]) > _RESTING
+        or LOOPS.run("linalg.blas.alone", lambda: _in_parts(work, len(stack))) is NotImplemented
+    ):
+        _in_parts(work, len(stack))
+
+
+def _in_parts(work: Callable[[int, int], None], count: int) -> None:
+    rows = -(-count // parallel.num_threads)
+    if rows == count:
+        work(0, count)
+    else:
+        parallel.parallel_rows(work, count, 1, tile_rows=rows, parallel_bytes=0)
+
+
+_SMALLEST = 1 << 9  # elements of a matrix; less work takes less time than calls of LAPACK, matrix by matrix
+
+
+def by_lapack(name: str, a: Array, *arguments: Any, **options: Any) -> Any:
+    """What a function of `kernels.compiled.linalg.lapack` gives; NotImplemented if NumPy is to compute."""
+    if a.shape[-1] * a.shape[-2] < _SMALLEST or a.dtype.char not in "fdFD":
+        return NotImplemented
+    return LOOPS.run(f"linalg.lapack.{name}", a, *arguments, **options)

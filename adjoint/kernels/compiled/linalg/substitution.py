@@ -1,6 +1,4 @@
-"""Triangular systems of real numbers by block rows.
-
-BLAS computes the updates as products, and compiled loops solve the blocks.
+"""Blocks of triangular systems of real numbers, for factors by block rows.
 
 A block row is solved in strips of a few vectors, which stay in the first-level cache.
 """
@@ -95,46 +93,3 @@ def solve_block(
         _solving(kind, width, vectors), -(-columns // strip), rows * rows * strip // 4,
         r, address(square), address(inverse), update, stride, step, rows, columns, updated,
     )  # fmt: skip
-
-
-def solve(a: Array, b: Array, upper: bool, unitriangular: bool) -> Any:
-    """X with `a @ X = b` for triangular `a`, in row-major order. NotImplemented if the diagonal has no finite inverse."""
-    kind, size = TYPES.get(a.dtype.char), a.shape[-1]
-    if kind is None or a.dtype != b.dtype or not b.size:
-        return NotImplemented
-    inverses = numpy.ones(a.shape[:-1], a.dtype)
-    if not unitriangular:
-        with numpy.errstate(all="ignore"):
-            numpy.divide(inverses, a.diagonal(0, -2, -1), out=inverses)
-        if not numpy.isfinite(inverses).all():
-            return NotImplemented
-    batch = numpy.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    result = numpy.empty((*batch, *b.shape[-2:]), b.dtype)
-    result[...] = b
-    matrices = numpy.broadcast_to(a, (*batch, size, size))
-    inverses = numpy.broadcast_to(inverses, (*batch, size))
-    for place in numpy.ndindex(batch):
-        _solve_one(matrices[place], result[place], inverses[place], upper, kind)
-    return result
-
-
-def _solve_one(a: Array, x: Array, inverses: Array, upper: bool, kind: Any) -> None:
-    """Solve one system in place. Read backwards, an upper triangle is a lower one."""
-    size, columns = x.shape
-    width = HOST.vector_bytes // x.itemsize
-    square = numpy.empty((BLOCK, BLOCK), x.dtype)
-    products = numpy.empty((BLOCK, columns), x.dtype)
-    for done in range(0, size, BLOCK):
-        rows = min(BLOCK, size - done)
-        here = slice(size - done - rows, size - done) if upper else slice(done, done + rows)
-        known = slice(size - done, size) if upper else slice(0, done)
-        way = -1 if upper else 1
-        if done:
-            numpy.matmul(a[here, known], x[known], out=products[:rows])
-        square[:rows, :rows] = a[here, here].T[::way, ::way]
-        inverse = numpy.ascontiguousarray(inverses[here][::way])
-        last = rows - 1 if upper else 0
-        solve_block(
-            kind, width, address(x) + (here.start + last) * columns * x.itemsize, square, inverse,
-            address(products) + last * columns * x.itemsize, way * columns, way * columns, rows, columns, done,
-        )  # fmt: skip
