@@ -10,9 +10,9 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import Any
 
-import ml_dtypes
 import numpy
 
+from ._runtime.platform import missing, ml_dtypes
 from ._runtime.tracebacks import ending_at_caller
 
 NumpyDtype = numpy.dtype[Any]
@@ -74,6 +74,13 @@ class dtype:
         except KeyError:
             raise RuntimeError(f"Unknown Complex ScalarType for {self.scalar_type}") from None
 
+    if not ml_dtypes:
+
+        def __getattr__(self, name: str) -> NumpyDtype:
+            if name != "numpy":
+                raise AttributeError(f"'torch.dtype' object has no attribute {name!r}")
+            raise missing("ml_dtypes", repr(self))
+
     def __repr__(self) -> str:
         return "torch." + self.name
 
@@ -87,11 +94,20 @@ class dtype:
         return self
 
 
+HELD: dict[dtype, NumpyDtype] = {}
+"""The NumPy dtype of each dtype. For one that needs `ml_dtypes`, if it is not installed, a dtype that no array has."""
+
+
+def _opaque(name: str, itemsize: "builtins.int" = 1) -> NumpyDtype:
+    """Create a NumPy dtype for elements that have only a name and a size."""
+    return numpy.dtype([(name, f"V{itemsize}")])
+
+
 def _declare(name: str, scalar: type | NumpyDtype, abbr: str, scalar_type: str, roles: str | None = None) -> dtype:
     held = numpy.dtype(scalar)
     new = object.__new__(dtype)
     new.name = name
-    new.numpy = held
+    new.numpy = HELD[new] = held
     new.itemsize = held.itemsize
     new.is_floating_point = name.startswith(("float", "bfloat"))
     new.is_complex = name.startswith("complex")
@@ -99,6 +115,14 @@ def _declare(name: str, scalar: type | NumpyDtype, abbr: str, scalar_type: str, 
     new.abbr = abbr
     new.roles = roles
     new.scalar_type = scalar_type
+    return new
+
+
+def _of_ml_dtypes(name: str, itemsize: "builtins.int", abbr: str, scalar_type: str, roles: str | None = None) -> dtype:
+    """Declare a dtype whose elements `ml_dtypes` adds to NumPy. If it is not installed, no array has such elements."""
+    new = _declare(name, getattr(ml_dtypes, name) if ml_dtypes else _opaque(name, itemsize), abbr, scalar_type, roles)
+    if not ml_dtypes:
+        del new.numpy
     return new
 
 
@@ -111,7 +135,7 @@ uint16 = _declare("uint16", numpy.uint16, "u16", "UInt16")
 uint32 = _declare("uint32", numpy.uint32, "u32", "UInt32")
 uint64 = _declare("uint64", numpy.uint64, "u64", "UInt64")
 float16 = half = _declare("float16", numpy.float16, "f16", "Half")
-bfloat16 = _declare("bfloat16", ml_dtypes.bfloat16, "bf16", "BFloat16")
+bfloat16 = _of_ml_dtypes("bfloat16", 2, "bf16", "BFloat16")
 float32 = float = _declare("float32", numpy.float32, "f32", "Float")
 float64 = double = _declare("float64", numpy.float64, "f64", "Double")
 complex64 = cfloat = _declare("complex64", numpy.complex64, "c64", "ComplexFloat")
@@ -121,21 +145,16 @@ bool = _declare("bool", numpy.bool_, "b8", "Bool")
 # Types whose elements kernels move and convert, and compute with only where PyTorch does.
 _ROLES = "moves converts reads alike"
 float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu = (
-    _declare(
-        name := f"float8_{form}",
-        getattr(ml_dtypes, name),
+    _of_ml_dtypes(
+        f"float8_{form}",
+        1,
         f"f8{form}",
         f"Float8_{form}",
         _ROLES if form == "e8m0fnu" else f"{_ROLES} computes eighths",
     )
     for form in ("e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz", "e8m0fnu")
 )
-complex32 = chalf = _declare("complex32", ml_dtypes.complex32, "c32", "ComplexHalf", f"{_ROLES} computes halves")
-
-
-def _opaque(name: str, itemsize: "builtins.int" = 1) -> NumpyDtype:
-    """Create a NumPy dtype for elements that have only a name and a size."""
-    return numpy.dtype([(name, f"V{itemsize}")])
+complex32 = chalf = _of_ml_dtypes("complex32", 4, "c32", "ComplexHalf", f"{_ROLES} computes halves")
 
 
 def _name(name: str, scalar_type: str, abbr: str | None = None, itemsize: "builtins.int" = 1, roles: str = "") -> dtype:
@@ -167,14 +186,14 @@ _COMPLEX = {
     complex64: complex64, complex128: complex128,
 }  # fmt: skip
 
-_FROM_NUMPY = {kind.numpy: kind for kind in globals().values() if type(kind) is dtype}
-NARROW = {kind: kind.numpy for kind in _FROM_NUMPY.values() if kind.roles is not None}
+_FROM_NUMPY = {held: kind for kind, held in HELD.items()}
+NARROW = {kind: held for kind, held in HELD.items() if kind.roles is not None}
 """The types that have roles, each with its NumPy dtype."""
 
-OPAQUE = {kind.numpy: _opaque(kind.name, kind.itemsize) for kind in NARROW}
+OPAQUE = {held: _opaque(kind.name, kind.itemsize) for kind, held in NARROW.items()}
 """The NumPy dtypes of elements that no kernel can compute with."""
 
-_FROM_NUMPY.update({OPAQUE[kind.numpy]: kind for kind in NARROW})
+_FROM_NUMPY.update({OPAQUE[held]: kind for kind, held in NARROW.items()})
 
 
 def from_numpy(np_dtype: NumpyDtype) -> dtype:
@@ -410,6 +429,11 @@ is `scalar_dtype(value)`. After the first call, a dictionary look-up returns the
 # Limits
 
 
+def limits_of(held: NumpyDtype) -> Any:
+    """The limits of a floating-point type of NumPy's or of `ml_dtypes`'."""
+    return numpy.finfo(held) if held.isbuiltin == 1 else ml_dtypes.finfo(held)
+
+
 def _limit_of(info: str, kind: object) -> dtype:
     if type(kind) is not dtype:
         raise TypeError(f"{info}(): argument 'type' (position 1) must be torch.dtype, not {type(kind).__name__}")
@@ -436,7 +460,7 @@ class finfo:
             raise TypeError(
                 "torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'"
             )
-        limits = ml_dtypes.finfo(kind.numpy)
+        limits = limits_of(kind.numpy)
         self._kind = kind
         self.bits: builtins.int = limits.bits
         self.eps = 0.125 if kind is float8_e5m2fnuz else builtins.float(limits.eps)  # as in PyTorch

@@ -6,11 +6,12 @@ neither arrays nor tensors.
 
 from __future__ import annotations
 
-import mmap
 import os
 import tempfile
 import threading
 import weakref
+
+from .platform import mmap
 
 __all__ = ["Mapping", "Segment", "allocated", "attached", "mapped_file", "new_file"]
 

@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 import numpy
 
 from .._runtime.first_use import computed_once, import_late
+from .._runtime.platform import ctypes
 from ..kernels.runtime.freed_memory import keep_freed_memory
 
 LARGE = 1 << 13
@@ -56,8 +57,8 @@ class CompiledLoops:
 
     @computed_once
     def available(self) -> bool:
-        """Whether llvmlite is installed."""
-        return find_spec("llvmlite") is not None
+        """Whether llvmlite is installed and its machine code can be called."""
+        return bool(ctypes) and find_spec("llvmlite") is not None
 
     @property
     def enabled(self) -> bool:

@@ -6,13 +6,13 @@ the other, on arrays of one floating dtype; what they hand to one another lies i
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import math
 from typing import Any
 
 import numpy
 
+from .._runtime.platform import ctypes
 from ..codegen.acceleration import LOOPS
 from ..codegen.llvm.calls import ARRAYS_AT, CallTables
 from ..codegen.llvm.host import HOST

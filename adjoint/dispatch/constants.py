@@ -16,7 +16,7 @@ from ..tensor import PLAIN_TYPES, Tensor, wrap
 NUMBERS = frozenset((int, float))
 
 _FLOAT32 = dtypes.float32.numpy
-_HALVES = frozenset((dtypes.float16.numpy, dtypes.bfloat16.numpy))
+_HALVES = frozenset((dtypes.float16.numpy, dtypes.HELD[dtypes.bfloat16]))
 _COMPLEX = frozenset(map(numpy.dtype, "FD"))
 _FLOATS = frozenset((*map(numpy.dtype, "fd"), *_HALVES))
 _INTEGERS = frozenset(map(numpy.dtype, ("i8", "i4", "i2", "i1", "u1")))

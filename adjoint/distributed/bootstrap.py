@@ -9,8 +9,6 @@ MPI does all communication.
 from __future__ import annotations
 
 import os
-import socket
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -19,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
+from .._runtime.platform import socket, subprocess
 from .companions import Companions
 from .errors import DistNetworkError, DistStoreError
 from .state import STATE

@@ -9,11 +9,12 @@ from __future__ import annotations
 import contextlib
 import multiprocessing.util
 import os
-import socket
 import sys
 import threading
 import traceback
 from typing import NoReturn
+
+from .._runtime.platform import socket
 
 LAST = -1000
 """The priority of the last action of `multiprocessing` at the end of a process.

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import shutil
-import signal
-import socket
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -15,6 +11,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from .._runtime.platform import ctypes, signal, socket, subprocess
 from .mpi import MISSING
 
 DEADLY = {signal.SIGILL, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM}

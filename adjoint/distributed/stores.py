@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import socket
 import struct
 import threading
 import time
@@ -19,6 +18,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from .._runtime.platform import socket
 from .._runtime.tracebacks import end_public_at_caller
 from .errors import DistNetworkError, DistStoreError, QueueEmptyError
 

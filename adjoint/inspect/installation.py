@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import platform
 import re
@@ -15,6 +14,7 @@ import numpy
 import adjoint
 
 from .._runtime.installed import version
+from .._runtime.platform import ctypes
 from ..kernels.runtime.parallel import get_num_threads
 
 EXTRAS = {

@@ -6,13 +6,13 @@ import importlib.util
 import os
 import re
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
 from .._runtime.installed import install
+from .._runtime.platform import subprocess
 
 SCALE = 2
 """Pixels of the image for each pixel of the drawing."""

@@ -8,7 +8,6 @@ therefore reused. The system provides no new pages, and only one descriptor is s
 from __future__ import annotations
 
 import io
-import mmap
 import os
 import pickle
 import weakref
@@ -19,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy
 
+from .._runtime.platform import mmap
 from .._runtime.shared_memory import ALIGNMENT, Mapping, new_file
 from ..kernels.memory.storage import memory, owner, row_major_steps, window
 from ..kernels.runtime.addresses import address

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-import socket
 import weakref
 from collections import deque
+
+from .._runtime.platform import socket
 
 __all__ = ["Channel", "WorkerEnd", "pair"]
 

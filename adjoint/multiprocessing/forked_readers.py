@@ -7,14 +7,13 @@ which also happens if it dies.
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import mmap
 import os
-import select
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy
+
+from .._runtime.platform import ctypes, mmap, select
 
 MAP_FIXED, MAP_ANONYMOUS, MAP_PRIVATE = 0x10, 0x20, 0x02
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import multiprocessing.connection
 import os
-import select
-import signal
 import sys
 import threading
 import time
@@ -14,6 +11,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
+from .._runtime.platform import multiprocessing, select, signal
 from .._runtime.tracebacks import shorten, warn
 
 GRACE_SECONDS = 5.0

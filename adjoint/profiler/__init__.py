@@ -5,12 +5,12 @@ from __future__ import annotations
 import enum
 import json
 import os
-import socket
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Self
 
+from .._runtime.platform import socket
 from .._runtime.tracebacks import end_public_at_caller, warn
 from .._runtime.uninterrupted import uninterrupted
 from ..autograd import profiler as profilers

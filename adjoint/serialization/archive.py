@@ -4,7 +4,6 @@ Records are in one folder of the archive. The module does not depend on their co
 exceed the file, so that a small file cannot create large records.
 """
 
-import mmap
 import struct
 import zipfile
 import zlib
@@ -13,6 +12,7 @@ from typing import IO, Any
 
 import numpy
 
+from .._runtime.platform import mmap
 from .files import CORRUPT, TRUNCATED, read_into, write_all
 
 __all__ = ["ALIGNMENT", "ArchiveReader", "ArchiveWriter"]

@@ -24,8 +24,7 @@ from .storages import MAP_LOCATION, ErrorOfCaller, Restore, StorageTable, Storag
 from .unpickler import Unpickler
 
 if TYPE_CHECKING:
-    import mmap as memory_map
-
+    from .._runtime.platform import mmap as memory_map
     from .archive import ArchiveReader
 
 __all__ = ["load", "save"]
@@ -251,8 +250,7 @@ class _Reader:
 
 def _mapped(file: IO[bytes]) -> "memory_map.mmap":
     """Return the file mapped into memory. Changes do not reach the file, unless `set_default_mmap_options` says so."""
-    import mmap as memory_map
-
+    from .._runtime.platform import mmap as memory_map
     from .options import get_default_mmap_options
 
     if get_default_mmap_options() == memory_map.MAP_SHARED:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import io
-import mmap
 import pickletools
 import threading
 import warnings
 from enum import Enum
 from typing import Any
 
+from .._runtime.platform import mmap
 from .._runtime.tracebacks import ending_at_caller
 from .allowed import qualified, user_globals, weights_globals
 from .files import FileLike, open_to_read
 from .formats import START, begins_archive
 
-_kept: dict[str, Any] = {"mmap": mmap.MAP_PRIVATE, "crc32": True, "endianness": None}
+_kept: dict[str, Any] = {"mmap": None, "crc32": True, "endianness": None}
 
 
 class SourceChangeWarning(Warning):
@@ -67,7 +67,7 @@ def set_crc32_options(compute_crc32: bool) -> None:
 
 def get_default_mmap_options() -> int:
     """How `load(mmap=True)` maps files: `mmap.MAP_PRIVATE` or `mmap.MAP_SHARED`."""
-    return int(_kept["mmap"])
+    return int(mmap.MAP_PRIVATE if _kept["mmap"] is None else _kept["mmap"])
 
 
 class set_default_mmap_options:

@@ -24,7 +24,7 @@ from .storages import Restore
 from .tensors import rebuild_tensor_v3
 
 if TYPE_CHECKING:
-    import mmap
+    from .._runtime.platform import mmap
 
 __all__ = ["named_tensors", "read_safetensors", "write_safetensors"]
 

@@ -8,12 +8,12 @@ call is not repeated. Changes of memory that an interrupt may end half-way count
 from __future__ import annotations
 
 import threading
-from _signal import NSIG, getsignal  # type: ignore[import-not-found]  # of `signal`, each answer costs a member
 from collections.abc import Callable
 from functools import partial
 from types import CodeType
 from typing import Any
 
+from .._runtime.platform import _signal  # `signal` makes a member of an enumeration of each answer
 from ..tensor import Tensor
 from .versions import bump
 
@@ -37,7 +37,8 @@ def is_refusal(error: BaseException) -> bool:
         return False
     if threading.current_thread() is not threading.main_thread():
         return True  # handlers run in the main thread
-    handlers = {_code_of(handler) for number in range(1, NSIG) if callable(handler := getsignal(number))}
+    numbers = range(1, _signal.NSIG) if _signal else ()
+    handlers = {_code_of(handler) for number in numbers if callable(handler := _signal.getsignal(number))}
     trace = error.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code in handlers:

@@ -6,13 +6,14 @@ import locale
 import os
 import platform
 import re
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import distributions
 from typing import Any, NamedTuple
 
 import adjoint as torch
+
+from .._runtime.platform import subprocess
 
 __all__ = ["SystemEnv", "get_env_info", "get_pretty_env_info", "main", "pretty_str", "run"]
 

@@ -8,12 +8,12 @@ vectors of pairs.
 
 from __future__ import annotations
 
-import ctypes
 import sys
 from functools import cache
 from typing import Any
 
 from ..._runtime.first_use import computed_once
+from ..._runtime.platform import ctypes
 from .functions import Builtin
 from .host import HOST
 from .language import i64

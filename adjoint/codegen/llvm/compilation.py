@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any
 
+from ..._runtime.platform import ctypes
 from ..observed_kernels import KERNELS
 from .element_types import NumberType, PointerType, Static, VectorType, i64
 from .functions import Frame, LoopKernel

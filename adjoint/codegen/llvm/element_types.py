@@ -6,12 +6,13 @@ caller of `compile` chooses their types.
 
 from __future__ import annotations
 
-import ctypes
 import functools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy
+
+from ..._runtime.platform import ctypes
 
 _FLOATS = {16: "half", 32: "float", 64: "double"}
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
 from functools import cache
 from typing import Any, get_type_hints
 
+from ..._runtime.platform import ctypes
 from .element_types import NumberType, Pointer, Static, TypeVariable
 from .functions import Builtin
 from .host import HOST

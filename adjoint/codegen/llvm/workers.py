@@ -19,13 +19,16 @@ milliseconds, before it could work.
 from __future__ import annotations
 
 import atexit
-import ctypes
 import os
 import threading
 import time
 from functools import cache, partial
 from typing import Any
 
+import numpy
+
+from ..._runtime.platform import ctypes
+from ...kernels.runtime.addresses import address
 from .atomics import atomic_add, atomic_exchange, atomic_load, atomic_replace, atomic_store, call_address, pause
 from .compilation import RUN_ROWS, CompiledFunction, c_type, takes_table
 from .element_types import PointerType
@@ -357,10 +360,10 @@ class Workers:
         self._threads: list[threading.Thread] = []
         self.threads = 1
         """The requested number of threads, including the calling thread."""
-        self._memory = (ctypes.c_int64 * (WORDS + 8))()
-        first = -(-ctypes.addressof(self._memory) // 64) * 64  # the start of a cache line
-        self.address = first
-        self._words = (ctypes.c_int64 * WORDS).from_address(first)
+        memory = numpy.zeros(WORDS + 8, numpy.int64)
+        first = -address(memory) % 64 // 8  # at the start of a cache line
+        self._words = memory[first : first + WORDS]
+        self.address = address(self._words)
 
     @property
     def awake(self) -> int:

@@ -13,8 +13,9 @@ from ...codegen.compiled_ufuncs import of_any_size
 from ...codegen.kernel import FLOATS, Kernel
 from ...codegen.pointwise import by_expression, pointwise
 from ...codegen.tracing import xp
+from ...dtypes import limits_of
 from ..memory.copying import clone
-from ..runtime.floating import BFLOAT16, refuse, widen
+from ..runtime.floating import refuse, widen
 from ..runtime.scalar import ZERO, Number
 
 Array = numpy.ndarray[Any, Any]
@@ -322,7 +323,7 @@ def nan_to_num(
         result.real = nan_to_num(self.real, nan, posinf, neginf)
         result.imag = nan_to_num(self.imag, nan, posinf, neginf)
         return result
-    limits = numpy.finfo(self.dtype) if self.dtype != BFLOAT16 else _bfloat16_limits()
+    limits = limits_of(self.dtype)
     if LOOPS.takes(self.size, LARGE) and self.dtype.char in "fd":
         highest = float(limits.max) if posinf is None else posinf
         return _finite.general(self, nan or 0.0, highest, float(limits.min) if neginf is None else neginf)
@@ -332,9 +333,3 @@ def nan_to_num(
     result[positive] = limits.max if posinf is None else posinf
     result[negative] = limits.min if neginf is None else neginf
     return result
-
-
-def _bfloat16_limits() -> Any:
-    import ml_dtypes
-
-    return ml_dtypes.finfo(BFLOAT16)

@@ -249,7 +249,7 @@ _ELEMENTS = {
 }
 """How DLPack names what is unsigned integers to NumPy (`DLDataType` in dlpack.h): kind, bits, lanes."""
 
-_DTYPES = {elements: getattr(dtypes, name).numpy for name, elements in _ELEMENTS.items()}
+_DTYPES = {elements: dtypes.HELD[getattr(dtypes, name)] for name, elements in _ELEMENTS.items()}
 
 
 def capsule_of(array: Any, **keywords: Any) -> Any:

@@ -528,8 +528,8 @@ def _converted_to(name: str, kind: Any) -> Callable[[UntypedStorage], TypedStora
 
     def convert(self: UntypedStorage) -> TypedStorage:
         """The elements (the bytes, of a storage without a dtype) as a storage of another dtype."""
-        content = self.elements(self.element_kind).astype(kind)
-        return TypedStorage.of(memory(content), kind)
+        content = self.elements(self.element_kind).astype(kind.numpy)
+        return TypedStorage.of(memory(content), kind.numpy)
 
     convert.__name__ = name
     return convert
@@ -540,7 +540,7 @@ for _name, _dtype in {
     "long": dtypes.int64, "half": dtypes.float16, "bfloat16": dtypes.bfloat16, "float": dtypes.float32, "double": dtypes.float64,
     "complex_float": dtypes.complex64, "complex_double": dtypes.complex128,
 }.items():  # fmt: skip
-    setattr(UntypedStorage, _name, _converted_to(_name, _dtype.numpy))
+    setattr(UntypedStorage, _name, _converted_to(_name, _dtype))
 
 
 for _kind in (UntypedStorage, TypedStorage):

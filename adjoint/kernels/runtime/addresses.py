@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
 import sys
 from typing import Any
 
 import numpy
+
+from ..._runtime.platform import ctypes
 
 may_share_memory: Any = getattr(numpy.may_share_memory, "__wrapped__", numpy.may_share_memory)
 """NumPy's function, without a look for other array types."""
@@ -31,7 +32,7 @@ def _address_in_object(array: Any) -> int:
 _pointer_at = ctypes.c_void_p.from_address
 _probe = numpy.zeros(3)
 
-IN_OBJECTS = sys.implementation.name == "cpython" and _address_in_object(_probe) == address(_probe)
+IN_OBJECTS = sys.implementation.name == "cpython" and bool(ctypes) and _address_in_object(_probe) == address(_probe)
 """Whether array objects of this Python are laid out so."""
 
 if IN_OBJECTS:

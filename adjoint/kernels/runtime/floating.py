@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import ml_dtypes
 import numpy
 from numpy import ndarray
 
 from ... import dtypes
 from ..._runtime.uninterrupted import uninterrupted
 
-BFLOAT16 = numpy.dtype(ml_dtypes.bfloat16)
+BFLOAT16 = dtypes.HELD[dtypes.bfloat16]
 FLOAT16 = numpy.dtype(numpy.float16)
 FLOAT32 = numpy.dtype(numpy.float32)
 HALVES = (FLOAT16, BFLOAT16)

@@ -7,8 +7,9 @@ arrays are smaller never get there, and pay for fresh pages in each step.
 
 from __future__ import annotations
 
-import ctypes
 import os
+
+from ..._runtime.platform import ctypes
 
 LARGEST_BLOCK = 1 << 25
 """The largest block that is kept, in bytes: where the C library's own adaptation ends."""
@@ -26,6 +27,6 @@ def keep_freed_memory() -> bool:
         return False
     try:
         mallopt = ctypes.CDLL(None).mallopt
-    except (AttributeError, OSError, TypeError):  # another C library
+    except (AttributeError, ModuleNotFoundError, OSError, TypeError):  # another C library, or none that can be called
         return False
     return bool(mallopt(_MMAP_THRESHOLD, LARGEST_BLOCK) and mallopt(_TRIM_THRESHOLD, 2 * LARGEST_BLOCK))

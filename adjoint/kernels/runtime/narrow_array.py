@@ -16,7 +16,7 @@ from ...dtypes import NARROW, complex32, from_numpy
 from .floating import FLOAT32, quietly, refuse
 
 COMPLEX64 = numpy.dtype(numpy.complex64)
-HALVES = complex32.numpy
+HALVES = NARROW[complex32]
 
 _NUMBERS = frozenset(held.num for held in NARROW.values())
 _ONE_NAN = tuple(NARROW[kind] for kind in (dtypes.float8_e4m3fnuz, dtypes.float8_e5m2fnuz, dtypes.float8_e8m0fnu))

@@ -11,7 +11,7 @@ import numpy
 from numpy import ndarray
 
 from ...codegen.acceleration import LARGE, LOOPS
-from ...dtypes import bfloat16, from_numpy
+from ...dtypes import HELD, bfloat16, from_numpy
 from ..memory import storage
 from ..memory.bounds import whole
 from ..memory.copying import clone, contiguous, strided_empty
@@ -21,7 +21,7 @@ from ..runtime.narrow_array import kept
 
 Array = numpy.ndarray[Any, Any]
 
-_NO_BUFFER = bfloat16.numpy.char
+_NO_BUFFER = HELD[bfloat16].char
 """The dtype whose arrays do not hand out their memory."""
 
 

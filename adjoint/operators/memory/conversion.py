@@ -216,7 +216,7 @@ def _type_name(value):
 
 
 def _cast_method(name, kind):
-    held = kind.numpy
+    held = dtypes.HELD[kind]
 
     def cast(self, /, memory_format=None):
         return (

@@ -229,7 +229,7 @@ def _checked_context(context: Any, num_workers: int) -> Any:
             "multiprocessing_context can only be used with multi-process loading (num_workers > 0), but got "
             "num_workers=0"
         )
-    import multiprocessing.context
+    from ..._runtime.platform import multiprocessing
 
     if isinstance(context, str):
         methods = multiprocessing.get_all_start_methods()

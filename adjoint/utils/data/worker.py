@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import os
 import random
-import signal
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +13,7 @@ import numpy
 
 import adjoint as torch
 
+from ..._runtime.platform import signal
 from ..._runtime.tracebacks import shorten
 from .collate import fetcher
 from .dataset import IterableDataset

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import pickle
-import select
-import signal
 import time
 import weakref
 from typing import TYPE_CHECKING, Any
 
 import adjoint as torch
 
+from ..._runtime.platform import multiprocessing, select, signal
 from .iteration import Batches
 from .worker import BATCH, END, ERROR, Task, work
 

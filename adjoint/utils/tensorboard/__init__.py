@@ -5,7 +5,6 @@ It needs the package `tensorboard` (`pip install tensorboard`), which is importe
 
 from __future__ import annotations
 
-import socket
 import sys
 import time
 from datetime import datetime
@@ -17,6 +16,7 @@ import numpy
 import adjoint as torch
 
 from ..._runtime.first_use import further_names
+from ..._runtime.platform import socket
 
 __all__ = ["FileWriter", "SummaryWriter"]
 

@@ -10,7 +10,6 @@ processors from the threads that run compiled kernels. While kernels call it, th
 
 from __future__ import annotations
 
-import ctypes
 import os
 from collections.abc import Callable
 from functools import cache
@@ -20,6 +19,7 @@ import numpy
 from numpy.linalg import _umath_linalg
 
 from ...._runtime.first_use import computed_once
+from ...._runtime.platform import ctypes
 from ....codegen.llvm.atomics import atomic_exchange, atomic_store
 from ....codegen.llvm.element_types import PointerType
 from ....codegen.llvm.external import external

@@ -3,16 +3,17 @@
 import math
 import operator
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
-import ml_dtypes
 import numpy
 from numpy import ndarray
 
 from ...._runtime.tracebacks import warn
 from ....codegen.acceleration import RepeatedForm
+from ....dtypes import limits_of
 from ...math.fma import fma32, fma64
-from ...runtime.floating import BFLOAT16, is_floating, refuse, type_name
+from ...runtime.floating import is_floating, refuse, type_name
 from ...runtime.narrow_array import is_narrow
 from ..mt19937 import COMPILED, Stream
 from .targets import as_real, c_name, require_floating, round_to, store
@@ -21,10 +22,6 @@ TILE = 1 << 15
 """The number of numbers that are computed together. They and their scratch memory fit in a core's second-level cache."""
 
 FLOAT32, FLOAT64, INT64 = (numpy.dtype(name) for name in ("float32", "float64", "int64"))
-
-LARGEST = {
-    dtype: float(ml_dtypes.finfo(dtype).max) for dtype in (numpy.dtype(numpy.float16), BFLOAT16, FLOAT32, FLOAT64)
-}
 
 # As arrays of no dimension, which NumPy takes faster than Python's numbers.
 LOW_24_BITS = numpy.array(2**24 - 1, numpy.uint32)
@@ -119,7 +116,7 @@ def in_parts(out: ndarray, make: Callable[[int], ndarray]) -> ndarray:
 
 
 def _check_bounds(from_: float, to: float, dtype: "numpy.dtype[Any]") -> None:
-    largest = LARGEST[dtype]
+    largest = largest_number(dtype)
     for name, limit in (("from", from_), ("to", to)):
         if not -largest <= limit <= largest:
             raise RuntimeError(f"{name} is out of bounds for {c_name(dtype)}")
@@ -231,9 +228,15 @@ def _upper_limit(from_: int, dtype: "numpy.dtype[Any]") -> int:
     return largest + 1
 
 
+@cache
+def largest_number(dtype: "numpy.dtype[Any]") -> float:
+    """The largest number of a floating-point type."""
+    return float(limits_of(dtype).max)
+
+
 def _digits(dtype: "numpy.dtype[Any]") -> int:
     """How many binary digits a floating-point type holds."""
-    return int(ml_dtypes.finfo(dtype).nmant) + 1
+    return int(limits_of(dtype).nmant) + 1
 
 
 def _largest(dtype: "numpy.dtype[Any]") -> int:
@@ -275,7 +278,7 @@ def _step(value: int, dtype: "numpy.dtype[Any]") -> int:
 
 def _check_limits(from_: int, to: int, dtype: "numpy.dtype[Any]") -> None:
     if is_floating(dtype):
-        largest = float(ml_dtypes.finfo(dtype).max)
+        largest = largest_number(dtype)
         least, most = -largest, largest
     elif dtype.kind == "b":
         least, most = 0, 1
