@@ -4,8 +4,12 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+import adjoint
+from adjoint._runtime.platform import PARTS
 
 MISSING = {
     "ctypes": ["ctypes", "_ctypes"],
@@ -155,3 +159,10 @@ def test_says_what_is_missing(missing, tmp_path, monkeypatch):
     answers = dict(zip(uses, run(missing, f"print(json.dumps([error(call) for call in ({calls})]))"), strict=True))
     said = f"ModuleNotFoundError: .*{missing.removeprefix('half of ')}.*"
     assert {use: answer for use, answer in answers.items() if not re.fullmatch(said, answer or "")} == {}
+
+
+def test_only_modules_of_processes_import_past_the_platform():
+    package = Path(adjoint.__file__).parent
+    direct = re.compile(rf"^(?:import|from) (?:{'|'.join(PARTS)})\b", re.MULTILINE)
+    past = {path.relative_to(package) for path in package.rglob("*.py") if direct.search(path.read_text("utf-8"))}
+    assert {path.parts[0] for path in past} == {"multiprocessing", "distributed"}
