@@ -439,7 +439,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     for point in points:
         check_floating(point)
     reverse = Reverse(refuses_captured=False)
-    _, output = reverse.run(func, primals)
+    _, output = reverse.run(lambda *copies: func(*tree_map(_changeable, copies)), primals)
     outputs, shape = tree_flatten(output)
     roots = [leaf for leaf in outputs if isinstance(leaf, Tensor) and leaf.requires_grad]
     outside = bool(roots) and reverse.is_recorded_outside(roots)
@@ -482,6 +482,14 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         )
 
     return released(output, outside), push
+
+
+def _changeable(leaf: Tensor) -> Tensor:
+    """A leaf as a result, which may be changed in place: no view of the leaf, but on its memory."""
+    result = detached(leaf, shared_counter(leaf))
+    result._edge = edge_of(operators.alias(leaf))
+    carry_tangents(leaf, result)
+    return result
 
 
 def _nothing_like(leaf: Any) -> Any:

@@ -199,6 +199,53 @@ def test_vjp_and_linearize_are_transposes():
     assert_close((push(v) * u).sum(), (pull(u)[0] * v).sum())
 
 
+def _scale(x, y):
+    x.mul_(y)
+    return x.sin()
+
+
+def _add_to_both(x, y):
+    x.add_(y)
+    y.mul_(x)
+    return x * y
+
+
+def _set_part(x, y):
+    x[0] = y[1] * 2
+    return x * x
+
+
+def _scale_view(x, y):
+    x[1:].mul_(3)
+    return {"square": x**2, "other": (y, x)}
+
+
+def _overwrite(x, y):
+    x.zero_()
+    y.copy_(y.sum() + y)
+    return x + y
+
+
+def _fill(x, y):
+    x.masked_fill_(y > 0.5, 1.0)
+    return x**3
+
+
+@pytest.mark.parametrize("function", [_scale, _add_to_both, _set_part, _scale_view, _overwrite, _fill])
+def test_linearize_of_functions_that_write_into_their_arguments(function):
+    primals = points(3), points(3) + 1
+    written, same = ([one.clone() for one in primals] for _ in range(2))
+    value, push = linearize(function, *written)
+    for scale in (1.0, -2.0):
+        directions = points(3) * scale, points(3) + scale
+        again = [one.clone() for one in primals]
+        torch.testing.assert_close((value, push(*directions)), jvp(function, tuple(again), directions))
+        torch.testing.assert_close(written, again)
+    value, push = linearize(lambda x: linearize(function, x.clone(), same[1].clone())[0], same[0])
+    expected = jvp(lambda x: function(x.clone(), same[1].clone()), (same[0],), (torch.ones(3, dtype=same[0].dtype),))
+    torch.testing.assert_close((value, push(torch.ones(3, dtype=same[0].dtype))), expected)
+
+
 def test_what_is_differentiated_outside_is_differentiated_through():
     weight = points(3).requires_grad_()
     gradient = grad(lambda x: (weight * x**2).sum())(points(3))
