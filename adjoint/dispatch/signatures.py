@@ -86,10 +86,10 @@ def with_number(op: Operator) -> tuple[str, ...]:
     return form(op), form(op, words={op.tensors[-1]: "Number"})
 
 
-def number_either_way(op: Operator) -> tuple[str, ...]:
-    """Return the forms of a function of two operands, either of which may be a number."""
+def number_either_way(op: Operator, *, out: bool = False) -> tuple[str, ...]:
+    """Return the forms of a function of two operands, either of which may be a number; `out`: the first, with `out=`, too."""
     of_tensors, by_number = with_number(op)
-    return of_tensors, form(op, words={"self": "Number"}, out=False), by_number
+    return of_tensors, form(op, words={"self": "Number"}, out=out), by_number
 
 
 def type_name(value: Any) -> str:

@@ -136,12 +136,10 @@ def range_with_end(
 def _spaced_arguments(function, start, end, steps, dtype, out):
     if type(steps) is int and type(start) in _REAL and type(end) in _REAL and dtype is out is None:
         return start, end, steps, dtypes.get_default_dtype()
-    for value, name in ((start, "start"), (end, "end")):
-        if isinstance(value, Tensor) and value._array.ndim:
-            raise RuntimeError(
-                f"{function} only supports 0-dimensional start and end tensors, but got {name} with "
-                f"{value._array.ndim} dimension(s)."
-            )
+    sizes = [(name, value._array.ndim) for name, value in (("start", start), ("end", end)) if isinstance(value, Tensor)]
+    if any(ndim for _, ndim in sizes):
+        got = " and ".join(f"{name} with {ndim} dimension(s)" for name, ndim in sizes)
+        raise RuntimeError(f"{function} only supports 0-dimensional start and end tensors, but got {got}.")
     if not is_of_type(steps, "Int"):
         given = ", ".join(type(value).__name__ for value in (start, end, steps) if value is not None)
         base = ", float base = 10.0" if function == "logspace" else ""

@@ -14,7 +14,7 @@ from ...dispatch.numpy_names import taking_numpy_names
 from ...dispatch.out import STRICT
 from ...dispatch.overloads import overloads
 from ...dispatch.return_types import return_type
-from ...dispatch.signatures import with_number
+from ...dispatch.signatures import number_either_way, with_number
 from ...kernels.math import arithmetic as kernels
 from ...kernels.math import special
 from ...kernels.reduce import moments
@@ -167,6 +167,7 @@ class logaddexp2:
     by_tensor={"node": "XlogyBackward0", "aten": "Tensor"},
     by_number={"node": "XlogyBackward2", "aten": "Scalar_Other"},
     of_number={"node": "XlogyBackward1"},
+    forms=lambda op: number_either_way(op, out=True),
     public_inplace=True,
 )
 class xlogy:

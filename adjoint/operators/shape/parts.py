@@ -373,7 +373,7 @@ def _split_function(name, dim_of, minimum):
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = "Views of a dimension in equal parts, or cut at the given indices."
-    return public(method=True)(function)
+    return public(method=True, forms=("Tensor input, int sections", "Tensor input, tuple of ints indices"))(function)
 
 
 hsplit = _split_function("hsplit", lambda ndim: 0 if ndim == 1 else 1, 1)
