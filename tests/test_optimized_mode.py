@@ -80,6 +80,7 @@ def _printed(tmp_path: Path, *python: str) -> list[str]:
     return ran.stdout.splitlines()
 
 
+@pytest.mark.thorough
 def test_what_is_refused_is_refused_without_asserts(tmp_path: Path) -> None:
     run = ("-m", "adjoint", "run")
     printed = _printed(tmp_path, "-OO", *run)

@@ -22,7 +22,7 @@ import pytest
 import adjoint
 from adjoint.dispatch.operator_index import FAMILIES
 
-MANY, PART = 16, 8
+MANY, PART = 16, 16
 """Of a test function with more than so many cases, the quick tier has one case in so many."""
 WHOLE = 4
 """The whole suite has one thorough test in so many."""

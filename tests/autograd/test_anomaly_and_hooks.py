@@ -20,7 +20,7 @@ def test_first_nan_stops_backward_and_its_origin_is_told(anomaly: None) -> None:
     x = torch.tensor([0.0, 1.0], requires_grad=True)
     y = x.sqrt() * 0
     with (
-        pytest.warns(UserWarning, match=r"(?s)Error detected in SqrtBackward0.*test_watching.py"),
+        pytest.warns(UserWarning, match=r"(?s)Error detected in SqrtBackward0.*test_anomaly_and_hooks.py"),
         pytest.raises(RuntimeError, match="Function 'SqrtBackward0' returned nan values in its 0th output"),
     ):
         y.sum().backward()

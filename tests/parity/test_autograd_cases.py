@@ -341,4 +341,4 @@ PROGRAMS = {
     """,
 }
 
-test_recalled = program_test(PROGRAMS)
+test_autograd_cases = program_test(PROGRAMS)

@@ -1,6 +1,6 @@
 """Where PyTorch has each object: classes and functions say so, and every public path to them leads to ours.
 
-`missing_places.txt` lists what is not there, with the reason: `python -m tests.parity.test_places` writes it anew.
+`missing_places.txt` lists what is not there, with the reason: `python -m tests.parity.test_module_of_names` writes it anew.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def lines():
 
 def test_all_paths_lead_to_ours_but_those_listed():
     # In a process of its own: what other tests import gives PyTorch's modules more names.
-    program = "from tests.parity.test_places import lines; print(*lines(), sep='\\n')"
+    program = "from tests.parity.test_module_of_names import lines; print(*lines(), sep='\\n')"
     command = [sys.executable, "-W", "ignore", "-c", program]
     found = subprocess.run(command, capture_output=True, text=True, check=True, cwd=LIST.parents[2]).stdout
     assert found == LIST.read_text(encoding="utf-8"), "see the first lines of this file"

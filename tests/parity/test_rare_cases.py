@@ -242,4 +242,4 @@ PROGRAMS = {
     """,
 }
 
-test_corners = program_test(PROGRAMS)
+test_rare_cases = program_test(PROGRAMS)

@@ -242,7 +242,7 @@ RULES = {
     """,
 }
 
-test_rules = program_test(RULES)
+test_changes_within_transforms = program_test(RULES)
 
 TANGENTS = {
     "tangents_of_their_own": """

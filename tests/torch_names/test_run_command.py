@@ -116,6 +116,7 @@ if __name__ == "__main__":
     assert output_of(text, tmp_path) == ["torch.nn.modules.linear True", "[('torch', 2.0)]"]
 
 
+@pytest.mark.thorough
 def test_pip_keeps_this_torch_and_takes_the_version_of_a_library_that_fits(tmp_path):
     for name, version, requires in [("library", "1", "torch"), ("library", "2", "torch==99"), ("torch", "99", None)]:
         about = f"{name}-{version}.dist-info"
@@ -255,6 +256,7 @@ def test_real_libraries_are_imported(library, tmp_path):
     assert output_of(f"import torch, {library}; print('fine')", tmp_path)[-1] == "fine"
 
 
+@pytest.mark.thorough
 def test_a_copy_of_the_helpers_of_pytorchs_tests_is_found_on_the_path(tmp_path):
     helpers = tmp_path / "torch" / "testing" / "_internal"
     helpers.mkdir(parents=True)

@@ -276,6 +276,7 @@ COMPLEX = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", COMPLEX)
 def test_third_derivatives_of_complex_functions(name):
     a, b, u, v = torch.tensor([[0.3, -0.5, 1.1], [0.2, 0.9, -0.4], [0.3, 0.1, -0.2], [0.1, -0.3, 0.2]], dtype=D)

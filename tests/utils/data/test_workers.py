@@ -106,6 +106,7 @@ def same(ours, theirs):
 # Batches
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("options", "workers"),
     [({}, 2), ({"shuffle": True}, 1), ({"drop_last": True, "batch_size": 3}, 2), ({"batch_size": None}, 1)],
