@@ -3,7 +3,7 @@
 The *quick tier*, `pytest -m "not thorough"`, is the same in each run. It leaves out tests marked `thorough`, which take
 about a second or more. Of tests marked `one_each("name")` it has the first case of each value of that parameter, and of a
 test function with many cases a part of the cases.
-The *whole* suite, `pytest` without arguments, has the quick tier and a quarter of the thorough tests, another quarter each
+The *whole* suite, `pytest` without arguments, has the quick tier and an eighth of the thorough tests, another eighth each
 day. `--share DAYS` sets another part and `--day NUMBER` another day; `--share 1` is the *nightly* tier, all tests. Named
 files, tests (`-k`), marks (`-m`) and families run all of their tests.
 `pytest --family reduce` (or `--family sorting`, a module of that folder) runs tests that are parametrized by the `name`
@@ -24,7 +24,7 @@ from adjoint.dispatch.operator_index import FAMILIES
 
 MANY, PART = 16, 16
 """Of a test function with more than so many cases, the quick tier has one case in so many."""
-WHOLE = 4
+WHOLE = 8
 """The whole suite has one thorough test in so many."""
 
 

@@ -240,7 +240,7 @@ EXPLAINED = [
     Explained(
         "PyTorch changes the tensor, and then raises",
         "",
-        "",
+        r"^\w+(\.grad)? \(\w+\): \[|_version",
         "Inplace update to inference tensor|ZeroDivisionError|KeyError\\('pack'",
     ),
     Explained(
@@ -345,7 +345,7 @@ EXPLAINED = [
     ),
     Explained(
         "another choice of what is saved has the same derivative",
-        r"polar|cosine_similarity|copysign|addcdiv|logsigmoid|linalg\.\w+",
+        r"polar|cosine_similarity|copysign|addcdiv|logsigmoid|linalg\.(inv|det|solve)\b",
         "^seen (.*'(un)?pack'|array)",
     ),
     Explained(
