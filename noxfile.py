@@ -100,6 +100,13 @@ def docs(session: nox.Session) -> None:
     pytest(session, "tests/test_site.py", "tests/test_site_in_chromium.py")
 
 
+@nox.session
+def links(session: nox.Session) -> None:
+    """The links of the site to other sites."""
+    session.install("-e", ".[docs]")
+    session.run("python", "-m", "sphinx", "-b", "linkcheck", "docs", "site/links")
+
+
 # ---------------------------------------------------------------- tests without PyTorch
 
 
