@@ -114,7 +114,7 @@ def links(session: nox.Session) -> None:
 def startup(session: nox.Session) -> None:
     """The time of `import adjoint`, with nothing beside it."""
     session.install("-e", ".[test]")
-    pytest(session, "-rP", "tests/test_startup.py")
+    pytest(session, "-rP", "-k", "import", "tests/test_startup.py")
 
 
 @nox.session(allow_parallel=False)
