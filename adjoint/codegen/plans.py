@@ -184,7 +184,7 @@ def planned(path: str, *, least: int = 0, exact: bool = False) -> Callable[[Call
         exec(code_of(source, f"<adjoint planned {function.__module__}.{function.__name__}>"), namespace)
         kernel: Any = functools.update_wrapper(namespace[function.__name__], form)  # type: ignore[arg-type]
         namespace["plan"].__defaults__ = kernel.__defaults__ = function.__defaults__  # type: ignore[attr-defined]
-        kernel.plan = namespace["plan"]
+        kernel.plan, kernel.path = namespace["plan"], path
         return kernel
 
     return decorate

@@ -5,6 +5,7 @@ vectorized(n)           a loop whose turns do not depend on one another; LLVM ma
 rolled(n)               a loop that is compiled as it stands, which takes less time where its body is long
 vector(T, 16)           a type; `vector(T, 16)(x)` converts or repeats
 table(u32, [1, 2])      the address of constants
+fields(address, TABLE)  the named fields of a table of integers, which a `Struct` describes
 local(T, 4)             memory of the kernel's own; with known indices alone it lies in registers
 load(p, 16)             16 numbers from an address of any alignment; `load(p, 16, mask)` reads zeros where not `mask`
 store(p, v)             the reverse; `store(p, v, mask)`
@@ -18,11 +19,13 @@ minimum(a, b)           the smaller one, NaN if one is; `fmin` is the fast form:
 from __future__ import annotations
 
 import ast
+from types import SimpleNamespace
 from typing import Any
 
 from .element_types import PointerType, VectorType, boolean, i32, i64, u32, u64
 from .functions import Builtin, LoopRange
 from .lowering import Lowering
+from .structs import Struct
 from .values import CompilationError, Value, alignment, constant, is_number, llvm_type
 
 
@@ -101,6 +104,16 @@ def table(lowering: Lowering, type_: Any, numbers: Any) -> Any:
 def as_pointer(lowering: Lowering, number: Any, type_: Any) -> Any:
     """The address that an integer is, of values of this type."""
     return lowering.value(f"inttoptr {lowering.as_index(number)} to ptr", PointerType(type_))
+
+
+@_builtin
+def fields(lowering: Lowering, place: Any, struct: Struct) -> Any:
+    """The fields of the table at an address, which are all read here."""
+    table = place if isinstance(place.type, PointerType) else as_pointer.lower(lowering, place, i64)
+    words = iter([lowering.load(lowering.offset(table, number)) for number in range(struct.size)])
+    return SimpleNamespace(
+        **{name: [next(words) for _ in range(count)] if count else next(words) for name, count in struct.counts.items()}
+    )
 
 
 @_builtin

@@ -27,6 +27,7 @@ from .builtin_functions import (
     ceil,
     copysign,
     fabs,
+    fields,
     floor,
     fma,
     fmax,
@@ -88,6 +89,7 @@ from .element_types import (
 )
 from .functions import LoopKernel
 from .host import HOST
+from .structs import Struct
 from .values import CompilationError
 
 
@@ -179,10 +181,11 @@ def loops(
 
 
 __all__ = [
-    "HOST", "CompilationError", "CompiledFunction", "I", "Int", "Loops", "Pointer", "S", "Static", "T", "WrittenLoops", "address",
-    "as_integer", "as_pointer", "bf16", "bits", "boolean", "broadcast", "cast_pointer", "ceil", "copysign", "f16", "f32", "f64",
-    "fabs", "floor", "fma", "fmax", "fmin", "from_bits", "gather", "i8", "i16", "i32", "i64", "insert", "lanes",
-    "leading_zeros", "load", "local", "loops", "mask_bits", "maximum", "minimum", "popcount", "prefetch", "reduce_add",
-    "reduce_and", "reduce_max", "reduce_min", "reduce_or", "rint", "rolled", "scale", "shuffle", "sqrt", "store", "table",
-    "trailing_zeros", "trunc", "type_of", "u8", "u16", "u32", "u64", "unrolled", "unsigned", "vector", "vectorized", "where",
+    "HOST", "CompilationError", "CompiledFunction", "I", "Int", "Loops", "Pointer", "S", "Static", "Struct", "T",
+    "WrittenLoops", "address", "as_integer", "as_pointer", "bf16", "bits", "boolean", "broadcast", "cast_pointer", "ceil",
+    "copysign", "f16", "f32", "f64", "fabs", "fields", "floor", "fma", "fmax", "fmin", "from_bits", "gather", "i8", "i16",
+    "i32", "i64", "insert", "lanes", "leading_zeros", "load", "local", "loops", "mask_bits", "maximum", "minimum", "popcount",
+    "prefetch", "reduce_add", "reduce_and", "reduce_max", "reduce_min", "reduce_or", "rint", "rolled", "scale", "shuffle",
+    "sqrt", "store", "table", "trailing_zeros", "trunc", "type_of", "u8", "u16", "u32", "u64", "unrolled", "unsigned",
+    "vector", "vectorized", "where",
 ]  # fmt: skip

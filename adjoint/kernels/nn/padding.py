@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy
 
-from ...codegen.acceleration import LOOPS, MOVED, THREADED, accelerated
+from ...codegen.acceleration import LOOPS, THREADED
+from ...codegen.plans import Memory, Plan, planned
 from ..memory.copying import copy_elements
 from ..runtime.floating import refuse, widen
 from ..runtime.scalar import typed
@@ -60,17 +61,26 @@ def padding(mode: str, name: str) -> tuple[Callable[..., Array], Callable[..., A
     def forward(self: Array, padding: Sequence[int]) -> Array:
         if self.dtype.kind == "b":
             raise refuse(f"{name}", self)
-        return padded(self, padding, mode)
+        padded_array: Array = padded(self, tuple(padding), mode)
+        return padded_array
 
     def backward(grad: Array, self: Array, padding: Sequence[int]) -> Array:
-        return _padded_backward(grad, self, padding, mode)
+        folded: Array = padded_backward(grad, self, tuple(padding), mode)
+        return folded
 
     return forward, backward
 
 
-@accelerated("nn.padding.padded", elements=MOVED)
-def padded(self: Array, padding: Sequence[int], mode: str) -> Array:
+@planned("nn.padding.padded")
+def padded(self: Array, padding: tuple[int, ...], mode: str) -> Plan:
     """The last dimensions continued, by a `mode` of `padding` or, "circular", as if their ends met."""
+    shape = list(self.shape)
+    for i in range(len(padding) // 2):
+        shape[-1 - i] += padding[2 * i] + padding[2 * i + 1]
+    return Plan([Memory(tuple(shape), self.dtype)], run=_padded)
+
+
+def _padded(self: Array, padding: tuple[int, ...], mode: str) -> Array:
     result = self
     for i in range(len(padding) // 2):
         dim = self.ndim - 1 - i
@@ -81,8 +91,13 @@ def padded(self: Array, padding: Sequence[int], mode: str) -> Array:
     return result
 
 
-@accelerated("nn.padding.padded_backward", elements=MOVED)
-def _padded_backward(grad: Array, self: Array, padding: Sequence[int], mode: str) -> Array:
+@planned("nn.padding.padded_backward")
+def padded_backward(grad: Array, self: Array, padding: tuple[int, ...], mode: str) -> Plan:
+    """The gradient of what `padded` continues."""
+    return Plan([Memory(self.shape, self.dtype)], run=_folded)
+
+
+def _folded(grad: Array, self: Array, padding: tuple[int, ...], mode: str) -> Array:
     result = widen(grad)
     for i in range(len(padding) // 2):
         dim = self.ndim - 1 - i

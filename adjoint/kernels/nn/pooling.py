@@ -18,7 +18,6 @@ from typing import Any
 import numpy
 from numpy import asarray, ndarray
 
-from ...codegen.acceleration import accelerated
 from ...codegen.plans import Memory, Plan, planned
 from ..index.places import out_of_bounds
 from ..reduce import reduction
@@ -89,8 +88,8 @@ def _in_order_of(memory: Memory, result: ndarray) -> ndarray:
     return lain
 
 
-@accelerated("nn.adaptive_pooling.adaptive_max_pool", elements=1 << 10)
-def adaptive_max_pool(input: ndarray, output_size: Sizes) -> Pair:
+@planned("nn.adaptive_pooling.adaptive_max_pool")
+def adaptive_max_pool(input: ndarray, output_size: Sizes) -> Plan:
     """The largest element, and its index, of windows that divide the input into `output_size`.
 
     Raises:
@@ -101,7 +100,12 @@ def adaptive_max_pool(input: ndarray, output_size: Sizes) -> Pair:
     spatial = input.shape[-dims:]
     if not is_floating(input.dtype):
         raise refuse("adaptive_max_pool3d_cpu" if dims == 3 else "adaptive_max_pool2d", input)
-    return _running_maximum(input, output_size, divided_elements(spatial, output_size))
+    elements, shape = divided_elements(spatial, output_size), (*input.shape[: input.ndim - dims], *output_size)
+
+    def run(input: ndarray, *_: Any) -> Pair:
+        return _running_maximum(input, output_size, elements)
+
+    return Plan([Memory(shape, input.dtype), Memory(shape, _INT64)], run=run)
 
 
 def _running_maximum(input: ndarray, sizes: Sizes, elements: ndarray) -> Pair:
@@ -361,17 +365,22 @@ def adaptive_averaging(dims: int) -> Callable[..., ndarray]:
     return kernel
 
 
-@accelerated("nn.adaptive_pooling.adaptive_avg_pool", elements=1 << 10)
-def adaptive_avg_pool(input: ndarray, output_size: Sizes) -> ndarray:
+@planned("nn.adaptive_pooling.adaptive_avg_pool")
+def adaptive_avg_pool(input: ndarray, output_size: Sizes) -> Plan:
     """The mean of windows that divide the input into `output_size`, as `adaptive_max_pool` does.
 
     Raises:
         NotImplementedError: if `input` is not floating-point.
     """
     dims = len(output_size)
-    spatial = input.shape[-dims:]
     if not is_floating(input.dtype):
         raise refuse("adaptive_avg_pool3d_cpu" if dims == 3 else "adaptive_avg_pool2d", input)
+    return Plan([Memory((*input.shape[: input.ndim - dims], *output_size), input.dtype)], run=_adaptive_means)
+
+
+def _adaptive_means(input: ndarray, output_size: Sizes) -> ndarray:
+    dims = len(output_size)
+    spatial = input.shape[-dims:]
     total = widen(input)
     if all(size == 1 for size in output_size):
         every = tuple(range(input.ndim - dims, input.ndim))
@@ -389,9 +398,13 @@ def adaptive_avg_pool(input: ndarray, output_size: Sizes) -> ndarray:
     return row_major(total.astype(input.dtype, copy=total is input))
 
 
-@accelerated("nn.adaptive_pooling.adaptive_avg_pool_backward", elements=1 << 10)
-def adaptive_avg_pool_backward(grad: ndarray, input_shape: Sizes, dims: int) -> ndarray:
+@planned("nn.adaptive_pooling.adaptive_avg_pool_backward")
+def adaptive_avg_pool_backward(grad: ndarray, input_shape: Sizes, dims: int) -> Plan:
     """The gradient of the input of `adaptive_avg_pool`."""
+    return Plan([Memory(tuple(input_shape), grad.dtype)], run=_adaptive_shares)
+
+
+def _adaptive_shares(grad: ndarray, input_shape: Sizes, dims: int) -> ndarray:
     share = widen(grad)
     for axis in range(len(input_shape) - dims, len(input_shape)):
         length, size = input_shape[axis], grad.shape[axis]
@@ -411,7 +424,7 @@ def adaptive_avg_pool_backward(grad: ndarray, input_shape: Sizes, dims: int) -> 
                 stop - start
             )
         share = spread
-    return numpy.array(share, grad.dtype)
+    return numpy.array(share, grad.dtype, order="C")
 
 
 def _check_indices(indices: ndarray, size: int) -> None:

@@ -134,7 +134,7 @@ def _circular(input, pad):
     PyTorch's graph shows these copies. Without a graph, they are one kernel.
     """
     if has_no_history(input):
-        result = wrap(kernels.padded(input._array, pad, "circular"))
+        result = wrap(kernels.padded(input._array, tuple(pad), "circular"))
         for _ in range(1 + sum(width > 0 for width in pad)):
             bump(result, "copy_")
         return result

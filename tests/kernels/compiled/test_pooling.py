@@ -114,21 +114,22 @@ def test_windows_that_divide_the_input(sizes, dtype):
     x = sample(shape, dtype).round(1)  # of equal elements the first one counts, of NaN the last
     x.reshape(-1)[[5, 6, -1]] = numpy.nan
     for actual, expected in zip(
-        pooling_or(adaptive_pooling.adaptive_max_pool(x, counts), x, counts),
+        with_max_pool(x, counts),
         with_numpy(pooling.adaptive_max_pool, x, counts),
         strict=True,
     ):
         numpy.testing.assert_array_equal(actual, expected)
     expected = with_numpy(pooling.adaptive_avg_pool, x, counts)
-    assert_close(adaptive_pooling.adaptive_avg_pool(x, counts), expected, dtype)
+    assert_close(planned(adaptive_pooling.adaptive_avg_pool, x, counts), expected, dtype)
     grad = sample(expected.shape, dtype, 1)
     expected = with_numpy(pooling.adaptive_avg_pool_backward, grad, shape, len(counts))
-    assert_close(adaptive_pooling.adaptive_avg_pool_backward(grad, shape, len(counts)), expected, dtype)
+    assert_close(planned(adaptive_pooling.adaptive_avg_pool_backward, grad, shape, len(counts)), expected, dtype)
 
 
-def pooling_or(result, x, counts):
-    """The result; that of `max_pool`, to which windows of one length are left, if there is none."""
-    return pooling.adaptive_max_pool(x, counts) if result is NotImplemented else result
+def with_max_pool(x, counts):
+    """The compiled maxima; those of `max_pool`, to which windows of one length are left, if there are none."""
+    plan = adaptive_pooling.adaptive_max_pool(x, counts)
+    return pooling.adaptive_max_pool(x, counts) if plan is NotImplemented else plan.run(x, counts)
 
 
 def test_an_index_outside_is_an_error():

@@ -16,24 +16,26 @@ from adjoint.codegen import acceleration
 pytest.importorskip("llvmlite")
 
 
-def accelerated() -> Iterator[tuple[str, Callable[..., Any]]]:
-    """The path of each compiled form that `@accelerated` names, and the NumPy form."""
+def attached() -> Iterator[tuple[str, Callable[..., Any]]]:
+    """The path of each compiled form that `@accelerated` or `@planned` names, and the NumPy form."""
     found = {}
     for module in pkgutil.walk_packages(adjoint.kernels.__path__, "adjoint.kernels."):
         if ".compiled" in module.name:
             continue
         for value in vars(importlib.import_module(module.name)).values():
             code = getattr(value, "__code__", None)
-            if hasattr(value, "__wrapped__") and code is not None and code.co_filename == acceleration.__file__:
+            if hasattr(value, "plan") and hasattr(value, "path"):
+                found[value.path] = value.__wrapped__
+            elif hasattr(value, "__wrapped__") and code is not None and code.co_filename == acceleration.__file__:
                 found[inspect.getclosurevars(value).nonlocals["path"]] = value.__wrapped__
     return iter(sorted(found.items()))
 
 
-KERNELS = dict(accelerated())
+KERNELS = dict(attached())
 
 
 def test_that_the_kernels_are_found() -> None:
-    assert len(KERNELS) > 10
+    assert len(KERNELS) > 25
 
 
 @pytest.mark.parametrize("path", KERNELS)
@@ -43,6 +45,6 @@ def test_same_parameters(path: str) -> None:
     assert parameters(compiled) == parameters(KERNELS[path])
 
 
-def parameters(function: Callable[..., Any]) -> list[tuple[str, Any, Any]]:
-    """Name, kind and default of each parameter."""
-    return [(one.name, one.kind, one.default) for one in inspect.signature(function).parameters.values()]
+def parameters(function: Callable[..., Any]) -> list[tuple[str, Any]]:
+    """Name and kind of each parameter."""
+    return [(one.name, one.kind) for one in inspect.signature(function).parameters.values()]

@@ -1,12 +1,14 @@
 """Compiled pooling over windows that divide the input into a given number, from tables of their bounds.
 
-The forms of `kernels.nn.pooling`. A single window is left to the reductions, maxima over windows of one length to `max_pool`.
+The plans of the forms in `kernels.nn.pooling`. A single window is left to the reductions, maxima over windows of one
+length to `max_pool`.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy
@@ -14,10 +16,12 @@ from numpy import ndarray
 
 from ....codegen.llvm.language import *
 from ....codegen.llvm.launch import launch
+from ....codegen.plans import Memory, Plan
 from ...nn.windows import divided
 
 Sizes = tuple[int, ...]
 
+SIZES = Struct("length:3 count:3")
 
 _COLUMNS = 512
 """The number of columns of an image whose largest elements are found together."""
@@ -29,7 +33,7 @@ def largest_of_columns(
     at: Int, end: Int, W: Static,
 ) -> None:  # fmt: skip
     """For columns `at` to `end` the largest element of some rows, and its index: the first one, or the last NaN."""
-    length_h, length_w = sizes[1], sizes[2]
+    _, length_h, length_w = fields(sizes, SIZES).length
     first = (bounds[0] * length_h + rows[0]) * length_w
     for j in range(at, end, W):
         inside = lanes(i32, W) < i32(end - j)
@@ -58,7 +62,9 @@ def largest(
     W: Static,
 ) -> None:
     """The largest element of each window of planes `start` to `stop` and its index: the first one, or the last NaN."""
-    length_d, length_h, length_w, count_d, count_h, count_w = [sizes[K] for K in unrolled(6)]
+    windows = fields(sizes, SIZES)
+    length_d, length_h, length_w = windows.length
+    count_d, count_h, count_w = windows.count
     rows, columns = bounds + 2 * count_d, bounds + 2 * (count_d + count_h)
     best, chosen = local(T, _COLUMNS), local(i32, _COLUMNS)
     to = start * count_d * count_h * count_w
@@ -97,7 +103,9 @@ def averages(
     result: Pointer[T], x: Pointer[T], sizes: Pointer[i64], bounds: Pointer[i64], start: Int, stop: Int
 ) -> None:
     """The mean of each window of planes `start` to `stop`."""
-    length_d, length_h, length_w, count_d, count_h, count_w = [sizes[K] for K in unrolled(6)]
+    windows = fields(sizes, SIZES)
+    length_d, length_h, length_w = windows.length
+    count_d, count_h, count_w = windows.count
     rows, columns = bounds + 2 * count_d, bounds + 2 * (count_d + count_h)
     to = start * count_d * count_h * count_w
     for p in range(start, stop):
@@ -125,7 +133,9 @@ def spread_averages(
     result: Pointer[T], grad: Pointer[T], sizes: Pointer[i64], bounds: Pointer[i64], start: Int, stop: Int
 ) -> None:
     """The transpose of `averages`: each gradient's share added to the elements of its window."""
-    length_d, length_h, length_w, count_d, count_h, count_w = [sizes[K] for K in unrolled(6)]
+    windows = fields(sizes, SIZES)
+    length_d, length_h, length_w = windows.length
+    count_d, count_h, count_w = windows.count
     rows, columns = bounds + 2 * count_d, bounds + 2 * (count_d + count_h)
     at_grad = start * count_d * count_h * count_w
     size = length_d * length_h * length_w
@@ -156,7 +166,7 @@ def _tables(lengths: Sizes, counts: Sizes) -> tuple[ndarray, ndarray]:
     missing = (1,) * (3 - len(lengths))
     lengths, counts = missing + lengths, missing + counts
     bounds = [bound for length, count in zip(lengths, counts, strict=True) for bound in divided(length, count)]
-    return numpy.array(lengths + counts, numpy.int64), numpy.array(bounds, numpy.int64)
+    return numpy.array(SIZES.pack(length=lengths, count=counts), numpy.int64), numpy.array(bounds, numpy.int64)
 
 
 def _several(lengths: Sizes, counts: Sizes) -> bool:
@@ -169,7 +179,7 @@ def _fits(x: ndarray) -> bool:
 
 
 def adaptive_max_pool(input: ndarray, output_size: Sizes) -> Any:
-    """The largest element, and its index, of windows that divide the input into `output_size`."""
+    """The plan of the largest element, and its index, of windows that divide the input into `output_size`."""
     dims = len(output_size)
     lengths = input.shape[-dims:]
     if not _fits(input) or not _several(lengths, output_size):
@@ -179,40 +189,40 @@ def adaptive_max_pool(input: ndarray, output_size: Sizes) -> Any:
     shape, size = (*input.shape[:-dims], *output_size), math.prod(lengths)
     if size >= 1 << 31:
         return NotImplemented
-    values, indices = numpy.empty(shape, input.dtype), numpy.empty(shape, numpy.int64)
-    sizes, bounds = _tables(lengths, tuple(output_size))
-    launch(
-        largest.compiled(T=type_of(input.dtype), W=HOST.vector_bytes // input.itemsize),
-        input.size // size, 4 * size * input.itemsize,
-        address(values), address(indices), address(input), address(sizes), address(bounds),
-    )  # fmt: skip
-    return values, indices
+    function = largest.compiled(T=type_of(input.dtype), W=HOST.vector_bytes // input.itemsize)
+    memory = Memory(shape, input.dtype), Memory(shape, numpy.dtype(numpy.int64))
+    return _plan(function, memory, input, input.size // size, 4 * size, lengths, tuple(output_size))
 
 
 def adaptive_avg_pool(input: ndarray, output_size: Sizes) -> Any:
-    """The mean of windows that divide the input into `output_size`."""
+    """The plan of the mean of windows that divide the input into `output_size`."""
     dims = len(output_size)
     lengths = input.shape[-dims:]
     if not _fits(input) or not _several(lengths, output_size):
         return NotImplemented
-    result, size = numpy.empty((*input.shape[:-dims], *output_size), input.dtype), math.prod(lengths)
-    sizes, bounds = _tables(lengths, tuple(output_size))
-    launch(
-        averages.compiled(T=type_of(input.dtype)), input.size // size, 4 * size * input.itemsize,
-        address(result), address(input), address(sizes), address(bounds),
-    )  # fmt: skip
-    return result
+    memory, size = Memory((*input.shape[:-dims], *output_size), input.dtype), math.prod(lengths)
+    function = averages.compiled(T=type_of(input.dtype))
+    return _plan(function, (memory,), input, input.size // size, 4 * size, lengths, tuple(output_size))
 
 
 def adaptive_avg_pool_backward(grad: ndarray, input_shape: Sizes, dims: int) -> Any:
-    """The gradient of the input of `adaptive_avg_pool`."""
+    """The plan of the gradient of the input of `adaptive_avg_pool`."""
     lengths, counts = tuple(input_shape[-dims:]), grad.shape[-dims:]
     if not _fits(grad) or not _several(lengths, counts) or 0 in input_shape:
         return NotImplemented
-    result, size = numpy.empty(input_shape, grad.dtype), math.prod(lengths)
+    planes, size = math.prod(input_shape[:-dims]), math.prod(lengths)
+    function = spread_averages.compiled(T=type_of(grad.dtype))
+    return _plan(function, (Memory(tuple(input_shape), grad.dtype),), grad, planes, 6 * size, lengths, counts)
+
+
+def _plan(
+    function: Any, results: tuple[Memory, ...], x: ndarray, planes: int, work: int, lengths: Sizes, counts: Sizes
+) -> Plan:
+    """The plan of a function that walks so many `planes`, each as much `work` as moving so many numbers."""
     sizes, bounds = _tables(lengths, counts)
-    launch(
-        spread_averages.compiled(T=type_of(grad.dtype)), result.size // size, 6 * size * grad.itemsize,
-        address(result), address(grad), address(sizes), address(bounds),
-    )  # fmt: skip
-    return result
+    plane_bytes = work * x.itemsize
+
+    def into(out: Sequence[ndarray], x: ndarray, *_: Any) -> None:
+        launch(function, planes, plane_bytes, *map(address, out), address(x), address(sizes), address(bounds))
+
+    return Plan(results, into=into)

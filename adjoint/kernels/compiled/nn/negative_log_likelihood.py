@@ -27,14 +27,17 @@ _FAR = 64
 """The number of bytes that are moved in the time of one distant element."""
 
 
+CLASSES = Struct("positions classes inner ignored")
+
+
 @loops(noalias=False)
 def spread(table: Pointer[i64], start: Int, stop: Int, T: Static, S: Static, STEP: Static, WEIGHTED: Static) -> None:
     """Compute the gradient of the log-probabilities, `_TILE` positions at a time.
 
     `STEP`: 0 if all positions share one gradient.
     """
-    layout = as_pointer(table[0], i64)
-    classes, inner, ignored = layout[0], layout[1], layout[2]
+    layout = fields(table[0], CLASSES)
+    classes, inner, ignored = layout.classes, layout.inner, layout.ignored
     grad, target = as_pointer(elements_at(table, 0), S), as_pointer(elements_at(table, 1), i64)
     weight, out = as_pointer(elements_at(table, 2), T), as_pointer(elements_at(table, 3), T)
     tiles = (inner + _TILE - 1) // _TILE
@@ -63,8 +66,8 @@ def spread(table: Pointer[i64], start: Int, stop: Int, T: Static, S: Static, STE
 @loops(noalias=False)
 def sums(table: Pointer[i64], start: Int, stop: Int, T: Static, WEIGHTED: Static) -> None:
     """For blocks of positions the sums of their losses and of the weights of their classes, and how many are no classes."""
-    layout = as_pointer(table[0], i64)
-    positions, classes, inner, ignored = layout[0], layout[1], layout[2], layout[3]
+    layout = fields(table[0], CLASSES)
+    positions, classes, inner, ignored = layout.positions, layout.classes, layout.inner, layout.ignored
     x, target = as_pointer(elements_at(table, 0), T), as_pointer(elements_at(table, 1), i64)
     weight, out = as_pointer(elements_at(table, 2), T), as_pointer(elements_at(table, 3), f64)
     for block in range(start, stop):
@@ -93,15 +96,20 @@ def _summing(log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore
     dtype, positions = log_probs.dtype, target.size
     if type_of(dtype) is None or not positions or target.dtype != numpy.int64:
         return None
-    dim = min(log_probs.ndim - 1, 1)
     blocks = -(-positions // _BLOCK)
     run: Any = NativeCall(
         sums.compiled(T=type_of(dtype), WEIGHTED=weight is not None), blocks, _BLOCK * _FAR,
-        [positions, log_probs.shape[dim], math.prod(log_probs.shape[dim + 1 :]), ignore_index], _ARGUMENTS,
+        _layout(log_probs, target, ignore_index), _ARGUMENTS,
         ["log_probs", "target", "target" if weight is None else "weight"], [Memory((blocks, 3), numpy.dtype(float))],
         copied=_copied(log_probs=log_probs, target=target, weight=weight),
     ).plan().run  # fmt: skip
     return lambda *arguments: (run(*arguments).sum(0) if blocks > 1 else run(*arguments)[0]).tolist()
+
+
+def _layout(log_probs: ndarray, target: ndarray, ignore_index: int) -> list[int]:
+    dim = min(log_probs.ndim - 1, 1)
+    classes, *below = log_probs.shape[dim:]
+    return CLASSES.pack(positions=target.size, classes=classes, inner=math.prod(below), ignored=ignore_index)
 
 
 def _copied(**arrays: ndarray | None) -> list[str]:
@@ -142,7 +150,7 @@ def loss_gradient(
     each = int(grad.ndim > 0)
     spreading = NativeCall(
         spread.compiled(T=type_of(dtype), S=type_of(compute), STEP=each, WEIGHTED=weight is not None), pieces,
-        log_probs.nbytes // pieces + _FAR, [shape[dim], inner, ignore_index], ["grad", "target", "weight"],
+        log_probs.nbytes // pieces + _FAR, _layout(log_probs, target, ignore_index), ["grad", "target", "weight"],
         ["grad", "target", "target" if weight is None else "weight"], [Memory(shape, dtype)],
         copied=_copied(target=target, weight=weight),
     ).plan()  # fmt: skip

@@ -1,6 +1,6 @@
 """Compiled reflected, replicated and circular padding: rows are copied by tables of origins.
 
-The forms of `kernels.nn.padding`, for planes that lie in one piece.
+The plans of the forms in `kernels.nn.padding`, for planes that lie in one piece.
 """
 
 from __future__ import annotations
@@ -15,9 +15,13 @@ from numpy import ndarray
 
 from ....codegen.llvm.language import *
 from ....codegen.llvm.launch import launch
+from ....codegen.plans import Memory, Plan
 from ..memory.copying import WORDS
 
 Sizes = tuple[int, ...]
+
+
+SIZES = Struct("rows width old_rows old_width first last")
 
 
 @loops(explicit=True, plain=True)
@@ -28,7 +32,9 @@ def copy_rows(
 
     Columns from `first` to `last` come one behind another.
     """
-    rows, width, old_rows, old_width, first, last = [sizes[K] for K in unrolled(6)]
+    told = fields(sizes, SIZES)
+    rows, width, old_rows, old_width = told.rows, told.width, told.old_rows, told.old_width
+    first, last = told.first, told.last
     columns = origins + rows
     for p in range(start, stop):
         for r in range(rows):
@@ -48,7 +54,9 @@ def add_rows(
     result: Pointer[T], grad: Pointer[T], origins: Pointer[i64], sizes: Pointer[i64], start: Int, stop: Int, W: Static
 ) -> None:
     """The transpose of `copy_rows`: each row and column of `grad` added to the one that it came from."""
-    rows, width, old_rows, old_width, first, last = [sizes[K] for K in unrolled(6)]
+    told = fields(sizes, SIZES)
+    rows, width, old_rows, old_width = told.rows, told.width, told.old_rows, told.old_width
+    first, last = told.first, told.last
     columns = origins + rows
     for p in range(start, stop):
         plane = result + p * old_rows * old_width
@@ -89,7 +97,9 @@ def _tables(lengths: Sizes, padding: Sizes, mode: str) -> tuple[ndarray, ndarray
         rows = (rows[:, None] * length + table).reshape(-1)
     first = max(pairs[-1][0], 0)
     last = max(first, len(tables[-1]) - max(pairs[-1][1], 0))
-    sizes = [len(rows), len(tables[-1]), math.prod(lengths[:-1]), lengths[-1], first, last]
+    sizes = SIZES.pack(
+        rows=len(rows), width=len(tables[-1]), old_rows=math.prod(lengths[:-1]), old_width=lengths[-1], first=first, last=last
+    )  # fmt: skip
     return numpy.concatenate([rows, tables[-1]]), numpy.array(sizes, numpy.int64), tuple(map(len, tables))
 
 
@@ -98,7 +108,7 @@ def _fits(x: ndarray, lengths: Sizes) -> bool:
 
 
 def padded(self: ndarray, padding: Sequence[int], mode: str) -> Any:
-    """The last dimensions continued by "reflect", "replicate" or "circular"."""
+    """The plan of the last dimensions continued by "reflect", "replicate" or "circular"."""
     dims = len(padding) // 2
     lengths, word = self.shape[-dims:] if dims else (), WORDS.get(self.itemsize)
     if word is None or not _fits(self, lengths):
@@ -106,15 +116,13 @@ def padded(self: ndarray, padding: Sequence[int], mode: str) -> Any:
     origins, sizes, new = _tables(lengths, tuple(padding), mode)
     if 0 in new:
         return NotImplemented
-    result = numpy.empty((*self.shape[:-dims], *new), self.dtype)
     planes, function = self.size // math.prod(lengths), copy_rows.compiled(T=word, W=_width(self))
     row = 2 * math.prod(new) * self.itemsize
-    launch(function, planes, row, address(result), address(self), address(origins), address(sizes))
-    return result
+    return _plan(function, planes, row, Memory((*self.shape[:-dims], *new), self.dtype), origins, sizes)
 
 
 def padded_backward(grad: ndarray, self: ndarray, padding: Sequence[int], mode: str) -> Any:
-    """Return the gradient of the padded array."""
+    """The plan of the gradient of the padded array."""
     dims = len(padding) // 2
     lengths = self.shape[-dims:] if dims else ()
     if grad.dtype.char not in "fd" or not _fits(grad, lengths) or self.dtype != grad.dtype or not grad.dtype.isnative:
@@ -122,11 +130,16 @@ def padded_backward(grad: ndarray, self: ndarray, padding: Sequence[int], mode: 
     origins, sizes, new = _tables(lengths, tuple(padding), mode)
     if grad.shape != (*self.shape[: self.ndim - dims], *new):
         return NotImplemented
-    result = numpy.empty(self.shape, grad.dtype)
     planes, function = grad.size // math.prod(new), add_rows.compiled(T=type_of(grad.dtype), W=_width(grad))
     row = 3 * math.prod(new) * grad.itemsize
-    launch(function, planes, row, address(result), address(grad), address(origins), address(sizes))
-    return result
+    return _plan(function, planes, row, Memory(self.shape, grad.dtype), origins, sizes)
+
+
+def _plan(function: Any, planes: int, plane_bytes: int, result: Memory, origins: ndarray, sizes: ndarray) -> Plan:
+    def into(out: Sequence[ndarray], x: ndarray, *_: Any) -> None:
+        launch(function, planes, plane_bytes, address(out[0]), address(x), address(origins), address(sizes))
+
+    return Plan([result], into=into)
 
 
 def _width(x: ndarray) -> int:

@@ -34,19 +34,21 @@ SHORTEST_PLANE = 16
 """Smaller planes of a channel are not walked one by one."""
 
 
+PLANES = Struct("blocks many step size units samples length")
+GRADIENTS = Struct("blocks many step size units samples wanted")
+
+
 @loops(explicit=True, plain=True, noalias=False)
 def normalize(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Static) -> None:
     """Less their means, over their deviations, times the weight plus the bias of each block; means and inverse deviations."""
-    layout = as_pointer(table[0], i64)
-    blocks, many, step, size, samples, length, units = (
-        layout[0], layout[1], layout[2], layout[3], layout[4], layout[5], layout[6],
-    )  # fmt: skip
+    layout = fields(table[0], PLANES)
+    blocks, many, step, size, units = layout.blocks, layout.many, layout.step, layout.size, layout.units
     x, weight, bias = array_at(table, 0, T), array_at(table, 1, T), array_at(table, 2, T)
     out, means, inverses = array_at(table, 3, T), array_at(table, 4, T), array_at(table, 5, T)
     eps = scalar_at(table, 6, 0)
     for u in range(start, stop):
         at = u * blocks * size
-        mean, variance = moments_of(x + at, many, step, blocks * size, samples, length, W)
+        mean, variance = moments_of(x + at, many, step, blocks * size, layout.samples, layout.length, W)
         inverse = f64(1) / sqrt(variance + eps)
         means[u] = T(mean)
         inverses[u] = T(inverse)
@@ -139,10 +141,9 @@ def squares_of(rows: Pointer[T], many: Int, step: Int, count: Int, center: T, W:
 @loops(explicit=True, plain=True, noalias=False)
 def normalize_backward(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Static) -> None:
     """For each block sums of `grad`, and of its products with the normalized `x`; if it is wanted, also the gradient of `x`."""
-    layout = as_pointer(table[0], i64)
-    blocks, many, step, size, samples, wanted, units = (
-        layout[0], layout[1], layout[2], layout[3], layout[4], layout[5], layout[6],
-    )  # fmt: skip
+    layout = fields(table[0], GRADIENTS)
+    blocks, many, step, size, units = layout.blocks, layout.many, layout.step, layout.size, layout.units
+    samples, wanted = layout.samples, layout.wanted
     grad, x, weight = array_at(table, 0, T), array_at(table, 1, T), array_at(table, 2, T)
     means, inverses = array_at(table, 3, T), array_at(table, 4, T)
     alongs, totals = array_at(table, 5 + wanted, T), array_at(table, 6 + wanted, T)
@@ -308,7 +309,10 @@ def _forward(
     size, channels, dtype = math.prod(x.shape[2:]), x.shape[1], x.dtype
     kernel = normalize.compiled(T=type_of(dtype), W=HOST.vector_bytes // dtype.itemsize)
     length = min(blocks * size, STRETCH)
-    layout = [blocks, many, channels * size, size, max(1, STRETCH // (blocks * size)), length, units]
+    layout = PLANES.pack(
+        blocks=blocks, many=many, step=channels * size, size=size, units=units,
+        samples=max(1, STRETCH // (blocks * size)), length=length,
+    )  # fmt: skip
     results = [Memory(x.shape, dtype), Memory(statistics, dtype), Memory(statistics, dtype)]
     return NativeCall(
         kernel, math.prod(statistics), 4 * blocks * many * size * dtype.itemsize, layout, names,
@@ -332,7 +336,10 @@ def _backward(
     """The gradients of `x`, weight and bias. The sums of `grad` and of its products are those of the planes, of shape `sums`."""
     size, channels, dtype = math.prod(x.shape[2:]), x.shape[1], x.dtype
     kernel = normalize_backward.compiled(T=type_of(dtype), W=HOST.vector_bytes // dtype.itemsize)
-    layout = [blocks, many, channels * size, size, max(1, STRETCH // size), int(needs[0]), units]
+    layout = GRADIENTS.pack(
+        blocks=blocks, many=many, step=channels * size, size=size, units=units,
+        samples=max(1, STRETCH // size), wanted=needs[0],
+    )  # fmt: skip
     of_planes, of_channels, of_input = Memory(sums, dtype), Memory((channels,), dtype), Memory(x.shape, dtype)
     planes = NativeCall(
         kernel, math.prod(sums) // blocks, 5 * blocks * many * size * dtype.itemsize, layout, names,

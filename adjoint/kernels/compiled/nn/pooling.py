@@ -21,6 +21,9 @@ from .convolution_kernels import dealt
 
 Sizes = tuple[int, ...]
 
+WINDOWS = Struct("length:3 count:3 kernel:3 stride:3 padding:3 dilation:3")
+PLANES = Struct("size count")
+
 
 @loops(explicit=True)
 def store_row(to: Pointer[T], values: S, count: Int, W: Static) -> None:
@@ -37,10 +40,13 @@ def largest(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Static, ST
 
     Return its index if `INDEXED`.
     """
-    windows = as_pointer(table[0], i64)
-    length_d, length_h, length_w, count_d, count_h, count_w = [windows[K] for K in unrolled(6)]
-    kernel_d, kernel_h, kernel_w, step_d, step_h, step_w = [windows[6 + K] for K in unrolled(6)]
-    padding_d, padding_h, padding_w, gap_d, gap_h, gap_w = [windows[12 + K] for K in unrolled(6)]
+    windows = fields(table[0], WINDOWS)
+    length_d, length_h, length_w = windows.length
+    count_d, count_h, count_w = windows.count
+    kernel_d, kernel_h, kernel_w = windows.kernel
+    step_d, step_h, step_w = windows.stride
+    padding_d, padding_h, padding_w = windows.padding
+    gap_d, gap_h, gap_w = windows.dilation
     x, values = as_pointer(elements_at(table, 0), T), as_pointer(elements_at(table, 1), T)
     for p in range(start, stop):
         plane = x + p * length_d * length_h * length_w
@@ -81,8 +87,8 @@ def largest(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Static, ST
 @loops(explicit=True, noalias=False)
 def scatter_planes(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Static) -> None:
     """Zeros, to which `grad` is added at `indices` of each plane; writes to `wrong` if one is outside."""
-    layout = as_pointer(table[0], i64)
-    size, count = layout[0], layout[1]
+    planes = fields(table[0], PLANES)
+    size, count = planes.size, planes.count
     grad, indices = as_pointer(elements_at(table, 0), T), as_pointer(elements_at(table, 1), i64)
     result, wrong = as_pointer(elements_at(table, 2), T), as_pointer(table[ARRAYS_AT + 3], i64)
     for p in range(start, stop):
@@ -100,10 +106,12 @@ def scatter_planes(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Sta
 @loops(explicit=True, noalias=False)
 def averages(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Static, STEP: Static) -> None:
     """The sum of each window of planes `start` to `stop` over its divisor."""
-    windows = as_pointer(table[0], i64)
-    length_d, length_h, length_w, count_d, count_h, count_w = [windows[K] for K in unrolled(6)]
-    kernel_d, kernel_h, kernel_w, step_d, step_h, step_w = [windows[6 + K] for K in unrolled(6)]
-    padding_d, padding_h, padding_w = [windows[12 + K] for K in unrolled(3)]
+    windows = fields(table[0], WINDOWS)
+    length_d, length_h, length_w = windows.length
+    count_d, count_h, count_w = windows.count
+    kernel_d, kernel_h, kernel_w = windows.kernel
+    step_d, step_h, step_w = windows.stride
+    padding_d, padding_h, padding_w = windows.padding
     x, divisors = as_pointer(elements_at(table, 0), T), as_pointer(elements_at(table, 1), T)
     result = as_pointer(elements_at(table, 2), T)
     for p in range(start, stop):
@@ -132,10 +140,12 @@ def averages(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Static, S
 @loops(explicit=True, noalias=False)
 def spread_averages(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Static) -> None:
     """The transpose of `averages`: `grad / divisor` added to all elements of each window."""
-    windows = as_pointer(table[0], i64)
-    length_d, length_h, length_w, count_d, count_h, count_w = [windows[K] for K in unrolled(6)]
-    kernel_d, kernel_h, kernel_w, step_d, step_h, step_w = [windows[6 + K] for K in unrolled(6)]
-    padding_d, padding_h, padding_w = [windows[12 + K] for K in unrolled(3)]
+    windows = fields(table[0], WINDOWS)
+    length_d, length_h, length_w = windows.length
+    count_d, count_h, count_w = windows.count
+    kernel_d, kernel_h, kernel_w = windows.kernel
+    step_d, step_h, step_w = windows.stride
+    padding_d, padding_h, padding_w = windows.padding
     grad, divisors = as_pointer(elements_at(table, 0), T), as_pointer(elements_at(table, 1), T)
     result = as_pointer(elements_at(table, 2), T)
     for p in range(start, stop):
@@ -162,11 +172,10 @@ def spread_averages(table: Pointer[i64], start: Int, stop: Int, T: Static, W: St
 
 def _layout(windows: Windows) -> list[int]:
     """What kernels are told about windows; dimensions that are missing come first."""
-    missing = 3 - len(windows.dims)
-    names = ("length", 1), ("count", 1), ("kernel", 1), ("stride", 1), ("padding", 0), ("dilation", 1)
-    return [
-        number for name, one in names for number in [one] * missing + [getattr(along, name) for along in windows.dims]
-    ]
+    missing = [1] * (3 - len(windows.dims))
+    found = {name: missing + [getattr(along, name) for along in windows.dims] for name in WINDOWS.counts}
+    found["padding"][: len(missing)] = [0] * len(missing)
+    return WINDOWS.pack(**found)
 
 
 def _fits(x: ndarray) -> bool:
@@ -220,8 +229,9 @@ def max_pool_backward(grad: ndarray, indices: ndarray, input_shape: Sizes, dims:
         return NotImplemented
     count = grad.size // planes
     plan = NativeCall(
-        scatter_planes.compiled(**_statics(grad)), planes, (size + 8 * count) * grad.itemsize, [size, count],
-        ["grad", "indices", "wrong"], ["grad", "indices"], [Memory(tuple(input_shape), grad.dtype)], ["wrong"], "q",
+        scatter_planes.compiled(**_statics(grad)), planes, (size + 8 * count) * grad.itemsize,
+        PLANES.pack(size=size, count=count), ["grad", "indices", "wrong"], ["grad", "indices"],
+        [Memory(tuple(input_shape), grad.dtype)], ["wrong"], "q",
     ).plan()  # fmt: skip
 
     def into(out: Any, grad: ndarray, indices: ndarray, *_: Any) -> Any:
