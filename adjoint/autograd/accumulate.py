@@ -8,9 +8,9 @@ from typing import Any
 import numpy
 
 from .._runtime.forks import lock_across_forks
-from ..codegen.acceleration import LARGE, THREADED
 from ..codegen.backend import NUMPY
 from ..codegen.compiled_ufuncs import large
+from ..codegen.costs import LARGE, THREADED
 from ..device import strided
 from ..kernels.memory.storage import is_dense
 from ..kernels.runtime.meta_array import Meta

@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ..codegen.acceleration import THREADED
+from ..codegen.costs import THREADED
 from ..kernels.memory.copying import copy_elements, expanded
 from ..kernels.memory.storage import is_dense
 from ..kernels.runtime.sparse_array import SparseArray

@@ -3,8 +3,8 @@
 A NumPy kernel names its compiled form, a function in a module of `kernels.compiled`, which is imported when an array is
 first large enough:
 
-    @accelerated("nn.embedding.embedding_backward", elements=1 << 12)
-    def embedding_backward(grad, indices, ...): ...
+    @accelerated("create.normals.transform", elements=SORTED)
+    def transform(fractions, ...): ...
 
 The compiled form takes the same arguments. It returns NotImplemented for arguments that it does not support; then the
 NumPy form computes. Without llvmlite (the extra `fast`) the NumPy form always computes.
@@ -23,19 +23,7 @@ import numpy
 from .._runtime.first_use import computed_once, import_late
 from .._runtime.platform import ctypes
 from ..kernels.runtime.freed_memory import keep_freed_memory
-
-LARGE = 1 << 13
-"""From this many elements on a compiled loop is faster than NumPy.
-Modules whose loops begin elsewhere say so: those with more work for an element begin earlier."""
-
-MOVED = 1 << 12
-"""The same for what NumPy moves one element at a time: copies in another order, padding, indexing; and for NumPy's slow sums."""
-
-CONVERTED = 1 << 10
-"""The same for numbers of 16 bits, each of which NumPy converts by itself."""
-
-THREADED = 1 << 15
-"""The same for what NumPy does as fast on one thread: sums of two arrays, copies of whole rows, conversions."""
+from .costs import CALLS
 
 _Form = TypeVar("_Form", bound=Callable[..., Any])
 
@@ -115,10 +103,6 @@ class CompiledLoops:
                 raise
             self.give_up(path, error)
             return NotImplemented
-
-
-CALLS = 1000
-"""So many calls repay the compilation of a form that small arrays can do without."""
 
 
 class RepeatedForm:

@@ -16,8 +16,9 @@ from numpy import ndarray
 from ..kernels.runtime.addresses import IN_OBJECTS, overlap
 from ..kernels.runtime.floating import FLOAT32
 from ..kernels.runtime.lazy_conj import lazy_bits_of, without_lazy_bits
-from .acceleration import LARGE, LOOPS
+from .acceleration import LOOPS
 from .compiled_complex import EXACT, PARTS, by_parts
+from .costs import ELEMENTARY, LARGE, PIECEWISE, STEPS
 from .elementary import COSTLY_OPERATIONS, FUNCTIONS
 from .expression import BOOL, CONSTANT, SCALAR, Choice, Expression, Node, Refusal, Tree, leaves, scalar_source
 from .llvm.launch import launch
@@ -27,15 +28,6 @@ from .schedule import lowered
 
 SHORTEST_ROW = 16
 """NumPy computes rows with fewer elements if dimensions cannot be joined, because each row has a cost."""
-
-COSTLY = 1 << 12
-"""The number of elements from which compiled loops are faster than NumPy for expressions with elementary functions."""
-
-PIECEWISE = 1 << 9
-"""The same for elementary functions that NumPy computes piece by piece, in many passes."""
-
-STEPS = 1 << 8
-"""The same for expressions of several operations including elementary functions, because NumPy makes a call for each."""
 
 _PIECEWISE = frozenset("erfcx ndtr log_ndtr digamma trigamma ndtri erfinv".split())
 
@@ -51,8 +43,8 @@ def smallest(tree: Tree) -> int:
         return PIECEWISE
     count = len(_operations(tree))
     if is_costly(tree):
-        return STEPS if count > 2 else COSTLY
-    return COSTLY if count > 4 else LARGE
+        return STEPS if count > 2 else ELEMENTARY
+    return ELEMENTARY if count > 4 else LARGE
 
 
 def is_costly(tree: Tree) -> bool:

@@ -17,9 +17,10 @@ from numpy import ndarray
 from ..kernels.runtime.floating import HALVES, unwarned
 from ..kernels.runtime.lazy_conj import lazy_bits_of
 from . import source
-from .acceleration import CONVERTED, LARGE, LOOPS, THREADED
+from .acceleration import LOOPS
 from .compiled_complex import EXACT, FUNCTIONS, PARTS
 from .compiled_pointwise import BOOLEAN, CompiledPointwise, computed_in, is_costly, smallest
+from .costs import CONVERTED, LARGE, THREADED
 from .expression import BOOL, CONSTANT, INPUT, NUMBER, OPERATIONS, PARAMETER, SCALAR, Expression, Graph
 
 _OF_INTEGERS = frozenset(

@@ -16,10 +16,11 @@ from numpy import ndarray
 
 from ..kernels.runtime.lazy_conj import CONJ, lazy_bits_of, with_lazy_bits
 from . import source
-from .acceleration import LARGE, LOOPS
+from .acceleration import LOOPS
 from .compiled_complex import EXACT
 from .compiled_pointwise import CompiledPointwise, computed_in
 from .compiled_ufuncs import large
+from .costs import LARGE
 from .expression import INPUT, ROW_OPERATIONS, Expression, Node, Tree, leaves
 from .schedule import lowered
 from .tracing import ARRAY, Parameters, TracingError, trace, xp

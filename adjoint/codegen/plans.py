@@ -19,7 +19,8 @@ import numpy
 from numpy import ndarray
 
 from .._runtime.forks import code_of
-from .acceleration import CALLS, LOOPS
+from .acceleration import LOOPS
+from .costs import CALLS
 
 Dtype = numpy.dtype[Any]
 

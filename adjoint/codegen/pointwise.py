@@ -24,19 +24,14 @@ from ..kernels.runtime.floating import FLOAT32, HALVES, refuse
 from ..kernels.runtime.layout import row_major
 from ..kernels.runtime.scalar import typed
 from . import source
-from .acceleration import LARGE, LOOPS, THREADED
+from .acceleration import LOOPS
 from .compiled_pointwise import CompiledPointwise, smallest
+from .costs import LARGE, THREADED
 from .expression import BOOL, REAL, ROW_OPERATIONS, Tree, leaves
 from .kernel import FLOATS, Kernel
 from .numpy_tiles import result_like, run_tiles
 from .selection import choose, select, select_any, zero_where
 from .tracing import ARRAY, Parameters, TracingError, apply, trace, xp
-
-LIMIT = THREADED
-"""The number of elements from which tiles are faster than straight code."""
-
-SMALL = LARGE
-"""The maximum number of elements for which `numpy.where` is as fast as masking bits (`selection`)."""
 
 FLOAT64 = numpy.dtype(numpy.float64)
 
@@ -95,7 +90,7 @@ class Program:
     @computed_once
     def limit(self) -> int:
         """Return the maximum number of elements for the small form. It has the simplest code, with NumPy's `where`."""
-        limit = SMALL if self.chooses else LIMIT
+        limit = LARGE if self.chooses else THREADED
         return min(limit, self.compiled_from - 1) if LOOPS.available else limit
 
     @computed_once
@@ -173,7 +168,7 @@ class Program:
             result = self.compiled.run(operands, values, dtype, compute, out)
             if result is not NotImplemented:
                 return result
-        if out is None and max(item.size for item in operands) <= LIMIT:
+        if out is None and max(item.size for item in operands) <= THREADED:
             if half:
                 operands = [item.astype(compute) for item in operands]
             results = self.straight(compute.char)(*operands, *values)
@@ -277,13 +272,13 @@ def by_expression(expression: Kernel, *, small: Any = None) -> Callable[[Any], K
             dtype = arrays[0].dtype
             if (
                 (dtype.kind == "f" or (dtype.itemsize == 2 and dtype in HALVES))
-                and LOOPS.takes(max([item.size for item in arrays]), SMALL)
+                and LOOPS.takes(max([item.size for item in arrays]), LARGE)
                 and all(type(item) is ndarray and item.dtype is dtype for item in arrays)
             ):
                 return expression.general(*args, **options)
             return form(*args, **options)
 
-        limit = -1 if LOOPS.every_size else SMALL - 1 if LOOPS.available else None
+        limit = -1 if LOOPS.every_size else LARGE - 1 if LOOPS.available else None
         if small is not None:
             return Kernel(computing, small=small, dtypes=FLOATS, limit=limit)
         if isinstance(kernel, Kernel) and kernel.small is not None:
@@ -371,14 +366,14 @@ def _build_general(program: Program, namespace: dict[str, Any]) -> str:
     lines = [
         f"def {program.name}({_signature(program, namespace)}):",
         f"    dtype = {first}.dtype",
-        f"    if (dtype is FLOAT32 or dtype is FLOAT64) and {first}.size <= {LIMIT}{alike} and (",
+        f"    if (dtype is FLOAT32 or dtype is FLOAT64) and {first}.size <= {THREADED}{alike} and (",
         f"        {first}.size < {program.compiled_from} or not takes({first}.size, {program.compiled_from})",
         "    ):",
     ]
     if several:
         lines.append(f"        return tuple(map(asarray, medium({passed})))")
     elif program.chooses:
-        lines.append(f"        result = small({passed}) if {first}.size <= {SMALL} else medium({passed})")
+        lines.append(f"        result = small({passed}) if {first}.size <= {LARGE} else medium({passed})")
     else:
         lines.append(f"        result = small({passed})")
     if not several:

@@ -39,15 +39,13 @@ from ..kernels.runtime.shapes import normalize_dim
 from . import source
 from .acceleration import LOOPS
 from .compiled_rows import CompiledRows
+from .costs import THREADED
 from .expression import COLUMN, ELEMENT, ROW, ROW_LENGTH, Expression, Node, Tree, is_absent, leaves
 from .plans import Memory, Plan, Plans, returned
 from .pointwise import BASE_NAMES
 from .row_functions import STRAIGHT_FUNCTIONS, TILE_FUNCTIONS
 from .row_tiles import Geometry, Tile, dtype_of, run_rows
 from .tracing import Parameters, trace
-
-SMALL = 1 << 15
-"""Up to this number of elements no tiles are used."""
 
 Dtype = numpy.dtype[Any]
 
@@ -207,7 +205,7 @@ class RowProgram:
             plan = self._compiled(variant, compute.char).plan(arrays, memory, geometry, compute)
             if plan is not None:
                 return plan
-        if size <= SMALL and compute is dtype:
+        if size <= THREADED and compute is dtype:
             function = self.straight(variant, compute.char)
             if function is not None:
                 shapes = [item and item.shape for item in memory]

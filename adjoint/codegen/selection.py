@@ -13,10 +13,10 @@ from numpy import ndarray
 
 from ..kernels.runtime.parallel import scratch
 from ..kernels.runtime.scalar import ZERO
+from .costs import LARGE
 
 Array = numpy.ndarray[Any, Any]
 
-_LARGE = 1 << 13
 _BITS: dict[int, numpy.dtype[Any]] = {size: numpy.dtype(f"i{size}") for size in (1, 2, 4, 8)}
 _INT8 = numpy.dtype(numpy.int8)
 _ONE = numpy.ones((), _INT8)
@@ -53,7 +53,7 @@ def _maskable(mask: Array, *arrays: Array) -> numpy.dtype[Any] | None:
 
     Numbers may replace arrays.
     """
-    if mask.size < _LARGE:
+    if mask.size < LARGE:
         return None
     bits = _BITS.get(arrays[0].itemsize)
     alike = mask.flags.c_contiguous and all(

@@ -12,15 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from adjoint.codegen.costs import THREADED
 from adjoint.codegen.expression import BOOL
-from adjoint.codegen.pointwise import LIMIT, pointwise
+from adjoint.codegen.pointwise import pointwise
 from adjoint.codegen.tracing import xp
 from adjoint.kernels.runtime.layout import laid_out
 from adjoint.kernels.runtime.parallel import get_num_threads, set_num_threads
 
 Array = numpy.ndarray
 
-SIZES = [0, 1, 7, LIMIT + 3, 5 * LIMIT]
+SIZES = [0, 1, 7, THREADED + 3, 5 * THREADED]
 FLOATS = [numpy.float32, numpy.float64]
 
 
@@ -89,7 +90,7 @@ def test_layouts_are_those_of_the_operands(layout, side):
         result, expected = mixed(one, other), plain_mixed(one, other)
         numpy.testing.assert_array_equal(result, expected)
         assert laid_out(result, (one, other)).strides == laid_out(expected, (one, other)).strides
-        assert result.size <= LIMIT or laid_out(result, (one, other)) is result
+        assert result.size <= THREADED or laid_out(result, (one, other)) is result
     assert logistic(x).strides == numpy.exp(x).strides
 
 
@@ -182,7 +183,7 @@ def test_parameters_may_be_arrays_without_dimensions():
 
 def test_special_values_and_no_warnings():
     x = numpy.asarray([math.nan, math.inf, -math.inf, 0.0, -0.0, 1e308, -1e308])
-    for copies in (1, LIMIT):
+    for copies in (1, THREADED):
         wide = numpy.tile(x, copies)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -197,7 +198,7 @@ def test_several_outputs_and_conditions():
         positive = self > 0
         return xp.as_number(positive) * 2, positive & (self < 1), self
 
-    for size in (5, 3 * LIMIT):
+    for size in (5, 3 * THREADED):
         x = numbers(size, numpy.float32)
         number, condition, same = several(x)
         numpy.testing.assert_array_equal(number, (x > 0).astype(numpy.float32) * 2)
@@ -212,7 +213,7 @@ def test_complex_magnitudes_are_real():
     def magnitude(self: Array):
         return xp.abs(self) + 1
 
-    for size in (5, 3 * LIMIT):
+    for size in (5, 3 * THREADED):
         x = numbers(size, numpy.complex64)
         result = magnitude(x)
         assert result.dtype == numpy.float32
@@ -221,7 +222,7 @@ def test_complex_magnitudes_are_real():
 
 
 def test_any_number_of_threads_has_the_same_values():
-    x, y = numbers(40 * LIMIT, numpy.float32), numbers(40 * LIMIT, numpy.float32, 1)
+    x, y = numbers(40 * THREADED, numpy.float32), numbers(40 * THREADED, numpy.float32, 1)
     before = get_num_threads()
     try:
         results = []
@@ -328,7 +329,7 @@ def test_every_operation_has_straight_and_tile_code():
         ):  # of integers, and by another formula than NumPy's
             continue
         expression = of_first(operation, about.arity)
-        for size in (3, 2 * LIMIT):
+        for size in (3, 2 * THREADED):
             x, y = numbers(size, numpy.float64) ** 2 + 1, numbers(size, numpy.float64, 1) ** 2 + 1
             kernel = pointwise("one_cpu")(expression)
             result = kernel(x, y)

@@ -10,7 +10,8 @@ import numpy
 from numpy import ndarray
 
 from ...codegen import compiled_ufuncs
-from ...codegen.acceleration import CONVERTED, LOOPS
+from ...codegen.acceleration import LOOPS
+from ...codegen.costs import CONVERTED
 from ...kernels.runtime.layout import laid_out
 from ...kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits, without_lazy_bits
 from ...tensor import as_array

@@ -11,8 +11,8 @@ from typing import Any
 import numpy
 
 from ... import dtypes
-from ...codegen.acceleration import THREADED
 from ...codegen.backend import NUMPY
+from ...codegen.costs import THREADED
 from ...codegen.kernel import FLOATS
 from ...kernels.memory.copying import convert
 from ...kernels.runtime.floating import quietly

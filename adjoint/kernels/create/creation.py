@@ -9,7 +9,8 @@ from typing import Any
 import numpy
 
 from ... import dtypes
-from ...codegen.acceleration import CONVERTED, LARGE, LOOPS, MOVED, THREADED, RepeatedForm
+from ...codegen.acceleration import LOOPS, RepeatedForm
+from ...codegen.costs import CONVERTED, LARGE, MOVED, THREADED
 from ...dtypes import dtype
 from ..math.fma import fma32, fma64, is_exact
 from ..memory.copying import convert

@@ -16,6 +16,7 @@ from numpy import ndarray
 from ..._runtime.first_use import import_late
 from ..._runtime.forks import lock_across_forks
 from ...codegen.acceleration import LOOPS
+from ...codegen.costs import THREADED
 
 DEFAULT_SEED = 67280421310721
 """The default seed of a generator."""
@@ -45,13 +46,6 @@ TWIST = 624
 
 BULK = 2048
 """From this number of words on, the call with a slower start that fills 32-bit memory is faster."""
-
-
-COMPILED = 1 << 15
-"""From this number of words on, compiled loops draw them.
-
-They take 2 ns less for each, and some 15 ms to be compiled once.
-"""
 
 
 class Stream:
@@ -211,7 +205,7 @@ class Stream:
     def _many(self, n: int, dtype: "numpy.dtype[Any]") -> ndarray:
         """The next `n` words of a type of 32 or 64 bits."""
         words: ndarray = NotImplemented
-        if LOOPS.takes(n, COMPILED):
+        if LOOPS.takes(n, THREADED):
             words = LOOPS.run("create.twister.words", self, n, dtype)
         if words is NotImplemented:
             words = self._bulk.randint(0, 2 ** (8 * dtype.itemsize), n, dtype)

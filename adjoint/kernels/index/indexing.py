@@ -10,7 +10,8 @@ import numpy
 from numpy import asarray, ndarray
 
 from ..._runtime.tracebacks import warn
-from ...codegen.acceleration import LOOPS, MOVED
+from ...codegen.acceleration import LOOPS
+from ...codegen.costs import MOVED, STEPS
 from ..memory.copying import clone, convert
 from ..runtime.floating import HALVES, compute_dtype, type_name, widen
 from ..runtime.layout import reordered
@@ -24,9 +25,6 @@ from .scatter import add_rows, copied, take_rows
 Indices = Sequence[ndarray | None]
 
 _FULL = slice(None)
-
-_LARGE = 256
-"""So many rows, or elements, may be enough for compiled loops."""
 
 _FEW = 256
 """Up to so many elements adding one by one is faster than finding whole rows."""
@@ -43,7 +41,7 @@ def index(x: ndarray, indices: Indices) -> ndarray:
         kind = only.dtype.char
         try:
             if kind == "l" and x.flags.c_contiguous:
-                if LOOPS.takes(only.size, _LARGE) and out_of_bounds(only, len(x), -len(x)) is None:
+                if LOOPS.takes(only.size, STEPS) and out_of_bounds(only, len(x), -len(x)) is None:
                     return take_rows(x, only)
                 return x.take(only, 0)
             if kind == "?" and only.shape == x.shape and LOOPS.takes(x.size, MOVED):

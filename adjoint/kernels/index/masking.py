@@ -11,8 +11,9 @@ from typing import Any
 import numpy
 
 from ..._runtime.tracebacks import warn
-from ...codegen.acceleration import LARGE, LOOPS
+from ...codegen.acceleration import LOOPS
 from ...codegen.compiled_ufuncs import of_any_size
+from ...codegen.costs import LARGE
 from ...codegen.pointwise import pointwise
 from ...codegen.selection import choose
 from ...codegen.tracing import xp

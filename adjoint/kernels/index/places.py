@@ -6,7 +6,8 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ...codegen.acceleration import LOOPS, MOVED
+from ...codegen.acceleration import LOOPS
+from ...codegen.costs import MOVED
 from ...codegen.plans import Plans
 
 _INT64 = numpy.dtype(numpy.int64)

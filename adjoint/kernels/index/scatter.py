@@ -12,7 +12,8 @@ from typing import Any
 import numpy
 from numpy import asarray, ndarray
 
-from ...codegen.acceleration import LOOPS, MOVED
+from ...codegen.acceleration import LOOPS
+from ...codegen.costs import JOINED, MOVED, SUMMED
 from ...dtypes import from_numpy
 from ..memory.copying import clone, contiguous, copy_elements
 from ..reduce.sorting import argsort
@@ -26,9 +27,7 @@ _INT64 = numpy.dtype(numpy.int64)
 _INDEX_TYPES = (_INT64, numpy.dtype(numpy.int32))
 
 _ROW = 16  # elements
-_MANY_ROWS = 1 << 17  # elements
 _SLICE = 256  # elements of a slice that NumPy rather combines as a whole
-_ROW_ELEMENTS = 1 << 14  # from here on, and for rows of 16 elements on, rows are summed as vectors
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -415,7 +414,7 @@ def take_rows(x: ndarray, index: ndarray, dim: int = 0) -> ndarray:
         return row_major(x[(slice(None),) * (dim % x.ndim) + (index,)])  # `take` copies all of it before
     width = math.prod(x.shape[dim + 1 :])
     # NumPy copies rows of some length as fast as anything, with one thread.
-    if x.size and LOOPS.takes(index.size * math.prod(x.shape[:dim]) * width, MOVED if width < _ROW else _MANY_ROWS):
+    if x.size and LOOPS.takes(index.size * math.prod(x.shape[:dim]) * width, MOVED if width < _ROW else JOINED):
         found = LOOPS.run("index.lookup.take", x, index, dim)
         if found is not NotImplemented:
             return asarray(found)
@@ -495,7 +494,7 @@ def add_rows(out: ndarray, index: ndarray, rows: ndarray) -> None:
         and LOOPS.run("index.scattering.add_rows_at", out, index, rows) is not NotImplemented
     ):
         return
-    if count * width < _ROW_ELEMENTS or width < 16:
+    if count * width < SUMMED or width < 16:
         positions = (index * width)[:, None] + numpy.arange(width)
         numpy.add.at(out.reshape(-1), positions.reshape(-1), rows.reshape(-1))
         return

@@ -8,6 +8,7 @@ from typing import Any
 import numpy
 
 from ...codegen.acceleration import LOOPS
+from ...codegen.costs import SCANNED
 from ...dtypes import from_numpy
 from ..memory.copying import contiguous
 from ..runtime.floating import is_inexact, refuse
@@ -16,8 +17,6 @@ from .elimination import SMALL, column_major, lu_factor, substituted
 from .stacks import by_lapack, of_stack
 
 Array = numpy.ndarray[Any, Any]
-
-COMPILED = 1 << 11  # elements; from here on compiled loops are faster
 
 
 def check_matrix(name: str, array: Array, square: bool = False, floating: bool = True, half: bool = False) -> None:
@@ -94,7 +93,7 @@ def _solution(a: Array, b: Array) -> Array:
 
 
 def _eliminated(a: Array, b: Array | None) -> Any:
-    if a.shape[-1] <= SMALL and LOOPS.takes(a.size, COMPILED):
+    if a.shape[-1] <= SMALL and LOOPS.takes(a.size, SCANNED):
         return LOOPS.run("linalg.elimination.solve", a, b)
     return NotImplemented
 
@@ -138,7 +137,7 @@ def solve(a: Array, b: Array, left: bool = True) -> Array:
 def cholesky(self: Array, upper: bool = False, name: str = "linalg.cholesky") -> Array:
     """The lower (or upper) triangular factor of Hermitian positive-definite matrices; only one triangle is read."""
     check_matrix(name.removeprefix("linalg."), self, square=True)
-    if LOOPS.takes(self.size, COMPILED):
+    if LOOPS.takes(self.size, SCANNED):
         found = LOOPS.run("linalg.cholesky.cholesky", self, upper)
         if found is not NotImplemented:
             return numpy.asarray(found)

@@ -7,8 +7,9 @@ from typing import Any
 import numpy
 
 from ...codegen.acceleration import LOOPS
+from ...codegen.costs import SCANNED
 from ..runtime.floating import unwarned
-from .decompositions import COMPILED, check_matrix, inverse
+from .decompositions import check_matrix, inverse
 from .elimination import SMALL
 from .stacks import by_lapack
 
@@ -19,7 +20,7 @@ def _pivots(a: Array) -> Any:
     """The pivots of each matrix, and the sign of its exchanges."""
     if a.shape[-1] > SMALL:
         return by_lapack("pivots_of", a)
-    return LOOPS.run("linalg.elimination.pivots_of", a) if LOOPS.takes(a.size, COMPILED) else NotImplemented
+    return LOOPS.run("linalg.elimination.pivots_of", a) if LOOPS.takes(a.size, SCANNED) else NotImplemented
 
 
 def _sign_and_logarithm(pivots: Array, sign: Array) -> tuple[Array, Array]:

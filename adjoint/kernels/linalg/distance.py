@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy
 
-from ...codegen.acceleration import LOOPS, MOVED
+from ...codegen.acceleration import LOOPS
 from ...codegen.compiled_ufuncs import of_any_size
+from ...codegen.costs import MOVED
 from ...codegen.pointwise import pointwise
 from ...codegen.tracing import xp
 from ..reduce import moments

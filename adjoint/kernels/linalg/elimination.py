@@ -10,6 +10,7 @@ from typing import Any
 import numpy
 
 from ...codegen.acceleration import LOOPS
+from ...codegen.costs import SCANNED
 from ..runtime.floating import unwarned
 from .stacks import by_lapack
 
@@ -38,9 +39,6 @@ _PANEL = 32
 
 _CACHED_MATRIX = 12_000
 """So many elements of a matrix stay in cache while compiled loops eliminate all columns."""
-
-_COMPILED = 1 << 11
-"""From so many elements, or multiplications, on compiled loops are faster."""
 
 
 def lu_factor(self: Array) -> tuple[Array, Array]:
@@ -147,7 +145,7 @@ def substituted(a: Array, b: Array, upper: bool, unitriangular: bool) -> Array:
     """
     size = a.shape[-1]
     small = size * max(b.shape[-1], _WIDTH) * b.itemsize <= _CACHED
-    if LOOPS.takes(size * b.size, _COMPILED):
+    if LOOPS.takes(size * b.size, SCANNED):
         found = (
             LOOPS.run("linalg.elimination.solve_triangular", a, b, upper, unitriangular) if small else NotImplemented
         )

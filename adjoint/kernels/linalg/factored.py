@@ -7,6 +7,7 @@ from typing import Any
 import numpy
 
 from ...codegen.acceleration import LOOPS
+from ...codegen.costs import SORTED
 from ...dtypes import from_numpy
 from ..runtime.floating import is_inexact, refuse, unwarned
 from ..runtime.shapes import require_dims
@@ -15,9 +16,6 @@ from .decompositions import check_matrix
 from .elimination import column_major
 
 Array = numpy.ndarray[Any, Any]
-
-
-_COMPILED = 1 << 10  # elements; from here on compiled loops are faster
 
 
 def _check_factorable(name: str, array: Array) -> None:
@@ -70,7 +68,7 @@ def lu(self: Array, pivot: bool = True) -> tuple[Array, Array, Array]:
     """The triangular factors L and U and the permutation P of `P @ L @ U`."""
     _check_factorable("linalg.lu", self)
     _check_eliminable(self, pivot)
-    if max(self.shape[-2:]) <= elimination.SMALL and self.dtype.char in "fd" and LOOPS.takes(self.size, _COMPILED):
+    if max(self.shape[-2:]) <= elimination.SMALL and self.dtype.char in "fd" and LOOPS.takes(self.size, SORTED):
         work, pivots = elimination.eliminated(self)
         made = LOOPS.run("linalg.elimination.unpack", work, pivots)
         if made is not NotImplemented:

@@ -8,7 +8,8 @@ import numpy
 from numpy import asarray
 
 from ... import dtypes
-from ...codegen.acceleration import LARGE, LOOPS, accelerated
+from ...codegen.acceleration import LOOPS, accelerated
+from ...codegen.costs import LARGE, SUMMED
 from ...codegen.pointwise import pointwise
 from ...dtypes import from_numpy
 from ..memory.copying import convert
@@ -246,7 +247,7 @@ def addmm_plain(self: Array, mat1: Array, mat2: Array) -> Array:
     return add_bias(result, self) if by_rows else numpy.add(result, self, result)
 
 
-@accelerated("linalg.blas.add_bias", elements=1 << 14)
+@accelerated("linalg.blas.add_bias", elements=SUMMED)
 def add_bias(result: Array, bias: Array) -> Array:
     """A product with a vector added to its rows, in place."""
     return numpy.add(result, bias, result)

@@ -10,8 +10,9 @@ from typing import Any
 import numpy
 
 from ... import dtypes
-from ...codegen.acceleration import LARGE, LOOPS, accelerated
+from ...codegen.acceleration import LOOPS, accelerated
 from ...codegen.compiled_ufuncs import large_with_number, of_any_size
+from ...codegen.costs import LARGE
 from ...codegen.elementary import elementary
 from ...codegen.kernel import FLOATS, Kernel
 from ...codegen.pointwise import by_expression, of_operation, pointwise

@@ -8,7 +8,8 @@ from typing import Any, Literal
 import numpy
 import numpy.fft  # here, where a fork waits for it: as an attribute it is imported at its first use
 
-from ...codegen.acceleration import LARGE, LOOPS, THREADED
+from ...codegen.acceleration import LOOPS
+from ...codegen.costs import LARGE, THREADED
 from ..runtime.parallel import get_num_threads, parallel_rows
 from .long_fourier import long_transform
 

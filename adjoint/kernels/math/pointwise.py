@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy
 
-from ...codegen.acceleration import LARGE, LOOPS
+from ...codegen.acceleration import LOOPS
 from ...codegen.compiled_ufuncs import of_any_size
+from ...codegen.costs import LARGE
 from ...codegen.kernel import FLOATS, Kernel
 from ...codegen.pointwise import by_expression, pointwise
 from ...codegen.tracing import xp

@@ -7,8 +7,8 @@ from typing import Any
 import numpy
 
 from ... import dtypes
-from ...codegen.acceleration import LARGE
 from ...codegen.compiled_ufuncs import of_any_size
+from ...codegen.costs import LARGE
 from ...codegen.pointwise import pointwise
 from ...codegen.tracing import xp
 from ..index.masking import common_dtype

@@ -9,7 +9,8 @@ import numpy
 
 from ..._runtime.late_bound import LATE
 from ..._runtime.tracebacks import warn
-from ...codegen.acceleration import CONVERTED, LOOPS, MOVED, THREADED
+from ...codegen.acceleration import LOOPS
+from ...codegen.costs import CONVERTED, MOVED, THREADED
 from ...device import channels_last, channels_last_3d, contiguous_format, preserve_format
 from ...dtypes import from_numpy
 from ..runtime.floating import HALVES, quietly, unwarned

@@ -11,7 +11,7 @@ from typing import Any
 import numpy
 
 from ...codegen.acceleration import LOOPS
-from ...codegen.compiled_pointwise import COSTLY
+from ...codegen.costs import ELEMENTARY
 from ..runtime.floating import refuse
 
 Array = numpy.ndarray[Any, Any]
@@ -80,7 +80,7 @@ def ctc_loss(
 def _forward(log_probs: Array, states: Array, skips: Array, lengths: Array) -> Array:
     """The logarithms of the probabilities of states, `(N, T, states)`."""
     (times, count), width = log_probs.shape[:2], states.shape[1]
-    if LOOPS.takes(times * states.size, COSTLY):
+    if LOOPS.takes(times * states.size, ELEMENTARY):
         found = LOOPS.run("nn.ctc.forward_of", log_probs, states, skips, lengths)
         if found is not NotImplemented:
             return numpy.asarray(found)
@@ -114,7 +114,7 @@ def ctc_loss_backward(
     states, skips = _states(targets, target_lengths, blank, log_probs.shape[2])
     lengths = numpy.array(target_lengths, numpy.int64)
     ends = numpy.array(input_lengths, numpy.int64)
-    if LOOPS.takes(len(log_probs) * states.size, COSTLY):
+    if LOOPS.takes(len(log_probs) * states.size, ELEMENTARY):
         found = LOOPS.run("nn.ctc.gradient_of", grad, log_probs, states, skips, lengths, ends, loss, forward)
         if found is not NotImplemented:
             hopeless = numpy.isposinf(loss)

@@ -14,15 +14,13 @@ from typing import Any, NamedTuple
 import numpy
 
 from ...codegen.acceleration import LOOPS
+from ...codegen.costs import PIECEWISE
 from ..runtime.floating import HALVES, refuse, widen
 
 Array = numpy.ndarray[Any, Any]
 
 BILINEAR, NEAREST, BICUBIC = range(3)
 ZEROS, BORDER, REFLECTION = range(3)
-
-_COMPILED = 1 << 9
-"""From how many numbers on compiled loops are faster."""
 
 _CUBIC = -0.75
 POLYNOMIALS: dict[int, dict[int, tuple[float, ...]]] = {
@@ -181,7 +179,7 @@ def grid_sampler(input: Array, grid: Array, mode: int, padding: int, align_corne
         kernel = f"grid_sampler_{dims}d_cpu{'_kernel_impl' if dims == 2 else ''}"
         raise refuse(f"{kernel}", input)
     sampling = Sampling(mode, padding, bool(align_corners))
-    if LOOPS.takes(input.shape[1] * grid.size, _COMPILED):
+    if LOOPS.takes(input.shape[1] * grid.size, PIECEWISE):
         by_loops = LOOPS.run("nn.grid_sampling.sampled", input, grid, sampling)
         if by_loops is not NotImplemented:
             return numpy.asarray(by_loops)
@@ -196,7 +194,7 @@ def grid_sampler_gradients(
     grad: Array, input: Array, grid: Array, sampling: Sampling, needs: Sequence[bool]
 ) -> tuple[Array | None, Array | None]:
     """The gradients of images and grid, as far as they are needed."""
-    if LOOPS.takes(grad.size, _COMPILED):
+    if LOOPS.takes(grad.size, PIECEWISE):
         found = LOOPS.run("nn.grid_sampling.gradients", grad, input, grid, sampling, needs)
         if found is not NotImplemented:
             to_input, to_grid = found

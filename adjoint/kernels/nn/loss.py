@@ -10,7 +10,8 @@ from typing import Any
 import numpy
 from numpy import asarray, ndarray
 
-from ...codegen.acceleration import LARGE, LOOPS
+from ...codegen.acceleration import LOOPS
+from ...codegen.costs import LARGE
 from ...codegen.plans import Memory, Plan, planned
 from ...codegen.pointwise import pointwise
 from ...codegen.tracing import xp

@@ -17,6 +17,7 @@ import numpy
 from numpy import ndarray
 
 from ...codegen.acceleration import LOOPS
+from ...codegen.costs import SORTED
 from ..math.pointwise import sign
 from ..runtime.floating import HALVES, OFF, WARNINGS, compute_dtype, restore
 from ..runtime.parallel import parallel_rows
@@ -28,7 +29,6 @@ _GATHERED = (
     1 << 12
 )  # elements; smaller parameters are copied into one array, so that NumPy is called once for all of them
 _SCRATCH = 1 << 14  # elements of that array
-_COMPILED = 1 << 10  # elements; from there on one compiled pass over all parameters is faster
 _PLANS = 16  # lists of shapes that a thread remembers
 
 _concatenate: Any = getattr(numpy.concatenate, "__wrapped__", numpy.concatenate)  # without a look for other array types
@@ -150,7 +150,7 @@ def update(formula: Formula, options: Any, lists: Sequence[list[ndarray]], fused
             return False
     apart = len(params) == 1 or _are_apart(lists)
     elements = sum([param.size for param in params])
-    if uniform and apart and LOOPS.takes(elements, _COMPILED):
+    if uniform and apart and LOOPS.takes(elements, SORTED):
         done = LOOPS.run("nn.optimization.update", lists, formula, options, fused)
         if done is not NotImplemented:
             return True

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy
 
-from ...codegen.acceleration import LOOPS, THREADED
+from ...codegen.acceleration import LOOPS
+from ...codegen.costs import THREADED
 from ...codegen.plans import Memory, Plan, planned
 from ..memory.copying import copy_elements
 from ..runtime.floating import refuse, widen

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy
 
-from ...codegen.acceleration import LOOPS, MOVED
+from ...codegen.acceleration import LOOPS
+from ...codegen.costs import MOVED
 from ..index.scatter import take_rows
 from ..runtime.floating import is_floating, refuse
 

@@ -11,7 +11,8 @@ from typing import Any
 import numpy
 from numpy import asarray, ndarray
 
-from ...codegen.acceleration import LOOPS, MOVED
+from ...codegen.acceleration import LOOPS
+from ...codegen.costs import MOVED, SORTED
 from ..index.places import out_of_bounds
 from ..index.scatter import index_add_, take_rows
 from ..memory.copying import contiguous
@@ -23,7 +24,6 @@ from .sorting import sort, take_last
 Triple = tuple[ndarray, ndarray, ndarray]
 
 _INT64 = numpy.dtype(numpy.int64)
-_COMPILED = 1 << 10  # elements; from here on compiled loops are faster
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -65,7 +65,7 @@ def unique(
 
 def _in_order(x: ndarray) -> ndarray | None:
     """The elements of a small array in order, where equal ones are alike; None of others."""
-    if x.size >= _COMPILED or x.dtype.char not in "lifd":
+    if x.size >= SORTED or x.dtype.char not in "lifd":
         return None
     values = numpy.sort(x)
     if x.dtype.kind == "f" and values[values.searchsorted(0) :][:1] == 0:  # zeros of either sign
@@ -234,7 +234,7 @@ def searchsorted(
     if sorter is not None:
         sorted_sequence = take_last(sorted_sequence, sorter)
     compiled: Any = NotImplemented
-    if LOOPS.takes(values.size, _COMPILED) and not _has_nan(sorted_sequence):
+    if LOOPS.takes(values.size, SORTED) and not _has_nan(sorted_sequence):
         compiled = LOOPS.run("index.searching.places", sorted_sequence, values, right)
     if compiled is not NotImplemented:
         found = asarray(compiled)
@@ -257,7 +257,7 @@ def bucketize(x: ndarray, boundaries: ndarray, *, out_int32: bool = False, right
 
 
 def _has_nan(x: ndarray) -> bool:
-    if x.dtype.kind == "f" and 0 < x.size < _COMPILED:
+    if x.dtype.kind == "f" and 0 < x.size < SORTED:
         largest = x.item(x.argmax())  # the first nan, if there is one
         return bool(largest != largest)
     return is_floating(x.dtype) and bool(numpy.isnan(x).any())

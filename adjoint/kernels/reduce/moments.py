@@ -10,6 +10,7 @@ from numpy import asarray, ndarray
 
 from ..._runtime.tracebacks import warn
 from ...codegen.acceleration import LOOPS
+from ...codegen.costs import SUMMED, THREADED
 from ...codegen.rows import row_program
 from ...codegen.tracing import row, xp
 from ..runtime.floating import is_floating, is_inexact, type_name, widen
@@ -18,14 +19,12 @@ from ..runtime.parallel import parallel_rows
 from ..runtime.scalar import typed
 from ..runtime.shapes import Dims, names_all, normalize_dims
 from . import reduction
-from .tiled_reduction import LARGE
 
 Array = numpy.ndarray[Any, Any]
 
 Dtype = numpy.dtype[Any]
 Pair = tuple[ndarray, ndarray]
 
-_COMPILED = 1 << 14  # elements; from here on compiled loops are faster
 _SMALL = 1 << 10  # elements; fewer are converted to float64: that costs less than further calls of NumPy
 _LEAST = 1e-30  # smaller sums of squares in float32 have lost digits
 _LEAST_ROOT = math.sqrt(_LEAST)
@@ -127,12 +126,12 @@ def _ordinary(spread: ndarray, least: float = _LEAST) -> bool:
 
 def sum_of_squares(x: ndarray, dims: tuple[int, ...], center: ndarray | None = None) -> ndarray:
     """The sum over `dims`, which are kept, of abs(x - center) ** 2; `center` broadcasts, None stands for zero."""
-    if LOOPS.takes(x.size, _COMPILED):
+    if LOOPS.takes(x.size, SUMMED):
         name = "sum_of_squares" if center is None else "sum_of_distances"
         found = LOOPS.run("reduce.reduction.reduce", name, x, dims, True, center)
         if found is not NotImplemented:
             return asarray(found)
-    if x.size < LARGE or not x.flags.c_contiguous:
+    if x.size < THREADED or not x.flags.c_contiguous:
         distance = x if center is None else asarray(x - center)
         if x.dtype.kind == "c":
             squares = numpy.square(distance.real) + numpy.square(distance.imag)
@@ -228,7 +227,7 @@ def norm(x: ndarray, p: float = 2, dim: Dims = None, keepdim: bool = False, dtyp
     Raises:
         RuntimeError: if a type is not floating-point or complex, or if the norm of nothing does not exist.
     """
-    if p == 2 and dtype is None and x.dtype.char in "fd" and 1 < x.size < _COMPILED:
+    if p == 2 and dtype is None and x.dtype.char in "fd" and 1 < x.size < SUMMED:
         dims = () if dim is None else normalize_dims(dim, x.ndim)
         if dim is None and x.size <= _FEW and not keepdim and not LOOPS.every_size:
             flat = x.reshape(-1)
@@ -300,7 +299,7 @@ def _norm(x: ndarray, p: float, dims: tuple[int, ...], keepdim: bool) -> ndarray
         return result if keepdim else result.squeeze(dims)
     if p == 0:
         return reduction.sum(x != 0, dims, keepdim).astype(x.real.dtype)
-    if (name := _MAGNITUDES.get(p)) is not None and LOOPS.takes(x.size, _COMPILED):
+    if (name := _MAGNITUDES.get(p)) is not None and LOOPS.takes(x.size, SUMMED):
         found = LOOPS.run("reduce.reduction.reduce", name, x, dims, keepdim)
         if found is not NotImplemented:
             return asarray(found)

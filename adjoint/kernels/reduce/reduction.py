@@ -14,13 +14,14 @@ from typing import Any
 import numpy
 from numpy import asarray, empty, ndarray
 
-from ...codegen.acceleration import LOOPS, MOVED
+from ...codegen.acceleration import LOOPS
+from ...codegen.costs import COMPARED, MOVED, SUMMED, THREADED
 from ...codegen.plans import NUMPY, Plan, planned
 from ..runtime.floating import OFF, WARNINGS, compute_dtype, is_floating, is_inexact, refuse, restore, type_name, widen
 from ..runtime.layout import row_major
 from ..runtime.shapes import Dims, names_all, normalize_dim, normalize_dims
 from ..shape.view import expand
-from .tiled_reduction import LARGE, reduce_tiled
+from .tiled_reduction import reduce_tiled
 
 Dtype = numpy.dtype[Any]
 Pair = tuple[ndarray, ndarray]
@@ -36,7 +37,6 @@ _multiply: Any = numpy.multiply.reduce
 _DOT_SIZE = 8192
 _COLUMN = {char: numpy.ones((_DOT_SIZE, 1), char) for char in "fd"}
 _ROW = {char: ones.reshape(1, -1) for char, ones in _COLUMN.items()}
-_SUMMED = 1 << 14  # elements from which on NumPy's sums take longer than to look for others
 _FEW = 2048  # elements; a longer product loses digits to a sum
 
 
@@ -69,7 +69,7 @@ def sum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None
     if (
         dtype is None
         and x.dtype.char in _NATIVE_SUMS
-        and x.size < _SUMMED
+        and x.size < SUMMED
         and not LOOPS.every_size
         and (dim or dim is None or dim == 0)
     ):
@@ -168,7 +168,7 @@ def sum_to_shape(x: ndarray, shape: tuple[int, ...]) -> ndarray:
     )
     if axes:
         dtype = compute_dtype(x.dtype)
-        if LOOPS.takes(x.size, LARGE) and is_inexact(dtype):
+        if LOOPS.takes(x.size, THREADED) and is_inexact(dtype):
             x = sum(x, axes, True, x.dtype)
         else:
             x = numpy.add.reduce(x, axis=axes, dtype=dtype, keepdims=True).astype(x.dtype, copy=False)
@@ -183,7 +183,7 @@ def _accumulate(ufunc: numpy.ufunc, x: ndarray, dims: tuple[int, ...], keepdim: 
         whole = x if not is_inexact(x.dtype) else x.astype(dtype)
         return row_major(asarray(ufunc.reduce(whole, dims, dtype, None, keepdim)))  # type: ignore[call-arg]
     wide = widen(x.astype(dtype, copy=False))
-    if wide.size < LARGE:
+    if wide.size < THREADED:
         result = asarray(ufunc.reduce(wide, dims, None, None, keepdim))  # type: ignore[call-arg]
     else:
         result = reduce_tiled(ufunc, wide, dims, keepdim)
@@ -200,7 +200,7 @@ def mean(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | Non
     if (
         dtype is None
         and x.dtype.char in _NATIVE
-        and 0 < size < _SUMMED
+        and 0 < size < SUMMED
         and not LOOPS.every_size
         and (dim or dim is None or dim == 0)
     ):
@@ -346,7 +346,7 @@ def _extremum(ufunc: numpy.ufunc, name: str, x: ndarray, dim: Dims, keepdim: boo
     dims = normalize_dims(dim, x.ndim)
     if x.size == 0:
         _require_elements(f"a{name}()", x, dims, dim)
-    if x.size < LARGE:
+    if x.size < THREADED:
         return row_major(asarray(ufunc.reduce(x, dims, None, None, keepdim)))  # type: ignore[call-arg]
     return row_major(reduce_tiled(ufunc, widen(x), dims, keepdim).astype(x.dtype, copy=False))
 
@@ -372,7 +372,7 @@ def smallest(x: ndarray) -> ndarray:
 
 
 def _whole_extremum(name: str, x: ndarray) -> ndarray:
-    if x.dtype.char in "fd" and 0 < x.size < LARGE and x.flags.c_contiguous and not LOOPS.every_size:
+    if x.dtype.char in "fd" and 0 < x.size < THREADED and x.flags.c_contiguous and not LOOPS.every_size:
         flat = x.reshape(-1)
         return asarray(flat[flat.argmax() if name == "max" else flat.argmin()])  # the first nan, if there is one
     if x.size == 0:
@@ -435,7 +435,7 @@ def _extremum_with_indices(name: str, x: ndarray, dim: int, keepdim: bool) -> Pa
         found = LOOPS.run("reduce.extremum.extremum", name, x, dim)
         if found is not NotImplemented:
             return (numpy.expand_dims(found[0], dim), numpy.expand_dims(found[1], dim)) if keepdim else found
-    if x.size < LARGE:
+    if x.size < THREADED:
         values = (numpy.maximum if name == "max" else numpy.minimum).reduce(x, dim, None, None, keepdim)  # type: ignore[call-overload]
         indices = x.argmax(dim, keepdims=keepdim) if name == "max" else x.argmin(dim, keepdims=keepdim)
         return row_major(asarray(values)), row_major(asarray(indices))
@@ -506,7 +506,9 @@ def _arg_extremum(name: str, x: ndarray, dim: int | None, keepdim: bool) -> ndar
     if dim is None:
         if x.size == 0:
             raise IndexError(f"arg{name}(): Expected reduction dim to be specified for input.numel() == 0.")
-        found = LOOPS.run("reduce.extremum.extremum", name, x, None) if LOOPS.takes(x.size, 1 << 20) else NotImplemented
+        found = (
+            LOOPS.run("reduce.extremum.extremum", name, x, None) if LOOPS.takes(x.size, COMPARED) else NotImplemented
+        )
         index = asarray(x.argmax() if name == "max" else x.argmin()) if found is NotImplemented else found[1]
         return index.reshape((1,) * x.ndim) if keepdim else index
     dim = normalize_dim(dim, x.ndim)
@@ -519,7 +521,7 @@ def _arg_extremum(name: str, x: ndarray, dim: int | None, keepdim: bool) -> ndar
         found = LOOPS.run("reduce.extremum.extremum", name, x, dim)
         if found is not NotImplemented:
             return numpy.expand_dims(found[1], dim) if keepdim else found[1]
-    if x.size < LARGE:
+    if x.size < THREADED:
         return row_major(asarray(x.argmax(dim, keepdims=keepdim) if name == "max" else x.argmin(dim, keepdims=keepdim)))
     indices = _first_extremum(name, x, dim)
     return numpy.expand_dims(indices, dim) if keepdim else indices
@@ -544,7 +546,7 @@ def _truth(ufunc: numpy.ufunc, x: ndarray, dim: Dims, keepdim: bool) -> ndarray:
         found = _compiled(x, "all" if ufunc is numpy.logical_and else "any", dim, keepdim, None)
         if found is not NotImplemented:
             return found
-    truth = x if x.dtype.kind == "b" or x.size < LARGE else x != 0
+    truth = x if x.dtype.kind == "b" or x.size < THREADED else x != 0
     try:
         result = row_major(asarray(ufunc.reduce(truth, dim, bool, None, keepdim)))  # type: ignore[call-arg]
     except ValueError:  # the dimension is out of range, or the one that a number has for PyTorch

@@ -11,8 +11,9 @@ from typing import Any
 import numpy
 from numpy import asarray, ndarray
 
-from ...codegen.acceleration import LOOPS, MOVED
+from ...codegen.acceleration import LOOPS
 from ...codegen.compiled_ufuncs import of_any_size
+from ...codegen.costs import MOVED, SCANNED, SUMMED
 from ...codegen.rows import RowProgram, row_program
 from ...codegen.tracing import row, xp
 from ..index.places import require_in_bounds
@@ -29,8 +30,6 @@ Pair = tuple[ndarray, ndarray]
 _INT64 = numpy.dtype(numpy.int64)
 _FLOAT64 = numpy.dtype(numpy.float64)
 _COMPLEX128 = numpy.dtype(numpy.complex128)
-_LARGE = 1 << 14
-_COMPILED = 1 << 11  # elements; from here on compiled loops are faster
 
 # --- sums and products ----------------------------------------------------------------------------------------
 
@@ -71,13 +70,13 @@ def cumprod(x: ndarray, dim: int, *, dtype: Any = None) -> ndarray:
 
 def _scan(ufunc: numpy.ufunc, program: RowProgram, name: str, x: ndarray, dim: int, wanted: Any) -> ndarray:
     dim = normalize_dim(dim, x.ndim)
-    if wanted is None and x.dtype.kind == "f" and x.ndim and x.size < _LARGE:
+    if wanted is None and x.dtype.kind == "f" and x.ndim and x.size < SUMMED:
         scanned: ndarray = ufunc.accumulate(row_major(x), dim, _FLOAT64)
         return scanned if x.dtype is _FLOAT64 else scanned.astype(x.dtype)
     dtype: Dtype = wanted if wanted is not None else x.dtype if is_inexact(x.dtype) else _INT64
     if dtype.kind == "b":
         raise NotImplementedError(f"\"{name}_out_cpu\" not implemented for 'Bool'")
-    if ufunc is numpy.add and dtype == _INT64 and x.dtype.kind in "biu" and x.ndim and LOOPS.takes(x.size, _COMPILED):
+    if ufunc is numpy.add and dtype == _INT64 and x.dtype.kind in "biu" and x.ndim and LOOPS.takes(x.size, SCANNED):
         sums = LOOPS.run("reduce.running.integer_sum", x, dim)
         if sums is not NotImplemented:
             return asarray(sums)
@@ -85,11 +84,11 @@ def _scan(ufunc: numpy.ufunc, program: RowProgram, name: str, x: ndarray, dim: i
         x = x.astype(dtype)
     if x.ndim == 0:
         return x.copy()
-    if dtype.kind == "c" and LOOPS.takes(x.size, _COMPILED):
+    if dtype.kind == "c" and LOOPS.takes(x.size, SCANNED):
         result = _complex_scan(x, dim, ufunc is numpy.multiply, False)
         if result is not NotImplemented:
             return asarray(result)
-    if x.size >= _LARGE:
+    if x.size >= SUMMED:
         return asarray(program.run((x,), dim))
     carried = _COMPLEX128 if dtype.kind == "c" else dtype if dtype.kind in "iu" else _FLOAT64
     scanned = ufunc.accumulate(row_major(x), dim, carried)
@@ -99,7 +98,7 @@ def _scan(ufunc: numpy.ufunc, program: RowProgram, name: str, x: ndarray, dim: i
 def _complex_scan(x: ndarray, dim: int, product: bool, reverse: bool) -> Any:
     """Compiled sums or products of complex numbers; along columns, sums of their parts."""
     found = LOOPS.run("reduce.running.complex_scan", x, dim, product, reverse)
-    if found is NotImplemented and not product and x.size >= _LARGE:
+    if found is NotImplemented and not product and x.size >= SUMMED:
         parts = row_major(x)[..., None].view(x.real.dtype)
         summed = (reversed_cumsum_rows if reverse else cumsum_rows).run((parts,), dim)
         return summed.view(x.dtype)[..., 0]
@@ -110,11 +109,11 @@ def reversed_cumsum(x: Array, dim: int) -> Array:
     """Sums of each element and all later ones along `dim`."""
     if x.ndim == 0:
         return x
-    if x.dtype.kind == "c" and LOOPS.takes(x.size, _COMPILED):
+    if x.dtype.kind == "c" and LOOPS.takes(x.size, SCANNED):
         found = _complex_scan(x, normalize_dim(dim, x.ndim), False, True)
         if found is not NotImplemented:
             return asarray(found)
-    if x.size < _LARGE:
+    if x.size < SUMMED:
         return row_major(numpy.flip(cumsum(numpy.flip(x, dim), dim), dim))
     result: Array = reversed_cumsum_rows.run((x,), dim)
     return result
@@ -195,7 +194,7 @@ def _running_extremum(program: RowProgram, name: str, x: ndarray, dim: int) -> P
         return x.copy(), asarray(0, _INT64)
     if x.dtype.kind == "c":
         raise refuse(f"{name}_cpu", x)
-    if LOOPS.takes(x.size, _COMPILED):
+    if LOOPS.takes(x.size, SCANNED):
         found: Pair = LOOPS.run("reduce.running.extremum", x, dim, name == "cummax")
         if found is not NotImplemented:
             return found
@@ -225,7 +224,7 @@ def logcumsumexp(x: ndarray, dim: int) -> ndarray:
         return x.copy()
     if x.dtype.kind == "c":
         return row_major(_complex_logcumsumexp(row_major(x), dim))
-    if LOOPS.takes(x.size, _COMPILED):
+    if LOOPS.takes(x.size, SCANNED):
         found = LOOPS.run("reduce.running.logcumsumexp", x, dim)
         if found is not NotImplemented:
             return asarray(found)

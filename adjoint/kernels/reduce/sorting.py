@@ -11,7 +11,8 @@ import math
 import numpy
 from numpy import asarray, ndarray
 
-from ...codegen.acceleration import LOOPS, MOVED
+from ...codegen.acceleration import LOOPS
+from ...codegen.costs import MOVED, SORTED
 from ...codegen.plans import NUMPY, Plan, planned
 from ..index.places import few_positions, flat_positions
 from ..math.arithmetic import lerp
@@ -26,22 +27,21 @@ Pair = tuple[ndarray, ndarray]
 _INT64 = numpy.dtype(numpy.int64)
 _PACK_FROM = 256  # shorter rows are sorted as they are
 _EXCHANGED = 256  # elements; which of equals is found in more is not PyTorch's choice
-_COMPILED = 1 << 10  # elements; from here on compiled loops are faster
 
 
-@planned("reduce.sorting.sort", least=_COMPILED, exact=True)
+@planned("reduce.sorting.sort", least=SORTED, exact=True)
 def _sorted_by_loops(x: ndarray, descending: bool) -> Plan:
     """`_sort_last` by compiled loops."""
     return NUMPY
 
 
-@planned("reduce.selection.first", least=_COMPILED, exact=True)
+@planned("reduce.selection.first", least=SORTED, exact=True)
 def _first_by_loops(x: ndarray, k: int, descending: bool) -> Plan:
     """The first `k` elements in order by compiled loops."""
     return NUMPY
 
 
-@planned("reduce.selection.place_in_order", least=_COMPILED, exact=True)
+@planned("reduce.selection.place_in_order", least=SORTED, exact=True)
 def _placed_by_loops(x: ndarray, k: int, numbers: str) -> Plan:
     """The element that comes to place `k` by compiled loops; `numbers` says how NaN counts."""
     return NUMPY
@@ -183,10 +183,10 @@ def _first(x: ndarray, k: int, descending: bool) -> Pair:
         if found is not NotImplemented:
             return found
     # Of a few, those in order are found by sorting all: then of equals it is the first ones that are among them.
-    if length < _PACK_FROM and x.size < _COMPILED and not LOOPS.every_size:
+    if length < _PACK_FROM and x.size < SORTED and not LOOPS.every_size:
         order = _order(x, descending, k)
         return take_last(x, order), order
-    if k == 0 or 8 * k >= length or x.size < _COMPILED:
+    if k == 0 or 8 * k >= length or x.size < SORTED:
         values, indices = _sort_last(x, descending)
         return values[..., :k], indices[..., :k]
     kth = length - k if descending else k - 1
@@ -267,7 +267,7 @@ def _kth(x: ndarray, k: int) -> Pair:
     found: Pair = _placed_by_loops(contiguous(x), k, "count")
     if found is not NotImplemented:
         return found
-    if x.shape[-1] < _PACK_FROM or x.size < _COMPILED:
+    if x.shape[-1] < _PACK_FROM or x.size < SORTED:
         indices = widen(x).argsort(-1, kind="stable")[..., k : k + 1]
     else:
         indices = widen(x).argpartition(k, -1)[..., k : k + 1]
@@ -304,7 +304,7 @@ def nanmedian(x: ndarray, dim: int | None = None, keepdim: bool = False) -> Pair
 
 def median_of_all(x: ndarray) -> ndarray:
     """The median of all elements, without its index."""
-    if x.dtype.char in "fd" and 0 < x.size < _COMPILED and not LOOPS.every_size:
+    if x.dtype.char in "fd" and 0 < x.size < SORTED and not LOOPS.every_size:
         flat = x.flatten()
         flat.sort()
         found = flat.item((x.size - 1) // 2)

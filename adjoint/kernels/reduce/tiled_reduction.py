@@ -7,10 +7,8 @@ shapes, rows or columns, in which its loops run at the speed of memory. Operatio
 import numpy
 from numpy import ndarray
 
+from ...codegen.costs import THREADED
 from ..runtime.parallel import get_num_threads, parallel_rows
-
-LARGE = 1 << 15
-"""From this many elements on, choosing a strategy costs little beside the work."""
 
 _WIDE = 2048  # columns of a wide row: long enough for vector loops, short enough for the first-level cache
 _BLOCK = 512  # wide rows accumulated into one partial result
@@ -53,7 +51,7 @@ def _reduce_groups(ufunc: numpy.ufunc, x: ndarray, reduced: list[bool]) -> ndarr
         reduced = reduced[:-1]
     if reduced in ([True], [True, False]):
         return _reduce_columns(ufunc, x.reshape(x.shape[0], -1))
-    if reduced == [False, True, False] and x.size >= LARGE:
+    if reduced == [False, True, False] and x.size >= THREADED:
         return _reduce_middle(ufunc, x)
     return numpy.asarray(ufunc.reduce(x, tuple(axis for axis, fate in enumerate(reduced) if fate)))
 

@@ -12,7 +12,8 @@ from typing import Any
 import numpy
 
 from ..._runtime.tracebacks import warn
-from ...codegen.acceleration import LOOPS, MOVED
+from ...codegen.acceleration import LOOPS
+from ...codegen.costs import JOINED, MOVED
 from ...codegen.selection import choose
 from ...dtypes import C_NAMES, from_numpy
 from ..memory.copying import copy_elements, distinct, empty_like, ordered_empty
@@ -23,7 +24,6 @@ from ..runtime.shapes import broadcast_shapes, normalize_dim
 
 Array = numpy.ndarray[Any, Any]
 
-_JOINED = 1 << 17  # elements; from here on compiled loops join arrays faster
 _ROW = 8  # elements; shorter rows are not worth a turn of a loop
 
 _concatenate: Any = getattr(numpy.concatenate, "__wrapped__", numpy.concatenate)  # without a look for other array types
@@ -32,7 +32,7 @@ _concatenate: Any = getattr(numpy.concatenate, "__wrapped__", numpy.concatenate)
 def cat(arrays: list[Array], dim: int) -> Array:
     """The arrays one after the other along `dim`; one-dimensional empty ones are passed over."""
     try:
-        if arrays[0].size * len(arrays) >= _JOINED and LOOPS.enabled:
+        if arrays[0].size * len(arrays) >= JOINED and LOOPS.enabled:
             result = _joined_by_loops(arrays, dim)
         else:
             result = _concatenate(arrays, dim) if dim else _concatenate(arrays)
@@ -140,7 +140,7 @@ def _stacked_by_loops(arrays: list[Array]) -> Array | None:
     """The arrays along a new first dimension, by compiled loops; None if they do not fit, or if NumPy is as fast."""
     first = arrays[0]
     scattered = not all(array.flags.c_contiguous for array in arrays)
-    if not scattered and first.size * len(arrays) < _JOINED:
+    if not scattered and first.size * len(arrays) < JOINED:
         return None
     if any(array.shape != first.shape or array.dtype != first.dtype for array in arrays):
         return None

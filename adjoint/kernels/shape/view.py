@@ -10,7 +10,8 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ...codegen.acceleration import LARGE, LOOPS
+from ...codegen.acceleration import LOOPS
+from ...codegen.costs import LARGE
 from ...dtypes import HELD, bfloat16, from_numpy
 from ..memory import storage
 from ..memory.bounds import whole

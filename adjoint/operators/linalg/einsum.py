@@ -6,7 +6,7 @@ import functools
 import math
 from typing import Any
 
-from ...codegen.acceleration import LARGE
+from ...codegen.costs import LARGE
 from ...codegen.plans import Plans
 from ...dispatch.decorators import public, tensors
 from ...dispatch.out import stored

@@ -6,7 +6,7 @@ import math
 
 import numpy
 
-from ...codegen.acceleration import LARGE
+from ...codegen.costs import LARGE
 from ...codegen.kernel import FLOATS, Kernel
 from ...dispatch.annotations import Array
 from ...dispatch.decorators import binary, operator, publish, tensors

@@ -16,6 +16,7 @@ import numpy
 from numpy import ndarray
 
 from ....codegen.acceleration import RepeatedForm, accelerated
+from ....codegen.costs import SORTED
 from ...math.fma import fma32, fma64
 from ...runtime.floating import compute_dtype, is_floating, type_name, unwarned
 from ...runtime.parallel import parallel_rows
@@ -28,9 +29,6 @@ from .uniform import TILE, fractions, fractions53, in_parts, is_filled_at_once
 
 BLOCK = 16
 HALF_BLOCK = 8
-
-TRANSFORMED = 1 << 10
-"""From this number of numbers on, compiled loops transform fractions to normal numbers."""
 
 BLOCK_BYTES = 256
 """The number of bytes that one block uses in a core's cache, including scratch memory."""
@@ -86,7 +84,7 @@ def normal_(stream: Stream, out: ndarray, mean: float = 0.0, std: float = 1.0) -
     return out
 
 
-_DRAW = RepeatedForm("create.normals.draw", elements=TRANSFORMED)
+_DRAW = RepeatedForm("create.normals.draw", elements=SORTED)
 
 
 def check_deviations(std: ndarray) -> None:
@@ -166,7 +164,7 @@ def _fill(stream: Stream, out: ndarray, mean: float, std: float) -> None:
         out[out.size - tail :] = round_to(values[whole:], out.dtype)
 
 
-@accelerated("create.normals.transform", elements=TRANSFORMED)
+@accelerated("create.normals.transform", elements=SORTED)
 def _transform(values: ndarray, mean: float, std: float) -> None:
     """Turn fractions into normally distributed numbers, in place, block by block."""
     transform = _transform32 if values.dtype == numpy.float32 else _transform64
@@ -232,7 +230,7 @@ def exponential_(stream: Stream, out: ndarray, lambd: float = 1.0) -> ndarray:
     )
 
 
-_EXPONENTIALS = RepeatedForm("create.normals.exponentials", elements=TRANSFORMED)
+_EXPONENTIALS = RepeatedForm("create.normals.exponentials", elements=SORTED)
 
 
 def cauchy_(stream: Stream, out: ndarray, median: float = 0.0, sigma: float = 1.0) -> ndarray:

@@ -9,6 +9,7 @@ from numpy import ndarray
 
 from .... import dtypes
 from ....codegen.acceleration import accelerated
+from ....codegen.costs import REJECTED
 from ...memory.copying import empty_like
 from ...runtime.floating import compute_dtype, is_floating, is_inexact, refuse, type_name, unwarned
 from ...runtime.narrow_array import is_narrow
@@ -248,7 +249,7 @@ def poisson(stream: Stream, rate: ndarray) -> ndarray:
     return round_to(counts, rate.dtype).reshape(rate.shape)
 
 
-@accelerated("create.rejection.poisson", elements=1 << 6)
+@accelerated("create.rejection.poisson", elements=REJECTED)
 def _poisson_counts(rates: ndarray, stream: Stream) -> ndarray:
     """Numbers of events for rates in float64."""
     counts = [

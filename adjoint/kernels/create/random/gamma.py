@@ -12,6 +12,7 @@ import numpy
 from numpy import ndarray
 
 from ....codegen.acceleration import accelerated
+from ....codegen.costs import REJECTED
 from ...runtime.floating import refuse, type_name
 from ..mt19937 import Stream
 from .uniform import FLOAT32, FLOAT64
@@ -58,7 +59,7 @@ def standard_gamma(stream: Stream, concentration: ndarray) -> ndarray:
     return numpy.maximum(result, numpy.finfo(result.dtype).tiny)
 
 
-@accelerated("create.rejection.standard_gamma", elements=1 << 6)
+@accelerated("create.rejection.standard_gamma", elements=REJECTED)
 def _gammas(concentrations: ndarray, stream: Stream, single: bool) -> ndarray:
     """Numbers for concentrations in float64; `single`: these have been float32, and so are numbers on the way."""
     rounded = _to_single if single else float
@@ -121,7 +122,7 @@ def binomial(stream: Stream, count: ndarray, prob: ndarray) -> ndarray:
     return drawn.astype(count.dtype).reshape(counts.shape)
 
 
-@accelerated("create.rejection.binomial", elements=1 << 6)
+@accelerated("create.rejection.binomial", elements=REJECTED)
 def _binomials(counts: ndarray, probs: ndarray, stream: Stream, single: bool) -> ndarray:
     """Numbers of successes for numbers of trials in float64; `single`: these have been float32, and so are products of them."""
     rounded = _to_single if single else float

@@ -11,11 +11,12 @@ from numpy import ndarray
 
 from ...._runtime.tracebacks import warn
 from ....codegen.acceleration import RepeatedForm
+from ....codegen.costs import THREADED
 from ....dtypes import limits_of
 from ...math.fma import fma32, fma64
 from ...runtime.floating import is_floating, refuse, type_name
 from ...runtime.narrow_array import is_narrow
-from ..mt19937 import COMPILED, Stream
+from ..mt19937 import Stream
 from .targets import as_real, c_name, require_floating, round_to, store
 
 TILE = 1 << 15
@@ -61,7 +62,7 @@ def fractions(stream: Stream, shape: Any, dtype: "numpy.dtype[Any]") -> ndarray:
     return (fractions53 if dtype is FLOAT64 else fractions24)(stream, out.size).reshape(shape)
 
 
-_FRACTIONS = RepeatedForm("create.twister.fractions", elements=COMPILED)
+_FRACTIONS = RepeatedForm("create.twister.fractions", elements=THREADED)
 
 
 def is_filled_at_once(out: ndarray) -> bool:
