@@ -19,7 +19,11 @@ class Struct:
         for field in fields.split():
             name, _, count = field.partition(":")
             self.counts[name] = int(count) if count else None
-        self.size = sum(count or 1 for count in self.counts.values())
+        self.places: dict[str, int] = {}
+        self.size = 0
+        for name, count in self.counts.items():
+            self.places[name] = self.size
+            self.size += count or 1
 
     def pack(self, **given: Any) -> list[int]:
         """The integers of the table.

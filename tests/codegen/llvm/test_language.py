@@ -16,6 +16,7 @@ from adjoint.codegen.llvm.language import (
     Loops,
     Pointer,
     Static,
+    Struct,
     T,
     address,
     bf16,
@@ -23,6 +24,7 @@ from adjoint.codegen.llvm.language import (
     f16,
     f32,
     f64,
+    fields,
     fma,
     from_bits,
     i32,
@@ -252,3 +254,29 @@ def test_the_address_of_an_array_is_that_of_its_first_element():
         assert address(array) == array.__array_interface__["data"][0]
     with pytest.raises(TypeError, match="float64 is no array"):
         address(numpy.float64(5))
+
+
+TABLE = Struct("first sizes:3 last")
+
+
+@loops
+def read_fields(out: Pointer[i64], table: Pointer[i64], place: Int) -> None:
+    told = fields(table, TABLE)
+    _, height, width = told.sizes
+    out[0] = told.first * 1000 + height * 100 + width * 10 + fields(place, TABLE).last
+    out[1] = table[TABLE.places["last"]]
+
+
+def test_fields_of_a_table_have_names():
+    table = numpy.array(TABLE.pack(last=9, first=2, sizes=(3, 4, 5)))
+    out = numpy.zeros(2, numpy.int64)
+    read_fields.compiled()(address(out), address(table), address(table))
+    assert out.tolist() == [2459, 9]
+    assert TABLE.size == len(table)
+    for wrong in (
+        {"first": 1, "last": 2},
+        {"first": 1, "last": 2, "sizes": (1, 2)},
+        {"first": 1, "last": 2, "size": 3},
+    ):
+        with pytest.raises(TypeError):
+            TABLE.pack(**wrong)

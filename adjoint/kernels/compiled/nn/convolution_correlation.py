@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ....codegen.llvm.language import *
-from .convolution_kernels import RECORD, store_first
+from .convolution_kernels import BLOCK, PACKING, STRIDES, store_first
+
+SUMS = Struct(
+    f"blocks ranges pitch packed_size ins outs group_pitch size vectors tail grad_pitch depth packing:{PACKING.size}"
+)
 
 
 @loops(explicit=True, plain=True)
@@ -32,29 +36,29 @@ def accumulate(
     Each range has a separate part of `scratch`. `PACK`, `DEAL`, `CORRELATE`: the kernels that pack `x` and `grad` and
     multiply them, compiled apart. The first is None if `x` and `grad` are read in place.
     """
-    count, ranges, pitch, packed_size, ins, outs, group_pitch, size, vectors, tail, grad_pitch, depth = [
-        plan[K] for K in unrolled(12)
-    ]
+    told, steps, grad_steps = fields(plan, SUMS), fields(strides, STRIDES), fields(grad_strides, STRIDES)
+    count, ranges, size, ins, outs, depth = told.blocks, told.ranges, told.size, told.ins, told.outs, told.depth
     for r in range(start, stop):
         total = totals + r * size
         for i in range(0, size, W):
             store_first(total + i, vector(T, W)(0), size - i, W)
-        inputs = scratch + r * pitch
-        gradients = inputs + packed_size
+        inputs = scratch + r * told.pitch
+        gradients = inputs + told.packed_size
         for number in range(r * count // ranges, (r + 1) * count // ranges):
-            block = blocks + number * RECORD
-            sample, group, groups = block[0], block[2], block[3]
-            source = x + (sample * strides[0] + group * ins * strides[1])
-            given = grad + (sample * grad_strides[0] + group * outs * grad_strides[1])
+            at = blocks + number * BLOCK.size
+            block = fields(at, BLOCK)
+            group, groups = block.group, block.groups
+            source = x + (block.sample * steps.sample + group * ins * steps.channel)
+            given = grad + (block.sample * grad_steps.sample + group * outs * grad_steps.channel)
             if PACK is None:
                 inputs = source
                 gradients = given
             else:
-                PACK(inputs, source, groups * ins, block, plan + 12, strides)
-                DEAL(gradients, given, groups * outs, blocks + (count + number) * RECORD, dealing, grad_strides)
+                PACK(inputs, source, groups * ins, at, plan + SUMS.places["packing"], strides)
+                DEAL(gradients, given, groups * outs, blocks + (count + number) * BLOCK.size, dealing, grad_strides)
             to = total + group * outs * depth
             CORRELATE(
-                to, inputs, gradients, offsets, groups, depth, outs, group_pitch, grad_pitch, vectors, tail
+                to, inputs, gradients, offsets, groups, depth, outs, told.group_pitch, told.grad_pitch, told.vectors, told.tail
             )  # fmt: skip
 
 

@@ -7,10 +7,22 @@ from __future__ import annotations
 
 from ....codegen.llvm.language import *
 
-RECORD = 15
-"""How many numbers describe a block: its first sample, how many samples, its first group, how many groups, the places of the
-source where it begins and where the source ends, its place in the result, how many planes, rows and columns that has of it, and
-the address of the table of its part."""
+PACKING = Struct("phases samples grid:2 pitch channel_pitch slack step:3 table")
+"""How rows are packed. `table`: the address of where the source of each phase begins, in three dimensions."""
+
+PRODUCTS = Struct(
+    f"blocks ranges pitch packed_size ins outs group_pitch phases weights_first packing:{PACKING.size} result:7"
+)
+"""A convolution. `result`: the strides of samples, channels, planes and rows, and how far apart phases are in each dimension."""
+
+BLOCK = Struct("sample samples group groups start:3 stop:3 place planes rows columns part")
+"""A block of the work: its first sample and group, and how many of each; the places of the source where it begins and where the
+source ends; its place in the result, and how many planes, rows and columns that has of it; the address of its `PART`."""
+
+PART = Struct("tiles starts index channel_stride phase_pitch rows columns left pieces")
+"""What blocks of one size share. `starts`, `index` and `pieces` are addresses."""
+
+STRIDES = Struct("sample channel plane row")
 
 
 @loops(explicit=True, plain=True)
@@ -35,30 +47,32 @@ def convolve(
     `PACK`, `MULTIPLY`, `INTERLEAVE`: these kernels, compiled apart. The first is None if `x` is read where it is, the last if no
     dimension of the result is spread.
     """
-    count, ranges, pitch, packed_size, ins, outs, group_pitch, phases, weights_first = [plan[K] for K in unrolled(9)]
+    told, steps = fields(plan, PRODUCTS), fields(strides, STRIDES)
+    count, ranges, pitch, outs = told.blocks, told.ranges, told.pitch, told.outs
     for r in range(start, stop):
         packed = scratch + r * pitch
         for number in range(r * count // ranges, (r + 1) * count // ranges):
-            block = blocks + number * RECORD
-            sample, group, groups, place = block[0], block[2], block[3], block[10]
-            part = as_pointer(block[14], i64)
-            source = x + (sample * strides[0] + group * ins * strides[1])
+            at = blocks + number * BLOCK.size
+            block = fields(at, BLOCK)
+            group, groups, place = block.group, block.groups, block.place
+            part = as_pointer(block.part, i64)
+            source = x + (block.sample * steps.sample + group * told.ins * steps.channel)
             if PACK is None:
-                packed = source + block[6]
+                packed = source + block.start[2]
             else:
-                PACK(packed, source, groups * ins, block, plan + 9, strides)
+                PACK(packed, source, groups * told.ins, at, plan + PRODUCTS.places["packing"], strides)
             to = out + place
             if INTERLEAVE is not None:
-                to = scratch + (r * pitch + packed_size)
-            for phase in range(phases):
+                to = scratch + (r * pitch + told.packed_size)
+            for phase in range(told.phases):
                 depth, offset = products[3 * phase], products[3 * phase + 1]
                 offsets = as_pointer(products[3 * phase + 2], i64)
                 MULTIPLY(
-                    to + phase * part[4], packed, weight + offset, bias, offsets, part, depth, group, groups, outs,
-                    group_pitch, weights_first,
+                    to + phase * fields(part, PART).phase_pitch, packed, weight + offset, bias, offsets, part, depth, group,
+                    groups, outs, told.group_pitch, told.weights_first,
                 )  # fmt: skip
             if INTERLEAVE is not None:
-                INTERLEAVE(out + place, to, block, groups * outs, part, plan + 20)
+                INTERLEAVE(out + place, to, at, groups * outs, part, plan + PRODUCTS.places["result"])
 
 
 @loops(explicit=True, plain=True)
@@ -77,15 +91,17 @@ def pack(
     There are `places` for samples. Rows are written in their order as whole vectors: what one writes beyond its end the next
     one overwrites. Behind them are `slack` zeros. `STEP`: that of the last dimension if it is 1 or 2, else 0.
     """
-    samples = spot[1]
-    start_d, start_h, start_w, stop_d, stop_h, stop_w = [spot[4 + K] for K in unrolled(6)]
-    phase_count, places, grid_d, grid_h, pitch, channel_pitch, slack = [sizes[K] for K in unrolled(7)]
-    step_d, step_h, step_w, table = [sizes[7 + K] for K in unrolled(4)]
-    sample_stride, channel_stride, plane_stride, row_stride = [strides[K] for K in unrolled(4)]
-    phases = as_pointer(table, i64)
+    block, packing, along = fields(spot, BLOCK), fields(sizes, PACKING), fields(strides, STRIDES)
+    samples = block.samples
+    start_d, start_h, start_w = block.start
+    stop_d, stop_h, stop_w = block.stop
+    phase_count, places, pitch = packing.phases, packing.samples, packing.pitch
+    grid_d, grid_h = packing.grid
+    step_d, step_h, step_w = packing.step
+    phases = as_pointer(packing.table, i64)
     zeros = vector(T, W)(0)
     for c in range(channels):
-        at = c * channel_pitch
+        at = c * packing.channel_pitch
         for q in range(phase_count):
             first = start_w + phases[3 * q + 2]
             for i in range(grid_d):
@@ -95,20 +111,20 @@ def pack(
                     inside = i64(0)
                     if z >= 0 and z < stop_d and y >= 0 and y < stop_h:
                         inside = samples
-                    row = x + (c * channel_stride + z * plane_stride + y * row_stride)
+                    row = x + (c * along.channel + z * along.plane + y * along.row)
                     for _n in range(inside):
                         for k in range(0, pitch, W):
                             store(out + (at + k), dealt(row, first + k * step_w, step_w, stop_w, W, STEP))
                         at += pitch
-                        row = row + sample_stride
+                        row = row + along.sample
                     rest = at + (places - inside) * pitch
                     while at < rest:
                         store(out + at, zeros)
                         at += W
                     at = rest
-        last = (c + 1) * channel_pitch
+        last = (c + 1) * packing.channel_pitch
         if c == channels - 1:
-            last += slack
+            last += packing.slack
         while at < last:
             store(out + at, zeros)
             at += W
@@ -189,10 +205,11 @@ def multiply(
     over are tiles of their own. `weights_first`: one block of weights meets all places before the next; else all weights meet the
     places of one tile.
     """
-    tiles, begin = part[0], as_pointer(part[1], i64)
+    told = fields(part, PART)
+    tiles, begin = told.tiles, as_pointer(told.starts, i64)
     each = (outs + ROWS - 1) // ROWS
     blocks = groups * each
-    turns = tiles + part[7]
+    turns = tiles + told.left
     for turn in range(turns * blocks):
         v = turn % turns if weights_first != 0 else turn // blocks
         number = turn // turns if weights_first != 0 else turn % blocks
@@ -201,7 +218,7 @@ def multiply(
         source = x + g * group_pitch
         block = weight + (group * each + number) * depth * ROWS
         added = bias + ((group + g) * outs + b)
-        to = out + (g * outs + b) * part[3]
+        to = out + (g * outs + b) * told.channel_stride
         if v < tiles:
             multiply_tile(
                 to, source, block, added, offsets, part, begin, v * COLUMNS, depth, outs - b, W, ROWS, COLUMNS
@@ -232,7 +249,8 @@ def multiply_tile(
     `part` says which lanes of a vector belong where in `out`: the pieces, each with its first lane, the one behind its last, and
     its place.
     """
-    channel_stride, index, found = part[3], as_pointer(part[2], i64), as_pointer(part[8], i64)
+    told = fields(part, PART)
+    index, found = as_pointer(told.index, i64), as_pointer(told.pieces, i64)
     places = [x + begin[first + J] for J in unrolled(COLUMNS)]
     sums = local(vector(T, W), ROWS * COLUMNS)
     for M in unrolled(ROWS):
@@ -248,7 +266,7 @@ def multiply_tile(
             for J in unrolled(COLUMNS):
                 sums[M * COLUMNS + J] = fma(factor, met[J], sums[M * COLUMNS + J])
         block = block + ROWS
-    steps = [minimum(M, outs - 1) * channel_stride for M in unrolled(ROWS)]  # missing channels repeat the last one
+    steps = [minimum(M, outs - 1) * told.channel_stride for M in unrolled(ROWS)]  # missing channels repeat the last one
     for J in unrolled(COLUMNS):
         for i in range(index[first + J], index[first + J + 1]):
             lane, after, offset = [found[3 * i + K] for K in unrolled(3)]
@@ -275,18 +293,18 @@ def interleave(
     SPREAD: Static,
 ) -> None:
     """Rows of a result, of which each phase has been computed for itself. `SPREAD`: `spread_w` if that is 1 or 2, else 0."""
-    samples, planes, rows, columns = block[1], block[11], block[12], block[13]
-    sample_stride, channel_stride, plane_stride, row_stride = [sizes[K] for K in unrolled(4)]
-    spread_d, spread_h, spread_w = [sizes[4 + K] for K in unrolled(3)]
-    channel_pitch, phase_pitch, grid_h, pitch = [part[3 + K] for K in unrolled(4)]
+    told, of_part, strides = fields(block, BLOCK), fields(part, PART), fields(sizes, STRIDES)
+    samples, planes, rows, columns = told.samples, told.planes, told.rows, told.columns
+    spread_d, spread_h, spread_w = [sizes[STRIDES.size + K] for K in unrolled(3)]
+    phase_pitch = of_part.phase_pitch
     for n in range(samples):
         for c in range(channels):
             for z in range(planes):
                 for y in range(rows):
                     phase = ((z % spread_d) * spread_h + y % spread_h) * spread_w
-                    place = ((z // spread_d) * grid_h + y // spread_h) * samples + n
-                    row = x + (phase * phase_pitch + c * channel_pitch + place * pitch)
-                    to = target + (n * sample_stride + c * channel_stride + z * plane_stride + y * row_stride)
+                    place = ((z // spread_d) * of_part.rows + y // spread_h) * samples + n
+                    row = x + (phase * phase_pitch + c * of_part.channel_stride + place * of_part.columns)
+                    to = target + (n * strides.sample + c * strides.channel + z * strides.plane + y * strides.row)
                     if SPREAD == 1:
                         for k in range(0, columns, W):
                             store_first(to + k, load(row + k, W), columns - k, W)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -14,9 +14,9 @@ from ...._runtime.first_use import computed_once
 from ....codegen.llvm.external import apart
 from ....codegen.llvm.language import *
 from ...memory.copying import contiguous
-from .convolution_correlation import accumulate, add_up, correlate
+from .convolution_correlation import SUMS, accumulate, add_up, correlate
 from .convolution_geometry import Axes, Block, Geometry, cut, disjoint, divided, single_time, spaced
-from .convolution_kernels import convolve, interleave, multiply, pack, pack_weights
+from .convolution_kernels import BLOCK, PACKING, PART, PRODUCTS, convolve, interleave, multiply, pack, pack_weights
 
 Sizes = tuple[int, ...]
 
@@ -200,19 +200,17 @@ class _Layout(Arrays):
     def packing(self, phases: Table) -> list[int]:
         """The sizes for `pack`."""
         geometry = self.geometry
-        return [
-            len(geometry.phases), geometry.samples, *geometry.grid, geometry.pitch, geometry.channel_pitch, geometry.slack,
-            *(axis.step for axis in self.work.axes), phases.address,
-        ]  # fmt: skip
+        return PACKING.pack(
+            phases=len(geometry.phases), samples=geometry.samples, grid=geometry.grid, pitch=geometry.pitch,
+            channel_pitch=geometry.channel_pitch, slack=geometry.slack, step=[axis.step for axis in self.work.axes],
+            table=phases.address,
+        )  # fmt: skip
 
-    def record(self, block: Block) -> list[int]:
-        """The first numbers of a block's record."""
+    def record(self, block: Block, place: int = 0, sizes: Sizes = (0, 0, 0), part: int = 0) -> list[int]:
+        """A block's record."""
         axes = self.work.axes
-        return [
-            block.sample, block.samples, block.group, block.groups,
-            *(axis.origin + place * axis.step for axis, place in zip(axes, block.first, strict=True)),
-            *(axis.source for axis in axes),
-        ]  # fmt: skip
+        start = [axis.origin + place * axis.step for axis, place in zip(axes, block.first, strict=True)]
+        return _record(block, start, [axis.source for axis in axes], place, sizes, part)
 
 
 class ProductPlan(_Layout):
@@ -255,14 +253,14 @@ class ProductPlan(_Layout):
         self._phases = Table(geometry.phases)
         largest = self.parts[self.blocks[0].sizes]
         self.packed_size = 0 if self.in_place else _lines(geometry.packed_size + work.width)
-        sums = geometry.spreads * int(largest.numbers[4]) + work.width if self.phased else 0
+        sums = geometry.spreads * int(largest.numbers[PART.places["phase_pitch"]]) + work.width if self.phased else 0
         self.scratch_pitch = self.packed_size + _lines(sums)
         weights_first = max(depths) * self.channels * dtype.itemsize > _SECOND_CACHE
-        self.sizes = Table([
-            len(self.blocks), self.ranges, self.scratch_pitch, self.packed_size, work.ins, work.outs,
-            work.ins * channel_pitch, geometry.spreads, weights_first, *self.packing(self._phases), *self.result_strides,
-            *self.spread,
-        ])  # fmt: skip
+        self.sizes = Table(PRODUCTS.pack(
+            blocks=len(self.blocks), ranges=self.ranges, pitch=self.scratch_pitch, packed_size=self.packed_size,
+            ins=work.ins, outs=work.outs, group_pitch=work.ins * channel_pitch, phases=geometry.spreads,
+            weights_first=weights_first, packing=self.packing(self._phases), result=[*self.result_strides, *self.spread],
+        ))  # fmt: skip
         self.weight_blocks = padded // rows
         self.weight_block_bytes = sum(depths) * rows * dtype.itemsize
         self.nothing = numpy.zeros(self.channels, dtype)
@@ -332,9 +330,10 @@ class ProductPlan(_Layout):
         vectors = vectors.filled(tiles * self.tile[1])
         starts, index, pieces = Table(vectors.starts), Table(vectors.index), Table(vectors.pieces)
         phase_pitch = groups * self.outs * channel_stride
-        part = Table([
-            tiles, starts.address, index.address, channel_stride, phase_pitch, rows, columns, left, pieces.address,
-        ])  # fmt: skip
+        part = Table(PART.pack(
+            tiles=tiles, starts=starts.address, index=index.address, channel_stride=channel_stride,
+            phase_pitch=phase_pitch, rows=rows, columns=columns, left=left, pieces=pieces.address,
+        ))  # fmt: skip
         self._kept = (*getattr(self, "_kept", ()), starts, index, pieces)
         return part
 
@@ -347,8 +346,8 @@ class ProductPlan(_Layout):
         ]
         place = block.sample * strides[0] + block.group * self.outs * strides[1]
         place += sum(first * step for first, step in zip(begin, (*strides[2:], 1), strict=True))
-        sizes = [stop - start for start, stop in zip(begin, end, strict=True)]
-        return [*self.record(block), place, *sizes, self.parts[block.sizes].address]
+        sizes = tuple([stop - start for start, stop in zip(begin, end, strict=True)])
+        return self.record(block, place, sizes, self.parts[block.sizes].address)
 
 
 class CorrelationPlan(_Layout):
@@ -372,16 +371,12 @@ class CorrelationPlan(_Layout):
         self.offsets = Table(geometry.offsets(0, work.ins, self.pitches[0], self.tile[1]))
         samples, groups, *places = self.blocks[0].sizes
         rows_between = geometry.grid[1] if places[0] > 1 else places[1]
-        self.dealing = Table([
-            1, samples, places[0], rows_between, geometry.pitch, self.pitches[1], 4 * width, 1, 1, 1,
-            self._no_phases.address,
-        ])  # fmt: skip
-        self.records = Table([
-            [*self.record(block), *[0] * 5] for block in self.blocks
-        ] + [
-            [block.sample, block.samples, block.group, block.groups, *block.first, *block.after, *[0] * 5]
-            for block in self.blocks
-        ])  # fmt: skip
+        self.dealing = Table(PACKING.pack(
+            phases=1, samples=samples, grid=(places[0], rows_between), pitch=geometry.pitch,
+            channel_pitch=self.pitches[1], slack=4 * width, step=(1, 1, 1), table=self._no_phases.address,
+        ))  # fmt: skip
+        of_gradients = [_record(block, block.first, block.after) for block in self.blocks]
+        self.records = Table([self.record(block) for block in self.blocks] + of_gradients)
         depth = work.ins * work.taps
         self.size = work.groups * work.outs * depth
         self.totals_size = _lines(self.ranges * self.size)
@@ -389,10 +384,11 @@ class CorrelationPlan(_Layout):
         packed = 0 if self.in_place else _lines(geometry.packed_size + width)
         gradients = groups * work.outs * self.pitches[1] + places[0] * rows_between * geometry.row_pitch + 5 * width
         self.scratch_pitch = packed + (0 if self.in_place else _lines(gradients))
-        self.sizes = Table([
-            len(self.blocks), self.ranges, self.scratch_pitch, packed, work.ins, work.outs, work.ins * self.pitches[0],
-            self.size, vectors, tail, self.pitches[1], depth, *self.packing(self._phases),
-        ])  # fmt: skip
+        self.sizes = Table(SUMS.pack(
+            blocks=len(self.blocks), ranges=self.ranges, pitch=self.scratch_pitch, packed_size=packed, ins=work.ins,
+            outs=work.outs, group_pitch=work.ins * self.pitches[0], size=self.size, vectors=vectors, tail=tail,
+            grad_pitch=self.pitches[1], depth=depth, packing=self.packing(self._phases),
+        ))  # fmt: skip
         moved = (
             work.batch
             * work.groups
@@ -436,6 +432,16 @@ class CorrelationPlan(_Layout):
         work, vectors = layout.work, layout.geometry.vectors
         packing = _PACKING * (work.ins * layout.packed_vectors + work.outs * vectors)
         return sizes[1] * (packing + vectors * work.taps * work.ins * work.outs)
+
+
+def _record(
+    block: Block, start: Sequence[int], stop: Sequence[int], place: int = 0, sizes: Sizes = (0, 0, 0), part: int = 0
+) -> list[int]:
+    planes, rows, columns = sizes
+    return BLOCK.pack(
+        sample=block.sample, samples=block.samples, group=block.group, groups=block.groups, start=start, stop=stop,
+        place=place, planes=planes, rows=rows, columns=columns, part=part,
+    )  # fmt: skip
 
 
 def _row_major(channels: int, sizes: Sizes) -> Sizes:
