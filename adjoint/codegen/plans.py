@@ -131,14 +131,14 @@ class Plans(dict[Any, _Made]):
 
 
 _SOURCE = """def {name}({passed}):
-    {few}plan = plans.get(key := ({key}))
-    if plan is None:
-        plan = make(key, {passed})
-    result = plan.run({passed})
-    return form({passed}).run({passed}) if result is NotImplemented else result
+    {few}_plan = _plans.get(_key := ({key}))
+    if _plan is None:
+        _plan = _make(_key, {passed})
+    _result = _plan.run({passed})
+    return _form({passed}).run({passed}) if _result is NotImplemented else _result
 
-def plan({passed}):
-    return plans.get(key := ({key})) or make(key, {passed})
+def _plan_of({passed}):
+    return _plans.get(_key := ({key})) or _make(_key, {passed})
 """
 
 
@@ -171,7 +171,7 @@ def planned(path: str, *, least: int = 0, exact: bool = False) -> Callable[[Call
                 parts.append(name)
             else:
                 parts.append(signature if len(kind) == 1 else f"None if {name} is None else ({signature})")
-        small = f"{names[0]}.size < {least} and not LOOPS.every_size{' and next(waiting, 0)' if exact else ''}"
+        small = f"{names[0]}.size < {least} and not LOOPS.every_size{' and next(_waiting, 0)' if exact else ''}"
         source = _SOURCE.format(
             name=function.__name__,
             passed=", ".join(names),
@@ -179,13 +179,13 @@ def planned(path: str, *, least: int = 0, exact: bool = False) -> Callable[[Call
             few=f"if {small}:\n        return NotImplemented\n    " if least else "",
         )
         namespace = {
-            "__package__": "adjoint.kernels", "LOOPS": LOOPS, "plans": plans, "make": make, "form": form,
-            "waiting": iter(range(CALLS, 0, -1)),
+            "__package__": "adjoint.kernels", "LOOPS": LOOPS, "_plans": plans, "_make": make, "_form": form,
+            "_waiting": iter(range(CALLS, 0, -1)),
         }  # fmt: skip
         exec(code_of(source, f"<adjoint planned {function.__module__}.{function.__name__}>"), namespace)
         kernel: Any = functools.update_wrapper(namespace[function.__name__], form)  # type: ignore[arg-type]
-        namespace["plan"].__defaults__ = kernel.__defaults__ = function.__defaults__  # type: ignore[attr-defined]
-        kernel.plan, kernel.path = namespace["plan"], path
+        namespace["_plan_of"].__defaults__ = kernel.__defaults__ = function.__defaults__  # type: ignore[attr-defined]
+        kernel.plan, kernel.path = namespace["_plan_of"], path
         return kernel
 
     return decorate

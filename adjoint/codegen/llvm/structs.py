@@ -21,9 +21,9 @@ class Struct:
             self.counts[name] = int(count) if count else None
         self.places: dict[str, int] = {}
         self.size = 0
-        for name, count in self.counts.items():
+        for name, numbers in self.counts.items():
             self.places[name] = self.size
-            self.size += count or 1
+            self.size += numbers or 1
 
     def pack(self, **given: Any) -> list[int]:
         """The integers of the table.
