@@ -8,6 +8,7 @@ import pytest
 from adjoint.codegen.acceleration import LOOPS
 from adjoint.codegen.rows import SmallCall, row_program
 from adjoint.codegen.tracing import PerColumn, PerRow, column, row
+from adjoint.kernels.runtime.parallel import get_num_threads, set_num_threads
 
 Array = numpy.ndarray
 
@@ -51,3 +52,21 @@ def test_a_plan_is_for_one_signature():
             assert result.dtype == dtype and sums.shape == (shape[0], 1)
             wide = x.astype("f8")
             numpy.testing.assert_allclose(result, wide * wide[:, :1] + 1, rtol=1e-3 if dtype == "f2" else 1e-5)
+
+
+@pytest.mark.usefixtures("numpy_alone")
+@pytest.mark.parametrize("shape", [(3000, 130, 1), (2, 300, 3000), (40, 50, 200)])
+def test_sums_over_rows_do_not_depend_on_threads(shape):
+    rng = numpy.random.default_rng(3)
+    x = rng.standard_normal(shape).astype("f4")
+    by_row, by_column = numpy.ones((shape[0], 1, shape[2]), "f4"), numpy.ones(shape[1], "f4")
+    threads = get_num_threads()
+    try:
+        found = []
+        for count in (1, 2, 3):
+            set_num_threads(count)
+            found.append(each.run((x, by_row, by_column), 1)[2])
+    finally:
+        set_num_threads(threads)
+    for other in found[1:]:
+        numpy.testing.assert_array_equal(found[0], other)
