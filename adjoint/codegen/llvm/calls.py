@@ -26,7 +26,7 @@ from ..._runtime.forks import code_of
 from ...kernels.runtime.addresses import AFTER_HEAD, IN_OBJECTS
 from ..acceleration import LOOPS
 from ..plans import Memory, Plan
-from .language import Int, Pointer, address, as_pointer, cast_pointer, f64, i64, loops
+from .language import Int, Pointer, Static, address, as_pointer, cast_pointer, f64, i64, loops
 from .launch import PARALLEL_BYTES, launch
 
 BEFORE_BYTES = bytes.__basicsize__ - 1
@@ -46,6 +46,12 @@ def elements_at(table: Pointer[i64], number: Int) -> Int:
     if IN_OBJECTS:
         return as_pointer(place + AFTER_HEAD, i64)[0]
     return place
+
+
+@loops(explicit=True, plain=True)
+def array_at(table: Pointer[i64], number: Int, T: Static) -> Any:
+    """The elements of an array of the table, of type `T`."""
+    return as_pointer(elements_at(table, number), T)
 
 
 @loops(noalias=False)
@@ -201,6 +207,11 @@ def _maker(source: str) -> Callable[..., tuple[Callable[..., Any], Callable[...,
     }  # fmt: skip
     exec(code_of(source, f"<adjoint native call {next(_numbers)}>"), namespace)
     return namespace["make"]
+
+
+def not_row_major(**arrays: ndarray | None) -> list[str]:
+    """The names of the arrays that a call of loops for row-major arrays copies first."""
+    return [name for name, item in arrays.items() if item is not None and not (item.ndim and item.flags.c_contiguous)]
 
 
 def _row_major(item: ndarray) -> ndarray:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ....codegen.llvm.calls import NativeCall, elements_at
+from ....codegen.llvm.calls import NativeCall, array_at, not_row_major
 from ....codegen.llvm.language import *
 from ....codegen.plans import Memory, Plan
 from ...nn.loss import check_classes
@@ -38,8 +38,8 @@ def spread(table: Pointer[i64], start: Int, stop: Int, T: Static, S: Static, STE
     """
     layout = fields(table[0], CLASSES)
     classes, inner, ignored = layout.classes, layout.inner, layout.ignored
-    grad, target = as_pointer(elements_at(table, 0), S), as_pointer(elements_at(table, 1), i64)
-    weight, out = as_pointer(elements_at(table, 2), T), as_pointer(elements_at(table, 3), T)
+    grad, target = array_at(table, 0, S), array_at(table, 1, i64)
+    weight, out = array_at(table, 2, T), array_at(table, 3, T)
     tiles = (inner + _TILE - 1) // _TILE
     for piece in range(start, stop):
         outer = piece // tiles
@@ -68,8 +68,8 @@ def sums(table: Pointer[i64], start: Int, stop: Int, T: Static, WEIGHTED: Static
     """For blocks of positions the sums of their losses and of the weights of their classes, and how many are no classes."""
     layout = fields(table[0], CLASSES)
     positions, classes, inner, ignored = layout.positions, layout.classes, layout.inner, layout.ignored
-    x, target = as_pointer(elements_at(table, 0), T), as_pointer(elements_at(table, 1), i64)
-    weight, out = as_pointer(elements_at(table, 2), T), as_pointer(elements_at(table, 3), f64)
+    x, target = array_at(table, 0, T), array_at(table, 1, i64)
+    weight, out = array_at(table, 2, T), array_at(table, 3, f64)
     for block in range(start, stop):
         loss, total, wrong = f64(0), f64(0), f64(0)
         for i in range(block * _BLOCK, minimum((block + 1) * _BLOCK, positions)):
@@ -101,7 +101,7 @@ def _summing(log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore
         sums.compiled(T=type_of(dtype), WEIGHTED=weight is not None), blocks, _BLOCK * _FAR,
         _layout(log_probs, target, ignore_index), _ARGUMENTS,
         ["log_probs", "target", "target" if weight is None else "weight"], [Memory((blocks, 3), numpy.dtype(float))],
-        copied=_copied(log_probs=log_probs, target=target, weight=weight),
+        copied=not_row_major(log_probs=log_probs, target=target, weight=weight),
     ).plan().run  # fmt: skip
     return lambda *arguments: (run(*arguments).sum(0) if blocks > 1 else run(*arguments)[0]).tolist()
 
@@ -110,11 +110,6 @@ def _layout(log_probs: ndarray, target: ndarray, ignore_index: int) -> list[int]
     dim = min(log_probs.ndim - 1, 1)
     classes, *below = log_probs.shape[dim:]
     return CLASSES.pack(positions=target.size, classes=classes, inner=math.prod(below), ignored=ignore_index)
-
-
-def _copied(**arrays: ndarray | None) -> list[str]:
-    """The names of the arrays that are put in row-major order first."""
-    return [name for name, item in arrays.items() if item is not None and not (item.ndim and item.flags.c_contiguous)]
 
 
 def reduced_loss(log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int, reduction: str) -> Any:
@@ -152,7 +147,7 @@ def loss_gradient(
         spread.compiled(T=type_of(dtype), S=type_of(compute), STEP=each, WEIGHTED=weight is not None), pieces,
         log_probs.nbytes // pieces + _FAR, _layout(log_probs, target, ignore_index), ["grad", "target", "weight"],
         ["grad", "target", "target" if weight is None else "weight"], [Memory(shape, dtype)],
-        copied=_copied(target=target, weight=weight),
+        copied=not_row_major(target=target, weight=weight),
     ).plan()  # fmt: skip
 
     def into(out: Any, grad: Any, *arguments: Any) -> Any:

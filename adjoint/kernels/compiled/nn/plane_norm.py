@@ -16,7 +16,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ....codegen.llvm.calls import NativeCall, elements_at, scalar_at
+from ....codegen.llvm.calls import NativeCall, array_at, not_row_major, scalar_at
 from ....codegen.llvm.language import *
 from ....codegen.plans import Memory, Plan
 from ...runtime.layout import has_channels_last
@@ -59,12 +59,6 @@ def normalize(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Static) 
             for n in range(many):
                 place = at + b * size + n * step
                 write_scaled(out + place, x + place, size, T(factor), added, W)
-
-
-@loops(explicit=True, plain=True)
-def array_at(table: Pointer[i64], number: Int, T: Static) -> Any:
-    """The elements of an array of the table."""
-    return as_pointer(elements_at(table, number), T)
 
 
 @loops(explicit=True, plain=True)
@@ -318,7 +312,7 @@ def _forward(
         kernel, math.prod(statistics), 4 * blocks * many * size * dtype.itemsize, layout, names,
         ["input", "ones" if weight is None else "weight", "zeros_" if bias is None else "bias"], results, ["eps"],
         constants={"ones": numpy.ones(channels, dtype), "zeros_": numpy.zeros(channels, dtype)},
-        copied=_copied(input=x, weight=weight, bias=bias),
+        copied=not_row_major(input=x, weight=weight, bias=bias),
     ).plan()  # fmt: skip
 
 
@@ -345,7 +339,7 @@ def _backward(
         kernel, math.prod(sums) // blocks, 5 * blocks * many * size * dtype.itemsize, layout, names,
         ["grad", "input", "ones" if weight is None else "weight", "mean", "inverse"],
         [of_input if needs[0] else None, of_planes, of_planes],
-        constants={"ones": numpy.ones(channels, dtype)}, copied=_copied(grad=grad, input=x, weight=weight),
+        constants={"ones": numpy.ones(channels, dtype)}, copied=not_row_major(grad=grad, input=x, weight=weight),
     ).plan()  # fmt: skip
     if len(sums) == 1 and needs[1] and needs[2]:
         return planes
@@ -360,8 +354,3 @@ def _backward(
 
     wanted = zip((of_input, of_channels, of_channels), needs, strict=True)
     return Plan([item if needed else None for item, needed in wanted], into=into)
-
-
-def _copied(**arrays: ndarray | None) -> list[str]:
-    """The names of the arrays that do not lie row by row."""
-    return [name for name, item in arrays.items() if item is not None and not item.flags.c_contiguous]

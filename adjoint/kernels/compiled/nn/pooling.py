@@ -12,26 +12,17 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ....codegen.llvm.calls import ARRAYS_AT, NativeCall, elements_at
+from ....codegen.llvm.calls import ARRAYS_AT, NativeCall, array_at
 from ....codegen.llvm.language import *
 from ....codegen.plans import Memory, Plan
 from ...nn.pooling import divisor
 from ...nn.windows import Windows, windows_of
-from .convolution_kernels import dealt
+from .convolution_kernels import dealt, store_first
 
 Sizes = tuple[int, ...]
 
 WINDOWS = Struct("length:3 count:3 kernel:3 stride:3 padding:3 dilation:3")
 PLANES = Struct("size count")
-
-
-@loops(explicit=True)
-def store_row(to: Pointer[T], values: S, count: Int, W: Static) -> None:
-    """The first `count` numbers of a vector."""
-    if count >= W:
-        store(to, values)
-    else:
-        store(to, values, lanes(i32, W) < i32(count))
 
 
 @loops(explicit=True, plain=True, noalias=False)
@@ -47,7 +38,7 @@ def largest(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Static, ST
     step_d, step_h, step_w = windows.stride
     padding_d, padding_h, padding_w = windows.padding
     gap_d, gap_h, gap_w = windows.dilation
-    x, values = as_pointer(elements_at(table, 0), T), as_pointer(elements_at(table, 1), T)
+    x, values = array_at(table, 0, T), array_at(table, 1, T)
     for p in range(start, stop):
         plane = x + p * length_d * length_h * length_w
         to = p * count_d * count_h * count_w
@@ -77,10 +68,10 @@ def largest(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Static, ST
                                         better = inside & ((met > best) | (met != met))
                                         best = where(better, met, best)
                                         chosen = where(better, places + i32(row), chosen)
-                    store_row(values + (to + k), best, count_w - k, W)
+                    store_first(values + (to + k), best, count_w - k, W)
                     if INDEXED:
-                        indices = as_pointer(elements_at(table, 2), i64)
-                        store_row(indices + (to + k), i64(chosen), count_w - k, W)
+                        indices = array_at(table, 2, i64)
+                        store_first(indices + (to + k), i64(chosen), count_w - k, W)
                 to += count_w
 
 
@@ -89,12 +80,12 @@ def scatter_planes(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Sta
     """Zeros, to which `grad` is added at `indices` of each plane; writes to `wrong` if one is outside."""
     planes = fields(table[0], PLANES)
     size, count = planes.size, planes.count
-    grad, indices = as_pointer(elements_at(table, 0), T), as_pointer(elements_at(table, 1), i64)
-    result, wrong = as_pointer(elements_at(table, 2), T), as_pointer(table[ARRAYS_AT + 3], i64)
+    grad, indices = array_at(table, 0, T), array_at(table, 1, i64)
+    result, wrong = array_at(table, 2, T), as_pointer(table[ARRAYS_AT + 3], i64)
     for p in range(start, stop):
         plane = result + p * size
         for i in range(0, size, W):
-            store_row(plane + i, vector(T, W)(0), size - i, W)
+            store_first(plane + i, vector(T, W)(0), size - i, W)
         for i in range(p * count, (p + 1) * count):
             at = indices[i]
             if at < 0 or at >= size:
@@ -112,8 +103,8 @@ def averages(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Static, S
     kernel_d, kernel_h, kernel_w = windows.kernel
     step_d, step_h, step_w = windows.stride
     padding_d, padding_h, padding_w = windows.padding
-    x, divisors = as_pointer(elements_at(table, 0), T), as_pointer(elements_at(table, 1), T)
-    result = as_pointer(elements_at(table, 2), T)
+    x, divisors = array_at(table, 0, T), array_at(table, 1, T)
+    result = array_at(table, 2, T)
     for p in range(start, stop):
         plane = x + p * length_d * length_h * length_w
         place = 0
@@ -132,7 +123,7 @@ def averages(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Static, S
                                 total += dealt(row, first_w + c, step_w, length_w, W, STEP)
                     count = minimum(count_w - k, W)
                     divisor = load(divisors + (place + k), W, lanes(i32, W) < i32(count))
-                    store_row(result + (to + k), total / divisor, count, W)
+                    store_first(result + (to + k), total / divisor, count, W)
                 place += count_w
                 to += count_w
 
@@ -146,13 +137,13 @@ def spread_averages(table: Pointer[i64], start: Int, stop: Int, T: Static, W: St
     kernel_d, kernel_h, kernel_w = windows.kernel
     step_d, step_h, step_w = windows.stride
     padding_d, padding_h, padding_w = windows.padding
-    grad, divisors = as_pointer(elements_at(table, 0), T), as_pointer(elements_at(table, 1), T)
-    result = as_pointer(elements_at(table, 2), T)
+    grad, divisors = array_at(table, 0, T), array_at(table, 1, T)
+    result = array_at(table, 2, T)
     for p in range(start, stop):
         size = length_d * length_h * length_w
         plane = result + p * size
         for i in range(0, size, W):
-            store_row(plane + i, vector(T, W)(0), size - i, W)
+            store_first(plane + i, vector(T, W)(0), size - i, W)
         given = grad + p * count_d * count_h * count_w
         place = 0
         for i in range(count_d):

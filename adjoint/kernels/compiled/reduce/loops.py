@@ -13,7 +13,7 @@ numbers that each of them reads first.
 
 from typing import Any
 
-from ....codegen.llvm.calls import elements_at
+from ....codegen.llvm.calls import array_at
 from ....codegen.llvm.language import *
 
 TILE = 2048
@@ -103,9 +103,9 @@ def reduce_rows(
     layout = as_pointer(table[0], i64)
     center_step, n, chunk = layout[0], layout[1], layout[2]
     out, x, center = (
-        as_pointer(elements_at(table, 0), S),
-        as_pointer(elements_at(table, 1), T),
-        as_pointer(elements_at(table, 2), S),
+        array_at(table, 0, S),
+        array_at(table, 1, T),
+        array_at(table, 2, S),
     )
     chunks = (n + chunk - 1) // chunk
     for piece in range(start, stop):
@@ -125,9 +125,9 @@ def reduce_short_rows(
     layout = as_pointer(table[0], i64)
     center_step, n, step, inner = layout[0], layout[1], layout[2], layout[3]
     out, x, center = (
-        as_pointer(elements_at(table, 0), S),
-        as_pointer(elements_at(table, 1), T),
-        as_pointer(elements_at(table, 2), S),
+        array_at(table, 0, S),
+        array_at(table, 1, T),
+        array_at(table, 2, S),
     )
     steps = lanes(i64, W) * layout[4]
     centers = lanes(i64, W) * center_step
@@ -188,9 +188,9 @@ def reduce_columns(
     layout = as_pointer(table[0], i64)
     rows, inner, chunk, rest, step, outer_step = [layout[K] for K in unrolled(6)]
     out, x, center = (
-        as_pointer(elements_at(table, 0), S),
-        as_pointer(elements_at(table, 1), T),
-        as_pointer(elements_at(table, 2), S),
+        array_at(table, 0, S),
+        array_at(table, 1, T),
+        array_at(table, 2, S),
     )
     totals = local(S, TILE + 64)
     tiles = (inner + TILE - 1) // TILE
