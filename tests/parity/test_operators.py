@@ -23,15 +23,15 @@ def checks(name: str) -> dict[str, Callable[..., Outcome]]:
 
 
 FIRST, OTHERS = slice(0, None, 2), slice(1, None, 2)
-"""Of the samples every second one, which the quick tier has, and the others."""
+"""Every second sample, which the quick tier may have, and the others."""
 
 WHOLE = set(KNOWN) | {listed.partition("[")[2].removesuffix("]").replace("-", " ") for listed in known_differences()}
-"""What is known to differ from PyTorch, for some of the samples: the quick tier has all of these."""
+"""The cases that are known to differ from PyTorch for some of the samples: they are not divided."""
 
 
 def cases() -> list[Any]:
-    """Operators, their aspects, and which samples. Of an aspect in several dtypes the quick tier has the first and one other,
-    which differs from operator to operator.
+    """Operators, their aspects, and which samples. The quick tier chooses among the cases of two dtypes of an aspect: the first, and
+    another one that differs from operator to operator.
     """
     found = []
     for number, name in enumerate(samples.operators()):
