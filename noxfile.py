@@ -187,7 +187,7 @@ def programs(session: nox.Session) -> None:
 def parity(session: nox.Session) -> None:
     """The comparison with PyTorch, with NumPy alone, as most users have it: the quick tier, and a share of the day."""
     session.install("-e", ".[parity]")
-    pytest(session, "--share", "60", "tests/parity", "tests/onnx", ADJOINT_LLVM="0")
+    pytest(session, "--share", "16", "tests/parity", "tests/onnx", ADJOINT_LLVM="0")
 
 
 @nox.session

@@ -30,8 +30,8 @@ WHOLE = set(KNOWN) | {listed.partition("[")[2].removesuffix("]").replace("-", " 
 
 
 def cases() -> list[Any]:
-    """Operators, their aspects, and which samples. The quick tier chooses among the cases of two dtypes of an aspect: the first, and
-    another one that differs from operator to operator.
+    """Operators, their aspects, and which samples. The quick tier chooses among the cases of two dtypes of an aspect: the
+    first, and another one that differs from operator to operator.
     """
     found = []
     for number, name in enumerate(samples.operators()):
