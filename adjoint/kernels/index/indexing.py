@@ -15,6 +15,7 @@ from ...codegen.costs import MOVED, STEPS
 from ..memory.copying import clone, convert
 from ..runtime.floating import HALVES, compute_dtype, type_name, widen
 from ..runtime.layout import reordered
+from ..runtime.positions import as_places
 from ..runtime.shapes import broadcast_shapes, normalize_dim
 from ..shape.joining import front_of_zeros
 from .flattened import wrap_positions
@@ -428,7 +429,7 @@ def embedding_dense_backward(
         raise IndexError("index out of range in self")
     if index.size and width:
         if scale_grad_by_freq:
-            rows = rows / numpy.bincount(index, minlength=num_weights)[index, None].astype(rows.dtype)
+            rows = rows / numpy.bincount(as_places(index), minlength=num_weights)[index, None].astype(rows.dtype)
         add_rows(result, index, rows)
     return convert(result, grad.dtype) if grad.dtype in HALVES else result
 

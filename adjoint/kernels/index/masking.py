@@ -19,6 +19,7 @@ from ...codegen.selection import choose
 from ...codegen.tracing import xp
 from ...dtypes import C_NAMES, Rank, can_cast, from_numpy, promote, scalar_dtype
 from ..runtime.floating import refuse
+from ..runtime.positions import gives_positions
 from ..runtime.scalar import ZERO, typed
 
 Array = numpy.ndarray[Any, Any]
@@ -70,6 +71,7 @@ def where(condition: Array, self: Array, other: Array) -> Array:
     return choose(condition, self, other)
 
 
+@gives_positions()
 def indices_where(condition: Array) -> tuple[Array, ...]:
     """Return the indices of nonzero elements, one array per dimension (and one for a scalar array)."""
     return numpy.nonzero(numpy.atleast_1d(condition))

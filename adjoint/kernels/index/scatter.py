@@ -19,6 +19,7 @@ from ..memory.copying import clone, contiguous, copy_elements
 from ..reduce.sorting import argsort
 from ..runtime.floating import compute_dtype, refuse, type_name, widen
 from ..runtime.layout import row_major
+from ..runtime.positions import as_places
 from ..runtime.scalar import scalar_array
 from ..runtime.shapes import normalize_dim, require_dims
 from .places import few_places, few_positions, flat_positions, out_of_bounds, require_in_bounds, slices_of
@@ -166,7 +167,7 @@ def _reduce_slices(
     ufunc = _REDUCTIONS[reduce]
     _scatter_slices(x, shape, dim, index, values, ufunc, None if include_self else _identity(ufunc, x.dtype))
     if reduce == "mean":
-        counts = numpy.bincount(index, minlength=shape[dim]).reshape(
+        counts = numpy.bincount(as_places(index), minlength=shape[dim]).reshape(
             [-1 if axis == dim else 1 for axis in range(len(shape))]
         )
         _make_means(x, counts if shape == x.shape else numpy.broadcast_to(counts, shape).reshape(x.shape), include_self)
@@ -198,7 +199,7 @@ def _few_written(x: ndarray, dim: int, index: ndarray, src: Any, reduce: str | N
     if positions is None:
         return False
     if reduce is None:
-        x.put(positions, src)
+        x.put(as_places(positions), src)
     else:
         numpy.add.at(x.reshape(-1), positions, src)
     return True

@@ -18,6 +18,7 @@ from ..index.scatter import index_add_, take_rows
 from ..memory.copying import contiguous
 from ..runtime.floating import HALVES, compute_dtype, is_floating, refuse, type_name, widen
 from ..runtime.layout import row_major
+from ..runtime.positions import as_places, gives_positions
 from ..runtime.shapes import normalize_dim, require_dims
 from .sorting import sort, take_last
 
@@ -30,6 +31,7 @@ _INT64 = numpy.dtype(numpy.int64)
 # Distinct values
 
 
+@gives_positions(1, 2)
 def unique(
     x: ndarray, sorted: bool = True, inverse: bool = True, counts: bool = True, dim: int | None = None
 ) -> Triple:
@@ -73,11 +75,13 @@ def _in_order(x: ndarray) -> ndarray | None:
     return values
 
 
+@gives_positions(1, 2)
 def unique_slices(x: ndarray, dim: int, sorted: bool = True, inverse: bool = True, counts: bool = True) -> Triple:
     """The distinct slices along `dim`, as `unique`."""
     return unique(x, sorted, inverse, counts, dim)
 
 
+@gives_positions(1, 2)
 def unique_consecutive(x: ndarray, dim: int | None = None, inverse: bool = True, counts: bool = True) -> Triple:
     """The first of each run of equal elements (or slices along `dim`), which run each belongs to, the runs' lengths.
 
@@ -196,10 +200,10 @@ def bincount(x: ndarray, weights: ndarray | None = None, minlength: int = 0) -> 
     if largest >= _MOST:  # NumPy would count one more than an int64 holds, and write before the start of the result
         raise RuntimeError(f"maximum value of input overflowed, it should be < {_MOST} but got {largest}")
     if weights is None:
-        return numpy.bincount(x, minlength=minlength).astype(_INT64, copy=False)
+        return numpy.bincount(as_places(x), minlength=minlength).astype(_INT64, copy=False)
     if weights.shape != x.shape:
         raise RuntimeError("weights should be 1-d and have the same length as input")
-    totals = numpy.bincount(x, weights.astype(numpy.float64), minlength)
+    totals = numpy.bincount(as_places(x), weights.astype(numpy.float64), minlength)
     return totals.astype(numpy.float32) if weights.dtype == numpy.float32 else totals
 
 
@@ -342,7 +346,7 @@ def segment_of_each(given: ndarray, of_lengths: bool, size: int) -> ndarray:
     segments = numpy.full((*ends.shape[:-1], size), count, numpy.int64)
     for row in numpy.ndindex(ends.shape[:-1]):
         bounds = segment_bounds(given[row], of_lengths, size)
-        segments[row][bounds[0] : bounds[-1]] = numpy.repeat(numpy.arange(count), numpy.diff(bounds))
+        segments[row][bounds[0] : bounds[-1]] = numpy.repeat(numpy.arange(count), as_places(numpy.diff(bounds)))
     return segments
 
 
@@ -374,7 +378,7 @@ def sum_of_runs(x: ndarray, bounds: ndarray, index: ndarray | None = None, mean:
     result = numpy.zeros((shape[0], matrix.shape[1]), x.dtype)
     filled = bounds[1:] > bounds[:-1]
     if filled.any():
-        result[filled] = numpy.add.reduceat(rows, bounds[:-1][filled], 0)
+        result[filled] = numpy.add.reduceat(rows, as_places(bounds[:-1][filled]), 0)
     if mean:
         result /= _sizes(bounds, result)
     return result.reshape(shape)
@@ -393,7 +397,7 @@ def sum_of_runs_backward(
     require_dims(grad, 0)
     if mean:
         grad = (widen(grad) / _sizes(bounds, grad)).astype(grad.dtype, copy=False)
-    rows = take_rows(grad, numpy.repeat(numpy.arange(len(grad)), numpy.diff(bounds)))
+    rows = take_rows(grad, numpy.repeat(numpy.arange(len(grad)), as_places(numpy.diff(bounds))))
     result = numpy.zeros(shape, grad.dtype)
     used = slice(bounds[0], bounds[-1])
     if index is not None:

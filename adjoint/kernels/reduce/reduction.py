@@ -19,6 +19,7 @@ from ...codegen.costs import COMPARED, MOVED, SUMMED, THREADED
 from ...codegen.plans import NUMPY, Plan, planned
 from ..runtime.floating import OFF, WARNINGS, compute_dtype, is_floating, is_inexact, refuse, restore, type_name, widen
 from ..runtime.layout import row_major
+from ..runtime.positions import gives_positions
 from ..runtime.shapes import Dims, names_all, normalize_dim, normalize_dims
 from ..shape.view import expand
 from .tiled_reduction import reduce_tiled
@@ -420,6 +421,7 @@ def min_with_indices(x: ndarray, dim: int, keepdim: bool = False) -> Pair:
     return _extremum_with_indices("min", x, dim, keepdim)
 
 
+@gives_positions(1)
 def _extremum_with_indices(name: str, x: ndarray, dim: int, keepdim: bool) -> Pair:
     dim = normalize_dim(dim, x.ndim)
     if x.ndim and x.shape[dim] == 0:
@@ -479,6 +481,7 @@ def _first_extremum(name: str, x: ndarray, dim: int) -> ndarray:
     return indices.reshape(x.shape[:dim] + x.shape[dim + 1 :])
 
 
+@gives_positions()
 def argmax(x: ndarray, dim: int | None = None, keepdim: bool = False) -> ndarray:
     """The index of the first maximum (of the first nan, where there is one), along `dim` or into the flattened array.
 
@@ -489,6 +492,7 @@ def argmax(x: ndarray, dim: int | None = None, keepdim: bool = False) -> ndarray
     return _arg_extremum("max", x, dim, keepdim)
 
 
+@gives_positions()
 def argmin(x: ndarray, dim: int | None = None, keepdim: bool = False) -> ndarray:
     """The index of the first minimum (of the first nan, where there is one), along `dim` or into the flattened array.
 

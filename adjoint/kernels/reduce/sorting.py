@@ -20,6 +20,7 @@ from ..memory.copying import contiguous
 from ..runtime.floating import is_floating, is_inexact, refuse, widen
 from ..runtime.layout import laid_out, row_major
 from ..runtime.parallel import parallel_rows
+from ..runtime.positions import gives_positions
 from ..runtime.shapes import normalize_dim
 
 Pair = tuple[ndarray, ndarray]
@@ -51,6 +52,7 @@ def _placed_by_loops(x: ndarray, k: int, numbers: str) -> Plan:
 # Sorting
 
 
+@gives_positions(1)
 def sort(x: ndarray, dim: int = -1, descending: bool = False, stable: bool = True) -> Pair:
     """Values in order along `dim`, and where each was. Equal elements stay in their order, whatever `stable` says.
 
@@ -71,6 +73,7 @@ def _swapped(x: ndarray, dim: int) -> ndarray:
     return x if dim == x.ndim - 1 and x.flags.c_contiguous else contiguous(x.swapaxes(dim, -1))
 
 
+@gives_positions()
 def argsort(x: ndarray, dim: int = -1, descending: bool = False, stable: bool = True) -> ndarray:
     """Where the elements of the sorted array were; see `sort`."""
     return sort(x, dim, descending, stable)[1]
@@ -156,6 +159,7 @@ def _float_keys(x: ndarray) -> ndarray:
 # Selection
 
 
+@gives_positions(1)
 def topk(x: ndarray, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Pair:
     """The `k` largest (or smallest) elements along `dim`, in order whatever `sorted` says, and where they were.
 
@@ -197,6 +201,7 @@ def _first(x: ndarray, k: int, descending: bool) -> Pair:
     return values, take_last(indices, order)
 
 
+@gives_positions(1)
 def kthvalue(x: ndarray, k: int, dim: int = -1, keepdim: bool = False) -> Pair:
     """The `k`-th smallest element along `dim`, counted from 1, and where it was.
 
@@ -280,6 +285,7 @@ def _kept(values: ndarray, indices: ndarray, dim: int, keepdim: bool) -> Pair:
     return (values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))
 
 
+@gives_positions(1)
 def median(x: ndarray, dim: int | None = None, keepdim: bool = False) -> Pair:
     """The median along `dim` or of all elements, and where it was; the lower one of two, nan where there is one.
 
@@ -292,6 +298,7 @@ def median(x: ndarray, dim: int | None = None, keepdim: bool = False) -> Pair:
     return _median(x, dim, keepdim, ignore_nan=False)
 
 
+@gives_positions(1)
 def nanmedian(x: ndarray, dim: int | None = None, keepdim: bool = False) -> Pair:
     """As `median`, of the elements that are numbers; nan where there are none.
 
@@ -348,6 +355,7 @@ def _median(x: ndarray, dim: int | None, keepdim: bool, *, ignore_nan: bool) -> 
     return _kept(take_last(along_last, indices), indices, dim, keepdim)
 
 
+@gives_positions(1)
 def mode(x: ndarray, dim: int = -1, keepdim: bool = False) -> Pair:
     """The most frequent element along `dim`, the smallest of several, and where it was last.
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy
 
+from ..runtime.positions import as_places
 from ..runtime.sparse_array import Compressed, Coordinates, SparseArray, sparse
 
 Array = numpy.ndarray[Any, Any]
@@ -62,7 +63,7 @@ def coordinates(array: Any) -> SparseArray:
     parts = array.parts
     if isinstance(parts, Coordinates):
         return array
-    outer = numpy.repeat(numpy.arange(len(parts.starts) - 1, dtype=numpy.int64), numpy.diff(parts.starts))
+    outer = numpy.repeat(numpy.arange(len(parts.starts) - 1, dtype=numpy.int64), as_places(numpy.diff(parts.starts)))
     inner = parts.places.astype(numpy.int64)
     rows, columns = (outer, inner) if parts.by_rows else (inner, outer)
     values = parts.values
@@ -250,7 +251,7 @@ def mask_compressed(array: Any, mask: SparseArray) -> SparseArray:
 def places_of(mask: SparseArray) -> Array:
     """The coordinates of the elements of a compressed array in the order in which they are stored."""
     parts = mask.parts
-    outer = numpy.repeat(numpy.arange(len(parts.starts) - 1, dtype=numpy.int64), numpy.diff(parts.starts))
+    outer = numpy.repeat(numpy.arange(len(parts.starts) - 1, dtype=numpy.int64), as_places(numpy.diff(parts.starts)))
     inner = parts.places.astype(numpy.int64)
     return numpy.stack((outer, inner) if parts.by_rows else (inner, outer))
 

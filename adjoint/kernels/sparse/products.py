@@ -10,6 +10,7 @@ import numpy
 from ..._runtime.first_use import computed_once, import_late
 from ...dtypes import from_numpy
 from ..runtime.floating import widen
+from ..runtime.positions import as_places
 from ..runtime.sparse_array import Compressed, Coordinates, SparseArray, sparse
 from .layouts import (
     Array,
@@ -93,7 +94,7 @@ def _with_dense(self: SparseArray, mat2: Array) -> Array:
     result = numpy.zeros((self.shape[0], *mat2.shape[1:]), wide)
     filled = numpy.flatnonzero(numpy.diff(parts.starts))
     if len(filled):
-        result[filled] = numpy.add.reduceat(terms, parts.starts[filled], axis=0)
+        result[filled] = numpy.add.reduceat(terms, as_places(parts.starts[filled]), axis=0)
     return result.astype(self.dtype, copy=False)
 
 
@@ -102,7 +103,7 @@ def _sparse_product(self: SparseArray, mat2: SparseArray) -> SparseArray:
     if _is_for_scipy(self, mat2):
         product = _by_scipy(self) @ _by_scipy(mat2)
         product.sort_indices()
-        rows = numpy.repeat(numpy.arange(self.shape[0]), numpy.diff(product.indptr))
+        rows = numpy.repeat(numpy.arange(self.shape[0]), as_places(numpy.diff(product.indptr)))
         indices = numpy.stack((rows, product.indices)).astype(numpy.int64)
         return like(coo(indices, product.data, (self.shape[0], mat2.shape[1]), True), self)
     left, right = coordinates(_matrix(self)).parts, _matrix(mat2).parts
@@ -188,7 +189,7 @@ def sampled_addmm(self: SparseArray, mat1: Array, mat2: Array, *, beta: Any = 1,
     parts = self.parts
     if parts.layout != "sparse_csr":
         raise RuntimeError(f"sampled_addmm: Expected sparse_csr layout for self but got {layout_name(parts.layout)}")
-    rows = numpy.repeat(numpy.arange(self.shape[0]), numpy.diff(parts.starts))
+    rows = numpy.repeat(numpy.arange(self.shape[0]), as_places(numpy.diff(parts.starts)))
     terms = numpy.einsum("ij,ji->i", mat1[rows], mat2[:, parts.places])
     return sparse(parts.with_values((beta * parts.values + alpha * terms).astype(self.dtype)), self.shape)
 
@@ -229,8 +230,10 @@ def extreme_entries(self: SparseArray, mat2: Array, largest: bool) -> Array:
     for start in range(0, mat2.shape[1] if len(filled) else 0, step):
         columns = slice(start, start + step)
         terms = widen(parts.values)[:, None] * widen(mat2[:, columns])[parts.places]
-        extremes = (numpy.maximum if largest else numpy.minimum).reduceat(terms, parts.starts[filled], axis=0)
+        extremes = (numpy.maximum if largest else numpy.minimum).reduceat(
+            terms, as_places(parts.starts[filled]), axis=0
+        )
         hit = (terms == numpy.repeat(extremes, lengths, axis=0)) | numpy.isnan(terms)
         numbers = numpy.where(hit, numpy.arange(len(terms))[:, None], len(terms))
-        chosen[filled, columns] = numpy.minimum.reduceat(numbers, parts.starts[filled], axis=0)
+        chosen[filled, columns] = numpy.minimum.reduceat(numbers, as_places(parts.starts[filled]), axis=0)
     return chosen

@@ -74,7 +74,7 @@ def arange(
         and _FEW > bounds[0] >= 0
         and start is end is step is dtype is out is None
     ):
-        return leaf(numpy.arange(bounds[0]), requires_grad, device, pin_memory, layout)
+        return leaf(numpy.arange(bounds[0], dtype=numpy.int64), requires_grad, device, pin_memory, layout)
     if start is end is step is None and 1 <= len(bounds) <= 3:
         start, end, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
     else:

