@@ -31,7 +31,7 @@ CONVERTED = CALL // 32
 SORTED = CALL // 32
 """For what NumPy compares, draws or updates in many passes: sorting, searching, counting, normal numbers, optimizers."""
 
-PIECEWISE = CALL // 64
+PIECEWISE = CALL // 512
 """For functions that NumPy computes piece by piece, and for interpolation in images."""
 
 STEPS = CALL // 128

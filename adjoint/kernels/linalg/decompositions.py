@@ -14,7 +14,7 @@ from ..memory.copying import contiguous
 from ..runtime.floating import is_inexact, refuse
 from . import LinAlgError
 from .elimination import SMALL, column_major, lu_factor, substituted
-from .stacks import by_lapack, of_stack
+from .stacks import SMALLEST, by_lapack, of_stack
 
 Array = numpy.ndarray[Any, Any]
 
@@ -501,7 +501,7 @@ def least_squares(
     values_wanted = driver in ("gelsd", "gelss")
     found: Any = NotImplemented
     if not values_wanted or numpy.isfinite(a).all():  # of infinities, singular values may never be found
-        found = by_lapack("least_squares", a, right, limit, driver or "gelsy")
+        found = by_lapack("least_squares", a, right, limit, driver or "gelsy", smallest=1 if a.ndim == 2 else SMALLEST)
     if found is NotImplemented:
         found = _without_lapack(a, right, 0.0 if driver == "gels" else limit, values_wanted)
     columns, rest, ranks, singular = found

@@ -53,11 +53,11 @@ def _in_parts(work: Callable[[int, int], None], count: int) -> None:
         parallel.parallel_rows(work, count, 1, tile_rows=rows, parallel_bytes=0)
 
 
-_SMALLEST = 1 << 9  # elements of a matrix; less work takes less time than calls of LAPACK, matrix by matrix
+SMALLEST = 1 << 9  # elements of a matrix; less work takes less time than calls of LAPACK, matrix by matrix
 
 
-def by_lapack(name: str, a: Array, *arguments: Any, **options: Any) -> Any:
+def by_lapack(name: str, a: Array, *arguments: Any, smallest: int = SMALLEST, **options: Any) -> Any:
     """What a function of `kernels.compiled.linalg.lapack` gives; NotImplemented if NumPy is to compute."""
-    if a.shape[-1] * a.shape[-2] < _SMALLEST or a.dtype.char not in "fdFD":
+    if a.shape[-1] * a.shape[-2] < smallest or a.dtype.char not in "fdFD":
         return NotImplemented
     return LOOPS.run(f"linalg.lapack.{name}", a, *arguments, **options)

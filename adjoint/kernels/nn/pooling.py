@@ -10,7 +10,6 @@ Fractional max pooling has windows whose places are drawn, in two or three dimen
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,6 +17,8 @@ from typing import Any
 import numpy
 from numpy import asarray, ndarray
 
+from ...codegen.acceleration import LOOPS
+from ...codegen.costs import PIECEWISE
 from ...codegen.plans import Memory, Plan, planned
 from ..index.places import out_of_bounds
 from ..reduce import reduction
@@ -507,17 +508,27 @@ def fractional_max_pool(
         shape = [planes, *[1] * dims]
         shape[dim + 1] = output_size[dim]
         corners = corners * spatial[dim] + starts.reshape(shape)
-    values = widen(input).reshape(-1)
+    offsets = numpy.asarray(numpy.ravel_multi_index(tuple(numpy.indices(kernel_size).reshape(dims, -1)), spatial))
+    pooled, indices = _largest_at(widen(input).reshape(-1), corners, offsets)
+    indices -= (numpy.arange(planes) * area).reshape(planes, *[1] * dims)
+    shape = [*leading, *output_size]
+    return pooled.reshape(shape).astype(input.dtype, copy=False), indices.reshape(shape)
+
+
+def _largest_at(values: ndarray, corners: ndarray, offsets: ndarray) -> Any:
+    """The largest of the values at the offsets from each corner, and its place: the first one, or the last nan."""
+    if LOOPS.takes(corners.size * len(offsets), PIECEWISE):
+        found = LOOPS.run("nn.pooling.largest_at", values, corners, offsets)
+        if found is not NotImplemented:
+            return found
     pooled, indices = values.take(corners), corners.copy()
-    for place in itertools.product(*map(range, kernel_size)):
-        here = corners + numpy.ravel_multi_index(place, spatial)
+    for offset in offsets:
+        here = corners + offset
         candidates = values.take(here)
         better = (candidates > pooled) | numpy.isnan(candidates)
         numpy.copyto(pooled, candidates, where=better)
         numpy.copyto(indices, here, where=better)
-    indices -= (numpy.arange(planes) * area).reshape(planes, *[1] * dims)
-    shape = [*leading, *output_size]
-    return pooled.reshape(shape).astype(input.dtype, copy=False), indices.reshape(shape)
+    return pooled, indices
 
 
 def _starts(sample: ndarray, length: int, size: int, kernel: int) -> ndarray:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy
 
 from ....codegen.llvm.language import CompilationError, address, i64
+from ....codegen.plans import Plans
 from ...linalg.stacks import shared
 from .blas import BLAS
 
@@ -45,11 +46,18 @@ def _call(name: str, matrix: Array, *arguments: Any) -> int:
     return info.value
 
 
+_WORK: Plans[int] = Plans()
+"""How many elements functions ask for, by their names, dtypes, sizes and options."""
+
+
 def _call_with_work(name: str, matrix: Array, *arguments: Any, more: tuple[Array, ...] = ()) -> int:
     """Call a function that works in memory of as many elements as it asks for; `more` memory follows."""
-    asked = numpy.empty(1, matrix.dtype)
-    _call(name, matrix, *arguments, asked, -1, *more)
-    count = math.ceil(asked.real[0] * (1 + 2**-22))  # single precision rounds it
+    key = name, matrix.dtype.char, *(argument for argument in arguments if not isinstance(argument, numpy.ndarray))
+    count = _WORK.get(key)
+    if count is None:
+        asked = numpy.empty(1, matrix.dtype)
+        _call(name, matrix, *arguments, asked, -1, *more)
+        count = _WORK.keep(key, math.ceil(asked.real[0] * (1 + 2**-22)))  # single precision rounds it
     return _call(name, matrix, *arguments, numpy.empty(count, matrix.dtype), count, *more)
 
 
@@ -207,11 +215,10 @@ def least_squares(a: Array, b: Array, tolerance: float, driver: str) -> Any:
     """`decompositions._without_lapack`, by a driver of LAPACK."""
     if not a.size or not b.size or a.dtype != b.dtype or a.shape[:-2] != b.shape[:-2]:
         return NotImplemented
-    batch = numpy.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    work, (rows, columns), sides = _turned(a, *batch), a.shape[-2:], b.shape[-1]
+    work, batch, (rows, columns), sides = _turned(a), a.shape[:-2], a.shape[-2:], b.shape[-1]
     least, most = min(rows, columns), max(rows, columns)
     result = numpy.zeros((len(work), sides, most), a.dtype)
-    result[..., :rows] = numpy.broadcast_to(b.mT, (*batch, sides, rows)).reshape(-1, sides, rows)
+    result[..., :rows] = b.mT.reshape(-1, sides, rows)
     limit, ranks = numpy.array(tolerance, a.real.dtype), numpy.zeros((len(work), 1), _size_of_pivots())
     values = numpy.empty((len(work), least), a.real.dtype)
     is_complex = a.dtype.kind == "c"

@@ -14,6 +14,7 @@ from numpy import ndarray
 
 from ....codegen.llvm.calls import ARRAYS_AT, NativeCall, array_at
 from ....codegen.llvm.language import *
+from ....codegen.llvm.launch import launch
 from ....codegen.plans import Memory, Plan
 from ...nn.pooling import divisor
 from ...nn.windows import Windows, windows_of
@@ -286,3 +287,39 @@ def avg_pool_backward(
         _layout(windows), ["grad", "input_shape", *_MEAN], ["grad", "divisors"], [Memory(tuple(input_shape), grad.dtype)],
         constants={"divisors": _divisors(windows, count_include_pad, divisor_override, grad.dtype.char)},
     ).plan()  # fmt: skip
+
+
+@loops
+def largest_of_windows(
+    pooled: Pointer[T],
+    indices: Pointer[i64],
+    values: Pointer[T],
+    offsets: Pointer[i64],
+    count: Int,
+    start: Int,
+    stop: Int,
+) -> None:
+    """Replace the corners in `indices` by the places of the largest values: the first one, or the last nan."""
+    for number in range(start, stop):
+        corner = indices[number]
+        best = values[corner]
+        chosen = corner
+        for k in range(count):
+            here = corner + offsets[k]
+            met = values[here]
+            better = (met > best) | (met != met)
+            best = where(better, met, best)
+            chosen = where(better, here, chosen)
+        pooled[number] = best
+        indices[number] = chosen
+
+
+def largest_at(values: ndarray, corners: ndarray, offsets: ndarray) -> Any:
+    """`kernels.nn.pooling._largest_at`."""
+    kind = {"f": f32, "d": f64}.get(values.dtype.char)
+    if kind is None or not corners.size:
+        return NotImplemented
+    pooled, indices = numpy.empty(corners.shape, values.dtype), numpy.array(corners, numpy.int64, order="C")
+    places = [address(item) for item in (pooled, indices, values, offsets)]
+    launch(largest_of_windows.compiled(T=kind), corners.size, 8 * len(offsets), *places, len(offsets))
+    return pooled, indices
