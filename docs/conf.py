@@ -15,7 +15,10 @@ author = "the adjoint authors"
 copyright = author
 version = release = adjoint.__version__
 
-extensions = ["myst_nb", "building.extension"]
+OWNER, _, NAME = os.environ.get("GITHUB_REPOSITORY", "").partition("/")
+"""The repository, where a workflow builds the site. Elsewhere no page has a button to edit it."""
+
+extensions = ["myst_nb", "notfound.extension", "sphinx_sitemap", "sphinxext.opengraph", "building.extension"]
 if (
     "ADJOINT_DOCS_OFFLINE" not in os.environ
 ):  # links of types to the pages of Python and NumPy, whose indices are downloaded
@@ -44,11 +47,22 @@ suppress_warnings = [
     "ref.python",  # short names of types in signatures, such as Node, that two modules have
 ]
 
+html_baseurl = ogp_site_url = f"https://{OWNER}.github.io/{NAME}/" if OWNER else "http://localhost:8000/"
+notfound_urls_prefix = f"/{NAME}/" if OWNER else "/"
+sitemap_url_scheme = "{link}"
+sitemap_excludes = ["404.html", "search.html", "genindex.html"]
+
 html_theme = "pydata_sphinx_theme"
 html_title = f"adjoint {version}"
 html_static_path = ["_static"]
 html_favicon = "_static/favicon.svg"
-html_context = {"default_mode": "auto"}
+html_context = {
+    "default_mode": "auto",
+    "github_user": OWNER,
+    "github_repo": NAME,
+    "github_version": "main",
+    "doc_path": "docs",
+}
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
@@ -57,7 +71,14 @@ html_theme_options = {
     "navbar_align": "left",
     "show_toc_level": 2,
     "navigation_with_keys": True,
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": ["page-toc", *(["edit-this-page"] if OWNER else [])],
+    "use_edit_page_button": bool(OWNER),
+    "switcher": {
+        "json_url": f"{html_baseurl}_static/switcher.json",
+        "version_match": os.environ.get("ADJOINT_DOCS_VERSION", "dev"),
+    },
+    "check_switcher": False,
+    "navbar_end": ["version-switcher", "theme-switcher"],
     "collapse_navigation": True,
     "navigation_depth": 2,
     "footer_start": ["copyright"],

@@ -23,7 +23,7 @@ PROGRAM = "import os, sys, pytest; os.getuid = lambda: 0; sys.exit(pytest.main(s
 DEEP = "not recursive_containers and not any_nesting and not deep_nesting"
 """Chooses the tests that need no deeper stack than that of the machine."""
 
-PACKAGES = ("pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments", "hypothesis", "sortedcontainers")
+PACKAGES = ("py", "pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments", "hypothesis", "sortedcontainers")
 OPTIONS = [
     *(
         "-q",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import atexit
+import json
 import os
 import shutil
+import subprocess
 import tempfile
 import time
 from pathlib import Path
@@ -27,9 +29,30 @@ def on_source(app: Any, name: str, source: list[str]) -> None:
     source[0] = sources.link_to_sources(source[0], name.count("/"))
 
 
+def without_edit_button(app: Any, page: str, template: str, context: dict[str, Any], tree: Any) -> None:
+    """Pages of the reference have no source in the repository."""
+    if page.startswith("reference/generated"):
+        context["theme_use_edit_page_button"] = False
+        context["theme_secondary_sidebar_items"] = ["page-toc"]
+
+
+def write_versions(app: Any) -> None:
+    """List the versions of the site for its menu: each release has its pages in a folder of its own."""
+    tags = subprocess.run(
+        ["git", "tag", "--list", "v*", "--sort=-v:refname"], cwd=app.srcdir, capture_output=True, text=True
+    )
+    base = app.config.html_baseurl
+    versions = [{"name": "dev (main)", "version": "dev", "url": base}]
+    versions += [{"name": tag, "version": tag, "url": f"{base}{tag}/"} for tag in tags.stdout.split()]
+    folder = Path(app.outdir) / "_static"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "switcher.json").write_text(json.dumps(versions, indent=1), encoding="utf-8")
+
+
 def after_writing(app: Any, exception: Exception | None) -> None:
     """Write the pages of the source."""
     if exception is None and app.builder.name == "html":
+        write_versions(app)
         sources.write(Path(app.outdir) / "source")
 
 
@@ -62,5 +85,6 @@ def setup(app: Any) -> dict[str, Any]:
     os.environ["ADJOINT_DOCS_PLAYERS"] = str(Path(app.outdir) / "players")
     app.connect("builder-inited", before_reading)
     app.connect("source-read", on_source)
+    app.connect("html-page-context", without_edit_button, priority=400)
     app.connect("build-finished", after_writing)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
