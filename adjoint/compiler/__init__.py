@@ -67,7 +67,9 @@ def compile(
     Args:
         model: a function, or a module, which gives a module with the same parameters.
         fullgraph: raise an error where the function would run as it is.
-        dynamic, mode, options: accepted; they change nothing.
+        dynamic: whether programs read numbers among the arguments anew at each call: True, all of them; None, those that have
+            changed; False, none, so that each number has a program of its own. Sizes of tensors always have programs of their own.
+        mode, options: accepted; they change nothing.
         backend: "eager" and the other debugging backends run the function as it is, and so does a function.
         disable: return `model` itself.
 
@@ -88,18 +90,19 @@ def compile(
         )
     if disable or backend not in ("inductor", "cudagraphs"):
         return model if model is not None else lambda function: function
-    return compiled(model, fullgraph) if model is not None else lambda function: compiled(function, fullgraph)
+    make = functools.partial(compiled, fullgraph=fullgraph, dynamic=dynamic)
+    return make if model is None else make(model)
 
 
-def compiled(model: Any, fullgraph: bool) -> Any:
+def compiled(model: Any, fullgraph: bool, dynamic: bool | None) -> Any:
     """A function or a module that runs as captured programs."""
     from adjoint.nn import Module
 
     from .function import CompiledFunction, OptimizedModule
 
     if isinstance(model, Module):
-        return OptimizedModule(model, fullgraph)
-    return CompiledFunction(model, fullgraph).as_function()
+        return OptimizedModule(model, fullgraph, dynamic)
+    return CompiledFunction(model, fullgraph, dynamic=dynamic).as_function()
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:

@@ -14,6 +14,7 @@ from .._runtime.tracebacks import warn
 from ..tape.modes import ANOMALY, FLAGS, STATE
 from .errors import Unsupported
 from .logs import report
+from .symbols import KINDS
 from .units import Units
 from .variant import MISSED, Variant, captured
 
@@ -38,17 +39,25 @@ class CompiledFunction:
 
     `variants`: the programs. `reason`: why no further call is captured, if that is so. `units`: what runs the function then,
     and compiles the functions and modules that it calls. `refused`: how many calls could not be captured; a few are run as they
-    are without giving up the programs that there are. `quiet`: whether no warning is given.
+    are without giving up the programs that there are. `quiet`: whether no warning is given. `dynamic`: whether numbers among the
+    arguments are read at each call; None: those that have changed, with their first values in `seen`.
     """
 
     variants: list[Variant]
     reason: str | None
     units: Units | None
     refused: int
+    seen: dict[str, Any]
 
-    def __init__(self, function: Callable[..., Any], fullgraph: bool = False, quiet: bool = False) -> None:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        fullgraph: bool = False,
+        quiet: bool = False,
+        dynamic: bool | None = None,
+    ) -> None:
         self.compiled_function = function
-        self.fullgraph, self.quiet = fullgraph, quiet
+        self.fullgraph, self.quiet, self.dynamic = fullgraph, quiet, dynamic
         self.lock = threading.Lock()
         self.reset()
         ALL.add(self)
@@ -83,19 +92,20 @@ class CompiledFunction:
         """Call the function, and keep what it does as a program."""
         because = [variant.unmet(args, kwargs) for variant in self.variants]
         if len(self.variants) >= MOST_VARIANTS:
-            self.give_up(f"{MOST_VARIANTS} programs were captured, and none fits this call: {because[-1]}")
+            self.give_up(f"{MOST_VARIANTS} programs were captured, and none fits this call: {because[0]}")
             return self.compiled_function(*args, **kwargs)
         if not self.lock.acquire(blocking=False):  # another thread captures it, or it calls itself
             return self.compiled_function(*args, **kwargs)
         try:
-            result, variant, reason = captured(self.compiled_function, args, kwargs)
+            numbers = self.numbers(args, kwargs)
+            result, variant, reason = captured(self.compiled_function, args, kwargs, numbers)
         finally:
             self.lock.release()
         if variant is not None:
             variant.because = because
-            self.variants = [*self.variants, variant]
+            self.variants = [variant, *self.variants]  # which knows more of what changes
             if because:
-                report("recompiles", f"{name_of(self.compiled_function)} is captured again: not {because[-1]}")
+                report("recompiles", f"{name_of(self.compiled_function)} is captured again: not {because[0]}")
         elif reason is not None:
             self.refused += 1
             report("graph_breaks", f"{name_of(self.compiled_function)}: {reason}")
@@ -103,6 +113,15 @@ class CompiledFunction:
                 self.units = Units(self.compiled_function, functools.partial(CompiledFunction, quiet=True))
                 self.give_up(reason)
         return result
+
+    def numbers(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> set[str]:
+        """The places of those numbers among the arguments that have changed from call to call: programs read them anew."""
+        given = {f"args[{index}]": each for index, each in enumerate(args)}
+        given |= {f"kwargs[{name!r}]": each for name, each in kwargs.items()}
+        found = {place: each for place, each in given.items() if type(each) in KINDS}
+        if self.dynamic is None:
+            found = {place: each for place, each in found.items() if self.seen.setdefault(place, each) != each}
+        return set() if self.dynamic is False else {*found}
 
     def give_up(self, reason: str) -> None:
         """Capture no more: calls that no program fits run as they are."""
@@ -118,7 +137,7 @@ class CompiledFunction:
 
     def reset(self) -> None:
         """Forget what was captured."""
-        self.variants, self.reason, self.units, self.refused = [], None, None, 0
+        self.variants, self.reason, self.units, self.refused, self.seen = [], None, None, 0, {}
 
 
 def is_elsewhere() -> bool:
@@ -166,11 +185,11 @@ class OptimizedModule(torch.nn.Module):
     _orig_mod: torch.nn.Module
     compiled: CompiledFunction
 
-    def __init__(self, mod: torch.nn.Module, fullgraph: bool = False) -> None:
+    def __init__(self, mod: torch.nn.Module, fullgraph: bool = False, dynamic: bool | None = None) -> None:
         super().__init__()
         del self.__dict__["training"]  # which the original module has
         self._modules["_orig_mod"] = mod
-        self.__dict__["compiled"] = CompiledFunction(mod, fullgraph)
+        self.__dict__["compiled"] = CompiledFunction(mod, fullgraph, dynamic=dynamic)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the compiled module; hooks of this module itself are called around it."""
@@ -201,4 +220,4 @@ class OptimizedModule(torch.nn.Module):
         return sorted({*super().__dir__(), *dir(self._orig_mod)})
 
     def __reduce__(self) -> Any:
-        return type(self), (self._orig_mod, self.compiled.fullgraph)
+        return type(self), (self._orig_mod, self.compiled.fullgraph, self.compiled.dynamic)

@@ -19,6 +19,30 @@ OBSERVER = "__observer__"
 """The name of the free variable that holds the observer."""
 
 
+OPERATORS: dict[type, str] = {
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.Div: "truediv",
+    ast.Mod: "mod",
+    ast.Pow: "pow",
+    ast.FloorDiv: "floordiv",
+    ast.MatMult: "matmul",
+    ast.LShift: "lshift",
+    ast.RShift: "rshift",
+    ast.BitAnd: "and_",
+    ast.BitOr: "or_",
+    ast.BitXor: "xor",
+    ast.Lt: "lt",
+    ast.LtE: "le",
+    ast.Gt: "gt",
+    ast.GtE: "ge",
+    ast.Eq: "eq",
+    ast.NotEq: "ne",
+}
+"""The functions of the module `operator`, by the operators that a syntax tree has."""
+
+
 class NotReadable(Exception):
     """There is no source from which a function can be rewritten."""
 
@@ -89,6 +113,10 @@ class Rewriter(ast.NodeTransformer):
         """An expression whose elements are read."""
         return asked("contents", node, self.visit(node))
 
+    def fixed(self, node: ast.expr) -> ast.expr:
+        """An expression whose value is compared in a way that the observer does not follow."""
+        return asked("fixed", node, self.contents(node))
+
     def tested(self, node: ast.expr) -> ast.expr:
         """An expression whose truth is asked."""
         return asked("truth", node, self.visit(node))
@@ -136,10 +164,18 @@ class Rewriter(ast.NodeTransformer):
             return located(ast.AugAssign(node.target, node.op, value), node)
         return located(ast.AugAssign(self.visit(node.target), node.op, self.visit(node.value)), node)
 
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        """`a + b` becomes `observer.arithmetic("add", a, b)`."""
+        name = ast.Constant(OPERATORS[type(node.op)])
+        return asked("arithmetic", node, name, self.visit(node.left), self.visit(node.right))
+
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
-        """Comparisons read the elements of what they compare."""
+        """Comparisons read the elements of what they compare; `a < b` becomes `observer.comparison("lt", a, b)`."""
         identity = all(isinstance(each, (ast.Is, ast.IsNot)) for each in node.ops)
-        read = self.visit if identity else self.contents
+        if len(node.ops) == 1 and type(node.ops[0]) in OPERATORS:
+            name, values = ast.Constant(OPERATORS[type(node.ops[0])]), [node.left, *node.comparators]
+            return asked("comparison", node, name, *map(self.contents, values))
+        read = self.visit if identity else self.fixed
         return located(ast.Compare(read(node.left), node.ops, [read(each) for each in node.comparators]), node)
 
     def visit_If(self, node: ast.If) -> ast.stmt:

@@ -86,6 +86,9 @@ PURE = frozenset(
 )
 """Built-in functions that change nothing but what they make (and, with `next`, iterators that were made inside)."""
 
+ARITHMETIC = frozenset((abs, float, int, max, min, pow, round))
+"""Those of them that make numbers of numbers."""
+
 READING = frozenset(
     inspect.unwrap(getattr(Interchange, name)).__code__
     for name in vars(Interchange)
@@ -117,6 +120,16 @@ CREATING = frozenset(
 )
 """Functions that make tensors of numbers; the program calls them again."""
 
+WITH_NUMBERS = frozenset(
+    """
+    add sub subtract rsub mul multiply div divide true_divide pow float_power floor_divide fmod remainder add_ sub_ subtract_
+    mul_ multiply_ div_ divide_ true_divide_ pow_ addcmul addcdiv addcmul_ addcdiv_ lerp lerp_ clamp clamp_ clamp_min clamp_max
+    clip fill_ masked_fill masked_fill_ leaky_relu elu eq ne lt le gt ge __add__ __radd__ __sub__ __rsub__ __mul__ __rmul__
+    __truediv__ __rtruediv__ __pow__ __rpow__
+    """.split()
+)
+"""Operators that take numbers as the program does: from a place that is read at each call."""
+
 NAMESPACES = frozenset(
     """
     adjoint adjoint.nn.functional adjoint.linalg adjoint.fft adjoint.special adjoint.nn.modules.utils adjoint._C._nn adjoint._C
@@ -139,14 +152,14 @@ FROM_OUTSIDE = (Size, torch.device, torch.finfo, torch.iinfo, contextlib.nullcon
 
 
 class Made:
-    """A call with the same arguments, which gives a new array each time."""
+    """A function with the same options in each call, which gives a new array each time."""
 
-    def __init__(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.function, self.args, self.kwargs = function, args, kwargs
+    def __init__(self, function: Any, kwargs: dict[str, Any]) -> None:
+        self.function, self.kwargs = function, kwargs
 
-    def __call__(self, *operands: Any) -> Any:
+    def __call__(self, *args: Any) -> Any:
         """The array of the tensor that the function makes, if it makes one."""
-        result = self.function(*self.args, **self.kwargs)
+        result = self.function(*args, **self.kwargs)
         return None if result is None else result._array
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+import operator
 import sys
 import types
 from typing import Any
@@ -22,6 +23,7 @@ from ..tensor import Tensor
 from .guards import Guards
 from .instrument import NotReadable, rewritten
 from .known import (
+    ARITHMETIC,
     BUILT_IN,
     CONTEXTS,
     CREATING,
@@ -38,6 +40,7 @@ from .known import (
     REFUSED,
     REFUSED_METHODS,
     UNSEEN,
+    WITH_NUMBERS,
     Made,
     Method,
     add_code,
@@ -52,6 +55,7 @@ from .known import (
 )
 from .program import Constant
 from .steps import Step
+from .symbols import Symbol, plain, symbols_in
 from .tracer import Tracer
 
 
@@ -110,6 +114,12 @@ class Observer(Guards):
             frame = frame.f_back
         return False
 
+    def fix(self, values: Any) -> None:
+        """Require that numbers among arguments are what they were: what is done with them is not seen."""
+        if self.tracer.program.numbers:
+            for each in symbols_in(values):
+                each.fix()
+
     # --- what expressions ask -------------------------------------------------------------------------------------------
 
     def truth(self, value: Any) -> Any:
@@ -118,16 +128,42 @@ class Observer(Guards):
 
     def slice(self, *parts: Any) -> slice:
         """A slice of an index."""
+        self.fix(parts)
         return slice(*parts)
+
+    def arithmetic(self, name: str, left: Any, right: Any) -> Any:
+        """An operator between two values."""
+        function = getattr(operator, name)
+        symbolic = isinstance(left, Symbol) or isinstance(right, Symbol)
+        if not symbolic or isinstance(left, Tensor) or isinstance(right, Tensor):
+            return function(left, right)
+        return self.tracer.derived(function, [left, right], function(plain(left), plain(right)))
+
+    def comparison(self, name: str, left: Any, right: Any) -> Any:
+        """A comparison of two values."""
+        function = getattr(operator, name)
+        symbolic = isinstance(left, Symbol) or isinstance(right, Symbol)
+        if not symbolic or isinstance(left, Tensor) or isinstance(right, Tensor):
+            return function(left, right)
+        result = function(plain(left), plain(right))
+        self.tracer.outcome(function, [left, right], result)
+        return result
+
+    def fixed(self, value: Any) -> Any:
+        """`value` is read in a way that is not followed."""
+        self.fix([value])
+        return value
 
     def augmenting(self, target: Any, value: Any) -> Any:
         """`value` is added, or the like, to `target`, which may be changed."""
+        if not isinstance(target, Tensor):
+            self.fix([target, value])
         self.changed(target, None)
         return self.contents(value)
 
     def changed(self, target: Any, name: str | None) -> Any:
         """An attribute or elements of `target` are set or deleted."""
-        if self.stopped or type(target) in IMMUTABLE or type(target) is tuple:
+        if self.stopped or type(target) in IMMUTABLE or type(target) is tuple or isinstance(target, Symbol):
             return target
         if isinstance(target, Tensor):
             if name is not None:
@@ -139,6 +175,7 @@ class Observer(Guards):
 
     def element(self, value: Any, index: Any) -> Any:
         """`value[index]`."""
+        self.fix([index])
         if (
             self.stopped
             or isinstance(value, Tensor)
@@ -154,6 +191,7 @@ class Observer(Guards):
 
     def attribute(self, value: Any, name: str) -> Any:
         """`value.name`."""
+        self.fix([value])
         if self.stopped or self.is_inside(value):
             return getattr(value, name)
         kind = type(value)
@@ -355,9 +393,13 @@ class Observer(Guards):
         is_method = bool(args) and isinstance(args[0], Tensor) and hasattr(Tensor, name)
         if name == "zero_grad" and args and isinstance(args[0], torch.nn.Module):
             return self.host(args[0], name, *args[1:], **kwargs)
-        if name in CREATING and module in NAMESPACES and all(map(is_constant, (*args, *kwargs.values()))):
-            return self.created(given, args, kwargs)
-        elif is_method:
+        creates = name in CREATING and module in NAMESPACES
+        if name not in WITH_NUMBERS:
+            self.fix((*args[:1], *kwargs.values()) if name == "full" and creates else (*args, *kwargs.values()))
+            numbers, args, kwargs = args, tuple(map(plain, args)), {key: plain(each) for key, each in kwargs.items()}
+            if creates and all(map(is_constant, (*args, *kwargs.values()))):
+                return self.created(given, args, kwargs, [*map(self.tracer.number, numbers)])
+        if is_method:
             if name in REFUSED_METHODS:
                 self.stop(f"{name}() of a tensor is called")
         elif module in ("adjoint.autograd", "adjoint.autograd.backward") and name in ("grad", "backward"):
@@ -369,8 +411,8 @@ class Observer(Guards):
             self.stop(f"{module}.{name} is called")
         return given(*args, **kwargs) if given is function else given(*args[1:], **kwargs)
 
-    def created(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call a function that makes a tensor of numbers; the program calls it again."""
+    def created(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], operands: list[Any]) -> Any:
+        """Call a function that makes a tensor of numbers; the program calls it again, with `operands`."""
         tracer = self.tracer
         tracer.__exit__()
         try:
@@ -380,11 +422,11 @@ class Observer(Guards):
         if type(result) is not Tensor or result._edge is not None or not is_plain(result):
             self.stop(f"{function.__name__}() makes a tensor that requires grad")
             return result
-        made, draws = Made(function, args, kwargs), function.__name__.startswith(("rand", "normal"))
+        made, draws = Made(function, kwargs), function.__name__.startswith(("rand", "normal"))
         tracer.program.append(
             function.__name__,
             made,
-            [Constant(each) for each in args],
+            operands,
             [tracer.name(result._array)],
             keeps=draws,
         )
@@ -439,11 +481,14 @@ class Observer(Guards):
         finally:
             tracer.__enter__()
         results = [tracer.name(result._array)] if isinstance(result, Tensor) and not self.stopped else []
-        tracer.program.append(function.__name__, Made(function, (params, *numbers), kwargs), [], results, keeps=True)
+        operands = [Constant(each) for each in (params, *numbers)]
+        tracer.program.append(function.__name__, Made(function, kwargs), operands, results, keeps=True)
         return result
 
     def constructed(self, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a class."""
+        if kind not in ARITHMETIC:
+            self.fix((*args, *kwargs.values()))
         if kind in PURE:
             return self.built_in(kind, args, kwargs)
         if kind in CONTEXTS or kind in FROM_OUTSIDE:
@@ -458,6 +503,12 @@ class Observer(Guards):
     def built_in(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a function that is not written in Python."""
         owner = getattr(function, "__self__", None)
+        if any(isinstance(each, Symbol) for each in args):
+            numbers, args = args, tuple(map(plain, args))
+            if (owner is math or function in ARITHMETIC) and not kwargs:
+                return self.tracer.derived(function, [*numbers], function(*args))
+            self.fix(numbers)
+        self.fix((*args, *kwargs.values()))
         if function is getattr and len(args) >= 2:
             return self.attribute(*args[:2]) if len(args) == 2 or hasattr(args[0], args[1]) else self.absent(*args)
         if function is hasattr:

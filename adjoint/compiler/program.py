@@ -69,13 +69,14 @@ class Input(NamedTuple):
 class Program:
     """Instructions in the order of their execution.
 
-    `inputs`: by number. `shapes`: those of all values that have been seen, with their dtypes. `memory`: their strides, and
-    the addresses that they had. `boundary`: how many instructions run forward; the others compute the gradients of `roots` with
-    respect to `targets`, from the values `seeds`.
+    `inputs`: by number; `numbers`: those that are no tensors, by the places of arguments. `shapes`: those of all values that have
+    been seen, with their dtypes. `memory`: their strides, and the addresses that they had. `boundary`: how many instructions run
+    forward; the others compute the gradients of `roots` with respect to `targets`, from the values `seeds`.
     """
 
     def __init__(self) -> None:
         self.inputs: dict[int, Input] = {}
+        self.numbers: dict[int, str] = {}
         self.instructions: list[Instruction] = []
         self.shapes: list[tuple[tuple[int, ...], str] | None] = []
         self.memory: list[tuple[tuple[int, ...], int] | None] = []
@@ -169,6 +170,7 @@ class Program:
 
     def __str__(self) -> str:
         lines = [f"%{number} = {described(each, self.shapes[number])}" for number, each in self.inputs.items()]
+        lines += [f"%{number} = number argument {place}" for number, place in self.numbers.items()]
         for position, instruction in enumerate(self.instructions):
             if position == self.boundary and self.seeds:
                 lines.append(f"backward of {', '.join(f'%{number}' for number in self.roots)}:")

@@ -7,6 +7,7 @@ ends the capture: the function then runs as it always has.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -20,11 +21,12 @@ from ..dispatch.steps.compute import LayOut, Round
 from ..dispatch.steps.promote import prepared
 from ..dtypes import from_numpy
 from ..kernels.memory.copying import clone, copy_
-from ..kernels.runtime.floating import unwarned
+from ..kernels.runtime.floating import HALVES, unwarned
 from ..kernels.runtime.layout import laid_out
 from ..tape import modes, origin
 from ..tensor import Tensor
 from .program import Constant, Program, Reference
+from .symbols import KINDS, Number, Symbol, plain, symbol, symbols_in
 
 
 class Stop(Exception):
@@ -35,6 +37,7 @@ class Tracer:
     """Appends the operators of this thread to `program` while it is entered.
 
     `values`: the number of each known array, by identity; `arrays`: those arrays, by number, so that no other has the identity;
+    `fixed`: the arguments whose symbols stand for one number only; `outcomes`: what comparisons of symbols have said;
     `drawing`: whether the random numbers that are drawn now will be drawn by the program too.
     """
 
@@ -43,7 +46,9 @@ class Tracer:
         self.values: dict[int, int] = {}
         self.arrays: dict[int, Any] = {}
         self.reason: str | None = None
-        self.acting = self.drawing = False
+        self.fixed: set[str] = set()
+        self.outcomes: list[tuple[Any, list[Any], Any]] = []
+        self.acting = self.drawing = self.computing = False
 
     def __enter__(self) -> Tracer:
         modes.switch("capture", self)
@@ -88,13 +93,63 @@ class Tracer:
 
     def mapped(self, value: Any) -> Any:
         """An argument with references in the place of arrays."""
+        if is_number(value):
+            return self.as_array(value, value._array)
         if isinstance(value, Tensor):
             value = value._array
         if isinstance(value, (ndarray, generic)):
             return self.known(value)
-        if isinstance(value, (tuple, list)) and any(isinstance(each, (Tensor, ndarray, tuple, list)) for each in value):
+        if isinstance(value, (tuple, list)) and any(isinstance(each, SEVERAL) for each in value):
             return type(value)([self.mapped(each) for each in value])
-        return Constant(value)
+        return self.number(value)
+
+    # --- numbers ------------------------------------------------------------------------------------------------------
+
+    @property
+    def asks(self) -> bool:
+        """Whether what is done with numbers now is a part of the function, not of a kernel."""
+        return modes.STATE.capture is self and not self.computing
+
+    def derived(self, function: Callable[..., Any], operands: list[Any], result: Any) -> Any:
+        """The symbol for what `function` has computed of numbers; the number, if there is none."""
+        symbols = symbols_in(operands)
+        if type(result) not in KINDS or not all(type(plain(each)) in KINDS for each in operands):
+            for each in symbols:
+                each.fix()
+        roots = frozenset().union(*[each.roots for each in symbols])
+        if not self.asks or self.reason is not None or roots <= self.fixed:
+            return result
+        number = self.program.new_value(None)
+        self.program.append(function.__name__, function, [*map(self.number, operands)], [number])
+        made = symbol(result, self, number, roots, (function, operands))
+        if function in (max, min, pow, operator.pow, round):
+            self.outcomes.append((type, [made], type(result)))  # which may depend on the numbers
+        return made
+
+    def outcome(self, function: Any, operands: list[Any], result: Any) -> None:
+        """Take note of the answer to a question about numbers, which a program is captured for."""
+        if not all(type(plain(each)) in KINDS for each in operands):
+            for each in symbols_in(operands):
+                each.fix()
+        elif self.asks:
+            self.outcomes.append((function, operands, result))
+
+    def number(self, value: Any) -> Any:
+        """The operand for a number, or for another value that no operator makes."""
+        return Reference(value.value) if isinstance(value, Symbol) and not value.is_fixed else Constant(plain(value))
+
+    def as_array(self, given: Any, array: Any) -> Any:
+        """The operand for a number that has become an array."""
+        (value,) = self.numbers_of([given])
+        if not isinstance(value, Symbol) or value.is_fixed:
+            return Constant(array)
+        if array.dtype in HALVES or array.ndim:  # how these are rounded depends on the number
+            self.fixed.update(value.roots)
+            return Constant(array)
+        made = self.program.new_value(array)
+        self.arrays[made] = array
+        self.program.append("number", Number(from_numpy(array.dtype)), [Reference(value.value)], [made])
+        return Reference(made)
 
     # --- operators ----------------------------------------------------------------------------------------------------
 
@@ -102,6 +157,7 @@ class Tracer:
         """Take the steps of `plan` after the arguments have been read, and append what they compute."""
         before, self.acting = self.acting, True
         drawing, self.drawing = self.drawing, plan.op.random
+        asked, self.computing = self.computing, True
         try:
             if (operands := self.attempt(plan, self.operands, plan, call)) is None:
                 plan.act(call)
@@ -112,7 +168,7 @@ class Tracer:
             else:
                 self.computed(plan, call, operands)
         finally:
-            self.acting, self.drawing = before, drawing
+            self.acting, self.drawing, self.computing = before, drawing, asked
 
     def attempt(self, plan: Plan, function: Callable[..., Any], *args: Any) -> Any:
         """`function(*args)`, which appends to the program; None if the capture has ended before, or by this."""
@@ -128,12 +184,15 @@ class Tracer:
         """References and constants for the arguments of the kernel; conversions are appended."""
         if plan.arrays is not DENSE or plan.op.shape_of_elements or plan.way not in (FUNCTION, IN_PLACE, IN_PLACE_VIEW):
             raise Stop("it is not captured")
+        if plan.op.name not in READING_NUMBERS:
+            for each in symbols_in(self.numbers_of(call.args)):
+                self.fixed.update(each.roots)
         operands: list[Any] = []
         for position, value in enumerate(call.arrays):
             given = call.args[position]
             kind = plan.kinds.get(position)
             if is_number(given) or (isinstance(kind, type) and kind is not type(None)):
-                operands.append(Constant(value))  # a number, which has become an array
+                operands.append(self.as_array(given, value) if isinstance(value, ndarray) else self.number(value))
             elif isinstance(kind, frozenset):
                 operands.append([self.read(each._array, array) for each, array in zip(given, value, strict=True)])
             elif kind is not None and isinstance(given, Tensor):
@@ -141,6 +200,10 @@ class Tracer:
             else:
                 operands.append(self.mapped(value))
         return operands
+
+    def numbers_of(self, args: Any) -> list[Any]:
+        """The numbers among arguments, those too that tensors stand for."""
+        return [each._extra.number.args[0] if is_number(each) else each for each in args]
 
     def read(self, given: Any, array: Any) -> Reference:
         """The array of an operand, which promotion may have converted."""
@@ -228,11 +291,12 @@ class Tracer:
         except Stop as error:
             self.stop(f"{name}: {error}")
         drawing, self.drawing = self.drawing, keeps
+        asked, self.computing = self.computing, True
         try:
             with unwarned():
                 result = as_tensors(function(*arrays_of(args)))
         finally:
-            self.drawing = drawing
+            self.drawing, self.computing = drawing, asked
         listed = result if type(result) is tuple else (result,)
         if self.reason is None:
             numbers = [self.name(each._array) if isinstance(each, Tensor) else None for each in listed]
@@ -278,6 +342,18 @@ class Tracer:
             if self.reason is None and id(held._array) not in self.values:
                 self.register(self.program.grad_of(leaf), held._array)
             held.add_(grad)
+
+
+READING_NUMBERS = frozenset(
+    """
+    add sub mul div rsub_number pow_number lerp_by_number addcmul addcdiv clamp_to_numbers masked_fill_number index_fill_number
+    floor_divide_by_number floor_divide_by_tensor fmod_by_number remainder_by_number remainder_of_number conjugate
+    eq ne lt le gt ge elu elu_backward leaky_relu leaky_relu_backward softplus softplus_backward
+    """.split()
+)
+"""The operators whose kernels and formulas take numbers from the operands of the program alone."""
+SEVERAL = (Tensor, ndarray, tuple, list, Symbol)
+"""What a sequence contains if its elements are operands of their own."""
 
 
 def is_number(value: Any) -> bool:

@@ -22,17 +22,22 @@ from .known import IMMUTABLE, MUTABLE, is_constant, is_plain, is_usual, modes_in
 from .native import Empty, fused
 from .observer import Observer
 from .program import Program, Source
+from .symbols import Symbol, called, symbol, symbols_in, unwrapped
 from .tracer import Stop, Tracer
 
 MISSED: Any = object()
 """What a variant returns if it does not stand for the function now."""
 
 
+UNREADABLE = (LookupError, AttributeError, TypeError, ValueError, ArithmeticError)
+"""What conditions raise of objects that are quite different now."""
+
+
 class Structure:
     """The tensors in nested arguments or results, and how the rest is tested or built again."""
 
-    def __init__(self, source: Source) -> None:
-        self.source = source
+    def __init__(self, source: Source, numbers: set[str]) -> None:
+        self.source, self.numbers = source, numbers
         self.checks: list[Check] = []
         self.tensors: list[tuple[str, Tensor]] = []
         self.containers: dict[int, str] = {}
@@ -40,17 +45,18 @@ class Structure:
     def read(self, place: str, value: Any) -> None:
         """Take the tensors of an argument found at `place`, and the conditions for the rest."""
         constant, kind = self.source.constant, type(value)
-        if isinstance(value, Tensor):
+        if place in self.numbers:
+            self.check(f"type({place}) is {constant(kind)}", place, kind)
+        elif isinstance(value, Tensor):
             self.tensors.append((place, value))
-            return
-        if kind in (list, tuple):
+        elif kind in (list, tuple):
             self.check(f"type({place}) is {constant(kind)} and len({place}) == {len(value)}", place, value)
             for index, each in enumerate(value):
                 self.read(f"{place}[{index}]", each)
         elif kind is dict:
             self.check(f"type({place}) is dict and tuple({place}) == {constant(tuple(value))}", place, value)
             for key, each in value.items():
-                self.read(f"{place}[{constant(key)}]", each)
+                self.read(f"{place}[{repr(key) if type(key) is str else constant(key)}]", each)
         elif kind is float and value == 0:
             self.check(f"type({place}) is float and repr({place}) == '{value}'", place, value)  # which has a sign
         elif kind in IMMUTABLE and value is not None and kind is not bool:
@@ -99,7 +105,7 @@ class Variant:
                 exec(check.load, names)
                 if check.condition and not eval(check.condition, names):
                     return check.text
-            except (LookupError, AttributeError, TypeError, ValueError):
+            except UNREADABLE:
                 return check.text
         return "another thread has changed what was read"
 
@@ -152,13 +158,18 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def captured(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Variant | None, str | None]:
-    """Call `function`; returns its result, the variant that stands for it, or None and the reason why there is none."""
+def captured(
+    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], numbers: set[str]
+) -> tuple[Any, Variant | None, str | None]:
+    """Call `function`; returns its result, the variant that stands for it, or None and the reason why there is none.
+
+    `numbers`: the places of arguments that the program reads at each call.
+    """
     program = Program()
     tracer = Tracer(program)
     observer = Observer(tracer)
     source = Source()
-    given = Structure(source)
+    given = Structure(source, numbers)
     given.read("args", args)
     given.read("kwargs", kwargs)
     if not all(is_plain(tensor) for _, tensor in given.tensors):
@@ -166,17 +177,33 @@ def captured(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tu
     for place, tensor in given.tensors:
         observer.input(tensor, "argument", place)
     before = {id(tensor): tensor._edge for _, tensor in given.tensors}
+
+    def symbolic(place: str, value: Any) -> Any:
+        if place not in numbers:
+            return value
+        number = program.new_value(None)
+        program.numbers[number] = place
+        return symbol(value, tracer, number, frozenset({place}))
+
+    args = tuple([symbolic(f"args[{index}]", each) for index, each in enumerate(args)])
+    kwargs = {name: symbolic(f"kwargs[{name!r}]", each) for name, each in kwargs.items()}
     with uncollected():
         result = observer.run(function, args, kwargs)
+    for each in symbols_in((*args, *kwargs.values())):
+        if each.is_fixed:
+            (place,) = each.roots
+            given.numbers.discard(place)
+            given.read(place, each.plain)
     observer.check_inputs()
+    variant = None
     if tracer.reason is None:
         try:
             if any(tensor._edge is not before[id(tensor)] for _, tensor in given.tensors):
                 raise Stop("the history of an argument is changed")
-            return result, finished(function, tracer, observer, source, given, result), None
+            variant = finished(function, tracer, observer, source, given, result)
         except Stop as error:
             tracer.reason = str(error)
-    return result, None, tracer.reason
+    return unwrapped(result), variant, tracer.reason
 
 
 def finished(
@@ -308,7 +335,9 @@ class Written:
         source, program = self.source, self.program
         forward = program.instructions[: program.boundary]
         saved = program.saved() if program.seeds else []
+        outside = {*program.inputs, *program.numbers}
         wanted = {number for _, number in self.results.values()} | set(saved)
+        wanted |= {each.value for each in symbols_in([self.result])}
         kept = program.used(wanted | {each.number for each in program.gradients})
         checks = [*self.checks(), *self.loads()]
         conditions = [check.condition for check in checks if not check.load]
@@ -318,11 +347,11 @@ class Written:
             head += [f"        {check.load}"] if check.load else []
             if check.load and check.condition:
                 head += [f"        if not ({check.condition}):", "            return MISSED"]
-        head += ["    except (LookupError, AttributeError, TypeError, ValueError):", "        return MISSED"]
+        head += ["    except UNREADABLE:", "        return MISSED"]
         first = len(head)
         source.lines, source.origins = [], {}
         forward = fused(program, forward, kept[: program.boundary], wanted)
-        source.run(forward, wanted | set(program.inputs), program.shapes)
+        source.run(forward, wanted | outside, program.shapes)
         body = [*source.lines, *self.effects()]
         origins = {first + position + 1: line for position, line in source.origins.items()}
         body += self.returned(saved, self.gradient_function(kept, saved))
@@ -330,6 +359,7 @@ class Written:
         namespace = {
             **source.namespace,
             "MISSED": MISSED,
+            "UNREADABLE": UNREADABLE,
             "LEAF": LEAF,
             "Tensor": Tensor,
             "wrap": wrap,
@@ -378,6 +408,9 @@ class Written:
             ]
         for condition, objects in self.observer.guards.values():
             checks.append(Check(condition.format(*map(constant, objects)), condition.format(*map(shown, objects))))
+        for function, operands, result in self.tracer.outcomes:
+            condition = f"{called(function, operands, constant)} is {constant(result)}"
+            checks.append(Check(condition, f"{called(function, operands, shown)} is {shown(result)}"))
         for leaf in program.without_grad:
             checks.append(Check(f"{constant(leaf)}._grad is None", f"{shown(leaf)}.grad is None"))
         return [*checks, *self.apart()]
@@ -385,7 +418,7 @@ class Written:
     def loads(self) -> list[Check]:
         """The lines that load the inputs, with the conditions for tensors from outside."""
         constant = self.source.constant
-        checks = []
+        checks = [Check("", "", f"v{number} = {place}") for number, place in self.program.numbers.items()]
         for number, each in self.program.inputs.items():
             if each.kind == "argument":
                 checks.append(Check("", "", f"v{number} = {each.source}._array"))
@@ -498,10 +531,12 @@ class Written:
 
     def is_among(self, array: Any, numbers: list[int]) -> bool:
         """Whether an array shares memory with one of the values of these numbers."""
-        return any(may_share_memory(array, self.arrays[number]) for number in numbers)
+        return any(may_share_memory(array, self.arrays[number]) for number in numbers if number in self.arrays)
 
     def built(self, value: Any) -> str:
         """The source of a result."""
+        if isinstance(value, Symbol):
+            return f"v{value.value}" if not value.is_fixed else self.source.constant(value.plain)
         if isinstance(value, Tensor):
             if id(value) in self.results:
                 return f"r{self.results[id(value)][1]}"

@@ -88,12 +88,15 @@ def constant_tensor(number: Any, kind: Any) -> Tensor:
             found = _make(number, kind.numpy, table)
         if found is not number and found._array.dtype is kind.numpy:
             return found
+    value = number
+    if type(number) not in SCALARS:  # its class may convert it in its own way
+        value = next(kind for kind in type(number).__mro__ if kind in SCALARS).__pos__(number)
     try:
         with unwarned():
-            array = numpy.asarray(number, dtype=None if kind.roles else kind.numpy)
+            array = numpy.asarray(value, dtype=None if kind.roles else kind.numpy)
         array = kept(cast(array, kind.numpy)) if kind.roles else array
     except (OverflowError, TypeError):
-        array = wrapped_integer(number, kind)
+        array = wrapped_integer(value, kind)
     return _standing_for(number, array)
 
 

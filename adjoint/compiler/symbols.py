@@ -1,0 +1,185 @@
+"""Numbers among the arguments of a compiled function that its program reads at each call.
+
+While such a function is captured, a symbol stands for the number: a `float` or an `int` with a place in the program. Arithmetic
+with symbols is appended to the program, and operators take symbols as they take numbers. What a comparison says has to be the
+same in later calls. Whatever else is done with a symbol *fixes* it: the program then stands for the function only if the number
+is what it was.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from ..dispatch.constants import constant_tensor
+
+
+class Symbol:
+    """What symbols of both types have.
+
+    `value`: the number of the value in the program. `roots`: the places of the arguments that it depends on. `origin`: the
+    function and the operands that it was computed from, if it is no argument itself. `plain`: what it is now.
+    """
+
+    tracer: Any
+    value: int
+    roots: frozenset[str]
+    origin: tuple[Any, list[Any]] | None
+    plain: Any
+
+    def source(self, constant: Callable[[Any], str]) -> str:
+        """The expression of the arguments that it is; `constant` names an object."""
+        if self.origin is None:
+            (place,) = self.roots
+            return place
+        function, operands = self.origin
+        return called(function, operands, constant)
+
+    def fix(self) -> None:
+        """Require that the arguments on which this depends are what they were."""
+        if self.tracer.asks:
+            self.tracer.fixed.update(self.roots)
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether this stands for one number only."""
+        return self.tracer.fixed >= self.roots
+
+    @property
+    def real(self) -> Any:
+        """The number itself."""
+        return self
+
+    def conjugate(self) -> Any:
+        """The number itself."""
+        return self
+
+    def __reduce__(self) -> Any:
+        return type(self.plain), (self.plain,)
+
+
+class SymbolicFloat(Symbol, float):
+    """A symbol for a `float`."""
+
+
+class SymbolicInt(Symbol, int):
+    """A symbol for an `int`."""
+
+
+KINDS: dict[type, Any] = {float: SymbolicFloat, int: SymbolicInt}
+
+
+def symbol(plain: Any, tracer: Any, value: int, roots: frozenset[str], origin: Any = None) -> Any:
+    """The symbol for a number."""
+    made = KINDS[type(plain)](plain)
+    made.tracer, made.value, made.roots, made.origin, made.plain = tracer, value, roots, origin, plain
+    return made
+
+
+def called(function: Any, operands: list[Any], constant: Callable[[Any], str]) -> str:
+    """The source of a call with symbols and numbers."""
+    given = [each.source(constant) if isinstance(each, Symbol) else constant(each) for each in operands]
+    return f"{constant(function)}({', '.join(given)})"
+
+
+def plain(value: Any) -> Any:
+    """The number that a symbol stands for; any other value as it is."""
+    return value.plain if isinstance(value, Symbol) else value
+
+
+def reading(name: str, kind: type) -> Callable[..., Any]:
+    """A method that reads the number, and so fixes the symbol."""
+    method = getattr(kind, name)
+
+    def read(self: Any, *others: Any) -> Any:
+        self.fix()
+        return method(self.plain, *map(plain, others))
+
+    return read
+
+
+def comparing(name: str, kind: type) -> Callable[..., Any]:
+    """A method that answers a question, which later calls have to answer in the same way."""
+    method = getattr(kind, name)
+    function = bool if name == "__bool__" else getattr(operator, name)
+
+    def compared(self: Any, *others: Any) -> Any:
+        result = method(self.plain, *map(plain, others))
+        if result is not NotImplemented:
+            self.tracer.outcome(function, [self, *others], result)
+        return result
+
+    return compared
+
+
+def computing(name: str, kind: type) -> Callable[..., Any]:
+    """A method of arithmetic, which the program repeats."""
+    method = getattr(kind, name)
+    function = getattr(operator, name.replace("__r", "__") if name in REFLECTED else name)
+
+    def computed(self: Any, *others: Any) -> Any:
+        result = method(self.plain, *map(plain, others))
+        operands = [*others, self] if name in REFLECTED else [self, *others]
+        return result if result is NotImplemented else self.tracer.derived(function, operands, result)
+
+    return computed
+
+
+ARITHMETIC = [f"__{name}__" for name in "add sub mul truediv pow neg pos abs floordiv mod".split()]
+REFLECTED = frozenset(f"__r{name}__" for name in "add sub mul truediv pow floordiv mod".split())
+COMPARING = [f"__{name}__" for name in "eq ne lt le gt ge bool".split()]
+READING = [
+    f"__{name}__"
+    for name in """
+    hash int float index round trunc floor ceil str repr format complex divmod rdivmod and rand or ror xor
+    rxor lshift rlshift rshift rrshift invert
+    """.split()
+]
+for _base, _kind in KINDS.items():
+    for _name in (*ARITHMETIC, *REFLECTED):
+        setattr(_kind, _name, computing(_name, _base))
+    for _name in COMPARING:
+        setattr(_kind, _name, comparing(_name, _base))
+    for _name in READING:
+        if hasattr(_base, _name):
+            setattr(_kind, _name, reading(_name, _base))
+    for _name in ("is_integer", "hex", "as_integer_ratio", "bit_length", "to_bytes", "bit_count"):
+        if hasattr(_base, _name):
+            setattr(_kind, _name, reading(_name, _base))
+
+
+def symbols_in(values: Any) -> list[Symbol]:
+    """The symbols among values, those in sequences and dictionaries too."""
+    found: list[Symbol] = []
+    for value in values:
+        if isinstance(value, Symbol):
+            found.append(value)
+        elif type(value) in (list, tuple):
+            found += symbols_in(value)
+        elif type(value) is dict:
+            found += symbols_in(value.values())
+    return found
+
+
+def unwrapped(value: Any) -> Any:
+    """A result with numbers in the place of symbols; lists and dictionaries stay the objects that they are."""
+    if isinstance(value, Symbol):
+        return value.plain
+    if symbols_in([value]):
+        if type(value) is tuple:
+            return tuple(map(unwrapped, value))
+        for key, each in value.items() if type(value) is dict else enumerate(value):
+            value[key] = unwrapped(each)
+    return value
+
+
+class Number:
+    """Makes the array that stands for a number beside tensors of a dtype."""
+
+    def __init__(self, dtype: Any) -> None:
+        self.dtype = dtype
+
+    def __call__(self, number: Any) -> Any:
+        """The array."""
+        return constant_tensor(number, self.dtype)._array
