@@ -62,13 +62,14 @@ def compile(
     The first call runs the function and captures the operators that it calls. Later calls run them as one program, if what the
     function has read is unchanged: dtypes, shapes and strides of tensors, numbers, attributes, global variables, modes. If not,
     the call is captured again, up to eight times. A function whose effects cannot be captured (it prints, reads elements of
-    tensors, or changes objects that it has not made) runs as it is, with one warning that names the line.
+    tensors, or changes objects that it has not made) runs in Python, with one warning that names the line, and the modules and
+    functions that it calls are compiled instead.
 
     Args:
         model: a function, or a module, which gives a module with the same parameters.
         fullgraph: raise an error where the function would run as it is.
-        dynamic: whether programs read numbers among the arguments anew at each call: True, all of them; None, those that have
-            changed; False, none, so that each number has a program of its own. Sizes of tensors always have programs of their own.
+        dynamic: which numbers among the arguments a program reads at each call: True, all; None, those that have changed; False,
+            none, so that each number has a program. Each size of a tensor has a program in any case.
         mode, options: accepted; they change nothing.
         backend: "eager" and the other debugging backends run the function as it is, and so does a function.
         disable: return `model` itself.
