@@ -6,6 +6,7 @@ pytest share; the processes of one run with `-n` share one of their own.
 
 import hashlib
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +33,14 @@ def share(folder: Path) -> None:
             code = path.read_bytes()
         except FileNotFoundError:
             engine = compiling(host, request)
-            engine.set_object_cache(lambda module, code: keep(path, code))
+            engine.set_object_cache(partial(keep, path))
             return engine
         engine = host.llvm.create_mcjit_compiler(host.llvm.parse_assembly(""), host._new_machine())
         engine.add_object_file(host.llvm.ObjectFileRef.from_data(code))
         return engine
 
+    for function in (engine, key, keep):  # what `torch.compile` sees of them is code of the package
+        function.__code__ = function.__code__.replace(co_filename=compiling.__code__.co_filename)
     Host._engine = engine
 
 
@@ -51,7 +54,7 @@ def key(host: Host, request: Request) -> str:
     return hashlib.sha256(repr(given).encode()).hexdigest()
 
 
-def keep(path: Path, code: bytes) -> None:
+def keep(path: Path, module: Any, code: bytes) -> None:
     """Write the file in one step: others may look for it now."""
     part = path.with_suffix(f".{os.getpid()}")
     part.write_bytes(code)
