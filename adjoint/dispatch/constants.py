@@ -90,7 +90,8 @@ def constant_tensor(number: Any, kind: Any) -> Tensor:
             return found
     value = number
     if type(number) not in SCALARS:  # its class may convert it in its own way
-        value = next(kind for kind in type(number).__mro__ if kind in SCALARS).__pos__(number)
+        base: Any = next(kind for kind in type(number).__mro__ if kind in SCALARS)
+        value = base.__pos__(number)
     try:
         with unwarned():
             array = numpy.asarray(value, dtype=None if kind.roles else kind.numpy)
