@@ -129,6 +129,26 @@ class Fits:
         )
 
 
+class Group:
+    """Tensors from outside of a function, some of which it changes."""
+
+    def __init__(self, tensors: list[Tensor]) -> None:
+        self.tensors = tensors
+        self.identities = {id(each) for each in tensors}
+
+    def is_apart(self, tensor: Tensor, *others: Tensor) -> bool:
+        """Whether a tensor is none of these and of the others, and shares memory with none."""
+        counter = tensor._counter
+        if counter is None:  # nothing else has its memory
+            return id(tensor) not in self.identities and all(tensor is not each for each in others)
+        return all(tensor is not each and counter is not each._counter for each in (*self.tensors, *others))
+
+    def is_alone(self, tensor: Tensor) -> bool:
+        """Whether one of these shares memory with no other of them."""
+        counter = tensor._counter
+        return counter is None or all(tensor is each or counter is not each._counter for each in self.tensors)
+
+
 def edge_condition(place: str, tensor: Tensor) -> str:
     """The condition that a tensor requires grad as it did, and is a leaf as it was."""
     if tensor._base is not None:
@@ -418,6 +438,7 @@ class Written:
     def loads(self) -> list[Check]:
         """The lines that load the inputs, with the conditions for tensors from outside."""
         constant = self.source.constant
+        outside = Group([each.tensor for each in self.program.inputs.values() if each.kind == "tensor"])
         checks = [Check("", "", f"v{number} = {place}") for number, place in self.program.numbers.items()]
         for number, each in self.program.inputs.items():
             if each.kind == "argument":
@@ -432,28 +453,35 @@ class Written:
                 state = f"{name}._grad._edge is None and type({name}._grad) is Tensor"
             same = constant(weakref.ref(each.tensor._array))
             fits = Fits(each.tensor._array)
-            condition = f"({same}() is v{number} or {constant(fits)}(v{number})) and {state}"
+            fitting = f"{constant(fits)}(v{number})"
+            if self.roots and self.program.changes and each.kind == "tensor":
+                fitting += f" and {constant(outside)}.is_alone({name})"
+            condition = f"({same}() is v{number} or {fitting}) and {state}"
             what = f"{shown(each.source)}{'.grad' * (each.kind == 'grad')}"
             checks.append(Check(condition, f"{what} is {fits}, and has the history that it had", load))
         return checks
 
     def apart(self) -> list[Check]:
-        """The conditions that an input that is changed is none of those that gradients may be computed from."""
+        """The conditions that an input that is changed has memory of its own if gradients may be computed from the others.
+
+        Tensors from outside are apart as long as they keep their arrays, so arguments alone are tested.
+        """
         inputs = {number: each for number, each in self.program.inputs.items() if each.kind != "grad"}
-        places = {
-            number: each.source if each.kind == "argument" else self.source.constant(each.source)
-            for number, each in inputs.items()
-        }
-        apart = "({0} is not {1} and ({0}._counter is None or {0}._counter is not {1}._counter))"
-        return [
-            Check(
-                apart.format(places[one], places[other]),
-                f"{shown(inputs[one].tensor)}, which is changed, is not {shown(inputs[other].tensor)}",
-            )
-            for one in self.program.changes
-            for other in inputs
-            if self.roots and one in inputs and other != one and inputs[one].tensor is not inputs[other].tensor
-        ]
+        changed = [number for number in inputs if number in self.program.changes]
+        if not (self.roots and changed):
+            return []
+        arguments = {number: each for number, each in inputs.items() if each.kind == "argument"}
+        outside = {number: each.tensor for number, each in inputs.items() if each.kind == "tensor"}
+        group = Group([*outside.values()])
+        if not all(group.is_alone(outside[number]) for number in changed if number in outside):
+            raise Stop("a tensor that is changed shares its memory with another")
+        checks = []
+        for number, each in arguments.items():
+            places = [other.source for key, other in arguments.items() if key < number and {key, number} & {*changed}]
+            tensors = [tensor for other, tensor in outside.items() if number in changed or other in changed]
+            condition = f"{self.source.constant(Group(tensors))}.is_apart({', '.join([each.source, *places])})"
+            checks.append(Check(condition, f"{each.source} shares no memory with what is changed"))
+        return checks
 
     def effects(self) -> list[str]:
         """The lines that count the changes of inputs."""
