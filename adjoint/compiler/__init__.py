@@ -12,25 +12,32 @@ from collections.abc import Callable, Iterable
 from contextlib import ContextDecorator
 from typing import Any, TypeVar
 
+from .._runtime.first_use import late_names
 from .._runtime.tracebacks import ending_at_caller
 from ..tape.modes import STATE
 from .errors import InvalidBackend
 
 __all__ = [
+    "ExportedProgram",
     "allow_in_graph",
     "assume_constant_result",
     "compile",
     "cudagraph_mark_step_begin",
     "disable",
+    "export",
     "is_compiling",
     "is_dynamo_compiling",
     "is_exporting",
     "list_backends",
+    "load",
     "reset",
+    "save",
     "set_stance",
     "substitute_in_graph",
     "wrap_numpy",
 ]
+
+__getattr__ = late_names(__name__, dict.fromkeys(("ExportedProgram", "export", "load", "save"), "exported"))
 
 _T = TypeVar("_T")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import gc
 import inspect
 import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 from numpy import may_share_memory, ndarray, shares_memory
@@ -18,10 +18,12 @@ from ..tape.inference_tensors import mark_inference
 from ..tape.versions import counting, shared_counter
 from ..tensor import LEAF, Tensor, wrap
 from .backward import attach, tensors_of
+from .errors import Unsupported
 from .known import IMMUTABLE, MUTABLE, is_constant, is_plain, is_usual, modes_in_force, same_items, shown
 from .native import Empty, fused
 from .observer import Observer
 from .program import Program, Source
+from .program_text import literal
 from .symbols import Symbol, called, symbol, symbols_in, unwrapped
 from .tracer import Stop, Tracer
 
@@ -41,20 +43,24 @@ class Structure:
         self.checks: list[Check] = []
         self.tensors: list[tuple[str, Tensor]] = []
         self.containers: dict[int, str] = {}
+        self.parts: list[tuple[Any, ...]] = []
 
     def read(self, place: str, value: Any) -> None:
         """Take the tensors of an argument found at `place`, and the conditions for the rest."""
         constant, kind = self.source.constant, type(value)
         if place in self.numbers:
             self.check(f"type({place}) is {constant(kind)}", place, kind)
+            self.parts.append(("number_of_type", place, kind.__name__))
         elif isinstance(value, Tensor):
             self.tensors.append((place, value))
         elif kind in (list, tuple):
             self.check(f"type({place}) is {constant(kind)} and len({place}) == {len(value)}", place, value)
+            self.parts.append(("sequence", place, kind.__name__, len(value)))
             for index, each in enumerate(value):
                 self.read(f"{place}[{index}]", each)
         elif kind is dict:
             self.check(f"type({place}) is dict and tuple({place}) == {constant(tuple(value))}", place, value)
+            self.parts.append(("keys", place, tuple(value)))
             for key, each in value.items():
                 self.read(f"{place}[{repr(key) if type(key) is str else constant(key)}]", each)
         elif kind is float and value == 0:
@@ -65,6 +71,8 @@ class Structure:
             self.check(f"{place} is {constant(value)}", place, value)
         if kind in MUTABLE:
             self.containers[id(value)] = place
+        elif not isinstance(value, (Tensor, tuple)) and place not in self.numbers:
+            self.parts.append(("value", place, value))
 
     def check(self, condition: str, place: str, value: Any) -> None:
         """Require that what is found at `place` is `value`, or like it."""
@@ -86,7 +94,8 @@ class Variant:
     """A captured program as a function of the arguments; `program` prints as text, `source` is what runs.
 
     `checks`: the conditions, in the order in which they are tested; `because`: those of earlier programs that were not met when
-    this one was captured.
+    this one was captured. `signature`: of a program that computes no gradients, as text: what the arguments have to be, and what
+    is returned; `returned`: the numbers of the values in it.
     """
 
     def __init__(
@@ -95,6 +104,8 @@ class Variant:
         self.function, self.program, self.source, self.checks, self.origins = function, program, source, checks, origins
         self.namespace, self.run = namespace, namespace["run"]
         self.because: list[str] = []
+        self.signature: tuple[list[str], str] | None = None
+        self.returned: list[int] = []
         self.calls = 0
 
     def unmet(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
@@ -394,7 +405,24 @@ class Written:
             "attach": attach,
         }
         compile_source(text, "<adjoint compiled function>", namespace)
-        return Variant(self.function, program, text, namespace, checks, origins)
+        variant = Variant(self.function, program, text, namespace, checks, origins)
+        if not self.roots:
+            with suppress(Unsupported, Stop):
+                self.built_before = set()
+                variant.signature = self.signature_lines(), self.built(self.result, literal, "v")
+                variant.returned = sorted(wanted)
+        return variant
+
+    def signature_lines(self) -> list[str]:
+        """What the arguments have to be, as lines of a program's text."""
+        lines = [
+            f"{what}({place!r}, {', '.join(map(literal, expected))})" for what, place, *expected in self.given.parts
+        ]
+        for place, tensor in self.given.tensors:
+            array = tensor._array
+            kind = str(tensor.dtype).removeprefix("torch.")
+            lines.append(f"tensor({place!r}, {kind!r}, {literal(array.shape)}, {literal(array.strides)})")
+        return lines
 
     def checks(self) -> list[Check]:
         """The conditions under which the program stands for the function, but for those of tensors from outside."""
@@ -554,37 +582,44 @@ class Written:
             lines.append(
                 f"attach([{', '.join(roots)}], [{', '.join(places)}], {values}, {gradients}, [{', '.join(watched)}], {again})"
             )
-        lines.append(f"return {self.built(self.result)}")
+        lines.append(f"return {self.built(self.result, self.source.constant, 'r')}")
         return lines
 
     def is_among(self, array: Any, numbers: list[int]) -> bool:
         """Whether an array shares memory with one of the values of these numbers."""
         return any(may_share_memory(array, self.arrays[number]) for number in numbers if number in self.arrays)
 
-    def built(self, value: Any) -> str:
-        """The source of a result."""
+    def built(self, value: Any, constant: Callable[[Any], str], prefix: str) -> str:
+        """The source of a result; `constant` names other objects, and `prefix` begins the names of tensors."""
         if isinstance(value, Symbol):
-            return f"v{value.value}" if not value.is_fixed else self.source.constant(value.plain)
+            return f"v{value.value}" if not value.is_fixed else constant(value.plain)
         if isinstance(value, Tensor):
             if id(value) in self.results:
-                return f"r{self.results[id(value)][1]}"
+                return f"{prefix}{self.results[id(value)][1]}"
             given = next((place for place, tensor in self.given.tensors if tensor is value), None)
             if given is None and id(value) not in self.program.by_tensor:
                 raise Stop("a result was not made by an operator")
-            return given or self.source.constant(value)
+            return given or constant(value)
         if id(value) in self.given.containers:
             return self.given.containers[id(value)]
         if is_constant(value) or self.observer.is_outside(value):
-            return self.source.constant(value)
+            return constant(value)
         if type(value) in MUTABLE and id(value) in self.built_before:
             raise Stop("a list is in the result twice")
         self.built_before.add(id(value))
         if type(value) in (list, tuple):
-            inner = "".join(f"{self.built(each)}, " for each in value)
+            inner = "".join(f"{self.built(each, constant, prefix)}, " for each in value)
             return f"[{inner}]" if type(value) is list else f"({inner})"
         if type(value) is dict:
-            return "{" + ", ".join(f"{self.built(key)}: {self.built(each)}" for key, each in value.items()) + "}"
+            return (
+                "{"
+                + ", ".join(
+                    f"{self.built(key, constant, prefix)}: {self.built(each, constant, prefix)}"
+                    for key, each in value.items()
+                )
+                + "}"
+            )
         if isinstance(value, tuple) and (hasattr(value, "_make") or hasattr(value, "n_fields")):
             make = getattr(value, "_make", type(value))
-            return f"{self.source.constant(make)}(({''.join(f'{self.built(each)}, ' for each in value)}))"
+            return f"{constant(make)}(({''.join(f'{self.built(each, constant, prefix)}, ' for each in value)}))"
         raise Stop("the result is an object that the function has made")

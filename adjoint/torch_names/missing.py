@@ -48,7 +48,10 @@ REASONS = (
         "there are no quantized tensors",
     ),
     (r"torch\.nested\b.*", "there are no nested tensors"),
-    (r"torch\.export\b.*", "graphs are not exported; `torch.fx` captures them, and `torch.onnx.export` writes them"),
+    (
+        r"torch\.export\.(?!export|save|load|ExportedProgram).*",
+        "a program is exported for the sizes of its arguments, and has no graph of nodes; `torch.fx` captures one",
+    ),
     (
         (
             r"torch\.(\w+Type|Script\w+|LiteScript\w+|CompilationUnit|Graph\w*|Node|Block|Value|Use|Gradient|Code|Argument\w*|"

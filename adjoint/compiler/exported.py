@@ -1,0 +1,500 @@
+"""Exported programs: a captured program as text and weights, which runs without the function that it was captured from.
+
+The text is a function in Python's syntax, one line for each instruction. Values are `v0`, `v1`, ..., operators have their own
+names, and everything else that an instruction may be has a prefix:
+
+    def program(args, kwargs, weights):
+        tensor("args[0]", "float32", (3, 4), (16, 4))
+        v0 = args[0]
+        v1 = weights["0.weight"]
+        v2 = t(v1)
+        v3 = addmm(weights["0.bias"], v0, v2, 1, 1)
+        return v3
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import math
+import operator
+from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
+from typing import Any
+
+import numpy
+from numpy import ndarray
+
+import adjoint as torch
+
+from ..codegen.compiled_ufuncs import of_any_size
+from ..dispatch.array_classes import DENSE
+from ..dispatch.source import compile_source
+from ..kernels.runtime.floating import unwarned
+from ..operators import OPERATORS
+from ..tensor import Tensor, wrap
+from .errors import Unsupported
+from .known import Made
+from .native import fused
+from .program import Constant, Instruction, Program, Reference, Source
+from .program_text import PLAIN, TextWriter
+from .symbols import Number
+from .tracer import Copied, Overwriting, Quiet
+from .variant import Variant, captured
+
+# --- reading --------------------------------------------------------------------------------------------------------------
+
+LITERALS: dict[str, Callable[..., Any]] = {
+    "float": float,
+    "complex": complex,
+    "dtype": lambda name: getattr(torch, name),
+    "memory_format": lambda name: getattr(torch, name),
+    "device": torch.device,
+    "numpy_dtype": lambda name: getattr(torch, name).numpy,
+    "array": lambda value, name: numpy.asarray(value, numpy.dtype(name)),
+    "slice": slice,
+}
+
+
+class Reader:
+    """Makes a program of text: it runs each instruction once on `values`, from which the program knows shapes and strides."""
+
+    def __init__(self, weights: dict[str, Tensor]) -> None:
+        self.program = Program()
+        self.weights = weights
+        self.values: dict[int, Any] = {}
+        self.numbers: dict[str, int] = {}
+
+    def new(self, name: str, value: Any) -> int:
+        """Give a value of the text a number in the program."""
+        number = self.numbers[name] = self.program.new_value(value if isinstance(value, ndarray) else None)
+        self.values[number] = value
+        return number
+
+    def operand(self, node: ast.expr) -> Any:
+        """An operand of an instruction."""
+        if isinstance(node, ast.Name):
+            return Reference(self.numbers[node.id])
+        if isinstance(node, ast.Subscript):
+            return Constant(self.weights[ast.literal_eval(node.slice)]._array)
+        if isinstance(node, (ast.List, ast.Tuple)):
+            parts = [self.operand(each) for each in node.elts]
+            kind = list if isinstance(node, ast.List) else tuple
+            return (
+                Constant(kind([each.value for each in parts]))
+                if all(isinstance(each, Constant) for each in parts)
+                else kind(parts)
+            )
+        if isinstance(node, ast.Call):
+            return Constant(LITERALS[node.func.id](*[self.operand(each).value for each in node.args]))  # type: ignore[attr-defined]
+        return Constant(ast.literal_eval(node))
+
+    def line(self, node: ast.stmt, line: tuple[str, int]) -> None:
+        """An instruction."""
+        call: Any = node.value  # type: ignore[attr-defined]
+        targets = node.targets[0] if isinstance(node, ast.Assign) else ast.List([])
+        several = isinstance(targets, ast.List) and isinstance(node, ast.Assign)
+        names = [each.id for each in (targets.elts if isinstance(targets, ast.List) else [targets])]  # type: ignore[attr-defined]
+        operands = [self.operand(each) for each in call.args]
+        kwargs = {each.arg: self.operand(each.value).value for each in call.keywords}
+        name, function, op, changes = self.function(call.func, operands, kwargs)
+        if function is None:
+            function, operands = Copied(operands[0].value), []
+        with unwarned():
+            result = function(*[self.known(each) for each in operands])
+        values = list(result) if several else [result] * len(names)
+        numbers = [
+            None if each == "_" else self.new(each, as_known(value)) for each, value in zip(names, values, strict=True)
+        ]
+        keeps = changes or (op is not None and op.random) or name in ("call", "make")
+        self.program.instructions.append(
+            Instruction(name, function, operands, numbers, several, changes, keeps, op, line)
+        )
+
+    def known(self, operand: Any) -> Any:
+        """What an operand is now."""
+        if isinstance(operand, Reference):
+            return self.values[operand.number]
+        return operand.value if isinstance(operand, Constant) else type(operand)([self.known(each) for each in operand])
+
+    def function(self, node: Any, operands: list[Any], kwargs: dict[str, Any]) -> tuple[str, Any, Any, bool]:
+        """The name of an instruction, its function, its operator, and whether it changes its first operand."""
+        if isinstance(node, ast.Name):
+            if node.id == "copied":
+                return "constant", None, None, False
+            if node.id in PLAIN:
+                return node.id, PLAIN[node.id], None, node.id == "copy_"
+            op = OPERATORS[node.id]
+            return op.name, op.code.computing, op, False
+        if isinstance(node, ast.Attribute):
+            op = OPERATORS[node.attr]
+            names = [each for each in op.names if each in op.keyword_only]
+            kernel = of_any_size(DENSE.inplace_kernel(op))
+            return f"{op.name}_", Overwriting(kernel, len(operands) - len(names), names), op, True
+        kind, name = node.value.id, ast.literal_eval(node.slice)
+        if kind == "number":
+            return "number", Number(getattr(torch, name)), None, False
+        if kind == "make":
+            return "make", Made(getattr(torch, name), kwargs), None, False
+        if kind == "arithmetic":
+            return name, arithmetic(name), None, False
+        module, _, name = name.partition(":")
+        if not module.startswith("adjoint."):
+            raise ValueError(f"a program calls {module}.{name}, which is no part of adjoint")
+        return "call", Quiet(getattr(import_module(module), name)), None, False
+
+
+def arithmetic(name: str) -> Any:
+    """A function of numbers, by its name."""
+    return next(getattr(each, name) for each in (operator, math, builtins) if hasattr(each, name))
+
+
+def as_known(value: Any) -> Any:
+    """A result of a kernel as an array; other values as they are."""
+    return numpy.asarray(value) if isinstance(value, numpy.generic) else value
+
+
+# --- programs -------------------------------------------------------------------------------------------------------------
+
+
+class ExportedProgram:
+    """A program for inference, as text and weights; it is called with arguments like those that it was captured with.
+
+    `text`: the program. `weights`: the tensors that it reads, by name; those of a module have their names in its `state_dict`.
+
+    >>> import adjoint as torch
+    >>> program = torch.compiler.export(torch.nn.ReLU(), (torch.tensor([-1.0, 2.0]),))
+    >>> program(torch.tensor([3.0, -4.0]))
+    tensor([3., 0.])
+    """
+
+    def __init__(self, text: str, weights: dict[str, Tensor]) -> None:
+        self.text, self.weights = text, weights
+        self.checks: list[Check] = []
+        self._run: Any = None
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"ExportedProgram of {len(self.weights)} weights:\n{self.text}"
+
+    @property
+    def state_dict(self) -> dict[str, Tensor]:
+        """The weights by name."""
+        return dict(self.weights)
+
+    def module(self) -> ExportedProgram:
+        """The program itself, which is called as the module was."""
+        return self
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the program.
+
+        Raises:
+            RuntimeError: if the arguments differ from those of the capture in structure, dtypes, shapes, strides or numbers.
+        """
+        self._prepare()
+        for check in self.checks:
+            check(args, kwargs)
+        result: Any = self._run(args, kwargs)
+        return result
+
+    def fits(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Whether the program takes these arguments."""
+        self._prepare()
+        return all(check.fits(args, kwargs) for check in self.checks)
+
+    def _prepare(self) -> None:
+        """Make the function that runs the program, once."""
+        if self._run is None:
+            checks: list[Check] = []
+            run = self._prepared(checks)
+            self.checks, self._run = checks, run
+
+    def _prepared(self, checks: list[Check]) -> Any:
+        """The function that runs the program."""
+        (definition,) = ast.parse(self.text).body
+        reader, source = Reader(self.weights), Source()
+        head, lasting = ["def run(args, kwargs):"], set()
+        returned: ast.expr = ast.Constant(None)
+        state = torch.get_rng_state()
+        examples: dict[str, Any] = {}
+        for node in definition.body:  # type: ignore[attr-defined]
+            if isinstance(node, ast.Return):
+                returned = node.value or returned
+            elif isinstance(node, ast.Expr) and isinstance(node.value.func, ast.Name) and node.value.func.id in CHECKS:  # type: ignore[attr-defined]
+                values = [reader.operand(each).value for each in node.value.args]  # type: ignore[attr-defined]
+                checks.append(CHECKS[node.value.func.id](*values))  # type: ignore[attr-defined]
+                examples[checks[-1].place] = checks[-1].example()
+            elif isinstance(node, ast.Assign) and not isinstance(node.value, ast.Call):
+                name, place = node.targets[0].id, ast.unparse(node.value)  # type: ignore[attr-defined]
+                weight = place.startswith("weights[")
+                value = self.weights[ast.literal_eval(node.value.slice)]._array if weight else examples[place]  # type: ignore[attr-defined]
+                number = reader.new(name, value)
+                lasting.add(number)
+                loaded = (
+                    source.constant(value) if weight else f"{place}._array" if isinstance(value, ndarray) else place
+                )
+                head.append(f"    v{number} = {loaded}")
+            else:
+                reader.line(node, ("exported program", node.lineno))
+        torch.set_rng_state(state)
+        program = reader.program
+        wanted = {
+            reader.numbers[each.id]
+            for each in ast.walk(returned)
+            if isinstance(each, ast.Name) and each.id in reader.numbers
+        }
+        instructions = fused(program, program.instructions, program.used(wanted), lasting | wanted)
+        source.run(instructions, lasting | wanted, program.shapes)
+        result = Returned(reader, source).visit(returned)
+        lines = [*head, *(f"    {line}" for line in source.lines), f"    return {ast.unparse(result)}"]
+        namespace = {**source.namespace, "wrap": wrap, **LITERALS}
+        compile_source("\n".join(lines) + "\n", "<adjoint exported program>", namespace)
+        return namespace["run"]
+
+
+class Returned(ast.NodeTransformer):
+    """Replaces values of the program by tensors, in what it returns."""
+
+    def __init__(self, reader: Reader, source: Source) -> None:
+        self.reader = reader
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        """A value of the program."""
+        number = self.reader.numbers.get(node.id)
+        if number is None:
+            return node
+        text = f"wrap(v{number})" if isinstance(self.reader.values[number], ndarray) else f"v{number}"
+        return ast.parse(text, mode="eval").body
+
+
+def found(place: str) -> Any:
+    """What reads an argument at its place."""
+    return eval(f"lambda args, kwargs: {place}", {"__builtins__": {}})
+
+
+class Check:
+    """A condition on what is found at a place of the arguments."""
+
+    def __init__(self, place: str, *expected: Any) -> None:
+        self.place, self.found, self.expected = place, found(place), expected
+
+    def example(self) -> Any:
+        """A value like the one that the program was captured with."""
+        return None
+
+    def fits(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Whether the condition is met."""
+        try:
+            return self.is_met(self.found(args, kwargs))
+        except (LookupError, TypeError):
+            return False
+
+    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Raise unless the condition is met."""
+        if not self.fits(args, kwargs):
+            value = None
+            with suppress(LookupError, TypeError):
+                value = self.found(args, kwargs)
+            given = shape_of(value) if isinstance(value, Tensor) else repr(value)
+            raise RuntimeError(f"the exported program takes {self.text()} as {self.place}, not {given}")
+
+    def is_met(self, value: Any) -> bool:
+        """Whether a value fits."""
+        raise NotImplementedError
+
+    def text(self) -> str:
+        """What is expected."""
+        return repr(self.expected[-1])
+
+
+class TensorCheck(Check):
+    """A tensor of a dtype, a shape and strides."""
+
+    def example(self) -> Any:
+        """An array of zeros."""
+        name, shape, strides = self.expected
+        kind = getattr(torch, name).numpy
+        memory = numpy.zeros(
+            sum((size - 1) * step for size, step in zip(shape, strides, strict=True)) + kind.itemsize, "u1"
+        )
+        return numpy.ndarray(shape, kind, memory, strides=strides) if 0 not in shape else numpy.zeros(shape, kind)
+
+    def is_met(self, value: Any) -> bool:
+        """Whether a value is such a tensor."""
+        name, shape, strides = self.expected
+        if not (isinstance(value, Tensor) and type(value._array) is ndarray):
+            return False
+        array = value._array
+        return array.shape == shape and array.strides == strides and value.dtype is getattr(torch, name)
+
+    def text(self) -> str:
+        """What is expected."""
+        name, shape, strides = self.expected
+        return f"{name}{list(shape)} with strides {strides}"
+
+
+class ValueCheck(Check):
+    """A constant."""
+
+    def is_met(self, value: Any) -> bool:
+        """Whether a value is equal, and of the same type."""
+        return type(value) is type(self.expected[0]) and (value == self.expected[0] or value != value)
+
+
+class NumberCheck(Check):
+    """A number of a type."""
+
+    def example(self) -> Any:
+        """A one."""
+        return {"float": 1.0, "int": 1}[self.expected[0]]
+
+    def is_met(self, value: Any) -> bool:
+        """Whether a value is of the type."""
+        return type(value).__name__ == self.expected[0]
+
+
+class SequenceCheck(Check):
+    """A list or a tuple of a length."""
+
+    def is_met(self, value: Any) -> bool:
+        """Whether a value is such a sequence."""
+        kind, length = self.expected
+        return type(value).__name__ == kind and len(value) == length
+
+    def text(self) -> str:
+        """What is expected."""
+        return "a {} of {}".format(*self.expected)
+
+
+class KeysCheck(Check):
+    """A dictionary with keys in an order."""
+
+    def is_met(self, value: Any) -> bool:
+        """Whether a value is such a dictionary."""
+        return type(value) is dict and tuple(value) == self.expected[0]
+
+    def text(self) -> str:
+        """What is expected."""
+        return f"a dictionary with the keys {self.expected[0]}"
+
+
+CHECKS = {
+    "tensor": TensorCheck,
+    "value": ValueCheck,
+    "number_of_type": NumberCheck,
+    "sequence": SequenceCheck,
+    "keys": KeysCheck,
+}
+
+
+def shape_of(tensor: Tensor) -> str:
+    """The dtype, shape and strides of a tensor."""
+    array = tensor._array
+    return (
+        f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)} with strides {getattr(array, 'strides', None)}"
+    )
+
+
+# --- what users call ------------------------------------------------------------------------------------------------------
+
+
+def exported(variant: Variant, function: Any) -> ExportedProgram:
+    """The exported form of a captured program.
+
+    Raises:
+        torch._dynamo.exc.Unsupported: if it computes gradients, takes steps, or returns what has no text.
+    """
+    if variant.signature is None:
+        raise Unsupported("only programs for inference are exported: call the function under torch.no_grad()")
+    checks, returned = variant.signature
+    program, names = variant.program, {}
+    if isinstance(function, torch.nn.Module):
+        names = {id(each._array): name for name, each in [*function.named_parameters(), *function.named_buffers()]}
+    writer = TextWriter(program, names)
+    writer.loads()
+    kept = program.used({int(number) for number in variant.returned})
+    for instruction, keep in zip(program.instructions, kept, strict=True):
+        if keep:
+            writer.instruction(instruction)
+    lines = [
+        "def program(args, kwargs, weights):",
+        *(f"    {each}" for each in [*checks, *writer.lines, f"return {returned}"]),
+    ]
+    return ExportedProgram("\n".join(lines) + "\n", writer.weights)
+
+
+def export(model: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> ExportedProgram:
+    """Call a function or a module once without recording gradients, and return what it has done as a program.
+
+    The program takes arguments of the same structure, with tensors of the same dtypes, shapes and strides, and the same numbers.
+
+    Raises:
+        torch._dynamo.exc.Unsupported: if the call cannot be captured as one program.
+
+    >>> import adjoint as torch
+    >>> program = torch.compiler.export(lambda x: (x * 2).sum(), (torch.ones(3),))
+    >>> print(program)  # doctest: +ELLIPSIS
+    def program(args, kwargs, weights):
+        sequence('args', 'tuple', 1)
+        keys('kwargs', ())
+        tensor('args[0]', 'float32', (3,), (4,))
+        v0 = args[0]
+        v1 = mul(v0, array(2.0, 'float32'))  # ...
+        v2 = sum_all(v1, None)  # ...
+        return v2
+    <BLANKLINE>
+    """
+    with torch.no_grad():
+        _, variant, reason = captured(model, args, kwargs or {}, set())
+    if variant is None:
+        raise Unsupported(f"the function cannot be exported: {reason or 'a tensor among its arguments is unusual'}")
+    return exported(variant, model)
+
+
+FORMAT = "adjoint program 1"
+
+
+def save(function: Any, path: Any) -> None:
+    """Write a program to a file: an exported one, or those of a compiled function that has been called under `no_grad`.
+
+    The file holds the text of each program, and the weights.
+
+    Raises:
+        torch._dynamo.exc.Unsupported: if a program has no text.
+        TypeError: for other functions.
+    """
+    programs = [function] if isinstance(function, ExportedProgram) else None
+    if programs is None:
+        compiled: Any = getattr(getattr(function, "_compiled_call_impl", None) or function, "compiled", None)
+        if not hasattr(compiled, "variants"):
+            raise TypeError(f"a compiled function or an exported program is needed, not {type(function).__name__}")
+        owner = getattr(compiled.compiled_function, "__self__", compiled.compiled_function)
+        programs = [exported(variant, owner) for variant in compiled.variants]
+    torch.save({"format": FORMAT, "programs": [(each.text, each.weights) for each in programs]}, path)
+
+
+def load(path: Any) -> Any:
+    """Read what `save` has written: an `ExportedProgram`, or a function that runs the program which fits its arguments."""
+    given = torch.load(path)
+    if not (isinstance(given, dict) and given.get("format") == FORMAT):
+        raise RuntimeError("the file holds no exported program")
+    programs = [ExportedProgram(*each) for each in given["programs"]]
+    return programs[0] if len(programs) == 1 else Programs(programs)
+
+
+class Programs:
+    """Several programs of one function."""
+
+    def __init__(self, programs: list[ExportedProgram]) -> None:
+        self.programs = programs
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the one that fits the arguments."""
+        for program in self.programs:
+            if program.fits(args, kwargs):
+                return program(*args, **kwargs)
+        return self.programs[0](*args, **kwargs)  # which says what it takes

@@ -1,0 +1,38 @@
+"""`torch.export`: programs for inference, which run without the module that they were exported from.
+
+The sizes of an exported program are those of its example arguments.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import adjoint.compiler as compiler
+from adjoint.compiler.errors import Unsupported
+from adjoint.compiler.exported import ExportedProgram, load, save
+
+__all__ = ["ExportedProgram", "export", "load", "save"]
+
+
+def export(
+    mod: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any] | None = None,
+    *,
+    dynamic_shapes: Any = None,
+    strict: bool = False,
+    preserve_module_call_signature: tuple[str, ...] = (),
+) -> ExportedProgram:
+    """Call a module once without recording gradients, and return what it has done as a program: `torch.compiler.export`.
+
+    Args:
+        mod: a module.
+        args, kwargs: its arguments.
+        strict, preserve_module_call_signature: accepted; they change nothing.
+
+    Raises:
+        torch._dynamo.exc.Unsupported: if the call cannot be captured as one program, or if `dynamic_shapes` is given.
+    """
+    if dynamic_shapes:
+        raise Unsupported("dynamic shapes are not supported: export a program for each shape")
+    return compiler.export(mod, args, kwargs)
