@@ -466,6 +466,13 @@ def save(function: Any, path: Any) -> None:
     Raises:
         torch._dynamo.exc.Unsupported: if a program has no text.
         TypeError: for other functions.
+
+    >>> import io
+    >>> import adjoint as torch
+    >>> file = io.BytesIO()
+    >>> torch.compiler.save(torch.compiler.export(torch.nn.ReLU(), (torch.ones(2),)), file)
+    >>> file.tell() > 0
+    True
     """
     programs = [function] if isinstance(function, ExportedProgram) else None
     if programs is None:
@@ -478,7 +485,19 @@ def save(function: Any, path: Any) -> None:
 
 
 def load(path: Any) -> Any:
-    """Read what `save` has written: an `ExportedProgram`, or a function that runs the program which fits its arguments."""
+    """Read what `save` has written: an `ExportedProgram`, or a function that runs the program which fits its arguments.
+
+    Raises:
+        RuntimeError: if the file holds no exported program.
+
+    >>> import io
+    >>> import adjoint as torch
+    >>> file = io.BytesIO()
+    >>> torch.compiler.save(torch.compiler.export(torch.nn.ReLU(), (torch.ones(2),)), file)
+    >>> _ = file.seek(0)
+    >>> torch.compiler.load(file)(torch.tensor([-1.0, 2.0]))
+    tensor([0., 2.])
+    """
     given = torch.load(path)
     if not (isinstance(given, dict) and given.get("format") == FORMAT):
         raise RuntimeError("the file holds no exported program")

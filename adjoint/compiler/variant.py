@@ -7,9 +7,9 @@ import inspect
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, NamedTuple
+from typing import Any
 
-from numpy import may_share_memory, ndarray, shares_memory
+from numpy import may_share_memory, shares_memory
 from numpy.exceptions import TooHardError
 
 from ..dispatch.source import compile_source
@@ -18,8 +18,9 @@ from ..tape.inference_tensors import mark_inference
 from ..tape.versions import counting, shared_counter
 from ..tensor import LEAF, Tensor, wrap
 from .backward import attach, tensors_of
+from .conditions import UNREADABLE, Check, Fits, Group, Structure, edge_condition, usual_condition
 from .errors import Unsupported
-from .known import IMMUTABLE, MUTABLE, is_constant, is_plain, is_usual, modes_in_force, same_items, shown
+from .known import MUTABLE, is_constant, is_plain, is_usual, modes_in_force, same_items, shown
 from .native import Empty, fused
 from .observer import Observer
 from .program import Program, Source
@@ -29,65 +30,6 @@ from .tracer import Stop, Tracer
 
 MISSED: Any = object()
 """What a variant returns if it does not stand for the function now."""
-
-
-UNREADABLE = (LookupError, AttributeError, TypeError, ValueError, ArithmeticError)
-"""What conditions raise of objects that are quite different now."""
-
-
-class Structure:
-    """The tensors in nested arguments or results, and how the rest is tested or built again."""
-
-    def __init__(self, source: Source, numbers: set[str]) -> None:
-        self.source, self.numbers = source, numbers
-        self.checks: list[Check] = []
-        self.tensors: list[tuple[str, Tensor]] = []
-        self.containers: dict[int, str] = {}
-        self.parts: list[tuple[Any, ...]] = []
-
-    def read(self, place: str, value: Any) -> None:
-        """Take the tensors of an argument found at `place`, and the conditions for the rest."""
-        constant, kind = self.source.constant, type(value)
-        if place in self.numbers:
-            self.check(f"type({place}) is {constant(kind)}", place, kind)
-            self.parts.append(("number_of_type", place, kind.__name__))
-        elif isinstance(value, Tensor):
-            self.tensors.append((place, value))
-        elif kind in (list, tuple):
-            self.check(f"type({place}) is {constant(kind)} and len({place}) == {len(value)}", place, value)
-            self.parts.append(("sequence", place, kind.__name__, len(value)))
-            for index, each in enumerate(value):
-                self.read(f"{place}[{index}]", each)
-        elif kind is dict:
-            self.check(f"type({place}) is dict and tuple({place}) == {constant(tuple(value))}", place, value)
-            self.parts.append(("keys", place, tuple(value)))
-            for key, each in value.items():
-                self.read(f"{place}[{repr(key) if type(key) is str else constant(key)}]", each)
-        elif kind is float and value == 0:
-            self.check(f"type({place}) is float and repr({place}) == '{value}'", place, value)  # which has a sign
-        elif kind in IMMUTABLE and value is not None and kind is not bool:
-            self.check(f"type({place}) is {constant(kind)} and {place} == {constant(value)}", place, value)
-        else:
-            self.check(f"{place} is {constant(value)}", place, value)
-        if kind in MUTABLE:
-            self.containers[id(value)] = place
-        elif not isinstance(value, (Tensor, tuple)) and place not in self.numbers:
-            self.parts.append(("value", place, value))
-
-    def check(self, condition: str, place: str, value: Any) -> None:
-        """Require that what is found at `place` is `value`, or like it."""
-        self.checks.append(Check(condition, f"{place} is {shown(value)}"))
-
-
-class Check(NamedTuple):
-    """A condition under which a program stands for a function: its source, and its text for people.
-
-    `load`: the line before it, which loads an input of the program.
-    """
-
-    condition: str
-    text: str
-    load: str = ""
 
 
 class Variant:
@@ -119,62 +61,6 @@ class Variant:
             except UNREADABLE:
                 return check.text
         return "another thread has changed what was read"
-
-
-class Fits:
-    """Whether the array of a tensor is as it was when the program was captured."""
-
-    def __init__(self, array: Any) -> None:
-        self.dtype, self.shape, self.strides = array.dtype, array.shape, array.strides
-
-    def __str__(self) -> str:
-        return f"{self.dtype.name}{list(self.shape)} with strides {self.strides}"
-
-    def __call__(self, array: Any) -> bool:
-        """Whether an array has the same class, dtype, shape and strides."""
-        return (
-            type(array) is ndarray
-            and array.dtype is self.dtype
-            and array.shape == self.shape
-            and array.strides == self.strides
-        )
-
-
-class Group:
-    """Tensors from outside of a function, some of which it changes."""
-
-    def __init__(self, tensors: list[Tensor]) -> None:
-        self.tensors = tensors
-        self.identities = {id(each) for each in tensors}
-
-    def is_apart(self, tensor: Tensor, *others: Tensor) -> bool:
-        """Whether a tensor is none of these and of the others, and shares memory with none."""
-        counter = tensor._counter
-        if counter is None:  # nothing else has its memory
-            return id(tensor) not in self.identities and all(tensor is not each for each in others)
-        return all(tensor is not each and counter is not each._counter for each in (*self.tensors, *others))
-
-    def is_alone(self, tensor: Tensor) -> bool:
-        """Whether one of these shares memory with no other of them."""
-        counter = tensor._counter
-        return counter is None or all(tensor is each or counter is not each._counter for each in self.tensors)
-
-
-def edge_condition(place: str, tensor: Tensor) -> str:
-    """The condition that a tensor requires grad as it did, and is a leaf as it was."""
-    if tensor._base is not None:
-        return f"edge_of({place}) is None" if edge_of(tensor) is None else f"edge_of({place}) is not None"
-    edge = tensor._edge
-    if edge is None or edge is LEAF:
-        return f"{place}._edge is {'None' if edge is None else 'LEAF'}"
-    return f"type({place}._edge) is tuple"
-
-
-def usual_condition(place: str, tensor: Tensor) -> str:
-    """The condition that a tensor has no rare attributes, and is an inference tensor if it was."""
-    if tensor.is_inference():
-        return f"is_usual({place}, True)"
-    return f"({place}._extra is None or is_usual({place}))"
 
 
 @contextmanager

@@ -32,6 +32,11 @@ def export(
 
     Raises:
         torch._dynamo.exc.Unsupported: if the call cannot be captured as one program, or if `dynamic_shapes` is given.
+
+    >>> import adjoint as torch
+    >>> program = torch.export.export(torch.nn.ReLU(), (torch.ones(2),))
+    >>> program.module()(torch.tensor([-1.0, 2.0]))
+    tensor([0., 2.])
     """
     if dynamic_shapes:
         raise Unsupported("dynamic shapes are not supported: export a program for each shape")
