@@ -23,15 +23,19 @@ from .program import Instruction, Program, Reference
 
 
 class Native:
-    """A run of blocks: called with the arrays that they read and those that they write."""
+    """A run of blocks: called with the arrays that they read and those that they write.
 
-    def __init__(self, writer: Writer, inside: list[int], outside: list[int]) -> None:
-        size, places = 0, {}
-        for number in inside:
-            places[number] = 0, size
-            size += -(-math.prod(writer.form(number)[0]) * writer.item // 64) * 64
+    `run`: the instructions that the blocks are for. `inside`: the values that lie in the arena, each only as long as a block
+    uses it; `outside`: the arrays that the run is called with.
+    """
+
+    def __init__(self, writer: Writer, run: list[Instruction], inside: list[int], outside: list[int]) -> None:
+        self.instructions, self.values, self.blocks = run, len(inside), len(writer.blocks)
+        sizes = {number: -(-math.prod(writer.form(number)[0]) * writer.item // 64) * 64 for number in inside}
+        self.apart = sum(sizes.values())
+        places, size = in_arena(sizes, [{buffer for buffer, _ in block.pointers} for block in writer.blocks])
         self.status = size // 8 if writer.checks else None
-        places[STATUS] = 0, size
+        places[STATUS] = 0, size  # behind the values
         self.arena = size + 64
         places.update({number: (position, 0) for position, number in enumerate(outside, 1)})
         code = [len(writer.blocks), 1 + len(outside)]
@@ -45,6 +49,15 @@ class Native:
         self.run = block_runner()
         self.__name__ = f"native, of {len(writer.blocks)} blocks"
 
+    def __str__(self) -> str:
+        names = ", ".join(
+            f"%{each.results[0]} = {each.name}" if each.results else each.name for each in self.instructions
+        )
+        return (
+            f"native run of {self.blocks} blocks; {self.values} values in {self.arena} bytes, "
+            f"{self.apart} if none shared memory: {names}"
+        )
+
     def __call__(self, *arrays: Any) -> None:
         """Run the blocks."""
         arena = numpy.empty(self.arena, numpy.uint8)
@@ -55,6 +68,36 @@ class Native:
         self.run(self.tables.address(table))
         if self.status is not None and status[self.status]:
             raise IndexError(f"Target {status[self.status + 1]} is out of bounds.")
+
+
+def in_arena(sizes: dict[int, int], uses: list[set[int]]) -> tuple[dict[int, tuple[int, int]], int]:
+    """Where values lie in the arena, and how large it is: two share memory if none of the `uses` is of both or between theirs.
+
+    `sizes`: in bytes; `uses`: the values of each block, in order.
+    """
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for position, numbers in enumerate(uses):
+        for number in numbers & sizes.keys():
+            first.setdefault(number, position)
+            last[number] = position
+    places: dict[int, tuple[int, int]] = {}
+    whole = 0
+    for number in sorted(sizes, key=lambda each: first.get(each, 0)):
+        begin, end = first.get(number, 0), last.get(number, len(uses))
+        taken = sorted(
+            (places[each][1], places[each][1] + sizes[each])
+            for each in places
+            if not (last.get(each, len(uses)) < begin or end < first.get(each, 0))
+        )
+        offset = 0
+        for low, high in taken:
+            if offset + sizes[number] <= low:
+                break
+            offset = max(offset, high)
+        places[number] = 0, offset
+        whole = max(whole, offset + sizes[number])
+    return places, whole
 
 
 @functools.cache
@@ -180,7 +223,8 @@ def native(program: Program, writer: Writer, run: list[Instruction], later: set[
     outputs = [number for number in made if number in used]
     inside = [number for number in made if number not in used]
     given = list(dict.fromkeys(writer.buffers))
-    call = Native(writer, inside, [*given, *outputs])
+    call = Native(writer, computed, inside, [*given, *outputs])
+    program.natives.append(call)
     result = [
         Instruction("empty", Empty(program, number), [], [number], False, False, True, None, run[0].line)
         for number in outputs

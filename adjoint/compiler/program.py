@@ -71,7 +71,8 @@ class Program:
 
     `inputs`: by number; `numbers`: those that are no tensors, by the places of arguments. `shapes`: those of all values that have
     been seen, with their dtypes. `memory`: their strides, and the addresses that they had. `boundary`: how many instructions run
-    forward; the others compute the gradients of `roots` with respect to `targets`, from the values `seeds`.
+    forward; the others compute the gradients of `roots` with respect to `targets`, from the values `seeds`. `natives`: what runs
+    in the place of several instructions.
     """
 
     def __init__(self) -> None:
@@ -88,6 +89,7 @@ class Program:
         self.seeds: list[int] = []
         self.roots: list[int] = []
         self.gradients: list[Any] = []
+        self.natives: list[Any] = []
 
     def new_value(self, array: Any) -> int:
         """The number of a new value."""

@@ -8,14 +8,17 @@ from .._runtime.tracebacks import ending_at_caller
 
 
 @ending_at_caller
-def compiled(function: Any, source: bool = False) -> str:
+def compiled(function: Any, source: bool = False, guards: bool = False) -> str:
     """What `torch.compile` has made of a function, or of a module, also of one that is compiled in place.
 
-    For each program: how often it has run in place of the function, and its instructions, with the lines that they come from.
+    For each program: how often it has run in place of the function, why it was captured, its instructions with the lines that
+    they come from, and the native runs: which instructions are joined, and the memory of their intermediate values. For a
+    function that runs in Python: the reason, and the same for the functions and modules that it calls.
 
     Args:
         function: what `torch.compile` has returned, or a module of which `compile` was called.
-        source: show the generated source too, which begins with the conditions under which the program stands for the function.
+        source: show the generated source too.
+        guards: show the conditions under which each program stands for the function.
 
     Raises:
         TypeError: if it is not compiled.
@@ -30,18 +33,35 @@ def compiled(function: Any, source: bool = False) -> str:
     found: Any = getattr(getattr(function, "_compiled_call_impl", None) or function, "compiled", None)
     if not hasattr(found, "variants"):
         raise TypeError(f"inspect.compiled(): a compiled function or module is needed, not {type(function).__name__}")
-    wrapped = found.compiled_function
+    return "\n".join(described(found, source, guards))
+
+
+def described(compiled: Any, source: bool, guards: bool) -> list[str]:
+    """The lines for a compiled function."""
+    wrapped = compiled.compiled_function
     name = getattr(wrapped, "__qualname__", type(wrapped).__name__)
-    if found.reason is not None:
-        return f"{name}: runs as it is: {found.reason}"
-    count = len(found.variants)
-    lines = [f"{name}: {count} program{'' if count == 1 else 's'}"]
-    for number, variant in enumerate(found.variants, 1):
-        times = f"{variant.calls} time{'' if variant.calls == 1 else 's'}"
+    if compiled.reason is None:
+        lines = [f"{name}: {counted(len(compiled.variants), 'program')}"]
+    else:
+        lines = [f"{name}: runs as it is: {compiled.reason}"]
+    for number, variant in enumerate(compiled.variants, 1):
+        times = counted(variant.calls, "time")
         lines += ["", f"program {number}, which has run {times} in place of the function:", *indented(variant.program)]
+        lines += [f"  {each}" for each in variant.program.natives]
+        lines += [f"  captured because an earlier program requires: {each}" for each in variant.because]
+        if guards:
+            lines += ["  it requires:", *(f"    {check.text}" for check in variant.checks if check.text)]
         if source:
             lines += ["  its source:", *indented(variant.source)]
-    return "\n".join(lines)
+    for unit in [] if compiled.units is None else compiled.units.units.values():
+        if hasattr(unit, "variants"):
+            lines += ["", *(f"  {line}" for line in described(unit, source, guards))]
+    return lines
+
+
+def counted(number: int, name: str) -> str:
+    """A number of things."""
+    return f"{number} {name}{'' if number == 1 else 's'}"
 
 
 def indented(text: Any) -> list[str]:

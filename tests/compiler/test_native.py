@@ -1,11 +1,14 @@
 """Native runs compute what the kernels compute, in any layout, dtype and size, and are what small programs consist of."""
 
 import itertools
+import random
 
 import pytest
 
 import adjoint as torch
+from adjoint import inspect
 from adjoint.codegen.acceleration import LOOPS
+from adjoint.compiler.native import in_arena
 
 from .comparison import assert_as_eager
 
@@ -142,3 +145,33 @@ def test_arrays_of_other_sizes_are_left_to_kernels():
         function, lambda number: [torch.randn(300, 300, requires_grad=True), torch.randn(300, 300)]
     )
     assert not is_native(compiled)
+
+
+def test_values_share_the_memory_of_the_arena():
+    compiled = torch.compile(chain)
+    for _ in range(2):
+        assert torch.allclose(compiled(torch.full((64,), 0.3)), chain(torch.full((64,), 0.3)))
+    (run,) = compiled.compiled.variants[0].program.natives
+    assert run.values == 19 and run.apart == 19 * 256 and run.arena <= 2 * 256 + 64
+    assert "native run of 20 blocks; 19 values in" in inspect.compiled(compiled)
+
+
+def chain(x):
+    for _ in range(20):
+        x = torch.tanh(x)
+    return x
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_two_values_in_use_share_memory(seed):
+    choose = random.Random(seed)
+    sizes = {number: 64 * choose.randint(1, 5) for number in range(choose.randint(1, 12))}
+    uses = [{choose.choice([*sizes, -1]) for _ in range(3)} for _ in range(15)]
+    places, whole = in_arena(sizes, uses)
+    spans = {number: [at for at, each in enumerate(uses) if number in each] or [0, len(uses)] for number in sizes}
+    for one, (_, begin) in places.items():
+        assert begin % 64 == 0 and begin + sizes[one] <= whole
+        for other, (_, start) in places.items():
+            apart = begin + sizes[one] <= start or start + sizes[other] <= begin
+            later = spans[one][-1] < spans[other][0] or spans[other][-1] < spans[one][0]
+            assert one == other or apart or later
