@@ -53,7 +53,7 @@ class Structure:
             self.check(f"type({place}) is dict and tuple({place}) == {constant(tuple(value))}", place, value)
             self.parts.append(("keys", place, tuple(value)))
             for key, each in value.items():
-                self.read(f"{place}[{repr(key) if type(key) is str else constant(key)}]", each)
+                self.read(f"{place}[{repr(key) if type(key) in (str, int) else constant(key)}]", each)
         elif kind is float and value == 0:
             self.check(f"type({place}) is float and repr({place}) == '{value}'", place, value)  # which has a sign
         elif kind in IMMUTABLE and value is not None and kind is not bool:

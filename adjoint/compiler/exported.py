@@ -15,7 +15,6 @@ names, and everything else that an instruction may be has a prefix:
 from __future__ import annotations
 
 import ast
-import builtins
 import math
 import operator
 from collections.abc import Callable
@@ -35,7 +34,7 @@ from ..kernels.runtime.floating import unwarned
 from ..operators import OPERATORS
 from ..tensor import Tensor, wrap
 from .errors import Unsupported
-from .known import Made
+from .known import ARITHMETIC, CREATING, Made
 from .native import fused
 from .program import Constant, Instruction, Program, Reference, Source
 from .program_text import PLAIN, TextWriter
@@ -135,19 +134,22 @@ class Reader:
         kind, name = node.value.id, ast.literal_eval(node.slice)
         if kind == "number":
             return "number", Number(getattr(torch, name)), None, False
-        if kind == "make":
+        if kind == "make" and name in CREATING:
             return "make", Made(getattr(torch, name), kwargs), None, False
-        if kind == "arithmetic":
-            return name, arithmetic(name), None, False
+        if kind == "arithmetic" and name in NUMERIC:
+            return name, NUMERIC[name], None, False
         module, _, name = name.partition(":")
-        if not module.startswith("adjoint."):
-            raise ValueError(f"a program calls {module}.{name}, which is no part of adjoint")
-        return "call", Quiet(getattr(import_module(module), name)), None, False
+        if kind == "call" and module.startswith(("adjoint.kernels.", "adjoint.operators.")):
+            return "call", Quiet(getattr(import_module(module), name)), None, False
+        raise ValueError(f"a program calls {ast.unparse(node)}, which computes nothing")
 
 
-def arithmetic(name: str) -> Any:
-    """A function of numbers, by its name."""
-    return next(getattr(each, name) for each in (operator, math, builtins) if hasattr(each, name))
+NUMERIC: dict[str, Any] = {
+    **{name: getattr(operator, name) for name in "add sub mul truediv floordiv mod pow neg pos abs".split()},
+    **{name: function for name, function in vars(math).items() if not name.startswith("_") and callable(function)},
+    **{str(getattr(function, "__name__", "")): function for function in ARITHMETIC},
+}
+"""The functions of numbers that programs call."""
 
 
 def as_known(value: Any) -> Any:
@@ -216,6 +218,9 @@ class ExportedProgram:
     def _prepared(self, checks: list[Check]) -> Any:
         """The function that runs the program."""
         (definition,) = ast.parse(self.text).body
+        changes = any(
+            each in self.text for each in (" change.", " call[", " copy_(")
+        )  # what must not happen to weights now
         reader, source = Reader(self.weights), Source()
         head, lasting = ["def run(args, kwargs):"], set()
         returned: ast.expr = ast.Constant(None)
@@ -231,12 +236,15 @@ class ExportedProgram:
             elif isinstance(node, ast.Assign) and not isinstance(node.value, ast.Call):
                 name, place = node.targets[0].id, ast.unparse(node.value)  # type: ignore[attr-defined]
                 weight = place.startswith("weights[")
-                value = self.weights[ast.literal_eval(node.value.slice)]._array if weight else examples[place]  # type: ignore[attr-defined]
+                if weight:
+                    value = self.weights[ast.literal_eval(node.value.slice)]._array  # type: ignore[attr-defined]
+                    loaded = source.constant(value)
+                    value = value.copy("K") if changes else value
+                else:
+                    value = examples[ast.unparse(argument(node.value))]
+                    loaded = f"{place}._array" if isinstance(value, ndarray) else place
                 number = reader.new(name, value)
                 lasting.add(number)
-                loaded = (
-                    source.constant(value) if weight else f"{place}._array" if isinstance(value, ndarray) else place
-                )
                 head.append(f"    v{number} = {loaded}")
             else:
                 reader.line(node, ("exported program", node.lineno))
@@ -264,16 +272,42 @@ class Returned(ast.NodeTransformer):
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         """A value of the program."""
-        number = self.reader.numbers.get(node.id)
-        if number is None:
-            return node
+        number = self.reader.numbers[node.id]
         text = f"wrap(v{number})" if isinstance(self.reader.values[number], ndarray) else f"v{number}"
         return ast.parse(text, mode="eval").body
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        """An argument."""
+        return argument(node)
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        """A literal."""
+        if not (isinstance(node.func, ast.Name) and node.func.id in LITERALS):
+            raise ValueError(f"a program returns {ast.unparse(node)}, which is no value")
+        node.args = [self.visit(each) for each in node.args]
+        return node
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        """Tuples, lists, dictionaries and constants."""
+        if not isinstance(node, (ast.Tuple, ast.List, ast.Dict, ast.Constant, ast.UnaryOp, ast.USub, ast.Load)):
+            raise ValueError(f"a program returns {ast.unparse(node)}, which is no value")
+        return super().generic_visit(node)
+
+
+def argument(node: ast.expr) -> ast.expr:
+    """An expression, which has to be the place of an argument: `args` or `kwargs` with constant indices."""
+    inner = node
+    while isinstance(inner, ast.Subscript) and isinstance(inner.slice, ast.Constant):
+        inner = inner.value
+    if not (isinstance(inner, ast.Name) and inner.id in ("args", "kwargs")):
+        raise ValueError(f"a program reads {ast.unparse(node)}, which is no argument")
+    return node
 
 
 def found(place: str) -> Any:
     """What reads an argument at its place."""
-    return eval(f"lambda args, kwargs: {place}", {"__builtins__": {}})
+    body = argument(ast.parse(place, mode="eval").body)
+    return eval(f"lambda args, kwargs: {ast.unparse(body)}", {"__builtins__": {}})
 
 
 class Check:

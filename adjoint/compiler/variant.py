@@ -301,6 +301,8 @@ class Written:
 
     def signature_lines(self) -> list[str]:
         """What the arguments have to be, as lines of a program's text."""
+        if any(what == "keys" and {*map(type, keys[0])} - {str, int} for what, _, *keys in self.given.parts):
+            raise Unsupported("a key is neither a string nor an integer")
         lines = [
             f"{what}({place!r}, {', '.join(map(literal, expected))})" for what, place, *expected in self.given.parts
         ]

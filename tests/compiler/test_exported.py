@@ -110,12 +110,36 @@ def test_what_is_not_exported(tmp_path):
         torch.compiler.load(tmp_path / "other.pt")
 
 
-def test_a_file_calls_nothing_else(tmp_path):
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("mul(v0", "call['os:system']('true'); v9 = mul(v0"),
+        ("mul(v0", "call['adjoint.hub:load']('true'); v9 = mul(v0"),
+        ("mul(v0", "make['load']('true'); v9 = mul(v0"),
+        ("mul(v0", "arithmetic['eval']('1'); v9 = mul(v0"),
+        ("return v1", "return eval('1')"),
+        ("return v1", "return (1).__class__"),
+        ("return v1", "return [v1 for _ in args]"),
+        ("v0 = args[0]", "v0 = args[0].__class__"),
+        ("tensor('args[0]'", "tensor('args.__class__'"),
+    ],
+)
+def test_a_file_calls_nothing_else(old, new, tmp_path):
     program = torch.compiler.export(lambda x: x * 2, (torch.ones(2),))
-    program.text = program.text.replace("mul(v0", "call['os:system']('true'); v9 = mul(v0")
+    assert program.text.count(old) == 1
+    program.text = program.text.replace(old, new)
     torch.compiler.save(program, tmp_path / "program.pt")
-    with pytest.raises(ValueError, match="no part of adjoint"):
+    with pytest.raises(ValueError, match=r"a program (calls|returns|reads)"):
         torch.compiler.load(tmp_path / "program.pt")(torch.ones(2))
+
+
+def test_weights_change_when_the_program_runs_and_not_before():
+    module = nn.BatchNorm1d(3)
+    program, plain = torch.compiler.export(module, (torch.ones(4, 3),)), copy.deepcopy(module)
+    for _ in range(3):
+        x = torch.randn(4, 3)
+        assert_alike(program(x), plain(x).detach())
+        assert torch.allclose(program.state_dict["running_mean"], plain.running_mean)
 
 
 def test_a_compiled_module_with_several_shapes(tmp_path):
