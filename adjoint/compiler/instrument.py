@@ -6,6 +6,7 @@ Everything else of the language stays as it is, because it reads nothing but loc
 """
 
 from __future__ import annotations
+import __future__
 
 import ast
 import copy
@@ -284,7 +285,8 @@ def rewritten(function: FunctionType, observer: Any, rewriter: type[Rewriter] = 
     returned = ast.Return(ast.Name(name, ast.Load()))
     outer = ast.FunctionDef("outer", outer_arguments, [inner, returned], [])
     module = ast.fix_missing_locations(ast.Module([outer], []))
-    outer_code = code_named("outer", compile(module, code.co_filename, "exec", dont_inherit=True))
+    flags = code.co_flags & __future__.annotations.compiler_flag
+    outer_code = code_named("outer", compile(module, code.co_filename, "exec", flags, dont_inherit=True))
     inner_code = code_named(name, outer_code).replace(co_name=code.co_name, co_qualname=code.co_qualname)
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
     cells[OBSERVER] = CellType(observer)

@@ -32,7 +32,9 @@ class Calls(Rewriter):
     """Replaces `f(...)` by `units.unit(f)(...)`, and nothing else."""
 
     def visit(self, node: ast.AST) -> Any:
-        """Change the calls in a tree."""
+        """Change the calls in a tree, and write private names as the compiler stores them in a class."""
+        if isinstance(node, ast.Attribute):
+            node.attr = self.mangled(node.attr)
         return self.visit_Call(node) if isinstance(node, ast.Call) else self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:

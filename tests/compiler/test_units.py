@@ -157,6 +157,37 @@ def test_a_disabled_function_is_called_as_it_is():
     assert sum(each.calls for each in unit(compiled.compiled, helper).variants) == 2
 
 
+class Private:
+    def __init__(self):
+        self.__kept = []
+
+    def __doubled(self, x):
+        return helper(x) * 2
+
+    def run(self, x):
+        self.__kept.append(1)
+
+        def inner(y: "unknown_name", *, z: float = 1.0) -> "unknown_name":  # noqa: F821
+            return self.__doubled(y) * z
+
+        return inner(x), len(self.__kept)
+
+
+class Heir(Private):
+    def run(self, x):
+        return super().run(helper(x))
+
+
+def test_private_names_super_and_annotations():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for kind in (Private, Heir):
+            plain, other = kind(), kind()
+            compiled = torch.compile(other.run)
+            for _ in range(4):
+                assert_alike(list(compiled(torch.ones(2))), list(plain.run(torch.ones(2))))
+
+
 # --- reports --------------------------------------------------------------------------------------------------------------
 
 

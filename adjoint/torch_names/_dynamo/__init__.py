@@ -96,7 +96,7 @@ def graph_break(msg: str = "") -> None:
 
 
 def mark_dynamic(t: Any, index: Any, **options: Any) -> None:
-    """Do nothing: sizes are never fixed."""
+    """Do nothing: each size has a program of its own."""
 
 
 maybe_mark_dynamic = mark_static = mark_dynamic
