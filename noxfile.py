@@ -112,9 +112,12 @@ def links(session: nox.Session) -> None:
 
 @nox.session(allow_parallel=False)
 def startup(session: nox.Session) -> None:
-    """The time of `import adjoint`, with nothing beside it."""
+    """The time of `import adjoint` and of NumPy as users have it, with nothing beside it."""
     session.install("-e", ".[test]")
-    pytest(session, "-rP", "-k", "import", "tests/test_startup.py")
+    session.env.pop("OPENBLAS_NUM_THREADS", None)
+    session.run(
+        "pytest", "-q", "-n", "0", "-rP", "-k", "import", "tests/test_startup.py", env={"OPENBLAS_NUM_THREADS": None}
+    )
 
 
 @nox.session(allow_parallel=False)

@@ -11,13 +11,13 @@ Nothing is imported early. Names are resolved, and modules without a file are cr
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from importlib import import_module
-from importlib.machinery import ModuleSpec, PathFinder
-from pathlib import Path
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -37,6 +37,9 @@ __all__ = [
 
 OWN, THEIRS = "adjoint", "torch"
 
+FOLDER = sys.modules[OWN].__path__[0]
+"""Where the package lies; `pathlib` would take longer to import than all that this module does."""
+
 SECOND = f"{OWN}.torch_names."
 """The prefix of the second name of modules in the folder `torch_names`. Type checkers use this name."""
 
@@ -55,7 +58,10 @@ class _Table:
         """PyTorch's modules for the names that a file defines, by file, with the names."""
         self.contents: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
         """The files from which a PyTorch module gets further names, by module, with the names."""
-        for line in filter(None, Path(__file__).with_suffix(".txt").read_text(encoding="ascii").splitlines()):
+        text = (
+            SourceFileLoader(__name__, __file__).get_data(f"{FOLDER}{os.sep}_runtime{os.sep}places.txt").decode("ascii")
+        )
+        for line in filter(None, text.splitlines()):
             places, _, names = line.partition(": ")
             file, sign, module = places.split(" ")
             if sign == ">":
@@ -289,5 +295,5 @@ class SameModule:
         module.__spec__ = self.spec
 
 
-sys.modules[OWN].__path__.append(str(Path(__file__).parents[1] / "torch_names"))
+sys.modules[OWN].__path__.append(f"{FOLDER}{os.sep}torch_names")
 sys.meta_path.insert(0, Finder())
