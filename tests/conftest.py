@@ -30,6 +30,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if sys.platform == "wasi":
+        os.getuid = lambda: 0  # WebAssembly knows no users, and pytest asks whose its temporary folders are
     tiers.choose_share(config)
     folder = shared_kernels.folder_of(config)
     if folder is not None:
@@ -72,6 +74,10 @@ def lacking() -> set[str]:
     return {name for name in platform.PARTS if not getattr(platform, name)}
 
 
+WITHOUT = "not support processes|start new thread|is unavailable on"
+"""What CPython says in WebAssembly of processes, threads and ctypes."""
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Skip the tests that need what the platform lacks: modules, and on WebAssembly processes and threads."""
@@ -81,9 +87,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
         for cause in (error, error.__cause__, error.__context__):
             if getattr(cause, "name", None) in lacking():
                 pytest.skip(str(cause))
-            if sys.platform in ("wasi", "emscripten") and re.search(
-                "not support processes|start new thread", str(cause)
-            ):
+            if sys.platform in ("wasi", "emscripten") and re.search(WITHOUT, str(cause)):
                 pytest.skip(str(cause))
         raise
 

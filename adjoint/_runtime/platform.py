@@ -30,7 +30,7 @@ PARTS = {
     "_signal": "_signal",
     "ctypes": "_ctypes",
     "ml_dtypes": "ml_dtypes",
-    "mmap": "mmap",
+    "mmap": "_mmap" if sys.platform == "wasi" else "mmap",  # a distribution for WASI has a `mmap` that only raises
     "multiprocessing": "_multiprocessing",
     "select": "select",
     "signal": "_signal",

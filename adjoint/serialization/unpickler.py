@@ -76,7 +76,7 @@ class Unpickler:
                 if handler is None:
                     raise pickle.UnpicklingError(f"Unsupported operand {code[0]}")
                 handler(self)
-        except (pickle.UnpicklingError, EOFError, OSError, MemoryError, RuntimeError, ErrorOfCaller):
+        except (pickle.UnpicklingError, EOFError, OSError, MemoryError, RuntimeError, ImportError, ErrorOfCaller):
             raise
         except Exception as error:  # noqa: BLE001
             raise pickle.UnpicklingError(f"the pickle is corrupt: {type(error).__name__}: {error}") from None

@@ -1,5 +1,7 @@
 """Samples of arithmetic: two or three operands, comparisons, choices between operands."""
 
+import numpy
+
 from .sampling import Input, both, constant, index, mask, positive, real, sample
 
 _PAIR = (real(2, 3), real(2, 3))
@@ -8,7 +10,7 @@ _COMPARISONS = "eq ne lt le gt ge".split()
 
 
 def _integers(*shape):
-    return Input(shape, lambda generator, shape: generator.randint(1, 5, shape), differentiable=False)
+    return Input(shape, lambda generator, shape: generator.randint(1, 5, shape, numpy.int64), differentiable=False)
 
 
 SAMPLES = {

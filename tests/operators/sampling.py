@@ -150,14 +150,14 @@ def constant(tensor):
 
 def index(limit, *shape):
     """Integers below `limit`."""
-    return Input(shape, lambda generator, shape: generator.randint(0, limit, shape), differentiable=False)
+    return Input(shape, lambda generator, shape: generator.randint(0, limit, shape, numpy.int64), differentiable=False)
 
 
 def permutation(*shape):
     """Integers below the last size, no two of a row the same."""
 
     def make(generator, shape):
-        return numpy.argsort(generator.uniform(size=shape), axis=-1)
+        return numpy.argsort(generator.uniform(size=shape), axis=-1).astype(numpy.int64)
 
     return Input(shape, make, differentiable=False)
 

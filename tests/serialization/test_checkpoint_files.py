@@ -466,10 +466,10 @@ def test_functions_are_not_called(options, protocol, zipped):
 def test_system_modules_are_blocked_even_if_allowed(options):
     import os
 
-    file = saved(Malicious(os.system, "exit 1"))
+    file = saved(Malicious(os.rmdir, "nowhere"))
     with (
-        torch.serialization.safe_globals([os.system]),
-        pytest.raises(pickle.UnpicklingError, match=r"\.system whose module"),
+        torch.serialization.safe_globals([os.rmdir]),
+        pytest.raises(pickle.UnpicklingError, match=r"\.rmdir whose module"),
     ):
         torch.load(file, **options)
 
@@ -553,6 +553,9 @@ def test_huge_memo_keys_cost_nothing():
     assert torch.load(io.BytesIO(archive(START + b"K\x07r\xff\xff\xff\x7fj\xff\xff\xff\x7f\x86.", {}))) == (7, 7)
 
 
+@pytest.mark.skipif(
+    sys.platform == "wasi", reason="the stack of WebAssembly is too small for CPython to free so deep a list"
+)
 def test_deep_nesting_needs_no_recursion():
     loaded = torch.load(io.BytesIO(archive(START + b"]" * 100_000 + b"a" * 99_999 + b".", {})))
     assert isinstance(loaded, list)

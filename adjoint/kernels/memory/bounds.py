@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 from collections.abc import Sequence
 from typing import Any
 
 import numpy
 
-_LIMIT = 2**63
-"""What NumPy counts bytes and elements up to."""
+_LIMIT = sys.maxsize + 1
+"""What NumPy counts bytes and elements up to: 2**63, or 2**31 where addresses have 32 bits."""
+
+_LONG = 2**63
 
 _MOST_DIMS = 64
 """The most dimensions that an array of NumPy's may have."""
@@ -29,12 +32,12 @@ _LENGTHS = {
 
 def whole(value: Any) -> int:
     """What Python takes for an integer as one, of 64 bits; a bool is none."""
-    if type(value) is int and -_LIMIT <= value < _LIMIT:
+    if type(value) is int and -_LONG <= value < _LONG:
         return value
     if isinstance(value, (bool, numpy.bool_)):
         raise TypeError(f"expected an integer, not {type(value).__name__}")
     number = operator.index(value)
-    if not -_LIMIT <= number < _LIMIT:
+    if not -_LONG <= number < _LONG:
         raise ValueError("Overflow when unpacking long long")
     return number
 
@@ -105,12 +108,12 @@ class AllocationError(RuntimeError, MemoryError):
     """Memory for an array was not granted: PyTorch's `RuntimeError`, and Python's `MemoryError`."""
 
 
-_TOO_LARGE = ("array is too big", "Maximum allowed dimension exceeded")
+_TOO_LARGE = ("array is too big", "Maximum allowed dimension exceeded", "Maximum allowed size exceeded")
 
 _TOO_WIDE = ("too large to convert to C", "cannot fit 'int' into an index-sized integer")
 
 
-_OVERFLOWED = "Storage size calculation overflowed: the elements would take 2**63 bytes or more"
+_OVERFLOWED = f"Storage size calculation overflowed: the elements would take 2**{_LIMIT.bit_length() - 1} bytes or more"
 
 
 def check_addressable(needed: int) -> None:

@@ -16,6 +16,7 @@ from ...codegen.acceleration import LOOPS
 from ...codegen.costs import JOINED, MOVED
 from ...codegen.selection import choose
 from ...dtypes import C_NAMES, from_numpy
+from ..memory.bounds import check_addressable
 from ..memory.copying import copy_elements, distinct, empty_like, ordered_empty
 from ..runtime.floating import refuse, widen
 from ..runtime.layout import has_channels_last, row_major
@@ -203,6 +204,7 @@ def block_diag_backward(grad: Any, shapes: list[tuple[int, ...]]) -> list[Any]:
 
 def repeat(self: Array, repeats: tuple[int, ...]) -> Array:
     """The array repeated along each dimension; new dimensions come first."""
+    check_addressable(self.nbytes * math.prod(repeats))
     shape = (1,) * (len(repeats) - self.ndim) + self.shape
     if not LOOPS.takes(self.size, MOVED) or len(repeats) < self.ndim or 0 in repeats:
         return row_major(numpy.tile(self, repeats))

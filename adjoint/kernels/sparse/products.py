@@ -108,7 +108,7 @@ def _sparse_product(self: SparseArray, mat2: SparseArray) -> SparseArray:
         return like(coo(indices, product.data, (self.shape[0], mat2.shape[1]), True), self)
     left, right = coordinates(_matrix(self)).parts, _matrix(mat2).parts
     rows, inner = left.indices
-    counts = numpy.diff(right.starts)[inner]
+    counts = as_places(numpy.diff(right.starts)[inner])
     within = numpy.arange(counts.sum()) - numpy.repeat(numpy.cumsum(counts) - counts, counts)
     chosen = numpy.repeat(right.starts[:-1][inner], counts) + within
     indices = numpy.stack((numpy.repeat(rows, counts), right.places[chosen]))
@@ -225,15 +225,13 @@ def extreme_entries(self: SparseArray, mat2: Array, largest: bool) -> Array:
     parts = self.parts
     filled = numpy.flatnonzero(numpy.diff(parts.starts))
     chosen = numpy.zeros((self.shape[0], mat2.shape[1]), numpy.int64)
-    lengths = numpy.diff(parts.starts)[filled]
+    starts, lengths = as_places(parts.starts[filled]), as_places(numpy.diff(parts.starts)[filled])
     step = max(1, _BLOCK // max(len(parts.places), 1))
     for start in range(0, mat2.shape[1] if len(filled) else 0, step):
         columns = slice(start, start + step)
         terms = widen(parts.values)[:, None] * widen(mat2[:, columns])[parts.places]
-        extremes = (numpy.maximum if largest else numpy.minimum).reduceat(
-            terms, as_places(parts.starts[filled]), axis=0
-        )
+        extremes = (numpy.maximum if largest else numpy.minimum).reduceat(terms, starts, axis=0)
         hit = (terms == numpy.repeat(extremes, lengths, axis=0)) | numpy.isnan(terms)
         numbers = numpy.where(hit, numpy.arange(len(terms))[:, None], len(terms))
-        chosen[filled, columns] = numpy.minimum.reduceat(numbers, as_places(parts.starts[filled]), axis=0)
+        chosen[filled, columns] = numpy.minimum.reduceat(numbers, starts, axis=0)
     return chosen
