@@ -1,7 +1,9 @@
-"""`allow_mutation_on_saved_tensors`: a saved tensor is copied before its memory is changed in place."""
+"""`allow_mutation_on_saved_tensors`, and `linearize`: a saved tensor is copied before its memory is changed in place."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 from weakref import ref
@@ -11,13 +13,18 @@ from .._runtime.weak_keys import WeakKeys
 from ..kernels.memory import storage
 from ..kernels.runtime.addresses import address
 from ..tape import mode_switches, modes
+from ..tape.stale_error import stale_error
+from ..tape.versions import shared_counter
 from ..tensor import Tensor, lazy_bits
 
 
 class _Handle:
-    """Replaces a saved tensor in the graph; the context holds the tensor."""
+    """Replaces a saved tensor in the graph; the context holds the tensor, which was saved at `version`."""
 
-    __slots__ = ("__weakref__",)
+    __slots__ = ("__weakref__", "version")
+
+    def __init__(self, version: int) -> None:
+        self.version = version
 
 
 class _AllowMutationOnSavedContext:
@@ -28,6 +35,17 @@ class _AllowMutationOnSavedContext:
         self.original: WeakKeys[_Handle, Tensor] = WeakKeys()
         self.tid_to_weakhandle: dict[Any, ref[_Handle]] = {}
         self.sid_to_tid: dict[int, set[Any]] = {}
+
+    def begin(self) -> None:
+        """Take the tensors that this thread saves from now on, and watch its changes."""
+        mode_switches.push_saved_tensor_hooks((self.pack, self.unpack))
+        modes.switch("before_change", self.before_change)
+
+    @uninterrupted
+    def end(self) -> None:
+        """Take no more tensors; those taken stay as they are."""
+        modes.switch("before_change", None)
+        mode_switches.pop_saved_tensor_hooks()
 
     def clear(self) -> None:
         """Release all tensors: graphs recorded within the context can no longer be run backward."""
@@ -42,7 +60,7 @@ class _AllowMutationOnSavedContext:
         identity = (address(array), array.shape, array.strides, array.dtype, tensor._version, lazy_bits(tensor))
         handle = self.handle_of(identity)
         if handle is None or handle not in self.original:
-            handle = _Handle()
+            handle = _Handle(tensor._version)
             self.tid_to_weakhandle[identity] = ref(handle)
             self.sid_to_tid.setdefault(_storage(tensor), set()).add(identity)
             self.original[handle] = tensor.detach()
@@ -55,14 +73,17 @@ class _AllowMutationOnSavedContext:
 
     def unpack(self, handle: _Handle) -> Tensor:
         """The value that the tensor of `handle` had when it was saved."""
-        found = self.cloned.get(handle)
-        if found is None:
-            found = self.original.get(handle)
+        copy = self.cloned.get(handle)
+        if copy is not None:
+            return copy
+        found = self.original.get(handle)
         if found is None:
             raise AssertionError(
                 "Trying to backward outside of the 'allow_mutation_on_saved_tensors' contextin which the graph was originally "
                 "recorded."
             )
+        if found._version != handle.version:
+            raise stale_error(None, found._array, shared_counter(found), handle.version, None, None)
         return found
 
     def before_change(self, tensor: Tensor) -> None:
@@ -101,15 +122,30 @@ class allow_mutation_on_saved_tensors:
     def __enter__(self) -> _AllowMutationOnSavedContext:
         if modes.STATE.before_change is not None:
             raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
-        self.context = context = _AllowMutationOnSavedContext()
-        mode_switches.push_saved_tensor_hooks((context.pack, context.unpack))
-        modes.switch("before_change", context.before_change)
-        return context
+        self.context = _AllowMutationOnSavedContext()
+        self.context.begin()
+        return self.context
 
     @uninterrupted
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        modes.switch("before_change", None)
-        mode_switches.pop_saved_tensor_hooks()
+        self.context.end()
         self.context.clear()
+
+
+@contextmanager
+def copies_of_overwritten() -> Iterator[None]:
+    """Copy saved tensors before they are changed in place; a change after the end is an error of backward.
+
+    Does nothing where something else already watches the changes of this thread, or hooks of saved tensors are disabled.
+    """
+    if modes.STATE.before_change is not None or modes.STATE.hooks_disabled is not None:
+        yield
+        return
+    context = _AllowMutationOnSavedContext()
+    context.begin()
+    try:
+        yield
+    finally:
+        context.end()

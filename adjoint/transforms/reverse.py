@@ -19,6 +19,7 @@ from .._runtime.uninterrupted import uninterrupted
 from ..autograd.backward import grad as gradients
 from ..autograd.engine import discover
 from ..autograd.grad_mode import inference_mode
+from ..autograd.mutation import copies_of_overwritten
 from ..dispatch.decorators import tensors as operators
 from ..tape import modes
 from ..tape.aliases import detached
@@ -439,13 +440,14 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     for point in points:
         check_floating(point)
     reverse = Reverse(refuses_captured=False)
-    _, output = reverse.run(lambda *copies: func(*tree_map(_changeable, copies)), primals)
-    outputs, shape = tree_flatten(output)
-    roots = [leaf for leaf in outputs if isinstance(leaf, Tensor) and leaf.requires_grad]
-    outside = bool(roots) and reverse.is_recorded_outside(roots)
-    with inference_mode(False):
-        vectors = [tracked(operators.zeros_like(root.detach()), reverse) for root in roots]
-        products = reverse.gradients(roots, vectors, True, True) if roots else ()
+    with copies_of_overwritten():
+        _, output = reverse.run(lambda *copies: func(*tree_map(_changeable, copies)), primals)
+        outputs, shape = tree_flatten(output)
+        roots = [leaf for leaf in outputs if isinstance(leaf, Tensor) and leaf.requires_grad]
+        outside = bool(roots) and reverse.is_recorded_outside(roots)
+        with inference_mode(False):
+            vectors = [tracked(operators.zeros_like(root.detach()), reverse) for root in roots]
+            products = reverse.gradients(roots, vectors, True, True) if roots else ()
 
     def push(*tangents: Any) -> Any:
         directions, tangent_structure = tree_flatten(tangents)

@@ -131,12 +131,6 @@ KNOWN: dict[str, Difference] = {
         for case in ("histogram graph", "histogram method", "histogram out", "histogramdd view", "histogramdd graph")
     },
     **{
-        f"nn.functional.fractional_max_pool{case}[bfloat16]": Difference(
-            "PyTorch rounds the places of windows to bfloat16; here they are computed in float32", "elements differ"
-        )
-        for case in ("2d value", "3d value", "3d grad")
-    },
-    **{
         f"{case}]": Difference(
             "PyTorch rounds weights to the half type; here they are computed in float32", "elements differ"
         )

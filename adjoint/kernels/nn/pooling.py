@@ -499,7 +499,7 @@ def fractional_max_pool(
             raise RuntimeError(f"{function}: pool {name} {kernel} too large relative to input {name} {length}")
     if not is_floating(input.dtype):
         raise refuse(f"fractional_max_pool{dims}d_out_frame", input)
-    samples = widen(random_samples)[..., ::-1] if dims == 2 else widen(random_samples)
+    samples = random_samples[..., ::-1] if dims == 2 else random_samples
     planes, area = math.prod(leading), math.prod(spatial)
     samples = samples.reshape(planes, dims)
     corners = numpy.arange(planes).reshape(planes, *[1] * dims)
@@ -532,11 +532,15 @@ def _largest_at(values: ndarray, corners: ndarray, offsets: ndarray) -> Any:
 
 
 def _starts(sample: ndarray, length: int, size: int, kernel: int) -> ndarray:
-    """Where the windows along one dimension begin; the last one ends with the input."""
+    """Where the windows along one dimension begin; the last one ends with the input.
+
+    Every step is rounded to the dtype of `sample`, which places the windows where PyTorch places them.
+    """
     last = length - kernel
     if size == 1:
         return numpy.full((*sample.shape, 1), last)
-    step = last / (size - 1) if sample.dtype == numpy.float64 else numpy.float32(last) / numpy.float32(size - 1)
+    number = sample.dtype.type
+    step = number(last) / number(size - 1)
     shift = sample[..., None]
     steps = ((numpy.arange(size).astype(sample.dtype) + shift) * step).astype(numpy.int64)
     starts = steps - (shift * step).astype(numpy.int64)

@@ -1,5 +1,6 @@
 """Windows that random numbers place: compiled loops and NumPy find the same elements."""
 
+import ml_dtypes
 import numpy
 import pytest
 
@@ -20,3 +21,14 @@ def test_as_numpy_finds_them(dtype, spatial, kernel, sizes, monkeypatch):
     monkeypatch.setattr(LOOPS, "_enabled", False)
     for one, two in zip(found, fractional_max_pool(x, kernel, sizes, samples), strict=True):
         numpy.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, numpy.float16])
+def test_half_samples_place_windows_by_rounding_each_step(dtype):
+    x, sample = numpy.arange(33.0).reshape(1, 1, 33, 1), numpy.array([[[0.0, 0.06]]])
+    _, places = fractional_max_pool(x, (1, 1), (20, 1), sample.astype(dtype))
+    step, shift = dtype(32) / dtype(19), dtype(0.06)
+    expected = [int(dtype(dtype(i) + shift) * step) - int(shift * step) for i in range(19)]
+    assert places.reshape(-1).tolist() == [*expected, 32]
+    exact = float(shift)
+    assert expected != [int((i + exact) * 32 / 19) - int(exact * 32 / 19) for i in range(19)]
