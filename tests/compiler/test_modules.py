@@ -95,7 +95,7 @@ MODULES = {
     ),
     "MultiheadAttention with a mask": (
         lambda: Attending(
-            nn.MultiheadAttention(8, 2, batch_first=True), attn_mask=nn.Transformer.generate_square_subsequent_mask(5)
+            nn.MultiheadAttention(8, 2, batch_first=True), attn_mask=torch.ones(5, 5, dtype=torch.bool).triu(1)
         ),
         drawn((2, 5, 8)),
     ),

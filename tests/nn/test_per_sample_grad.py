@@ -95,3 +95,10 @@ def test_wrong_arguments(use, words):
     with pytest.raises(RuntimeError) as caught:
         use()
     assert words in str(caught.value)
+
+
+def test_padding_of_each_example_of_a_batch():
+    attention = torch.nn.MultiheadAttention(4, 2, batch_first=True)
+    query, padding = torch.rand(2, 3, 4), torch.tensor([[False, False, True], [False, True, True]])
+    found = torch.func.vmap(lambda q, k: attention(q, q, q, key_padding_mask=k)[0])(query, padding)
+    torch.testing.assert_close(found, attention(query, query, query, key_padding_mask=padding)[0])

@@ -37,6 +37,18 @@ def test_masks_of_attention_are_of_bool_or_of_its_dtype(dtype):
         F.scaled_dot_product_attention(query, query, query, attn_mask=torch.ones(3, 3).to(kind))
 
 
+@pytest.mark.parametrize("mask", ["attn_mask", "key_padding_mask"])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_weights_of_attention_refuse_masks_of_another_dtype(dtype, mask):
+    query, attention = torch.ones(2, 3, 4), torch.nn.MultiheadAttention(4, 2, batch_first=True)
+    given = torch.zeros(3 if mask == "attn_mask" else 2, 3)
+    assert attention(query, query, query, **{mask: given})[1].shape == (2, 3, 3)
+    with pytest.raises(
+        RuntimeError, match=r"Input dtypes must be the same, got: input .*, batch1: float, batch2: float"
+    ):
+        attention(query, query, query, **{mask: given.to(dtype)})
+
+
 def test_divergences_are_of_real_floating_point_numbers():
     real, whole = torch.ones(2, 3), torch.ones(2, 3, dtype=torch.int64)
     for pair in ((whole, real), (real, whole), (whole, whole), (real > 0, real)):

@@ -78,3 +78,13 @@ def test_norms_with_an_element_that_is_zero(name, order):
     """They are twice differentiable: the second derivative is that of a number near zero."""
     at, near = (derivatives(lambda x: NORMS[name](x, order), [1.0, zero, -2.0], 2) for zero in (0.0, 1e-9))
     torch.testing.assert_close(torch.tensor(at), torch.tensor(near), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("order", [1.25, 1.5, 1.9])
+@pytest.mark.parametrize("name", NORMS)
+def test_norms_of_low_order_with_an_element_that_is_zero(name, order):
+    """The second derivative is infinite there; at the other elements it is that of a number near zero."""
+    at, near = (derivatives(lambda x: NORMS[name](x, order), [1.0, zero, -2.0], 2) for zero in (0.0, 1e-20))
+    assert not math.isfinite(at[1][1])
+    for found, expected in zip(at, near, strict=True):
+        torch.testing.assert_close(torch.tensor(found[::2]), torch.tensor(expected[::2]), rtol=1e-3, atol=1e-3)

@@ -177,8 +177,9 @@ def multi_head_attention_forward(
     mask = _together(attn_mask, key_padding_mask, batch, num_heads)
     share = dropout_p if training else 0.0
     if need_weights:
-        scores = (q * math.sqrt(1.0 / heads[1])) @ k.transpose(-2, -1)
-        attention = torch.nn.functional.softmax(scores if mask is None else scores + mask, -1)
+        scaled, transposed = q * math.sqrt(1.0 / heads[1]), k.transpose(-2, -1)
+        scores = scaled @ transposed if mask is None else torch.baddbmm(mask, scaled, transposed)
+        attention = torch.nn.functional.softmax(scores, -1)
         attention = torch.nn.functional.dropout(attention, share) if share > 0.0 else attention
         found = attention @ v
     else:
@@ -259,7 +260,7 @@ def _canonical_mask(
         )
     if mask.is_floating_point():
         return mask
-    return torch.zeros(mask.shape, dtype=target_type, device=mask.device).masked_fill_(mask, -math.inf)
+    return torch.zeros(mask.shape, dtype=target_type, device=mask.device).masked_fill(mask, -math.inf)
 
 
 def _checked_mask(mask: Optional, length: int, keys: int, heads: int) -> Optional:

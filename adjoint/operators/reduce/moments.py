@@ -117,7 +117,11 @@ def norm_gradient(grad, self, result, ord, dim, keepdim, xp):
         scaled = xp.sgn(self) * xp.where(size == 0, size * 0, xp.pow_number(size, ord - 1))
         return scaled * (grad / xp.pow_number(norm, ord - 1))
     zero = norm == 0
-    share = xp.pow_number(size / xp.where(zero, xp.ones_like(norm), norm), ord - 1)  # a number, also its derivatives
+    whole = xp.where(zero, xp.ones_like(norm), norm)
+    if ord < 2:  # a quotient of powers: its derivative by the norm is finite at elements that are 0
+        share = xp.pow_number(size, ord - 1) / xp.pow_number(whole, ord - 1)
+    else:  # a power of the quotient does not overflow
+        share = xp.pow_number(size / whole, ord - 1)
     return xp.where(zero, self * 0, xp.sgn(self) * share * grad)
 
 
