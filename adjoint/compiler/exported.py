@@ -428,9 +428,7 @@ CHECKS = {
 def shape_of(tensor: Tensor) -> str:
     """The dtype, shape and strides of a tensor."""
     array = tensor._array
-    return (
-        f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)} with strides {getattr(array, 'strides', None)}"
-    )
+    return f"{tensor.dtype.name}{list(tensor.shape)} with strides {getattr(array, 'strides', None)}"
 
 
 # --- what users call ------------------------------------------------------------------------------------------------------

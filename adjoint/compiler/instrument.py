@@ -20,6 +20,9 @@ OBSERVER = "__observer__"
 """The name of the free variable that holds the observer."""
 
 
+FINDING = frozenset("super locals globals vars dir eval exec".split())
+"""The functions that look at the frame which calls them."""
+
 OPERATORS: dict[type, str] = {
     ast.Add: "add",
     ast.Sub: "sub",
@@ -83,15 +86,7 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         """`f(...)` becomes `observer.call(f, ...)`, but for `super()`, which finds its class by the frame it is called from."""
-        if isinstance(node.func, ast.Name) and node.func.id in (
-            "super",
-            "locals",
-            "globals",
-            "vars",
-            "dir",
-            "eval",
-            "exec",
-        ):
+        if isinstance(node.func, ast.Name) and node.func.id in FINDING:
             if node.func.id == "super":
                 return node
             raise NotReadable(f"{node.func.id}() is called")

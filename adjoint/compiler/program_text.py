@@ -94,7 +94,7 @@ def called(instruction: Instruction) -> str:
     if op is not None and OPERATORS.get(op.name) == op:  # one that a program has declared itself is not known elsewhere
         return f"change.{op.name}" if isinstance(function, Overwriting) else str(op.name)
     if isinstance(function, Number):
-        return f"number[{str(function.dtype).removeprefix('torch.')!r}]"
+        return f"number[{function.dtype.name!r}]"
     if isinstance(function, Made):
         return f"make[{function.function.__name__!r}]"
     if instruction.name in PLAIN and function is PLAIN[instruction.name]:
@@ -118,7 +118,7 @@ def literal(value: Any) -> str:
     if kind is complex:
         return f"complex({str(value)!r})"
     if isinstance(value, torch.dtype):
-        return f"dtype({str(value).removeprefix('torch.')!r})"
+        return f"dtype({value.name!r})"
     if isinstance(value, torch.memory_format):
         return f"memory_format({str(value).removeprefix('torch.')!r})"
     if isinstance(value, torch.device):

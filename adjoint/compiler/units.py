@@ -19,12 +19,10 @@ from typing import Any
 import adjoint as torch
 
 from ..nn.modules.call import has_hooks
-from .instrument import NotReadable, Rewriter, asked, located, rewritten
+from .instrument import FINDING, NotReadable, Rewriter, asked, located, rewritten
 from .known import LIBRARIES, MODULES, PACKAGE, STANDARD
 from .steps import Step
 
-FINDING = frozenset("super locals globals vars dir eval exec".split())
-"""The functions that look at the frame which calls them."""
 INSTALLED = (STANDARD, sysconfig.get_path("purelib") + os.sep, *LIBRARIES)
 
 

@@ -308,8 +308,7 @@ class Written:
         ]
         for place, tensor in self.given.tensors:
             array = tensor._array
-            kind = str(tensor.dtype).removeprefix("torch.")
-            lines.append(f"tensor({place!r}, {kind!r}, {literal(array.shape)}, {literal(array.strides)})")
+            lines.append(f"tensor({place!r}, {tensor.dtype.name!r}, {literal(array.shape)}, {literal(array.strides)})")
         return lines
 
     def checks(self) -> list[Check]:
