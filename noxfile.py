@@ -211,7 +211,7 @@ def kernels(session: nox.Session) -> None:
     pytest(session, *folder, "--share", "16", "tests/codegen/llvm", "tests/kernels/compiled")
     computed = [
         str(path)
-        for path in Path("tests/parity").glob("test_*.py")
+        for path in Path("tests/parity").rglob("test_*.py")
         if "mark.computed" in path.read_text(encoding="utf-8")
     ]
     pytest(session, *folder, "--share", "60", "-m", "computed", *sorted(computed), ADJOINT_LLVM_EVERY_SIZE="1")
@@ -230,7 +230,7 @@ def search(session: nox.Session) -> None:
     session.install("-e", ".[parity,fast]")
     seconds = session.posargs[0] if session.posargs else "60"
     one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    session.run("python", "-m", "tests.parity.search", "--seconds", seconds, env=one_thread)
+    session.run("python", "-m", "tests.parity.random_programs.search", "--seconds", seconds, env=one_thread)
     session.run("python", "-m", "tests.parity.pairs", "--seconds", seconds, env=one_thread)
 
 

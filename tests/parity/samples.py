@@ -199,7 +199,7 @@ def operators() -> dict[str, Any]:
         "polygamma",  # PyTorch takes minutes over large negative arguments
         "nn.functional.triplet_margin_with_distance_loss",  # its samples hold modules of PyTorch's
         "jiterator",
-        "to_sparse",  # tests/parity/test_sparse.py
+        "to_sparse",  # tests/parity/operators/test_sparse.py
         "special.",  # the samples of PyTorch's polynomials take minutes
         "signal.",
     )

@@ -1,0 +1,37 @@
+"""Pairs of features around one operator: `tests/parity/pairs` says what is compared."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from tests.parity.pairs import cells
+from tests.parity.pairs.cells import Cell, judge, sample
+from tests.parity.pairs.excuses import EXCUSES, excuse
+
+CELLS = [cell for cell in sample(0, 400) if "another process" not in cell and "large" not in cell]
+
+
+@pytest.mark.parametrize("cell", CELLS, ids=str)
+def test_pairs_of_features_agree(cell: Cell) -> None:
+    _, difference = judge(cell)
+    assert difference is None or excuse(cell, difference), difference
+
+
+def test_the_comparison_sees_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cells, "candidate", _Wrong(cells.candidate))
+    _, difference = judge(Cell("checkpoint", "no grad", "exp"))
+    assert difference is not None and "result 0: 12 of 12 numbers" in difference
+
+
+class _Wrong:
+    """The library, one function of which is wrong."""
+
+    def __init__(self, module: object) -> None:
+        self.module = module
+
+    def __getattr__(self, name: str) -> object:
+        return self.module.tan if name == "exp" else getattr(self.module, name)  # type: ignore[attr-defined]
+
+
+def test_each_excuse_has_a_reason_and_a_difference() -> None:
+    assert all(each.reason and each.difference for each in EXCUSES)

@@ -1,0 +1,148 @@
+"""Forward mode beside PyTorch: the tangents of results, for its own sample inputs and the same tangents of the arguments."""
+
+import itertools
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import importlib
+
+import adjoint
+from tests.parity import samples
+from tests.parity.candidate import seed
+from tests.parity.comparison import results_differ, tensors_in
+from tests.parity.conversion import from_array, to_array
+
+# Some samples of PyTorch's are made by a function that it calls deprecated.
+pytestmark = pytest.mark.filterwarnings("ignore:torch.qr is deprecated:UserWarning")
+
+FORWARD = {module: importlib.import_module(f"{module.__name__}.autograd.forward_ad") for module in (adjoint, torch)}
+DTYPES = (torch.float64, torch.complex128)
+MOST = 12
+
+ONE_TRIANGLE = (
+    "only one triangle is read: of tangents in the other one PyTorch uses some, and finite differences do not"
+)
+NOTHING = "of no elements: 0 where PyTorch has nan, or the other way round"
+
+DIFFERENT = {
+    "cholesky_inverse": "PyTorch's tangents are not those of finite differences; ours are",
+    "cholesky_solve": "PyTorch gives tangents to the triangle that is not read",
+    "triangular_solve": ONE_TRIANGLE,
+    "linalg.cholesky": ONE_TRIANGLE,
+    "linalg.cholesky_ex": ONE_TRIANGLE,
+    "linalg.eigh": ONE_TRIANGLE,
+    "cov": "weights of float32, which PyTorch rounds elsewhere",
+    "logcumsumexp": "PyTorch's tangents are exact to a millionth, ours to the last digits; of complex numbers PyTorch has nan",
+    "var.unbiased": NOTHING,
+    "var_mean.unbiased": NOTHING,
+    "std_mean.unbiased": NOTHING,
+}
+"""Operators whose tangents differ for some of the samples, and why."""
+
+
+def cases() -> list[tuple[str, Any]]:
+    return [
+        (name, dtype)
+        for name, op in samples.operators().items()
+        for dtype in DTYPES
+        if op.supports_forward_ad
+        and dtype in op.supported_dtypes("cpu")
+        and dtype in op.supported_backward_dtypes("cpu")
+    ]
+
+
+def tangent_like(module: Any, tensor: Any) -> Any:
+    """The same tangent in either library."""
+    array = to_array(tensor)
+    generator = numpy.random.default_rng(array.size)
+    values = generator.standard_normal(array.shape)
+    if array.dtype.kind == "c":
+        values = values + 1j * generator.standard_normal(array.shape)
+    return from_array(module, numpy.asarray(values, array.dtype))
+
+
+def with_tangents(module: Any, value: Any) -> Any:
+    """The arguments, floating point tensors among them with tangents."""
+    if isinstance(value, module.Tensor):
+        if value.is_floating_point() or value.is_complex():
+            return FORWARD[module].make_dual(value, tangent_like(module, value))
+        return value
+    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+        return type(value)(with_tangents(module, item) for item in value)
+    if isinstance(value, dict):
+        return {name: with_tangents(module, item) for name, item in value.items()}
+    return value
+
+
+def tangents(module: Any, run: Callable[..., Any], sample: samples.Sample) -> Any:
+    """The tangents of the results, and those of the arguments afterwards; or the error."""
+    args, kwargs, _ = sample.build(module, requires_grad=False)
+    with FORWARD[module].dual_level():
+        unpack = FORWARD[module].unpack_dual
+        try:
+            seed(module, 0)
+            result = run(*with_tangents(module, args), **with_tangents(module, kwargs))
+        except Exception as error:  # whatever is raised is compared
+            return error
+        return [
+            (primal, tangent)
+            for tensor in tensors_in(result)
+            for primal, tangent in [unpack(tensor)]
+            if primal.is_floating_point() or primal.is_complex()
+        ]
+
+
+def steps(tensor: Any) -> list[int]:
+    return [step for step, size in zip(tensor.stride(), tensor.shape, strict=True) if size != 1]
+
+
+def differs(op: Any, sample: samples.Sample) -> str | None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what PyTorch warns of, once in a process, would count as refused
+        expected = tangents(torch, samples.function(op, torch), sample)
+        found = tangents(adjoint, samples.function(op, adjoint), sample)
+    if isinstance(expected, Exception):
+        return None  # what PyTorch cannot do, or refuses, is compared elsewhere
+    if isinstance(found, Exception):
+        return f"raised {type(found).__name__}: {str(found)[:300]}"
+    for (primal, tangent), (wanted_primal, wanted) in zip(found, expected, strict=True):
+        if tangent is None or wanted is None:
+            given, other = (tangent, wanted_primal) if wanted is None else (wanted, primal)
+            if given is not None and to_array(given).any():
+                return f"a tangent {'where PyTorch has none' if wanted is None else 'is missing'}, for {tuple(other.shape)}"
+            continue
+        difference = results_differ(tangent, wanted)
+        if difference:
+            return difference
+        if wanted.layout is torch.strided and steps(tangent) != steps(primal):
+            return f"a tangent with the strides {tangent.stride()} of a result with {primal.stride()}"
+    return None
+
+
+@pytest.mark.parametrize("others", [False, True])
+@pytest.mark.parametrize(("name", "dtype"), cases(), ids=lambda part: str(part).removeprefix("torch."))
+@pytest.mark.one_each("name")
+def test_tangents_agree(name: str, dtype: Any, others: bool) -> None:
+    """Of the samples every second one, or the others; all of them where some are known to differ."""
+    if others and name in DIFFERENT:
+        pytest.skip("the whole has them")
+    op = samples.operators()[name]
+    failures = []
+    inputs = op.sample_inputs("cpu", dtype, requires_grad=False)
+    count = 0
+    for given in itertools.islice(inputs, int(others), MOST, 1 if name in DIFFERENT else 2):
+        sample = samples.Sample((given.input, *given.args), given.kwargs)
+        count += 1
+        difference = differs(op, sample)
+        if difference:
+            failures.append(f"  {sample}: {difference}")
+    if name in DIFFERENT:
+        assert failures, f"{name} is listed as different: {DIFFERENT[name]}"
+    else:
+        assert not failures, f"{len(failures)} of {count} samples differ:\n" + "\n".join(failures[:5])
