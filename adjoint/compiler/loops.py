@@ -484,7 +484,7 @@ POWER = Program(power, None, "f", False)  # type: ignore[arg-type]
 
 def write_joined(stacked: bool, writer: Writer, instruction: Instruction) -> None:
     """Arrays one after another."""
-    tensors, dim = instruction.operands
+    tensors, dim, *_ = instruction.operands
     out = writer.result(instruction)
     along = dim.value if isinstance(dim, Constant) else None
     if type(along) is not int or math.prod(out.shape) > SMALL or not isinstance(tensors, list):
@@ -492,6 +492,8 @@ def write_joined(stacked: bool, writer: Writer, instruction: Instruction) -> Non
     along %= len(out.shape)
     done = 0
     for each in map(writer.operand, tensors):
+        if not isinstance(each, Place):
+            raise Foreign
         if stacked:
             each = each._replace(
                 shape=(*each.shape[:along], 1, *each.shape[along:]),
@@ -532,6 +534,7 @@ WRITERS: dict[str, Callable[[Writer, Instruction], None]] = {
     "shared_difference": functools.partial(write_formula, lambda: loss._shared_difference.expression),
     "cat": functools.partial(write_joined, False),
     "stack": functools.partial(write_joined, True),
+    "stack_in_order": functools.partial(write_joined, True),
     "nll_loss_of": write_nll,
     "nll_loss_backward": write_nll_backward,
     "constant": write_constant,

@@ -225,13 +225,48 @@ def native(program: Program, writer: Writer, run: list[Instruction], later: set[
     given = list(dict.fromkeys(writer.buffers))
     call = Native(writer, computed, inside, [*given, *outputs])
     program.natives.append(call)
-    result = [
-        Instruction("empty", Empty(program, number), [], [number], False, False, True, None, run[0].line)
-        for number in outputs
-    ]
+    line, result = run[0].line, []
+    if outputs:
+        cleared, leaves = cleared_before(program, run[0])
+        empty = Outputs([Empty(program, number) for number in outputs], [leaves.get(number) for number in outputs])
+        given_back = [cleared] if cleared is not None and not leaves.keys().isdisjoint(outputs) else []
+        result.append(Instruction("empty", empty, given_back, [*outputs], True, False, True, None, line))
     arrays = [Reference(number) for number in (*given, *outputs)]
-    result.append(Instruction("native", call, arrays, [], False, True, True, None, run[0].line))
+    result.append(Instruction("native", call, arrays, [], False, True, True, None, line))
     return [*result, *needed, *stored]
+
+
+def cleared_before(program: Program, instruction: Instruction) -> tuple[Reference | None, dict[int, int]]:
+    """What the latest `zero_grad` before an instruction returns; and the identities of leaves, by their later gradients."""
+    position = next(at for at, each in enumerate(program.instructions) if each is instruction)
+    calls = [each.results[0] for each in program.instructions[:position] if each.name == "zero_grad" and each.results]
+    leaves = {
+        each.operands[1].number: id(each.operands[0].value)
+        for each in program.instructions[position:]
+        if each.name == "set_grad"
+    }
+    return (Reference(calls[-1]), leaves) if calls else (None, {})  # type: ignore[arg-type]
+
+
+class Outputs:
+    """What makes the arrays that a native run writes; those of gradients that have been taken from leaves are used again.
+
+    `leaves`: for each array, the identity of the leaf whose gradient it will be, or None.
+    """
+
+    makes_arrays = True
+
+    def __init__(self, empties: list[Empty], leaves: list[int | None]) -> None:
+        self.parts = list(zip(empties, leaves, strict=True))
+
+    def __call__(self, taken: dict[int, Any] | None = None) -> list[Any]:
+        """The arrays, in order."""
+        if not taken:
+            return [empty() for empty, _ in self.parts]
+        return [
+            array if (array := taken.get(leaf)) is not None and array.strides == empty.strides else empty()
+            for empty, leaf in self.parts
+        ]
 
 
 class Empty:
@@ -243,6 +278,7 @@ class Empty:
         order = order_of(shape, strides)
         self.make = functools.partial(numpy.empty, tuple([shape[dim] for dim in order]), numpy.dtype(dtype))
         self.back = None if order == list(range(len(shape))) else tuple(map(order.index, range(len(shape))))
+        self.strides = self().strides
 
     def __call__(self) -> Any:
         """A new array."""

@@ -54,7 +54,7 @@ from .known import (
     own_name,
 )
 from .program import Constant
-from .steps import Step
+from .steps import Clear, Step
 from .symbols import Symbol, plain, symbols_in
 from .tracer import Tracer
 
@@ -457,8 +457,11 @@ class Observer(Guards):
             number = tracer.program.by_tensor.get(id(param))
             if number is not None and name == "step":
                 tracer.program.changes.setdefault(number, 0)  # which it counts itself
-        function = Step(owner) if name == "step" else Method(owner, name, kwargs)
-        tracer.program.append(name, function, [], [], keeps=True)
+        if name == "zero_grad" and kwargs.get("set_to_none", True):
+            tracer.program.append(name, Clear(owner, params), [], [tracer.program.new_value(None)], keeps=True)
+        else:
+            function = Step(owner) if name == "step" else Method(owner, name, kwargs)
+            tracer.program.append(name, function, [], [], keeps=True)
         return result
 
     def clipped(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

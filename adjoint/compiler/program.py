@@ -265,7 +265,7 @@ class Source:
             operands = ", ".join(map(self.operand, instruction.operands))
             self.origins[len(self.lines)] = instruction.line
             value = f"{self.constant(instruction.function)}({operands})"
-            if any(
+            if not getattr(instruction.function, "makes_arrays", False) and any(
                 number is not None and shapes[number] is not None and not shapes[number][0]
                 for number in instruction.results
             ):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import weakref
 from array import array
+from operator import is_
+from sys import getrefcount
 from typing import Any
 
 import numpy
@@ -17,7 +20,6 @@ from ..codegen.llvm.language import address, f32, f64, type_of
 from ..codegen.llvm.launch import launch
 from ..codegen.llvm.values import CompilationError
 from ..kernels.compiled.nn.optimization import Loop
-from ..tape import modes
 from ..tape.versions import bump_all
 
 
@@ -27,6 +29,7 @@ class Step:
     def __init__(self, owner: Any) -> None:
         self.owner = owner
         self.updates: dict[Any, Update] = {}
+        self.steady: dict[int, Steady] = {}
         self.__name__ = "step"
 
     def __call__(self) -> None:
@@ -38,13 +41,11 @@ class Step:
             return
         if "step" in own:
             owner._opt_called = True
-        before = modes.STATE.grad_enabled
-        modes.set_grad(False)
-        try:
-            for number, group in enumerate(owner.param_groups):
-                self.group(number, group)
-        finally:
-            modes.set_grad(before)
+        for number, group in enumerate(own["param_groups"]):
+            steady = self.steady.get(number)
+            if steady is None or not steady.run(group):
+                with torch.no_grad():
+                    self.group(number, group)
 
     def is_plain(self, owner: Any, own: dict[str, Any]) -> bool:
         """Whether the step does nothing but apply the formula."""
@@ -64,13 +65,16 @@ class Step:
             owner._update_group(group)
             return
         params, grads = [param for param, _ in pairs], [grad for _, grad in pairs]
-        for position, (options, lists) in enumerate(owner._batches(params, grads, group)):
+        batches = list(owner._batches(params, grads, group))
+        for position, (options, lists) in enumerate(batches):
             key = number, position
             update = self.updates.get(key)
             if update is None or not update.serves(lists, options):
                 update = self.updates[key] = Update(owner, lists, options)
-            if not update.run(lists, options):
+            if update.loop is None or not update.run([grad._array for grad in lists[1]], update.loop.numbers(options)):
                 self.otherwise(options, lists)
+            elif len(batches) == 1 and len(lists) == 2 and Steady.serves(group):
+                self.steady[number] = Steady(update, group, update.loop.numbers(options))
 
     def otherwise(self, options: Any, lists: list[list[Any]]) -> None:
         """Update where there are no loops, as the optimizer itself does."""
@@ -81,6 +85,40 @@ class Step:
         for tensors in zip(*lists, strict=True):
             real = map(torch.view_as_real, tensors) if tensors[0].is_complex() else tensors
             owner._update(torch.Tensor, options, *real)
+
+
+class Clear:
+    """A call of `zero_grad`, of an optimizer or of a module: gradients become None.
+
+    Returns the arrays of gradients that nothing else refers to, by the identities of their leaves, so that new gradients can be
+    written into the same memory.
+    """
+
+    def __init__(self, owner: Any, params: list[torch.Tensor]) -> None:
+        self.owner, self.params = owner, params
+        self.__name__ = "zero_grad"
+
+    def __call__(self) -> dict[int, Any]:
+        """Clear the gradients."""
+        owner, params = self.owner, self.params
+        if isinstance(owner, torch.optim.Optimizer):
+            if type(owner).zero_grad is not torch.optim.Optimizer.zero_grad or "zero_grad" in vars(owner):
+                owner.zero_grad()
+                return {}
+            params = itertools.chain.from_iterable([group["params"] for group in owner.param_groups])
+        taken = {}
+        for param in params:
+            grad = param._grad
+            if grad is None:
+                continue
+            param._grad = None
+            # The references are `grad`, and the attribute of `grad`; each call adds one.
+            if getrefcount(grad) == 2 and grad._edge is None:
+                array = grad._array
+                del grad
+                if getrefcount(array) == 2 and type(array) is ndarray and array.base is None:
+                    taken[id(param)] = array
+        return taken
 
 
 class Update:
@@ -96,7 +134,7 @@ class Update:
         flat = [*params, *itertools.chain.from_iterable(arrays[2:])]
         plain = all(type(each) is ndarray and each.flags.c_contiguous and each.dtype is kind for each in flat)
         alone = len({address(each) for each in flat}) == len(flat) and all(each.base is None for each in flat)
-        if not (LOOPS.available and kind.char in "fd" and plain and alone and self.fits(lists[1])):
+        if not (LOOPS.available and kind.char in "fd" and plain and alone and self.fits(arrays[1])):
             return
         try:
             self.loop = Loop(owner._update, options, len(lists), owner._rounds_once)
@@ -104,6 +142,7 @@ class Update:
         except CompilationError:
             self.loop = None
             return
+        self.latest: tuple[list[Any], Any] = [int] * len(params), None
         self.bounds = numpy.array([0, *itertools.accumulate([param.size for param in params])])
         self.elements = int(self.bounds[-1])
         self.row_bytes = kind.itemsize * (len(lists) + 1)
@@ -118,9 +157,8 @@ class Update:
         return [id(tensor._array) for each in (lists[0], *lists[2:]) for tensor in each]
 
     def fits(self, grads: list[Any]) -> bool:
-        """Whether the gradients lie in memory as the parameters do."""
-        for grad, (shape, strides, dtype) in zip(grads, self.forms, strict=True):
-            found = grad._array
+        """Whether the arrays of gradients lie in memory as the parameters do."""
+        for found, (shape, strides, dtype) in zip(grads, self.forms, strict=True):
             if (
                 type(found) is not ndarray
                 or found.shape != shape
@@ -134,13 +172,44 @@ class Update:
         """Whether this is the update of these lists under these options."""
         return self.identities == self.identified(lists) and (self.loop is None or self.loop.serves(options))
 
-    def run(self, lists: list[list[Any]], options: Any) -> bool:
-        """Apply the formula; False if there are no loops for it."""
-        if self.loop is None or not self.fits(lists[1]):
-            return False
-        table = array("q", [*self.before, *[address(grad._array) for grad in lists[1]], *self.behind])
+    def run(self, grads: list[Any], numbers: tuple[Any, ...]) -> bool:
+        """Apply the formula to the arrays of these gradients; False if they do not lie in memory as the parameters do."""
+        references, table = self.latest
+        if not all(map(is_, grads, [each() for each in references])):
+            if not self.fits(grads):
+                return False
+            table = array("q", [*self.before, *map(address, grads), *self.behind])
+            self.latest = list(map(weakref.ref, grads)), table
         place, _ = table.buffer_info()
-        numbers = self.loop.numbers(options)
         launch(self.kernel, self.elements, self.row_bytes, place, self.limits, len(self.forms), *numbers)
         bump_all(self.changed, "_fused_update_", depth=2)
         return True
+
+
+class Steady:
+    """The update of a group without state: with the same numbers, as long as the options are the same objects."""
+
+    def __init__(self, update: Update, group: dict[str, Any], numbers: tuple[Any, ...]) -> None:
+        self.update, self.numbers = update, numbers
+        self.options, self.params = [*group.values()], [*group["params"]]
+        self.arrays = [param._array for param in self.params]
+
+    @staticmethod
+    def serves(group: dict[str, Any]) -> bool:
+        """Whether all options of a group are objects that never change, and all parameters are updated."""
+        return all(value is None or type(value) in (bool, int, float) for key, value in group.items() if key != "params")
+
+    def run(self, group: dict[str, Any]) -> bool:
+        """Apply the formula; False if something has changed."""
+        options, params = group.values(), group["params"]
+        if len(options) != len(self.options) or len(params) != len(self.params):
+            return False
+        if not (all(map(is_, options, self.options)) and all(map(is_, params, self.params))):
+            return False
+        if not all(map(is_, [param._array for param in params], self.arrays)):
+            return False
+        try:
+            grads = [param._grad._array for param in params]
+        except AttributeError:  # there is no gradient
+            return False
+        return self.update.run(grads, self.numbers)
