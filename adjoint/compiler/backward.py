@@ -7,7 +7,7 @@ from typing import Any
 import numpy
 
 from ..tape.edges import edge_of
-from ..tape.node import FREED_MESSAGE, Node, start
+from ..tape.node import FREED_MESSAGE, Node, sequence_numbers
 from ..tape.versions import shared_counter
 from ..tensor import Tensor, as_array
 
@@ -92,15 +92,30 @@ def tensors_of(result: Any) -> list[Tensor]:
 
 
 def attach(
-    roots: list[Tensor], targets: list[Tensor], saved: Any, function: Any, watched: list[Tensor], again: Any
+    roots: list[Tensor],
+    targets: list[Tensor],
+    saved: Any,
+    function: Any,
+    watched: list[Tensor],
+    again: Any,
+    origin: tuple[Any, int],
 ) -> None:
-    """Make one node the history of `roots`, results of a compiled function; its edges are those of `targets`."""
+    """Make one node the history of `roots`, results of a compiled function; its edges are those of `targets`.
+
+    `origin`: the instruction of the user's code that made the first root when the function was captured.
+    """
     node = object.__new__(CompiledFunctionBackward)
-    start(node, tuple([edge_of(target) for target in targets]), 3)
+    node._edges, node._hooks, node._sequence = (
+        tuple([edge_of(target) for target in targets]),
+        None,
+        next(sequence_numbers),
+    )
+    node._code, node._lasti = origin
     node.saved, node.function, node.targets, node.again = saved, function, targets, again
     node.watched = [(tensor, shared_counter(tensor)[0]) for tensor in watched]
     if len(roots) == 1:
-        node._grad_shape, node._grad_dtype = roots[0]._array.shape, roots[0]._array.dtype
+        array = roots[0]._array
+        node._grad_shape, node._grad_dtype = array.shape, array.dtype
     else:
         node._grad_shape = [root._array.shape for root in roots]
         node._grad_dtype = [root._array.dtype for root in roots]

@@ -15,6 +15,7 @@ import numpy
 
 from ..codegen.expression import CONSTANT, SCALAR, Expression, scalar_source
 from ..codegen.llvm import language
+from ..codegen.llvm.compilation import Module
 from ..codegen.llvm.expressions import FUNCTIONS, ExpressionWriter
 from ..codegen.llvm.functions import Builtin
 from ..codegen.llvm.host import HOST
@@ -47,9 +48,12 @@ class Place(NamedTuple):
 
 
 class Block(NamedTuple):
-    """The loops of an instruction: machine code, which takes pointers, and what these point to: buffers, and elements in them."""
+    """The loops of an instruction: machine code, which takes pointers, and what these point to: buffers, and elements in them.
 
-    address: int
+    `key`: what the machine code is known by.
+    """
+
+    key: Any
     pointers: list[tuple[int, int]]
 
 
@@ -70,6 +74,8 @@ class Writer:
         self.integers: set[int] = {STATUS}
         self.checks = False
         self.blocks: list[Block] = []
+        self.module = Module()
+        self.names: dict[Any, str] = {}
         self.begin()
 
     def begin(self) -> None:
@@ -80,7 +86,7 @@ class Writer:
         self.count = 0
 
     def finish(self) -> None:
-        """Compile the block that has been written, and begin the next."""
+        """Lower the block that has been written, and begin the next."""
         if not self.lines:
             return
         if len(self.pointers) > POINTERS:
@@ -90,16 +96,30 @@ class Writer:
         head = ", ".join(f"p{k}: Pointer[{kind}]" for k, kind in enumerate(kinds))
         source = "\n".join([f"def block({head}) -> None:", *self.lines, ""])
         key = source, self.dtype, tuple([described for described, _ in self.functions.values()])
-        found = KNOWN_BLOCKS.get(key)
-        if found is None:
+        if key not in KNOWN_BLOCKS and key not in self.names:
             functions = {name: function for name, (_, function) in self.functions.items()}
             kernel = WrittenLoops(
                 "block", source, {**NAMES, **functions, "E": self.type}, flags="contract", noalias=False
             )
-            kernel.plain = kernel.explicit = True
-            found = KNOWN_BLOCKS[key] = kernel.compiled().code.address
-        self.blocks.append(Block(found, list(self.pointers)))
+            name = f"block_{len(self.names)}"
+            self.module.add(kernel, name, {})
+            self.names[key] = name
+        self.blocks.append(Block(key, list(self.pointers)))
         self.begin()
+
+    def addresses(self) -> list[int]:
+        """The machine code of each block; those that are new are compiled together.
+
+        Raises:
+            CompilationError: if LLVM refuses them.
+        """
+        new = {self.names[block.key]: block.key for block in self.blocks if block.key not in KNOWN_BLOCKS}
+        if new:
+            first, *others = new
+            text = self.module.text([*new])
+            code = HOST.compile(first, text, explicit=True, plain=True, also=tuple(others))
+            KNOWN_BLOCKS.update(zip(new.values(), (code.address, *code.also), strict=True))
+        return [KNOWN_BLOCKS[block.key] for block in self.blocks]
 
     def pointer(self, buffer: int, offset: int = 0) -> str:
         """The name of a pointer to an element of a buffer."""

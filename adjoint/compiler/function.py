@@ -79,9 +79,10 @@ class CompiledFunction:
 
     def as_function(self) -> Callable[..., Any]:
         """A function that calls this, which methods of classes can be."""
+        call = self.__call__
 
         def compiled(*args: Any, **kwargs: Any) -> Any:
-            return self(*args, **kwargs)
+            return call(*args, **kwargs)
 
         functools.update_wrapper(compiled, self.compiled_function)
         compiled._torchdynamo_orig_callable = self.compiled_function  # type: ignore[attr-defined]

@@ -16,6 +16,7 @@ from .._runtime.platform import ctypes
 from ..codegen.acceleration import LOOPS
 from ..codegen.llvm.calls import ARRAYS_AT, CallTables
 from ..codegen.llvm.host import HOST
+from ..codegen.llvm.values import CompilationError
 from ..kernels.runtime.addresses import AFTER_HEAD, IN_OBJECTS
 from .blocks import POINTERS, STATUS, TYPES, Foreign, Writer, order_of
 from .loops import write
@@ -39,8 +40,8 @@ class Native:
         self.arena = size + 64
         places.update({number: (position, 0) for position, number in enumerate(outside, 1)})
         code = [len(writer.blocks), 1 + len(outside)]
-        for block in writer.blocks:
-            code.append(block.address)
+        for block, machine_code in zip(writer.blocks, writer.addresses(), strict=True):
+            code.append(machine_code)
             for buffer, offset in block.pointers:
                 array, begin = places[buffer]
                 code += [array, begin + offset * (8 if buffer in writer.integers else writer.item)]
@@ -170,7 +171,10 @@ def fused(program: Program, instructions: list[Instruction], kept: list[bool], l
             position += 1
             continue
         later = {number for each in wanted[stop:] for number in each.reads()} | lasting
-        result += native(program, run, wanted[position:stop], later)
+        try:
+            result += native(program, run, wanted[position:stop], later)
+        except CompilationError:
+            result += wanted[position:stop]
         position = stop
     return result
 
@@ -259,7 +263,7 @@ class Outputs:
     def __init__(self, empties: list[Empty], leaves: list[int | None]) -> None:
         self.parts = list(zip(empties, leaves, strict=True))
 
-    def __call__(self, taken: dict[int, Any] | None = None) -> list[Any]:
+    def __call__(self, taken: dict[int | None, Any] | None = None) -> list[Any]:
         """The arrays, in order."""
         if not taken:
             return [empty() for empty, _ in self.parts]

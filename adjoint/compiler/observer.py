@@ -54,7 +54,7 @@ from .known import (
     own_name,
 )
 from .program import Constant
-from .steps import Clear, Step
+from .steps import Clear, Step, clears_as_usual, has_params, params_of
 from .symbols import Symbol, plain, symbols_in
 from .tracer import Tracer
 
@@ -195,7 +195,9 @@ class Observer(Guards):
         if self.stopped or self.is_inside(value):
             return getattr(value, name)
         kind = type(value)
-        if isinstance(value, torch.optim.Optimizer) and name in ("step", "zero_grad"):
+        if isinstance(value, torch.optim.Optimizer) and (
+            name == "step" or (name == "zero_grad" and clears_as_usual(value))
+        ):
             method = functools.partial(self.host, value, name)
             self.inside[id(method)] = method
             return method
@@ -391,7 +393,7 @@ class Observer(Guards):
             self.read(each)
         name, module = function.__name__, own_name(function.__module__)
         is_method = bool(args) and isinstance(args[0], Tensor) and hasattr(Tensor, name)
-        if name == "zero_grad" and args and isinstance(args[0], torch.nn.Module):
+        if name == "zero_grad" and args and isinstance(args[0], (torch.nn.Module, torch.optim.Optimizer)):
             return self.host(args[0], name, *args[1:], **kwargs)
         creates = name in CREATING and module in NAMESPACES
         if name not in WITH_NUMBERS:
@@ -441,9 +443,11 @@ class Observer(Guards):
             return method(*args, **kwargs)
         if isinstance(owner, torch.nn.Module):
             self.tree(owner)
-            params = list(torch.nn.Module.parameters(owner))
+            params: list[Any] = list(torch.nn.Module.parameters(owner))
         else:
-            params = [param for group in owner.param_groups for param in group["params"]]
+            params = [*params_of(owner)]
+            if name == "zero_grad":
+                self.guard(("parameters", id(owner)), "{1}({0}, {2})", owner, has_params, params)
         sys.setprofile(None)
         tracer.__exit__()
         try:
@@ -458,7 +462,7 @@ class Observer(Guards):
             if number is not None and name == "step":
                 tracer.program.changes.setdefault(number, 0)  # which it counts itself
         if name == "zero_grad" and kwargs.get("set_to_none", True):
-            tracer.program.append(name, Clear(owner, params), [], [tracer.program.new_value(None)], keeps=True)
+            tracer.program.append(name, Clear(params), [], [tracer.program.new_value(None)], keeps=True)
         else:
             function = Step(owner) if name == "step" else Method(owner, name, kwargs)
             tracer.program.append(name, function, [], [], keeps=True)

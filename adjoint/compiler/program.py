@@ -34,7 +34,7 @@ class Constant(NamedTuple):
 
 
 class Instruction(NamedTuple):
-    """`results = function(*operands)`.
+    """`results = function(*operands)`; the function may be source, in which the operands are put in.
 
     `changes`: whether it changes its first operand. `keeps`: whether it must run even if its results are not used. `line`: the
     user's line that it comes from, as a pair of file name and number.
@@ -147,7 +147,7 @@ class Program:
 
     def set_grad(self, leaf: Tensor, value: Reference) -> None:
         """Store a gradient."""
-        self.append("set_grad", set_grad, [Constant(leaf), value], [], keeps=True)
+        self.append("set_grad", "{}._grad = wrap({})", [Constant(leaf), value], [], keeps=True)
 
     # --- what is used ---------------------------------------------------------------------------------------------------
 
@@ -181,11 +181,6 @@ class Program:
             file, line = instruction.line
             lines.append(f"{results}{' = ' if results else ''}{instruction.name}({operands})  # {file}:{line}")
         return "\n".join(lines)
-
-
-def set_grad(leaf: Tensor, array: Any) -> None:
-    """Make a gradient the `.grad` of a leaf."""
-    leaf._grad = wrap(array)
 
 
 def array_of(value: Any) -> Any:
@@ -224,7 +219,7 @@ class Source:
     """Source of a function that runs instructions, and the names that it uses."""
 
     def __init__(self) -> None:
-        self.namespace: dict[str, Any] = {"asarray": numpy.asarray, "array_of": array_of}
+        self.namespace: dict[str, Any] = {"asarray": numpy.asarray, "array_of": array_of, "wrap": wrap}
         self.names: dict[int, str] = {}
         self.lines: list[str] = []
         self.origins: dict[int, tuple[str, int]] = {}
@@ -262,9 +257,12 @@ class Source:
             results = ", ".join("_" if number is None else f"v{number}" for number in instruction.results)
             if instruction.several:
                 results = f"[{results}]"
-            operands = ", ".join(map(self.operand, instruction.operands))
+            operands = [*map(self.operand, instruction.operands)]
             self.origins[len(self.lines)] = instruction.line
-            value = f"{self.constant(instruction.function)}({operands})"
+            if isinstance(instruction.function, str):
+                value = instruction.function.format(*operands)
+            else:
+                value = f"{self.constant(instruction.function)}({', '.join(operands)})"
             if not getattr(instruction.function, "makes_arrays", False) and any(
                 number is not None and shapes[number] is not None and not shapes[number][0]
                 for number in instruction.results

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import weakref
 from array import array
+from collections.abc import Iterator
 from operator import is_
 from sys import getrefcount
 from typing import Any
@@ -19,15 +20,20 @@ from ..codegen.acceleration import LOOPS
 from ..codegen.llvm.language import address, f32, f64, type_of
 from ..codegen.llvm.launch import launch
 from ..codegen.llvm.values import CompilationError
-from ..kernels.compiled.nn.optimization import Loop
-from ..tape.versions import bump_all
+from ..kernels.compiled.nn.optimization import loop_of
+from ..tape import origin
+from ..tape.versions import count_changes
 
 
 class Step:
-    """A call of `step` of an optimizer; the formula of a declared one without hooks is applied by loops that are kept."""
+    """A call of `step` of an optimizer; the formula of a declared one without hooks is applied by loops that are kept.
+
+    `origin`: the instruction of the user's code that makes the call.
+    """
 
     def __init__(self, owner: Any) -> None:
-        self.owner = owner
+        frame = origin.user_frame(1)
+        self.owner, self.origin = owner, (frame.f_code, frame.f_lasti)
         self.updates: dict[Any, Update] = {}
         self.steady: dict[int, Steady] = {}
         self.__name__ = "step"
@@ -70,7 +76,7 @@ class Step:
             key = number, position
             update = self.updates.get(key)
             if update is None or not update.serves(lists, options):
-                update = self.updates[key] = Update(owner, lists, options)
+                update = self.updates[key] = Update(owner, lists, options, self.origin)
             if update.loop is None or not update.run([grad._array for grad in lists[1]], update.loop.numbers(options)):
                 self.otherwise(options, lists)
             elif len(batches) == 1 and len(lists) == 2 and Steady.serves(group):
@@ -87,27 +93,37 @@ class Step:
             owner._update(torch.Tensor, options, *real)
 
 
+def params_of(optimizer: Any) -> Iterator[torch.Tensor]:
+    """The parameters of an optimizer."""
+    return itertools.chain.from_iterable([group["params"] for group in optimizer.param_groups])
+
+
+def clears_as_usual(optimizer: Any) -> bool:
+    """Whether `zero_grad` is the method that all optimizers have."""
+    return type(optimizer).zero_grad is torch.optim.Optimizer.zero_grad and "zero_grad" not in vars(optimizer)
+
+
+def has_params(optimizer: Any, params: list[torch.Tensor]) -> bool:
+    """Whether `zero_grad` of an optimizer clears the gradients of these parameters."""
+    found = list(params_of(optimizer))
+    return len(found) == len(params) and all(map(is_, found, params)) and clears_as_usual(optimizer)
+
+
 class Clear:
-    """A call of `zero_grad`, of an optimizer or of a module: gradients become None.
+    """A call of `zero_grad`: the gradients of `params` become None.
 
     Returns the arrays of gradients that nothing else refers to, by the identities of their leaves, so that new gradients can be
     written into the same memory.
     """
 
-    def __init__(self, owner: Any, params: list[torch.Tensor]) -> None:
-        self.owner, self.params = owner, params
+    def __init__(self, params: list[torch.Tensor]) -> None:
+        self.params = params
         self.__name__ = "zero_grad"
 
     def __call__(self) -> dict[int, Any]:
         """Clear the gradients."""
-        owner, params = self.owner, self.params
-        if isinstance(owner, torch.optim.Optimizer):
-            if type(owner).zero_grad is not torch.optim.Optimizer.zero_grad or "zero_grad" in vars(owner):
-                owner.zero_grad()
-                return {}
-            params = itertools.chain.from_iterable([group["params"] for group in owner.param_groups])
         taken = {}
-        for param in params:
+        for param in self.params:
             grad = param._grad
             if grad is None:
                 continue
@@ -124,8 +140,8 @@ class Clear:
 class Update:
     """The formula of an optimizer for lists of parameters and state that are the same in each step."""
 
-    def __init__(self, owner: Any, lists: list[list[Any]], options: Any) -> None:
-        self.identities = self.identified(lists)
+    def __init__(self, owner: Any, lists: list[list[Any]], options: Any, place: tuple[Any, int]) -> None:
+        self.identities, self.change = self.identified(lists), (*place, "_fused_update_")
         self.loop: Any = None
         arrays = [[tensor._array for tensor in each] for each in lists]
         params = arrays[0]
@@ -137,12 +153,11 @@ class Update:
         if not (LOOPS.available and kind.char in "fd" and plain and alone and self.fits(arrays[1])):
             return
         try:
-            self.loop = Loop(owner._update, options, len(lists), owner._rounds_once)
+            self.loop = loop_of(owner._update, options, len(lists), owner._rounds_once)
             self.kernel = self.loop.kernel.compiled(T=type_of(kind), C=f64 if kind.char == "d" else f32)
         except CompilationError:
             self.loop = None
             return
-        self.latest: tuple[list[Any], Any] = [int] * len(params), None
         self.bounds = numpy.array([0, *itertools.accumulate([param.size for param in params])])
         self.elements = int(self.bounds[-1])
         self.row_bytes = kind.itemsize * (len(lists) + 1)
@@ -174,42 +189,59 @@ class Update:
 
     def run(self, grads: list[Any], numbers: tuple[Any, ...]) -> bool:
         """Apply the formula to the arrays of these gradients; False if they do not lie in memory as the parameters do."""
-        references, table = self.latest
-        if not all(map(is_, grads, [each() for each in references])):
-            if not self.fits(grads):
-                return False
-            table = array("q", [*self.before, *map(address, grads), *self.behind])
-            self.latest = list(map(weakref.ref, grads)), table
+        if not self.fits(grads):
+            return False
+        self.launch(self.table(grads), numbers)
+        return True
+
+    def table(self, grads: list[Any]) -> Any:
+        """The addresses of all arrays."""
+        return array("q", [*self.before, *map(address, grads), *self.behind])
+
+    def launch(self, table: Any, numbers: tuple[Any, ...]) -> None:
+        """Apply the formula to the arrays of a table."""
         place, _ = table.buffer_info()
         launch(self.kernel, self.elements, self.row_bytes, place, self.limits, len(self.forms), *numbers)
-        bump_all(self.changed, "_fused_update_", depth=2)
-        return True
+        count_changes(self.changed, self.change)
 
 
 class Steady:
-    """The update of a group without state: with the same numbers, as long as the options are the same objects."""
+    """The update of a group without state, with the same numbers as long as the options are the same.
+
+    `latest`: each gradient, weakly, and the addresses of all arrays in the latest step: most gradients keep their memory.
+    """
 
     def __init__(self, update: Update, group: dict[str, Any], numbers: tuple[Any, ...]) -> None:
         self.update, self.numbers = update, numbers
-        self.options, self.params = [*group.values()], [*group["params"]]
-        self.arrays = [param._array for param in self.params]
+        self.params, self.options = group["params"], tuple(group.values())
+        self.parts = [(param, param._array) for param in group["params"]]
+        self.latest: tuple[list[Any], Any] = [int] * len(self.parts), None
 
     @staticmethod
     def serves(group: dict[str, Any]) -> bool:
-        """Whether all options of a group are objects that never change, and all parameters are updated."""
-        return all(value is None or type(value) in (bool, int, float) for key, value in group.items() if key != "params")
+        """Whether all options of a group are objects that never change."""
+        return all(
+            value is None or type(value) in (bool, int, float) for key, value in group.items() if key != "params"
+        )
 
     def run(self, group: dict[str, Any]) -> bool:
         """Apply the formula; False if something has changed."""
-        options, params = group.values(), group["params"]
-        if len(options) != len(self.options) or len(params) != len(self.params):
+        params = group["params"]
+        if params is not self.params or tuple(group.values()) != self.options or len(params) != len(self.parts):
             return False
-        if not (all(map(is_, options, self.options)) and all(map(is_, params, self.params))):
-            return False
-        if not all(map(is_, [param._array for param in params], self.arrays)):
-            return False
-        try:
-            grads = [param._grad._array for param in params]
-        except AttributeError:  # there is no gradient
-            return False
-        return self.update.run(grads, self.numbers)
+        references, table = self.latest
+        grads = []
+        known = True
+        for param, (same, held), reference in zip(params, self.parts, references):  # noqa: B905  (as long)
+            if param is not same or param._array is not held or param._grad is None:
+                return False
+            grad = param._grad._array
+            known &= grad is reference()
+            grads.append(grad)
+        if not known:
+            if not self.update.fits(grads):
+                return False
+            table = self.update.table(grads)
+            self.latest = list(map(weakref.ref, grads)), table
+        self.update.launch(table, self.numbers)
+        return True

@@ -279,7 +279,6 @@ class Written:
             "UNREADABLE": UNREADABLE,
             "LEAF": LEAF,
             "Tensor": Tensor,
-            "wrap": wrap,
             "edge_of": edge_of,
             "is_usual": is_usual,
             "same_items": same_items,
@@ -369,7 +368,7 @@ class Written:
             same = constant(weakref.ref(each.tensor._array))
             fits = Fits(each.tensor._array)
             fitting = f"{constant(fits)}(v{number})"
-            if self.roots and self.program.changes and each.kind == "tensor":
+            if self.roots and not self.freed and self.program.changes and each.kind == "tensor":
                 fitting += f" and {constant(outside)}.is_alone({name})"
             condition = f"({same}() is v{number} or {fitting}) and {state}"
             what = f"{shown(each.source)}{'.grad' * (each.kind == 'grad')}"
@@ -383,7 +382,7 @@ class Written:
         """
         inputs = {number: each for number, each in self.program.inputs.items() if each.kind != "grad"}
         changed = [number for number in inputs if number in self.program.changes]
-        if not (self.roots and changed):
+        if self.freed or not (self.roots and changed):
             return []
         arguments = {number: each for number, each in inputs.items() if each.kind == "argument"}
         outside = {number: each.tensor for number, each in inputs.items() if each.kind == "tensor"}
@@ -466,9 +465,11 @@ class Written:
             )
             again = f"({constant(self.function)}, args, kwargs)" if pure else "None"
             values = "None" if self.freed else f"[{', '.join(f'v{number}' for number in saved)}]"
-            lines.append(
-                f"attach([{', '.join(roots)}], [{', '.join(places)}], {values}, {gradients}, [{', '.join(watched)}], {again})"
+            given = (
+                f"[{', '.join(roots)}], [{', '.join(places)}], {values}, {gradients}, [{', '.join(watched)}], {again}"
             )
+            node = edge_of(self.roots[0])[0]
+            lines.append(f"attach({given}, {constant((node._code, node._lasti))})")
         lines.append(f"return {self.built(self.result, self.source.constant, 'r')}")
         return lines
 

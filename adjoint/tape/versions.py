@@ -83,7 +83,11 @@ def bump(tensor: Tensor, name: str, depth: int = 1) -> None:
 def bump_all(tensors: list[Tensor], name: str, depth: int = 1) -> None:
     """Count an in-place change of each of `tensors` by one operation."""
     frame = origin.user_frame(depth + 1)
-    change = (frame.f_code, frame.f_lasti, name)
+    count_changes(tensors, (frame.f_code, frame.f_lasti, name))
+
+
+def count_changes(tensors: list[Tensor], change: tuple[Any, int, str]) -> None:
+    """Count a `change` of each of `tensors`: code, instruction, operation."""
     for tensor in tensors:
         counter: Any = tensor._counter
         if type(counter) is not list:

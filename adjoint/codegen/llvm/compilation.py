@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..._runtime.platform import ctypes
@@ -50,12 +51,14 @@ def compile_kernel(kernel: LoopKernel, given: dict[str, Any]) -> CompiledFunctio
     with HOST.lock:
         name = "_".join([kernel.name, *(f"{key}{value}" for key, value in given.items() if _is_name(value))])
         name = "".join(letter if letter.isalnum() or letter == "_" else "_" for letter in name)
-        text, result, parameters = lower_kernel(kernel, name, given)
+        module = Module()
+        result, parameters = module.add(kernel, name, given)
+        text = module.text()
         ranged = [item.arg for item in kernel.tree.args.args if item.arg not in given][-2:] == ["start", "stop"]
         ranged = ranged and not takes_table(parameters)
         if ranged:
             text += split_text(name, parameters[:-2])
-        also = SPLIT if ranged else ""
+        also = (name + SPLIT,) if ranged else ()
         code = HOST.compile(
             name,
             text,
@@ -121,47 +124,52 @@ def c_type(type_: Any) -> Any:
     return ctypes.c_void_p if isinstance(type_, PointerType) or type_ is i64 else type_.ctype
 
 
-def lower_kernel(kernel: LoopKernel, name: str, given: dict[str, Any]) -> tuple[str, Any, tuple[Any, ...]]:
-    """Return LLVM's text of a module with one public function, and the types of its result (None: nothing) and parameters."""
-    lowering = Lowering(STATEMENTS)
-    frame = Frame(kernel, dict(given))
-    lowering.frames.append(frame)
-    parameters: list[str] = []
-    types: list[Any] = []
-    for parameter in kernel.tree.args.args:
-        if parameter.annotation is None:
-            raise CompilationError(f"{kernel.name} needs a type for its parameter {parameter.arg!r}")
-        type_ = lowering.expression(parameter.annotation)
-        if type_ is Static:
-            if parameter.arg not in given:
-                raise CompilationError(f"{kernel.name} needs a value of {parameter.arg} to be compiled")
-            frame.names[parameter.arg] = given[parameter.arg]
-            continue
-        pointer = isinstance(type_, PointerType)
-        noalias = " noalias" if pointer and kernel.noalias else ""
-        parameters.append(f"{llvm_type(type_)}{noalias} %arg_{parameter.arg}")
-        types.append(type_)
-        lowering.assign_name(parameter.arg, Value(type_, f"%arg_{parameter.arg}"))
-    lowering.body(kernel.tree.body)
-    result = lowering.finish_frame(frame)
-    lowering.frames.pop()
-    returned = result.type if isinstance(result, Value) else None
-    lowering.emit("ret void" if returned is None else f"ret {result}")
-    head = f"define {'void' if returned is None else llvm_type(returned)} @{name}({', '.join(parameters)}) #0 {{"
-    # Wide registers are used where the processor has them: LLVM alone prefers half their width on some.
-    attributes = f'attributes #0 = {{ nounwind "prefer-vector-width"="{8 * HOST.vector_bytes}" }}'
-    numbered = [f"{line}" for line in lowering.metadata]
-    text = "\n".join(
-        [
-            *sorted(lowering.declarations),
-            head,
-            "entry:",
-            *lowering.allocations,
-            *lowering.lines,
-            "}",
-            attributes,
-            *numbered,
-            "",
-        ]
-    )
-    return text, returned, tuple(types)
+class Module:
+    """Functions that are compiled together: most of the time that LLVM takes for a small one is the same for many."""
+
+    def __init__(self) -> None:
+        self.functions: dict[str, str] = {}
+        self._declarations: set[str] = set()
+        self._metadata: list[str] = []
+
+    def add(self, kernel: LoopKernel, name: str, given: dict[str, Any]) -> tuple[Any, tuple[Any, ...]]:
+        """Lower a kernel. Returns the types of its result (None: nothing) and of its parameters.
+
+        Raises:
+            CompilationError: if the kernel is not in the language, or a type or static value is missing.
+        """
+        lowering = Lowering(STATEMENTS, self._metadata)
+        frame = Frame(kernel, dict(given))
+        lowering.frames.append(frame)
+        parameters: list[str] = []
+        types: list[Any] = []
+        for parameter in kernel.tree.args.args:
+            if parameter.annotation is None:
+                raise CompilationError(f"{kernel.name} needs a type for its parameter {parameter.arg!r}")
+            type_ = lowering.expression(parameter.annotation)
+            if type_ is Static:
+                if parameter.arg not in given:
+                    raise CompilationError(f"{kernel.name} needs a value of {parameter.arg} to be compiled")
+                frame.names[parameter.arg] = given[parameter.arg]
+                continue
+            pointer = isinstance(type_, PointerType)
+            noalias = " noalias" if pointer and kernel.noalias else ""
+            parameters.append(f"{llvm_type(type_)}{noalias} %arg_{parameter.arg}")
+            types.append(type_)
+            lowering.assign_name(parameter.arg, Value(type_, f"%arg_{parameter.arg}"))
+        lowering.body(kernel.tree.body)
+        result = lowering.finish_frame(frame)
+        lowering.frames.pop()
+        returned = result.type if isinstance(result, Value) else None
+        lowering.emit("ret void" if returned is None else f"ret {result}")
+        head = f"define {'void' if returned is None else llvm_type(returned)} @{name}({', '.join(parameters)}) #0 {{"
+        self.functions[name] = "\n".join([head, "entry:", *lowering.allocations, *lowering.lines, "}"])
+        self._declarations |= lowering.declarations
+        return returned, tuple(types)
+
+    def text(self, names: Sequence[str] | None = None) -> str:
+        """LLVM's text of the module, with the functions `names`, or all."""
+        # Wide registers are used where the processor has them: LLVM alone prefers half their width on some.
+        attributes = f'attributes #0 = {{ nounwind "prefer-vector-width"="{8 * HOST.vector_bytes}" }}'
+        functions = [self.functions[name] for name in (self.functions if names is None else names)]
+        return "\n".join([*sorted(self._declarations), *functions, attributes, *self._metadata, ""])

@@ -29,18 +29,20 @@ class Request(NamedTuple):
     explicit: bool
     plain: bool
     strength_reduced: bool
-    also: str
+    also: tuple[str, ...]
 
 
 @dataclass
 class MachineCode:
-    """One function that has been compiled."""
+    """One function that has been compiled.
+
+    `also`: the addresses of further functions of its module.
+    """
 
     request: Request = field(repr=False)
     address: int
     milliseconds: float
-    also: int = 0
-    """The address of a second function, if the text has one."""
+    also: tuple[int, ...] = ()
 
     @property
     def name(self) -> str:
@@ -120,14 +122,14 @@ class Host:
         explicit: bool = False,
         plain: bool = False,
         strength_reduced: bool = False,
-        also: str = "",
+        also: tuple[str, ...] = (),
     ) -> MachineCode:
         """Compile LLVM's text, whose public function is `name`, to machine code.
 
         If `explicit`, its loops are not changed.
 
         `plain`: run only the most necessary passes, in a tenth of the time. `strength_reduced`: nevertheless let LLVM
-        search for better loop indices. `also`: the suffix of this name in the name of a second public function.
+        search for better loop indices. `also`: the names of further public functions.
 
         Raises:
             CompilationError: if LLVM refuses the text.
@@ -143,8 +145,8 @@ class Host:
                 engine.finalize_object()
             self._engines.append(engine)
             address = engine.get_function_address(name)
-            second = engine.get_function_address(name + also) if also else 0
-            code = MachineCode(request, address, 1000 * (time.perf_counter() - before), second)
+            others = tuple([engine.get_function_address(each) for each in also])
+            code = MachineCode(request, address, 1000 * (time.perf_counter() - before), others)
             self.compiled[request] = code
             return code
 

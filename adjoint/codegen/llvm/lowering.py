@@ -49,14 +49,16 @@ _COMPARISONS = {
 
 
 class Lowering:
-    """The text of one LLVM function during lowering."""
+    """The text of one LLVM function during lowering; `metadata` is that of its module."""
 
-    def __init__(self, statements: dict[type[ast.stmt], Callable[..., None]]) -> None:
+    def __init__(
+        self, statements: dict[type[ast.stmt], Callable[..., None]], metadata: list[str] | None = None
+    ) -> None:
         self._statements = statements
         self.lines: list[str] = []
         self.allocations: list[str] = []
         self.declarations: set[str] = set()
-        self.metadata: list[str] = []
+        self.metadata = [] if metadata is None else metadata
         self.access_groups: list[str] = []
         self.frames: list[Frame] = []
         self._count = 0

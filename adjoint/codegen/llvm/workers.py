@@ -319,7 +319,7 @@ def splitter(function: CompiledFunction) -> Any:
     if not function.code.also:
         raise AssertionError(f"{function} has no range: its last parameters are not start and stop")
     types = map(c_type, [place, *function.parameters[:-2], i64, i64, i64, i64])
-    return ctypes.CFUNCTYPE(None, *types)(function.code.also)
+    return ctypes.CFUNCTYPE(None, *types)(*function.code.also)
 
 
 @cache

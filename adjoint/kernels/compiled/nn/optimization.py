@@ -285,7 +285,7 @@ class Loop:
 _loops: dict[Any, list[Loop]] = {}
 
 
-def _loop(formula: Formula, options: Any, count: int, fused: bool) -> Loop:
+def loop_of(formula: Formula, options: Any, count: int, fused: bool) -> Loop:
     known = _loops.setdefault((formula, count, fused), [])
     for loop in known:
         if loop.serves(options):
@@ -302,7 +302,7 @@ def update(lists: Sequence[list[ndarray]], formula: Formula, options: Any, fused
     arrays = list(itertools.chain.from_iterable(lists))
     if not all(array.flags.c_contiguous for array in arrays):
         return NotImplemented
-    loop = _loop(formula, options, len(lists), fused)
+    loop = loop_of(formula, options, len(lists), fused)
     table = addresses(arrays)
     bounds = numpy.array([0, *itertools.accumulate([param.size for param in params])])
     kernel = loop.kernel.compiled(T=type_of(dtype), C=f64 if dtype.itemsize == 8 else f32)
