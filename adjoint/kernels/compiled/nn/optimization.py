@@ -286,6 +286,7 @@ _loops: dict[Any, list[Loop]] = {}
 
 
 def loop_of(formula: Formula, options: Any, count: int, fused: bool) -> Loop:
+    """The loop of a formula for so many lists of arrays under these options, which is kept."""
     known = _loops.setdefault((formula, count, fused), [])
     for loop in known:
         if loop.serves(options):
