@@ -51,14 +51,12 @@ _COMPARISONS = {
 class Lowering:
     """The text of one LLVM function during lowering; `metadata` is that of its module."""
 
-    def __init__(
-        self, statements: dict[type[ast.stmt], Callable[..., None]], metadata: list[str] | None = None
-    ) -> None:
+    def __init__(self, statements: dict[type[ast.stmt], Callable[..., None]], metadata: list[str]) -> None:
         self._statements = statements
         self.lines: list[str] = []
         self.allocations: list[str] = []
         self.declarations: set[str] = set()
-        self.metadata = [] if metadata is None else metadata
+        self.metadata = metadata
         self.access_groups: list[str] = []
         self.frames: list[Frame] = []
         self._count = 0
