@@ -10,7 +10,7 @@ from numpy import asarray, ndarray
 
 from ..._runtime.tracebacks import warn
 from ...codegen.acceleration import LOOPS
-from ...codegen.costs import SUMMED, THREADED
+from ...codegen.costs import SUMMED
 from ...codegen.rows import row_program
 from ...codegen.tracing import row, xp
 from ..runtime.floating import is_floating, is_inexact, type_name, widen
@@ -30,7 +30,6 @@ _LEAST = 1e-30  # smaller sums of squares in float32 have lost digits
 _LEAST_ROOT = math.sqrt(_LEAST)
 _PARTED = 1 << 18  # elements; powers of more are computed in parts
 _FEW = 2048  # elements whose squares are summed in one product
-_RUN = 1024  # squares summed in one vectorised run
 
 
 def var(x: ndarray, dim: Dims = None, correction: float | None = 1, keepdim: bool = False) -> ndarray:
@@ -101,8 +100,8 @@ def _moments(name: str, x: ndarray, dim: Dims, correction: float | None, keepdim
 
 
 def _sum_kept(x: ndarray, dims: tuple[int, ...]) -> ndarray:
-    """The sum of a small array over `dims`, which are kept."""
-    return reduction.sum_kept(x, dims[0]) if len(dims) == 1 else asarray(numpy.add.reduce(x, dims, keepdims=True))
+    """The sum of an array over `dims`, which are kept."""
+    return reduction.sum_kept(x, dims[0]) if len(dims) == 1 else reduction.reduced(numpy.add, x, dims, True)
 
 
 def _finished(result: ndarray, dims: tuple[int, ...], keepdim: bool, dtype: Dtype) -> ndarray:
@@ -131,84 +130,12 @@ def sum_of_squares(x: ndarray, dims: tuple[int, ...], center: ndarray | None = N
         found = LOOPS.run("reduce.reduction.reduce", name, x, dims, True, center)
         if found is not NotImplemented:
             return asarray(found)
-    if x.size < THREADED or not x.flags.c_contiguous:
-        distance = x if center is None else asarray(x - center)
-        if x.dtype.kind == "c":
-            squares = numpy.square(distance.real) + numpy.square(distance.imag)
-        else:
-            squares = numpy.multiply(distance, distance, out=None if center is None else distance)
-        return _sum_kept(squares, dims)
-    kept_shape = tuple(1 if axis in dims else length for axis, length in enumerate(x.shape))
-    trailing = x.ndim - len(dims)
-    if dims == tuple(range(x.ndim)):
-        return _square_all(x.reshape(-1), center).reshape(kept_shape)
-    if dims == tuple(range(trailing, x.ndim)):
-        rows = math.prod(x.shape[:trailing])
-        return _square_rows(x.reshape(rows, -1), center).reshape(kept_shape)
-    leading = x.reshape(math.prod(x.shape[: dims[-1] + 1]), -1) if dims == tuple(range(len(dims))) else None
-    if leading is not None and leading.shape[1] >= 16:
-        return _square_columns(leading, center).reshape(kept_shape)
-    distance = x if center is None else x - center
-    return reduction.sum(numpy.square(numpy.abs(distance)), dims, True)
-
-
-def _square_all(x: ndarray, center: ndarray | None) -> ndarray:
-    """One number: rows of a run's length each give a partial sum."""
-    rows = x.size // _RUN
-    total = numpy.add.reduce(_square_rows(x[: rows * _RUN].reshape(rows, _RUN), center, one_center=True))
-    return asarray(total + sum_of_squares(x[rows * _RUN :], (0,), None if center is None else center.reshape(1))[0])
-
-
-def _square_rows(x: ndarray, center: ndarray | None, one_center: bool = False) -> ndarray:
-    rows = len(x)
-    result = numpy.empty(rows, x.real.dtype)
-    centers = None if center is None else center.reshape(-1, 1)
-
-    def accumulate(start: int, stop: int) -> None:
-        tile = x[start:stop]
-        if centers is not None:
-            tile = tile - (centers if one_center else centers[start:stop])
-        if tile.dtype.kind == "c":
-            tile = tile.view(result.dtype)
-        runs = tile.shape[1] // _RUN
-        if runs < 2:
-            row_dots(tile, tile, result[start:stop])
-            return
-        whole = tile[:, : runs * _RUN].reshape(len(tile), runs, _RUN)
-        numpy.add.reduce(row_dots(whole, whole), 1, None, result[start:stop])  # type: ignore[call-overload]
-        rest = tile[:, runs * _RUN :]
-        result[start:stop] += row_dots(rest, rest)
-
-    parallel_rows(accumulate, rows, 2 * x.itemsize * x.shape[1])
-    return result
-
-
-def row_dots(first: ndarray, second: ndarray, out: ndarray | None = None) -> ndarray:
-    """The products of real rows (the last dimension) with rows: by BLAS where they are long enough to repay its calls."""
-    if first.shape[-1] >= 48:
-        return numpy.vecdot(first, second, out=out)
-    return numpy.einsum("...i,...i->...", first, second, out=out)
-
-
-def _square_columns(x: ndarray, center: ndarray | None) -> ndarray:
-    rows, columns = x.shape
-    block = max(1, min(512, (1 << 16) // columns))
-    partial = numpy.empty((-(-rows // block), columns), x.real.dtype)
-    centers = None if center is None else center.reshape(1, -1)
-
-    def accumulate(start: int, stop: int) -> None:
-        for i in range(start, stop):
-            tile = x[i * block : (i + 1) * block]
-            if centers is not None:
-                tile = tile - centers
-            if tile.dtype.kind == "c":
-                squares = numpy.square(tile.real) + numpy.square(tile.imag)
-            else:
-                squares = numpy.multiply(tile, tile, out=None if centers is None else tile)
-            numpy.add.reduce(squares, 0, None, partial[i])
-
-    parallel_rows(accumulate, len(partial), 2 * block * columns * x.itemsize)
-    return numpy.add.reduce(partial, 0)
+    distance = x if center is None else asarray(x - center)
+    if x.dtype.kind == "c":
+        squares = numpy.square(distance.real) + numpy.square(distance.imag)
+    else:
+        squares = numpy.multiply(distance, distance, out=None if center is None else distance)
+    return _sum_kept(squares, dims)
 
 
 def _real(dtype: Dtype) -> Dtype:

@@ -2,11 +2,13 @@
 
 `dim` is None (all dimensions), an int or a tuple; negative ones count from the end. Results are arrays, also those
 without dimensions. Half types are accumulated in float32. Small arrays take one NumPy call, large ones the compiled loops of
-`kernels.compiled.reduce` or, without them, the strategies of `tiled_reduction`.
+`kernels.compiled.reduce` or, without them, `reduced`.
 """
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 from operator import index
 from typing import Any
@@ -22,7 +24,6 @@ from ..runtime.layout import row_major
 from ..runtime.positions import gives_positions
 from ..runtime.shapes import Dims, names_all, normalize_dim, normalize_dims
 from ..shape.view import expand
-from .tiled_reduction import reduce_tiled
 
 Dtype = numpy.dtype[Any]
 Pair = tuple[ndarray, ndarray]
@@ -39,6 +40,8 @@ _DOT_SIZE = 8192
 _COLUMN = {char: numpy.ones((_DOT_SIZE, 1), char) for char in "fd"}
 _ROW = {char: ones.reshape(1, -1) for char, ones in _COLUMN.items()}
 _FEW = 2048  # elements; a longer product loses digits to a sum
+_SHORT = 8  # rows up to this long are reduced column by column
+_MANY = 512  # rows that are combined one after the other
 
 
 class _Ones(dict[int, ndarray]):
@@ -96,8 +99,10 @@ def sum_kept(x: ndarray, dim: int) -> ndarray:
         if dim == 1 or dim == -1:
             return x.dot(column[: x.shape[1]])
         return _ROW[x.dtype.char][:, : len(x)].dot(x)
-    total: ndarray = _add(x, dim, None, None, True)
-    return total
+    if x.size < THREADED:
+        total: ndarray = _add(x, dim, None, None, True)
+        return total
+    return reduced(numpy.add, x, (dim % x.ndim,), True)
 
 
 def total(x: ndarray) -> ndarray:
@@ -183,12 +188,47 @@ def _accumulate(ufunc: numpy.ufunc, x: ndarray, dims: tuple[int, ...], keepdim: 
     if not is_inexact(dtype):
         whole = x if not is_inexact(x.dtype) else x.astype(dtype)
         return row_major(asarray(ufunc.reduce(whole, dims, dtype, None, keepdim)))  # type: ignore[call-arg]
-    wide = widen(x.astype(dtype, copy=False))
-    if wide.size < THREADED:
-        result = asarray(ufunc.reduce(wide, dims, None, None, keepdim))  # type: ignore[call-arg]
-    else:
-        result = reduce_tiled(ufunc, wide, dims, keepdim)
+    result = reduced(ufunc, widen(x.astype(dtype, copy=False)), dims, keepdim)
     return row_major(result if result.dtype == dtype else result.astype(dtype))
+
+
+def reduced(ufunc: numpy.ufunc, x: ndarray, dims: tuple[int, ...], keepdim: bool) -> ndarray:
+    """`ufunc.reduce(x, dims, keepdims=keepdim)`; of large arrays in two passes, so that float32 stays accurate.
+
+    NumPy reduces short rows, and columns of short rows, one element at a time; here the loops run along columns, or long rows.
+    """
+    if x.size < THREADED:
+        return asarray(ufunc.reduce(x, dims, None, None, keepdim))  # type: ignore[call-arg]
+    order = sorted(range(x.ndim), key=lambda axis: -abs(x.strides[axis]))
+    result = x.transpose(order)
+    if not result.flags.c_contiguous:
+        return asarray(ufunc.reduce(x, dims, None, None, keepdim))  # type: ignore[call-arg]
+    fates, lengths = [], []
+    for fate, axes in itertools.groupby(order, dims.__contains__):  # neighbours that share a fate become one
+        fates.append(fate)
+        lengths.append(math.prod([x.shape[axis] for axis in axes]))
+    for place in reversed(range(len(fates))):
+        if fates[place]:
+            result = _middle_reduced(ufunc, result.reshape(-1, lengths[place], math.prod(lengths[place + 1 :])))
+            lengths[place] = 1
+    kept = [1 if axis in dims else x.shape[axis] for axis in order]
+    result = result.reshape(kept).transpose(numpy.argsort(order))
+    return result if keepdim else result.squeeze(dims)
+
+
+def _middle_reduced(ufunc: numpy.ufunc, x: ndarray) -> ndarray:
+    """From (outer, rows, inner), contiguous, to (outer, inner)."""
+    outer, rows, inner = x.shape
+    if outer > 1 and inner == 1 and rows <= _SHORT:
+        return functools.reduce(ufunc, x[:, :, 0].T)
+    if outer > 1 and inner > 1 and rows > _MANY:
+        return numpy.concatenate([_middle_reduced(ufunc, part[None]) for part in x])
+    if outer > 1 or rows <= _SHORT:
+        return asarray(ufunc.reduce(x, 1))
+    count = math.isqrt(rows)
+    whole = rows // count * count
+    parts = ufunc.reduce(x[:, :whole].reshape(count, -1)).reshape(1, -1, inner)
+    return asarray(ufunc.reduce(numpy.concatenate([parts, x[:, whole:]], 1), 1))
 
 
 def mean(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None = None) -> ndarray:
@@ -347,9 +387,7 @@ def _extremum(ufunc: numpy.ufunc, name: str, x: ndarray, dim: Dims, keepdim: boo
     dims = normalize_dims(dim, x.ndim)
     if x.size == 0:
         _require_elements(f"a{name}()", x, dims, dim)
-    if x.size < THREADED:
-        return row_major(asarray(ufunc.reduce(x, dims, None, None, keepdim)))  # type: ignore[call-arg]
-    return row_major(reduce_tiled(ufunc, widen(x), dims, keepdim).astype(x.dtype, copy=False))
+    return row_major(reduced(ufunc, x if x.size < THREADED else widen(x), dims, keepdim).astype(x.dtype, copy=False))
 
 
 def _require_elements(function: str, x: ndarray, dims: tuple[int, ...], dim: Dims) -> None:
@@ -437,15 +475,16 @@ def _extremum_with_indices(name: str, x: ndarray, dim: int, keepdim: bool) -> Pa
         found = LOOPS.run("reduce.extremum.extremum", name, x, dim)
         if found is not NotImplemented:
             return (numpy.expand_dims(found[0], dim), numpy.expand_dims(found[1], dim)) if keepdim else found
-    if x.size < THREADED:
-        values = (numpy.maximum if name == "max" else numpy.minimum).reduce(x, dim, None, None, keepdim)  # type: ignore[call-overload]
-        indices = x.argmax(dim, keepdims=keepdim) if name == "max" else x.argmin(dim, keepdims=keepdim)
-        return row_major(asarray(values)), row_major(asarray(indices))
-    indices = _first_extremum(name, x, dim)
-    values = numpy.take_along_axis(x, numpy.expand_dims(indices, dim), dim)
-    if keepdim:
-        return values, numpy.expand_dims(indices, dim)
-    return values.squeeze(dim), indices
+    values = reduced(numpy.maximum if name == "max" else numpy.minimum, x, (dim,), keepdim)
+    return row_major(values), _places(name, x, dim, keepdim)
+
+
+def _places(name: str, x: ndarray, dim: int, keepdim: bool) -> ndarray:
+    if x.size >= THREADED:  # NumPy, too, copies all of it, but element by element
+        x = numpy.moveaxis(x, dim, -1)
+        found = asarray(row_major(x).argmax(-1) if name == "max" else row_major(x).argmin(-1))
+        return numpy.expand_dims(found, dim) if keepdim else found
+    return row_major(asarray(x.argmax(dim, keepdims=keepdim) if name == "max" else x.argmin(dim, keepdims=keepdim)))
 
 
 def _least_for_places(x: ndarray, dim: int | None) -> int:
@@ -456,29 +495,6 @@ def _least_for_places(x: ndarray, dim: int | None) -> int:
 def _no_elements(x: ndarray, dim: int, keepdim: bool) -> ndarray:
     shape = x.shape[:dim] + ((1,) if keepdim else ()) + x.shape[dim + 1 :]
     return numpy.empty(shape, _INT64)
-
-
-def _first_extremum(name: str, x: ndarray, dim: int) -> ndarray:
-    """`argmax` or `argmin` along one dimension of a large array."""
-    wide = widen(x)
-    inner = math.prod(x.shape[dim + 1 :])
-    if inner < 256 or not wide.flags.c_contiguous:
-        along_last = numpy.ascontiguousarray(numpy.moveaxis(wide, dim, -1))
-        return asarray(along_last.argmax(-1) if name == "max" else along_last.argmin(-1))
-    # Rows of `inner` elements are compared with the best so far: vector loops where argmax goes element by element.
-    ufunc = numpy.maximum if name == "max" else numpy.minimum
-    outer = wide.reshape(-1, x.shape[dim], inner)
-    indices = numpy.zeros((len(outer), inner), _INT64)
-    for block, found in zip(outer, indices, strict=True):
-        best, following = block[0].copy(), numpy.empty_like(block[0])
-        for i in range(1, len(block)):
-            ufunc(best, block[i], out=following)
-            changed = following != best
-            if is_floating(wide.dtype):
-                changed &= best == best  # a nan is kept where it came first
-            numpy.copyto(found, i, where=changed)
-            best, following = following, best
-    return indices.reshape(x.shape[:dim] + x.shape[dim + 1 :])
 
 
 @gives_positions()
@@ -525,10 +541,7 @@ def _arg_extremum(name: str, x: ndarray, dim: int | None, keepdim: bool) -> ndar
         found = LOOPS.run("reduce.extremum.extremum", name, x, dim)
         if found is not NotImplemented:
             return numpy.expand_dims(found[1], dim) if keepdim else found[1]
-    if x.size < THREADED:
-        return row_major(asarray(x.argmax(dim, keepdims=keepdim) if name == "max" else x.argmin(dim, keepdims=keepdim)))
-    indices = _first_extremum(name, x, dim)
-    return numpy.expand_dims(indices, dim) if keepdim else indices
+    return _places(name, x, dim, keepdim)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
