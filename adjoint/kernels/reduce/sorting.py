@@ -26,7 +26,6 @@ from ..runtime.shapes import normalize_dim
 Pair = tuple[ndarray, ndarray]
 
 _INT64 = numpy.dtype(numpy.int64)
-_PACK_FROM = 256  # shorter rows are sorted as they are
 _EXCHANGED = 256  # elements; which of equals is found in more is not PyTorch's choice
 
 
@@ -84,9 +83,6 @@ def _sort_last(x: ndarray, descending: bool) -> Pair:
     found: Pair = _sorted_by_loops(x, descending)
     if found is not NotImplemented:
         return found
-    length = x.shape[-1]
-    if length >= _PACK_FROM and (packable := _packable(x)) is not None:
-        return _sort_packed(x, packable, descending)
     order = _order(x, descending)
     return take_last(x, order), order
 
@@ -106,53 +102,6 @@ def take_last(x: ndarray, indices: ndarray) -> ndarray:
         return numpy.take_along_axis(x, indices, -1)
     positions = few_positions(x.shape, x.ndim - 1, indices)
     return asarray(x.take(flat_positions(x.shape, x.ndim - 1, indices) if positions is None else positions))
-
-
-def _packable(x: ndarray) -> tuple[ndarray, int] | None:
-    """32-bit integers ordered as `x` is, with an offset to subtract, if there are such."""
-    if x.dtype.itemsize <= 4 and x.dtype.kind in "iub" and x.dtype != numpy.uint32:
-        return x, 0
-    if is_floating(x.dtype) and x.dtype.itemsize <= 4:
-        return x, 0
-    if x.dtype.kind in "iu" and x.size:
-        low, high = int(x.min()), int(x.max())
-        if high - low < 2**31 and high < 2**63:
-            return x, low
-    return None
-
-
-def _sort_packed(x: ndarray, packable: tuple[ndarray, int], descending: bool) -> Pair:
-    """Sort 64-bit integers, key above and position below: a plain sort of these is stable, and vectorised in NumPy."""
-    source, low = packable
-    length = x.shape[-1]
-    rows = source.reshape(-1, length)
-    values, order = numpy.empty(rows.shape, x.dtype), numpy.empty(rows.shape, _INT64)
-    position = numpy.arange(length)
-
-    def sort_tile(start: int, stop: int) -> None:
-        tile = rows[start:stop]
-        keys = _float_keys(tile) if is_floating(tile.dtype) else tile.astype(_INT64) - low
-        if descending:
-            numpy.invert(keys, out=keys)
-        keys <<= 32
-        keys |= position
-        keys.sort(-1)
-        keys &= 0xFFFFFFFF
-        order[start:stop] = keys
-        values[start:stop] = take_last(tile, keys)
-
-    parallel_rows(sort_tile, len(rows), length * 16)
-    return values.reshape(x.shape), order.reshape(x.shape)
-
-
-def _float_keys(x: ndarray) -> ndarray:
-    """Integers in the order of the floats: IEEE 754 bits are in order once those of negative numbers are reversed."""
-    x = x.astype(numpy.float32)
-    x += 0.0  # the two zeros are equal
-    bits = x.view(numpy.int32)
-    keys = (bits ^ ((bits >> 31) & 0x7FFFFFFF)).astype(_INT64)
-    keys[numpy.isnan(x)] = 0x7FFFFFFF
-    return keys
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -187,10 +136,10 @@ def _first(x: ndarray, k: int, descending: bool) -> Pair:
         if found is not NotImplemented:
             return found
     # Of a few, those in order are found by sorting all: then of equals it is the first ones that are among them.
-    if length < _PACK_FROM and x.size < SORTED and not LOOPS.every_size:
+    if x.size < SORTED and not LOOPS.every_size:
         order = _order(x, descending, k)
         return take_last(x, order), order
-    if k == 0 or 8 * k >= length or x.size < SORTED:
+    if k == 0 or 8 * k >= length:
         values, indices = _sort_last(x, descending)
         return values[..., :k], indices[..., :k]
     kth = length - k if descending else k - 1
@@ -272,7 +221,7 @@ def _kth(x: ndarray, k: int) -> Pair:
     found: Pair = _placed_by_loops(contiguous(x), k, "count")
     if found is not NotImplemented:
         return found
-    if x.shape[-1] < _PACK_FROM or x.size < SORTED:
+    if x.size < SORTED:
         indices = widen(x).argsort(-1, kind="stable")[..., k : k + 1]
     else:
         indices = widen(x).argpartition(k, -1)[..., k : k + 1]
