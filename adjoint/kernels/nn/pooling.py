@@ -1,7 +1,7 @@
 """Pooling over any number of spatial dimensions: the maximum or the mean of windows of given or adapted sizes.
 
 Arrays are (batch, channels, spatial...), or that without batch. Windows are boxes, so means take each dimension on its
-own, the last first: a window of 3 by 3 takes 3 + 3 passes, not 9. Indices count in the flattened spatial dimensions.
+own. Indices count in the flattened spatial dimensions.
 
 Unpooling is the partial inverse of maximum pooling: values put back where they were the largest, among zeros.
 Fractional max pooling has windows whose places are drawn, in two or three dimensions (Graham, 2014).
@@ -17,22 +17,20 @@ from typing import Any
 import numpy
 from numpy import asarray, ndarray
 
-from ...codegen.acceleration import LOOPS
-from ...codegen.costs import PIECEWISE
 from ...codegen.plans import Memory, Plan, planned
 from ..index.places import out_of_bounds
 from ..reduce import reduction
 from ..runtime.floating import HALVES, compute_dtype, is_floating, is_inexact, refuse, type_name, widen
 from ..runtime.layout import row_major
 from ..runtime.parallel import parallel_rows
-from .windows import Along, divided, divided_elements, windows_of
+from .windows import Along, Bounds, divided, divided_elements, window_sizes, windows_of
 
 Sizes = tuple[int, ...]
 Pair = tuple[ndarray, ndarray]
 
 _INT64 = numpy.dtype(numpy.int64)
 
-_SMALL = 1 << 13  # elements of all windows together: so many are rather gathered than reduced by dimension
+_MATRIX = 1 << 16  # places times windows; sums of more are not products with a matrix
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -63,12 +61,10 @@ def max_pool(
     if input.dtype.kind in "cb":
         raise refuse(f"max_pool{dims}d", input)
 
-    gathered = math.prod(input.shape[:-dims]) * windows.elements.size
-    maximum = _gathered_maximum if 0 < gathered <= _SMALL else _running_maximum
     values, indices = (_like(input, dims, windows.sizes, dtype) for dtype in (input.dtype, _INT64))
 
     def run(input: ndarray, *_: Any) -> Pair:
-        found = maximum(input, windows.sizes, windows.elements)
+        found = _largest(input, windows.sizes, windows.elements)
         return found if values.order is None else (_in_order_of(values, found[0]), _in_order_of(indices, found[1]))
 
     return Plan([values, indices if indexed else None], run=run)
@@ -104,69 +100,41 @@ def adaptive_max_pool(input: ndarray, output_size: Sizes) -> Plan:
     elements, shape = divided_elements(spatial, output_size), (*input.shape[: input.ndim - dims], *output_size)
 
     def run(input: ndarray, *_: Any) -> Pair:
-        return _running_maximum(input, output_size, elements)
+        return _largest(input, output_size, elements)
 
     return Plan([Memory(shape, input.dtype), Memory(shape, _INT64)], run=run)
 
 
-def _running_maximum(input: ndarray, sizes: Sizes, elements: ndarray) -> Pair:
+def _largest(input: ndarray, sizes: Sizes, elements: ndarray) -> Pair:
     """The largest of the `elements`, flat places in each plane (sample and channel), of `sizes` windows, and where it is."""
-    leading = input.shape[: -len(sizes)]
-    planes = numpy.ascontiguousarray(input).reshape(math.prod(leading), math.prod(input.shape[-len(sizes) :]))
+    shape = (*input.shape[: -len(sizes)], *sizes)
+    planes = input.reshape(math.prod(shape[: -len(sizes)]), math.prod(input.shape[-len(sizes) :]))
     values = numpy.empty((len(planes), elements.shape[1]), input.dtype)
     indices = numpy.empty(values.shape, _INT64)
 
-    def reduce(start: int, stop: int) -> None:
-        part, chosen = widen(planes[start:stop]), indices[start:stop]
-        best = part.take(elements[0], 1)
-        chosen[...] = elements[0]
-        for places in elements[1:]:
-            met = part.take(places, 1)
-            better = (met > best) | (met != met)
-            numpy.copyto(best, met, where=better)
-            numpy.copyto(chosen, places, where=better)
-        values[start:stop] = best
+    def find(start: int, stop: int) -> None:
+        chosen, values[start:stop] = _first_largest(widen(planes[start:stop]).take(elements.T, 1))
+        indices[start:stop] = elements.T.reshape(-1).take(chosen + _steps(*elements.shape[::-1]))
 
-    if values.size:
-        parallel_rows(reduce, len(planes), planes.shape[1] * planes.itemsize + 32 * elements.shape[1])
-    return values.reshape(*leading, *sizes), indices.reshape(*leading, *sizes)
+    parallel_rows(find, len(planes), planes.shape[1] * planes.itemsize + 32 * elements.size)
+    return values.reshape(shape), indices.reshape(shape)
 
 
-def _gathered_maximum(input: ndarray, sizes: Sizes, elements: ndarray) -> Pair:
-    """`_running_maximum` of a small array: the elements of all windows side by side."""
-    shape = (*input.shape[: -len(sizes)], *sizes)
-    gathered = input.reshape(-1, math.prod(input.shape[-len(sizes) :])).take(elements.T, 1)
-    found = gathered.reshape(-1, len(elements))
-    chosen = found.argmax(1)
-    values = found.reshape(-1).take(chosen + _steps(*found.shape))
-    if values.size and values.item(values.argmax()) != values.item(values.argmax()):  # the last nan counts
-        return _running_maximum(input, sizes, elements)
-    places = elements.T.reshape(-1).take(chosen.reshape(len(gathered), -1) + _steps(*elements.shape[::-1]))
-    return values.reshape(shape), places.reshape(shape)
+def _first_largest(x: ndarray) -> Pair:
+    """Where the largest element of each row is, the first one or the last nan; and the element."""
+    places = x.argmax(-1)
+    starts = _steps(places.size, x.shape[-1]).reshape(places.shape)
+    values = x.take(places + starts)
+    if values.size and values.item(values.argmax()) != values.item(values.argmax()):
+        last = x.shape[-1] - 1 - (x != x)[..., ::-1].argmax(-1)
+        places = numpy.where(values != values, last, places)
+    return places, values
 
 
 @functools.lru_cache(256)
 def _steps(count: int, step: int) -> ndarray:
     """Where so many rows of `step` elements begin."""
     return numpy.arange(0, count * step, step)
-
-
-def _at(axis: int, ndim: int, index: slice) -> tuple[slice, ...]:
-    return (slice(None),) * axis + (index,) + (slice(None),) * (ndim - axis - 1)
-
-
-def _pad(values: ndarray, axis: int, windows: Along, fill: Any) -> ndarray:
-    """One dimension with `fill` before and after it, as far as windows reach."""
-    after = windows.reach - windows.length - windows.padding
-    if windows.padding == 0 and after <= 0:
-        return values
-    shape = list(values.shape)
-    shape[axis] = max(windows.reach, windows.length + windows.padding)
-    padded = numpy.empty(shape, values.dtype)
-    padded[_at(axis, values.ndim, slice(0, windows.padding))] = fill
-    padded[_at(axis, values.ndim, slice(windows.padding, windows.padding + windows.length))] = values
-    padded[_at(axis, values.ndim, slice(windows.padding + windows.length, None))] = fill
-    return padded
 
 
 @planned("nn.pooling.max_pool_backward")
@@ -186,10 +154,7 @@ def max_pool_backward(grad: ndarray, indices: ndarray, input_shape: Sizes, dims:
                 target = result[start:stop].reshape(-1)
                 numpy.add.at(target, (where[start:stop] + offsets).reshape(-1), values[start:stop].reshape(-1))
 
-            if result.size <= _SMALL:
-                scatter(0, planes)
-            else:
-                parallel_rows(scatter, planes, size * result.itemsize)
+            parallel_rows(scatter, planes, size * result.itemsize)
         return result.reshape(input_shape).astype(grad.dtype, copy=False)
 
     return Plan([Memory(tuple(input_shape), grad.dtype)], run=run)
@@ -249,45 +214,47 @@ def avg_pool(
     if input.dtype.char not in "fdlq" and (dims == 3 or not is_floating(input.dtype)):
         raise refuse("avg_pool3d_out_frame" if dims == 3 else f"avg_pool{dims}d", input)
     memory = _like(input, dims, windows.sizes, input.dtype)
-    planes_shape = math.prod(input.shape[: input.ndim - dims]), *windows.lengths
-    pooled_shape = (planes_shape[0], *windows.sizes)
     divide = numpy.true_divide if is_inexact(input.dtype) else _truncated_division
-    compute = compute_dtype(input.dtype)
-    divisors = divisor(windows.dims, count_include_pad, divisor_override).astype(compute)
-    passes = [
-        (
-            axis,
-            along,
-            along.padding or along.reach > along.length,
-            [_at(axis, dims + 1, part) for part in along.slices()],
-        )
-        for axis, along in reversed([*enumerate(windows.dims, 1)])
-    ]
-    in_order = input.flags.c_contiguous
-    row_bytes = 2 * input.itemsize * math.prod(windows.lengths)
+    sums = _summing([along.bounds() for along in windows.dims], windows.lengths)
+    divisors = divisor(windows.dims, count_include_pad, divisor_override).astype(compute_dtype(input.dtype))
 
     def run(input: ndarray, *_: Any) -> ndarray:
-        planes = (input if in_order else numpy.ascontiguousarray(input)).reshape(planes_shape)
-        result = numpy.empty(pooled_shape, compute)
-
-        def sums(start: int, stop: int) -> None:
-            total = widen(planes[start:stop])
-            for axis, along, beyond, (part, *parts) in passes:
-                spread = _pad(total, axis, along, 0) if beyond else total
-                total = spread[part]
-                for number, part in enumerate(parts):
-                    total = numpy.add(total, spread[part], out=total if number else None)
-            divide(total, divisors, result[start:stop])
-
-        if result.size:
-            parallel_rows(sums, len(planes), row_bytes)
-        return _in_order_of(memory, result.astype(input.dtype, copy=False).reshape(memory.shape))
+        return _in_order_of(memory, row_major(divide(sums(widen(input)), divisors).astype(input.dtype, copy=False)))
 
     return Plan([memory], run=run)
 
 
-def _truncated_division(total: ndarray, divisor: ndarray, out: ndarray) -> None:
-    numpy.multiply(numpy.sign(total) * numpy.sign(divisor), numpy.abs(total) // numpy.abs(divisor), out=out)
+def _summing(bounds: Sequence[Bounds], lengths: Sizes, transposed: bool = False) -> Callable[[ndarray], ndarray]:
+    """What sums the windows of the last dimensions with these bounds; `transposed`: for each element, its windows."""
+    tables = []
+    for (starts, stops), length in zip(bounds, lengths, strict=True):
+        if transposed:
+            places = numpy.arange(length)
+            starts, stops, length = (
+                stops.searchsorted(places, "right"),
+                starts.searchsorted(places, "right"),
+                len(starts),
+            )
+        places = numpy.arange(length)[:, None]
+        inside = (starts <= places) & (places < stops) if length * len(starts) <= _MATRIX else None
+        tables.append((starts, stops, inside))
+
+    def sums(x: ndarray) -> ndarray:
+        for axis, (starts, stops, inside) in enumerate(tables, x.ndim - len(tables)):
+            x = x.swapaxes(axis, -1)
+            found = None if inside is None else x @ inside.astype(x.dtype)
+            if found is None or not numpy.isfinite(found).all():  # an infinity is in the windows around it alone
+                ends = numpy.stack([starts, stops], 1).reshape(-1)
+                padded = numpy.concatenate([x, numpy.zeros_like(x[..., :1])], -1)
+                found = numpy.where(starts < stops, numpy.add.reduceat(padded, ends, -1)[..., ::2], x.dtype.type(0))
+            x = found.swapaxes(axis, -1)
+        return x
+
+    return sums
+
+
+def _truncated_division(total: ndarray, divisor: ndarray) -> ndarray:
+    return numpy.asarray(numpy.sign(total) * numpy.sign(divisor) * (numpy.abs(total) // numpy.abs(divisor)))
 
 
 @functools.lru_cache(256)
@@ -318,31 +285,14 @@ def avg_pool_backward(
     divisor_override: int | None = None,
 ) -> Plan:
     """The gradient of the input of `avg_pool`: each mean's share added to the elements of its window."""
-    leading, spatial = math.prod(input_shape[:-dims]), input_shape[-dims:]
-    windows = windows_of(f"avg_pool{dims}d", input_shape, kernel_size, stride, padding, (1,), ceil_mode).dims
-    compute = compute_dtype(grad.dtype)
-    divisors = divisor(windows, count_include_pad, divisor_override).astype(compute)
+    windows = windows_of(f"avg_pool{dims}d", input_shape, kernel_size, stride, padding, (1,), ceil_mode)
+    sums = _summing([along.bounds() for along in windows.dims], windows.lengths, transposed=True)
+    divisors = divisor(windows.dims, count_include_pad, divisor_override).astype(compute_dtype(grad.dtype))
 
-    def into(out: Sequence[ndarray], grad: ndarray, *_: Any) -> None:
-        planes, result = widen(grad).reshape(leading, *grad.shape[-dims:]), out[0].reshape(leading, *spatial)
+    def run(grad: ndarray, *_: Any) -> ndarray:
+        return row_major(sums(widen(grad) / divisors).astype(grad.dtype, copy=False))
 
-        def spread(start: int, stop: int) -> None:
-            share = planes[start:stop] / divisors
-            for axis, w in enumerate(windows, 1):
-                shape = list(share.shape)
-                shape[axis] = max(w.reach, w.length + w.padding)
-                padded = numpy.zeros(shape, share.dtype)
-                for part in w.slices():
-                    padded[_at(axis, padded.ndim, part)] += share
-                share = padded[_at(axis, padded.ndim, slice(w.padding, w.padding + w.length))]
-            result[start:stop] = share
-
-        if result.size and grad.size:
-            parallel_rows(spread, leading, 2 * compute.itemsize * math.prod(spatial))
-        else:
-            result.fill(0)
-
-    return Plan([Memory(tuple(input_shape), grad.dtype)], into=into)
+    return Plan([Memory(tuple(input_shape), grad.dtype)], run=run)
 
 
 def avg_pooling(dims: int) -> tuple[Callable[..., ndarray], Callable[..., ndarray]]:
@@ -381,22 +331,12 @@ def adaptive_avg_pool(input: ndarray, output_size: Sizes) -> Plan:
 
 def _adaptive_means(input: ndarray, output_size: Sizes) -> ndarray:
     dims = len(output_size)
-    spatial = input.shape[-dims:]
-    total = widen(input)
-    if all(size == 1 for size in output_size):
+    lengths = input.shape[-dims:]
+    if max(output_size) <= 1 <= min(output_size):
         every = tuple(range(input.ndim - dims, input.ndim))
-        return reduction.mean(total, every, True).astype(input.dtype, copy=False)
-    for axis, (length, size) in enumerate(zip(spatial, output_size, strict=True), input.ndim - dims):
-        if length == size:
-            continue
-        if size and length % size == 0:
-            grouped = total.reshape(*total.shape[:axis], size, length // size, *total.shape[axis + 1 :])
-            total = reduction.mean(grouped, axis + 1)
-            continue
-        parts = [total[_at(axis, total.ndim, slice(*window))] for window in divided(length, size)]
-        means = [reduction.mean(part, axis, True) for part in parts]
-        total = numpy.concatenate(means, axis) if means else total[_at(axis, total.ndim, slice(0, 0))]
-    return row_major(total.astype(input.dtype, copy=total is input))
+        return reduction.mean(widen(input), every, True).astype(input.dtype, copy=False)
+    total = _summing(list(map(divided, lengths, output_size)), lengths)(widen(input))
+    return row_major((total / window_sizes(lengths, output_size)).astype(input.dtype))
 
 
 @planned("nn.adaptive_pooling.adaptive_avg_pool_backward")
@@ -406,25 +346,12 @@ def adaptive_avg_pool_backward(grad: ndarray, input_shape: Sizes, dims: int) -> 
 
 
 def _adaptive_shares(grad: ndarray, input_shape: Sizes, dims: int) -> ndarray:
-    share = widen(grad)
-    for axis in range(len(input_shape) - dims, len(input_shape)):
-        length, size = input_shape[axis], grad.shape[axis]
-        if length == size:
-            continue
-        if size == 1:
-            share = numpy.broadcast_to(share / length, (*share.shape[:axis], length, *share.shape[axis + 1 :]))
-            continue
-        if size and length % size == 0:
-            share = numpy.repeat(share / (length // size), length // size, axis)
-            continue
-        shape = list(share.shape)
-        shape[axis] = length
-        spread = numpy.zeros(shape, share.dtype)
-        for i, (start, stop) in enumerate(divided(length, size)):
-            spread[_at(axis, spread.ndim, slice(start, stop))] += share[_at(axis, share.ndim, slice(i, i + 1))] / (
-                stop - start
-            )
-        share = spread
+    lengths, counts = input_shape[-dims:], grad.shape[-dims:]
+    share = widen(grad) / window_sizes(lengths, counts)
+    if math.prod(counts) == 1:
+        share = numpy.broadcast_to(share, input_shape)
+    else:
+        share = _summing(list(map(divided, lengths, counts)), lengths, transposed=True)(share)
     return numpy.array(share, grad.dtype, order="C")
 
 
@@ -515,20 +442,15 @@ def fractional_max_pool(
     return pooled.reshape(shape).astype(input.dtype, copy=False), indices.reshape(shape)
 
 
-def _largest_at(values: ndarray, corners: ndarray, offsets: ndarray) -> Any:
+@planned("nn.pooling.largest_at")
+def _largest_at(values: ndarray, corners: ndarray, offsets: ndarray) -> Plan:
     """The largest of the values at the offsets from each corner, and its place: the first one, or the last nan."""
-    if LOOPS.takes(corners.size * len(offsets), PIECEWISE):
-        found = LOOPS.run("nn.pooling.largest_at", values, corners, offsets)
-        if found is not NotImplemented:
-            return found
-    pooled, indices = values.take(corners), corners.copy()
-    for offset in offsets:
-        here = corners + offset
-        candidates = values.take(here)
-        better = (candidates > pooled) | numpy.isnan(candidates)
-        numpy.copyto(pooled, candidates, where=better)
-        numpy.copyto(indices, here, where=better)
-    return pooled, indices
+
+    def run(values: ndarray, corners: ndarray, offsets: ndarray) -> Pair:
+        places, found = _first_largest(values.take(corners[..., None] + offsets))
+        return found, corners + offsets.take(places)
+
+    return Plan([Memory(corners.shape, values.dtype), Memory(corners.shape, _INT64)], run=run)
 
 
 def _starts(sample: ndarray, length: int, size: int, kernel: int) -> ndarray:

@@ -3,6 +3,8 @@
 What follows from shapes alone is worked out once for each combination of them and kept.
 """
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -13,6 +15,8 @@ from numpy import ndarray
 from ..._runtime.first_use import computed_once
 
 Sizes = tuple[int, ...]
+Bounds = tuple[ndarray, ndarray]
+"""Where the windows along a dimension begin and end."""
 
 _NUMBER = {2: "two", 3: "three"}
 _AXES = {2: "HW", 3: "THW"}
@@ -28,16 +32,10 @@ class Along(NamedTuple):
     length: int  # of the dimension
     count: int  # type: ignore[assignment]  # of windows
 
-    @property
-    def reach(self) -> int:
-        """How long the padded dimension must be for all windows to lie in it."""
-        return (self.count - 1) * self.stride + self.dilation * (self.kernel - 1) + 1
-
-    def slices(self) -> list[slice]:
-        """For each element of a window, where it is in the padded dimension for all windows."""
-        last = (self.count - 1) * self.stride
-        starts = range(0, self.kernel * self.dilation, self.dilation)
-        return [slice(start, start + last + 1, self.stride) for start in starts]
+    def bounds(self) -> Bounds:
+        """Where windows without gaps begin and end inside the dimension."""
+        starts = numpy.arange(self.count) * self.stride - self.padding
+        return numpy.maximum(starts, 0), numpy.minimum(starts + self.kernel, self.length)
 
     def places(self) -> ndarray:
         """(windows, elements of one): where elements are in the dimension; the nearest inside in place of those outside."""
@@ -167,9 +165,18 @@ def _check_positive(name: str, shape: Sizes, kernel: Sizes, stride: Sizes, dilat
 # Windows that adapt
 
 
-def divided(length: int, count: int) -> list[tuple[int, int]]:
+@functools.lru_cache(256)
+def divided(length: int, count: int) -> Bounds:
     """Window i of n along a dimension of length L goes from floor(i L / n) to ceil((i + 1) L / n)."""
-    return [(i * length // count, -(-(i + 1) * length // count)) for i in range(count)]
+    places = numpy.arange(count + 1) * length
+    return places[:-1] // max(count, 1), -(-places[1:] // max(count, 1))
+
+
+@functools.lru_cache(64)
+def window_sizes(lengths: Sizes, counts: Sizes) -> ndarray:
+    """How many elements each of the windows that divide dimensions has."""
+    along = [numpy.subtract(*divided(*each)[::-1]) for each in zip(lengths, counts, strict=True)]
+    return functools.reduce(numpy.multiply.outer, along).astype(numpy.float32)
 
 
 @functools.lru_cache(64)
@@ -177,9 +184,8 @@ def divided_elements(lengths: Sizes, counts: Sizes) -> ndarray:
     """`flat_places` of windows that divide dimensions; the last element of the shorter ones repeats."""
     along = []
     for length, count in zip(lengths, counts, strict=True):
-        windows = numpy.array(divided(length, count)).reshape(count, 2)
-        longest = max(windows[:, 1] - windows[:, 0], default=1)
-        along.append(numpy.minimum(windows[:, :1] + numpy.arange(longest), windows[:, 1:] - 1))
+        starts, stops = (ends[:, None] for ends in divided(length, count))
+        along.append(numpy.minimum(starts + numpy.arange((stops - starts).max(initial=1)), stops - 1))
     return flat_places(along, lengths)
 
 

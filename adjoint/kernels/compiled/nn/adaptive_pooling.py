@@ -6,7 +6,6 @@ length to `max_pool`.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +16,7 @@ from numpy import ndarray
 from ....codegen.llvm.language import *
 from ....codegen.llvm.launch import launch
 from ....codegen.plans import Memory, Plan
-from ...nn.windows import divided
+from ...nn.windows import Bounds, divided, window_sizes
 
 Sizes = tuple[int, ...]
 
@@ -100,73 +99,55 @@ def largest(
 
 @loops(explicit=True, plain=True)
 def averages(
-    result: Pointer[T], x: Pointer[T], sizes: Pointer[i64], bounds: Pointer[i64], start: Int, stop: Int
+    result: Pointer[T],
+    x: Pointer[T],
+    sizes: Pointer[i64],
+    bounds: Pointer[i64],
+    divisors: Pointer[T],
+    start: Int,
+    stop: Int,
+    SPREAD: Static,
 ) -> None:
-    """The mean of each window of planes `start` to `stop`."""
+    """The sums of the windows of planes `start` to `stop` over their divisors.
+
+    `SPREAD`: the transpose, each number of `x` over its divisor added to the elements of its window.
+    """
     windows = fields(sizes, SIZES)
     length_d, length_h, length_w = windows.length
     count_d, count_h, count_w = windows.count
     rows, columns = bounds + 2 * count_d, bounds + 2 * (count_d + count_h)
-    to = start * count_d * count_h * count_w
+    size, count = length_d * length_h * length_w, count_d * count_h * count_w
     for p in range(start, stop):
-        plane = x + p * length_d * length_h * length_w
+        plane = (result if SPREAD else x) + p * size
+        pooled = (x if SPREAD else result) + p * count
+        place = i64(0)
+        if SPREAD:
+            for i in range(size):
+                plane[i] = 0
         for i in range(count_d):
             for j in range(count_h):
                 for k in range(count_w):
-                    total = T(0)
+                    total = pooled[place] / divisors[place] if SPREAD else T(0)
                     for z in range(bounds[2 * i], bounds[2 * i + 1]):
                         for y in range(rows[2 * j], rows[2 * j + 1]):
                             line = (z * length_h + y) * length_w
                             for at in range(line + columns[2 * k], line + columns[2 * k + 1]):
-                                total += plane[at]
-                    count = (
-                        (bounds[2 * i + 1] - bounds[2 * i])
-                        * (rows[2 * j + 1] - rows[2 * j])
-                        * (columns[2 * k + 1] - columns[2 * k])
-                    )
-                    result[to] = total / T(count)
-                    to += 1
+                                if SPREAD:
+                                    plane[at] += total
+                                else:
+                                    total += plane[at]
+                    if not SPREAD:
+                        pooled[place] = total / divisors[place]
+                    place += 1
 
 
-@loops(explicit=True, plain=True)
-def spread_averages(
-    result: Pointer[T], grad: Pointer[T], sizes: Pointer[i64], bounds: Pointer[i64], start: Int, stop: Int
-) -> None:
-    """The transpose of `averages`: each gradient's share added to the elements of its window."""
-    windows = fields(sizes, SIZES)
-    length_d, length_h, length_w = windows.length
-    count_d, count_h, count_w = windows.count
-    rows, columns = bounds + 2 * count_d, bounds + 2 * (count_d + count_h)
-    at_grad = start * count_d * count_h * count_w
-    size = length_d * length_h * length_w
-    for p in range(start, stop):
-        plane = result + p * size
-        for i in range(size):
-            plane[i] = 0
-        for i in range(count_d):
-            for j in range(count_h):
-                for k in range(count_w):
-                    count = (
-                        (bounds[2 * i + 1] - bounds[2 * i])
-                        * (rows[2 * j + 1] - rows[2 * j])
-                        * (columns[2 * k + 1] - columns[2 * k])
-                    )
-                    share = grad[at_grad] / T(count)
-                    at_grad += 1
-                    for z in range(bounds[2 * i], bounds[2 * i + 1]):
-                        for y in range(rows[2 * j], rows[2 * j + 1]):
-                            line = (z * length_h + y) * length_w
-                            for at in range(line + columns[2 * k], line + columns[2 * k + 1]):
-                                plane[at] += share
-
-
-@functools.lru_cache(64)
-def _tables(lengths: Sizes, counts: Sizes) -> tuple[ndarray, ndarray]:
-    """Return lengths and counts, and the bounds of windows. Missing dimensions come first."""
-    missing = (1,) * (3 - len(lengths))
-    lengths, counts = missing + lengths, missing + counts
-    bounds = [bound for length, count in zip(lengths, counts, strict=True) for bound in divided(length, count)]
-    return numpy.array(SIZES.pack(length=lengths, count=counts), numpy.int64), numpy.array(bounds, numpy.int64)
+def _table(lengths: Sizes, bounds: Sequence[Bounds]) -> tuple[ndarray, ndarray]:
+    """Lengths and counts, and the bounds of windows. Missing dimensions come first."""
+    missing = 3 - len(lengths)
+    counts = [len(starts) for starts, _ in bounds]
+    sizes = SIZES.pack(length=[1] * missing + list(lengths), count=[1] * missing + counts)
+    pairs = [numpy.stack(along, 1).reshape(-1) for along in bounds]
+    return numpy.array(sizes, numpy.int64), numpy.concatenate([numpy.array([0, 1] * missing, numpy.int64), *pairs])
 
 
 def _several(lengths: Sizes, counts: Sizes) -> bool:
@@ -191,7 +172,7 @@ def adaptive_max_pool(input: ndarray, output_size: Sizes) -> Any:
         return NotImplemented
     function = largest.compiled(T=type_of(input.dtype), W=HOST.vector_bytes // input.itemsize)
     memory = Memory(shape, input.dtype), Memory(shape, numpy.dtype(numpy.int64))
-    return _plan(function, memory, input, input.size // size, 4 * size, lengths, tuple(output_size))
+    return _plan(function, memory, input, input.size // size, 4 * size, *_table(lengths, _bounds(lengths, output_size)))
 
 
 def adaptive_avg_pool(input: ndarray, output_size: Sizes) -> Any:
@@ -200,9 +181,8 @@ def adaptive_avg_pool(input: ndarray, output_size: Sizes) -> Any:
     lengths = input.shape[-dims:]
     if not _fits(input) or not _several(lengths, output_size):
         return NotImplemented
-    memory, size = Memory((*input.shape[:-dims], *output_size), input.dtype), math.prod(lengths)
-    function = averages.compiled(T=type_of(input.dtype))
-    return _plan(function, (memory,), input, input.size // size, 4 * size, lengths, tuple(output_size))
+    bounds, size = _bounds(lengths, output_size), math.prod(lengths)
+    return mean_plan(input, input.shape, 4 * size, bounds, window_sizes(lengths, output_size), spread=False)
 
 
 def adaptive_avg_pool_backward(grad: ndarray, input_shape: Sizes, dims: int) -> Any:
@@ -210,19 +190,31 @@ def adaptive_avg_pool_backward(grad: ndarray, input_shape: Sizes, dims: int) -> 
     lengths, counts = tuple(input_shape[-dims:]), grad.shape[-dims:]
     if not _fits(grad) or not _several(lengths, counts) or 0 in input_shape:
         return NotImplemented
-    planes, size = math.prod(input_shape[:-dims]), math.prod(lengths)
-    function = spread_averages.compiled(T=type_of(grad.dtype))
-    return _plan(function, (Memory(tuple(input_shape), grad.dtype),), grad, planes, 6 * size, lengths, counts)
+    bounds, size = _bounds(lengths, counts), math.prod(lengths)
+    return mean_plan(grad, tuple(input_shape), 6 * size, bounds, window_sizes(lengths, counts), spread=True)
 
 
-def _plan(
-    function: Any, results: tuple[Memory, ...], x: ndarray, planes: int, work: int, lengths: Sizes, counts: Sizes
+def _bounds(lengths: Sizes, counts: Sizes) -> list[Bounds]:
+    return [divided(*each) for each in zip(lengths, counts, strict=True)]
+
+
+def mean_plan(
+    x: ndarray, input_shape: Sizes, work: int, bounds: Sequence[Bounds], divisors: ndarray, *, spread: bool
 ) -> Plan:
+    """The plan of the sums of windows over their divisors, or of the transpose; `work`: see `_plan`."""
+    dims, counts = len(bounds), tuple([len(starts) for starts, _ in bounds])
+    shape = input_shape if spread else (*input_shape[: len(input_shape) - dims], *counts)
+    of_each = numpy.broadcast_to(divisors, counts).astype(x.dtype, order="C")
+    function = averages.compiled(T=type_of(x.dtype), SPREAD=spread)
+    tables = *_table(input_shape[-dims:], bounds), of_each
+    return _plan(function, (Memory(shape, x.dtype),), x, math.prod(shape[:-dims]), work, *tables)
+
+
+def _plan(function: Any, results: tuple[Memory, ...], x: ndarray, planes: int, work: int, *tables: ndarray) -> Plan:
     """The plan of a function that walks so many `planes`, each as much `work` as moving so many numbers."""
-    sizes, bounds = _tables(lengths, counts)
     plane_bytes = work * x.itemsize
 
     def into(out: Sequence[ndarray], x: ndarray, *_: Any) -> None:
-        launch(function, planes, plane_bytes, *map(address, out), address(x), address(sizes), address(bounds))
+        launch(function, planes, plane_bytes, *map(address, out), address(x), *map(address, tables))
 
     return Plan(results, into=into)

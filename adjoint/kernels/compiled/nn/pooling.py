@@ -18,6 +18,7 @@ from ....codegen.llvm.launch import launch
 from ....codegen.plans import Memory, Plan
 from ...nn.pooling import divisor
 from ...nn.windows import Windows, windows_of
+from .adaptive_pooling import mean_plan
 from .convolution_kernels import dealt, store_first
 
 Sizes = tuple[int, ...]
@@ -127,39 +128,6 @@ def averages(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Static, S
                     store_first(result + (to + k), total / divisor, count, W)
                 place += count_w
                 to += count_w
-
-
-@loops(explicit=True, noalias=False)
-def spread_averages(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Static) -> None:
-    """The transpose of `averages`: `grad / divisor` added to all elements of each window."""
-    windows = fields(table[0], WINDOWS)
-    length_d, length_h, length_w = windows.length
-    count_d, count_h, count_w = windows.count
-    kernel_d, kernel_h, kernel_w = windows.kernel
-    step_d, step_h, step_w = windows.stride
-    padding_d, padding_h, padding_w = windows.padding
-    grad, divisors = array_at(table, 0, T), array_at(table, 1, T)
-    result = array_at(table, 2, T)
-    for p in range(start, stop):
-        size = length_d * length_h * length_w
-        plane = result + p * size
-        for i in range(0, size, W):
-            store_first(plane + i, vector(T, W)(0), size - i, W)
-        given = grad + p * count_d * count_h * count_w
-        place = 0
-        for i in range(count_d):
-            first_d = i * step_d - padding_d
-            for j in range(count_h):
-                first_h = j * step_h - padding_h
-                for k in range(count_w):
-                    first_w = k * step_w - padding_w
-                    share = given[place] / divisors[place]
-                    place += 1
-                    for z in range(maximum(first_d, 0), minimum(first_d + kernel_d, length_d)):
-                        for y in range(maximum(first_h, 0), minimum(first_h + kernel_h, length_h)):
-                            row = plane + (z * length_h + y) * length_w
-                            for c in range(maximum(first_w, 0), minimum(first_w + kernel_w, length_w)):
-                                row[c] += share
 
 
 def _layout(windows: Windows) -> list[int]:
@@ -282,11 +250,9 @@ def avg_pool_backward(
     if not _fits(grad) or not size or grad.shape != (*input_shape[:-dims], *windows.sizes):
         return NotImplemented
     elements = math.prod(w.kernel for w in windows.dims)
-    return NativeCall(
-        spread_averages.compiled(**_statics(grad)), grad.size // count, (size + 4 * elements * count) * grad.itemsize,
-        _layout(windows), ["grad", "input_shape", *_MEAN], ["grad", "divisors"], [Memory(tuple(input_shape), grad.dtype)],
-        constants={"divisors": _divisors(windows, count_include_pad, divisor_override, grad.dtype.char)},
-    ).plan()  # fmt: skip
+    divisors = divisor(windows.dims, count_include_pad, divisor_override)
+    bounds, work = [along.bounds() for along in windows.dims], size + 4 * elements * count
+    return mean_plan(grad, tuple(input_shape), work, bounds, divisors, spread=True)
 
 
 @loops
@@ -315,11 +281,13 @@ def largest_of_windows(
 
 
 def largest_at(values: ndarray, corners: ndarray, offsets: ndarray) -> Any:
-    """`kernels.nn.pooling._largest_at`."""
-    kind = {"f": f32, "d": f64}.get(values.dtype.char)
-    if kind is None or not corners.size:
+    """The plan of `kernels.nn.pooling._largest_at`."""
+    if values.dtype.char not in "fd" or not corners.size:
         return NotImplemented
-    pooled, indices = numpy.empty(corners.shape, values.dtype), numpy.array(corners, numpy.int64, order="C")
-    places = [address(item) for item in (pooled, indices, values, offsets)]
-    launch(largest_of_windows.compiled(T=kind), corners.size, 8 * len(offsets), *places, len(offsets))
-    return pooled, indices
+    function, count = largest_of_windows.compiled(T=type_of(values.dtype)), len(offsets)
+
+    def into(out: Any, values: ndarray, corners: ndarray, offsets: ndarray) -> None:
+        out[1][...] = corners
+        launch(function, corners.size, 8 * count, *map(address, (*out, values, offsets)), count)
+
+    return Plan([Memory(corners.shape, values.dtype), Memory(corners.shape, numpy.dtype(numpy.int64))], into=into)
