@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy
@@ -11,9 +11,11 @@ import numpy
 from ...codegen.acceleration import LOOPS
 from ...codegen.costs import THREADED
 from ...codegen.plans import Memory, Plan, planned
+from ..index.scatter import combine_at
 from ..memory.copying import copy_elements
-from ..runtime.floating import refuse, widen
+from ..runtime.floating import refuse
 from ..runtime.scalar import typed
+from .windows import flat_places
 
 Array = numpy.ndarray[Any, Any]
 
@@ -75,67 +77,47 @@ def padding(mode: str, name: str) -> tuple[Callable[..., Array], Callable[..., A
 @planned("nn.padding.padded")
 def padded(self: Array, padding: tuple[int, ...], mode: str) -> Plan:
     """The last dimensions continued, by a `mode` of `padding` or, "circular", as if their ends met."""
-    shape = list(self.shape)
-    for i in range(len(padding) // 2):
-        shape[-1 - i] += padding[2 * i] + padding[2 * i + 1]
-    return Plan([Memory(tuple(shape), self.dtype)], run=_padded)
+    lengths, origins = _origins_of(self.shape, padding, mode)
+    shape = (*self.shape[: self.ndim - len(lengths)], *map(len, origins))
+    places = flat_places([each[:, None] for each in origins], lengths)[0]
+    planes = math.prod(shape[: self.ndim - len(lengths)])
 
+    def run(self: Array, *_: Any) -> Array:
+        return self.reshape(planes, math.prod(lengths)).take(places, 1).reshape(shape)
 
-def _padded(self: Array, padding: tuple[int, ...], mode: str) -> Array:
-    result = self
-    for i in range(len(padding) // 2):
-        dim = self.ndim - 1 - i
-        size = self.shape[dim] + padding[2 * i] + padding[2 * i + 1]
-        source, result = result, numpy.empty((*result.shape[:dim], size, *result.shape[dim + 1 :]), self.dtype)
-        for target, origin, _ in _parts(mode, self.shape[dim], padding[2 * i], padding[2 * i + 1]):
-            result[_along(dim, target)] = source[_along(dim, origin)]
-    return result
+    return Plan([Memory(shape, self.dtype)], run=run)
 
 
 @planned("nn.padding.padded_backward")
 def padded_backward(grad: Array, self: Array, padding: tuple[int, ...], mode: str) -> Plan:
-    """The gradient of what `padded` continues."""
-    return Plan([Memory(self.shape, self.dtype)], run=_folded)
+    """The gradient of what `padded` continues: each element's added to the one that it came from."""
+    lengths, origins = _origins_of(self.shape, padding, mode)
+    places = flat_places([each[:, None] for each in origins], lengths)[0]
+    planes = numpy.arange(math.prod(self.shape[: self.ndim - len(lengths)]))
+
+    def run(grad: Array, self: Array, *_: Any) -> Array:
+        result = numpy.zeros(self.shape, self.dtype)
+        positions = planes[:, None] * math.prod(lengths) + places
+        return combine_at(result, numpy.add, positions.reshape(-1), grad.reshape(-1))
+
+    return Plan([Memory(self.shape, self.dtype)], run=run)
 
 
-def _folded(grad: Array, self: Array, padding: tuple[int, ...], mode: str) -> Array:
-    result = widen(grad)
-    for i in range(len(padding) // 2):
-        dim = self.ndim - 1 - i
-        source = result
-        result = numpy.zeros((*source.shape[:dim], self.shape[dim], *source.shape[dim + 1 :]), source.dtype)
-        for target, origin, repeated in _parts(mode, self.shape[dim], padding[2 * i], padding[2 * i + 1]):
-            part = source[_along(dim, target)]
-            result[_along(dim, origin)] += numpy.add.reduce(part, dim, keepdims=True) if repeated else part
-    return result.astype(self.dtype, copy=False)
+def _origins_of(shape: tuple[int, ...], padding: tuple[int, ...], mode: str) -> tuple[tuple[int, ...], list[Array]]:
+    """The lengths of the dimensions that are continued, and for each place of one the place that it repeats."""
+    dims = len(padding) // 2
+    lengths = shape[len(shape) - dims :]
+    pairs = [(padding[2 * i], padding[2 * i + 1]) for i in reversed(range(dims))]
+    return lengths, [origins(length, *pair, mode) for length, pair in zip(lengths, pairs, strict=True)]
 
 
-def _along(dim: int, part: slice) -> tuple[slice, ...]:
-    return (*[slice(None)] * dim, part)
-
-
-def _parts(mode: str, size: int, before: int, after: int) -> Iterator[tuple[slice, slice, bool]]:
-    """The parts of a padded dimension: where they are, where in the input they come from, whether that is one element.
-
-    Positions count from the input's first element; negative padding leaves out what is there.
-    """
-    first, last = -before, size + after
-
-    def part(start: int, stop: int) -> slice:
-        return slice(start - first, stop - first)
-
-    start, stop = max(first, 0), min(size, last)
-    if start < stop:
-        yield part(start, stop), slice(start, stop), False
+def origins(length: int, before: int, after: int, mode: str) -> Array:
+    """For each place of a padded dimension the place that it repeats."""
+    places = numpy.arange(-before, length + after)
     if mode == "circular":
-        yield part(min(first, 0), 0), slice(stop - max(-first, 0), stop), False
-        yield part(size, max(last, size)), slice(start, start + max(last - size, 0)), False
-        return
-    for start, stop, edge in ((first, min(0, last), 0), (max(size, first), last, size - 1)):
-        if start >= stop:
-            continue
-        if mode == "replicate":
-            yield part(start, stop), slice(edge, edge + 1), True
-        else:
-            low = 2 * edge - stop + 1  # the mirror image of the last position
-            yield part(start, stop), slice(2 * edge - start, low - 1 if low else None, -1), False
+        start = max(-before, 0)
+        return start + (places - start) % max(min(length + after, length) - start, 1)
+    if mode == "replicate":
+        return places.clip(0, length - 1)
+    places = numpy.abs(places)
+    return length - 1 - numpy.abs(length - 1 - places)

@@ -19,6 +19,7 @@ from numpy import asarray, ndarray
 
 from ...codegen.plans import Memory, Plan, planned
 from ..index.places import out_of_bounds
+from ..index.scatter import combine_at
 from ..reduce import reduction
 from ..runtime.floating import HALVES, compute_dtype, is_floating, is_inexact, refuse, type_name, widen
 from ..runtime.layout import row_major
@@ -140,24 +141,21 @@ def _steps(count: int, step: int) -> ndarray:
 @planned("nn.pooling.max_pool_backward")
 def max_pool_backward(grad: ndarray, indices: ndarray, input_shape: Sizes, dims: int) -> Plan:
     """Zeros of `input_shape`, to which `grad` is added at `indices` into the flattened `dims` spatial dimensions."""
-    planes, size = math.prod(input_shape[:-dims]), math.prod(input_shape[-dims:])
 
     def run(grad: ndarray, indices: ndarray, *_: Any) -> ndarray:
-        wide = widen(grad)
-        result = numpy.zeros((planes, size), wide.dtype)
-        if grad.size:
-            _check_indices(indices, size)
-            values, where = wide.reshape(planes, -1), indices.reshape(planes, -1)
-
-            def scatter(start: int, stop: int) -> None:
-                offsets = numpy.arange(0, (stop - start) * size, size)[:, None]
-                target = result[start:stop].reshape(-1)
-                numpy.add.at(target, (where[start:stop] + offsets).reshape(-1), values[start:stop].reshape(-1))
-
-            parallel_rows(scatter, planes, size * result.itemsize)
-        return result.reshape(input_shape).astype(grad.dtype, copy=False)
+        result = numpy.zeros(input_shape, grad.dtype)
+        return combine_at(result, numpy.add, _positions(indices, input_shape, dims).reshape(-1), grad.reshape(-1))
 
     return Plan([Memory(tuple(input_shape), grad.dtype)], run=run)
+
+
+def _positions(indices: ndarray, shape: Sizes, dims: int) -> ndarray:
+    """Where in a flattened array of `shape` indices into its flattened `dims` spatial dimensions point: (planes, places)."""
+    planes, size = math.prod(shape[:-dims]), math.prod(shape[-dims:])
+    wrong = out_of_bounds(indices, size)
+    if wrong is not None:
+        raise RuntimeError(f"max_pool: index {wrong} is out of bounds for {size} elements")
+    return indices.reshape(planes, math.prod(indices.shape[-dims:])) + numpy.arange(planes)[:, None] * size
 
 
 def max_pooling(dims: int) -> Callable[..., Pair]:
@@ -182,10 +180,7 @@ def max_scattering(dims: int) -> Callable[..., ndarray]:
 
 def at_indices(self: ndarray, indices: ndarray, dims: int) -> ndarray:
     """The elements at indices into the flattened `dims` spatial dimensions: the transpose of `max_pool_backward`."""
-    planes, size = math.prod(self.shape[:-dims]), math.prod(self.shape[-dims:])
-    _check_indices(indices, size)
-    where = indices.reshape(planes, math.prod(indices.shape[-dims:])) + numpy.arange(planes)[:, None] * size
-    return self.reshape(-1).take(where).reshape(indices.shape)
+    return self.reshape(-1).take(_positions(indices, self.shape, dims)).reshape(indices.shape)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -353,12 +348,6 @@ def _adaptive_shares(grad: ndarray, input_shape: Sizes, dims: int) -> ndarray:
     else:
         share = _summing(list(map(divided, lengths, counts)), lengths, transposed=True)(share)
     return numpy.array(share, grad.dtype, order="C")
-
-
-def _check_indices(indices: ndarray, size: int) -> None:
-    wrong = out_of_bounds(indices, size)
-    if wrong is not None:
-        raise RuntimeError(f"max_pool: index {wrong} is out of bounds for {size} elements")
 
 
 Array = numpy.ndarray[Any, Any]

@@ -16,6 +16,7 @@ from numpy import ndarray
 from ....codegen.llvm.language import *
 from ....codegen.llvm.launch import launch
 from ....codegen.plans import Memory, Plan
+from ...nn.padding import origins
 from ..memory.copying import WORDS
 
 Sizes = tuple[int, ...]
@@ -75,23 +76,11 @@ def add_rows(
                 row[columns[c]] += given[c]
 
 
-def _origins(length: int, before: int, after: int, mode: str) -> ndarray:
-    """For each place of a padded dimension the place that it repeats."""
-    places = numpy.arange(-before, length + after)
-    if mode == "circular":
-        start = max(-before, 0)
-        return start + (places - start) % (min(length + after, length) - start)
-    if mode == "replicate":
-        return places.clip(0, length - 1)
-    places = numpy.abs(places)
-    return length - 1 - numpy.abs(length - 1 - places)
-
-
 @functools.lru_cache(256)
 def _tables(lengths: Sizes, padding: Sizes, mode: str) -> tuple[ndarray, ndarray, Sizes]:
     """The tables of origins, the sizes that the loops are told, and the sizes of a padded plane."""
     pairs = [(padding[2 * i], padding[2 * i + 1]) for i in range(len(lengths))][::-1]
-    tables = [_origins(length, *pair, mode) for length, pair in zip(lengths, pairs, strict=True)]
+    tables = [origins(length, *pair, mode) for length, pair in zip(lengths, pairs, strict=True)]
     rows = numpy.zeros(1, numpy.int64)
     for length, table in zip(lengths[:-1], tables[:-1], strict=True):
         rows = (rows[:, None] * length + table).reshape(-1)
