@@ -17,10 +17,10 @@ from typing import Any
 
 import ml_dtypes
 import numpy
-from tests.parity._children import in_child
-from tests.parity._extreme_differences import reason
 
 from . import Outcome, experiment
+from ._children import in_child
+from ._extreme_differences import reason
 
 MEMORY = 3 << 30
 """How much a try may allocate, in bytes."""
