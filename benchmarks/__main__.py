@@ -155,11 +155,14 @@ def run_operator_memory(quick: bool, only: re.Pattern[str]) -> list[dict[str, An
 
 
 def run_compiled(quick: bool, only: re.Pattern[str]) -> list[dict[str, Any]]:
-    """Compiled functions beside the functions themselves, and beside JAX's where it is installed, printed and returned."""
+    """Compiled functions beside the functions themselves, printed and returned.
+
+    JAX takes part where it is installed, and PyTorch's `torch.compile` if `ADJOINT_BENCH_INDUCTOR` is set.
+    """
     load_libraries()
     from benchmarks import compiled
 
-    return compiled.run(quick, only, WIDTH, _duration)
+    return compiled.run(quick, only, WIDTH, _duration, "ADJOINT_BENCH_INDUCTOR" in os.environ)
 
 
 def run_distributed(quick: bool, only: re.Pattern[str]) -> list[dict[str, Any]]:

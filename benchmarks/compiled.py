@@ -9,6 +9,7 @@ from statistics import median
 from types import ModuleType
 from typing import Any
 
+from benchmarks import models
 from benchmarks.cases import Timed
 from benchmarks.runner import QUICK, Settings, calibrated, timed_round
 
@@ -37,11 +38,13 @@ def in_jax(name: str) -> Callable[[Callable[[], Timed]], Callable[[], Timed]]:
     return register
 
 
-MLP, SCALARS, SCALAR_MLP, RNN = (
+MLP, SCALARS, SCALAR_MLP, RNN, HESSIAN, WIDE_MLP = (
     "tiny MLP, training step with SGD",
     "scalar graph, gradients",
     "scalar MLP of 200 operations, gradients",
     "RNN of 30 steps, gradients",
+    "Hessian of 20 dimensions",
+    "MLP 512-512-512-10, SGD, batch 64",
 )
 
 
@@ -184,14 +187,91 @@ def rnn_in_jax() -> Timed:
     return lambda: gradients(inner, outer, x, start)[0].block_until_ready()
 
 
-def run(quick: bool, only: re.Pattern[str], width: int, duration: Callable[[float], str]) -> list[dict[str, Any]]:
-    """The cases whose names match `only`, printed line by line and returned; times are medians of alternate rounds."""
+@case(HESSIAN)
+def hessian(torch: ModuleType, compiled: Callable[[Any], Any]) -> Timed:
+    mixed, x = torch.randn(20, 20), torch.randn(20)
+    found = compiled(torch.func.hessian(lambda x: (mixed @ x).tanh().pow(2).sum()))
+    return lambda: found(x)
+
+
+@in_jax(HESSIAN)
+def hessian_in_jax() -> Timed:
+    import jax
+
+    mixed, x = (jax.random.normal(jax.random.key(seed), shape) for seed, shape in enumerate(((20, 20), (20,))))
+    found = jax.jit(jax.hessian(lambda x: (jax.numpy.tanh(mixed @ x) ** 2).sum()))
+    return lambda: found(x).block_until_ready()
+
+
+@case(WIDE_MLP)
+def wide_mlp(torch: ModuleType, compiled: Callable[[Any], Any]) -> Timed:
+    nn = torch.nn
+    model = nn.Sequential(nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    x, target = torch.randn(64, 512), torch.randint(0, 10, (64,))
+
+    @compiled
+    def step(x, target):
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x), target)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return lambda: step(x, target)
+
+
+@in_jax(WIDE_MLP)
+def wide_mlp_in_jax() -> Timed:
+    import jax
+    from jax import numpy
+
+    def loss(weights, x, target):
+        for weight, bias in weights[:-1]:
+            x = jax.nn.relu(x @ weight + bias)
+        weight, bias = weights[-1]
+        scores = jax.nn.log_softmax(x @ weight + bias)
+        return -numpy.take_along_axis(scores, target[:, None], 1).mean()
+
+    @jax.jit
+    def step(weights, x, target):
+        value, grads = jax.value_and_grad(loss)(weights, x, target)
+        return value, jax.tree.map(lambda weight, grad: weight - 0.01 * grad, weights, grads)
+
+    keys = jax.random.split(jax.random.key(0), 8)
+    sizes = ((512, 512), (512, 512), (512, 10))
+    weights = [
+        (jax.random.normal(key, size) * size[0] ** -0.5, numpy.zeros(size[1]))
+        for key, size in zip(keys, sizes, strict=False)
+    ]
+    x, target = jax.random.normal(keys[6], (64, 512)), jax.random.randint(keys[7], (64,), 0, 10)
+    held = [weights]
+
+    def run():
+        value, held[0] = step(held[0], x, target)
+        return value.block_until_ready()
+
+    return run
+
+
+def of_models() -> dict[str, Case]:
+    """The training steps of the group of models, compiled whole."""
+    return {each.name: lambda torch, compiled, each=each: compiled(each.prepare(torch)) for each in models.GROUP.cases}
+
+
+def run(
+    quick: bool, only: re.Pattern[str], width: int, duration: Callable[[float], str], inductor: bool
+) -> list[dict[str, Any]]:
+    """The cases whose names match `only`, printed line by line and returned; times are medians of alternate rounds.
+
+    `inductor`: whether PyTorch's `torch.compile` takes part, which needs a C++ compiler, and up to a minute for each case.
+    """
     settings = QUICK if quick else Settings()
     adjoint, torch = import_module("adjoint"), import_module("torch")
-    heads = ("compiled", "adjoint", "torch", "jax")
+    heads = ("compiled", "adjoint", "torch", "inductor", "jax")
     print(f"\n{'compiled functions':<{width}}" + "".join(f"{head:>11}" for head in heads))
     results = []
-    for name, prepare in CASES.items():
+    for name, prepare in (CASES | of_models()).items():
         if not only.search(name):
             continue
         contenders = {
@@ -199,7 +279,9 @@ def run(quick: bool, only: re.Pattern[str], width: int, duration: Callable[[floa
             "adjoint": prepare(adjoint, lambda function: function),
             "torch": prepare(torch, lambda function: function),
         }
-        if find_spec("jax") is not None:
+        if inductor:
+            contenders["inductor"] = prepare(torch, torch.compile)
+        if name in IN_JAX and find_spec("jax") is not None:
             contenders["jax"] = IN_JAX[name]()
         loops = {head: calibrated(timed, settings.round_seconds) for head, timed in contenders.items()}
         times: dict[str, list[float]] = {head: [] for head in contenders}

@@ -57,6 +57,7 @@ from .program import Constant
 from .steps import Clear, Step, clears_as_usual, has_params, params_of
 from .symbols import Symbol, plain, symbols_in
 from .tracer import Tracer
+from .transforms import followed, inner, is_transform
 
 
 class Observer(Guards):
@@ -316,6 +317,9 @@ class Observer(Guards):
         if function.__code__ is IN_MODE:
             return self.in_mode(function, args, kwargs)
         if function.__code__.co_filename.startswith(LIBRARIES):
+            if is_transform(function):
+                args = tuple([followed(each, self.call) for each in args])
+                return self.made(followed(given, self.call)(*args, **kwargs))
             of_module = args and isinstance(args[0], torch.nn.Module) and given is not function
             if of_module and function.__name__ in (
                 "parameters",
@@ -327,10 +331,9 @@ class Observer(Guards):
             ):
                 self.tree(args[0])
                 return self.made(function(*args, **kwargs))
-            inner = inspect.unwrap(function)
-            if not (inner.__code__.co_filename.startswith(MODULES) and self.is_of_modules(function)):
+            if not (inner(function).__code__.co_filename.startswith(MODULES) and self.is_of_modules(function)):
                 return self.of_package(function, given, args, kwargs)
-            function = inner
+            function = inner(function)
         try:
             known = self.rewritten(function)
         except NotReadable as error:

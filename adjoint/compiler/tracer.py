@@ -25,6 +25,7 @@ from ..kernels.runtime.floating import HALVES, unwarned
 from ..kernels.runtime.layout import laid_out
 from ..tape import modes, origin
 from ..tensor import Tensor
+from ..transforms.batched_tensor import BatchedTensor
 from .program import Constant, Program, Reference
 from .symbols import KINDS, Number, Symbol, plain, symbol, symbols_in
 
@@ -51,6 +52,8 @@ class Tracer:
         self.acting = self.drawing = self.computing = False
 
     def __enter__(self) -> Tracer:
+        if self.reason is not None:
+            return self
         modes.switch("capture", self)
         modes.switch("before_change", self.before_change)
         return self
@@ -66,10 +69,12 @@ class Tracer:
             self.reason = f"{reason} ({frame.f_code.co_filename}:{frame.f_lineno})"
             self.values.clear()
             self.arrays.clear()
+            if modes.STATE.capture is self:
+                self.__exit__()
 
     def before_change(self, tensor: Tensor) -> None:
         """Take note of a change in place that no plan makes."""
-        if not self.acting:
+        if not (self.acting or isinstance(tensor, BatchedTensor)):  # whose batch an operator changes
             self.stop("a tensor is changed outside of operators")
 
     # --- arrays -------------------------------------------------------------------------------------------------------
@@ -324,7 +329,7 @@ class Tracer:
     def seeds(self, grads: list[Any]) -> None:
         """Take note of the ones that a backward begins with."""
         for grad in grads:
-            if isinstance(grad, Tensor) and id(grad._array) not in self.values:
+            if isinstance(grad, Tensor) and not isinstance(grad, BatchedTensor) and id(grad._array) not in self.values:
                 self.constant(grad._array)
 
     def accumulate(self, leaf: Tensor, grad: Any) -> None:

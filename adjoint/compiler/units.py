@@ -7,7 +7,6 @@ of a module, of a function of the user, or of an optimizer's step. Everything el
 from __future__ import annotations
 
 import ast
-import inspect
 import os
 import sysconfig
 import types
@@ -20,8 +19,9 @@ import adjoint as torch
 
 from ..nn.modules.call import has_hooks
 from .instrument import FINDING, NotReadable, Rewriter, asked, located, rewritten
-from .known import LIBRARIES, MODULES, PACKAGE, STANDARD
+from .known import LIBRARIES, MODULES, STANDARD
 from .steps import Step
+from .transforms import inner
 
 INSTALLED = (STANDARD, sysconfig.get_path("purelib") + os.sep, *LIBRARIES)
 
@@ -64,10 +64,10 @@ class Units:
         self.original = original = kind.forward if self.is_module else original
         if type(original) is types.FunctionType:
             self.code = original.__code__
-            inner = inspect.unwrap(original) if self.code.co_filename.startswith(PACKAGE) else original
-            if is_of_user(inner) or inner.__code__.co_filename.startswith(MODULES):
+            found = inner(original)
+            if is_of_user(found) or found.__code__.co_filename.startswith(MODULES):
                 with suppress(NotReadable):
-                    self.rewritten = rewritten(inner, self, Calls)
+                    self.rewritten = rewritten(found, self, Calls)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function."""
@@ -83,11 +83,11 @@ class Units:
         """What to call in place of `function`."""
         kind = type(function)
         if kind is types.MethodType:
-            inner = function.__func__
-            if isinstance(function.__self__, torch.optim.Optimizer) and inner.__name__ == "step":
+            called = function.__func__
+            if isinstance(function.__self__, torch.optim.Optimizer) and called.__name__ == "step":
                 return self.step(function)
-            found = self.known(inner) if type(inner) is types.FunctionType else inner
-            return function if found is inner else types.MethodType(found, function.__self__)
+            found = self.known(called) if type(called) is types.FunctionType else called
+            return function if found is called else types.MethodType(found, function.__self__)
         if kind is types.FunctionType:
             lasts = function.__globals__.get(function.__name__) is function  # it is not made anew for each call
             return self.known(function) if lasts else function

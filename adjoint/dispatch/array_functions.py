@@ -29,7 +29,7 @@ def in_one_kernel(function: Callable[..., Any], on_arrays: Any) -> Callable[...,
 
     def chosen(*args: Any, **names: Any) -> Any:
         capture = STATE.capture
-        captured = capture is not None and not (names or is_recording())
+        captured = capture is not None and not (names or is_recording() or STATE.interpreters)
         return capture.function(kernel, args) if captured else function(*args, **names)
 
     return chosen
