@@ -104,13 +104,16 @@ def pytest_make_collect_report(
     return report
 
 
-@pytest.hookimpl(tryfirst=True)  # before tests are left out for their marks
+@pytest.hookimpl(trylast=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    tiers.choose_cases(metafunc)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    tiers.mark_thorough(items)
     if config.getoption("family"):
         tiers.keep_family(config, items, config.getoption("family"))
     if config.getoption("share"):
-        tiers.keep_share(config, items, config.getoption("share"), config.getoption("day"))
+        tiers.keep_share(config, items)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -85,6 +85,7 @@ model(numpy.ones((3, 4)))
 """
 
 
+@pytest.mark.thorough
 def test_what_the_readme_shows_of_programs_is_what_they_print(tmp_path):
     shown = re.findall(
         r"^```text\n(.*?)^```$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL

@@ -1,6 +1,7 @@
 """The structure of the package: imports point downward only, modules stay small, no modules for leftovers."""
 
 import ast
+import gc
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -159,6 +160,14 @@ class Imports(ast.NodeVisitor):
 @cache
 def tree_of(module: str) -> ast.Module:
     return ast.parse(FILES[module].read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def trees_stay() -> Iterator[None]:
+    """No syntax tree is garbage before the last test: the collector, which would look at all of them over and over, waits."""
+    gc.disable()
+    yield
+    gc.enable()
 
 
 @cache

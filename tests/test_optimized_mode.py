@@ -88,6 +88,7 @@ def test_what_is_refused_is_refused_without_asserts(tmp_path: Path) -> None:
     assert printed == _printed(tmp_path, *run)
 
 
+@pytest.mark.thorough
 def test_what_is_refused_is_what_pytorch_refuses(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     assert _printed(tmp_path, "-O", "-m", "adjoint", "run") == _printed(tmp_path, "-O")
@@ -121,6 +122,7 @@ def _checks(node: ast.AST, parameters: set[str]) -> list[int]:
     return [line for child in ast.iter_child_nodes(node) for line in _checks(child, parameters)]
 
 
+@pytest.mark.thorough
 def test_no_check_is_an_assert() -> None:
     found = [
         f"{path.relative_to(PACKAGE)}:{line}"

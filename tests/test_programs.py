@@ -66,6 +66,7 @@ def installed(program):
         return False
 
 
+@pytest.mark.thorough
 def test_a_program_runs():
     (program,) = chosen(["plain_training"])
     status, printed, errors = run(program, HERE, 60)

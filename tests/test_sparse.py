@@ -226,6 +226,7 @@ def test_a_table_is_trained_by_the_rows_that_were_taken():
     assert change[3].tolist() == pytest.approx([2.0] * 4)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("reduce", ["mean", "amax", "amin"])
 def test_reduced_products(reduce, monkeypatch):
     monkeypatch.setattr(products, "_BLOCK", 4)

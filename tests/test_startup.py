@@ -78,6 +78,7 @@ print(json.dumps(failed))
     assert run(program) == []
 
 
+@pytest.mark.thorough
 def test_parts_written_on_the_public_names_use_no_others():
     """What `import adjoint as torch` alone does not give, a part would only find once another part has imported it."""
     package = Path(adjoint.__file__).parent

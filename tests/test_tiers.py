@@ -7,16 +7,13 @@ import pytest
 from tests import tiers
 
 
-class Case:
-    """As much of a test as the tiers look at."""
+class Definition:
+    """As much of a test function as the tiers look at."""
 
-    def __init__(self, function: str, number: int, *marks: str) -> None:
-        self.nodeid, self.parent, self.originalname = f"test_file.py::{function}[{number}]", "test_file.py", function
-        self.function, self.callspec = function, SimpleNamespace(params={"name": number // 3})
-        self.marks = [getattr(pytest.mark, mark) for mark in marks]
+    nodeid = "test_file.py::test"
 
-    def add_marker(self, mark: pytest.MarkDecorator) -> None:
-        self.marks.append(mark)
+    def __init__(self, *marks: pytest.MarkDecorator) -> None:
+        self.marks = marks
 
     def iter_markers(self, name: str) -> list[pytest.MarkDecorator]:
         return [mark for mark in self.marks if mark.name == name]
@@ -25,33 +22,34 @@ class Case:
         return next(iter(self.iter_markers(name)), None)
 
 
-def marked(cases):
-    tiers.mark_thorough(cases)
-    return [case for case in cases if not case.iter_markers("thorough")]
+def chosen(count: int, *marks: pytest.MarkDecorator, **options: object) -> list[str]:
+    """The cases of a function that a run has."""
+    cases = [SimpleNamespace(id=str(n), params={"name": n // 3}, marks=[]) for n in range(count)]
+    option = SimpleNamespace(**{"markexpr": "", "share": None, "day": 0, **options})
+    tiers.choose_cases(
+        SimpleNamespace(definition=Definition(*marks), _calls=cases, config=SimpleNamespace(option=option))
+    )
+    return [case.id for case in cases]
 
 
 def test_the_quick_tier_has_all_cases_of_few_and_a_part_of_many():
-    few, many = [Case("few", n) for n in range(tiers.MANY)], [Case("many", n) for n in range(2000)]
-    quick = marked(few + many)
-    assert quick[: len(few)] == few
-    assert 0.5 < (len(quick) - len(few)) * tiers.PART / len(many) < 2
+    assert len(chosen(tiers.MANY, markexpr="not thorough")) == tiers.MANY
+    assert len(chosen(tiers.MANY + 1, markexpr="not thorough")) == tiers.LEAST
+    assert len(chosen(2000, markexpr="not thorough")) == 2000 // tiers.PART
+    assert len(chosen(2000)) == len(chosen(2000, share=1)) == 2000
 
 
 def test_the_quick_tier_has_one_case_of_each():
-    cases = [Case("each", n) for n in range(12)]
-    for case in cases:
-        case.marks.append(pytest.mark.one_each("name"))
-    assert marked(cases) == cases[::3]
+    assert chosen(12, pytest.mark.one_each("name"), markexpr="not thorough") == ["0", "3", "6", "9"]
 
 
-def test_each_thorough_test_has_its_day():
-    cases = [Case("many", n) for n in range(500)] + [Case("slow", n, "thorough") for n in range(3)]
-    quick = set(marked(cases))
-    seen = []
-    for day in range(100, 100 + tiers.WHOLE):
-        items, left = [*cases], []
-        config = SimpleNamespace(hook=SimpleNamespace(pytest_deselected=lambda items, left=left: left.extend(items)))
-        tiers.keep_share(config, items, tiers.WHOLE, day)
-        assert quick < set(items) and set(items) | set(left) == set(cases)
-        seen += [case for case in items if case not in quick]
-    assert len(seen) == len(set(seen)) == len(cases) - len(quick)
+@pytest.mark.parametrize("marks", [(), (pytest.mark.thorough,)], ids=["many cases", "thorough"])
+def test_each_thorough_case_has_its_day(marks):
+    days = [chosen(500, *marks, share=tiers.WHOLE, day=100 + day) for day in range(tiers.WHOLE)]
+    quick = set() if marks else set(chosen(500, markexpr="not thorough"))
+    assert all(quick < set(day) for day in days) or not quick
+    assert sorted(case for day in days for case in day if case not in quick) == sorted(set(chosen(500)) - quick)
+
+
+def test_a_function_without_a_case_of_this_run_keeps_one_that_its_mark_leaves_out():
+    assert chosen(500, pytest.mark.thorough, markexpr="not thorough") == ["0"]

@@ -88,16 +88,19 @@ def test_right_programs_run(program):
     runpy.run_path(str(program))["run"]()
 
 
+@pytest.mark.thorough
 @CHECKERS
 def test_right_programs_are_right(check):
     assert {place: words for place, words in check(TYPED).items() if place[0] != WRONG.name} == {}
 
 
+@pytest.mark.thorough
 def test_mypy_accepts_the_documentation(documentation):
     options = "--allow-untyped-defs --allow-untyped-calls --no-warn-return-any --disable-error-code=union-attr".split()
     assert of_mypy(documentation, *options) == {}
 
 
+@pytest.mark.thorough
 def test_pyright_accepts_the_documentation(documentation):
     assert of_pyright(documentation, *NOT_TYPED) == {}
 

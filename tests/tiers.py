@@ -1,8 +1,8 @@
 """The tiers of the tests, and single families of operators.
 
 The *quick tier*, `pytest -m "not thorough"`, is the same in each run. It leaves out tests marked `thorough`, which take
-about a second or more. Of tests marked `one_each("name")` it has the first case of each value of that parameter, and of a
-test function with many cases a part of the cases.
+about a third of a second or more. Of tests marked `one_each("name")` it has the first case of each value of that parameter,
+and of a test function with many cases a part of the cases.
 The *whole* suite, `pytest` without arguments, has the quick tier and an eighth of the thorough tests, another eighth each
 day. `--share DAYS` sets another part and `--day NUMBER` another day; `--share 1` is the *nightly* tier, all tests. Named
 files, tests (`-k`), marks (`-m`) and families run all of their tests.
@@ -13,17 +13,17 @@ pytest.mark.family("reduce")`.
 
 import importlib
 import zlib
-from collections import Counter
 from datetime import date
 from functools import cache
+from typing import Any
 
 import pytest
 
 import adjoint
 from adjoint.dispatch.operator_index import FAMILIES
 
-MANY, PART = 16, 16
-"""Of a test function with more than so many cases, the quick tier has one case in so many."""
+MANY, PART, LEAST = 8, 16, 4
+"""Of a test function with more than `MANY` cases, the quick tier has one case in `PART`, and no fewer than `LEAST`."""
 WHOLE = 8
 """The whole suite has one thorough test in so many."""
 
@@ -54,25 +54,54 @@ def report(config: pytest.Config) -> str:
     return f"thorough tests: {'all' if share in (None, 1) else f'one in {share}, --day {config.option.day}'}"
 
 
-def mark_thorough(items: list[pytest.Item]) -> None:
-    """Mark what the quick tier leaves out of functions with many cases: by `one_each`, and by the names of the tests."""
+def choose_cases(function: pytest.Metafunc) -> None:
+    """Mark the thorough cases of a test function, and leave out the cases of other tiers and days.
+
+    To make a test of each case, and to drop most of them, would take longer than the quick tier. (It is done with the private
+    list of pytest: there is no public one.)
+    """
+    cases, option = function._calls, function.config.option
+    names = {id(case): f"{function.definition.nodeid}[{case.id}]" for case in cases}
+    mark_thorough(function.definition, cases, names)
+    kept = cases
+    if option.markexpr == "not thorough":
+        kept = [case for case in cases if not is_thorough(function.definition, case)]
+    elif option.share:
+        kept = [
+            case for case in cases if is_of_day(names[id(case)], option) or not is_thorough(function.definition, case)
+        ]
+    cases[:] = kept or cases[:1]  # without cases, pytest would call the function without arguments
+
+
+def mark_thorough(definition: pytest.Item, cases: list[Any], names: dict[int, str]) -> None:
+    """Mark those of many cases of one function that the quick tier leaves out: by `one_each`, and by the names of the tests."""
     seen = set()
-    for item in items:
-        for marker in item.iter_markers("one_each"):
-            case = (item.parent, item.function, *(item.callspec.params[name] for name in marker.args))
-            if case in seen:
-                item.add_marker(pytest.mark.thorough)
-            seen.add(case)
-    plain = [item for item in items if hasattr(item, "callspec") and item.get_closest_marker("thorough") is None]
-    cases = Counter((item.parent, item.originalname) for item in plain)
-    for item in plain:
-        if cases[item.parent, item.originalname] > MANY and number(item) % PART:
-            item.add_marker(pytest.mark.thorough)
+    for marker in definition.iter_markers("one_each"):
+        for case in cases:
+            values = tuple(case.params[name] for name in marker.args)
+            if values in seen:
+                case.marks.append(pytest.mark.thorough.mark)
+            seen.add(values)
+    plain = [case for case in cases if not is_thorough(definition, case)]
+    if len(plain) > MANY:
+        kept = max(LEAST, len(plain) // PART)
+        for case in sorted(plain, key=lambda case: number(names[id(case)]))[kept:]:
+            case.marks.append(pytest.mark.thorough.mark)
 
 
-def number(item: pytest.Item) -> int:
-    """A number that depends on the name of the test alone: processes that share the tests agree."""
-    return zlib.crc32(item.nodeid.encode())
+def is_thorough(definition: pytest.Item, case: Any) -> bool:
+    """Whether a case, or its test function, is marked `thorough`."""
+    return definition.get_closest_marker("thorough") is not None or any(mark.name == "thorough" for mark in case.marks)
+
+
+def number(name: str) -> int:
+    """A number that depends on the name of a test alone: processes that share the tests agree."""
+    return zlib.crc32(name.encode())
+
+
+def is_of_day(name: str, option: Any) -> bool:
+    """Whether a thorough test is in the share of this day."""
+    return bool(number(name) % option.share == option.day % option.share)
 
 
 @cache
@@ -128,13 +157,10 @@ def keep_family(config: pytest.Config, items: list[pytest.Item], family: str) ->
     items[:] = chosen
 
 
-def keep_share(config: pytest.Config, items: list[pytest.Item], days: int, day: int) -> None:
+def keep_share(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the thorough tests of other days."""
     todays = [
-        item
-        for item in items
-        if number(item) // PART % days == day % days or item.get_closest_marker("thorough") is None
+        item for item in items if item.get_closest_marker("thorough") is None or is_of_day(item.nodeid, config.option)
     ]
-    kept = set(todays)
-    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(todays)])
     items[:] = todays

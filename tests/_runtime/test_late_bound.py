@@ -40,6 +40,7 @@ def test_a_module_fills_its_fields_when_it_is_imported(module):
     assert not {name for name, each in MODULES.items() if each == module} & set(run(program))
 
 
+@pytest.mark.thorough
 def test_a_call_of_a_field_imports_its_module():
     module = MODULES["vmap"]
     program = f"import sys, adjoint; there = lambda: 'adjoint.{module}' in sys.modules; "

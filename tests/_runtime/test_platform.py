@@ -151,6 +151,7 @@ USES = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("missing", USES)
 def test_says_what_is_missing(missing, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

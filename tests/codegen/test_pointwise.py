@@ -312,6 +312,7 @@ def test_random_expressions_are_those_of_numpy(steps, shapes, transposed, dtype)
     numpy.testing.assert_array_equal(result, numpy.broadcast_to(expected, result.shape))
 
 
+@pytest.mark.thorough
 def test_every_operation_has_straight_and_tile_code():
     from adjoint.codegen.expression import OPERATIONS
 

@@ -53,6 +53,7 @@ def test_modules(name, tmp_path):
         assert_alike(fresh(run_with_seed(loaded, *each)), expected)
 
 
+@pytest.mark.thorough
 def test_most_modules_are_exported():
     refused = {}
     for name, (make, inputs) in MODULES.items():

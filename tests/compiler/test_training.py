@@ -247,6 +247,7 @@ def test_the_model_alone():
     assert_alike(results[1], results[0])
 
 
+@pytest.mark.thorough
 def test_parameters_that_change_between_steps():
     def make(module):
         optimizer = made("SGD", module.parameters())

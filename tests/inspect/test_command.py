@@ -157,6 +157,7 @@ def test_in_a_process_of_its_own():
     assert finished.stdout == f"adjoint {adjoint.__version__}\n"
 
 
+@pytest.mark.thorough
 def test_inspection_is_imported_when_it_is_used():
     program = (
         "import sys, adjoint; assert 'adjoint.inspect' not in sys.modules; adjoint.inspect.graph; "

@@ -52,6 +52,7 @@ def test_nothing_overlaps_and_edges_go_down(graph):
         assert len(edge.lanes) == boxes[edge.target].rank - boxes[edge.source].rank - 1
 
 
+@pytest.mark.thorough
 @settings(max_examples=100, deadline=None)
 @given(graphs())
 def test_lanes_pass_between_boxes(graph):

@@ -376,6 +376,7 @@ def test_modules_that_are_gone_leave_frames_of_their_classes():
     assert list(frames(result)) == ["Sequential", "Linear", "Tanh"]
 
 
+@pytest.mark.thorough
 def test_a_model_of_two_thousand_layers_has_all_its_frames():
     model = nn.Sequential(*[nn.Sequential(nn.Tanh(), nn.ReLU()) for _ in range(2000)])
     node, following = model(torch.ones(1, requires_grad=True)).grad_fn, {}

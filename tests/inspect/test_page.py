@@ -83,6 +83,7 @@ def transformer():
     return snapshot([loss], model, {"loss": loss})
 
 
+@pytest.mark.thorough
 def test_a_transformer_of_twelve_layers_is_a_small_page(transformer):
     began = time.process_time()
     text = page.render(transformer)

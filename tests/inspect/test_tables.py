@@ -92,6 +92,7 @@ def test_gradients_of_what_has_no_names(model, found):
         torch.inspect.gradients(model)
 
 
+@pytest.mark.thorough
 def test_gradients_plotted():
     pyplot = pytest.importorskip("matplotlib.pyplot", reason="matplotlib is not installed")
     pyplot.switch_backend("agg")
@@ -145,6 +146,7 @@ def line_after(function, offset):
     return function.__code__.co_firstlineno + offset
 
 
+@pytest.mark.thorough
 def test_a_list_of_losses_is_found():
     w = torch.ones(10, requires_grad=True)
 

@@ -58,6 +58,7 @@ def test_a_table_of_the_latest_step_is_written_while_it_runs():
     assert str(watched).splitlines()[0] == "step 2"
 
 
+@pytest.mark.thorough
 def test_it_is_saved_as_a_page_as_numbers_and_as_text(tmp_path):
     _, _, watched, _ = trained(300)
     page = watched.save(tmp_path / "training.html").read_text()

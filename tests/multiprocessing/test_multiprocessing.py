@@ -52,6 +52,7 @@ def gone(pids, seconds=120):
 # Shared memory
 
 
+@pytest.mark.thorough
 def test_views_and_aliases_move_with_their_memory():
     x = torch.arange(6.0).view(2, 3)
     row, turned, alias = x[1], x.t(), x.detach()
@@ -128,6 +129,7 @@ def echo(inbox, outbox):
         outbox.put(tensor)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", METHODS)
 def test_queues_share_what_goes_through(method):
     context = mp.get_context(method)
@@ -152,6 +154,7 @@ def sent(value):
     return queue.get()
 
 
+@pytest.mark.thorough
 def test_views_of_one_memory_stay_views_of_one_memory():
     x = torch.arange(6.0).view(2, 3)
     whole, row, turned = sent((x, x[1], x.t()))
@@ -160,6 +163,7 @@ def test_views_of_one_memory_stay_views_of_one_memory():
     assert row.storage_offset() == 3 and turned.stride() == (1, 3)
 
 
+@pytest.mark.thorough
 def test_what_goes_with_a_tensor():
     parameter = torch.nn.Parameter(torch.ones(2))
     parameter.grad = torch.ones(2)
@@ -226,6 +230,7 @@ def failed(kind, error):
     return caught.value
 
 
+@pytest.mark.thorough
 def test_errors_of_processes_are_raised_and_end_the_others():
     error = failed("raise", mp.ProcessRaisedException)
     assert str(error).startswith("\n\n-- Process 1 terminated with the following error:\nTraceback (most recent")
@@ -237,6 +242,7 @@ def test_errors_of_processes_are_raised_and_end_the_others():
     assert type(pickle.loads(pickle.dumps(error))) is mp.ProcessExitedException
 
 
+@pytest.mark.thorough
 def test_a_process_that_has_failed_before_anybody_waits_is_noticed():
     context = mp.start_processes(fail, ("raise",), nprocs=2, start_method="fork", join=False)
     context.processes[1].join()
@@ -336,6 +342,7 @@ def test_places_of_an_arena_are_used_again():
     assert len(lengths) == 1
 
 
+@pytest.mark.thorough
 def test_tensors_in_an_arena_keep_their_place():
     reader, own = arena()
     kept = []

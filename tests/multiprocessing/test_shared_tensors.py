@@ -137,6 +137,7 @@ METHODS = pytest.mark.parametrize(
 """How a process begins, and of how many tensors one is sent: of each kind some, on each memory some."""
 
 
+@pytest.mark.thorough
 @pytest.mark.alone
 @METHODS
 def test_queues(method, step, tmp_path):
@@ -159,6 +160,7 @@ def test_queues(method, step, tmp_path):
     assert process.exitcode == 0
 
 
+@pytest.mark.thorough
 def test_what_lies_on_foreign_memory_moves_with_it():
     array = numpy.arange(6.0)
     whole, other = torch.from_numpy(array), torch.from_numpy(array)

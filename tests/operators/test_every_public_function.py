@@ -56,7 +56,8 @@ def public_names():
                 yield prefix + name
     for name in torch.nn.functional.__dict__:
         found = getattr(torch.nn.functional, name)
-        if inspect.isfunction(found) and not name.startswith("_") and not is_declared(found):
+        hidden = name.startswith("_") or "torch_function" in name  # others may have read those from the module
+        if inspect.isfunction(found) and not hidden and not is_declared(found):
             yield f"nn.functional.{name}"
     for name in dir(torch.Tensor):
         found = getattr(torch.Tensor, name)

@@ -115,6 +115,7 @@ OPTIONS = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.thorough
 @settings(max_examples=500, deadline=None)
 @given(tensor=tensors(), options=st.one_of(st.just({}), OPTIONS), default=st.sampled_from(("float32", *REALS)))
 def test_text_is_pytorchs(tensor, options, default):

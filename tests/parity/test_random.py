@@ -94,6 +94,7 @@ def check_in_place(seed, n, name, layout, draw_torch, draw_kernel):
     )
 
 
+@pytest.mark.thorough
 @over(seeds, sizes, st.sampled_from(FLOATING + COMPLEX + ("int64",)))
 def test_rand_and_randn(seed, n, name):
     dtype = getattr(torch, name)
@@ -114,6 +115,7 @@ def test_uniform(seed, n, name, layout, start, stop):
     )  # fmt: skip
 
 
+@pytest.mark.thorough
 @over(seeds, sizes, st.sampled_from(FLOATING + COMPLEX), layouts, finite, st.floats(-0.1, 1e3, allow_subnormal=False))
 def test_normal_in_place(seed, n, name, layout, mean, std):
     check_in_place(
@@ -123,6 +125,7 @@ def test_normal_in_place(seed, n, name, layout, mean, std):
     )  # fmt: skip
 
 
+@pytest.mark.thorough
 @over(seeds, sizes, st.sampled_from(FLOATING), finite)
 def test_normal_of_arrays(seed, n, name, number):
     dtype = getattr(torch, name)
@@ -144,6 +147,7 @@ limits = st.one_of(
 )
 
 
+@pytest.mark.thorough
 @over(seeds, sizes, st.sampled_from(FLOATING + INTEGERS + LONG_UNSIGNED + ("complex64",)), layouts, limits, limits)
 def test_random_in_place(seed, n, name, layout, low, high):
     for bounds in ((), (low, None), (low, high), (0, high)):
@@ -154,6 +158,7 @@ def test_random_in_place(seed, n, name, layout, low, high):
         )  # fmt: skip
 
 
+@pytest.mark.thorough
 @over(seeds, sizes, st.sampled_from(INTEGERS + FLOATING), limits, limits)
 def test_randint(seed, n, name, low, high):
     assume(name != "bool")
@@ -177,6 +182,7 @@ def test_randperm(seed, n, name):
     )
 
 
+@pytest.mark.thorough
 @over(seeds, sizes, st.sampled_from(FLOATING + INTEGERS + ("complex64", "uint16")), layouts, st.floats(-0.1, 1.1))
 def test_bernoulli_of_a_number(seed, n, name, layout, p):
     check_in_place(
@@ -186,6 +192,7 @@ def test_bernoulli_of_a_number(seed, n, name, layout, p):
     )  # fmt: skip
 
 
+@pytest.mark.thorough
 @over(seeds, sizes, st.sampled_from(FLOATING), st.sampled_from(FLOATING + INTEGERS), layouts)
 def test_bernoulli_of_an_array(seed, n, name, out_name, layout):
     p = torch.linspace(0, 1, n).to(getattr(torch, name))
@@ -221,6 +228,7 @@ def test_dropout(seed, n, name, p):
     )
 
 
+@pytest.mark.thorough
 @over(seeds, sizes, st.sampled_from(FLOATING + INTEGERS), layouts, st.floats(-1, 1e3), finite, probabilities)
 @example(0, 100, "float32", "contiguous", 5e-324, 0.0, 0.0)
 def test_functions_of_uniform_numbers(seed, n, name, layout, scale, center, p):
@@ -238,6 +246,7 @@ def test_functions_of_uniform_numbers(seed, n, name, layout, scale, center, p):
         )  # fmt: skip
 
 
+@pytest.mark.thorough
 @over(seeds, st.integers(1, 500), st.integers(1, 3), st.sampled_from(FLOATING), st.data())
 def test_multinomial(seed, n, rows, name, data):
     probs = (torch.rand(rows, n, generator=torch.Generator().manual_seed(n)) + 1e-3).to(getattr(torch, name))
@@ -264,6 +273,7 @@ def _has_ties(seed, probs, samples):
     return any(len(row.unique()) < len(row) for row in ranks.reshape(-1, probs.shape[-1]))
 
 
+@pytest.mark.thorough
 @over(seeds, st.integers(0, 60), st.sampled_from(FLOATING), st.floats(0, 200))
 def test_poisson(seed, n, name, largest):
     rate = torch.linspace(0, largest, n).to(getattr(torch, name))

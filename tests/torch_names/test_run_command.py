@@ -60,6 +60,7 @@ print(callable(torch._higher_order_ops.map), callable(torch.nn.parallel.replicat
     ]
 
 
+@pytest.mark.thorough
 def test_versions(tmp_path):
     text = """
 import importlib.metadata, importlib.util, torch
@@ -132,6 +133,7 @@ def test_pip_keeps_this_torch_and_takes_the_version_of_a_library_that_fits(tmp_p
     assert finished.stdout.splitlines()[-1] == "Would install library-1", finished.stderr
 
 
+@pytest.mark.thorough
 def test_modules_run_by_name(tmp_path):
     package = tmp_path / "package"
     package.mkdir()
@@ -186,12 +188,14 @@ def test_folders_and_archives_run_as_python_runs_them(given, tmp_path):
     assert (ours.returncode, ours.stdout) == (theirs.returncode, theirs.stdout) == (5, theirs.stdout), ours.stderr
 
 
+@pytest.mark.thorough
 def test_a_folder_without_a_program_is_refused(tmp_path):
     (tmp_path / "nothing").mkdir()
     finished = run("nothing", cwd=tmp_path)
     assert (finished.returncode, finished.stderr) == (2, "adjoint: can't find '__main__' module in 'nothing'\n")
 
 
+@pytest.mark.thorough
 def test_code_runs_as_python_runs_it(tmp_path):
     code = "import sys, torch\nprint(__name__, sys.argv, repr(sys.path[0]), torch.__name__)\nsys.exit(4)"
     finished = run("-c", code, "-x", "y", cwd=tmp_path)
@@ -217,6 +221,7 @@ def test_exit_codes_and_tracebacks_are_those_of_python(tmp_path):
     assert "no such file" in missing.stderr
 
 
+@pytest.mark.thorough
 def test_install_is_refused_after_pytorch(tmp_path):
     program = (
         "import sys, types, adjoint\nsys.modules['torch'] = types.ModuleType('torch')\nadjoint.install_as_torch()\n"

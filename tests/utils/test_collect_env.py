@@ -8,6 +8,7 @@ import pytest
 from adjoint.utils import collect_env
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "command", [("-m", "adjoint", "run", "-m", "torch.utils.collect_env"), ("-m", "adjoint.utils.collect_env")]
 )

@@ -268,6 +268,7 @@ def test_overloads_are_called():
     assert aten.add_.Tensor(x, 1) is x
 
 
+@pytest.mark.thorough
 def test_fake_tensors_cost_nothing_before_there_is_one():
     text = """
 import adjoint as torch

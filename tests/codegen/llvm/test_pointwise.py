@@ -302,6 +302,7 @@ def evaluated(expression, arrays, alpha, rounding=0.0):
     return numpy.broadcast_to(values[expression.outputs[0]], arrays["x"].shape)
 
 
+@pytest.mark.thorough
 def test_random_expressions_agree_with_numpy_in_float64():
     count = int(os.environ.get("ADJOINT_RANDOM_EXPRESSIONS", "60"))
     random = numpy.random.default_rng(int(os.environ.get("ADJOINT_RANDOM_SEED", "0")))
@@ -362,6 +363,7 @@ def test_arrays_may_begin_anywhere(at_every_size):
     assert numpy.array_equal(LargeUfunc(numpy.add, False).direct(x, x), x + x)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 def test_many_numbers_are_computed_as_few_are(dtype):
     generator = numpy.random.default_rng(7)

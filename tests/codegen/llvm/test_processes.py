@@ -55,6 +55,7 @@ def test_threads_that_want_one_kernel_at_once_share_it():
     assert found[0](20, 2) == 42
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_child_that_is_forked_while_a_kernel_is_compiled_compiles_its_own():
     told = _run(

@@ -83,6 +83,7 @@ GEOMETRIES = [((50, 1000), -1), ((7, 33), 1), ((5, 40, 37), 1), ((300, 17), 0), 
               ((33, 80), 1), ((16, 41), 1)]  # fmt: skip
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dtype", [numpy.float32, numpy.float64, numpy.float16, bfloat16.numpy])
 @pytest.mark.parametrize(("shape", "dim"), GEOMETRIES)
 def test_rows_of_any_geometry(shape, dim, dtype):
@@ -129,6 +130,7 @@ def test_nan_and_infinity_are_numpys(dim):
     compared(cross_entropy, (x, numpy.zeros(x.size // x.shape[dim], int)), dim)
 
 
+@pytest.mark.thorough
 def test_long_sums_are_as_exact_as_pairwise_ones():
     x = numpy.random.default_rng(4).uniform(0, 1, (2, 1 << 20)).astype("f4")
     mean = compared(normalize, (x, numpy.ones(1 << 20, "f4"), None), -1, (1e-5,))[1]
@@ -154,6 +156,7 @@ def test_sums_over_rows_do_not_depend_on_threads(length):
         assert all((one == two).all() for one, two in zip(results[0], other, strict=True))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("vector_bytes", [16, 32])
 def test_other_vectors_compute_the_same(vector_bytes, monkeypatch):
     monkeypatch.setattr(HOST, "vector_bytes", vector_bytes)

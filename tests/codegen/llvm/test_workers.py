@@ -82,6 +82,7 @@ def test_every_row_is_computed_once(threads, rows):
     assert (seen == 50).all()
 
 
+@pytest.mark.thorough
 def test_more_threads_than_there_is_place_for_are_not_used():
     before = _set_threads(100)
     try:
@@ -130,6 +131,7 @@ def test_workers_sleep_when_there_is_no_work(threads):
     assert (seen == 2).all()
 
 
+@pytest.mark.thorough
 def test_many_small_works_in_a_row_are_each_whole():
     """A worker that still looks at one work when the next begins takes nothing of either twice."""
     before = _set_threads(3)
@@ -165,6 +167,7 @@ def test_long_work_is_done_in_parts_that_together_are_all_rows(threads, rows, fu
     assert (seen == 20).all()
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timers")
 def test_an_interrupt_ends_long_work_between_two_parts_and_a_half_changed_tensor_has_a_new_version():
     told = _run(
@@ -232,6 +235,7 @@ def correct():
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_forked_child_starts_workers_of_its_own():
     told = _run(
@@ -265,6 +269,7 @@ def test_the_interpreter_exits_while_workers_look_for_work():
         assert _run(_PROGRAM + "print(correct())") == "True\n"
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timers")
 def test_work_is_whole_after_interrupts():
     told = _run(

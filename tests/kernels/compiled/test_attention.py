@@ -98,6 +98,7 @@ def test_masks_and_dropout(mask, dropped):
     _same((2, 4, 2, 70, 90, 32, 24), "f8", mask=mask, dropped=dropped)
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("numpy_alone")
 @pytest.mark.parametrize("vector_bytes", [16, 32])
 def test_narrower_vectors(monkeypatch, vector_bytes):
@@ -189,6 +190,7 @@ def test_small_ones_are_one_operator_without_loops_too(monkeypatch, numpy_alone,
             torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.thorough
 def test_rows_that_attend_to_nothing_give_zeros_and_pass_no_gradient(any_size):
     query = torch.randn(1, 1, 4, 8, requires_grad=True)
     mask = torch.zeros(4, 4)

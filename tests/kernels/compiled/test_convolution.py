@@ -146,6 +146,7 @@ def test_infinities_and_nan_reach_the_places_they_belong_to(special):
     assert_close(numpy.nan_to_num(actual, posinf=9, neginf=-9), numpy.nan_to_num(expected, posinf=9, neginf=-9))
 
 
+@pytest.mark.thorough
 def test_threads_and_blocks_change_no_result_but_rounding():
     case = ((17, 8, 40, 40), 16, (3, 3), (1, 1), (1, 1), (1, 1), 1)
     before = get_num_threads()

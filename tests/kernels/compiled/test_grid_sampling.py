@@ -51,6 +51,7 @@ def test_modes_and_paddings(mode, padding, align_corners, dtype):
         _same((3, 7, 6), (3, 2, 5), sampling, dtype, special=True)
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("numpy_alone")
 def test_sizes():
     for sizes, places in (((1, 1), (1, 1)), ((1, 5), (40, 20)), ((9, 2), (1, 17))):

@@ -114,6 +114,7 @@ def test_negative_log_likelihood(shape, weighted, reduction, both):
         )  # fmt: skip
 
 
+@pytest.mark.thorough
 def test_ctc_loss(both):
     target = integers(1, 7, 4, 5)
     target[:, :2] = 3

@@ -29,6 +29,7 @@ def every_size(monkeypatch):
     monkeypatch.setattr(LOOPS, "every_size", True)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("width", [64, 32, 16])
 @pytest.mark.parametrize("dtype", ["f4", "f8", "u1", "f2", "c8"])
 def test_copies_between_any_layouts(dtype, width, monkeypatch):
@@ -64,6 +65,7 @@ def test_conversions_round_as_pytorch_rounds(source, target):
     numpy.testing.assert_array_equal(convert(x, target).astype("f8"), expected.astype("f8"))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dtype", ["f4", "f8", "u1", "i8"])
 @pytest.mark.parametrize("indices", ["i8", "i4"])
 @pytest.mark.parametrize("shape", SHAPES)

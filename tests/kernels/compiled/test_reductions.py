@@ -54,6 +54,7 @@ REFERENCES = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.one_each("width")
 @pytest.mark.parametrize(("dtype", "width"), [*[(dtype, 64) for dtype in DTYPES], ("f4", 32), ("f8", 16)], ids=str)
 @settings(max_examples=8, deadline=None, database=None, derandomize=True)

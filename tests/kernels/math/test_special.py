@@ -177,6 +177,7 @@ def test_bessel_functions_at_the_edges(by_loops):
     assert numpy.signbit(every_way(bessel.i1e, x)).tolist()[:2] == [False, True]
 
 
+@pytest.mark.thorough
 def test_incomplete_gamma_functions_have_their_known_values(by_loops):
     a = numpy.array([0.125, 0.125, 2.5, 2.5, 30, 400, 700, 5000])
     x = numpy.array([0.25, 3, 2, 2.75, 33, 395, 690, 5100])

@@ -10,6 +10,7 @@ from tests.typical_mistakes import MISTAKES, outcome
 torch = pytest.importorskip("torch")
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore")
 def test_tracebacks_are_no_longer_than_those_of_pytorch():
     lengths, kinds = {adjoint: [], torch: []}, {}

@@ -20,7 +20,7 @@ from tests.parity.conversion import from_array, to_array
 pytestmark = pytest.mark.computed
 
 _EXAMPLES = os.environ.get("ADJOINT_FUZZ_EXAMPLES")
-thorough = settings(
+EXAMPLES = settings(
     max_examples=int(_EXAMPLES or 150),
     derandomize=_EXAMPLES is None,
     deadline=None,
@@ -186,7 +186,7 @@ def _agree(run: Any, case: Any) -> tuple[Any, Any] | None:
     return actual, expected
 
 
-@thorough
+@EXAMPLES
 @given(cases())
 def test_reading(case: tuple[tuple[int, ...], tuple[Part, ...], bool]) -> None:
     shape, parts, bare = case
@@ -208,7 +208,7 @@ def test_reading(case: tuple[tuple[int, ...], tuple[Part, ...], bool]) -> None:
         assert graphs_differ(y, expected_y) is None, f"{case}: {graphs_differ(y, expected_y)}"
 
 
-@thorough
+@EXAMPLES
 @given(cases(), st.sampled_from(["number", "zero-dim", "tensor", "row", "float32"]))
 def test_writing(case: tuple[tuple[int, ...], tuple[Part, ...], bool], kind: str) -> None:
     shape, parts, bare = case
@@ -242,7 +242,8 @@ def _value(module: Any, kind: str, shape: tuple[int, ...]) -> Any:
     return tensor.requires_grad_() if kind == "tensor" else tensor
 
 
-@thorough
+@pytest.mark.thorough
+@EXAMPLES
 @given(
     cases(), st.sampled_from(["transpose", "slice", "flatten", "row", "expand"]), st.sampled_from(["=", "+=", "mul_"])
 )
@@ -291,7 +292,8 @@ def _take_view(base: Any, view: str) -> Any:
     return base.expand(tuple(base.shape))
 
 
-@thorough
+@pytest.mark.thorough
+@EXAMPLES
 @given(cases(), st.sampled_from(["index_put_", "accumulate"]))
 def test_index_put(case: tuple[tuple[int, ...], tuple[Part, ...], bool], how: str) -> None:
     shape, parts, _ = case
@@ -312,7 +314,8 @@ def test_index_put(case: tuple[tuple[int, ...], tuple[Part, ...], bool], how: st
     _agree(write, (case, how))
 
 
-@thorough
+@pytest.mark.thorough
+@EXAMPLES
 @given(cases())
 def test_second_derivative(case: tuple[tuple[int, ...], tuple[Part, ...], bool]) -> None:
     shape, parts, bare = case
@@ -326,7 +329,8 @@ def test_second_derivative(case: tuple[tuple[int, ...], tuple[Part, ...], bool])
     _agree(run, case)
 
 
-@thorough
+@pytest.mark.thorough
+@EXAMPLES
 @given(cases(), st.sampled_from(["int64", "bool", "complex128", "bfloat16", "float16"]))
 def test_other_dtypes(case: tuple[tuple[int, ...], tuple[Part, ...], bool], dtype: str) -> None:
     shape, parts, bare = case

@@ -189,6 +189,7 @@ def test_dtype_argument(name: str) -> None:
     assert not found, report(found, len(calls))
 
 
+@pytest.mark.thorough
 def test_where_cat_stack_lerp() -> None:
     calls: list[tuple[str, Callable[[Any], Any]]] = []
     for one, two, dims in itertools.product(DTYPES, DTYPES, ((1, 1), (1, 0), (0, 0))):

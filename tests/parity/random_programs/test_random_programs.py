@@ -23,6 +23,7 @@ from tests.parity.random_programs.search import smallest_difference
 _EXAMPLES = os.environ.get("ADJOINT_FUZZ_EXAMPLES")
 
 
+@pytest.mark.thorough
 @settings(
     max_examples=int(_EXAMPLES or 100),
     derandomize=_EXAMPLES is None,

@@ -90,6 +90,7 @@ def build(module, window):
     return storage.as_strided(size, stride, offset)
 
 
+@pytest.mark.thorough
 @FORMATS
 @settings(max_examples=150, deadline=None)
 @given(window=windows())
@@ -129,6 +130,7 @@ PLAIN = st.recursive(
 )
 
 
+@pytest.mark.thorough
 @settings(max_examples=150, deadline=None)
 @given(value=PLAIN)
 def test_any_plain_data_goes_both_ways(value):

@@ -91,6 +91,7 @@ def count_of_pytorch():
     return unittest.TestLoader().loadTestsFromModule(module).countTestCases()
 
 
+@pytest.mark.thorough
 def test_a_test_file_runs_to_its_end_and_has_as_many_tests(tmp_path):
     (tmp_path / "program.py").write_text(PROGRAM)
     helpers = tmp_path / "torch" / "testing" / "_internal"

@@ -116,6 +116,7 @@ def lines():
             yield f"{module} ({why}): {' '.join(each)}"
 
 
+@pytest.mark.thorough
 def test_all_paths_lead_to_ours_but_those_listed():
     # In a process of its own: what other tests import gives PyTorch's modules more names.
     program = "from tests.parity.test_module_of_names import lines; print(*lines(), sep='\\n')"

@@ -803,6 +803,7 @@ for function in (torch.sin, torch.split, torch.nn.functional.relu):
 test_programs = program_test(PROGRAMS)
 
 
+@pytest.mark.thorough
 def test_what_the_program_of_other_classes_expects():
     found = subprocess.run(
         [sys.executable, "-W", "ignore", str(OVERRIDES), "torch"], check=True, capture_output=True, text=True

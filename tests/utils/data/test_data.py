@@ -433,6 +433,7 @@ def test_errors_of_the_dataset_come_through():
         list(DataLoader(Broken(3)))
 
 
+@pytest.mark.thorough
 def test_workers_change_nothing():
     torch.manual_seed(0)
     expected = lists(DataLoader(Squares(10), batch_size=3, shuffle=True))

@@ -138,12 +138,14 @@ def test_batches_come_through_shared_memory_and_stay_as_they_are():
     assert batches[3][1].tolist() == [6, 7] and batches[3][0].sum() == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.bool, torch.complex64, torch.float16])
 def test_any_dtype(dtype):
     x = torch.randn(6, 3).to(dtype)
     assert same([batch for (batch,) in DataLoader(TensorDataset(x), 2, num_workers=1)], [x[0:2], x[2:4], x[4:6]])
 
 
+@pytest.mark.thorough
 def test_large_objects_that_are_no_tensors():
     class Texts(Failing):
         def __getitem__(self, index):
@@ -153,12 +155,14 @@ def test_large_objects_that_are_no_tensors():
     assert [int(batch[1][1][7]) for batch in found] == [1, 3, 5, 7] and len(found[0][0][0]) == 300_000
 
 
+@pytest.mark.thorough
 def test_many_indices_for_a_batch():
     dataset = TensorDataset(torch.arange(200_000))
     found = list(DataLoader(dataset, batch_size=100_000, num_workers=2, prefetch_factor=1))
     assert [int(x[-1]) for (x,) in found] == [99_999, 199_999]
 
 
+@pytest.mark.thorough
 def test_seeds_are_those_of_pytorch():
     torch.manual_seed(5)
     found = list(DataLoader(Inside(), batch_size=None, num_workers=2, shuffle=True))
@@ -172,6 +176,7 @@ def test_seeds_are_those_of_pytorch():
     assert float(torch.rand(1)) == pytest.approx(0.9201, abs=1e-4)
 
 
+@pytest.mark.thorough
 def test_what_a_worker_knows():
     assert get_worker_info() is None
     told = list(DataLoader(Told(), batch_size=None, num_workers=1, worker_init_fn=Told.init))
@@ -203,6 +208,7 @@ class Told(data.Dataset):
         return Told.said if index == 2 else str(info.dataset is self and multiprocessing.current_process().daemon)
 
 
+@pytest.mark.thorough
 def test_persistent_workers_stay():
     loader = DataLoader(Inside(), batch_size=None, num_workers=2, persistent_workers=True)
     first = iter(loader)
@@ -216,12 +222,14 @@ def test_persistent_workers_stay():
     assert not pids & {row[5] for row in other}
 
 
+@pytest.mark.thorough
 def test_persistent_workers_begin_streams_again():
     loader = DataLoader(Stream(5), batch_size=2, num_workers=2, persistent_workers=True)
     for _ in range(3):
         assert [batch.tolist() for batch in loader] == [[0, 1], [100, 101], [2, 3], [4]]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
@@ -236,6 +244,7 @@ def test_streams_take_turns(options, expected):
     assert [batch.tolist() if options["batch_size"] else batch for batch in found] == expected
 
 
+@pytest.mark.thorough
 def test_batches_in_any_order():
     has_one = multiprocessing.get_context("fork").Event()
 
@@ -262,6 +271,7 @@ class Mapped(data.Dataset):
         return self.function(index)
 
 
+@pytest.mark.thorough
 def test_streams_that_are_longer_than_they_say():
     loader = DataLoader(Stream(8, 3), batch_size=2, num_workers=2)
     assert len(loader) == 2
@@ -271,6 +281,7 @@ def test_streams_that_are_longer_than_they_say():
         list(loader)
 
 
+@pytest.mark.thorough
 def test_tensors_as_indices():
     class Order(data.Sampler):
         def __iter__(self):
@@ -300,6 +311,7 @@ def raising(error):
     return fail
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("error", "kind", "last"),
     [
@@ -322,6 +334,7 @@ def test_errors_show_the_traceback_of_the_worker(error, kind, last):
     assert [int(x) for x in iterator] == [4, 5, 6, 7]
 
 
+@pytest.mark.thorough
 def test_errors_of_the_function_that_begins():
     with pytest.raises(ValueError, match="Caught ValueError in DataLoader worker process 0") as caught:
         next(
@@ -332,6 +345,7 @@ def test_errors_of_the_function_that_begins():
     assert "init 0" in str(caught.value)
 
 
+@pytest.mark.thorough
 def test_what_cannot_be_sent():
     with pytest.raises((AttributeError, RuntimeError), match="in DataLoader worker process 1"):
         list(DataLoader(Failing(lambda: lambda: 0), batch_size=None, num_workers=2))
@@ -345,6 +359,7 @@ def test_what_cannot_be_sent():
         list(DataLoader(Failing(raising(Local("here"))), num_workers=2))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("how", "cause"),
     [
@@ -380,6 +395,7 @@ def test_a_batch_may_be_waited_for_again_after_a_timeout():
     assert [batch.item() for batch in batches] == [3, 4, 5, 6, 7]
 
 
+@pytest.mark.thorough
 def test_what_is_refused():
     with pytest.raises(AssertionError, match="prefetch_factor must be greater than 0"):
         iter(DataLoader(Rows(), num_workers=1, prefetch_factor=0))
@@ -406,6 +422,7 @@ def test_a_hundred_epochs_leave_nothing_behind():
     assert holds_no_more_than(before)
 
 
+@pytest.mark.thorough
 def test_an_abandoned_pass_leaves_nothing_behind():
     before = held()
     for keep in (0, 1, 3):
@@ -508,6 +525,7 @@ def test_workers_end_with_their_parent(tmp_path, then):
     ended(process, pids)
 
 
+@pytest.mark.thorough
 def test_a_forked_process_leaves_the_workers_alone():
     iterator = iter(DataLoader(Rows(), batch_size=2, num_workers=2))
     next(iterator)
@@ -528,6 +546,7 @@ class Large(data.Dataset):
         return torch.full((5000,), index)
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_forked_process_keeps_the_batch_that_it_has():
     iterator = iter(DataLoader(Large(), batch_size=2, num_workers=1))
@@ -549,6 +568,7 @@ def test_a_forked_process_keeps_the_batch_that_it_has():
     os.close(write)
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not torch.backends.llvm.enabled, reason="needs compiled kernels")
 def test_later_workers_have_what_earlier_ones_have_compiled():
     from adjoint.codegen.llvm.host import HOST
@@ -584,6 +604,7 @@ print(torch.ones(3).cumsum(0).tolist(), any(FILE == name for _, name in CODE))
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="this system does not fork")
 def test_workers_begin_with_what_those_before_have_generated():
     finished = subprocess.run([sys.executable, "-c", FIRST_USE], capture_output=True, text=True, timeout=60)

@@ -51,6 +51,7 @@ def state(generator):
 SEEDS = st.integers(0, 2**31)
 
 
+@pytest.mark.thorough
 @settings(max_examples=40, deadline=None)
 @given(
     seed=SEEDS,

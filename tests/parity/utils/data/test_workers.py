@@ -66,6 +66,7 @@ def drawing(library):
     return Draws()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("options", [{}, {"shuffle": True}, {"persistent_workers": True, "shuffle": True}])
 @pytest.mark.parametrize("method", [None, "fork"])
 def test_seeds_and_orders(options, method):
@@ -79,6 +80,7 @@ def test_seeds_and_orders(options, method):
     assert found[0] == found[1]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("options", [{"batch_size": 2}, {"batch_size": 3, "drop_last": True}, {"batch_size": None}])
 def test_streams(options):
     found = []
