@@ -153,7 +153,7 @@ def _as_rows(x: ndarray, dims: tuple[int, ...], function: Callable[[ndarray], nd
     """What a function makes of rows, one number of each, for rows that lie along all of `dims`; these keep length 1."""
     others = [axis for axis in range(x.ndim) if axis not in dims]
     kept = tuple(1 if axis in dims else n for axis, n in enumerate(x.shape))
-    rows = x.transpose(*others, *dims).reshape(math.prod(kept), -1)
+    rows = x.transpose(*others, *dims).reshape(math.prod(kept), math.prod(x.shape[axis] for axis in dims))
     return function(rows).reshape(kept)
 
 

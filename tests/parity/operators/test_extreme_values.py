@@ -8,6 +8,18 @@ pytest.importorskip("torch")
 from tests.parity.programs import program_test
 
 PROGRAMS = {
+    "reductions_of_no_elements": """
+        functions = [
+            *(getattr(torch, name) for name in "logsumexp sum mean var std amax amin cumsum logcumsumexp softmax log_softmax nansum".split()),
+            *(lambda x, dim, order=order: torch.linalg.vector_norm(x, order, dim) for order in (0, 1, 2, 3)),
+        ]
+        for shape in ((0, 3), (3, 0), (0,), (2, 0, 3), (0, 0), (2, 3, 0), (0, 2, 3)):
+            for dim in (0, -1, (-1,), (0, -1))[: 2 + len(shape)]:
+                for function in functions:
+                    x = torch.empty(shape, dtype=torch.float64, requires_grad=True)
+                    raises(lambda: function(x, dim).sum().backward())
+                    show(x.grad)
+    """,
     "places_of_a_grid": """
         grid_sample = torch.nn.functional.grid_sample
         nan, inf = float("nan"), float("inf")
