@@ -18,6 +18,7 @@ from ...codegen.pointwise import pointwise
 from ...codegen.selection import choose
 from ...codegen.tracing import xp
 from ...dtypes import C_NAMES, Rank, can_cast, from_numpy, promote, scalar_dtype
+from ..memory.copying import expanded
 from ..runtime.floating import refuse
 from ..runtime.positions import gives_positions
 from ..runtime.scalar import ZERO, typed
@@ -166,7 +167,7 @@ def clamp_(self: Array, min: Any = None, max: Any = None) -> Array:
     if not can_cast(from_numpy(result.dtype), from_numpy(self.dtype)):
         given, wanted = from_numpy(result.dtype).scalar_type, C_NAMES[from_numpy(self.dtype)]
         raise RuntimeError(f"result type {given} can't be cast to the desired output type {wanted}")
-    numpy.copyto(self, result, casting="unsafe")
+    numpy.copyto(self, expanded(result, self), casting="unsafe")
     return self
 
 

@@ -18,7 +18,7 @@ from ...codegen.kernel import FLOATS, Kernel
 from ...codegen.pointwise import by_expression, of_operation, pointwise
 from ...codegen.tracing import xp
 from ..index.masking import common_dtype
-from ..memory.copying import convert
+from ..memory.copying import convert, expanded
 from ..runtime.floating import HALVES, compute_dtype, is_floating, refuse, widen
 from ..runtime.scalar import HALF, ONE, TWO, scalar_array, typed
 
@@ -138,7 +138,7 @@ def add_(self: Array, other: Array, *, alpha: Any = 1) -> None:
     elif self.dtype.char in "fd":
         numpy.add(self, scaled(other, alpha), out=self)
     else:
-        self[...] = add(self, other, alpha=alpha)
+        self[...] = expanded(add(self, other, alpha=alpha), self)
 
 
 def sub_(self: Array, other: Array, *, alpha: Any = 1) -> None:
@@ -148,7 +148,7 @@ def sub_(self: Array, other: Array, *, alpha: Any = 1) -> None:
     elif self.dtype.char in "fd":
         numpy.subtract(self, scaled(other, alpha), out=self)
     else:
-        self[...] = sub(self, other, alpha=alpha)
+        self[...] = expanded(sub(self, other, alpha=alpha), self)
 
 
 @in_float32
@@ -298,7 +298,7 @@ def addcmul_(self: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> 
     if self.size >= LARGE and self.dtype.kind == "f":
         _plus_product.overwrite(self, tensor1, tensor2, value)
     else:
-        self[...] = addcmul(self, tensor1, tensor2, value=value)
+        self[...] = expanded(addcmul(self, tensor1, tensor2, value=value), self)
 
 
 def addcdiv_(self: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> None:
@@ -306,7 +306,7 @@ def addcdiv_(self: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> 
     if self.size >= LARGE and self.dtype.kind == "f":
         _plus_quotient.overwrite(self, tensor1, tensor2, value)
     else:
-        self[...] = addcdiv(self, tensor1, tensor2, value=value)
+        self[...] = expanded(addcdiv(self, tensor1, tensor2, value=value), self)
 
 
 @pointwise("addcmul_cpu_out")
@@ -355,7 +355,7 @@ def lerp_(self: Array, end: Array, weight: Any) -> None:
     ):
         (_between_arrays if by_tensor else _between).overwrite(self, end, weight)
     else:
-        self[...] = lerp(self, end, weight)
+        self[...] = expanded(lerp(self, end, weight), self)
 
 
 @in_float32

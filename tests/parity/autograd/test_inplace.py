@@ -8,6 +8,23 @@ torch = pytest.importorskip("torch")
 from tests.parity.programs import program_test
 
 PROGRAMS = {
+    "results_with_more_dimensions_are_refused": """
+        changes = [
+            lambda c, t, u: c.addcmul_(t, u), lambda c, t, u: c.addcmul_(u, t, value=2), lambda c, t, u: c.addcdiv_(t, u),
+            lambda c, t, u: c.addcdiv_(u, t, value=2), lambda c, t, u: c.lerp_(t, u), lambda c, t, u: c.lerp_(t, 0.5),
+            lambda c, t, u: c.lerp_(u, t), lambda c, t, u: c.add_(t), lambda c, t, u: c.add_(t, alpha=2), lambda c, t, u: c.sub_(t, alpha=2),
+            lambda c, t, u: c.mul_(t), lambda c, t, u: c.div_(t), lambda c, t, u: c.pow_(t), lambda c, t, u: c.clamp_(t, u),
+            lambda c, t, u: c.clamp_(max=t), lambda c, t, u: c.clamp_min_(t), lambda c, t, u: c.atan2_(t), lambda c, t, u: c.copy_(t),
+            lambda c, t, u: c.masked_fill_(t > 0, 1.0), lambda c, t, u: c.gt_(t), lambda c, t, u: c.remainder_(t),
+        ]
+        for dtype in (torch.float32, torch.bfloat16, torch.float64):
+            for shape in ((2, 3), (40, 200), (3,), ()):
+                for ones in ((1,), (1, 1)):
+                    for change in changes:
+                        c, t, u = torch.ones(shape, dtype=dtype), torch.ones(ones + shape, dtype=dtype), torch.ones(shape, dtype=dtype)
+                        raises(lambda: change(c, t, u))
+                        show(c._version, c.sum())
+    """,
     "versions": """
         x = torch.ones(3)
         show(x._version)
