@@ -86,7 +86,7 @@ class Reverse(Transform):
         """Take the history of this transform from arguments that the function has changed in place, and has not returned."""
         for leaf in self.arguments:
             changed = leaf if leaf._base is None else leaf._base
-            if type(changed._edge) is tuple and not self.is_recorded_outside([leaf]):
+            if type(changed._edge) is tuple and not self.is_tracked_outside([leaf]):
                 changed._edge = leaf._edge = None
 
     def track(self, leaf: Any) -> Tensor:

@@ -576,3 +576,16 @@ def test_a_generated_rule_pushes_tangents_forward_for_all_examples_at_once():
     assert_close(value, x * y)
     assert_close(tangent, x.sin() * y + x * y)
     assert calls == [(2,)]
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+@pytest.mark.parametrize(
+    "transform", [torch.func.grad, torch.func.jacrev, torch.func.hessian, torch.func.grad_and_value]
+)
+def test_an_argument_keeps_its_history(transform, recorded):
+    x = torch.ones(2, 3, requires_grad=True) * 2
+    node = x.grad_fn
+    with torch.set_grad_enabled(recorded):
+        transform(lambda given: (given * given).sum())(x)
+    assert x.requires_grad
+    assert x.grad_fn is node
