@@ -216,13 +216,11 @@ class inference_mode(_Mode):
         self.mode = mode
 
     def __enter__(self) -> None:
-        self.prev = modes.STATE.grad_enabled
-        self.previous_inference = modes.STATE.inference
-        set_inference(self.mode, not self.mode)
+        self.before = set_inference(self.mode, not self.mode)
 
     @uninterrupted
     def __exit__(self, *exception: object) -> None:
-        set_inference(self.previous_inference, self.prev)
+        set_inference(*self.before)
 
     def clone(self) -> inference_mode:
         """A new context manager of the same mode."""

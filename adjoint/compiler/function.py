@@ -149,17 +149,7 @@ def is_elsewhere() -> bool:
         or here["task"] is not None
         or here["function_modes"] != ()
         or here["saved_tensor_hooks"] != ()
-        or (
-            bool(FLAGS.special)
-            and (
-                STATE.handlers != ()
-                or here["capture"] is not None
-                or here["before_change"] is not None
-                or here["view_replay"]
-                or here["default_place"] is not None
-                or here["places"] != ()
-            )
-        )
+        or (bool(FLAGS.special) and (STATE.handlers != () or here["default_place"] is not None or here["places"] != ()))
         or ANOMALY.enabled
     )
 

@@ -17,6 +17,8 @@ from ..codegen.compiled_ufuncs import of_any_size
 from ..dispatch.array_classes import DENSE
 from ..dispatch.array_functions import arrays_of, as_tensors
 from ..dispatch.plan import FUNCTION, IN_PLACE, IN_PLACE_VIEW, Call, Plan
+from ..dispatch.planning import plan_of
+from ..dispatch.slow_path import run
 from ..dispatch.steps.compute import LayOut, Round
 from ..dispatch.steps.promote import prepared
 from ..dtypes import from_numpy
@@ -24,6 +26,7 @@ from ..kernels.memory.copying import clone, copy_
 from ..kernels.runtime.floating import HALVES, unwarned
 from ..kernels.runtime.layout import laid_out
 from ..tape import modes, origin
+from ..tape.interpreters import Handler
 from ..tensor import Tensor
 from ..transforms.batched_tensor import BatchedTensor
 from .program import Constant, Program, Reference
@@ -34,7 +37,7 @@ class Stop(Exception):
     """The program does not say all that the function does; the reason."""
 
 
-class Tracer:
+class Tracer(Handler):
     """Appends the operators of this thread to `program` while it is entered.
 
     `values`: the number of each known array, by identity; `arrays`: those arrays, by number, so that no other has the identity;
@@ -157,6 +160,10 @@ class Tracer:
         return Reference(made)
 
     # --- operators ----------------------------------------------------------------------------------------------------
+
+    def handle(self, call: Call, proceed: Callable[[], Any]) -> Any:
+        """Run the operator: no other handler follows."""
+        return run(call, plan_of(call.op, call.given, call.way), self.act)
 
     def act(self, plan: Plan, call: Call) -> None:
         """Take the steps of `plan` after the arguments have been read, and append what they compute."""

@@ -36,9 +36,8 @@ class Dense:
     """Whether the formulas of nodes run on tensors, even if gradients are plain arrays."""
 
     def check(self, plan: Plan, call: Call) -> None:
-        """Raise an error if such arrays cannot be computed. This runs before the computation."""
-        if call.out is not None:
-            check_out(plan.op, call.out, call.operands())
+        """Raise an error if the result cannot be written to `out`. This runs before the computation."""
+        check_out(plan.op, call.out, call.operands())
 
     def compute(self, plan: Plan, arrays: list[Any], kernel: Any = None) -> Any:
         """Run the array function, or another `kernel`. Its errors are raised with PyTorch's messages."""
@@ -59,9 +58,8 @@ class Dense:
             kind = dtypes.from_numpy(given_arrays(op, arrays)[0].dtype)
             raise refuse(f"{op.name}_cpu", kind) from error
 
-    def finished(self, op: Operator, results: list[Any]) -> list[Any]:
-        """The results as arrays of this class."""
-        return results
+    finished: Callable[[Operator, list[Any]], list[Any]] | None = None
+    """Makes arrays of this class of the results; None if kernels return such."""
 
     def write_out(self, op: Operator, call: Call) -> Any:
         """Write the results to `out`, and return the result of the call."""

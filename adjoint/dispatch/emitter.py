@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from .array_classes import DENSE
 from .declaration import Operator
-from .parameter_source import deprecated_order_lines, numpy_names, signature, straight_signature, variant_signature
+from .parameter_source import deprecated_order_lines, numpy_names, signature, variant_signature
 from .plan import FUNCTION, IN_PLACE, IN_PLACE_VIEW, OUT, Plan
 from .planning import planned
 from .source import function, guard, public_function, public_name
-from .steps.promote import number_lines, unusual_types
+from .steps.promote import number_lines, reads_plainly, unusual_types
 
 WAYS = {"inplace": IN_PLACE, "inplace_view": IN_PLACE_VIEW}
 """The ways of the variants that do not return a new result."""
@@ -28,27 +29,25 @@ def function_source(op: Operator, variant: str = "function") -> tuple[str, dict[
     defaults: dict[str, Any] = {}
     parameters = signature(op, defaults) if variant == "function" else variant_signature(op, defaults, variant)
     way = WAYS.get(variant, FUNCTION)
-    moded = leave_line(op, variant, moded=True)
-    lines = [moded]
+    leave = leave_line(op, variant)
+    lines = [leave]
     if not op.sparse_result:
         lines = [
             *deprecated_order_lines(op, variant),
-            *guard(unusual_call(op, variant), *number_lines(op), moded),
-            *step_lines(planned(op, way, caller=op.caller if way == FUNCTION else 1), leave_line(op, variant)),
+            *guard(unusual_call(op, variant), *number_lines(op), leave),
+            *step_lines(planned(op, way, caller=op.caller if way == FUNCTION else 1), leave),
         ]
     return public_function(op.name, parameters, lines), defaults
 
 
-def straight_source(op: Operator, way: str, inference: bool) -> tuple[str, dict[str, Any]]:
-    """The source for calls that no handler takes, and the defaults it refers to; `inference`: in inference mode."""
-    defaults: dict[str, Any] = {}
+def plan_source(plan: Plan) -> str | None:
+    """The source for calls of the kinds of a plan, which need no tests of types and dtypes; None for unusual kinds."""
+    op = plan.op
+    if op.sparse_result or plan.arrays is not DENSE or not reads_plainly(plan):
+        return None
     given = ", ".join(public_name(name) for name in op.names)
-    leave = f"return run_steps(OP, ({given},), {'out' if way == OUT else 'None'}, {way!r})"
-    lines = [leave]
-    if not (op.sparse_result or (inference and way == IN_PLACE_VIEW)):
-        caller = (op.caller if way in (FUNCTION, OUT) else 1) + 2
-        lines = step_lines(planned(op, way, inference=inference, caller=caller), leave)
-    return function(op.name, straight_signature(op, defaults, way == OUT), lines), defaults
+    parameters, out = (f"{given}, out", "out") if plan.way == OUT else (given, "None")
+    return function(op.name, parameters, step_lines(plan, f"return step_by_step(OP, ({given},), {out}, {plan.way!r})"))
 
 
 def sizes_source(op: Operator, contiguous: bool) -> str:
@@ -80,18 +79,19 @@ def step_lines(plan: Plan, leave: str) -> list[str]:
     return [*lines, f"return {results if op.returns is tuple else f'new_tuple(RETURNS, {results})'}"]
 
 
-def leave_line(op: Operator, variant: str = "function", *, moded: bool = False) -> str:
-    """Return the statement that takes the slow path. `moded`: some thread is in a mode.
+def leave_line(op: Operator, variant: str = "function") -> str:
+    """Return the statement that takes the slow path.
 
     The function of a Python operator (`*`) returns NotImplemented for operands of unknown types.
     """
     args = ", ".join(public_name(name) for name in op.names)
     if variant == "operator":
-        return f"return call_operator(OP, ({args},), {not moded})"
+        tensors = " and ".join(f"isinstance({public_name(name)}, Tensor)" for name in op.names[:2])
+        return f"return call(OP, ({args},)) if {tensors} else call_operator(OP, ({args},))"
     if variant != "function":
-        return f"return call(OP, ({args},), None, {WAYS[variant]!r}, {not moded})"
+        return f"return call(OP, ({args},), None, {WAYS[variant]!r})"
     extra = "".join(f", {name}={name}" for name in numpy_names(op))
-    return f"return call(OP, ({args},), {'out' if op.out else 'None'}, '', {not moded}{extra})"
+    return f"return call(OP, ({args},), {'out' if op.out else 'None'}{extra})"
 
 
 def unusual_call(op: Operator, variant: str) -> list[str]:

@@ -22,6 +22,7 @@ from ..kernels.memory.copying import copy_
 from ..kernels.runtime import floating
 from ..kernels.runtime.addresses import may_share_memory, overlap
 from ..kernels.runtime.layout import laid_out
+from ..kernels.runtime.lazy_conj import LazyConjNeg
 from ..tape import modes, origin, refusals
 from ..tape.aliases import alias
 from ..tape.edges import current_edge
@@ -34,12 +35,12 @@ from ..tape.views import INFERENCE, MULTI_OUTPUT, Geometry, creation_unrecorded,
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, new_tensor
 from . import node_source, registry, slow_path
 from .arguments import MISSING
-from .constants import NUMBERS, SCALARS, constant
+from .constants import NUMBERS, SCALARS, constant, constant_tensor
 from .declaration import Operator, parameters_of
 from .deprecated_signatures import in_new_order
-from .emitter import function_source, sizes_source, straight_source
+from .emitter import function_source, plan_source, sizes_source
 from .lazy_stubs import building
-from .plan import IN_PLACE, IN_PLACE_VIEW
+from .plan import IN_PLACE, IN_PLACE_VIEW, Plan
 from .python_operators import call_operator
 from .registry import Namespace
 from .source import SOURCES, compile_source
@@ -89,9 +90,9 @@ _BASE: dict[str, Any] = {
     "plain_sequence": promote.plain_sequence,
     "getframe": sys._getframe,
     "laid_out": laid_out,
-    "in_one_dtype": promote.in_one_dtype,
     "castable": promote.castable,
     "LARGE": LargeUfuncs(),
+    "LazyConjNeg": LazyConjNeg,
     "broadcast": numpy.broadcast,
     "may_share_memory": may_share_memory,
     "overlap": overlap,
@@ -104,6 +105,7 @@ _BASE: dict[str, Any] = {
     "current_edge": current_edge,
     "shared_counter": shared_counter,
     "constant": constant,
+    "constant_tensor": constant_tensor,
     "pack_saved": pack_saved,
     "unpack": unpack,
     "unpack_array": unpack_array,
@@ -111,7 +113,7 @@ _BASE: dict[str, Any] = {
     "call": slow_path.call,
     "shorten": shorten,
     "is_refusal": refusals.is_refusal,
-    "run_steps": slow_path.run_steps,
+    "step_by_step": slow_path.step_by_step,
     "in_new_order": in_new_order,
     "detached_copy": change.detached_copy,
     "call_operator": call_operator,
@@ -138,11 +140,7 @@ def lazy_function(op: Operator, variant: str, name: str, otherwise: Any = None) 
 def _lazy(
     op: Operator, name: str, source: Callable[[], tuple[str, dict[str, Any]]], namespace: dict[str, Any], in_place: bool
 ) -> Any:
-    kernel = op.kernel
-    namespace |= _BASE
-    namespace.update(
-        OP=op, general=kernel.general, small=kernel.small, inplace_kernel=kernel.inplace, RETURNS=op.returns
-    )
+    namespace |= names_of(op)
 
     def build(function: FunctionType) -> None:
         text, defaults = source()
@@ -164,6 +162,13 @@ def _lazy(
     return function
 
 
+def names_of(op: Operator) -> dict[str, Any]:
+    """The names that the code of an operator uses."""
+    kernel = op.kernel
+    own = {"OP": op, "general": kernel.general, "small": kernel.small, "inplace_kernel": kernel.inplace}
+    return _BASE | own | {"RETURNS": op.returns}
+
+
 class Saving(NamedTuple):
     """The functions of the slow path that save the values that a node needs.
 
@@ -182,7 +187,6 @@ class Code:
     def __init__(self, op: Operator) -> None:
         self.op = op
         self._node_classes: dict[str, type[Node]] = {}
-        self._straight: dict[tuple[str, bool], Callable[..., Any]] = {}
 
     def node_class(self, name: str) -> type[Node]:
         """The class of the operator's nodes, called `name`."""
@@ -196,15 +200,14 @@ class Code:
             self._node_classes.setdefault(name, node_source.node_class(op, namespace, name))
         return self._node_classes[name]
 
-    def straight_line(self, way: str, inference: bool) -> Callable[..., Any]:
-        """The code for calls that no handler takes, although there may be some; it leaves other calls to the steps of plans."""
-        found = self._straight.get((way, inference))
-        if found is None:
-            op, name = self.op, f"{self.op.name}{way} past handlers{' in inference mode' * inference}"
-            in_place = way in (IN_PLACE, IN_PLACE_VIEW)
-            found = _lazy(op, name, lambda: straight_source(op, way, inference), {}, in_place)
-            self._straight[way, inference] = found
-        return found
+    def of_plan(self, plan: Plan) -> Callable[..., Any] | None:
+        """The straight-line code for calls of the kinds of a plan; None if it takes its steps one by one."""
+        source = plan_source(plan)
+        if source is None:
+            return None
+        kinds = str(plan).partition("\n")[0].removeprefix(self.op.name)
+        in_place = plan.way in (IN_PLACE, IN_PLACE_VIEW)
+        return self._compiled(source, kinds, in_place, PLAN=plan, READ=plan.readers)[self.op.name]
 
     @computed_once
     def computing(self) -> Callable[..., Any]:
@@ -222,13 +225,13 @@ class Code:
         """Creates the node of a view from arrays, for indexing."""
         return self._compiled(part_source(self.op), "part")["part_node"]
 
-    def _compiled(self, source: str, what: str) -> dict[str, Any]:
-        op, name = self.op, f"{self.op.name} {what}"
-        kernel = op.kernel
-        namespace = dict(_BASE, general=kernel.general, small=kernel.small, any_size=of_any_size(kernel.general))
+    def _compiled(self, source: str, what: str, in_place: bool = False, **names: Any) -> dict[str, Any]:
+        op, name = self.op, f"{self.op.name} {what}".replace(" (", "(")
+        namespace = names_of(op) | names
         namespace |= {f"default_{name}": value for name, value in op.defaults.items()}
+        namespace["any_size"] = of_any_size(op.kernel.general)
         if op.differentiable:
-            namespace["NodeClass"] = op.node_class
+            namespace["NodeClass"] = op.inplace_node_class if in_place else op.node_class
         compile_source(source, f"<adjoint {name}>", namespace)
         SOURCES[name] = source
         return namespace

@@ -54,12 +54,6 @@ def variant_signature(op: Operator, defaults: dict[str, Any], variant: str) -> s
     return ", ".join(parts)
 
 
-def straight_signature(op: Operator, defaults: dict[str, Any], out: bool) -> str:
-    """The parameters of code that receives all arguments, in order."""
-    defaults.update({f"default_{name}": value for name, value in op.defaults.items()})
-    return ", ".join([*map(public_name, op.names), *(["out"] if out else [])])
-
-
 def deprecated_order_lines(op: Operator, variant: str) -> list[str]:
     """Put the arguments of a deprecated form, numbers before tensors, into their places."""
     if not op.deprecated_order or variant not in ("function", "inplace"):

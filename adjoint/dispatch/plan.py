@@ -6,6 +6,7 @@ calls (`emitter`); what these lines call is what `run` calls. `planning` says wh
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..tape import views
@@ -24,16 +25,15 @@ class Call:
     """One call of an operator, which handlers get, and what the steps of its plan have found so far.
 
     `way`: how `op` is called; `in_place`: it changes its first argument. `given`: the arguments in the order of the declaration,
-    checked once they are bound; `args`: the same, with tensors in the place of numbers that are operands. `stepwise`:
-    straight-line code is not for this call. `cache`: what is asked for the results of the kernel, or None. `arrays`: the
-    arguments of the kernel. `results`: the arrays that it returns; `several`: as a tuple or list. `outputs`: the tensors made of
-    them. `edges`: one for each differentiable input; `recording`: whether the call is recorded, as `node`. `out`: what results
-    are written to. `returned`: what the call returns, unless that is the outputs.
+    checked; `args`: the same, with tensors in the place of numbers that are operands. `stepwise`: a handler
+    wants the steps to be taken one by one. `cache`: what is asked for the results of the kernel, or None. `arrays`: the arguments
+    of the kernel. `results`: the arrays that it returns; `several`: as a tuple or list. `outputs`: the tensors made of them.
+    `edges`: one for each differentiable input; `recording`: whether the call is recorded, as `node`. `out`: what results are
+    written to. `returned`: what the call returns, unless that is the outputs.
     """
 
-    __slots__ = (
-        *"args arrays cache edges given in_place node op out outputs recording results".split(),
-        *"returned several stepwise way".split(),
+    __slots__ = tuple(
+        "args arrays cache edges given in_place node op out outputs recording results returned several stepwise way".split()
     )
 
     args: Any
@@ -41,24 +41,19 @@ class Call:
     cache: Any
     edges: list[Any]
     node: Any
-    outputs: list[Any]
+    outputs: Sequence[Any]
     results: list[Any]
     returned: Any
     several: bool
 
-    def __init__(self, op: Operator, way: str, args: tuple[Any, ...], out: Any = None, stepwise: bool = True) -> None:
+    def __init__(self, op: Operator, way: str, args: tuple[Any, ...], out: Any = None) -> None:
         self.op, self.way, self.out = op, way, out
-        self.given = self.args = args
+        self.given = args
         self.in_place = way in (IN_PLACE, IN_PLACE_VIEW)
-        self.stepwise = stepwise
+        self.stepwise = False
         self.recording = False
-        self.outputs = []
         self.cache = None
-
-    def bind(self) -> None:
-        """Check the arguments, and convert them to what the operator declares."""
-        self.given = bind(self.op, self.given)
-        self.args = list(self.given)
+        self.outputs = ()
 
     def tensors(self) -> list[Tensor]:
         """The tensors that the call is given, those in sequences too."""
@@ -87,17 +82,24 @@ class Call:
         """The tensors among the operands, those in sequences too."""
         return list(tensors_in([self.args[position] for position in self.op.tensor_positions]))
 
+    def result(self) -> Any:
+        """What the call returns, after the steps."""
+        if self.way != FUNCTION:
+            return self.returned
+        if not self.several:
+            return self.outputs[0]
+        op = self.op
+        return op.returns(*self.outputs) if op.outputs and op.returns is not tuple else tuple(self.outputs)
+
 
 class Step:
-    """One step of a plan."""
+    """One step of a plan. `run` does it."""
+
+    run: Callable[[Call], None]
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.op = plan.op
-
-    def run(self, call: Call) -> None:
-        """Do it."""
-        raise NotImplementedError
 
     def lines(self, leave: str) -> list[str]:
         """Source that does it for plain tensors on plain arrays, and that executes `leave` for other calls."""
@@ -113,44 +115,41 @@ class Plan:
     `kinds`: those of the operands, by position; none in the plan for plain tensors on plain arrays, from which straight-line code
     is printed. `arrays`: the class of arrays that computes. `target`: the dtype that operands are converted to; `rounded`: that
     which the result is rounded to. `inference`: the results are inference tensors. `caller`: how many frames the user's call is
-    above straight-line code.
+    above straight-line code. `code`: straight-line code for calls of these kinds, if they are frequent; `runs`: how many calls
+    have taken the steps. `readers`: what makes arguments of the kernel of operands, by position.
     """
 
-    __slots__ = tuple("acting arrays caller inference kinds op reading rounded steps target way".split())
+    __slots__ = tuple(
+        "acting arrays caller code inference kinds op readers reading rounded runs steps target way".split()
+    )
 
     arrays: Any
+    readers: dict[int, Callable[[Any], Any]]
     target: Any
     rounded: Any
     steps: tuple[Step, ...]
 
     def __init__(self, op: Operator, way: str, kinds: dict[int, Kind], inference: bool, caller: int) -> None:
         self.op, self.way, self.kinds, self.inference, self.caller = op, way, kinds, inference, caller
+        self.code: Callable[..., Any] | None = None
+        self.runs = 0
 
     def take(self, reading: list[Step], acting: list[Step]) -> None:
         """Have these steps: those that read the arguments, and those after them."""
         self.steps = (*reading, *acting)
         self.reading, self.acting = tuple([step.run for step in reading]), tuple([step.run for step in acting])
 
-    def run(self, call: Call) -> None:
-        """Take all steps."""
-        self.prepare(call)
-        self.act(call)
-
     def act(self, call: Call) -> None:
         """Take the steps after the arguments have been read."""
         for step in self.acting:
             step(call)
 
-    def prepare(self, call: Call) -> None:
-        """Read the arguments."""
-        for step in self.reading:
-            step(call)
-
     def results_of(self, args: tuple[Any, ...]) -> Any:
         """What the kernel returns for arguments."""
-        call = Call(self.op, self.way, args)
-        call.bind()
-        self.prepare(call)
+        call = Call(self.op, self.way, bind(self.op, args))
+        call.args = list(call.given)
+        for step in self.reading:
+            step(call)
         return self.arrays.compute(self, call.arrays)
 
     def __str__(self) -> str:

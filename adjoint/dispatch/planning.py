@@ -16,10 +16,10 @@ from ..kernels.runtime.lazy_conj import LazyConjNeg
 from ..kernels.runtime.meta_array import Meta, Unread
 from ..kernels.runtime.narrow_array import is_narrow
 from ..kernels.runtime.sparse_array import SparseArray
-from ..tape import modes
+from ..tape import modes, views
 from ..tape.interpreters import tensors_in
 from ..tensor import Tensor
-from .arguments import check_operands
+from .arguments import bind, check_operands
 from .array_classes import DENSE, Dense
 from .declaration import Operator
 from .kinds import Kind, dtypes_of, each_of, kind_of
@@ -27,11 +27,11 @@ from .meta import META
 from .narrow import NARROW
 from .plan import FUNCTION, IN_PLACE, IN_PLACE_VIEW, OUT, Plan, Step
 from .sparse_layouts import SPARSE
-from .steps.compute import Compute, Conjugate, LayOut, Round
+from .steps.compute import Compute, Conjugate, LayOut, Place, Round
 from .steps.promote import Check, Promote
 from .steps.record import Edges, Pack, Record
 from .steps.wrap import Mark, View, Wrap
-from .steps.write import Overwrite, Repoint, WriteOut
+from .steps.write import Decide, Overwrite, Repoint, Target, WriteOut
 
 
 def planned(op: Operator, way: str, kinds: tuple[Kind, ...] = (), *, inference: bool = False, caller: int = 1) -> Plan:
@@ -47,8 +47,16 @@ def planned(op: Operator, way: str, kinds: tuple[Kind, ...] = (), *, inference: 
     plan.target, plan.rounded = dtypes_of(op, plan.kinds.values())
     if plan.arrays is DENSE and plan.target is not None and plan.target.roles:
         plan.arrays = NARROW
-    checked = op.check is not None or op.constants or not kinds
-    plan.take([*([Check(plan)] if checked else []), Promote(plan)], steps_after_reading(plan))
+    reading: list[Step] = [Promote(plan)]
+    if op.check is not None or op.constants or not kinds:
+        reading.insert(0, Check(plan))
+    if kinds and way == OUT and op.out_decides:
+        reading.insert(0, Decide(plan))
+    if kinds and way in (IN_PLACE, IN_PLACE_VIEW):
+        reading.insert(0, Target(plan))
+    if kinds and (way == OUT or plan.arrays is META):
+        reading.append(Place(plan))
+    plan.take(reading, steps_after_reading(plan))
     return plan
 
 
@@ -98,9 +106,12 @@ def plan_of(op: Operator, args: Any, way: str = FUNCTION) -> Plan:
     key = (way, dtypes.get_default_dtype(), inference := bool(modes.FLAGS.special) and modes.STATE.inference, kinds)
     plan = op.plans.get(key)
     if plan is None:
+        bind(op, args)
+        if way in (IN_PLACE, IN_PLACE_VIEW):
+            views.check_inplace(args[0])
         check_operands(op, args)
         try:
-            plan = planned(op, way, kinds, inference=inference)
+            plan = planned(op, way, kinds, inference=inference, caller=2 + (op.caller if way in (FUNCTION, OUT) else 1))
         except (RuntimeError, TypeError):
             if op.check is not None:  # which refuses the arguments first
                 op.check(*args)

@@ -16,7 +16,7 @@ from .slow_path import call
 getframe = sys._getframe
 
 
-def call_operator(op: Operator, args: tuple[Any, ...], stepwise: bool) -> Any:
+def call_operator(op: Operator, args: tuple[Any, ...]) -> Any:
     """Apply `op` as a Python operator.
 
     With `NotImplemented`, Python tries the type of the other operand.
@@ -30,10 +30,10 @@ def call_operator(op: Operator, args: tuple[Any, ...], stepwise: bool) -> Any:
         raise TypeError(f"descriptor '{op.name}' for 'torch._C.TensorBase' objects doesn't apply to a '{kind}' object")
     if len(args) > 1 and type(value := args[1]) is not Tensor:
         if op.takes_arrays and isinstance(value, numpy.ndarray):
-            return call(op, (args[0], wrap(value)), stepwise=stepwise)
+            return call(op, (args[0], wrap(value)))
         if not isinstance(value, Tensor) and not is_number(value):
             return not_known(depth=1)
-    return call(op, args, stepwise=stepwise)
+    return call(op, args)
 
 
 def not_known(depth: int = 0) -> Any:

@@ -28,10 +28,9 @@ from .aten_calls import Call, call_of_function, call_of_operator
 from .aten_forms import LEAVES
 from .declaration import Operator
 from .decorators import tensors
-from .slow_path import as_returned
-from .steps.change import record_change
+from .steps.change import check_change, record_change
 from .steps.promote import with_constants
-from .steps.record import find_edges, pack, record, wanted_edges
+from .steps.record import find_edges, pack, record
 from .steps.wrap import make_views
 from .wrappers import signature_of
 
@@ -64,10 +63,10 @@ class DispatchLevel(Interpreter):
         """True: the mode takes over operators on all tensors."""
         return True
 
-    def process(self, operator: Any, args: tuple[Any, ...], out: Any) -> Any:
+    def process(self, call: plan.Call) -> Any:
         """Have the mode compute the operator."""
         with lower(self):
-            return dispatched(operator, args, out, self.mode)
+            return dispatched(call, self.mode)
 
     def process_inplace(self, operator: Any, args: tuple[Any, ...]) -> Tensor:
         """Have the mode change the first argument."""
@@ -142,17 +141,21 @@ def mode_at(index: int) -> Any:
 
 def taken_over(call: plan.Call) -> Any:
     """Return the result of a call that a class of its tensors replaces."""
-    return dispatched_inplace(call.op, call.given) if call.in_place else dispatched(call.op, call.given, call.out)
+    if not call.in_place:
+        return dispatched(call)
+    call.args = call.given
+    check_change(call.op, call)
+    return dispatched_inplace(call.op, call.given)
 
 
-def dispatched(op: Operator, args: tuple[Any, ...], out: Any, mode: Any = None) -> Any:
-    """The result of `op`, computed by a mode, or by the first class of its tensors that takes it over."""
-    result = _asked(call_of_operator(op, args, out), mode)
-    if out is not None:
-        return out
-    several = isinstance(result, (tuple, list))
-    call = plan.Call(op, plan.FUNCTION, args)
-    call.args, call.several = with_constants(op, args), several
+def dispatched(call: plan.Call, mode: Any = None) -> Any:
+    """The result of a call, computed by a mode, or by the first class of its tensors that takes it over."""
+    op, args = call.op, call.given
+    result = _asked(call_of_operator(op, args, call.out), mode)
+    if call.out is not None:
+        return call.out
+    call.several = several = isinstance(result, (tuple, list))
+    call.args = with_constants(op, args)
     call.outputs = [_own(each, args) for each in (result if several else (result,))]
     find_edges(op, call)
     if op.view:
@@ -160,22 +163,23 @@ def dispatched(op: Operator, args: tuple[Any, ...], out: Any, mode: Any = None) 
     elif modes.STATE.inference:
         for output in call.outputs:
             mark_inference(output)
-    if call.recording:
-        record(op, call)
-        pack(call)
-    return as_returned(op, call.outputs, several)
+    record(op, False, call)
+    pack(call)
+    return call.result()
 
 
 def dispatched_inplace(op: Operator, args: tuple[Any, ...], mode: Any = None) -> Tensor:
     """Have a mode, or a class, change the first of `args`, and record that as `op`."""
     target: Tensor = args[0]
-    call = call_of_operator(op, args, inplace=True)
+    asked = call_of_operator(op, args, inplace=True)
     if target._base is None and not modes.is_recording():
-        _asked(call, mode)
+        _asked(asked, mode)
         return target
     # Changing it below counts the change already; the node is appended to what the tensor is then.
-    edges = wanted_edges(op, args)
-    record_change(op, with_constants(op, args), edges, lambda: _asked(call, mode))
+    call = plan.Call(op, plan.IN_PLACE, args)
+    call.args = with_constants(op, args)
+    find_edges(op, call)
+    record_change(call, lambda: _asked(asked, mode))
     return target
 
 

@@ -49,6 +49,5 @@ class _Found(Passing):
 
     def handle(self, call: Any, proceed: Callable[[], Any]) -> Any:
         """Run the operator, and record its plan."""
-        call.bind()
         self.plans.append(plan_of(call.op, call.given, call.way))
         return super().handle(call, proceed)

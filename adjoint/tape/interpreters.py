@@ -71,14 +71,13 @@ class Interpreter(Handler):
 
     def handle(self, call: Any, proceed: Callable[[], Any]) -> Any:
         """Have the operator applied to what is wrapped."""
-        call.bind()
         if not call.in_place:
-            return self.process(call.op, call.given, call.out)
+            return self.process(call)
         with checked_change():
             return (self.process_inplace if call.way == "_" else self.process_inplace_view)(call.op, call.given)
 
-    def process(self, operator: Any, args: tuple[Any, ...], out: Any) -> Any:
-        """Apply `operator`. This interpreter wraps some of `args`; no inner interpreter wraps any."""
+    def process(self, call: Any) -> Any:
+        """Apply the operator. This interpreter wraps some of the arguments; no inner interpreter wraps any."""
         raise NotImplementedError
 
     def process_inplace(self, operator: Any, args: tuple[Any, ...]) -> Tensor:
@@ -167,7 +166,17 @@ class _Owners(Handler):
         return proceed()
 
 
+class _Stepwise(Handler):
+    """Has calls take the steps of their plans, which ask the modes of a thread: functions that watch changes, view replay."""
+
+    def handle(self, call: Any, proceed: Callable[[], Any]) -> Any:
+        """Leave straight-line code aside."""
+        call.stepwise = True
+        return proceed()
+
+
 OWNERS = modes.FLAGS.owners = _Owners()
+modes.FLAGS.stepwise = _Stepwise()
 
 
 class CreationCounter(list[Any]):
@@ -278,14 +287,6 @@ def check_owned(tensor: Tensor, name: Callable[[], str], check: Callable[[], Non
             )
 
 
-def outside(level: Any) -> tuple[tuple[Interpreter, ...] | None, tuple[Transform, ...]]:
-    """The interpreters and the transforms of this thread that are outside `level`."""
-    state = modes.STATE
-    interpreters, transforms = state.interpreters, state.transforms
-    stack = interpreters[: interpreters.index(level)] if level in interpreters else state.stack
-    return stack, transforms[: transforms.index(level)] if level in transforms else transforms
-
-
 class lower_outside_transform:
     """Context manager: run outside `level` and its transform. Operations inside do not belong to the transform."""
 
@@ -295,7 +296,7 @@ class lower_outside_transform:
         self.level = level
 
     def __enter__(self) -> None:
-        self.before = modes.set_surroundings(*outside(self.level))
+        self.before = modes.go_outside(self.level)
 
     @uninterrupted
     def __exit__(self, *exception: object) -> None:

@@ -20,11 +20,13 @@ def current_place() -> Any:
 
 
 @uninterrupted
-def set_inference(enabled: bool, recording: bool) -> None:
-    """Enter or leave inference mode in this thread, and switch recording on or off."""
+def set_inference(enabled: bool, recording: bool) -> tuple[bool, bool]:
+    """Enter or leave inference mode in this thread, and switch recording on or off. Return the former values."""
     here = STATE.__dict__
+    before = here["inference"], here["grad_enabled"]
     here["inference"], here["grad_enabled"] = enabled, recording
     settle()
+    return before
 
 
 @uninterrupted

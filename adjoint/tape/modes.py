@@ -31,10 +31,11 @@ class _Flags:
 
     `file`: the file name of the code of the latest user frame. The object itself recognizes other code of the file quickly, and
     keeps no object of the user alive. `engine`: the globals of the engine, which identify its frames; None until the engine is
-    imported. `owners`: the handler of transforms, which `interpreters` defines.
+    imported. `owners`: the handler of transforms, and `stepwise`: that of modes which steps of plans ask; both are defined in
+    `interpreters`.
     """
 
-    __slots__ = ("engine", "file", "hooked", "levels", "no_grad", "noting", "of_threads", "owners", "special")
+    __slots__ = tuple("engine file hooked levels no_grad noting of_threads owners special stepwise".split())
 
     def __init__(self) -> None:
         self.no_grad: dict[int, bool] = {}
@@ -46,6 +47,7 @@ class _Flags:
         self.file: str | None = None
         self.engine: dict[str, Any] | None = None
         self.owners: Any = None
+        self.stepwise: Any = None
 
 
 class _ThreadState(threading.local):
@@ -56,8 +58,6 @@ class _ThreadState(threading.local):
 
     grad_enabled = True
     inference = False
-    # Whether operators take the steps of their plans in this thread, although no handler asks for it.
-    general = False
     # Innermost last; each entry is a pair (pack, unpack). The error message while hooks are disabled.
     saved_tensor_hooks: tuple[Any, ...] = ()
     hooks_disabled: str | None = None
@@ -111,8 +111,8 @@ class _ThreadState(threading.local):
         """The handlers of operators in this thread; the first runs last (see `interpreters.Handler`).
 
         The recorder and the transforms handle every call. Interpreters, innermost first, handle the calls that reach
-        them, and their calls run outside the inner interpreters. Anomaly detection and the result cache handle calls
-        that are left to the operator itself.
+        them, and their calls run outside the inner interpreters. Anomaly detection, the result cache and the tracer handle
+        calls that are left to the operator itself.
         """
         here = self.__dict__
         handlers: Any = FLAGS.levels if here["stack"] is None else here["stack"]
@@ -120,6 +120,10 @@ class _ThreadState(threading.local):
             handlers = (ANOMALY.handler, *handlers)
         if here["result_cache"] is not None:
             handlers = (here["result_cache"], *handlers)
+        if here["view_replay"] or here["before_change"] is not None:
+            handlers = (FLAGS.stepwise, *handlers)
+        if here["capture"] is not None:
+            handlers = (here["capture"], *handlers)
         if here["transforms"] and here["transforms"][-1].notes_creation:
             handlers = (*handlers, FLAGS.owners)
         return handlers if here["recorder"] is None else (*handlers, here["recorder"])
@@ -168,11 +172,12 @@ def settle() -> None:
     """Update `FLAGS` for the state of this thread after a change of any mode."""
     here = STATE.__dict__
     number = here["number"]
-    here["general"] = general = here["view_replay"] or here["before_change"] is not None or here["capture"] is not None
     transforms = here["transforms"]
     if (
-        general
-        or here["inference"]
+        here["inference"]
+        or here["view_replay"]
+        or here["before_change"] is not None
+        or here["capture"] is not None
         or here["stack"] not in (None, ())  # without a call, after which an interrupt may strike
         or here["result_cache"] is not None
         or here["recorder"] is not None
@@ -231,6 +236,21 @@ def set_surroundings(interpreters: tuple[Any, ...] | None, transforms: tuple[Any
     here = STATE.__dict__
     before = here["stack"], here["transforms"]
     here["stack"], here["transforms"] = interpreters, transforms
+    settle()
+    return before
+
+
+@uninterrupted
+def go_outside(level: Any) -> tuple[Any, ...]:
+    """Leave the interpreter, or transform, `level` and those inside it. Return the former values, for `set_surroundings`."""
+    here = STATE.__dict__
+    before = stack, transforms = here["stack"], here["transforms"]
+    interpreters = FLAGS.levels if stack is None else stack
+    if level in interpreters:
+        stack = interpreters[: interpreters.index(level)]
+    if level in transforms:
+        transforms = transforms[: transforms.index(level)]
+    here["stack"], here["transforms"] = stack, transforms
     settle()
     return before
 

@@ -46,7 +46,8 @@ def is_internal(package: str | None) -> bool:
 
 def user_frame(depth: int) -> FrameType:
     """The nearest frame outside adjoint, starting `depth` frames above the caller."""
-    return nearest_user_frame(getframe(depth + 1))
+    frame = getframe(depth + 1)
+    return frame if frame.f_code.co_filename is FLAGS.file else nearest_user_frame(frame)
 
 
 def user_stack(depth: int) -> list[str]:

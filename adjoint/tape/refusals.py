@@ -56,8 +56,10 @@ def _code_of(handler: Any) -> CodeType | None:
     return code if isinstance(code, CodeType) else None
 
 
-def count_change(tensor: Tensor, name: str, change: Callable[..., object], *arguments: Any) -> None:
+def count_change(tensor: Tensor, name: str, change: Callable[..., object], *arguments: Any, depth: int = 1) -> None:
     """Call `change(*arguments)`, which changes `tensor` in place for the operation `name`, and count the change.
+
+    The user's call is at least `depth` frames above the caller.
 
     A refusal is not counted, because it has changed nothing. An interrupt is: it may strike when a part has been
     changed.
@@ -66,6 +68,6 @@ def count_change(tensor: Tensor, name: str, change: Callable[..., object], *argu
         change(*arguments)
     except BaseException as error:
         if not is_refusal(error):
-            bump(tensor, name, depth=2)
+            bump(tensor, name, depth + 1)
         raise
-    bump(tensor, name, depth=2)
+    bump(tensor, name, depth + 1)

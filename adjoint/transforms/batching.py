@@ -38,6 +38,10 @@ class Batch:
         """Move the batch dimension of a tensor to the front. Return a tensor without one unchanged."""
         raise NotImplementedError
 
+    def in_front(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """`first` of each argument."""
+        raise NotImplementedError
+
     def at(self, value: Any, index: int) -> Any:
         """The argument for one batch element."""
         raise NotImplementedError
@@ -146,7 +150,7 @@ def elementwise(op: Operator, batch: Batch, *args: Any) -> Any:
         and "memory_format" not in op.names
         and (broadcasts or all(batch.has(value) for value in tensors))
     ):
-        return applied(op, tuple([batch.first(value) for value in args]))
+        return applied(op, batch.in_front(args))
     target = None
     if op.promote and any(batch.has(value) and not value._array.ndim for value in tensors):
         target = result_dtype(op, args)

@@ -22,7 +22,7 @@ from ..autograd.grad_mode import _Mode, enable_grad
 from ..device import strided
 from ..dispatch.declaration import ARRAYS, Operator
 from ..dispatch.decorators import tensors as operators
-from ..dispatch.plan import IN_PLACE, IN_PLACE_VIEW
+from ..dispatch.plan import IN_PLACE, IN_PLACE_VIEW, Call
 from ..dispatch.slow_path import applied, call
 from ..dispatch.steps.change import detached_copy
 from ..dispatch.underived import without_tangent
@@ -182,9 +182,10 @@ class JvpInterpreter(Interpreter):
 
     # --- operators ----------------------------------------------------------------------------------------------
 
-    def process(self, operator: Operator, args: tuple[Any, ...], out: Any) -> Any:
-        """Apply `operator` to the primals, and propagate the tangents."""
-        if out is not None:
+    def process(self, call: Call) -> Any:
+        """Apply the operator to the primals, and propagate the tangents."""
+        operator, args = call.op, call.given
+        if call.out is not None:
             raise NotImplementedError(
                 f"Trying to use forward AD with {operator.function_name}_out that does not support it because it is an out= "
                 "function"

@@ -115,13 +115,14 @@ def _process_batched_inputs(
                 f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={dim} for an input but the input is of type "
                 f"{type(leaf)}. We cannot vmap over non-Tensor arguments, please use None as the respective in_dim"
             )
-        if not -leaf.dim() <= dim < leaf.dim():
+        ndim = leaf._array.ndim
+        if not -ndim <= dim < ndim:
             raise ValueError(
                 f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={dim} for some input, but that input is a Tensor of "
-                f"dimensionality {leaf.dim()} so expected in_dim to satisfy -{leaf.dim()} <= in_dim < {leaf.dim()}."
+                f"dimensionality {ndim} so expected in_dim to satisfy -{ndim} <= in_dim < {ndim}."
             )
-        dims[index] = wrap_dim(dim, leaf.dim())
-        sizes.append(leaf.shape[dim])
+        dims[index] = dim % ndim
+        sizes.append(leaf._array.shape[dim])
     if not sizes:
         raise ValueError("vmap: Expected at least one Tensor to vmap over")
     if any(size != sizes[0] for size in sizes):
@@ -175,7 +176,7 @@ def _create_batched_inputs(dims: list[Any], leaves: list[Any], level: VmapInterp
 
 def _add_batch_dim(value: Tensor, dim: int, level: VmapInterpreter) -> Tensor:
     """Return a tensor without the batch dimension `dim`, as `func` sees it in the `vmap` of `level`."""
-    return BatchedTensor(value, wrap_dim(dim, value.dim()), level)
+    return BatchedTensor(value, wrap_dim(dim, value._array.ndim), level)
 
 
 def restore_vmap(func: Callable[..., Any], in_dims: Any, batch_size: int, randomness: str) -> Callable[..., Any]:

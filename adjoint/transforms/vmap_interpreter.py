@@ -8,15 +8,15 @@ from typing import Any, NamedTuple, cast
 from ..autograd.function import Function, without_setup_context
 from ..dispatch.declaration import Operator
 from ..dispatch.decorators import tensors as operators
-from ..dispatch.plan import FUNCTION, IN_PLACE, IN_PLACE_VIEW, Call
-from ..dispatch.slow_path import applied, as_returned, call
+from ..dispatch.plan import IN_PLACE, IN_PLACE_VIEW, Call
+from ..dispatch.slow_path import applied, call
 from ..dispatch.steps.change import record_change
 from ..dispatch.steps.promote import with_constants
-from ..dispatch.steps.record import pack, record, wanted_edges
+from ..dispatch.steps.record import find_edges, pack, record
 from ..dispatch.steps.wrap import make_views
 from ..kernels.runtime.shapes import broadcast_shapes
 from ..tape import modes, views
-from ..tape.interpreters import Interpreter, Transform, is_recorded, lower, lower_outside_transform, outside, tensors_in
+from ..tape.interpreters import Interpreter, Transform, is_recorded, lower, lower_outside_transform, tensors_in
 from ..tape.versions import bump
 from ..tensor import Tensor, wrap_dim
 from ..tensor import is_recorded as edge_is_recorded
@@ -41,7 +41,10 @@ class VmapInterpreter(Interpreter, Transform, Batch):
 
     def takes(self, call: Call) -> bool:
         """Whether this interpreter wraps a tensor of the call."""
-        return any(type(tensor) is BatchedTensor and tensor.level is self for tensor in call.tensors())
+        for value in call.given:  # most often one of these, and not one in a sequence
+            if type(value) is BatchedTensor and value.level is self:
+                return True
+        return any(self.wraps(tensor) for tensor in call.tensors())
 
     # --- the interface for rules ------------------------------------------------------------------------------------
 
@@ -54,6 +57,10 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         if not (type(tensor) is BatchedTensor and tensor.level is self):
             return tensor
         return tensor.value if not tensor.bdim else tensor.value.movedim(tensor.bdim, 0)
+
+    def in_front(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """`first` of each argument."""
+        return tuple([self.first(value) for value in args])
 
     def at(self, value: Any, index: int) -> Any:
         """Return the argument for one batch element, or zeros if the batch is empty."""
@@ -131,7 +138,7 @@ class VmapInterpreter(Interpreter, Transform, Batch):
                     batched, sharing = batched or item.bdim is not None, sharing or item.bdim is None
         if sharing:
             args = tuple([self.shared(value) for value in args])
-        before = modes.set_surroundings(*outside(self))  # does what `lower_outside_transform` does, without its cost
+        before = modes.go_outside(self)  # does what `lower_outside_transform` does, without its cost
         try:
             if batched:
                 results, bdim = self.batched(operator, args), 0
@@ -144,32 +151,25 @@ class VmapInterpreter(Interpreter, Transform, Batch):
 
     # --- operators ----------------------------------------------------------------------------------------------
 
-    def process(self, operator: Operator, args: tuple[Any, ...], out: Any) -> Any:
-        """Apply `operator` to the whole batch."""
-        if out is not None:
+    def process(self, call: Call) -> Any:
+        """Apply the operator to the whole batch."""
+        operator, args = call.op, call.given
+        if call.out is not None:
             raise RuntimeError(
                 f"Batching rule not implemented for aten::{operator.function_name}.out; the fallback path doesn't work "
                 "on out= or view ops."
             )
-        results, bdim, several = self.applied(operator, args)
-        wrapped: list[Tensor] = [BatchedTensor(result, bdim, self) for result in results]
-        self._record(operator, args, wrapped, several)
-        return as_returned(operator, wrapped, several)
-
-    def _record(self, operator: Operator, args: tuple[Any, ...], outputs: list[Tensor], several: bool) -> None:
-        """Record the operation for the transforms inside this `vmap`."""
-        edges = wanted_edges(operator, args)
-        recording = any(edge is not None for edge in edges) and modes.is_grad_enabled()
-        if not (recording or operator.view):
-            return
-        made = Call(operator, FUNCTION, args)
-        made.outputs, made.several, made.edges, made.recording = outputs, several, edges, recording
+        results, bdim, call.several = self.applied(operator, args)
+        call.outputs = [BatchedTensor(result, bdim, self) for result in results]
+        call.args = args
+        find_edges(operator, call)  # of transforms inside this `vmap`
         if operator.view:
-            make_views(operator, made)
-        if made.recording:
-            made.args = with_constants(operator, args)
-            record(operator, made)
-            pack(made)
+            make_views(operator, call)
+        if call.recording:
+            call.args = with_constants(operator, args)
+            record(operator, False, call)
+            pack(call)
+        return call.result() if call.several else call.outputs[0]
 
     def process_inplace(self, operator: Operator, args: tuple[Any, ...]) -> Tensor:
         """Apply the in-place variant."""
@@ -184,7 +184,9 @@ class VmapInterpreter(Interpreter, Transform, Batch):
             with lower(self):
                 return call(operator, tuple([self.shared(value) for value in args]), way=IN_PLACE)
         views.check_inplace(target)
-        edges = wanted_edges(operator, args)
+        made = Call(operator, IN_PLACE, args)
+        made.args = with_constants(operator, args)
+        find_edges(operator, made)
 
         def change() -> None:
             before = target
@@ -195,7 +197,7 @@ class VmapInterpreter(Interpreter, Transform, Batch):
             with lower(self):
                 self.first(target).copy_(result)
 
-        record_change(operator, with_constants(operator, args), edges, change)
+        record_change(made, change)
         return target
 
     def _lacks_batch_dimension(self, operator: Operator, target: Tensor, other: Tensor | None) -> RuntimeError:
@@ -222,10 +224,10 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         (viewed,), bdim, _ = self.applied(operator, args)
         fresh = BatchedTensor(viewed, bdim, self)
         made = Call(operator, IN_PLACE_VIEW, args)
-        made.outputs, made.several, made.edges = [fresh], False, wanted_edges(operator, args)
-        if modes.is_grad_enabled() and any(edge is not None for edge in made.edges):
-            record(operator, made)
-            pack(made)
+        made.args, made.outputs, made.several = args, [fresh], False
+        find_edges(operator, made)
+        record(operator, False, made)
+        pack(made)
         with lower(self):
             become(target.value, viewed, f"{operator.function_name}_")
         fresh.value = target.value

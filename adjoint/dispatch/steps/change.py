@@ -21,23 +21,21 @@ from ...tape.versions import about_to_change, shared_counter
 from ...tensor import Tensor, can_require_grad, is_recorded, wrap
 from ..array_functions import computed
 from ..declaration import Operator
-from .record import started
+from ..plan import IN_PLACE, Call
+from .record import find_edges, started
 
 
-def record_change(
-    op: Operator, args: Any, edges: list[Any], change: Callable[[], object], on_tensors: bool = False
-) -> None:
-    """Run `change`, which changes the first of `args` in place, and append its node to the history of the tensor.
+def record_change(call: Call, change: Callable[[], object], on_tensors: bool = False) -> None:
+    """Run `change`, which changes the first argument in place, and append its node to the history of the tensor.
 
-    `args`: with tensors in the place of numbers. `on_tensors`: as for `record`.
+    The edges of the call have been found. `on_tensors`: as for `record`.
     """
+    op, args = call.op, call.args
     target: Tensor = args[0]
-    recording = (
-        modes.is_recording() and any(edge is not None for edge in edges) and can_require_grad(target._array)
-    )  # a value that is written to an integer tensor has no gradient
+    recording = call.recording and can_require_grad(target._array)  # what is written to integers has no gradient
     node: Any = None
     if recording:
-        node = started(op, op.inplace_node_name, args, edges, on_tensors, target)
+        node = started(op, op.inplace_node_name, args, call.edges, on_tensors, target, depth=6)
         if modes.STATE.saved_tensor_hooks:
             pack_saved(node, ())
     about_to_change(target)
@@ -46,18 +44,26 @@ def record_change(
         if modes.ANOMALY.enabled
         else None
     )
-    count_change(target, f"{op.function_name}_", change)
+    count_change(target, f"{op.function_name}_", change, depth=5)
     if recording:
         node._grad_shape, node._grad_dtype = target._array.shape, target._array.dtype
         op.saving.results(node, (target,))
         if modes.STATE.saved_tensor_hooks:
             pack_saved(node, [target])
-        views.rebase_history(target, node, 3)
+        views.rebase_history(target, node, 5)
         if target._base is not None and op.saved_results and is_recorded(target._edge):
             # A saved result has the history of the view, of which `node` is a part.
             own_hooks(node).of_view = weakref.ref(target._edge[0])
     if given is not None:
         note_operation(f"{op.function_name}_", *given, recording)
+
+
+def check_change(op: Operator, call: Call) -> None:
+    """Raise if the first argument of a call may not be changed in place; find the edges of the arguments."""
+    target: Tensor = call.args[0]
+    views.check_inplace(target)
+    find_edges(op, call)
+    views.check_target(target, call.way == IN_PLACE and any(edge is not None for edge in call.edges))
 
 
 def before_change(operands: list[Any], target: Tensor, recording: bool) -> tuple[list[Any], list[Tensor]]:

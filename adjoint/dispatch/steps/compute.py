@@ -22,21 +22,35 @@ from ..source import block, function, guard, indented, public_name
 from .promote import chooses_by_dtype, no_floats, promotes
 
 
+class Place(Step):
+    """Refuse operands or an `out` in the wrong place."""
+
+    def run(self, call: Call) -> None:
+        """Have the class of arrays check them."""
+        self.plan.arrays.check(self.plan, call)
+
+    def lines(self, leave: str) -> list[str]:
+        """None: straight-line code takes arrays with elements, and `WriteOut` checks `out`."""
+        return []
+
+    def __str__(self) -> str:
+        return f"check      {'out' if self.plan.way == OUT else 'devices'}"
+
+
 class Compute(Step):
     """Call the kernel."""
 
     def run(self, call: Call) -> None:
         """Have the class of arrays compute the results, or take them from what an earlier run has computed."""
-        plan, kind, arrays = self.plan, self.plan.arrays, call.arrays
-        kind.check(plan, call)
-        if call.cache is None or kind is not DENSE:
-            results = kind.compute(plan, arrays)
+        plan = self.plan
+        if call.cache is None or plan.arrays is not DENSE:
+            results = plan.arrays.compute(plan, call.arrays)
         else:
-            results = call.cache.compute(self.op, call.given, lambda: kind.compute(plan, arrays))
-        call.several = several = isinstance(results, (tuple, list))
+            results = call.cache.compute(self.op, call.given, lambda: DENSE.compute(plan, call.arrays))
         if type(results) is ndarray and results.dtype.isbuiltin == 1:
-            call.results = [results]
+            call.several, call.results = False, [results]
         else:
+            call.several = several = isinstance(results, (tuple, list))
             call.results = [as_array(result) for result in (results if several else (results,))]
 
     def lines(self, leave: str) -> list[str]:
@@ -92,9 +106,9 @@ class LayOut(Step):
 
     def run(self, call: Call) -> None:
         """Copy the result where it has another order."""
-        result, args = call.results[0], call.args
+        result = call.results[0]
         if result.ndim > 1:
-            operands = []
+            operands, args = [], call.args
             for position in self.positions:
                 if args[position] is not None:
                     array = args[position]._array

@@ -24,9 +24,11 @@ from ...tensor import LEAF, PLAIN_TYPES, Tensor, ndarray
 from ..arguments import is_number
 from ..constants import constant_tensor
 from ..declaration import ARRAY, OPTIONAL_ARRAY, Operator
-from ..kinds import Kind, dtypes_of, is_of, kind_of, result_dtype
-from ..plan import IN_PLACE, Call, Plan, Step
+from ..kinds import Kind, dtypes_of, each_of, is_of, kind_of, result_dtype
+from ..plan import IN_PLACE, IN_PLACE_VIEW, Call, Plan, Step
 from ..source import guard, public_name
+
+FLOAT32, FLOAT64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
 
 
 class Check(Step):
@@ -42,6 +44,9 @@ class Check(Step):
 
     def lines(self, leave: str) -> list[str]:
         """The tests of the arguments: tensors of plain types, or numbers, which become constants; kernels refuse the others."""
+        if self.plan.kinds:
+            given = ", ".join(map(public_name, self.op.names))
+            return [f"OP.check({given})"] if self.op.check is not None else []
         op, numbers = self.op, number_lines(self.op)
         lines = guard(unusual_types(op), leave)
         if numbers:  # two `Tensor`s pass in one test
@@ -80,6 +85,7 @@ class Promote(Step):
             elif kind is not NoneType:
                 self.numbers.append((position, target or dtypes.dtype_of_numbers(kind)))
                 self.read.append((position, attrgetter("_array")))
+        plan.readers = dict(self.read)
 
     def run(self, call: Call) -> None:
         """Put constants in the place of numbers, and read the arrays."""
@@ -92,12 +98,33 @@ class Promote(Step):
 
     def lines(self, leave: str) -> list[str]:
         """Read the arrays, and convert them where their dtypes differ."""
+        op, overwritten = self.op, self.plan.way == IN_PLACE
+        if self.plan.kinds:
+            return [*([] if self.plan.inference else guard(unusual_inputs(op), leave)), *self._lines_of_kinds(leave)]
+        lines = [*array_lines(op), *guard(unfit_arrays(op), leave), *mixed_lines(op, leave)]
+        if promotes(op) and overwritten:
+            lines.append(f"{written(op)} = {op.tensors[0]}_array")
+        return [*lines, *(["rounded = None"] if op.wide_numbers else []), *guard(no_floats(op, overwritten), leave)]
+
+    def _lines_of_kinds(self, leave: str) -> list[str]:
         op = self.op
-        return [
-            *array_lines(op),
-            *guard(unfit_arrays(op), leave),
-            *promotion_lines(op, leave, overwritten=self.plan.way == IN_PLACE),
-        ]
+        if op.sequence is not None:
+            return [*array_lines(op), *guard(unfit_arrays(op), leave)]
+        lines = [f"{op.names[position]}_array = None" for position, kind in self.plan.kinds.items() if kind is NoneType]
+        numbers, read = dict(self.numbers), dict(self.read)
+        for name in op.tensors:
+            position, public = op.names.index(name), public_name(name)
+            if position in numbers:
+                lines.append(f"{public} = constant_tensor({public}, PLAN.target)")
+            if self.plan.kinds[position] is not NoneType:
+                plain = type(read[position]) is attrgetter
+                lines.append(
+                    f"{name}_array = {public}._array" if plain else f"{name}_array = READ[{position}]({public})"
+                )
+        if promotes(op) and self.plan.way == IN_PLACE:
+            lines.append(f"{written(op)} = {public_name(op.tensors[0])}._array")
+        rounded = self.plan.rounded and "PLAN.rounded.numpy"
+        return [*lines, *([f"rounded = {rounded}"] if op.wide_numbers else [])]
 
     def __str__(self) -> str:
         names, target = self.op.names, self.plan.target
@@ -230,25 +257,15 @@ def written(op: Operator) -> str:
     return "target_array" if promotes(op) else f"{op.tensors[0]}_array"
 
 
-def promotion_lines(op: Operator, leave: str, overwritten: bool = False) -> list[str]:
-    """Convert the arrays to the dtype that they are promoted to; `overwritten`: the result is written to the first one.
-
-    Execute `leave` for dtypes that the kernel's forms are not for.
-    """
-    arrays = [f"{name}_array" for name in op.tensors if op.kinds[name] == ARRAY]
-    lines = ["rounded = None"] if op.wide_numbers else []
-    if promotes(op):
-        mixed = [f"{arrays[0]}.dtype is not {other}.dtype" for other in arrays[1:]]
-        if op.promote == "float":  # integers are converted
-            mixed.append(f"({arrays[0]}.dtype is not FLOAT32 and {arrays[0]}.dtype.kind in 'biu')")
-        args = ", ".join(public_name(name) for name in op.names)
-        found = [
-            f"found = in_one_dtype(OP, ({args},), ({', '.join(arrays)},), {overwritten})",
-            *guard(["found is None"], leave),
-            f"{', '.join(arrays)}, {'rounded' if op.wide_numbers else ''} = found",
-        ]
-        lines += [*([f"{written(op)} = {arrays[0]}"] if overwritten else []), *guard(mixed, *found)]
-    return lines + guard(no_floats(op, overwritten), leave)
+def mixed_lines(op: Operator, leave: str) -> list[str]:
+    """Execute `leave` for arrays that are to be converted: to one dtype, or from integers."""
+    if not promotes(op):
+        return []
+    first, *others = [f"{name}_array" for name in op.tensors if op.kinds[name] == ARRAY]
+    mixed = [f"{first}.dtype is not {other}.dtype" for other in others]
+    if op.promote == "float":
+        mixed.append(f"({first}.dtype is not FLOAT32 and {first}.dtype.kind in 'biu')")
+    return guard(mixed, leave)
 
 
 def no_floats(op: Operator, overwritten: bool = False) -> list[str]:
@@ -297,24 +314,22 @@ def plain_sequence(op: Operator, items: Any) -> tuple[list[Any] | None, tuple[An
     return arrays, None if recorded is None else tuple(edges)
 
 
-def in_one_dtype(
-    op: Operator, args: tuple[Any, ...], arrays: tuple[Any, ...], overwritten: bool
-) -> tuple[Any, ...] | None:
-    """The arrays of all tensors of `op`, converted to the dtype that they are promoted to, and what the result is rounded to.
-
-    None for calls that the slow path refuses, or computes otherwise: dtypes that kernels do not compute with; `overwritten`:
-    results that may not be written to the first array.
-    """
-    target, rounded = promoted_to(op, [args[position] for position in op.tensor_positions])
-    if target is None or (overwritten and not castable(target.numpy, arrays[0].dtype)):
-        return None
-    if op.check is not None:
-        try:
-            op.check(*args)
-        except Exception:  # noqa: BLE001  (which the slow path raises again)
-            return None
-    converted = [prepared(array, target) for array in arrays]
-    return (*converted, rounded) if op.wide_numbers else tuple(converted)
+def reads_plainly(plan: Plan) -> bool:
+    """Whether straight-line code can be printed for operands of the kinds of a plan."""
+    op, target = plan.op, plan.target
+    tensors = [kind for kind in each_of(plan.kinds.values()) if type(kind) is tuple]
+    if any(kind[0] is not ndarray for kind in tensors) or (plan.inference and plan.way == IN_PLACE_VIEW):
+        return False
+    if op.sequence is not None or not op.tensors:
+        return True
+    given = {kind[1] for kind in tensors} | ({target.numpy} if target is not None else set())
+    if len(given) > 1 and not promotes(op) and (op.promote or op.kernel.expression is not None):
+        return False
+    first = plan.kinds[op.names.index(op.tensors[0])]
+    computed = first[1] if target is None and type(first) is tuple else target and target.numpy
+    if no_floats(op, plan.way == IN_PLACE) and computed not in (FLOAT32, FLOAT64):
+        return False
+    return plan.way != IN_PLACE or target is None or castable((plan.rounded or target).numpy, first[1])
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from numpy import ndarray
@@ -14,7 +15,7 @@ from ...tape.node import NOWHERE, start
 from ...tape.packing import pack_saved
 from ...tensor import LEAF, Tensor, can_require_grad
 from ..declaration import ARRAYS, Operator
-from ..plan import Call, Step
+from ..plan import Call, Plan, Step
 from ..source import block
 from ..sparse_layouts import node_class_on_tensors
 from .record_lines import (
@@ -29,9 +30,9 @@ from .record_lines import (
 class Edges(Step):
     """Find where gradients go, and whether the call is recorded."""
 
-    def run(self, call: Call) -> None:
-        """Find the edges of the arguments."""
-        find_edges(self.op, call)
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(plan)
+        self.run = partial(find_edges, plan.op)
 
     def lines(self, leave: str) -> list[str]:
         """The same; of an operator that returns views, also the base, with its edge."""
@@ -52,12 +53,11 @@ class Edges(Step):
 
 
 class Record(Step):
-    """Make the node: the history of the results."""
+    """Make the node, the history of the results, if there is an edge, and gradients are enabled."""
 
-    def run(self, call: Call) -> None:
-        """Make it if there is an edge, and gradients are enabled."""
-        if call.recording:
-            record(self.op, call, self.plan.arrays.on_tensors)
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(plan)
+        self.run = partial(record, plan.op, plan.arrays.on_tensors)
 
     def lines(self, leave: str) -> list[str]:
         """The same; the user's frame is most often as many frames above as the plan says."""
@@ -78,7 +78,7 @@ class Pack(Step):
 
     def run(self, call: Call) -> None:
         """Call the hooks."""
-        if call.recording:
+        if modes.FLAGS.hooked:
             pack(call)
 
     def lines(self, leave: str) -> list[str]:
@@ -90,61 +90,73 @@ class Pack(Step):
 
 
 def find_edges(op: Operator, call: Call) -> None:
-    """Find the edges of the arguments, and whether the call is recorded."""
-    call.edges = edges = wanted_edges(op, call.args)
-    for edge in edges:
-        if edge is not None:
-            call.recording = modes.is_recording() and not (op.view and call.args[0].is_inference())
-            break
-
-
-def wanted_edges(op: Operator, args: Any) -> list[Any]:
-    """One edge for each differentiable input (each element, for a sequence)."""
-    edges: list[Any] = []
+    """Find one edge for each differentiable input (each element, for a sequence), and whether the call is recorded."""
+    call.edges = edges = []
+    args, recording = call.args, False
     for position in op.differentiable_positions:
         value = args[position]
         if isinstance(value, Tensor):
             edge = value._edge if value._base is None else current_edge(value)
-            edges.append(value if edge is LEAF else edge)
+            if edge is not None:
+                recording = True
+                if edge is LEAF:
+                    edge = value
+            edges.append(edge)
         elif op.kinds[op.names[position]] == ARRAYS:
-            edges += [edge_of(item) if isinstance(item, Tensor) else None for item in value]
+            found = [edge_of(item) if isinstance(item, Tensor) else None for item in value]
+            recording = recording or any(edge is not None for edge in found)
+            edges += found
         else:
             edges.append(None)
-    return edges
+    call.recording = recording and modes.is_recording() and not (op.view and args[0].is_inference())
 
 
-def record(op: Operator, call: Call, on_tensors: bool = False) -> None:
+def record(op: Operator, on_tensors: bool, call: Call) -> None:
     """Make the node of a call, and make it the history of the outputs; `on_tensors`: its formulas always run on tensors."""
+    if not call.recording:
+        return
     outputs = call.outputs
     array = outputs[0]._array
     on_tensors = on_tensors or (type(array) is not ndarray and type(array) in (SparseArray, Narrow))
     call.node = node = started(op, op.node_name, call.args, call.edges, on_tensors)
-    if call.several:
+    if not call.several:
+        node._grad_shape, node._grad_dtype = array.shape, array.dtype
+    else:
         node._grad_shape = [output._array.shape for output in outputs]
         node._grad_dtype = [output._array.dtype for output in outputs]
-    else:
-        node._grad_shape, node._grad_dtype = array.shape, array.dtype
     if op.saved_results:
-        op.saving.results(node, outputs)
+        op.code.saving.results(node, outputs)
     for number, output in enumerate(outputs):
-        constant = bool(op.outputs) and op.outputs[number] in op.nondifferentiable_outputs
+        constant = op.nondifferentiable_outputs and op.outputs[number] in op.nondifferentiable_outputs
         if not constant and (output._array.dtype.kind == "f" or can_require_grad(output._array)):
             output._edge = (node, number)
 
 
 def started(
-    op: Operator, name: str, args: Any, edges: list[Any], on_tensors: bool, changed: Tensor | None = None
+    op: Operator,
+    name: str,
+    args: Any,
+    edges: list[Any],
+    on_tensors: bool,
+    changed: Tensor | None = None,
+    depth: int = 5,
 ) -> Any:
-    """A node called `name` that has saved its inputs; `changed`: the tensor that the operation is about to change."""
-    kind: Any = op.code.node_class(name)
+    """A node called `name` that has saved its inputs; `changed`: the tensor that the operation is about to change.
+
+    The user's call is at least `depth` frames above the caller.
+    """
+    code = op.code
+    kind: Any = code.node_class(name)
     node = object.__new__(node_class_on_tensors(kind) if on_tensors else kind)
-    given = [None if edge is NOWHERE else edge for edge in edges]
-    start(node, tuple(given), 3)
-    op.saving.inputs(node, given, args, changed)
+    for number, edge in enumerate(edges):
+        if edge is NOWHERE:
+            edges[number] = None
+    start(node, tuple(edges), depth)
+    code.saving.inputs(node, edges, args, changed)
     return node
 
 
 def pack(call: Call) -> None:
     """Pass what the node of a call saves to the saved-tensor hooks, if there are any."""
-    if modes.STATE.saved_tensor_hooks:
+    if call.recording and modes.STATE.saved_tensor_hooks:
         pack_saved(call.node, call.outputs)

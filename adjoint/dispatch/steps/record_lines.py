@@ -203,7 +203,7 @@ def saving_source(op: Operator) -> str:
         public = public_name(item)
         save = [f"save_operand(node, '{item}', {public}, changed, {first})"]
         if op.kinds[item] == ARRAY:
-            plain = f"if changed is None and type({item}_array) is ndarray:"
+            plain = f"if changed is None and not isinstance({item}_array, LazyConjNeg):"
             save = [*block(plain, save_lines(op, item)), *block("else:", save)]
         lines += if_needed(op, item, save)
     for item in op.lists:

@@ -20,7 +20,10 @@ class Wrap(Step):
 
     def run(self, call: Call) -> None:
         """Wrap each array."""
-        call.outputs = [wrap(result) for result in self.plan.arrays.finished(self.op, call.results)]
+        finished, results = self.plan.arrays.finished, call.results
+        if finished is not None:
+            results = finished(self.op, results)
+        call.outputs = [wrap(results[0])] if not call.several else [*map(wrap, results)]
 
     def lines(self, leave: str) -> list[str]:
         """The same, without the function that does it."""
@@ -70,7 +73,7 @@ class View(Wrap):
 
     def run(self, call: Call) -> None:
         """Wrap each array, and connect it to the base."""
-        call.outputs = [wrap(result) for result in self.plan.arrays.finished(self.op, call.results)]
+        super().run(call)
         make_views(self.op, call)
 
     def lines(self, leave: str) -> list[str]:

@@ -8,15 +8,48 @@ from ..._runtime.extra import note_former
 from ...tape import modes, views
 from ...tape.packing import pack_saved
 from ...tape.versions import bump
-from ...tensor import LEAF
+from ...tensor import LEAF, Tensor
 from ..declaration import OPTIONAL_ARRAY, Operator
+from ..out import in_dtype_of
 from ..plan import Call, Step
 from ..source import block, guard, public_name
-from .change import record_change
+from .change import check_change, record_change
 from .compute import by_size, choice, kernel_lines, or_leave, passed_arguments, quietly, rounding_lines, with_defaults
 from .promote import promotes, written
-from .record import find_edges, started
+from .record import started
 from .record_lines import RECORDING, edge_lines, frame_lines, input_lines, node_lines
+
+
+class Target(Step):
+    """Refuse to change a tensor that may not be changed."""
+
+    def run(self, call: Call) -> None:
+        """Find the edges of the arguments, which some refusals depend on."""
+        check_change(self.op, call)
+
+    def lines(self, leave: str) -> list[str]:
+        """None: straight-line code takes no such tensors."""
+        return []
+
+    def __str__(self) -> str:
+        return "check      that self may be changed"
+
+
+class Decide(Step):
+    """Compute in the dtype of `out`."""
+
+    def run(self, call: Call) -> None:
+        """Make it the argument `dtype`."""
+        if isinstance(call.out, Tensor):
+            call.given = in_dtype_of(self.op, call.given, call.out)
+            call.args = list(call.given)
+
+    def lines(self, leave: str) -> list[str]:
+        """None: the lines of `WriteOut` take a dtype that is the same."""
+        return []
+
+    def __str__(self) -> str:
+        return "decide     by out on the dtype"
 
 
 class WriteOut(Step):
@@ -44,7 +77,7 @@ class Overwrite(Step):
         """Find out how it is written, and change it."""
         arrays = self.plan.arrays
         change = arrays.change(self.plan, call)
-        record_change(self.op, call.args, call.edges, change, arrays.on_tensors)
+        record_change(call, change, arrays.on_tensors)
         call.returned = call.args[0]
 
     def lines(self, leave: str) -> list[str]:
@@ -62,8 +95,8 @@ class Repoint(Step):
         """Give it the array of the result, and append a node to its history."""
         op, target = self.op, call.args[0]
         call.returned = target
-        find_edges(op, call)
-        (result,) = self.plan.arrays.finished(op, call.results)
+        finished, results = self.plan.arrays.finished, call.results
+        (result,) = results if finished is None else finished(op, results)
         if call.recording:
             node = started(op, op.inplace_node_name, call.args, call.edges, self.plan.arrays.on_tensors)
             if modes.STATE.saved_tensor_hooks:
@@ -73,7 +106,7 @@ class Repoint(Step):
         if target._edge is LEAF:
             note_former(target, result)
         target._array = result
-        bump(target, f"{op.function_name}_", depth=3)
+        bump(target, f"{op.function_name}_", depth=4)
         if call.recording and target._base is not None:
             target._view_version = target._counter[0]
 
