@@ -26,7 +26,8 @@ annotated with the type (`signatures.TYPE_WORDS`) that PyTorch requires, such as
 rejected with PyTorch's message. `lists` names the saved values that are lists of tensors: each of these tensors passes
 through saved-tensor hooks, and backward releases it. `constants` are the inputs that must not require grad, each with
 the function name for the error. `saved_display` gives the values of `node._saved_<name>` as functions of the node, if
-they differ from the saved values.
+they differ from the saved values. `random` says that the operator draws random numbers although it takes no
+`generator`. `check_out(input, out)` may refuse an `out` that decides on the dtype.
 
 `batch`, as a method or an option, is the batching rule of the operator for `vmap`: a function `batch(op, batch,
 *args)`, or the name of a mechanism (`transforms.batching.MECHANISMS`). Without it, the rule follows from the rest of
@@ -59,9 +60,8 @@ _RESERVED = ("grad", "grads", "xp", "needs")
 
 _OPTIONS = frozenset(
     """
-    aten aten_inplace aten_name aten_number batch check deprecated_order elementwise function_name inplace inplace_node
-    kernel method name narrow node numbers out out_decides outputs overloaded promote random returns same_out sample_ndim
-    shape_of_elements sparse sparse_result takes_arrays tangent view vmap_name
+    aten aten_name batch check deprecated_order elementwise function_name inplace kernel method name narrow node numbers out
+    outputs overloaded promote returns same_out shape_of_elements sparse tangent view vmap_name
     """.split()
 )
 """The options of a declaration besides its class."""
@@ -78,31 +78,27 @@ class Operator:
         `elementwise`: the order in memory of the result follows that of the operands, or of these names (by default with
         promotion). `outputs`, `returns`: the names of several results, and their named tuple. `view`: results are views
         of the first tensor. `check`: raises for wrong arguments. `overloaded`: wrong operands are an invalid combination
-        of arguments. `random`: it draws random numbers although it takes no `generator`. `shape_of_elements`: shapes of
-        results depend on elements. `sparse`: what computes it on sparse layouts (see `sparse_layouts`). `sparse_result`:
-        it makes sparse tensors of dense ones. `narrow`: how it takes elements of dtypes that kernels do not compute with
-        (see `narrow`).
+        of arguments. `shape_of_elements`: shapes of results depend on elements. `sparse`: what computes it on sparse layouts
+        (see `sparse_layouts`), and "result" if it makes sparse tensors of dense ones. `narrow`: how it takes elements of
+        dtypes that kernels do not compute with (see `narrow`).
 
     Options for writing results:
         `inplace`: it has an in-place variant, of which a word may say more: "disjoint", no operand may share memory with
         the changed tensor; "uniform", all elements become the same, so that they may share memory; "copies", the second
         tensor replaces the first, from any device, dtype and memory; "resizes", the first one takes the shape of the
         result. `out`: it takes `out=` (by default unless it is a view), of which a word may say more: "disjoint", it may
-        share no memory with the inputs; "underived", it is recorded without a derivative. `out_decides`: the dtype of
-        `out=` is the default of `dtype`; a function of the input and `out` may refuse it. `same_out`: `out=` must have
-        the dtype of the result: the error.
+        share no memory with the inputs; "underived", it is recorded without a derivative; "decides", its dtype is the
+        default of `dtype`. `same_out`: `out=` must have the dtype of the result: the error.
 
     Options for derivatives and batching:
-        `node`, `inplace_node`: the names of its nodes. `tangent`: the rule of forward mode (see `transforms.tangents`).
-        `batch`: the rule of `vmap`. `sample_ndim`: a leading sample dimension may precede so many dimensions, and takes a
-        batch.
+        `node`: the name of its nodes, and that of its in-place variant if it differs: "TBackward0, TBackward1". `tangent`:
+        the rule of forward mode (see `transforms.tangents`). `batch`: the rule of `vmap`.
 
     Options for calls:
-        `name`, `function_name`: its own name, and that of its function; `method`: whether it is one. `takes_arrays`: as a
-        Python operator it accepts NumPy arrays. `deprecated_order`: keywords whose numbers may stand before the tensors.
-        `aten_name`, `vmap_name`: its names in messages ("" if they name the shapes). `aten`, `aten_inplace`,
-        `aten_number`: the names of its overload, of its in-place variant, and of the overload with a number as last
-        operand.
+        `name`, `function_name`: its own name, and that of its function; `method`: whether it is one. `deprecated_order`:
+        keywords whose numbers may stand before the tensors. `aten_name`, `vmap_name`: its names in messages ("" if they
+        name the shapes). `aten`: the name of its overload, and where they differ, of its in-place variant and of that with
+        a number as last operand: "Tensor, Tensor, Scalar".
     """
 
     def __init__(self, declaration: type, options: dict[str, Any], caller: int) -> None:
@@ -129,31 +125,30 @@ class Operator:
         self.method: bool = options.get("method", True)
         self.caller = caller
         self.same_out: bool | str | Callable[..., None] | None = options.get("same_out")
-        self.out_decides: bool | Callable[..., None] = options.get("out_decides", False)
+        self.out_decides = out == "decides"
+        self.check_out: Callable[..., None] | None = _member(declaration, "check_out")
         self.overloaded: bool = options.get("overloaded", False)
         self.outputs: tuple[str, ...] = tuple(options.get("outputs", ()))
         self.deprecated_order: tuple[str, ...] = tuple(options.get("deprecated_order", ()))
         self.check: Callable[..., Any] | None = options.get("check")
         self.forward: Callable[..., Any] = _plain(declaration.__dict__["forward"])
-        self.sparse: str | None = options.get("sparse")
+        words = options.get("sparse", "").split()
+        self.sparse_result = "result" in words
+        self.sparse: str | None = next((word for word in words if word != "result"), None)
         self.narrow: str | None = options.get("narrow")
-        self.sparse_result: bool = options.get("sparse_result", False)
         self.kernel: Kernel = as_kernel(options.get("kernel") or self.forward)
         self.elementwise: bool | tuple[str, ...] | None = options.get("elementwise")
         self.tangent: str | None = options.get("tangent") or ("linear" if self.view else None)
         node_name = options.get("node") or "".join(part.capitalize() for part in self.name.split("_")) + "Backward0"
-        self.node_name: str = node_name
+        self.node_name, _, inplace_node_name = node_name.partition(", ")
+        self.inplace_node_name: str = inplace_node_name or self.node_name
         self.batch: str | Callable[..., Any] | None = options.get("batch") or _member(declaration, "batch")
-        self.sample_ndim: int | None = options.get("sample_ndim")
         self.aten_name: str = options.get("aten_name") or self.function_name
-        self.aten: str = options.get("aten", "default")
-        self.aten_inplace: str = options.get("aten_inplace", "" if self.aten == "default" else self.aten)
-        self.aten_number: str = options.get("aten_number", self.aten_inplace)
+        self.aten, *others = options.get("aten", "default").split(", ")
+        self.aten_inplace = others[0] if others else self.aten.removeprefix("default")
+        self.aten_number = others[-1] if others else self.aten_inplace
         self.shape_of_elements: bool = options.get("shape_of_elements", False)
         self.vmap_name: str | None = options.get("vmap_name")
-        self.takes_arrays: bool = options.get("takes_arrays", False)
-        self.random_inside: bool = options.get("random", False)
-        self.inplace_node_name: str = options.get("inplace_node") or node_name
         self.returns: Any = options.get("returns", tuple)
         self.plans: dict[Any, Any] = {}
         self.function: Callable[..., Any] = _unbound
@@ -201,7 +196,7 @@ class Operator:
         annotations = self.forward.__annotations__
         self.kinds = {name: annotations.get(name, VALUE) for name in self.names}
         self.draws = "generator" in self.names  # the operator draws random numbers
-        self.random = self.draws or self.random_inside
+        self.random = self.draws or "random" in self.declaration.__dict__
         self.types = {
             name: kind for name, kind in self.kinds.items() if kind not in (ARRAY, OPTIONAL_ARRAY, ARRAYS, VALUE)
         }

@@ -71,8 +71,8 @@ def in_dtype_of(op: Operator, args: tuple[Any, ...], out: Tensor) -> tuple[Any, 
         wanted = given.numpy if isinstance(given, dtypes.dtype) else given
         check_dtype(op.function_name, wanted, out, op.same_out or STRICT)  # type: ignore[arg-type]
         return args
-    if callable(op.out_decides):
-        op.out_decides(args[0], out)
+    if op.check_out is not None:
+        op.check_out(args[0], out)
     dtype = out.dtype if op.types.get("dtype") else out._array.dtype
     return (*args[:position], dtype, *args[position + 1 :])
 

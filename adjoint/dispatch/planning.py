@@ -35,9 +35,7 @@ from .steps.write import Decide, Overwrite, Repoint, Target, WriteOut
 
 
 def planned(op: Operator, way: str, kinds: tuple[Kind, ...] = (), *, inference: bool = False, caller: int = 1) -> Plan:
-    """Return the plan for operands of these kinds.
-
-    Without kinds, return the plan for plain tensors on plain arrays. `inference`: in inference mode.
+    """Return the plan for operands of these kinds; without kinds, for plain tensors. `inference`: in inference mode.
 
     Raises:
         RuntimeError, TypeError: if the dtypes have no common one.
@@ -47,16 +45,14 @@ def planned(op: Operator, way: str, kinds: tuple[Kind, ...] = (), *, inference: 
     plan.target, plan.rounded = dtypes_of(op, plan.kinds.values())
     if plan.arrays is DENSE and plan.target is not None and plan.target.roles:
         plan.arrays = NARROW
-    reading: list[Step] = [Promote(plan)]
-    if op.check is not None or op.constants or not kinds:
-        reading.insert(0, Check(plan))
-    if kinds and way == OUT and op.out_decides:
-        reading.insert(0, Decide(plan))
-    if kinds and way in (IN_PLACE, IN_PLACE_VIEW):
-        reading.insert(0, Target(plan))
-    if kinds and (way == OUT or plan.arrays is META):
-        reading.append(Place(plan))
-    plan.take(reading, steps_after_reading(plan))
+    reading = (
+        (Target, way in (IN_PLACE, IN_PLACE_VIEW)),
+        (Decide, way == OUT and op.out_decides),
+        (Check, op.check is not None or op.constants or not kinds),
+        (Promote, True),
+        (Place, way == OUT or plan.arrays is META),
+    )
+    plan.take([step(plan) for step, is_taken in reading if is_taken], steps_after_reading(plan))
     return plan
 
 

@@ -1,7 +1,7 @@
-"""Calls that straight-line code leaves: they pass the handlers of the thread, and then take the steps of their plans.
+"""Calls that straight-line code leaves: they pass the handlers of the thread, and then run the code of their plans, or its steps.
 
-These are calls with rare dtypes, other classes of arrays, NumPy's names for arguments, wrong arguments, and all calls while a
-thread has handlers: a profiler, transforms, modes that take operators over.
+These are calls with mixed or rare dtypes, other classes of arrays, NumPy's names for arguments, wrong arguments, and all calls
+while a thread has handlers: a profiler, transforms, modes that take operators over.
 """
 
 from __future__ import annotations

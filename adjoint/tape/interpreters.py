@@ -287,6 +287,18 @@ def check_owned(tensor: Tensor, name: Callable[[], str], check: Callable[[], Non
             )
 
 
+@uninterrupted
+def go_outside(level: Any) -> tuple[Any, ...]:
+    """Leave `level`, an interpreter or transform, and those inside it. Return the former values, for `set_surroundings`."""
+    stack, transforms = modes.STATE.stack, modes.STATE.transforms
+    interpreters = modes.FLAGS.levels if stack is None else stack
+    if level in interpreters:
+        stack = interpreters[: interpreters.index(level)]
+    if level in transforms:
+        transforms = transforms[: transforms.index(level)]
+    return modes.set_surroundings(stack, transforms)
+
+
 class lower_outside_transform:
     """Context manager: run outside `level` and its transform. Operations inside do not belong to the transform."""
 
@@ -296,7 +308,7 @@ class lower_outside_transform:
         self.level = level
 
     def __enter__(self) -> None:
-        self.before = modes.go_outside(self.level)
+        self.before = go_outside(self.level)
 
     @uninterrupted
     def __exit__(self, *exception: object) -> None:

@@ -28,11 +28,9 @@ class _Flags:
     creates. A thread changes only its own entry, so no lock is needed.
 
     `levels`: the levels of forward mode that threads have entered, which hold in all threads.
-
     `file`: the file name of the code of the latest user frame. The object itself recognizes other code of the file quickly, and
     keeps no object of the user alive. `engine`: the globals of the engine, which identify its frames; None until the engine is
-    imported. `owners`: the handler of transforms, and `stepwise`: that of modes which steps of plans ask; both are defined in
-    `interpreters`.
+    imported. `owners`, `stepwise`: the handlers of transforms, and of modes which steps of plans ask; see `interpreters`.
     """
 
     __slots__ = tuple("engine file hooked levels no_grad noting of_threads owners special stepwise".split())
@@ -110,9 +108,8 @@ class _ThreadState(threading.local):
     def handlers(self) -> tuple[Any, ...]:
         """The handlers of operators in this thread; the first runs last (see `interpreters.Handler`).
 
-        The recorder and the transforms handle every call. Interpreters, innermost first, handle the calls that reach
-        them, and their calls run outside the inner interpreters. Anomaly detection, the result cache and the tracer handle
-        calls that are left to the operator itself.
+        The recorder and the transforms handle every call; interpreters, innermost first, those that reach them; the others
+        those that are left to the operator.
         """
         here = self.__dict__
         handlers: Any = FLAGS.levels if here["stack"] is None else here["stack"]
@@ -236,21 +233,6 @@ def set_surroundings(interpreters: tuple[Any, ...] | None, transforms: tuple[Any
     here = STATE.__dict__
     before = here["stack"], here["transforms"]
     here["stack"], here["transforms"] = interpreters, transforms
-    settle()
-    return before
-
-
-@uninterrupted
-def go_outside(level: Any) -> tuple[Any, ...]:
-    """Leave the interpreter, or transform, `level` and those inside it. Return the former values, for `set_surroundings`."""
-    here = STATE.__dict__
-    before = stack, transforms = here["stack"], here["transforms"]
-    interpreters = FLAGS.levels if stack is None else stack
-    if level in interpreters:
-        stack = interpreters[: interpreters.index(level)]
-    if level in transforms:
-        transforms = transforms[: transforms.index(level)]
-    here["stack"], here["transforms"] = stack, transforms
     settle()
     return before
 

@@ -112,9 +112,8 @@ def rule_of(op: Operator) -> Rule:
     if callable(op.batch):
         return op.batch
     if op.batch is not None:
-        return MECHANISMS[op.batch]
-    if op.sample_ndim is not None:
-        return samples
+        mechanism, _, ndim = op.batch.partition(" of ")
+        return functools.partial(samples, ndim=int(ndim)) if ndim else MECHANISMS[mechanism]
     if op.sequence is None and not op.outputs and (op.tangent == "elementwise" or op.operands):
         return elementwise
     if op.tensors == ["self"] and any(name in DIMENSIONS for name in op.names):
@@ -223,15 +222,16 @@ def broadcast(op: Operator, batch: Batch, *args: Any) -> Any:
     return applied(op, tuple(batch.aligned(value, rank) if isinstance(value, Tensor) else value for value in args))
 
 
-def samples(op: Operator, batch: Batch, *args: Any) -> Any:
-    """Apply the operator with the batch dimension merged into the sample dimension of tensors of `sample_ndim` dimensions.
+def samples(op: Operator, batch: Batch, *args: Any, ndim: int | None = None) -> Any:
+    """Apply the operator with the batch dimension merged into the sample dimension.
 
-    Without `sample_ndim` in the declaration, the first dimension always counts samples.
+    A dimension of samples may precede `ndim` dimensions (`batch="samples of 3"`). Otherwise the first dimension always counts
+    samples.
     """
     full = [batch.expanded(value) if isinstance(value, Tensor) else value for value in args]
     if not all(value._array.size for value in full if isinstance(value, Tensor)):
         return None
-    ndim = full[0]._array.ndim - 2 if op.sample_ndim is None else op.sample_ndim
+    ndim = full[0]._array.ndim - 2 if ndim is None else ndim
     lead = full[0].shape[: full[0]._array.ndim - ndim]
     merged = [
         value.reshape((-1, *value.shape[value._array.ndim - ndim :])) if isinstance(value, Tensor) else value

@@ -16,7 +16,15 @@ from ..dispatch.steps.record import find_edges, pack, record
 from ..dispatch.steps.wrap import make_views
 from ..kernels.runtime.shapes import broadcast_shapes
 from ..tape import modes, views
-from ..tape.interpreters import Interpreter, Transform, is_recorded, lower, lower_outside_transform, tensors_in
+from ..tape.interpreters import (
+    Interpreter,
+    Transform,
+    go_outside,
+    is_recorded,
+    lower,
+    lower_outside_transform,
+    tensors_in,
+)
 from ..tape.versions import bump
 from ..tensor import Tensor, wrap_dim
 from ..tensor import is_recorded as edge_is_recorded
@@ -138,7 +146,7 @@ class VmapInterpreter(Interpreter, Transform, Batch):
                     batched, sharing = batched or item.bdim is not None, sharing or item.bdim is None
         if sharing:
             args = tuple([self.shared(value) for value in args])
-        before = modes.go_outside(self)  # does what `lower_outside_transform` does, without its cost
+        before = go_outside(self)  # does what `lower_outside_transform` does, without its cost
         try:
             if batched:
                 results, bdim = self.batched(operator, args), 0

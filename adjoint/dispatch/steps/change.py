@@ -35,7 +35,7 @@ def record_change(call: Call, change: Callable[[], object], on_tensors: bool = F
     recording = call.recording and can_require_grad(target._array)  # what is written to integers has no gradient
     node: Any = None
     if recording:
-        node = started(op, op.inplace_node_name, args, call.edges, on_tensors, target, depth=6)
+        node = started(call, op.inplace_node_name, on_tensors, target, depth=6)
         if modes.STATE.saved_tensor_hooks:
             pack_saved(node, ())
     about_to_change(target)

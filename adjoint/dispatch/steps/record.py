@@ -118,7 +118,7 @@ def record(op: Operator, on_tensors: bool, call: Call) -> None:
     outputs = call.outputs
     array = outputs[0]._array
     on_tensors = on_tensors or (type(array) is not ndarray and type(array) in (SparseArray, Narrow))
-    call.node = node = started(op, op.node_name, call.args, call.edges, on_tensors)
+    call.node = node = started(call, op.node_name, on_tensors)
     if not call.several:
         node._grad_shape, node._grad_dtype = array.shape, array.dtype
     else:
@@ -132,27 +132,19 @@ def record(op: Operator, on_tensors: bool, call: Call) -> None:
             output._edge = (node, number)
 
 
-def started(
-    op: Operator,
-    name: str,
-    args: Any,
-    edges: list[Any],
-    on_tensors: bool,
-    changed: Tensor | None = None,
-    depth: int = 5,
-) -> Any:
+def started(call: Call, name: str, on_tensors: bool, changed: Tensor | None = None, depth: int = 5) -> Any:
     """A node called `name` that has saved its inputs; `changed`: the tensor that the operation is about to change.
 
     The user's call is at least `depth` frames above the caller.
     """
-    code = op.code
+    code, edges = call.op.code, call.edges
     kind: Any = code.node_class(name)
     node = object.__new__(node_class_on_tensors(kind) if on_tensors else kind)
     for number, edge in enumerate(edges):
         if edge is NOWHERE:
             edges[number] = None
     start(node, tuple(edges), depth)
-    code.saving.inputs(node, edges, args, changed)
+    code.saving.inputs(node, edges, call.args, changed)
     return node
 
 

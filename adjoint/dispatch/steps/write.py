@@ -62,7 +62,7 @@ class WriteOut(Step):
     def lines(self, leave: str) -> list[str]:
         """The same where `out` has the shape of the result, shares no memory with an operand, and as they has no history."""
         op = self.op
-        if op.outputs or op.many or op.view or op.draws or callable(op.out_decides):
+        if op.outputs or op.many or op.view or op.draws or op.check_out is not None:
             return [leave]
         return out_lines(op, leave, self.plan.caller)
 
@@ -98,7 +98,7 @@ class Repoint(Step):
         finished, results = self.plan.arrays.finished, call.results
         (result,) = results if finished is None else finished(op, results)
         if call.recording:
-            node = started(op, op.inplace_node_name, call.args, call.edges, self.plan.arrays.on_tensors)
+            node = started(call, op.inplace_node_name, self.plan.arrays.on_tensors)
             if modes.STATE.saved_tensor_hooks:
                 pack_saved(node, ())
             node._grad_shape, node._grad_dtype = result.shape, result.dtype

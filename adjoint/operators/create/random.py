@@ -506,7 +506,7 @@ class random:
     lambda stream, array, to: kernels.random_(stream, array, 0, to),
     "RandomBackward1",
     aten_name="random",
-    aten_inplace="to",
+    aten="default, to",
 )
 class random_to:
     """Fill the tensor with integers in [0, to)."""
@@ -514,14 +514,14 @@ class random_to:
     def forward(self: Array, to, *, generator=None): ...
 
 
-@drawn(kernels.random_, "RandomBackward0", aten_name="random", aten_inplace="from")
+@drawn(kernels.random_, "RandomBackward0", aten_name="random", aten="default, from")
 class random_between:
     """Fill the tensor with integers in [low, high)."""
 
     def forward(self: Array, low, high, *, generator=None): ...
 
 
-@drawn(kernels.bernoulli_, "BernoulliBackward2", aten_inplace="float")
+@drawn(kernels.bernoulli_, "BernoulliBackward2", aten="default, float")
 class bernoulli:
     """Fill the tensor with 1 with probability `p`, otherwise 0."""
 

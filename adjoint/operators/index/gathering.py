@@ -73,7 +73,7 @@ def _scatter(**options):
     return operator(kernel=scatter_kernels.scatter, same_out=STRICT, batch="expanded", **shared, **options)
 
 
-@_scatter(node="ScatterBackward0", tangent="linear", aten_inplace="src")
+@_scatter(node="ScatterBackward0", tangent="linear", aten="default, src")
 class scatter_source:
     """A copy with `src` at `index` along `dim`."""
 
@@ -98,7 +98,7 @@ def _fitted(grad, shape, xp):
     return grad
 
 
-@_scatter(node="ScatterBackward1", aten_inplace="value")
+@_scatter(node="ScatterBackward1", aten="default, value")
 class scatter_number:
     """A copy with a number at `index` along `dim`."""
 
@@ -108,7 +108,7 @@ class scatter_number:
         return xp.scatter_number(grad, dim, index, 0)
 
 
-@_scatter(node="NotImplemented", aten_inplace="src")
+@_scatter(node="NotImplemented", aten="default, src")
 class scatter_combined:
     """A copy in which `src` is added to, or multiplied with, the elements at `index` along `dim`."""
 
@@ -117,7 +117,7 @@ class scatter_combined:
     grad_self = grad_src = underived("scatter")
 
 
-@_scatter(node="NotImplemented", aten_inplace="value")
+@_scatter(node="NotImplemented", aten="default, value")
 class scatter_number_combined:
     """A copy in which a number is added to, or multiplied with, the elements at `index` along `dim`."""
 
@@ -184,7 +184,7 @@ class scatter_add:
     inplace="disjoint",
     same_out=STRICT,
     batch="expanded",
-    aten_inplace="two",
+    aten="default, two",
 )
 class scatter_reduce:
     """A copy into which the elements of `src` are reduced at `index` along `dim`: sum, prod, mean, amax or amin."""
@@ -399,12 +399,12 @@ class index_copy:
 
 @pair(
     scatter_kernels.index_fill,
-    by_tensor={"name": "index_fill_tensor", "node": "IndexFillBackward1", "aten_inplace": "int_Tensor"},
+    by_tensor={"name": "index_fill_tensor", "node": "IndexFillBackward1", "aten": "default, int_Tensor"},
     by_number={
         "name": "index_fill_number",
         "node": "IndexFillBackward0",
         "values": {"value": "Number"},
-        "aten_inplace": "int_Scalar",
+        "aten": "default, int_Scalar",
         "inplace": "disjoint",
     },
     function_name="index_fill",

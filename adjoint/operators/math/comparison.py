@@ -63,7 +63,7 @@ def _comparison(kernel, alias=(), narrow=None, **options):
     return declare
 
 
-@_comparison(numpy.equal, takes_arrays=True, narrow="reads")
+@_comparison(numpy.equal, narrow="reads")
 class eq:
     """Whether elements are equal.
 
@@ -126,7 +126,7 @@ class logical_not:
 
 def _of_bits(kernel, **options):
     """Declare a function of the bits of two integers. Either may be a number."""
-    shared = {"numbers": "first", "overloaded": True, "aten": "Tensor", "aten_number": "Scalar", "vmap_name": ""}
+    shared = {"numbers": "first", "overloaded": True, "aten": "Tensor, Tensor, Scalar", "vmap_name": ""}
     return binary(kernel, forms=number_either_way, **{**shared, **options})
 
 
@@ -155,12 +155,12 @@ class bitwise_not:
     """The complement of the bits; for bools, `not`."""
 
 
-@_of_bits(kernels.bitwise_left_shift, dunder="__lshift__", aten_number="Tensor_Scalar")
+@_of_bits(kernels.bitwise_left_shift, dunder="__lshift__", aten="Tensor, Tensor, Tensor_Scalar")
 class bitwise_left_shift:
     """`input` times 2 to the power `other`, of integers."""
 
 
-@_of_bits(kernels.bitwise_right_shift, dunder="__rshift__", aten_number="Tensor_Scalar")
+@_of_bits(kernels.bitwise_right_shift, dunder="__rshift__", aten="Tensor, Tensor, Tensor_Scalar")
 class bitwise_right_shift:
     """`input` divided by 2 to the power `other` and rounded down, of integers."""
 

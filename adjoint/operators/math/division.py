@@ -135,7 +135,7 @@ def _floor_divide_of_numbers(input, other, out):
 
 _FLOORED = {
     "node": "NotImplemented",
-    "aten_inplace": "Tensor",
+    "aten": "default, Tensor",
     "sparse": "arithmetic.div_rounded",
 }
 

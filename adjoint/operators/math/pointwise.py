@@ -251,7 +251,7 @@ class tanh_backward:
         return grad.conj() * grad_output * -2 * output.conj()
 
 
-@unary(numpy.arcsinh, alias=("arcsinh",), inplace_node="AsinhBackward1", sparse="values")
+@unary(numpy.arcsinh, alias=("arcsinh",), node="AsinhBackward0, AsinhBackward1", sparse="values")
 class asinh:
     """The inverse of the hyperbolic sine, elementwise."""
 
@@ -259,7 +259,7 @@ class asinh:
         return grad * xp.rsqrt(self * self + 1).conj()
 
 
-@unary(numpy.arccosh, alias=("arccosh",), inplace_node="AcoshBackward1")
+@unary(numpy.arccosh, alias=("arccosh",), node="AcoshBackward0, AcoshBackward1")
 class acosh:
     """The inverse of the hyperbolic cosine, elementwise."""
 
@@ -267,7 +267,7 @@ class acosh:
         return grad * (xp.rsqrt(self - 1) * xp.rsqrt(self + 1)).conj()
 
 
-@unary(numpy.arctanh, alias=("arctanh",), inplace_node="AtanhBackward1", sparse="values")
+@unary(numpy.arctanh, alias=("arctanh",), node="AtanhBackward0, AtanhBackward1", sparse="values")
 class atanh:
     """The inverse of the hyperbolic tangent, elementwise."""
 
@@ -358,11 +358,10 @@ class _neg_view:
     kernel=kernels.conj,
     namespace=None,
     method=("conj_physical",),
-    node="ConjPhysicalBackward0",
+    node="ConjPhysicalBackward0, ConjPhysicalBackward1",
     inplace=True,
     same_out=True,
     out="underived",
-    inplace_node="ConjPhysicalBackward1",
     tangent="linear",
     batch="elementwise",
     sparse="values",

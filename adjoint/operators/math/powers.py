@@ -38,8 +38,7 @@ def power_backward(grad, self, exponent):
     node="PowBackward0",
     function_name="pow",
     tangent="elementwise",
-    aten="Tensor_Scalar",
-    aten_inplace="Scalar",
+    aten="Tensor_Scalar, Scalar",
     sparse="arithmetic.power",
 )
 class pow_number:
@@ -67,8 +66,7 @@ def _smallest(value):
     node="PowBackward1",
     function_name="pow",
     tangent="elementwise",
-    aten="Tensor_Tensor",
-    aten_inplace="Tensor",
+    aten="Tensor_Tensor, Tensor",
 )
 class pow_tensor:
     """`input` to the power `exponent`, elementwise, broadcast together."""

@@ -152,8 +152,7 @@ class digamma:
     namespace=None,
     method=(),
     inplace=True,
-    node="PolygammaBackward0",
-    inplace_node="PolygammaBackward1",
+    node="PolygammaBackward0, PolygammaBackward1",
     function_name="polygamma",
     batch="elementwise",
 )

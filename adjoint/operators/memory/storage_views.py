@@ -148,7 +148,7 @@ def detach_(input):
     namespace=None,
     method=("as_strided",),
     inplace=True,
-    inplace_node="AsStridedBackward1",
+    node="AsStridedBackward0, AsStridedBackward1",
     kernel=kernels.as_strided,
 )
 class as_strided:

@@ -134,12 +134,13 @@ feature_alpha_dropout, feature_alpha_dropout_ = _dropout(
     method=(),
     tangent="elementwise",  # by the mask that was drawn
     batch="leading",
-    random=True,
 )
 class native_dropout:
     """Elements set to zero with probability `p`, the others divided by `1 - p`, and the mask of the kept elements."""
 
     nondifferentiable = ("mask",)
+
+    random = True
 
     def forward(self: Array, p, train): ...
 

@@ -113,10 +113,11 @@ class glu:
     node="RreluWithNoiseBackward0",
     out=False,
     function_name="rrelu",
-    random=True,
 )
 class rrelu_with_noise:
     """`input * noise`. `noise` is 1 where the input is positive, and elsewhere the slope drawn for the element."""
+
+    random = True
 
     def forward(self: Array, noise: Array): ...
 

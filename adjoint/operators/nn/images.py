@@ -19,7 +19,7 @@ from ...kernels.runtime.layout import following_images
     out=False,
     node="Im2ColBackward0",
     tangent="linear",
-    sample_ndim=3,
+    batch="samples of 3",
 )
 class im2col:
     """The elements of the sliding blocks of images, as columns."""
@@ -37,7 +37,7 @@ class im2col:
     out=False,
     node="Col2ImBackward0",
     tangent="linear",
-    sample_ndim=2,
+    batch="samples of 2",
 )
 class col2im:
     """Columns added up to images at the positions of their blocks."""

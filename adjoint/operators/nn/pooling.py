@@ -26,9 +26,9 @@ from ...tensor import Tensor, wrap
 def _declare(declaration, kernel, name, node, dims, **options):
     """Declare an operator that pools `dims` dimensions, or its gradient."""
     options = {"out": False, **options}
-    return operator(kernel=kernel, namespace=None, method=False, name=name, node=node, sample_ndim=dims + 1, **options)(
-        declaration
-    )
+    return operator(
+        kernel=kernel, namespace=None, method=False, name=name, node=node, batch=f"samples of {dims + 1}", **options
+    )(declaration)
 
 
 def _max_pool_operators(dims):

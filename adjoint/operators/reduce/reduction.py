@@ -53,7 +53,7 @@ def _batch_of_position(op, batch, value, dim, keepdim):
     whole=Kernel(kernels.sum, small=kernels.total, quiet=SMALL),
     whole_options={"listed_out": False, "sparse": "reductions.total"},
     tangent="linear",
-    out_decides=True,
+    out="decides",
     overloaded=True,
     aten="dim_IntList",
     sparse="reductions.sum_dims",
@@ -81,7 +81,7 @@ class sum:
     kernels.mean,
     whole=Kernel(kernels.mean, small=kernels.total_mean, quiet=SMALL),
     tangent="linear",
-    out_decides=True,
+    out="decides",
     overloaded=True,
     aten="dim",
 )
@@ -99,21 +99,19 @@ class mean:
         return xp.expand(grad / (element_count(self_shape, None) or 1), self_shape)
 
 
-def _only_of_floats(input, out):
-    """Without `dtype`, the sum of floating-point numbers is one."""
-    if input.dtype.is_floating_point and not out.dtype.is_floating_point:
-        raise refuse("nansum_cpu", out._array)
-
-
 @reduction(
     kernels.nansum,
-    out_decides=_only_of_floats,
+    out="decides",
     same_out="{name}: provided dtype must match dtype of result. Got {given} and {wanted}.",
 )
 class nansum:
     """The sum over `dim`, NaNs counted as 0."""
 
     def forward(self: Array, dim: Dims = None, keepdim: Bool = False, *, dtype: Dtype = None): ...
+
+    def check_out(input, out):
+        if input.dtype.is_floating_point and not out.dtype.is_floating_point:  # the sum of such numbers is one
+            raise refuse("nansum_cpu", out._array)
 
     def grad_self(grad, self, dim, keepdim, xp):
         return xp.zero_where(xp.spread(grad, tuple(self.shape), dim, keepdim), self != self)
@@ -134,9 +132,7 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
 # --- product --------------------------------------------------------------------------------------------------
 
 
-@reduction(
-    kernels.prod_along, whole=kernels.prod, whole_options={"listed_out": False}, out_decides=True, overloaded=True
-)
+@reduction(kernels.prod_along, whole=kernels.prod, whole_options={"listed_out": False}, out="decides", overloaded=True)
 class prod:
     """The product over dimension `dim`, or of all elements. Integers are multiplied in int64."""
 

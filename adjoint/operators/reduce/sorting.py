@@ -26,7 +26,7 @@ _SEARCH = "*, bool out_int32 = False, bool right = False, str side = None, Tenso
 @operator(
     kernel=Kernel(scan.cumsum, rows=scan.cumsum_rows),
     inplace=True,
-    out_decides=True,
+    out="decides",
     tangent="linear",
     narrow="trivial cumsum_out_cpu",
 )
@@ -48,7 +48,7 @@ def reversed_cumsum(input, dim):
 @operator(
     kernel=Kernel(scan.cumprod, rows=scan.cumprod_rows),
     inplace=True,
-    out_decides=True,
+    out="decides",
     narrow="trivial cumprod_out_cpu",
 )
 class cumprod:

@@ -294,7 +294,7 @@ def ravel(input):
 @operator(
     view=True,
     inplace=True,
-    inplace_node="UnsqueezeBackward1",
+    node="UnsqueezeBackward0, UnsqueezeBackward1",
     kernel=kernels.unsqueeze,
     batch="result dims",
     sparse="shapes.unsqueeze",
@@ -311,7 +311,7 @@ class unsqueeze:
 def _squeezing(kernel, number, **options):
     """Declare one of the operators that `squeeze` chooses among."""
     names: dict[str, Any] = {"namespace": None, "method": (), "aten_name": "squeeze", "function_name": "squeeze"}
-    nodes: dict[str, Any] = {"node": f"SqueezeBackward{number}", "inplace_node": f"SqueezeBackward{number + 3}"}
+    nodes: dict[str, Any] = {"node": f"SqueezeBackward{number}, SqueezeBackward{number + 3}"}
     return operator(kernel=kernel, view=True, inplace=True, **names, **nodes, **options)
 
 
@@ -329,7 +329,7 @@ class squeeze_all:
         return tensors.squeeze_dims(batch.first(value), dims)
 
 
-@_squeezing(kernels.squeeze_dim, 1, aten_inplace="dim")
+@_squeezing(kernels.squeeze_dim, 1, aten="default, dim")
 class squeeze_dim:
     """Dimension `dim` dropped if its size is 1."""
 
@@ -339,7 +339,7 @@ class squeeze_dim:
         return grad.reshape(self_shape)
 
 
-@_squeezing(kernels.squeeze, 2, aten_inplace="dims")
+@_squeezing(kernels.squeeze, 2, aten="default, dims")
 class squeeze_dims:
     """The tensor without those of the dimensions `dim` that have size 1."""
 
@@ -421,7 +421,7 @@ def broadcast_to_method(input, /, *size, **names):
 @operator(
     view=True,
     inplace=True,
-    inplace_node="TransposeBackward1",
+    node="TransposeBackward0, TransposeBackward1",
     alias=("swapdims",),
     kernel=kernels.swapaxes,
     sparse="shapes.transpose",
@@ -447,7 +447,7 @@ def swapaxes_(input, axis0, axis1):
     return transpose.inplace(input, axis0, axis1)
 
 
-@operator(view=True, inplace=True, inplace_node="TBackward1", kernel=kernels.t, sparse="shapes.t")
+@operator(view=True, inplace=True, node="TBackward0, TBackward1", kernel=kernels.t, sparse="shapes.t")
 class t:
     """The transpose of a matrix. A vector is returned unchanged."""
 

@@ -344,7 +344,7 @@ def log_softmax(input, dim, *, dtype=None):
     method=False,
     out=False,
     tangent="linear",
-    sparse_result=True,
+    sparse="result",
 )
 class gather_sparse_backward:
     """The gradient of `gather` as a sparse tensor of shape `shape`."""
@@ -362,7 +362,7 @@ class gather_sparse_backward:
     method=False,
     out=False,
     tangent="linear",
-    sparse_result=True,
+    sparse="result",
 )
 class embedding_sparse_backward:
     """The gradient of the table as a sparse tensor: the gradients of the rows that were taken."""
@@ -379,7 +379,7 @@ class embedding_sparse_backward:
 # --- diagonals, equations ---------------------------------------------------------------------------------------------
 
 
-@operator(kernel=kernels.diagonals, sparse_result=True, namespace=None, method=(), out=False)
+@operator(kernel=kernels.diagonals, sparse="result", namespace=None, method=(), out=False)
 class _on_diagonals:
     """A sparse matrix with given diagonals."""
 

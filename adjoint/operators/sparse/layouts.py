@@ -23,7 +23,7 @@ from ...tensor import Tensor, wrap
     out=False,
     tangent="linear",
     node="SparseCooTensorWithDimsAndTensorsBackward0",
-    sparse_result=True,
+    sparse="result",
 )
 class coo_of_parts:
     """A tensor of layout `sparse_coo`, of checked parts."""
@@ -53,7 +53,7 @@ class elements_at:
     out=False,
     tangent="linear",
     node="SparseCompressedTensorBackward0",
-    sparse_result=True,
+    sparse="result",
 )
 class compressed_of_parts:
     """A tensor of one of the four compressed layouts, of checked parts."""
@@ -294,12 +294,11 @@ def coalesce(self, /):
 
 @operator(
     kernel=kernels.in_layout,
-    sparse="layouts.in_layout",
+    sparse="layouts.in_layout result",
     namespace=None,
     method=(),
     out=False,
     tangent="linear",
-    sparse_result=True,
 )
 class in_layout:
     """The tensor in the layout of this name."""
@@ -348,13 +347,12 @@ def to_dense(input, dtype=None, *, masked_grad=None):
 
 @operator(
     kernel=lambda self, sparse_dim, source: kernels.to_coo(self, sparse_dim),
-    sparse="layouts.to_coo_from",
+    sparse="layouts.to_coo_from result",
     namespace=None,
     method=(),
     out=False,
     tangent="linear",
     node="ToSparseBackward0",
-    sparse_result=True,
 )
 class to_sparse_dims:
     """The tensor with `sparse_dim` sparse dimensions. `source` is its layout."""
@@ -367,14 +365,13 @@ class to_sparse_dims:
 
 @operator(
     kernel=lambda self, source: kernels.to_coo(self),
-    sparse="layouts.to_coo_from",
+    sparse="layouts.to_coo_from result",
     narrow="converts",
     namespace=None,
     method=(),
     out=False,
     tangent="linear",
     node="ToSparseBackward1",
-    sparse_result=True,
 )
 class to_sparse_whole:
     """The tensor with its nonzero elements stored. `source` is its layout."""
@@ -390,8 +387,7 @@ def _to_compressed(layout: str) -> Any:
 
     @operator(
         kernel=lambda self, blocksize, dense_dim, source: kernels.compress(self, layout, blocksize, dense_dim),
-        sparse=f"layouts.to_{layout}",
-        sparse_result=True,
+        sparse=f"layouts.to_{layout} result",
         name=f"to_{layout}_from",
         namespace=None,
         method=(),
@@ -501,12 +497,11 @@ def to_sparse_bsc(input, blocksize, dense_dim=None):
 
 @operator(
     kernel=kernels.sparse_mask,
-    sparse="layouts.sparse_mask",
+    sparse="layouts.sparse_mask result",
     namespace=None,
     method=True,
     out=False,
     tangent="linear",
-    sparse_result=True,
 )
 class sparse_mask:
     """The elements of the tensor at the places that `mask` stores, in its layout.
