@@ -139,9 +139,9 @@ class Operator:
         self.kernel: Kernel = as_kernel(options.get("kernel") or self.forward)
         self.elementwise: bool | tuple[str, ...] | None = options.get("elementwise")
         self.tangent: str | None = options.get("tangent") or ("linear" if self.view else None)
-        node_name = options.get("node") or "".join(part.capitalize() for part in self.name.split("_")) + "Backward0"
-        self.node_name, _, inplace_node_name = node_name.partition(", ")
-        self.inplace_node_name: str = inplace_node_name or self.node_name
+        nodes: str = options.get("node") or "".join(map(str.capitalize, self.name.split("_"))) + "Backward0"
+        self.node_name = nodes.partition(", ")[0]
+        self.inplace_node_name = nodes.rpartition(", ")[2]
         self.batch: str | Callable[..., Any] | None = options.get("batch") or _member(declaration, "batch")
         self.aten_name: str = options.get("aten_name") or self.function_name
         self.aten, *others = options.get("aten", "default").split(", ")

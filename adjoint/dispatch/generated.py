@@ -88,6 +88,7 @@ _BASE: dict[str, Any] = {
     "new_tensor": new_tensor,
     "new_tuple": tuple.__new__,
     "plain_sequence": promote.plain_sequence,
+    "edges_of": promote.edges_of,
     "getframe": sys._getframe,
     "laid_out": laid_out,
     "castable": promote.castable,

@@ -19,12 +19,12 @@ from ...kernels.runtime.floating import quietly
 from ...kernels.runtime.lazy_conj import LazyConjNeg, materialize, without_lazy_bits
 from ...kernels.runtime.meta_array import Unread
 from ...tape import modes
-from ...tape.edges import current_edge
+from ...tape.edges import current_edge, edge_of
 from ...tensor import LEAF, PLAIN_TYPES, Tensor, ndarray
 from ..arguments import is_number
 from ..constants import constant_tensor
 from ..declaration import ARRAY, OPTIONAL_ARRAY, Operator
-from ..kinds import Kind, dtypes_of, each_of, is_of, kind_of, result_dtype
+from ..kinds import Kind, each_of, is_of, kind_of, result_dtype
 from ..plan import IN_PLACE, IN_PLACE_VIEW, Call, Plan, Step
 from ..source import guard, public_name
 
@@ -109,7 +109,8 @@ class Promote(Step):
     def _lines_of_kinds(self, leave: str) -> list[str]:
         op = self.op
         if op.sequence is not None:
-            return [*array_lines(op), *guard(unfit_arrays(op), leave)]
+            read = f"READ[{op.names.index(op.sequence)}]({op.sequence})"
+            return [f"{op.sequence}_array, edges = {read}, edges_of({op.sequence})"]
         lines = [f"{op.names[position]}_array = None" for position, kind in self.plan.kinds.items() if kind is NoneType]
         numbers, read = dict(self.numbers), dict(self.read)
         for name in op.tensors:
@@ -220,7 +221,7 @@ def unusual_inputs(op: Operator) -> list[str]:
 def array_lines(op: Operator) -> list[str]:
     """Read the arrays of the tensors, and of a sequence the edges."""
     if op.sequence is not None:
-        return [f"{op.sequence}_array, edges = plain_sequence(OP, {op.sequence})"]
+        return [f"{op.sequence}_array, edges = plain_sequence({op.sequence})"]
     lines = []
     for name in op.tensors:
         none = f"None if {public_name(name)} is None else " if op.kinds[name] == OPTIONAL_ARRAY else ""
@@ -279,8 +280,14 @@ def chooses_by_dtype(op: Operator) -> bool:
     return (op.kernel.dtypes == FLOATS or op.promote == "float") and op.check is None and not op.outputs
 
 
-def plain_sequence(op: Operator, items: Any) -> tuple[list[Any] | None, tuple[Any, ...] | None]:
-    """The arrays of a sequence of plain tensors, of one dtype, and their edges, if any; None for any other sequence.
+def edges_of(items: Any) -> tuple[Any, ...] | None:
+    """The edges of a sequence of tensors, if there are any."""
+    edges = tuple([edge_of(item) for item in items])
+    return edges if any(edge is not None for edge in edges) else None
+
+
+def plain_sequence(items: Any) -> tuple[list[Any] | None, tuple[Any, ...] | None]:
+    """The arrays of a sequence of plain tensors, all of one dtype, and their edges, if any; None for any other sequence.
 
     Also None if one is on `meta`, or has lazy conjugation or negation: these arrays are instances of subclasses.
     """
@@ -289,15 +296,13 @@ def plain_sequence(op: Operator, items: Any) -> tuple[list[Any] | None, tuple[An
     arrays: list[Any] = []
     edges: list[Any] = []
     kind = recorded = None
-    mixed = False
     for item in items:
         if type(item) is not Tensor and type(item) not in PLAIN_TYPES:
             return None, None
         array = item._array
         if array.dtype is not kind or type(array) is not ndarray:
-            if type(array) is not ndarray:
+            if type(array) is not ndarray or kind is not None:
                 return None, None
-            mixed = kind is not None
             kind = array.dtype
         arrays.append(array)
         edge = item._edge if item._base is None else current_edge(item)
@@ -306,11 +311,6 @@ def plain_sequence(op: Operator, items: Any) -> tuple[list[Any] | None, tuple[An
         elif edge is not None:
             recorded = edge
         edges.append(edge)
-    if mixed:
-        target = promoted_to(op, items)[0] if op.promote else None
-        if target is None:
-            return None, None
-        arrays = [prepared(array, target) for array in arrays]
     return arrays, None if recorded is None else tuple(edges)
 
 
@@ -337,21 +337,3 @@ def castable(source: Any, target: Any) -> bool:
     """Whether a result of NumPy's dtype `source` may be written to an array of `target`, of which kernels know the elements."""
     kinds = dtypes.from_numpy(source), dtypes.from_numpy(target)
     return kinds[1].roles is None and dtypes.can_cast(*kinds)
-
-
-_targets: dict[Any, tuple[Any, Any]] = {}
-"""The dtypes of `promoted_to`, by the rule, the default dtype, and the kinds of operands."""
-
-
-def promoted_to(op: Operator, tensors: Iterable[Tensor]) -> tuple[Any, Any]:
-    """What `dtypes_of` says of plain tensors; nothing if kernels do not compute with the dtype, or if there is none."""
-    kinds = tuple([kind_of(tensor) for tensor in tensors])
-    key = op.promote, op.wide_numbers, dtypes.get_default_dtype(), kinds
-    found = _targets.get(key)
-    if found is None:
-        try:
-            target, rounded = dtypes_of(op, kinds)
-        except (RuntimeError, TypeError):
-            target = None
-        found = _targets[key] = (None, None) if target is None or target.roles else (target, rounded and rounded.numpy)
-    return found

@@ -1,0 +1,98 @@
+"""Calls of one kind of operands: the first ones take the steps of their plan, later ones run code that is printed of it."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+import adjoint as torch
+from adjoint.dispatch import slow_path
+from adjoint.dispatch.plan import FUNCTION
+from adjoint.dispatch.planning import plan_of
+from adjoint.operators import OPERATORS, SOURCES
+
+w = torch.ones(2, 3, requires_grad=True)
+d = torch.ones(2, 3, dtype=torch.float64)
+
+
+CALLS = {
+    "a product of two dtypes": lambda: w * d,
+    "a function of two dtypes": lambda: torch.mul(w, d),
+    "a number": lambda: w.bfloat16() * 2.5,
+    "several tensors": lambda: torch.cat([w, d]),
+    "a view": lambda: w.conj().t(),
+    "a change in place": lambda: (w * w).mul_(d.float()),
+    "a change of a view": lambda: (w * w)[0].mul_(2),
+    "a change into a view": lambda: (w * w).t_(),
+    "under a transform": lambda: torch.vmap(lambda row: row * w[0])(d),
+}
+
+
+@pytest.mark.parametrize("often", [1, 10**9])
+@pytest.mark.parametrize("name", CALLS)
+def test_the_nearest_line_of_the_user_is_found(name, often, monkeypatch):
+    monkeypatch.setattr(slow_path, "OFTEN", often)
+    for op in OPERATORS.values():
+        op.plans.clear()
+    library = {"function": CALLS[name]}
+    exec(compile("def called():\n    return function()", "library.py", "exec"), library)
+    for _ in range(3):
+        result = library["called"]()
+        assert result.grad_fn._code.co_filename == __file__
+        if "change" in name:
+            assert result._counter[1][0].co_filename == __file__
+
+
+def frames(call):
+    """How many Python functions a call runs."""
+    count = 0
+
+    def note(frame, event, argument):
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(note)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return count - 1
+
+
+def test_frequent_calls_pass_few_functions():
+    with torch.inference_mode():
+        for _ in range(slow_path.OFTEN + 1):
+            w * w
+        assert frames(lambda: w * w) <= 9
+    for _ in range(slow_path.OFTEN + 1):
+        w * d
+    assert frames(lambda: w * d) <= 8
+    mapped = torch.vmap(torch.func.grad(lambda row: (row * row).sum()))
+    for _ in range(slow_path.OFTEN + 1):
+        mapped(d)
+    assert frames(lambda: mapped(d)) <= 540
+
+
+def test_code_is_printed_of_plans_that_are_taken_often():
+    op = OPERATORS["add"]
+    op.plans.clear()
+    for count in range(slow_path.OFTEN + 1):
+        assert (plan_of(op, (w, d, 1), FUNCTION).code is None) is (count < slow_path.OFTEN)
+        w + d
+    assert "self_array = READ[0](input)" in SOURCES["add(float32, float64)"]
+    unusual = torch.ones(2, device="meta")
+    for _ in range(slow_path.OFTEN + 1):
+        unusual + unusual
+    assert plan_of(op, (unusual, unusual, 1), FUNCTION).code is None
+
+
+def test_printed_code_leaves_refusals_to_the_steps(monkeypatch):
+    monkeypatch.setattr(slow_path, "OFTEN", 1)
+    w + d
+    with pytest.raises(RuntimeError, match="The size of tensor a"):
+        w + d[:, :2]
+    with pytest.raises(RuntimeError, match="For integral input tensors"):
+        torch.add(torch.ones(2, dtype=torch.int32), torch.ones(2, dtype=torch.int64), alpha=0.5)
+    with pytest.raises(RuntimeError, match="can't be cast"):
+        torch.ones(2, dtype=torch.int64).add_(torch.ones(2))
