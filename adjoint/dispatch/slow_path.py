@@ -17,7 +17,7 @@ from ..tape import modes
 from ..tape.interpreters import Handler
 from ..tape.torch_dispatch import DISPATCHING, dispatching_types
 from ..tensor import Tensor
-from .arguments import MISSING, bind, is_number, not_a_tensor
+from .arguments import bind, is_number, not_a_tensor
 from .declaration import Operator
 from .lazy_stubs import overridden, public_function
 from .plan import FUNCTION, IN_PLACE, OUT, Call, Plan
@@ -35,10 +35,8 @@ def call(op: Operator, args: tuple[Any, ...], out: Any = None, way: str = FUNCTI
             raise not_a_tensor(op, 0, args)
         if out is not None:
             way = OUT
-        for value in names.values():
-            if value is not MISSING:
-                args = bind(op, args, names)
-                break
+        if names:
+            args = bind(op, args, names)
         if handlers:
             return proceed(Call(op, way, bind(op, args), out), handlers)
         plan = plan_of(op, args, way)
@@ -74,12 +72,11 @@ def run(call: Call, plan: Plan, act: Callable[[Plan, Call], None] | None = None)
 
     Straight-line code is printed of plans that are taken often.
     """
-    op = call.op
     if DISPATCHING and dispatching_types(call.given):
         return LATE.taken_over(call)
     plan.runs += 1
     if plan.runs == OFTEN:
-        plan.code = op.code.of_plan(plan)
+        plan.code = plan.op.code.of_plan(plan)
     call.args = list(call.given)
     try:
         for step in plan.reading:
@@ -92,7 +89,7 @@ def run(call: Call, plan: Plan, act: Callable[[Plan, Call], None] | None = None)
     except (NotImplementedError, RuntimeError, IndexError):
         if plan.arrays is not SPARSE or plan.way != FUNCTION or not modes.STATE.dense_if_refused:
             raise
-        return applied(op, dense_arguments(call.given))
+        return applied(plan.op, dense_arguments(call.given))
     return call.result()
 
 

@@ -21,9 +21,7 @@ class Wrap(Step):
     def run(self, call: Call) -> None:
         """Wrap each array."""
         finished, results = self.plan.arrays.finished, call.results
-        if finished is not None:
-            results = finished(self.op, results)
-        call.outputs = [wrap(results[0])] if not call.several else [*map(wrap, results)]
+        call.outputs = [wrap(result) for result in (results if finished is None else finished(self.op, results))]
 
     def lines(self, leave: str) -> list[str]:
         """The same, without the function that does it."""

@@ -13,6 +13,7 @@ from ...dispatch.slow_path import call
 from ...kernels.memory.bounds import whole
 from ...kernels.runtime.addresses import address
 from ...kernels.runtime.lazy_conj import CONJ, NEG, lazy_bits_of, with_lazy_bits, without_lazy_bits
+from ...kernels.runtime.meta_array import Unread
 from ...kernels.runtime.sparse_array import SparseArray
 from ...kernels.shape import view as kernels
 from ...tape import modes, views
@@ -214,7 +215,8 @@ def make_as_strided_node(base: Tensor, view: Tensor, base_edge: Any, places: Any
 
 def _with_own_bits(tensor: Tensor) -> Any:
     """Return the array of a tensor, or the stand-in of an example in a batch, with the lazy bits of the tensor."""
-    return with_lazy_bits(tensor._array, lazy_bits(tensor) ^ lazy_bits_of(tensor._array))
+    array: Any = tensor._array
+    return with_lazy_bits(array, lazy_bits(tensor) ^ lazy_bits_of(array)) if type(array) is Unread else array
 
 
 def _edge_between(source: Any, result: Any, edge: Any, last: str | None) -> Any:
