@@ -100,17 +100,17 @@ class Promote(Step):
         """Read the arrays, and convert them where their dtypes differ."""
         op, overwritten = self.op, self.plan.way == IN_PLACE
         if self.plan.kinds:
-            return [*([] if self.plan.inference else guard(unusual_inputs(op), leave)), *self._lines_of_kinds(leave)]
+            return [*([] if self.plan.inference else guard(unusual_inputs(op), leave)), *self._lines_of_kinds()]
         lines = [*array_lines(op), *guard(unfit_arrays(op), leave), *mixed_lines(op, leave)]
         if promotes(op) and overwritten:
             lines.append(f"{written(op)} = {op.tensors[0]}_array")
         return [*lines, *(["rounded = None"] if op.wide_numbers else []), *guard(no_floats(op, overwritten), leave)]
 
-    def _lines_of_kinds(self, leave: str) -> list[str]:
+    def _lines_of_kinds(self) -> list[str]:
         op = self.op
         if op.sequence is not None:
-            read = f"READ[{op.names.index(op.sequence)}]({op.sequence})"
-            return [f"{op.sequence}_array, edges = {read}, edges_of({op.sequence})"]
+            position = op.names.index(op.sequence)
+            return [f"{op.sequence}_array, edges = READ[{position}]({op.sequence}), edges_of({op.sequence})"]
         lines = [f"{op.names[position]}_array = None" for position, kind in self.plan.kinds.items() if kind is NoneType]
         numbers, read = dict(self.numbers), dict(self.read)
         for name in op.tensors:
@@ -320,6 +320,8 @@ def reads_plainly(plan: Plan) -> bool:
     tensors = [kind for kind in each_of(plan.kinds.values()) if type(kind) is tuple]
     if any(kind[0] is not ndarray for kind in tensors) or (plan.inference and plan.way == IN_PLACE_VIEW):
         return False
+    if target is None and any(isinstance(kind, type) and kind is not NoneType for kind in plan.kinds.values()):
+        return False  # a number that nothing is promoted with
     if op.sequence is not None or not op.tensors:
         return True
     given = {kind[1] for kind in tensors} | ({target.numpy} if target is not None else set())
