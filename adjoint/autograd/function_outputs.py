@@ -161,7 +161,7 @@ class Outputs:
         """Raise an error if autograd forbids the in-place change of an argument. Warn if `tensor` is not an argument."""
         if tensor.requires_grad and not is_recorded(tensor._edge):
             raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
-        if tensor._base is not None and len(self.outputs) > 1:
+        if tensor._base is not None and len(self.outputs) > 1 and can_require_grad(tensor._array):
             raise RuntimeError(DIRTY_VIEW)
         if not role.is_argument:
             warn(

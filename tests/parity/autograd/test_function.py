@@ -8,6 +8,22 @@ torch = pytest.importorskip("torch")
 from tests.parity.programs import program_test
 
 PROGRAMS = {
+    "a_changed_view_of_integers_beside_another_result": """
+        class Changing(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, y):
+                ctx.mark_dirty(y)
+                y.zero_()
+                return x * 3, y
+
+            @staticmethod
+            def backward(ctx, grad, _):
+                return grad * 3, None
+
+        for dtype in (torch.int64, torch.bool, torch.float32):
+            x, y = torch.ones(3, requires_grad=True), torch.ones(3, dtype=dtype).view(-1)
+            raises(lambda: show(*Changing.apply(x, y), y._version))
+    """,
     "attributes": """
         class Summed(torch.autograd.Function):
             @staticmethod
