@@ -14,17 +14,9 @@ from numpy import ndarray
 
 from ..kernels.runtime.parallel import scratch
 
-RUN = 1024
-"""The number of elements in one vectorized run of a sum. The partial sums are then added."""
-
 BLOCK = 64
 """Rows that are added one after the other, before the sums of blocks are added."""
 
-SPAN = 16
-"""The number of elements that are summed by one product with a triangle of ones."""
-
-_TRIANGLE = numpy.triu(numpy.ones((SPAN, SPAN)))
-_ONES_BESIDE = numpy.ones((SPAN, 2))  # two columns: a single one BLAS would take for a vector
 _ONES: dict[str, ndarray] = {char: numpy.ones((8192, 1), char) for char in "fd"}
 _maximum: Any = numpy.maximum.reduce
 _minimum: Any = numpy.minimum.reduce
@@ -34,41 +26,17 @@ _COMPLEX128 = numpy.dtype(numpy.complex128)
 
 def row_sum(x: ndarray, out: ndarray) -> None:
     """The sum of each row."""
-    length = x.shape[1]
-    if x.ndim == 3 or x.dtype.kind not in "fc":
-        numpy.add.reduce(x, axis=1, out=out, keepdims=True)
-    elif length < 2 * RUN:
-        numpy.einsum("ij->i", x, out=out[:, 0])
-    else:
-        whole = length // RUN * RUN
-        partial = numpy.einsum("ijk->ij", x[:, :whole].reshape(len(x), -1, RUN))
-        numpy.add.reduce(partial, axis=1, out=out, keepdims=True)
-        if whole < length:
-            out += numpy.einsum("ij->i", x[:, whole:])[:, None]
+    numpy.add.reduce(x, axis=1, out=out, keepdims=True)
 
 
 def row_dot(x: ndarray, y: ndarray, out: ndarray) -> None:
     """The sum of the products of two rows."""
-    length = x.shape[1]
-    if x.ndim == 3:
-        product = scratch("product", x.shape, x.dtype)
-        numpy.multiply(x, y, out=product)
-        numpy.add.reduce(product, axis=1, out=out, keepdims=True)
-    elif length < 2 * RUN:
-        _dots(x, y, out[:, 0])
-    else:
-        whole = length // RUN * RUN
-        runs = [item[:, :whole].reshape(len(x), -1, RUN) for item in (x, y)]
-        numpy.add.reduce(_dots(*runs), axis=1, out=out, keepdims=True)
-        if whole < length:
-            out += _dots(x[:, whole:], y[:, whole:])[:, None]
+    row_sum(_product(x, y), out)
 
 
-def _dots(x: ndarray, y: ndarray, out: ndarray | None = None) -> ndarray:
-    """BLAS is used if rows are long enough to repay its calls."""
-    if x.shape[-1] >= 48 and x.dtype.char in "fd":
-        return numpy.vecdot(x, y, out=out)
-    return numpy.einsum("...i,...i->...", x, y, out=out)
+def _product(x: ndarray, y: ndarray) -> ndarray:
+    product = scratch("product", x.shape, x.dtype)
+    return numpy.multiply(x, y, out=product)
 
 
 def row_max(x: ndarray, out: ndarray) -> None:
@@ -117,12 +85,7 @@ def column_sum(x: ndarray, out: ndarray) -> None:
 
 def column_dot(x: ndarray, y: ndarray, out: ndarray) -> None:
     """The sum of the products of two arrays over the rows of the tile."""
-    if x.ndim == 2 and len(x) <= BLOCK:
-        numpy.einsum("ij,ij->j", x, y, out=out[0])
-        return
-    product = scratch("product", x.shape, x.dtype)
-    numpy.multiply(x, y, out=product)
-    column_sum(product, out)
+    column_sum(_product(x, y), out)
 
 
 # --- scans ----------------------------------------------------------------------------------------------------
@@ -151,34 +114,7 @@ def _accumulated(ufunc: numpy.ufunc, x: ndarray, out: ndarray, carried: numpy.dt
 
 def row_cumsum(x: ndarray, out: ndarray) -> None:
     """The sums up to each element."""
-    by_spans = x.ndim == 2 and x.dtype.char == "f" and x.shape[1] >= 4 * SPAN
-    if not (by_spans and _cumsum_by_spans(x, out)):
-        _accumulated(numpy.add, x, out, _carried(x.dtype))
-
-
-def _cumsum_by_spans(x: ndarray, out: ndarray) -> bool:
-    """Sum within spans, as products with a triangle of ones, starting from the sum of all earlier spans, in float64.
-
-    In a running sum each addition waits for the previous one. Returns False if sums are not finite, because zero times
-    infinity is NaN.
-    """
-    rows, length = x.shape
-    spans = -(-length // SPAN)
-    wide = scratch("carried", (rows, spans * SPAN), _FLOAT64)
-    wide[:, length:] = 0
-    numpy.copyto(wide[:, :length], x)
-    parts = wide.reshape(rows, spans, SPAN)
-    before = scratch("before", (rows, spans), _FLOAT64)
-    before[:, 0] = 0
-    sums = numpy.matmul(parts, _ONES_BESIDE)[:, :, 0]
-    numpy.add.accumulate(sums[:, :-1], 1, None, before[:, 1:])
-    if not numpy.isfinite(before[:, -1]).all() or not numpy.isfinite(sums[:, -1]).all():
-        return False
-    parts[:, :, 0] += before
-    summed = scratch("summed", wide.shape, _FLOAT64)
-    numpy.matmul(parts, _TRIANGLE, out=summed.reshape(parts.shape))
-    numpy.copyto(out, summed[:, :length], casting="same_kind")
-    return True
+    _accumulated(numpy.add, x, out, _carried(x.dtype))
 
 
 def row_cumprod(x: ndarray, out: ndarray) -> None:
