@@ -14,6 +14,7 @@ from numpy import asarray, ndarray
 from ...codegen.acceleration import LOOPS
 from ...codegen.compiled_ufuncs import of_any_size
 from ...codegen.costs import MOVED, SCANNED, SUMMED
+from ...codegen.plans import NUMPY, Plan, planned
 from ...codegen.rows import RowProgram, row_program
 from ...codegen.tracing import row, xp
 from ..index.places import require_in_bounds
@@ -30,6 +31,27 @@ Pair = tuple[ndarray, ndarray]
 _INT64 = numpy.dtype(numpy.int64)
 _FLOAT64 = numpy.dtype(numpy.float64)
 _COMPLEX128 = numpy.dtype(numpy.complex128)
+
+
+@planned("reduce.running.integer_sum", least=SCANNED)
+def _integer_sum(x: ndarray, dim: int) -> Plan:
+    return NUMPY
+
+
+@planned("reduce.running.complex_scan", least=SCANNED)
+def _scan_of_pairs(x: ndarray, dim: int, product: bool, reverse: bool) -> Plan:
+    return NUMPY
+
+
+@planned("reduce.running.extremum", least=SCANNED)
+def _extremum(x: ndarray, dim: int, maximum: bool) -> Plan:
+    return NUMPY
+
+
+@planned("reduce.running.logcumsumexp", least=SCANNED)
+def _logcumsumexp(x: ndarray, dim: int) -> Plan:
+    return NUMPY
+
 
 # --- sums and products ----------------------------------------------------------------------------------------
 
@@ -76,18 +98,18 @@ def _scan(ufunc: numpy.ufunc, program: RowProgram, name: str, x: ndarray, dim: i
     dtype: Dtype = wanted if wanted is not None else x.dtype if is_inexact(x.dtype) else _INT64
     if dtype.kind == "b":
         raise NotImplementedError(f"\"{name}_out_cpu\" not implemented for 'Bool'")
-    if ufunc is numpy.add and dtype == _INT64 and x.dtype.kind in "biu" and x.ndim and LOOPS.takes(x.size, SCANNED):
-        sums = LOOPS.run("reduce.running.integer_sum", x, dim)
-        if sums is not NotImplemented:
-            return asarray(sums)
+    if ufunc is numpy.add and dtype == _INT64 and x.dtype.kind in "biu" and x.ndim:
+        found: ndarray = _integer_sum(x, dim)
+        if found is not NotImplemented:
+            return found
     if x.dtype != dtype:
         x = x.astype(dtype)
     if x.ndim == 0:
         return x.copy()
-    if dtype.kind == "c" and LOOPS.takes(x.size, SCANNED):
-        result = _complex_scan(x, dim, ufunc is numpy.multiply, False)
-        if result is not NotImplemented:
-            return asarray(result)
+    if dtype.kind == "c":
+        found = _complex_scan(x, dim, ufunc is numpy.multiply, False)
+        if found is not NotImplemented:
+            return found
     if x.size >= SUMMED:
         return asarray(program.run((x,), dim))
     carried = _COMPLEX128 if dtype.kind == "c" else dtype if dtype.kind in "iu" else _FLOAT64
@@ -97,8 +119,8 @@ def _scan(ufunc: numpy.ufunc, program: RowProgram, name: str, x: ndarray, dim: i
 
 def _complex_scan(x: ndarray, dim: int, product: bool, reverse: bool) -> Any:
     """Compiled sums or products of complex numbers; along columns, sums of their parts."""
-    found = LOOPS.run("reduce.running.complex_scan", x, dim, product, reverse)
-    if found is NotImplemented and not product and x.size >= SUMMED:
+    found = _scan_of_pairs(x, dim, product, reverse)
+    if found is NotImplemented and not product and x.size >= SUMMED and LOOPS.enabled:
         parts = row_major(x)[..., None].view(x.real.dtype)
         summed = (reversed_cumsum_rows if reverse else cumsum_rows).run((parts,), dim)
         return summed.view(x.dtype)[..., 0]
@@ -109,7 +131,7 @@ def reversed_cumsum(x: Array, dim: int) -> Array:
     """Sums of each element and all later ones along `dim`."""
     if x.ndim == 0:
         return x
-    if x.dtype.kind == "c" and LOOPS.takes(x.size, SCANNED):
+    if x.dtype.kind == "c":
         found = _complex_scan(x, normalize_dim(dim, x.ndim), False, True)
         if found is not NotImplemented:
             return asarray(found)
@@ -194,12 +216,10 @@ def _running_extremum(program: RowProgram, name: str, x: ndarray, dim: int) -> P
         return x.copy(), asarray(0, _INT64)
     if x.dtype.kind == "c":
         raise refuse(f"{name}_cpu", x)
-    if LOOPS.takes(x.size, SCANNED):
-        found: Pair = LOOPS.run("reduce.running.extremum", x, dim, name == "cummax")
-        if found is not NotImplemented:
-            return found
-    result: Pair = program.run((x,), dim)
-    return result
+    found: Pair = _extremum(x, dim, name == "cummax")
+    if found is NotImplemented:
+        found = program.run((x,), dim)
+    return found
 
 
 # --- sums of exponentials -------------------------------------------------------------------------------------
@@ -224,12 +244,10 @@ def logcumsumexp(x: ndarray, dim: int) -> ndarray:
         return x.copy()
     if x.dtype.kind == "c":
         return row_major(_complex_logcumsumexp(row_major(x), dim))
-    if LOOPS.takes(x.size, SCANNED):
-        found = LOOPS.run("reduce.running.logcumsumexp", x, dim)
-        if found is not NotImplemented:
-            return asarray(found)
-    result: ndarray = logcumsumexp_rows.run((x,), dim)
-    return result
+    found: ndarray = _logcumsumexp(x, dim)
+    if found is NotImplemented:
+        found = logcumsumexp_rows.run((x,), dim)
+    return found
 
 
 def _complex_logcumsumexp(x: ndarray, dim: int) -> ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy
@@ -13,6 +14,7 @@ from ....codegen.llvm.elementary_power import logaddexp
 from ....codegen.llvm.language import *
 from ....codegen.llvm.launch import launch
 from ....codegen.llvm.vectors import first_lanes
+from ....codegen.plans import Memory, Plan
 from ...memory.copying import contiguous
 
 _LINES = 4
@@ -93,6 +95,22 @@ def column_tile(piece: Int, inner: Int) -> tuple[Int, Int, Int]:
     return outer, first, minimum(inner - first, _TILE)
 
 
+@loops
+def extremum_vector(
+    values: Pointer[T], places: Pointer[i64], x: Pointer[T], i: Int, back: Int, there: Any, MAXIMUM: Static, W: Static
+) -> None:
+    """The extrema so far of `W` columns in row `i`; the row before is `back` elements away."""
+    element = load(x, W, there)
+    if i > 0:
+        best = load(values - back, W, there)
+        taken = takes_over(element, best, MAXIMUM)
+        store(values, where(taken, element, best), there)
+        store(places, where(taken, broadcast(i, W), load(places - back, W, there)), there)
+    else:
+        store(values, element, there)
+        store(places, vector(i64, W)(0), there)
+
+
 @loops(explicit=True, plain=True)
 def extremum_columns(
     values: Pointer[T], places: Pointer[i64], x: Pointer[T], n: Int, inner: Int, MAXIMUM: Static, W: Static,
@@ -101,55 +119,69 @@ def extremum_columns(
     """From (outer, n, inner): the extrema so far of columns, `_TILE` of them side by side."""
     for piece in range(start, stop):
         outer, first, width = column_tile(piece, inner)
+        rest = width % W
         for i in range(n):
             here = (outer * n + i) * inner + first
-            before = here - (inner if i > 0 else 0)
-            j = 0
-            while j + W <= width:
-                element = load(x + (here + j), W)
-                best = load((values if i > 0 else x) + (before + j), W)
-                taken = takes_over(element, best, MAXIMUM)
-                store(values + (here + j), where(taken, element, best))
-                if i > 0:
-                    store(places + (here + j), where(taken, broadcast(i, W), load(places + (before + j), W)))
-                else:
-                    store(places + (here + j), vector(i64, W)(0))
-                j += W
-            while j < width:
-                number = x[here + j]
-                last = values[before + j] if i > 0 else number
-                better = takes_over(number, last, MAXIMUM)
-                values[here + j] = number if better else last
-                places[here + j] = i if better else (places[before + j] if i > 0 else 0)
-                j += 1
+            for at in range(here, here + (width - rest), W):
+                extremum_vector(values + at, places + at, x + at, i, inner, None, MAXIMUM, W)
+            if rest > 0:
+                at = here + (width - rest)
+                extremum_vector(values + at, places + at, x + at, i, inner, first_lanes(rest, W), MAXIMUM, W)
+
+
+@loops
+def plus(a: T, b: T) -> T:
+    """The sum."""
+    return a + b
 
 
 @loops(explicit=True, plain=True)
-def sum_rows(out: Pointer[i64], x: Pointer[T], n: Int, start: Int, stop: Int) -> None:
-    """The sums so far in rows of `n` integers."""
-    for row in range(start, stop):
-        total = i64(0)
+def scan_rows(
+    out: Pointer[S], x: Pointer[T], rows: Int, n: Int, CARRIED: Static, COMBINE: Static, LINES: Static, start: Int, stop: Int
+) -> None:  # fmt: skip
+    """The results of `COMBINE` so far in `LINES` rows at once, in the type `CARRIED`; groups of rows as in `extremum_rows`."""
+    part, found = local(T, LINES), local(S, LINES)
+    for group in range(start, stop):
+        first = minimum(group * LINES, rows - LINES) * n
+        total = vector(CARRIED, LINES)(0)
         for i in range(n):
-            total = total + i64(x[row * n + i])
-            out[row * n + i] = total
+            for LINE in unrolled(LINES):
+                part[LINE] = x[first + (LINE * n + i)]
+            element = vector(CARRIED, LINES)(load(part, LINES))
+            total = COMBINE(total, element) if i > 0 else element
+            store(found, vector(S, LINES)(total))
+            for LINE in unrolled(LINES):
+                out[first + (LINE * n + i)] = found[LINE]
+
+
+@loops
+def scan_vector(
+    out: Pointer[S], totals: Pointer[I], x: Pointer[T], i: Int, there: Any, COMBINE: Static, W: Static
+) -> None:
+    """The results so far of `W` columns in row `i`, from `totals`, which they replace."""
+    total = vector(I, W)(load(x, W, there))
+    if i > 0:
+        total = COMBINE(load(totals, W), total)
+    store(totals, total)
+    store(out, vector(S, W)(total), there)
 
 
 @loops(explicit=True, plain=True)
-def sum_columns(out: Pointer[i64], x: Pointer[T], n: Int, inner: Int, W: Static, start: Int, stop: Int) -> None:
-    """From (outer, n, inner): the sums so far of columns of integers, `_TILE` of them side by side."""
+def scan_columns(
+    out: Pointer[S], x: Pointer[T], n: Int, inner: Int, CARRIED: Static, COMBINE: Static, W: Static, start: Int, stop: Int
+) -> None:  # fmt: skip
+    """From (outer, n, inner): the same of columns, `_TILE` of them side by side."""
+    totals = local(CARRIED, _TILE)
     for piece in range(start, stop):
         outer, first, width = column_tile(piece, inner)
+        rest = width % W
         for i in range(n):
             here = (outer * n + i) * inner + first
-            j = 0
-            while j + W <= width:
-                element = vector(i64, W)(load(x + (here + j), W))
-                store(out + (here + j), element + load(out + (here + j - inner), W) if i > 0 else element)
-                j += W
-            while j < width:
-                number = i64(x[here + j])
-                out[here + j] = number + out[here + j - inner] if i > 0 else number
-                j += 1
+            for j in range(0, width - rest, W):
+                scan_vector(out + (here + j), totals + j, x + (here + j), i, None, COMBINE, W)
+            if rest > 0:
+                j = width - rest
+                scan_vector(out + (here + j), totals + j, x + (here + j), i, first_lanes(rest, W), COMBINE, W)
 
 
 @loops(explicit=True, plain=True)
@@ -184,134 +216,68 @@ def scan_pairs(
                 store(out + here, vector(T, 2)(totals[LINE]))
 
 
-@loops(explicit=True, plain=True)
-def exponential_rows(
-    out: Pointer[T], x: Pointer[T], rows: Int, n: Int, LINES: Static, start: Int, stop: Int
-) -> None:  # fmt: skip
-    """The logarithms of sums of exponentials so far in `LINES` rows at once, in float64; the last ones lie over those before."""
-    part = local(T, LINES)
-    for group in range(start, stop):
-        first = minimum(group * LINES, rows - LINES) * n
-        total = vector(f64, LINES)(f64(0))
-        for i in range(n):
-            for LINE in unrolled(LINES):
-                part[LINE] = x[first + (LINE * n + i)]
-            element = vector(f64, LINES)(load(part, LINES))
-            total = logaddexp(total, element) if i > 0 else element
-            store(part, vector(T, LINES)(total))
-            for LINE in unrolled(LINES):
-                out[first + (LINE * n + i)] = part[LINE]
-
-
-@loops(explicit=True, plain=True)
-def exponential_columns(
-    out: Pointer[T], x: Pointer[T], n: Int, inner: Int, W: Static, start: Int, stop: Int
-) -> None:  # fmt: skip
-    """From (outer, n, inner): the same of columns, `_TILE` of them side by side."""
-    totals = local(f64, _TILE)
-    for piece in range(start, stop):
-        outer, first, width = column_tile(piece, inner)
-        for i in range(n):
-            here = (outer * n + i) * inner + first
-            for j in range(0, width, W):
-                there = first_lanes(width - j, W)
-                total = vector(f64, W)(load(x + (here + j), W, there))
-                if i > 0:
-                    total = logaddexp(load(totals + j, W), total)
-                store(totals + j, total)
-                store(out + (here + j), vector(T, W)(total), there)
-
-
-@functools.lru_cache(64)
-def _extremum(kind: Any, maximum: bool, lines: int, width: int) -> Any:
-    if lines == 1:
-        return extremum_line.compiled(T=kind, MAXIMUM=maximum, W=width)
-    if lines:
-        return extremum_rows.compiled(T=kind, MAXIMUM=maximum, LINES=lines)
-    return extremum_columns.compiled(T=kind, MAXIMUM=maximum, W=width)
-
-
-@functools.lru_cache(32)
-def _sum(kind: Any, rows: bool, width: int) -> Any:
-    return sum_rows.compiled(T=kind) if rows else sum_columns.compiled(T=kind, W=width)
-
-
 def extremum(x: ndarray, dim: int, maximum: bool) -> Any:
-    """The extrema so far along `dim`, and where they were last attained. NotImplemented if no loop exists for it."""
+    """The plan of the extrema so far along `dim`, and where they were last attained."""
     kind = u8 if x.dtype.kind == "b" else type_of(x.dtype)
     if kind is None or kind.storage_only or not x.size:
         return NotImplemented
-    x = contiguous(x)
-    values, places = numpy.empty(x.shape, x.dtype), numpy.empty(x.shape, numpy.int64)
-    arrays = address(values), address(places), address(x)
-    rows, n = math.prod(x.shape[:dim]), x.shape[dim]
-    if math.prod(x.shape[dim + 1 :]) == 1:
-        lines = min(rows, _LINES)
-        function = _extremum(kind, maximum, lines, HOST.vector_bytes // 8)
-        launch(function, -(-rows // lines), lines * n * 4 * (x.itemsize + 8), *arrays, rows, n)
-    else:
-        _run(_extremum(kind, maximum, 0, HOST.vector_bytes // 8), x, dim, *arrays)
-    return values, places
+
+    def of_rows(lines: int) -> Any:
+        if lines == 1:
+            return extremum_line.compiled(T=kind, MAXIMUM=maximum, W=HOST.vector_bytes // 8)
+        return extremum_rows.compiled(T=kind, MAXIMUM=maximum, LINES=lines)
+
+    columns = functools.partial(extremum_columns.compiled, T=kind, MAXIMUM=maximum, W=HOST.vector_bytes // 8)
+    lines = min(math.prod(x.shape[:dim]), _LINES)
+    return _plan(x, dim, [x.dtype, numpy.dtype(numpy.int64)], functools.partial(of_rows, lines), lines, columns)
 
 
 def integer_sum(x: ndarray, dim: int) -> Any:
-    """The sums so far along `dim` in int64. NotImplemented if no loop exists for it."""
+    """The plan of the sums so far along `dim` in int64."""
     kind = u8 if x.dtype.kind == "b" else type_of(x.dtype)
     if kind is None or kind.kind == "f" or not x.size:
         return NotImplemented
-    x = contiguous(x)
-    out = numpy.empty(x.shape, numpy.int64)
-    outer, n = math.prod(x.shape[:dim]), x.shape[dim]
-    if math.prod(x.shape[dim + 1 :]) == 1:
-        launch(_sum(kind, True, 1), outer, n * 2 * (x.itemsize + 8), address(out), address(x), n)
-    else:
-        _run(_sum(kind, False, HOST.vector_bytes // 8), x, dim, address(out), address(x))
-    return out
-
-
-def complex_scan(x: ndarray, dim: int, product: bool, reverse: bool) -> Any:
-    """The sums or products of complex numbers so far along `dim`, the last, or from its end on, carried in complex128."""
-    if not x.size or math.prod(x.shape[dim + 1 :]) != 1:
-        return NotImplemented
-    x = contiguous(x)
-    out = numpy.empty(x.shape, x.dtype)
-    n = x.shape[dim]
-    rows = x.size // n
-    lines = min(rows, _LINES)
-    function = _scan(type_of(x.real.dtype), product, reverse, lines)
-    launch(function, -(-rows // lines), lines * n * 4 * x.itemsize, address(out), address(x), rows, n)
-    return out
-
-
-@functools.lru_cache(32)
-def _scan(kind: Any, product: bool, reverse: bool, lines: int) -> Any:
-    return scan_pairs.compiled(T=kind, PRODUCT=product, REVERSED=reverse, LINES=lines)
-
-
-@functools.lru_cache(16)
-def _exponential(kind: Any, lines: int, width: int) -> Any:
-    return exponential_rows.compiled(T=kind, LINES=lines) if lines else exponential_columns.compiled(T=kind, W=width)
+    return _carried(x, dim, numpy.dtype(numpy.int64), T=kind, S=i64, CARRIED=i64, COMBINE=plus)
 
 
 def logcumsumexp(x: ndarray, dim: int) -> Any:
-    """The logarithms of the sums of exponentials so far along `dim`. NotImplemented if no loop exists for it."""
+    """The plan of the logarithms of the sums of exponentials so far along `dim`."""
     if x.dtype.char not in "fd" or not x.size:
         return NotImplemented
-    kind, width = type_of(x.dtype), HOST.vector_bytes // 8
-    x = contiguous(x)
-    out = numpy.empty(x.shape, x.dtype)
-    rows, n = math.prod(x.shape[:dim]), x.shape[dim]
-    if math.prod(x.shape[dim + 1 :]) == 1:
-        lines = 2 * width if rows >= 2 * width else 1  # each element waits for the one before
-        function = _exponential(kind, lines, width)
-        launch(function, -(-rows // lines), lines * n * 64, address(out), address(x), rows, n)
-    else:
-        _run(_exponential(kind, 0, width), x, dim, address(out), address(x))
-    return out
+    kind = type_of(x.dtype)
+    return _carried(x, dim, x.dtype, T=kind, S=kind, CARRIED=f64, COMBINE=logaddexp)
 
 
-def _run(function: Any, x: ndarray, dim: int, *arrays: int) -> None:
-    """Call a function that goes down columns."""
+def _carried(x: ndarray, dim: int, dtype: numpy.dtype[Any], **types: Any) -> Plan:
+    width = HOST.vector_bytes // 8
+    lines = 2 * width if math.prod(x.shape[:dim]) >= 2 * width else 1  # each element waits for the one before
+    rows = functools.partial(scan_rows.compiled, LINES=lines, **types)
+    return _plan(x, dim, [dtype], rows, lines, functools.partial(scan_columns.compiled, W=width, **types))
+
+
+def complex_scan(x: ndarray, dim: int, product: bool, reverse: bool) -> Any:
+    """The plan of the sums or products of complex numbers so far along `dim`, the last, or from its end on, in complex128."""
+    if not x.size or math.prod(x.shape[dim + 1 :]) != 1:
+        return NotImplemented
+    lines = min(math.prod(x.shape[:dim]), _LINES)
+    types = {"T": type_of(x.real.dtype), "PRODUCT": product, "REVERSED": reverse}
+    return _plan(x, dim, [x.dtype], functools.partial(scan_pairs.compiled, LINES=lines, **types), lines)
+
+
+def _plan(
+    x: ndarray, dim: int, dtypes: Sequence[numpy.dtype[Any]], rows: Callable[[], Any], lines: int, columns: Any = None
+) -> Plan:
+    """The plan of a function that goes along so many rows at once, or of one that goes down columns."""
     outer, n, inner = math.prod(x.shape[:dim]), x.shape[dim], math.prod(x.shape[dim + 1 :])
-    pieces, width = outer * -(-inner // _TILE), min(inner, _TILE)
-    launch(function, pieces, n * width * 2 * (x.itemsize + 8), *arrays, n, inner)
+    each = x.itemsize + 8
+    if inner == 1:
+        function, pieces, piece_bytes, sizes = rows(), -(-outer // lines), lines * n * 4 * each, (outer, n)
+    else:
+        function, pieces, sizes = columns(), outer * -(-inner // _TILE), (n, inner)
+        piece_bytes = n * min(inner, _TILE) * 2 * each
+
+    def into(out: Sequence[ndarray], x: ndarray, *_: Any) -> None:
+        source = contiguous(x)
+        launch(function, pieces, piece_bytes, *map(address, out), address(source), *sizes)
+
+    return Plan([Memory(x.shape, dtype) for dtype in dtypes], into=into)
