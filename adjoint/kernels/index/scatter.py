@@ -16,7 +16,6 @@ from ...codegen.acceleration import LOOPS
 from ...codegen.costs import JOINED, MOVED, SUMMED
 from ...dtypes import from_numpy
 from ..memory.copying import clone, contiguous, copy_elements
-from ..reduce.sorting import argsort
 from ..runtime.floating import compute_dtype, refuse, type_name, widen
 from ..runtime.layout import row_major
 from ..runtime.positions import as_places
@@ -28,7 +27,6 @@ _INT64 = numpy.dtype(numpy.int64)
 _INDEX_TYPES = (_INT64, numpy.dtype(numpy.int32))
 
 _ROW = 16  # elements
-_SLICE = 256  # elements of a slice that NumPy rather combines as a whole
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -484,33 +482,17 @@ def _check_index_add(x: ndarray, dim: int, index: ndarray, source: ndarray, name
 
 
 def add_rows(out: ndarray, index: ndarray, rows: ndarray) -> None:
-    """`out[index[i]] += rows[i]` for a contiguous `out` of two dimensions, rows of equal index added pairwise.
-
-    Long rows are sorted by index and neighbours of one index added, again and again until each has one left: as many
-    passes as the logarithm of the largest number of repetitions, all of them vector additions.
-    """
-    count, width = rows.shape
+    """`out[index[i]] += rows[i]` for a contiguous `out` of two dimensions."""
     if (
         LOOPS.takes(rows.size, MOVED)
         and LOOPS.run("index.scattering.add_rows_at", out, index, rows) is not NotImplemented
     ):
         return
-    if count * width < SUMMED or width < 16:
-        positions = (index * width)[:, None] + numpy.arange(width)
+    if rows.size >= SUMMED and numpy.bincount(as_places(index)).max() == 1:  # ten times as fast as one after another
+        out[index] += rows
+    else:
+        positions = flat_positions(out.shape, 0, index, rows.shape)
         numpy.add.at(out.reshape(-1), positions.reshape(-1), rows.reshape(-1))
-        return
-    order = argsort(index)
-    ordered = index[order]
-    rows = rows.take(order, 0)
-    while (repeated := ordered[1:] == ordered[:-1]).any():
-        starts = numpy.flatnonzero(numpy.concatenate(([True], ~repeated)))
-        rank = numpy.arange(len(ordered)) - numpy.repeat(starts, numpy.diff(starts, append=len(ordered)))
-        even = rank % 2 == 0
-        paired = numpy.flatnonzero(even[:-1] & repeated)
-        rows[paired] += rows[paired + 1]
-        keep = numpy.flatnonzero(even)
-        ordered, rows = ordered[keep], rows.take(keep, 0)
-    out[ordered] += rows
 
 
 def index_reduce(
@@ -544,12 +526,7 @@ def combine_slices(x: ndarray, dim: int, index: ndarray, source: ndarray, ufunc:
         return
     if _combined(x, dim, index, source, ufunc.__name__):
         return
-    if source.size < _SLICE * index.size:
-        ufunc.at(x.reshape(-1), flat_positions(x.shape, dim, index, source.shape).reshape(-1), source.reshape(-1))
-        return
-    target, source = numpy.moveaxis(x, dim, 0), numpy.moveaxis(source, dim, 0)
-    for place, values in zip(index.tolist(), source, strict=True):
-        ufunc(target[place], values, out=target[place])
+    ufunc.at(x.reshape(-1), flat_positions(x.shape, dim, index, source.shape).reshape(-1), source.reshape(-1))
 
 
 def index_fill(x: ndarray, dim: int, index: ndarray, value: ndarray | complex) -> ndarray:
