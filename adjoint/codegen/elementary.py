@@ -72,6 +72,7 @@ def in_kernels(module: str, name: str, arity: int = 1, wide: bool = True) -> Non
 
     def function(*arrays: ndarray) -> Any:
         if not found:
+            _Number.element = import_late("adjoint.codegen.llvm.element_types").f64
             found.append(on_arrays(import_late(f"adjoint.codegen.llvm.{module}").FUNCTIONS[name]))
         with errstate(all="ignore"):
             return found[0](*arrays)
@@ -83,7 +84,26 @@ def in_kernels(module: str, name: str, arity: int = 1, wide: bool = True) -> Non
 
 
 def _fused(a: Any, b: Any, c: Any) -> Any:
-    return (a.astype(numpy.float64) * b + c).astype(a.dtype)
+    """`a * b + c`, with the rounding error of the product (T. J. Dekker, 1971)."""
+    if a.dtype != _DOUBLE:
+        return (a.astype(_DOUBLE) * b + c).astype(a.dtype)
+    product = a * b
+    (a, low_a), (b, low_b) = ((high := x * 134217729.0 - (x * 134217729.0 - x), x - high) for x in (a, b))
+    return product + c + (a * b - product + a * low_b + low_a * b + low_a * low_b)
+
+
+def _exponential(x: Any, more: Any, power: int) -> Any:
+    """`exp(x + more)`, where `more` is what `x` was rounded by."""
+    return numpy.exp(x) if more is None else numpy.exp(x) * (1 + more)
+
+
+class _Number:
+    """The type of numbers in the kernel language, for arrays: that of the arrays, which are of float64 if it matters."""
+
+    element: Any = None
+
+    def __new__(cls, value: float) -> Any:
+        return float(value)
 
 
 def polynomial(x: Any, coefficients: Sequence[float]) -> Any:
@@ -99,8 +119,9 @@ def polynomial(x: Any, coefficients: Sequence[float]) -> Any:
 _ON_ARRAYS: dict[str, Any] = {
     **{name: getattr(numpy, name) for name in "where fabs sqrt floor trunc copysign exp expm1 log log1p".split()},
     **{name: getattr(numpy, name) for name in "sin cos fmin fmax rint".split()},
-    "acos": numpy.arccos, "T": float, "i64": int, "reduce_or": numpy.any, "fma": _fused, "unrolled": range, "rolled": range,
-    "polynomial": polynomial, "table": lambda _, numbers: numbers, "ndtr": lambda x: FUNCTIONS["ndtr"](x),
+    "acos": numpy.arccos, "T": _Number, "i64": int, "reduce_or": numpy.any, "unrolled": range, "rolled": range,
+    "exp_times_power": _exponential, "fma": _fused,
+    "polynomial": polynomial, "table": lambda _, numbers: numbers,
     "sine_and_cosine_of_turns": lambda x: (numpy.sin(math.pi * x), numpy.cos(math.pi * x)),
     "sine_and_cosine": lambda x: (numpy.sin(x), numpy.cos(x)), "is_float32": lambda x: x.dtype == numpy.float32,
 }  # fmt: skip

@@ -151,3 +151,7 @@ def log_ndtr(x: T) -> T:
     high = log1p(erfc(x * _SQRT_HALF) * -0.5)
     value = where(x < -1, low, high)
     return where(x == x, value, x)
+
+
+FUNCTIONS = {item.name: item for item in (erf, erfc, erfcx, ndtr, log_ndtr, normal_cdf)}
+"""By operation."""
