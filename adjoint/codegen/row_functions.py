@@ -29,16 +29,6 @@ def row_sum(x: ndarray, out: ndarray) -> None:
     numpy.add.reduce(x, axis=1, out=out, keepdims=True)
 
 
-def row_dot(x: ndarray, y: ndarray, out: ndarray) -> None:
-    """The sum of the products of two rows."""
-    row_sum(_product(x, y), out)
-
-
-def _product(x: ndarray, y: ndarray) -> ndarray:
-    product = scratch("product", x.shape, x.dtype)
-    return numpy.multiply(x, y, out=product)
-
-
 def row_max(x: ndarray, out: ndarray) -> None:
     """The greatest element of each row."""
     numpy.maximum.reduce(x, axis=1, out=out, keepdims=True)
@@ -81,11 +71,6 @@ def column_sum(x: ndarray, out: ndarray) -> None:
     numpy.add.reduce(partial, axis=0, out=out, keepdims=True)
     if whole < len(x):
         out += numpy.add.reduce(x[whole:], axis=0)
-
-
-def column_dot(x: ndarray, y: ndarray, out: ndarray) -> None:
-    """The sum of the products of two arrays over the rows of the tile."""
-    column_sum(_product(x, y), out)
 
 
 # --- scans ----------------------------------------------------------------------------------------------------
@@ -142,8 +127,7 @@ def _reversed(scan: Callable[[ndarray, ndarray], None]) -> Callable[[ndarray, nd
 
 
 TILE_FUNCTIONS: dict[str, Callable[..., Any]] = {
-    function.__name__: function
-    for function in (row_sum, row_dot, row_max, row_min, row_take, row_put, row_index, column_sum, column_dot)
+    function.__name__: function for function in (row_sum, row_max, row_min, row_take, row_put, row_index, column_sum)
 }
 for _scan in (row_cumsum, row_cumprod, row_cummax, row_cummin, row_logcumsumexp):
     TILE_FUNCTIONS[_scan.__name__] = _scan

@@ -60,22 +60,6 @@ def lowered(expression: Expression, char: str, decomposed: bool = True) -> Expre
     return Expression(tuple(new[output] for output in expression.outputs))
 
 
-def with_dots(expression: Expression) -> Expression:
-    """Return a row program in which sums of products with no other use are separate steps: `row_dot` and `column_dot`."""
-    nodes = expression.nodes()
-    uses = Counter(operand for node in nodes for operand in node.operands) + Counter(expression.outputs)
-    graph, new = Trace({}).graph, dict[Node, Node]()
-    for node in nodes:
-        operation, operands = node.operation, node.operands
-        if operation in ("row_sum", "column_sum") and (product := operands[0]).operation in ("multiply", "square"):
-            factors = product.operands * (2 // len(product.operands))
-            if uses[product] == 1 and all(item.kind == NUMBER and item.extent == ELEMENT for item in factors):
-                operation, operands = operation.replace("sum", "dot"), factors
-        given = tuple(new[item] for item in operands)
-        new[node] = graph.node(operation, given, node.kind, node.value, node.extent)
-    return Expression(tuple(new[output] for output in expression.outputs))
-
-
 @dataclass(frozen=True, slots=True)
 class Step:
     """One call: compute `node` from its operands into `target`, the name of a register or of an output."""

@@ -31,7 +31,7 @@ from .expression import (
     leaves,
     scalar_source,
 )
-from .schedule import Pool, computed, depends_on, last_uses, lowered, register_names, scheduled, with_dots
+from .schedule import Pool, computed, depends_on, last_uses, lowered, register_names, scheduled
 
 SOURCES: dict[str, str] = {}
 """The source of each generated kernel, by name."""
@@ -335,7 +335,7 @@ def row_tile_source(
     name: str, expression: Expression, parameters: str, char: str, namespace: dict[str, Any]
 ) -> tuple[str, list[tuple[str, Pool]]]:
     """Return the function for tiles of one variant of a row program, and its registers with their contents."""
-    expression = with_dots(lowered(expression, char))
+    expression = lowered(expression, char)
     registers = register_names(scheduled(expression, over_input=False).registers)
     outputs = [f"out{number}" for number in range(len(expression.outputs))]
     arguments = ", ".join([parameters, *outputs, *(register for register, _ in registers)])
