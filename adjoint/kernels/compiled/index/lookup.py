@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
@@ -59,18 +58,13 @@ def find_outside(
         found[piece] = outside
 
 
-@functools.lru_cache(8)
-def _looking_over(index: Any, vector_bytes: int) -> Any:
-    return find_outside.compiled(I=type_of(index), W=vector_bytes // index.itemsize)
-
-
 def any_outside(index: ndarray, low: int, high: int) -> Any:
     """Whether an index is less than `low` or not less than `high`. NotImplemented if no loop exists for it."""
     if index.dtype.char not in "li" or not index.flags.c_contiguous or index.size == 0 or high >= 1 << 31:
         return NotImplemented
     pieces = -(-index.size // _CHUNK)
     found = numpy.empty(pieces, numpy.uint8)
-    function = _looking_over(index.dtype, HOST.vector_bytes)
+    function = find_outside.compiled(I=type_of(index.dtype), W=HOST.vector_bytes // index.dtype.itemsize)
     launch(function, pieces, _CHUNK * index.itemsize, address(found), address(index), index.size, low, high)
     return bool(found.any())
 
@@ -101,11 +95,6 @@ def take_rows(
         outer += 1
 
 
-@functools.lru_cache(64)
-def _taking(word: Any, index: Any, single: bool, width: int) -> Any:
-    return take_rows.compiled(T=word, I=type_of(index), SINGLE=single, W=width)
-
-
 def take(x: ndarray, index: ndarray, dim: int) -> Any:
     """`x.take(index, dim)` for indices that are known to be in bounds. NotImplemented if no loop exists for it."""
     word = WORDS.get(x.itemsize)
@@ -118,7 +107,7 @@ def take(x: ndarray, index: ndarray, dim: int) -> Any:
         return NotImplemented
     outer, width = math.prod(x.shape[:dim]), math.prod(x.shape[dim + 1 :])
     out = numpy.empty(x.shape[:dim] + index.shape + x.shape[dim + 1 :], x.dtype)
-    function = _taking(word, index.dtype, width == 1, HOST.vector_bytes // x.itemsize)
+    function = take_rows.compiled(T=word, I=type_of(index.dtype), SINGLE=width == 1, W=HOST.vector_bytes // x.itemsize)
     launch(
         function, outer * index.size, 2 * width * x.itemsize + 8,
         address(out), address(x), address(index), index.size, x.shape[dim], width,
@@ -178,11 +167,6 @@ def gather_elements(
         i += part
 
 
-@functools.lru_cache(64)
-def _gathering(word: Any, index: Any, along: bool, width: int) -> Any:
-    return gather_elements.compiled(T=word, I=type_of(index), ALONG=along, W=width)
-
-
 def gather(x: ndarray, dim: int, index: ndarray) -> Any:
     """Return elements of `x` along `dim`, or None if an index is out of bounds.
 
@@ -198,7 +182,9 @@ def gather(x: ndarray, dim: int, index: ndarray) -> Any:
     inner = math.prod(x.shape[dim + 1 :])
     count = index.shape[dim]
     out, wrong = numpy.empty(index.shape, x.dtype), numpy.zeros(1, numpy.int64)
-    function = _gathering(word, index.dtype, inner == 1, HOST.vector_bytes // index.itemsize)
+    function = gather_elements.compiled(
+        T=word, I=type_of(index.dtype), ALONG=inner == 1, W=HOST.vector_bytes // index.itemsize
+    )
     run, group = (count, 1) if inner == 1 else (inner, count)
     launch(
         function, index.size, 2 * x.itemsize + index.itemsize,
@@ -218,11 +204,6 @@ def add_positions(
         positions[i] = place if FIRST else positions[i] * length + place
 
 
-@functools.lru_cache(2)
-def _adding(first: bool) -> Any:
-    return add_positions.compiled(I=i64, FIRST=first)
-
-
 def positions(shape: tuple[int, ...], indices: list[ndarray]) -> Any:
     """Return the flat positions in an array of `shape` of the elements at `indices`, which has one array per dimension.
 
@@ -233,5 +214,7 @@ def positions(shape: tuple[int, ...], indices: list[ndarray]) -> Any:
         return NotImplemented
     result = numpy.empty(first.shape, numpy.int64)
     for position, (index, length) in enumerate(zip(indices, shape, strict=True)):
-        launch(_adding(position == 0), result.size, 24, address(result), address(index), length)
+        launch(
+            add_positions.compiled(I=i64, FIRST=position == 0), result.size, 24, address(result), address(index), length
+        )
     return result

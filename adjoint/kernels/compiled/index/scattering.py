@@ -8,7 +8,6 @@ it finds among all indices.
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
@@ -154,16 +153,6 @@ def _share(function: Any, n: int, work: int, *arguments: Any) -> None:
     launch(function, shares, work // shares, *arguments, n, shares)
 
 
-@functools.lru_cache(64)
-def _adding(kind: Any, width: int) -> Any:
-    return add_rows.compiled(T=kind, W=width)
-
-
-@functools.lru_cache(256)
-def _scattering(word: Any, index: Any, width: int, options: tuple[tuple[str, Any], ...]) -> Any:
-    return scatter_elements.compiled(T=word, I=type_of(index), W=width, **dict(options))
-
-
 def scatter(x: ndarray, dim: int, index: ndarray, source: ndarray, how: str) -> Any:
     """Write `source` (an array like `index`, or a scalar array) to `x` along `dim`, or combine it.
 
@@ -216,7 +205,9 @@ def _scatter(
     count = source.shape[dim] if shared else index.shape[dim]
     options = {"ALONG": inner == 1, "SHARED": shared, "HOW": how, "SPLIT": split, "COPY": target is not x}
     options["WIDE"] = max(2, HOST.vector_bytes // x.itemsize)
-    function = _scattering(_kind(x, how), index.dtype, HOST.vector_bytes // index.itemsize, tuple(options.items()))
+    function = scatter_elements.compiled(
+        T=_kind(x, how), I=type_of(index.dtype), W=HOST.vector_bytes // index.itemsize, **options
+    )
     wrong = numpy.zeros(1, numpy.int64)
     _share(
         function, {"outer": outer, "inner": inner, "rows": length}[split],
@@ -237,7 +228,7 @@ def add_rows_at(target: ndarray, index: ndarray, rows: ndarray) -> Any:
     if index.dtype.char != "l" or not all(a.flags.c_contiguous for a in (target, index, rows)):
         return NotImplemented
     length, width = target.shape
-    function = _adding(kind, max(2, HOST.vector_bytes // target.itemsize))
+    function = add_rows.compiled(T=kind, W=max(2, HOST.vector_bytes // target.itemsize))
     shares = get_num_threads()
     bounds = share_bounds(index, length, shares)
     launch(
@@ -288,11 +279,6 @@ def add_runs(
             j += W
 
 
-@functools.lru_cache(64)
-def _adding_runs(kind: Any, mean: bool, indexed: bool, width: int) -> Any:
-    return add_runs.compiled(T=kind, MEAN=mean, INDEXED=indexed, W=width)
-
-
 def sum_of_runs(x: ndarray, bounds: ndarray, index: ndarray | None, mean: bool) -> Any:
     """The form of `reduce.counting.sum_of_runs` for matrices. NotImplemented if no loop exists for it."""
     kind = type_of(x.dtype) if x.dtype.kind == "f" else None
@@ -304,7 +290,9 @@ def sum_of_runs(x: ndarray, bounds: ndarray, index: ndarray | None, mean: bool) 
     width, groups, rows = x.shape[1], len(bounds) - 1, len(x) if index is None else len(index)
     out = numpy.empty((groups, width), x.dtype)
     if out.size:
-        function = _adding_runs(kind, mean, index is not None, max(2, HOST.vector_bytes // x.itemsize))
+        function = add_runs.compiled(
+            T=kind, MEAN=mean, INDEXED=index is not None, W=max(2, HOST.vector_bytes // x.itemsize)
+        )
         places = address(bounds if index is None else index)
         row_bytes = (rows // groups + 1) * 2 * width * x.itemsize
         launch(function, groups, row_bytes, address(out), address(x), places, address(bounds), width)

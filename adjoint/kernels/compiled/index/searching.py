@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy
@@ -58,11 +57,6 @@ def search(
             store(places + (begin + K * W), where(goes_before(last, value[K], RIGHT), low[K] + one, low[K]))
 
 
-@functools.lru_cache(32)
-def _searching(kind: Any, right: bool, width: int) -> Any:
-    return search.compiled(T=kind, RIGHT=right, W=width)
-
-
 def places(sequences: ndarray, values: ndarray, right: bool) -> Any:
     """`kernels.reduce.counting.searchsorted` in sequences without NaN. NotImplemented if no loop exists for it."""
     kind, width = type_of(sequences.dtype), HOST.vector_bytes // 8
@@ -75,8 +69,9 @@ def places(sequences: ndarray, values: ndarray, right: bool) -> Any:
     sequences, values = contiguous(sequences), contiguous(values)
     result = numpy.empty(values.shape, numpy.int64)
     length, group = sequences.shape[-1], _TOGETHER * width
+    function = search.compiled(T=kind, RIGHT=right, W=width)
     launch(
-        _searching(kind, right, width), values.size // count * -(-count // group), 64 * group * length.bit_length(),
+        function, values.size // count * -(-count // group), 64 * group * length.bit_length(),
         address(result), address(sequences), address(values), length, count, int(shared),
     )  # fmt: skip
     return result

@@ -10,7 +10,6 @@ cache.
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy
@@ -88,7 +87,8 @@ def cholesky(a: Array, upper: bool) -> Any:
     if size <= BLOCK:
         inverses = numpy.empty((len(matrices), BLOCK), a.dtype)
         launch(
-            _factor(kind, width, -(-size // width)), len(matrices), size * size * (a.itemsize + size // 4),
+            factor_squares.compiled(T=kind, W=width, V=min(-(-size // width), VECTORS)), len(matrices),
+            size * size * (a.itemsize + size // 4),
             address(r), address(r), address(inverses), address(r), address(failed), size, size, size * size, size, 0, size,
         )  # fmt: skip
     else:
@@ -111,15 +111,12 @@ def _factor_large(r: Array, failed: Array, kind: Any, width: int) -> None:
             numpy.matmul(above[:, :rows].T, above, out=products[: rows * columns].reshape(rows, columns))
         block = address(r) + before * size * r.itemsize
         arrays = address(square), address(inverse), address(products)
-        _factor(kind, width, VECTORS)(block, *arrays, address(failed), size, BLOCK, 0, rows, before, columns, 0, 1)
+        factor_squares.compiled(T=kind, W=width, V=VECTORS)(
+            block, *arrays, address(failed), size, BLOCK, 0, rows, before, columns, 0, 1
+        )
         if failed[0]:
             return
         solve_block(
             kind, width, block + (before + rows) * r.itemsize, square, inverse, address(products) + rows * r.itemsize,
             size, columns, rows, columns - rows, before,
         )  # fmt: skip
-
-
-@functools.lru_cache(8)
-def _factor(kind: Any, width: int, vectors: int) -> Any:
-    return factor_squares.compiled(T=kind, W=width, V=min(vectors, VECTORS))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
@@ -126,16 +125,6 @@ def _norm(order: float) -> int:
     return {1.0: _ONE, 2.0: _TWO, math.inf: _MOST}.get(order, _ANY)
 
 
-@functools.lru_cache(32)
-def _distances(kind: Any, norm: int, pairs: bool) -> Any:
-    return distances.compiled(T=kind, NORM=norm, PAIRS=pairs, W=HOST.vector_bytes * 8 // kind.bits)
-
-
-@functools.lru_cache(32)
-def _slopes(kind: Any, norm: int, pairs: bool) -> Any:
-    return slopes.compiled(T=kind, NORM=norm, PAIRS=pairs)
-
-
 def distances_of(x: ndarray, y: ndarray, p: float, pairs: bool) -> Any:
     """The `p`-norms between rows, of shapes (..., P, M) and (..., R, M), or of the pairs of rows of one matrix.
 
@@ -151,7 +140,8 @@ def distances_of(x: ndarray, y: ndarray, p: float, pairs: bool) -> Any:
     norm = _norm(p)
     places = [address(item) for item in (out, x, y)]
     work = others * width * x.itemsize * _WORK[norm]
-    launch(_distances(kind, norm, pairs), math.prod(x.shape[:-1]), work, *places, rows, others, width, p)
+    function = distances.compiled(T=kind, NORM=norm, PAIRS=pairs, W=HOST.vector_bytes * 8 // kind.bits)
+    launch(function, math.prod(x.shape[:-1]), work, *places, rows, others, width, p)
     return out
 
 
@@ -169,5 +159,6 @@ def gradient_of(grad: ndarray, x: ndarray, y: ndarray, p: float, norms: ndarray,
     norm = _norm(p)
     places = [address(item) for item in (out, grad, x, y, norms)]
     work = others * width * x.itemsize * _WORK[norm]
-    launch(_slopes(kind, norm, pairs), math.prod(x.shape[:-1]), work, *places, rows, others, width, p)
+    function = slopes.compiled(T=kind, NORM=norm, PAIRS=pairs)
+    launch(function, math.prod(x.shape[:-1]), work, *places, rows, others, width, p)
     return out

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
@@ -191,11 +190,6 @@ def unpack_stack(
             permutation[(number * rows + own[i]) * rows + i] = T(1)
 
 
-@functools.lru_cache(16)
-def _compiled(loop: Any, kind: Any, **static: int) -> Any:
-    return loop.compiled(T=kind, **static)
-
-
 def _width(array: Array) -> int:
     return HOST.vector_bytes // array.itemsize
 
@@ -213,7 +207,7 @@ def factor_panel(work: Array, pivots: Array) -> Any:
         return NotImplemented
     batch, rows, columns = work.shape
     strides = work.strides[1] // item, work.strides[0] // item, pivots.strides[0] // pivots.itemsize
-    function = _compiled(factor_stack, kind, W=_width(work))
+    function = factor_stack.compiled(T=kind, W=_width(work))
     launch(function, batch, _work(rows, columns), address(work), address(pivots), rows, columns, *strides)
     return None
 
@@ -228,7 +222,7 @@ def unpack(work: Array, pivots: Array) -> Any:
     made = [numpy.zeros((batch, *shape), work.dtype) for shape in ((rows, count), (count, columns), (rows, rows))]
     order = numpy.empty((batch, rows), numpy.int64)
     places = [address(item) for item in (*made, order, work, pivots)]
-    launch(_compiled(unpack_stack, kind), batch, 4 * rows * columns * work.itemsize, *places, rows, columns)
+    launch(unpack_stack.compiled(T=kind), batch, 4 * rows * columns * work.itemsize, *places, rows, columns)
     return made
 
 
@@ -265,7 +259,7 @@ def solve(a: Array, b: Array | None) -> Any:
     work[..., size : size + wide] = numpy.eye(size) if b is None else b
     count = math.prod(batch)
     pivots, regular = numpy.empty((count, size), numpy.int32), numpy.empty(count, numpy.int32)
-    function = _compiled(solve_stack, f64, W=width)
+    function = solve_stack.compiled(T=f64, W=width)
     places = [address(item) for item in (work, pivots, regular)]
     launch(function, count, _work(size, 2 * columns), *places, size, columns)
     return work[..., size : size + wide].astype(a.dtype) if regular.all() else NotImplemented
@@ -289,7 +283,7 @@ def solve_triangular(a: Array, b: Array, upper: bool, unitriangular: bool) -> An
     matrices = numpy.broadcast_to(a, (*batch, size, size)).reshape(-1, size, size)
     strides = [step // a.itemsize for step in (*matrices.strides[1:], matrices.strides[0])]
     launch(
-        _compiled(substitute_stack, kind, W=_width(a)), len(matrices), _work(size, columns), address(result), columns,
+        substitute_stack.compiled(T=kind, W=_width(a)), len(matrices), _work(size, columns), address(result), columns,
         address(matrices), *strides, size, -1 if upper else 1, int(not unitriangular),
     )  # fmt: skip
     return result[..., :wide]

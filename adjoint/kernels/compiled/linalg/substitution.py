@@ -5,7 +5,6 @@ A block row is solved in strips of a few vectors, which stay in the first-level 
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy
@@ -77,11 +76,6 @@ def solve_strips(
                 store(r + (row * stride + first + COLUMN * W), solved, masks[COLUMN])
 
 
-@functools.lru_cache(16)
-def _solving(kind: Any, width: int, vectors: int) -> Any:
-    return solve_strips.compiled(T=kind, W=width, V=vectors)
-
-
 def solve_block(
     kind: Any, width: int, r: int, square: Array, inverse: Array, update: int, stride: int, step: int, rows: int, columns: int,
     updated: int,
@@ -90,6 +84,6 @@ def solve_block(
     vectors = 1 if columns <= width else VECTORS
     strip = vectors * width
     launch(
-        _solving(kind, width, vectors), -(-columns // strip), rows * rows * strip // 4,
+        solve_strips.compiled(T=kind, W=width, V=vectors), -(-columns // strip), rows * rows * strip // 4,
         r, address(square), address(inverse), update, stride, step, rows, columns, updated,
     )  # fmt: skip

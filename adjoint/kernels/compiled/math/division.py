@@ -7,7 +7,6 @@ in float64 is exact.
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy
@@ -120,13 +119,6 @@ def divide_each(
                 out[k] = T(-result if alone else result)  # of one such number, what is left is 0
 
 
-@functools.lru_cache(32)
-def _dividing_each(dtype: Any, floor_: bool, remainder: bool, width: int) -> Any:
-    return divide_each.compiled(
-        T=type_of(dtype), CHECKED=dtype.itemsize == 8, FLOOR=floor_, REMAINDER=remainder, W=width
-    )
-
-
 def by_numbers(x: ndarray, divisors: ndarray, rounding: str, remainder: bool) -> Any:
     """Return `x` divided by as many integers and rounded ("floor", "trunc"), or the remainder.
 
@@ -141,17 +133,14 @@ def by_numbers(x: ndarray, divisors: ndarray, rounding: str, remainder: bool) ->
         return NotImplemented
     out, zeros = numpy.empty(x.shape, x.dtype), numpy.zeros(1, numpy.int64)
     width = HOST.vector_bytes // 8
-    function = _dividing_each(x.dtype, rounding == "floor", remainder, width)
+    function = divide_each.compiled(
+        T=type_of(x.dtype), CHECKED=x.dtype.itemsize == 8, FLOOR=rounding == "floor", REMAINDER=remainder, W=width
+    )
     places = [address(item) for item in (out, zeros, x, divisors)]
     launch(function, -(-x.size // width), width * (3 * x.itemsize + _WEIGHT), *places, x.size)
     if zeros[0]:
         raise RuntimeError("ZeroDivisionError")
     return out
-
-
-@functools.lru_cache(32)
-def _dividing(dtype: Any, floor_: bool, remainder: bool, width: int) -> Any:
-    return divide.compiled(T=type_of(dtype), CHECKED=dtype.itemsize == 8, FLOOR=floor_, REMAINDER=remainder, W=width)
 
 
 def by_number(x: ndarray, divisor: int, rounding: str, remainder: bool) -> Any:
@@ -165,7 +154,9 @@ def by_number(x: ndarray, divisor: int, rounding: str, remainder: bool) -> Any:
         return NotImplemented
     out = numpy.empty(x.shape, x.dtype)
     width = HOST.vector_bytes // 8
-    function = _dividing(x.dtype, rounding == "floor", remainder, width)
+    function = divide.compiled(
+        T=type_of(x.dtype), CHECKED=x.dtype.itemsize == 8, FLOOR=rounding == "floor", REMAINDER=remainder, W=width
+    )
     blocks = -(-x.size // width)
     launch(
         function, blocks, width * (2 * x.itemsize + _WEIGHT), address(out), address(x), divisor, 1 / abs(divisor), x.size

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy
@@ -25,11 +24,6 @@ def next_after(out: Pointer[T], x: Pointer[T], y: Pointer[T], start: Int, stop: 
         out[k] = where((a == a) & (b == b), moved, a + b)
 
 
-@functools.lru_cache(4)
-def _next_after(dtype: Any) -> Any:
-    return next_after.compiled(T=type_of(dtype))
-
-
 def nextafter(self: ndarray, other: ndarray) -> Any:
     """`numpy.nextafter`. NotImplemented if no loop exists for it."""
     if self.dtype.char not in "fd" or self.dtype != other.dtype or self.shape != other.shape or not self.size:
@@ -37,5 +31,6 @@ def nextafter(self: ndarray, other: ndarray) -> Any:
     if not self.flags.c_contiguous or not other.flags.c_contiguous:
         return NotImplemented
     out = numpy.empty(self.shape, self.dtype)
-    launch(_next_after(self.dtype), self.size, 3 * self.itemsize, address(out), address(self), address(other))
+    places = map(address, (out, self, other))
+    launch(next_after.compiled(T=type_of(self.dtype)), self.size, 3 * self.itemsize, *places)
     return out

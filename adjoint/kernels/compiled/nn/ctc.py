@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
@@ -96,16 +95,6 @@ def backward_states(
                     out[c] = (exp(emitted[c]) - out[c]) * grad[sample]
 
 
-@functools.lru_cache(8)
-def _forward(dtype: Any) -> Any:
-    return forward_states.compiled(T=type_of(dtype))
-
-
-@functools.lru_cache(8)
-def _backward(dtype: Any) -> Any:
-    return backward_states.compiled(T=type_of(dtype))
-
-
 def forward_of(log_probs: ndarray, states: ndarray, skips: ndarray, lengths: ndarray) -> Any:
     """The logarithms of the probabilities of states, `(N, T, states)`."""
     log_probs = numpy.ascontiguousarray(log_probs)
@@ -113,7 +102,8 @@ def forward_of(log_probs: ndarray, states: ndarray, skips: ndarray, lengths: nda
     out = numpy.empty((count, times, width), log_probs.dtype)
     rows = numpy.empty((count, 2, width + 2), log_probs.dtype)
     places = [address(item) for item in (out, rows, log_probs, states, skips, lengths)]
-    launch(_forward(log_probs.dtype), count, times * width * _WORK, *places, times, count, width, classes)
+    function = forward_states.compiled(T=type_of(log_probs.dtype))
+    launch(function, count, times * width * _WORK, *places, times, count, width, classes)
     return out
 
 
@@ -128,5 +118,6 @@ def gradient_of(
     rows = numpy.empty((count, 2, width + 2), log_probs.dtype)
     arrays = out, rows, forward, log_probs, grad, loss, states, skips, lengths, ends
     places = [address(item) for item in arrays]
-    launch(_backward(log_probs.dtype), count, times * width * _WORK, *places, times, count, width, classes)
+    function = backward_states.compiled(T=type_of(log_probs.dtype))
+    launch(function, count, times * width * _WORK, *places, times, count, width, classes)
     return out

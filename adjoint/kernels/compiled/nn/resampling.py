@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
@@ -71,16 +70,6 @@ def sum_columns(
             j += 1
 
 
-@functools.lru_cache(64)
-def _rows(kind: Any, taps: int, width: int) -> Any:
-    return sum_rows.compiled(T=kind, K=taps, W=width)
-
-
-@functools.lru_cache(64)
-def _columns(kind: Any, taps: int, width: int) -> Any:
-    return sum_columns.compiled(T=kind, K=taps, W=width)
-
-
 def sums(x: ndarray, axis: int, places: ndarray, shares: ndarray) -> Any:
     """New element `i` along `axis` is the sum over `k` of `shares[i, k]` times element `places[i, k]`.
 
@@ -97,9 +86,11 @@ def sums(x: ndarray, axis: int, places: ndarray, shares: ndarray) -> Any:
     sources, by_tap = numpy.ascontiguousarray(places.T), numpy.ascontiguousarray(shares.T)
     arrays = address(out), address(x), address(sources), address(by_tap)
     if inner == 1:
-        launch(_rows(kind, taps, width), outer, (old + (taps + 1) * new) * x.itemsize, *arrays, old, new)
+        launch(
+            sum_rows.compiled(T=kind, K=taps, W=width), outer, (old + (taps + 1) * new) * x.itemsize, *arrays, old, new
+        )
     else:
         launch(
-            _columns(kind, taps, width), outer * new, (taps + 1) * inner * x.itemsize, *arrays, old, new, inner,
+            sum_columns.compiled(T=kind, K=taps, W=width), outer * new, (taps + 1) * inner * x.itemsize, *arrays, old, new, inner,
         )  # fmt: skip
     return out

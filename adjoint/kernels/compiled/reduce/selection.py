@@ -5,7 +5,6 @@ The key at a position is found by halving the range of keys: one vectorized pass
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy
@@ -190,15 +189,10 @@ def first(x: ndarray, k: int, descending: bool) -> Any:
         order[...] = numpy.take_along_axis(order, places, -1)
 
     return row_plan(
-        _selecting(kind, descending, within is None, width), x, shape,
+        first_rows.compiled(T=kind, DESCENDING=descending, RANKED=within is None, W=width), x, shape,
         2 * n * key_bytes + 16 * room_for * key_bytes, (2 * key_bytes + 4) * room_for, n, k, room_for,
         finish=None if within is None else put_in_order,
     )  # fmt: skip
-
-
-@functools.lru_cache(64)
-def _selecting(kind: Any, descending: bool, ranked: bool, width: int) -> Any:
-    return first_rows.compiled(T=kind, DESCENDING=descending, RANKED=ranked, W=width)
 
 
 def place_in_order(x: ndarray, k: int, numbers: str = "count") -> Any:
@@ -212,9 +206,5 @@ def place_in_order(x: ndarray, k: int, numbers: str = "count") -> Any:
     width = width_of(kind, HOST.vector_bytes)
     key_bytes = key_type(kind).bits // 8
     memory = -(-n // width) * width * key_bytes
-    return row_plan(_placing(kind, numbers, width), x, (*x.shape[:-1], 1), 20 * n * key_bytes, memory, n, k)
-
-
-@functools.lru_cache(64)
-def _placing(kind: Any, numbers: str, width: int) -> Any:
-    return places_in_order.compiled(T=kind, NUMBERS=numbers, W=width)
+    function = places_in_order.compiled(T=kind, NUMBERS=numbers, W=width)
+    return row_plan(function, x, (*x.shape[:-1], 1), 20 * n * key_bytes, memory, n, k)

@@ -5,7 +5,6 @@ The triangles of matrices are written row by row.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from typing import Any
@@ -60,15 +59,10 @@ def joined(arrays: list[ndarray], axis: int) -> Any:
         inner = math.prod(first.shape[axis + 1 :])
         ends = numpy.array([0, *itertools.accumulate([size * inner for size in sizes])])
         launch(
-            _joining(word, HOST.vector_bytes // first.itemsize), result.size, 2 * first.itemsize,
+            join_rows.compiled(T=word, W=HOST.vector_bytes // first.itemsize), result.size, 2 * first.itemsize,
             address(result), address(addresses(arrays)), address(ends), len(arrays),
         )  # fmt: skip
     return result
-
-
-@functools.lru_cache(4)
-def _joining(word: Any, width: int) -> Any:
-    return join_rows.compiled(T=word, W=width)
 
 
 @loops
@@ -102,12 +96,7 @@ def triangle(x: ndarray, diagonal: int, upper: bool) -> Any:
         return NotImplemented
     rows, columns = x.shape[-2:]
     out = numpy.empty(x.shape, x.dtype)
-    function = _compiled(x.itemsize, upper, HOST.vector_bytes // x.itemsize)
+    function = copy_triangles.compiled(T=WORDS[x.itemsize], UPPER=upper, W=HOST.vector_bytes // x.itemsize)
     lines = math.prod(x.shape[:-1])
     launch(function, lines, 2 * columns * x.itemsize, address(out), address(x), rows, columns, diagonal)
     return out
-
-
-@functools.lru_cache(32)
-def _compiled(itemsize: int, upper: bool, width: int) -> Any:
-    return copy_triangles.compiled(T=WORDS[itemsize], UPPER=upper, W=width)
