@@ -22,6 +22,8 @@ from ..runtime.layout import row_major
 from ..runtime.parallel import SCRATCH_BYTES, parallel_rows
 
 Sizes = tuple[int, ...]
+Layout = tuple[Sizes, Sizes, Sizes, int]
+"""Stride, padding, dilation and the number of groups."""
 
 
 @planned("nn.convolution.conv_forward")
@@ -35,7 +37,7 @@ def conv_forward(
     groups: int,
 ) -> Plan:
     """The convolution of `input` with `weight`, plus `bias` (one number per out channel)."""
-    sizes = _output_sizes(input.shape[2:], weight.shape[2:], stride, padding, dilation)
+    sizes = output_sizes(input.shape[2:], weight.shape[2:], stride, padding, dilation)
     memory = Memory((len(input), len(weight), *sizes), input.dtype)
 
     def run(input: ndarray, weight: ndarray, bias: ndarray | None, *_: Any) -> ndarray:
@@ -43,29 +45,22 @@ def conv_forward(
         result = numpy.empty(memory.shape, wide.dtype)
         if result.size:
             added = None if bias is None else widen(bias)
-            _forward(wide, widen(weight), added, result, stride, padding, dilation, groups)
+            _forward(wide, widen(weight), added, result, (stride, padding, dilation, groups))
         return result.astype(input.dtype, copy=False)
 
     return Plan([memory], run=run)
 
 
-def _output_sizes(sizes: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> Sizes:
+def output_sizes(sizes: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> Sizes:
+    """The sizes of the result of a convolution."""
     return tuple(
         (size + 2 * p - d * (k - 1) - 1) // s + 1
         for size, k, s, p, d in zip(sizes, kernel, stride, padding, dilation, strict=True)
     )
 
 
-def _forward(
-    x: ndarray,
-    weight: ndarray,
-    bias: ndarray | None,
-    result: ndarray,
-    stride: Sizes,
-    padding: Sizes,
-    dilation: Sizes,
-    groups: int,
-) -> None:
+def _forward(x: ndarray, weight: ndarray, bias: ndarray | None, result: ndarray, layout: Layout) -> None:
+    stride, padding, dilation, groups = layout
     matrix = _matrices(weight, groups)
     flat = result.reshape(len(x), groups, matrix.shape[1], -1)
 
@@ -130,15 +125,8 @@ def conv_input_grad(
     return Plan([Memory(tuple(input_shape), grad.dtype)], run=_input_grad)
 
 
-def _input_grad(
-    grad: ndarray,
-    weight: ndarray,
-    input_shape: Sizes,
-    stride: Sizes,
-    padding: Sizes,
-    dilation: Sizes,
-    groups: int,
-) -> ndarray:
+def _input_grad(grad: ndarray, weight: ndarray, input_shape: Sizes, *layout: Any) -> ndarray:
+    stride, padding, dilation, groups = layout
     wide, weight = row_major(widen(grad)), widen(weight)
     if not grad.size or not weight.size:
         return numpy.zeros(input_shape, grad.dtype)
@@ -147,16 +135,15 @@ def _input_grad(
     if all(s == 1 for s in stride) and min(around, default=0) >= 0:
         # The transpose of a convolution without stride is one, with the kernel turned around and the channels exchanged.
         turned = numpy.flip(weight, tuple(range(2, weight.ndim))).reshape(groups, -1, *weight.shape[1:]).swapaxes(1, 2)
-        _forward(wide, turned.reshape(-1, *turned.shape[2:]), None, result, stride, around, dilation, groups)
+        _forward(wide, turned.reshape(-1, *turned.shape[2:]), None, result, (stride, around, dilation, groups))
     else:
-        _add_patches(wide, weight, result, stride, padding, dilation, groups)
+        _add_patches(wide, weight, result, layout)
     return result.astype(grad.dtype, copy=False)
 
 
-def _add_patches(
-    grad: ndarray, weight: ndarray, result: ndarray, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
-) -> None:
+def _add_patches(grad: ndarray, weight: ndarray, result: ndarray, layout: Layout) -> None:
     """The gradients of all patches by a matrix product, added up where patches overlap."""
+    stride, padding, dilation, groups = layout
     matrix = _matrices(weight, groups).swapaxes(1, 2)
     flat = grad.reshape(len(grad), groups, -1, math.prod(grad.shape[2:]))
 
@@ -187,16 +174,9 @@ def conv_weight_grad(
     return Plan([Memory(tuple(weight_shape), grad.dtype)], run=_weight_grad)
 
 
-def _weight_grad(
-    grad: ndarray,
-    input: ndarray,
-    weight_shape: Sizes,
-    stride: Sizes,
-    padding: Sizes,
-    dilation: Sizes,
-    groups: int,
-) -> ndarray:
+def _weight_grad(grad: ndarray, input: ndarray, weight_shape: Sizes, *layout: Any) -> ndarray:
     """The sums over all places of gradients times patches."""
+    stride, padding, dilation, groups = layout
     wide, x = row_major(widen(grad)), widen(input)  # BLAS takes no expanded arrays
     result = numpy.zeros(weight_shape, wide.dtype)
     total = _matrices(result, groups)

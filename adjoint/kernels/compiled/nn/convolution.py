@@ -16,6 +16,7 @@ from numpy import ndarray
 from ....codegen.llvm.language import *
 from ....codegen.llvm.launch import launch
 from ....codegen.plans import Memory, Plan
+from ...nn.convolution import output_sizes
 from ...runtime import parallel
 from ...runtime.floating import compute_dtype, widen
 from ...runtime.layout import row_major
@@ -49,10 +50,7 @@ def _plan(
     Return None if NumPy's form has to compute: for empty arrays, other types, and more than three dimensions.
     """
     if output is None:
-        output = tuple(
-            (size + 2 * p - d * (k - 1) - 1) // s + 1
-            for size, k, s, p, d in zip(shape[2:], kernel[2:], stride, padding, dilation, strict=True)
-        )
+        output = output_sizes(shape[2:], kernel[2:], stride, padding, dilation)
     if len(shape) > 5 or 0 in shape or 0 in kernel or 0 in output or dtype.char not in "fd" or not dtype.isnative:
         return None
     transpose = make is input_axis
@@ -100,7 +98,7 @@ def _convolve(plan: ProductPlan, x: ndarray, weight: ndarray, bias: ndarray | No
     )  # fmt: skip
 
 
-Layout = tuple[Sizes, Sizes, Sizes, int]
+Layout = tuple[Any, ...]
 """Stride, padding, dilation and the number of groups."""
 
 
@@ -111,10 +109,7 @@ def _fit(shape: Sizes, kernel: Sizes, result: Sizes | None, layout: Layout) -> b
         return False
     if shape[1] != kernel[1] * groups or kernel[0] % groups:
         return False
-    sizes = tuple(
-        (size + 2 * p - d * (k - 1) - 1) // s + 1
-        for size, k, s, p, d in zip(shape[2:], kernel[2:], *along, strict=True)
-    )
+    sizes = output_sizes(shape[2:], kernel[2:], *along)
     return min(sizes) > 0 and (result is None or result == (shape[0], kernel[0], *sizes))
 
 
@@ -151,77 +146,34 @@ def _with_weight(
     return Plan([Memory(first.result_shape, given)], into=into)
 
 
-def conv_forward(
-    input: ndarray,
-    weight: ndarray,
-    bias: ndarray | None,
-    stride: Sizes,
-    padding: Sizes,
-    dilation: Sizes,
-    groups: int,
-) -> Any:
+def conv_forward(input: ndarray, weight: ndarray, bias: ndarray | None, *layout: Any) -> Any:
     """The plan of the convolution of `input` with `weight`, plus `bias`."""
-    return _with_weight(forward_axis, input, weight, bias, input.shape, (stride, padding, dilation, groups))
+    return _with_weight(forward_axis, input, weight, bias, input.shape, layout)
 
 
-def conv_input_grad(
-    grad: ndarray,
-    weight: ndarray,
-    input_shape: Sizes,
-    stride: Sizes,
-    padding: Sizes,
-    dilation: Sizes,
-    groups: int,
-) -> Any:
+def conv_input_grad(grad: ndarray, weight: ndarray, input_shape: Sizes, *layout: Any) -> Any:
     """The plan of the gradient of the input of a convolution."""
-    plan = _with_weight(input_axis, grad, weight, None, input_shape, (stride, padding, dilation, groups))
+    plan = _with_weight(input_axis, grad, weight, None, input_shape, layout)
     if plan is NotImplemented:
         return NotImplemented
     return Plan(plan.results, into=lambda out, grad, weight, *_: plan.into(out, grad, weight))
 
 
-def transposed(
-    input: ndarray,
-    weight: ndarray,
-    bias: ndarray | None,
-    output_shape: Sizes,
-    stride: Sizes,
-    padding: Sizes,
-    dilation: Sizes,
-    groups: int,
-) -> Any:
+def transposed(input: ndarray, weight: ndarray, bias: ndarray | None, output_shape: Sizes, *layout: Any) -> Any:
     """The plan of the transposed convolution of `input` with `weight`, plus `bias`."""
-    return _with_weight(input_axis, input, weight, bias, output_shape, (stride, padding, dilation, groups))
+    return _with_weight(input_axis, input, weight, bias, output_shape, layout)
 
 
-def conv_weight_grad(
-    grad: ndarray,
-    input: ndarray,
-    weight_shape: Sizes,
-    stride: Sizes,
-    padding: Sizes,
-    dilation: Sizes,
-    groups: int,
-) -> Any:
+def conv_weight_grad(grad: ndarray, input: ndarray, weight_shape: Sizes, *layout: Any) -> Any:
     """The plan of the gradient of a convolution's weight. Sums over parts of the batch are added in the order of the parts."""
     given, dtype, shape, output = grad.dtype, compute_dtype(input.dtype), input.shape, grad.shape[2:]
-    if compute_dtype(given) != dtype or not _fit(shape, weight_shape, grad.shape, (stride, padding, dilation, groups)):
+    if compute_dtype(given) != dtype or not _fit(shape, weight_shape, grad.shape, layout):
         return NotImplemented
 
     @functools.cache
     def plan_for(threads: int) -> CorrelationPlan | None:
         plan: CorrelationPlan | None = _plan(
-            forward_axis,
-            CorrelationPlan,
-            shape,
-            weight_shape,
-            output,
-            stride,
-            padding,
-            dilation,
-            groups,
-            dtype,
-            threads,
+            forward_axis, CorrelationPlan, shape, weight_shape, output, *layout, dtype, threads
         )
         return plan
 
