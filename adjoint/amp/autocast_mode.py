@@ -16,13 +16,14 @@ from .._runtime.tracebacks import shorten, warn
 from .._runtime.uninterrupted import uninterrupted
 from ..device import device
 from ..dtypes import bfloat16, dtype, float16, float32, float64
+from ..operators.linalg.einsum import einsum_multiplies_matrices, tensordot_multiplies_matrices
 from ..tape.modes import STATE
 from ..tensor import Tensor
 
 LOWER = frozenset(
     """
     conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d bmm mm matmul baddbmm addmm addbmm
-    linear prelu scaled_dot_product_attention vecdot multi_dot matrix_power tensordot einsum chain_matmul cov corrcoef
+    linear prelu scaled_dot_product_attention vecdot multi_dot cov corrcoef affine_grid affine_grid_generator
     __matmul__ __rmatmul__
     """.split()
 )
@@ -37,14 +38,25 @@ SINGLE = frozenset(
     huber_loss kl_div l1_loss margin_ranking_loss mse_loss multi_margin_loss multilabel_margin_loss nll_loss nll_loss2d
     poisson_nll_loss smooth_l1_loss soft_margin_loss triplet_margin_loss linear_cross_entropy cdist cholesky
     cholesky_inverse cholesky_solve cholesky_ex cond eig eigh eigvals eigvalsh geqrf householder_product inv inverse
-    inv_ex lstsq lu_solve matrix_exp matrix_rank nanquantile ormqr orgqr pinv pinverse polar prod qr quantile solve
-    solve_ex stft svd svdvals tensorinv tensorsolve trace view_as_complex
+    inv_ex lstsq lu_solve matrix_rank nanquantile ormqr orgqr pinv pinverse polar prod qr quantile solve
+    pca_lowrank solve_ex stft svd svd_lowrank svdvals tensorinv tensorsolve trace view_as_complex
     """.split()
 )
 """Functions that compute in float32."""
 
 WIDEST = frozenset("cat concat concatenate stack index_copy".split())
 """Functions that compute in the widest type of their arguments."""
+
+BY_ARGUMENTS: dict[str, Callable[..., str | None]] = {
+    "einsum": lambda *args: "lower" if einsum_multiplies_matrices(*args) else None,
+    "tensordot": lambda *args, **options: "lower" if tensordot_multiplies_matrices(*args, **options) else None,
+    "inner": lambda a, b, **_: (
+        "lower" if a.ndim and b.ndim and tensordot_multiplies_matrices(a, b, ([-1], [-1])) else None
+    ),
+    "chain_matmul": lambda *matrices, **_: "lower" if len(matrices) > 1 else None,
+    "matrix_power": lambda _, n, **__: "single" if n < 0 else "lower" if n > 1 else None,
+}
+"""Functions that multiply matrices for some arguments: which policy is theirs."""
 
 _HALVES = (bfloat16, float16)
 _DEVICES = ("cpu", "cuda")
@@ -90,8 +102,8 @@ def _change(**changes: Any) -> None:
 
 
 @functools.cache
-def _policy(function: Any) -> str | None:
-    """Return the treatment of the arguments of a public function under autocast."""
+def _policy(function: Any) -> Any:
+    """Return the treatment of the arguments of a public function under autocast, or what tells it by the arguments."""
     full = torch.overrides.resolve_name(function) or ""
     name = full.rpartition(".")[2]
     if full.startswith("torch.fft.") and "shift" not in name and "freq" not in name:
@@ -99,7 +111,7 @@ def _policy(function: Any) -> str | None:
     for policy, names in (("lower", LOWER), ("single", SINGLE), ("widest", WIDEST)):
         if name in names:
             return policy
-    return None
+    return BY_ARGUMENTS.get(name)
 
 
 class _Kept(NamedTuple):
@@ -158,6 +170,8 @@ def _tensors(values: Any) -> Any:
 def _call(wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call the function behind a wrapper, with the arguments that autocast gives it."""
     policy = None if kwargs.get("out") is not None else _policy(wrapper.shown)
+    if callable(policy):
+        policy = policy(*args, **kwargs)
     if policy is None:  # what it calls may have a policy
         return wrapper.function(*args, **kwargs)
     kind = _settings().cpu_dtype if policy == "lower" else float32

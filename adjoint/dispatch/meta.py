@@ -35,6 +35,8 @@ class OnMeta(Dense):
 
     def compute(self, plan: Plan, arrays: list[Any], kernel: Any = None) -> Any:
         """Return the results on zeros. If zeros are refused, use identity matrices or ones."""
+        if plan.op.function_name == "index_put" and any(_is_mask(index) for index in arrays[1]):
+            return zeros(arrays[0])
         for made in (zeros, _identity):
             try:
                 return super().compute(plan, with_elements(arrays, made))
@@ -73,7 +75,7 @@ def check_places(op: Operator, args: Iterable[Any]) -> None:
     tensors = list(tensors_in(args))
     if op.function_name.startswith("index"):  # the indices may have elements
         tensors, indices = tensors[:1], tensors[1:]
-        if any(index._array.dtype == bool and index.is_meta for index in indices):
+        if op.function_name == "index" and any(_is_mask(index._array) for index in indices):
             raise _depends_on_elements("nonzero")
     expected = next((tensor for tensor in tensors if tensor._array.ndim), tensors[0]).device
     for tensor in tensors:
@@ -81,6 +83,11 @@ def check_places(op: Operator, args: Iterable[Any]) -> None:
             raise RuntimeError(f"Tensor on device {tensor.device} is not on the expected device {expected}!")
     if op.shape_of_elements:
         raise _depends_on_elements(op.function_name)
+
+
+def _is_mask(index: Any) -> bool:
+    """Whether an array of indices chooses as many elements as it holds true ones, and holds none."""
+    return type(index) is Meta and index.dtype == bool
 
 
 def _depends_on_elements(name: str) -> NotImplementedError:

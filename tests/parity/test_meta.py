@@ -19,6 +19,10 @@ def meta(m, *shape, **names):
     return m.empty(*shape, device="meta", **names)
 
 
+def mask(m, *shape):
+    return meta(m, *shape, dtype=m.bool)
+
+
 PROGRAMS = [
     lambda m: m.ones(2, 3).to("meta"),
     lambda m: m.ones(2, 3).to("meta", m.float64),
@@ -65,6 +69,10 @@ PROGRAMS = [
     lambda m: m.linalg.solve(meta(m, 3, 3), meta(m, 4, 2)),
     lambda m: (m.empty_strided((2, 3), (1, 4), device="meta").stride(), meta(m, 2).new_empty_strided((2, 3), (4, 8)).stride()),
     lambda m: (m.unsafe_chunk(meta(m, 2, 3, 4), 2, 2)[0].stride(), m.mode(meta(m, 2, 3, 4), 0).values.stride()),
+    lambda m: [meta(m, 3, 4).__setitem__(key, 0.5) for key in (mask(m, 3, 4), mask(m, 3), (0, mask(m, 4)), (mask(m, 3), 1))],
+    lambda m: meta(m, 3, 4, requires_grad=True).clone().index_put_((mask(m, 3, 4),), meta(m, 1)),
+    lambda m: [meta(m, 3, 4).index_put((mask(m, 3),), meta(m, *sizes)) for sizes in ((2, 4), (4,), (1,))],
+    lambda m: m.autograd.grad(m.ones(2, requires_grad=True).sum(), meta(m, 3, requires_grad=True), materialize_grads=True),
     # what needs elements
     lambda m: meta(m, 2) + m.ones(2),
     lambda m: m.ones(2) * meta(m, 2),

@@ -10,7 +10,7 @@ import numpy
 from ...codegen.acceleration import LOOPS
 from ...codegen.costs import SCANNED
 from ...dtypes import from_numpy
-from ..memory.copying import contiguous
+from ..memory.copying import contiguous, real_part
 from ..runtime.floating import is_inexact, refuse
 from . import LinAlgError
 from .elimination import SMALL, column_major, lu_factor, substituted
@@ -258,9 +258,11 @@ def solve_triangular(
 ) -> Array:
     """X with `a @ X = b`, or `X @ a = b` if not `left`, reading one triangle of `a`; infinite where that is singular.
 
-    The columns of the matrices in the result are contiguous.
+    X has the dtype of `a`. The columns of its matrices are contiguous.
     """
     _check_system(name, a, b, left)
+    if b.dtype != a.dtype:
+        b = real_part(b, a.dtype).astype(a.dtype)
     if not left:
         return contiguous(substituted(a.mT, b.mT, not upper, unitriangular)).mT
     return contiguous(substituted(a, b, upper, unitriangular).mT).mT

@@ -41,6 +41,15 @@ def tensordot(a, b, dims=2, out=None, **numpy):
     return stored("tensordot", result, out, TENSORDOT, recorded=True)
 
 
+def tensordot_multiplies_matrices(a, b, dims=2, out=None, **numpy):
+    """Whether `tensordot` of these arguments gives more than the sum of products of all elements."""
+    shapes = a.shape, b.shape
+    contracted = _contracted(numpy.get("axes", dims), a.ndim, b.ndim)
+    return any(
+        shape[dim] != 1 for shape, dims in zip(shapes, contracted, strict=True) for dim in _others(dims, len(shape))
+    )
+
+
 def _contracted(dims, ndim_a, ndim_b):
     """The dimensions of both tensors over which `tensordot` sums."""
     if isinstance(dims, Tensor):
@@ -128,22 +137,7 @@ def einsum(*args):
     >>> torch.einsum("i,i->", torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
     tensor(11.)
     """
-    if len(args) < 2:
-        raise ValueError(
-            "einsum(): must specify the equation string and at least one operand, or at least one operand and its "
-            "subscripts list"
-        )
-    equation, operands = (args[0], args[1:]) if isinstance(args[0], str) else _from_sublists(args)
-    if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
-        operands = tuple(operands[0])
-    if not operands:
-        raise ValueError(
-            "einsum(): must specify the equation string and at least one operand, or at least one operand and its "
-            "subscripts list"
-        )
-    for index, operand in enumerate(operands):
-        if not isinstance(operand, Tensor):
-            raise TypeError(f"expected Tensor as element {index} in argument 1, but got {type(operand).__name__}")
+    equation, operands = _equation_first(args)
     key: Any = None
     if len(operands) == 2 and all(map(is_plain, operands)):
         key = equation, operands[0]._array.shape, operands[1]._array.shape
@@ -168,6 +162,42 @@ def einsum(*args):
             _plan(key, inputs, order, len(output), swapped, [tensor._array.shape for tensor in aligned])
     result = _multiply(aligned, len(output))
     return tensors.view_shape(result, result._array.shape[: len(output)]) if summed else result
+
+
+def einsum_multiplies_matrices(*args):
+    """Whether `einsum` of these arguments sums products over dimensions that two operands have, not only elements."""
+    equation, operands = _equation_first(args)
+    shapes = [tuple(operand._array.shape) for operand in operands]
+    inputs, output = _parse(equation, tuple(map(len, shapes)))
+    named = [
+        {label for label, size in zip(labels, shape, strict=True) if size != 1}
+        for labels, shape in zip(inputs, shapes, strict=True)
+    ]
+    return any(
+        set.union(*named[:position]) & named[position] - {*output}.union(*named[position + 1 :])
+        for position in range(1, len(named))
+    )
+
+
+def _equation_first(args):
+    """The equation and the operands among the arguments of `einsum`, which has three forms."""
+    if len(args) < 2:
+        raise ValueError(
+            "einsum(): must specify the equation string and at least one operand, or at least one operand and its "
+            "subscripts list"
+        )
+    equation, operands = (args[0], args[1:]) if isinstance(args[0], str) else _from_sublists(args)
+    if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+        operands = tuple(operands[0])
+    if not operands:
+        raise ValueError(
+            "einsum(): must specify the equation string and at least one operand, or at least one operand and its "
+            "subscripts list"
+        )
+    for index, operand in enumerate(operands):
+        if not isinstance(operand, Tensor):
+            raise TypeError(f"expected Tensor as element {index} in argument 1, but got {type(operand).__name__}")
+    return equation, operands
 
 
 _PLANS: Plans[Any] = Plans()

@@ -119,7 +119,7 @@ def chain_matmul(*matrices, out=None):
         if matrix._array.ndim != 2:
             raise RuntimeError(f"Tensor dimension is {matrix._array.ndim}, expected 2 instead.")
     if len(matrices) == 1:
-        return stored("chain_matmul", matrices[0], out, recorded=True)
+        return stored("chain_matmul", matrices[0].clone() if out is None else matrices[0], out, recorded=True)
     return multi_dot(list(matrices), out=out)
 
 
