@@ -16,6 +16,12 @@ PEAKS = {
     "mode": (lambda x: x.mode(1), 0.5),
     "mode of columns": (lambda x: x.mode(0), 0.5),
     "norm": (lambda x: x.norm(3, 1), 0.5),
+    "norm of columns": (lambda x: x.norm(3, 0), 0.5),
+    "norm of all": (lambda x: x.norm(3), 0.5),
+    "number of nonzeros": (lambda x: x.norm(0, 1), 0.1),
+    "norm of halves": (lambda x: x.half().norm(3, 1), 0.9),  # 0.5 is of the halves
+    "argmax of halves": (lambda x: x.half().argmax(0), 0.9),
+    "deviation of halves": (lambda x: x.half().std(1), 0.75),
     "maximum norm": (lambda x: x.norm(float("-inf"), 1), 0.5),
     "multi_margin_loss": (lambda x: functional.multi_margin_loss(x, torch.arange(ROWS) % COLUMNS), 0.5),
     "multilabel_margin_loss": (
@@ -41,9 +47,10 @@ def test_peak(name):
 
 
 @pytest.mark.parametrize("dim", [0, 1])
-def test_peak_of_the_gradient_of_a_gate(dim):
+@pytest.mark.parametrize(("function", "limit"), [(functional.glu, 1.6), (torch.amin, 2.8)])
+def test_peak_of_gradients(function, limit, dim):
     x = torch.randn(ROWS, COLUMNS, requires_grad=True)
-    result = functional.glu(x, dim)
+    result = function(x, dim)
     direction = torch.ones_like(result)
     tracemalloc.start()
     try:
@@ -51,7 +58,7 @@ def test_peak_of_the_gradient_of_a_gate(dim):
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < 1.6 * SIZE
+    assert peak < limit * SIZE
 
 
 @pytest.mark.parametrize("driver", ["gels", "gelsy", "gelsd", "gelss", None])

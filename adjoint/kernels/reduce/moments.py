@@ -10,15 +10,15 @@ from numpy import asarray, ndarray
 
 from ..._runtime.tracebacks import warn
 from ...codegen.acceleration import LOOPS
-from ...codegen.costs import SUMMED
+from ...codegen.costs import SUMMED, THREADED
 from ...codegen.rows import row_program
 from ...codegen.tracing import row, xp
-from ..runtime.floating import is_floating, is_inexact, type_name, widen
+from ..runtime.floating import compute_dtype, is_floating, is_inexact, type_name, widen
 from ..runtime.layout import row_major
-from ..runtime.parallel import parallel_rows
 from ..runtime.scalar import typed
 from ..runtime.shapes import Dims, names_all, normalize_dims
 from . import reduction
+from .parts import of_parts
 
 Array = numpy.ndarray[Any, Any]
 
@@ -28,7 +28,7 @@ Pair = tuple[ndarray, ndarray]
 _SMALL = 1 << 10  # elements; fewer are converted to float64: that costs less than further calls of NumPy
 _LEAST = 1e-30  # smaller sums of squares in float32 have lost digits
 _LEAST_ROOT = math.sqrt(_LEAST)
-_PARTED = 1 << 18  # elements; powers of more are computed in parts
+_RUN = 1024  # powers that are summed first; their sums are added
 _FEW = 2048  # elements whose squares are summed in one product
 
 
@@ -88,7 +88,7 @@ def _moments(name: str, x: ndarray, dim: Dims, correction: float | None, keepdim
         spread /= degrees
         found = _finished(numpy.sqrt(spread, out=spread) if root else spread, dims, keepdim, x.dtype)
         return found, mean if alone else _finished(mean, dims, keepdim, x.dtype)
-    mean, spread = _mean_and_spread(widen(x), dims)
+    mean, spread = _mean_and_spread(x, dims)
     if x.dtype.char not in "dD" and not _ordinary(spread):
         mean, spread = _mean_and_spread(x.astype(numpy.result_type(widen(x), numpy.float64)), dims)
     spread /= typed(max(degrees, 0) if count else 0, spread.dtype)
@@ -111,7 +111,8 @@ def _finished(result: ndarray, dims: tuple[int, ...], keepdim: bool, dtype: Dtyp
 
 
 def _mean_and_spread(x: ndarray, dims: tuple[int, ...]) -> Pair:
-    mean = reduction.mean(x, dims[0] if len(dims) == 1 else dims or None, True)
+    wide = compute_dtype(x.dtype)
+    mean = reduction.mean(x, dims[0] if len(dims) == 1 else dims or None, True, None if wide is x.dtype else wide)
     return mean, sum_of_squares(x, dims, mean)
 
 
@@ -130,6 +131,7 @@ def sum_of_squares(x: ndarray, dims: tuple[int, ...], center: ndarray | None = N
         found = LOOPS.run("reduce.reduction.reduce", name, x, dims, True, center)
         if found is not NotImplemented:
             return asarray(found)
+    x = widen(x)
     distance = x if center is None else asarray(x - center)
     if x.dtype.kind == "c":
         squares = numpy.square(distance.real) + numpy.square(distance.imag)
@@ -172,7 +174,8 @@ def norm(x: ndarray, p: float = 2, dim: Dims = None, keepdim: bool = False, dtyp
     target = _real(x.dtype)
     if p < 0 or p == math.inf:
         _require_norm_elements(x, p, dims, dim)
-    return row_major(_norm(widen(x), p, dims, keepdim).astype(target, copy=False))
+    result = _norm(x, p, dims)
+    return row_major((result if keepdim else result.squeeze(dims)).astype(target, copy=False))
 
 
 def distance(x: ndarray, other: ndarray, p: float = 2) -> ndarray:
@@ -212,51 +215,45 @@ def _are_single(x: ndarray, dims: tuple[int, ...]) -> bool:
     return True
 
 
-def _norm(x: ndarray, p: float, dims: tuple[int, ...], keepdim: bool) -> ndarray:
+def _norm(x: ndarray, p: float, dims: tuple[int, ...]) -> ndarray:
+    """The norm over `dims`, which are kept, in the dtype that arithmetic is done in."""
     if p != 0 and _are_single(x, dims):  # its square may overflow
-        magnitude = numpy.abs(x)
-        return asarray(magnitude if keepdim else magnitude.squeeze(dims))
+        return asarray(numpy.abs(widen(x)))
     if p == 2:
         squares = sum_of_squares(x, dims)
         if x.dtype.kind == "c" and numpy.isnan(squares).any():  # of a part that is nan; the magnitude may be infinite
             squares = sum_of_squares(numpy.abs(x), dims)
         result = asarray(numpy.sqrt(squares))
-        if x.size and not _ordinary(squares):
-            result = _scaled_norm(x, p, dims, result)
-        return result if keepdim else result.squeeze(dims)
+        return _scaled_norm(widen(x), p, dims, result) if x.size and not _ordinary(squares) else result
     if p == 0:
-        return reduction.sum(x != 0, dims, keepdim).astype(x.real.dtype)
+        found = of_parts(lambda part: reduction.sum(part != 0, dims, True), x, dims)
+        return found.astype(compute_dtype(_real(x.dtype)))
     if (name := _MAGNITUDES.get(p)) is not None and LOOPS.takes(x.size, SUMMED):
-        found = LOOPS.run("reduce.reduction.reduce", name, x, dims, keepdim)
+        found = LOOPS.run("reduce.reduction.reduce", name, x, dims, True)
         if found is not NotImplemented:
             return asarray(found)
-    if x.size > _PARTED and 0 not in dims and len(x) > 1 and x.flags.c_contiguous:
-        return _norm_of_parts(x, p, dims, keepdim)
-    magnitude = numpy.abs(x)
-    if p == math.inf:
-        return reduction.amax(magnitude, dims, keepdim)
-    if p == -math.inf:
-        return reduction.amin(magnitude, dims, keepdim)
-    if p == 1:
-        return reduction.sum(magnitude, dims, keepdim)
-    magnitude **= p
-    powers = reduction.sum(magnitude, dims, True)
+    if math.isinf(p):
+        extremum = reduction.amax if p > 0 else reduction.amin
+        return of_parts(lambda part: extremum(numpy.abs(widen(part)), dims, True), x, dims)
+    powers = _sum_of_powers(x, p, dims)
     result = asarray(powers ** (1.0 / p))
-    if x.size and not _ordinary(powers):
-        result = _scaled_norm(x, p, dims, result)
-    return result if keepdim else result.squeeze(dims)
+    return _scaled_norm(widen(x), p, dims, result) if x.size and not _ordinary(powers) else result
 
 
-def _norm_of_parts(x: ndarray, p: float, dims: tuple[int, ...], keepdim: bool) -> ndarray:
-    """The norms of parts of the first dimension, which is kept: powers of the whole take as much memory as `x`."""
-    shape = [1 if dim in dims else length for dim, length in enumerate(x.shape) if keepdim or dim not in dims]
-    result = numpy.empty(shape, x.real.dtype)
+def _sum_of_powers(x: ndarray, p: float, dims: tuple[int, ...]) -> ndarray:
+    """The sum over `dims`, which are kept, of abs(x) ** p."""
+    if len(dims) == x.ndim and x.size > THREADED and x.flags.c_contiguous:
+        flat, whole = x.reshape(-1), x.size // _RUN * _RUN
+        runs = _sum_of_powers(flat[:whole].reshape(-1, _RUN), p, (1,))
+        return asarray(numpy.add.reduce(runs) + _sum_of_powers(flat[whole:], p, (0,))).reshape((1,) * x.ndim)
 
-    def part(start: int, stop: int) -> None:
-        result[start:stop] = _norm(x[start:stop], p, dims, keepdim)
+    def summed(part: ndarray) -> ndarray:
+        magnitude = numpy.abs(widen(part))
+        if p != 1:
+            magnitude **= p
+        return reduction.sum(magnitude, dims, True)
 
-    parallel_rows(part, len(x), x[0].nbytes, tile_rows=max(1, _PARTED // x[0].size))
-    return result
+    return of_parts(summed, x, dims)
 
 
 def _scaled_norm(x: ndarray, p: float, dims: tuple[int, ...], found: ndarray) -> ndarray:

@@ -24,6 +24,7 @@ from ..runtime.layout import row_major
 from ..runtime.positions import gives_positions
 from ..runtime.shapes import Dims, names_all, normalize_dim, normalize_dims
 from ..shape.view import expand
+from .parts import of_parts
 
 Dtype = numpy.dtype[Any]
 Pair = tuple[ndarray, ndarray]
@@ -300,6 +301,11 @@ def kept(value: ndarray, shape: tuple[int, ...], dim: Dims, keepdim: bool) -> nd
     return value if keepdim or not shape else value.reshape(kept_shape(shape, dim))
 
 
+def in_dtype_of(value: ndarray, other: ndarray) -> ndarray:
+    """`value` in the dtype of `other`."""
+    return value if value.dtype == other.dtype else value.astype(other.dtype)
+
+
 def nansum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None = None) -> ndarray:
     """The sum over `dim`, not-a-numbers counted as zero.
 
@@ -480,11 +486,15 @@ def _extremum_with_indices(name: str, x: ndarray, dim: int, keepdim: bool) -> Pa
 
 
 def _places(name: str, x: ndarray, dim: int, keepdim: bool) -> ndarray:
-    if x.size >= THREADED:  # NumPy, too, copies all of it, but element by element
-        x = numpy.moveaxis(x, dim, -1)
-        found = asarray(row_major(x).argmax(-1) if name == "max" else row_major(x).argmin(-1))
-        return numpy.expand_dims(found, dim) if keepdim else found
+    if x.size >= THREADED:
+        found = of_parts(lambda part: numpy.expand_dims(_places_of_rows(name, part, dim), dim), x, (dim,))
+        return found if keepdim else found.squeeze(dim)
     return row_major(asarray(x.argmax(dim, keepdims=keepdim) if name == "max" else x.argmin(dim, keepdims=keepdim)))
+
+
+def _places_of_rows(name: str, x: ndarray, dim: int) -> ndarray:
+    rows = row_major(numpy.moveaxis(x, dim, -1))  # NumPy, too, copies all of it, but element by element
+    return asarray(rows.argmax(-1) if name == "max" else rows.argmin(-1))
 
 
 def _least_for_places(x: ndarray, dim: int | None) -> int:

@@ -41,7 +41,7 @@ def tensordot(a, b, dims=2, out=None, **numpy):
     return stored("tensordot", result, out, TENSORDOT, recorded=True)
 
 
-def tensordot_multiplies_matrices(a, b, dims=2, out=None, **numpy):
+def tensordot_multiplies_matrices(a: Tensor, b: Tensor, dims: Any = 2, out: Any = None, **numpy: Any) -> bool:
     """Whether `tensordot` of these arguments gives more than the sum of products of all elements."""
     shapes = a.shape, b.shape
     contracted = _contracted(numpy.get("axes", dims), a.ndim, b.ndim)
@@ -164,7 +164,7 @@ def einsum(*args):
     return tensors.view_shape(result, result._array.shape[: len(output)]) if summed else result
 
 
-def einsum_multiplies_matrices(*args):
+def einsum_multiplies_matrices(*args: Any) -> bool:
     """Whether `einsum` of these arguments sums products over dimensions that two operands have, not only elements."""
     equation, operands = _equation_first(args)
     shapes = [tuple(operand._array.shape) for operand in operands]

@@ -30,6 +30,12 @@ def kept(value, shape, dim, keepdim):
     return value if keepdim or not shape else value.reshape(kept_shape(shape, dim))
 
 
+@public(namespace=None, on_arrays=kernels.in_dtype_of)
+def in_dtype_of(value, other):
+    """`value` in the dtype of `other`, as quotients of tensors are: arrays of 32 bits divided by counts have 64."""
+    return value
+
+
 def element_count(shape, dim):
     """Return the number of elements of an array of `shape` that each element of its reduction over `dim` combines."""
     count = 1
@@ -162,8 +168,8 @@ def shared(grad, self, result, dim, keepdim, xp, nan_is_one=True):
         equal = equal | ((self != self) & (extremum != extremum))
     count = xp.sum(equal, dim, True)
     nobody = count == 0  # an extremum that is nan: 0 / 0 is
-    share = xp.expand(xp.zero_where(xp.kept(grad, shape, dim, keepdim), nobody) / count, shape)
-    return xp.zero_where(share, xp.logical_not(equal | nobody))
+    share = xp.in_dtype_of(xp.zero_where(xp.kept(grad, shape, dim, keepdim), nobody) / count, grad)
+    return xp.zero_where(xp.expand(share, shape), xp.logical_not(equal | nobody))
 
 
 def _shared_over_dims(grad, self, result, dim, keepdim, xp):
