@@ -18,12 +18,23 @@ UNREADABLE = (LookupError, AttributeError, TypeError, ValueError, ArithmeticErro
 class Check(NamedTuple):
     """A condition under which a program stands for a function: its source, and its text for people.
 
-    `load`: the line before it, which loads an input of the program.
+    `load`: the line before it, which loads an input of the program. `fits`: what it asks of the array of the tensor at `place`.
     """
 
     condition: str
     text: str
     load: str = ""
+    place: str = ""
+    fits: Any = None
+
+    def reason(self, names: dict[str, Any]) -> str:
+        """What is not met, for what the names stand for: a size, if it is that."""
+        if self.fits is not None:
+            shape = eval(self.place, names)._array.shape
+            for dim, size in self.fits.sizes if len(shape) == self.fits.ndim else ():
+                if shape[dim] != size:
+                    return f"{self.place}.shape[{dim}] is {size} (it is {shape[dim]} now)"
+        return self.text
 
 
 class Structure:
@@ -75,6 +86,7 @@ class Fits:
 
     def __init__(self, array: Any) -> None:
         self.dtype, self.shape, self.strides = array.dtype, array.shape, array.strides
+        self.ndim, self.sizes = array.ndim, [*enumerate(array.shape)]
 
     def __str__(self) -> str:
         return f"{self.dtype.name}{list(self.shape)} with strides {self.strides}"

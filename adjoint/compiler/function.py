@@ -12,6 +12,7 @@ import adjoint as torch
 
 from .._runtime.tracebacks import warn
 from ..tape.modes import ANOMALY, FLAGS, STATE
+from ..tensor import Tensor
 from .errors import Unsupported
 from .logs import report
 from .symbols import KINDS
@@ -99,12 +100,14 @@ class CompiledFunction:
             return self.compiled_function(*args, **kwargs)
         try:
             numbers = self.numbers(args, kwargs)
-            result, variant, reason = captured(self.compiled_function, args, kwargs, numbers)
+            dims_of = None if self.dynamic is False else self.dims_of
+            result, variant, reason = captured(self.compiled_function, args, kwargs, numbers, dims_of, self.variants)
         finally:
             self.lock.release()
         if variant is not None:
             variant.because = because
-            self.variants = [variant, *self.variants]  # which knows more of what changes
+            others = [each for each in self.variants if each is not variant.replaced]
+            self.variants = [variant, *others]  # which knows more of what changes
             if because:
                 report("recompiles", f"{name_of(self.compiled_function)} is captured again: not {because[0]}")
         elif reason is not None:
@@ -123,6 +126,16 @@ class CompiledFunction:
         if self.dynamic is None:
             found = {place: each for place, each in found.items() if self.seen.setdefault(place, each) != each}
         return set() if self.dynamic is False else {*found}
+
+    def dims_of(self, place: str, tensor: Tensor) -> frozenset[int]:
+        """The dimensions of an argument whose sizes programs read at each call: those that have changed; all, if told so."""
+        array = tensor._array
+        first, varied = self.seen.setdefault(f"{place}.shape", (array.shape, set()))
+        if len(first) != array.ndim or not array.flags.c_contiguous:
+            return frozenset()
+        varied.update(dim for dim, size in enumerate(array.shape) if size != first[dim])
+        wanted = {*range(array.ndim)} if self.dynamic else varied
+        return frozenset(dim for dim in wanted if array.shape[dim] > 1)
 
     def give_up(self, reason: str) -> None:
         """Capture no more: calls that no program fits run as they are."""
@@ -163,8 +176,9 @@ def explain(error: Exception, variant: Variant) -> None:
     """Add a note to `error`: the user's line of the instruction that failed."""
     trace = error.__traceback__
     while trace is not None:
-        if trace.tb_frame.f_code is variant.run.__code__:
-            found = variant.origins.get(trace.tb_lineno)
+        origins = variant.origins_of(trace.tb_frame.f_code)
+        if origins is not None:
+            found = origins.get(trace.tb_lineno)
             if found is not None:
                 error.add_note(f"in the compiled form of {found[0]}, line {found[1]}")
         trace = trace.tb_next

@@ -130,6 +130,12 @@ WITH_NUMBERS = frozenset(
 )
 """Operators that take numbers as the program does: from a place that is read at each call."""
 
+SIZES = frozenset("size numel nelement".split())
+"""The methods of tensors that give sizes."""
+
+OF_NO_SIZE = frozenset("ndim itemsize dim ndimension element_size get_device output_nr is_complex".split())
+"""The attributes and functions of tensors whose numbers do not depend on sizes."""
+
 NAMESPACES = frozenset(
     """
     adjoint adjoint.nn.functional adjoint.linalg adjoint.fft adjoint.special adjoint.nn.modules.utils adjoint._C._nn adjoint._C
@@ -212,6 +218,13 @@ def own_name(module: str | None) -> str:
 def digest(array: Any) -> int:
     """A number that tells whether the elements of an array have changed."""
     return zlib.crc32(array if array.flags.c_contiguous else array.copy("C"))
+
+
+def has_numbers(result: Any) -> bool:
+    """Whether a function has returned numbers of Python."""
+    if isinstance(result, (list, tuple)):
+        return any(map(has_numbers, result))
+    return type(result) in (int, float, complex)
 
 
 def is_constant(value: Any) -> bool:

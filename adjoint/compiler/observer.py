@@ -36,15 +36,18 @@ from .known import (
     NAMESPACES,
     PACKAGE,
     PURE,
+    OF_NO_SIZE,
     READING,
     REFUSED,
     REFUSED_METHODS,
+    SIZES,
     UNSEEN,
     WITH_NUMBERS,
     Made,
     Method,
     add_code,
     digest,
+    has_numbers,
     is_constant,
     is_ours,
     is_plain,
@@ -55,7 +58,7 @@ from .known import (
 )
 from .program import Constant
 from .steps import Clear, Step, clears_as_usual, has_params, params_of
-from .symbols import Symbol, plain, symbols_in
+from .symbols import Symbol, plain, symbols_in, without_symbols
 from .tracer import Tracer
 from .transforms import followed, inner, is_transform
 
@@ -69,6 +72,7 @@ class Observer(Guards):
         self.ours: set[types.CodeType] = set()
         self.profile: Any = None
         self.modes = modes_in_force()
+        self.parts: list[Symbol] = []
 
     # --- the run --------------------------------------------------------------------------------------------------------
 
@@ -117,9 +121,25 @@ class Observer(Guards):
 
     def fix(self, values: Any) -> None:
         """Require that numbers among arguments are what they were: what is done with them is not seen."""
-        if self.tracer.program.numbers:
+        if self.tracer.program.numbers or self.tracer.dims:
             for each in symbols_in(values):
                 each.fix()
+
+    def fix_shape(self, value: Any) -> None:
+        """Require that the sizes of a tensor are what they were."""
+        if isinstance(value, Tensor):
+            self.fix([self.tracer.size(value, dim) for dim in range(value.ndim)])
+
+    def sizes_in(self, values: Any) -> list[Symbol]:
+        """The symbols for sizes among values; others are fixed."""
+        found = [each for each in symbols_in(values) if not each.is_fixed] if self.tracer.dims else []
+        self.fix([each for each in symbols_in(values) if not self.tracer.is_of_sizes([each])])
+        return [each for each in found if self.tracer.is_of_sizes([each])]
+
+    def window(self, begin: int, symbols: list[Symbol]) -> None:
+        """Take note that instructions from `begin` on depend on symbols, which were given as plain numbers."""
+        if symbols and not self.stopped:
+            self.tracer.windows.append((begin, len(self.tracer.program.instructions), symbols))
 
     # --- what expressions ask -------------------------------------------------------------------------------------------
 
@@ -128,15 +148,22 @@ class Observer(Guards):
         return self.contents(value) if type(value) in MUTABLE else value
 
     def slice(self, *parts: Any) -> slice:
-        """A slice of an index."""
-        self.fix(parts)
-        return slice(*parts)
+        """A slice of an index, which the next index has."""
+        self.parts += self.sizes_in(parts)
+        return slice(*map(plain, parts))
 
     def arithmetic(self, name: str, left: Any, right: Any) -> Any:
         """An operator between two values."""
         function = getattr(operator, name)
         symbolic = isinstance(left, Symbol) or isinstance(right, Symbol)
         if not symbolic or isinstance(left, Tensor) or isinstance(right, Tensor):
+            if (
+                name == "add"
+                and isinstance(left, tuple)
+                and isinstance(right, Size | tuple)
+                and symbols_in([left, right])
+            ):
+                return tuple.__new__(Size if Size in (type(left), type(right)) else tuple, (*left, *right))
             return function(left, right)
         return self.tracer.derived(function, [left, right], function(plain(left), plain(right)))
 
@@ -176,7 +203,13 @@ class Observer(Guards):
 
     def element(self, value: Any, index: Any) -> Any:
         """`value[index]`."""
-        self.fix([index])
+        sizes, self.parts = [*self.parts, *self.sizes_in([index])], []
+        if isinstance(value, Tensor) and sizes:
+            begin = len(self.tracer.program.instructions)
+            result = value[without_symbols(index)]
+            self.window(begin, sizes)
+            return result
+        self.fix([index, sizes])
         if (
             self.stopped
             or isinstance(value, Tensor)
@@ -246,7 +279,12 @@ class Observer(Guards):
             return self.grad_of(tensor)
         if name in UNSEEN or inspect.getattr_static(type(tensor), name, None) is None:
             self.stop(f"the attribute {name} of a tensor is read")
-        return getattr(tensor, name)
+        if name == "shape" and self.tracer.dims:
+            return tuple.__new__(Size, [self.tracer.size(tensor, dim) for dim in range(tensor.ndim)])
+        found = getattr(tensor, name)
+        if type(found) is int and name not in OF_NO_SIZE:
+            self.fix_shape(tensor)
+        return found
 
     def attribute_of_super(self, value: Any, name: str) -> Any:
         """An attribute of `super()`: the classes that are searched have to keep what they have by this name."""
@@ -396,14 +434,23 @@ class Observer(Guards):
             self.read(each)
         name, module = function.__name__, own_name(function.__module__)
         is_method = bool(args) and isinstance(args[0], Tensor) and hasattr(Tensor, name)
+        if is_method and name in SIZES and self.tracer.dims:
+            return self.size_of(given if given is function else given.__func__, args, kwargs)
         if name == "zero_grad" and args and isinstance(args[0], (torch.nn.Module, torch.optim.Optimizer)):
             return self.host(args[0], name, *args[1:], **kwargs)
         creates = name in CREATING and module in NAMESPACES
+        sizes: list[Symbol] = []
         if name not in WITH_NUMBERS:
-            self.fix((*args[:1], *kwargs.values()) if name == "full" and creates else (*args, *kwargs.values()))
-            numbers, args, kwargs = args, tuple(map(plain, args)), {key: plain(each) for key, each in kwargs.items()}
+            if creates:
+                self.sizes_in(args[:1] if name == "full" else args)  # which the program reads
+                self.fix(kwargs.values())
+            else:
+                sizes = self.sizes_in((*args, *kwargs.values()))
+            numbers = args
+            args, kwargs = without_symbols(args), {key: without_symbols(each) for key, each in kwargs.items()}
             if creates and all(map(is_constant, (*args, *kwargs.values()))):
-                return self.created(given, args, kwargs, [*map(self.tracer.number, numbers)])
+                return self.created(given, args, kwargs, [*map(self.tracer.numbers, numbers)])
+            self.fix(numbers if creates else ())
         if is_method:
             if name in REFUSED_METHODS:
                 self.stop(f"{name}() of a tensor is called")
@@ -414,7 +461,24 @@ class Observer(Guards):
             or name in REFUSED
         ):
             self.stop(f"{module}.{name} is called")
-        return given(*args, **kwargs) if given is function else given(*args[1:], **kwargs)
+        begin = len(self.tracer.program.instructions)
+        result = given(*args, **kwargs) if given is function else given(*args[1:], **kwargs)
+        self.window(begin, sizes)
+        if self.tracer.dims and name not in OF_NO_SIZE and has_numbers(result):
+            for each in (*args, *kwargs.values()):
+                self.fix_shape(each)
+        return result
+
+    def size_of(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call a method that gives sizes of a tensor, with symbols for them."""
+        plain_result = function(*map(plain, args), **kwargs)
+        tensor, *rest = args
+        self.fix((*rest, *kwargs.values()))
+        sizes = tuple.__new__(Size, [self.tracer.size(tensor, dim) for dim in range(tensor.ndim)])
+        if function.__name__ == "size":
+            dim = rest[0] if rest else kwargs.get("dim")
+            return sizes if dim is None else sizes[dim]
+        return functools.reduce(functools.partial(self.arithmetic, "mul"), sizes, 1) if sizes else plain_result
 
     def created(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], operands: list[Any]) -> Any:
         """Call a function that makes a tensor of numbers; the program calls it again, with `operands`."""
@@ -513,6 +577,8 @@ class Observer(Guards):
     def built_in(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a function that is not written in Python."""
         owner = getattr(function, "__self__", None)
+        if function is len and len(args) == 1 and isinstance(args[0], Tensor) and args[0].ndim:
+            return self.tracer.size(args[0], 0)
         if any(isinstance(each, Symbol) for each in args):
             numbers, args = args, tuple(map(plain, args))
             if (owner is math or function in ARITHMETIC) and not kwargs:

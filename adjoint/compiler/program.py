@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -72,7 +73,8 @@ class Program:
     `inputs`: by number; `numbers`: those that are no tensors, by the places of arguments. `shapes`: those of all values that have
     been seen, with their dtypes. `memory`: their strides, and the addresses that they had. `boundary`: how many instructions run
     forward; the others compute the gradients of `roots` with respect to `targets`, from the values `seeds`. `natives`: what runs
-    in the place of several instructions.
+    in the place of several instructions. `varying`: for arrays, which sizes, and which strides, differ from run to run; `result`:
+    what is returned, as references and constants.
     """
 
     def __init__(self) -> None:
@@ -90,6 +92,14 @@ class Program:
         self.roots: list[int] = []
         self.gradients: list[Any] = []
         self.natives: list[Any] = []
+        self.varying: dict[int, tuple[tuple[bool, ...], tuple[bool, ...]]] = {}
+        self.result: Any = None
+
+    def like(self, instructions: list[Instruction], boundary: int, shapes: Any, memory: Any) -> Program:
+        """A program with other instructions, for values of other shapes."""
+        new = copy.copy(self)
+        new.instructions, new.boundary, new.shapes, new.memory, new.natives = instructions, boundary, shapes, memory, []
+        return new
 
     def new_value(self, array: Any) -> int:
         """The number of a new value."""
@@ -239,6 +249,8 @@ class Source:
         if isinstance(operand, Constant):
             value = operand.value
             return repr(value) if value is None or type(value) in (bool, int) else self.constant(value)
+        if not isinstance(operand, (list, tuple)):
+            return f"{self.constant(operand)}(sizes)"  # an extent
         open_, close = "[]" if isinstance(operand, list) else "()"
         inner = ", ".join(map(self.operand, operand))
         return f"{open_}{inner}{',' if open_ == '(' and len(operand) == 1 else ''}{close}"

@@ -12,6 +12,8 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from adjoint.device import Size
+
 from ..dispatch.constants import constant_tensor
 
 
@@ -35,6 +37,10 @@ class Symbol:
             return place
         function, operands = self.origin
         return called(function, operands, constant)
+
+    def describe(self) -> str:
+        """The texts of what it depends on."""
+        return " and ".join(sorted(self.roots))
 
     def fix(self) -> None:
         """Require that the arguments on which this depends are what they were."""
@@ -155,11 +161,28 @@ def symbols_in(values: Any) -> list[Symbol]:
     for value in values:
         if isinstance(value, Symbol):
             found.append(value)
-        elif type(value) in (list, tuple):
+        elif type(value) in (list, tuple, Size):
             found += symbols_in(value)
+        elif type(value) is slice:
+            found += symbols_in((value.start, value.stop, value.step))
         elif type(value) is dict:
             found += symbols_in(value.values())
     return found
+
+
+def without_symbols(value: Any) -> Any:
+    """A value with numbers in the place of symbols, those in sequences too."""
+    if isinstance(value, Symbol):
+        return value.plain
+    if not symbols_in([value]):
+        return value
+    if type(value) is dict:
+        return {key: without_symbols(each) for key, each in value.items()}
+    return (
+        tuple.__new__(type(value), map(without_symbols, value))
+        if isinstance(value, tuple)
+        else [*map(without_symbols, value)]
+    )
 
 
 def unwrapped(value: Any) -> Any:
@@ -167,8 +190,8 @@ def unwrapped(value: Any) -> Any:
     if isinstance(value, Symbol):
         return value.plain
     if symbols_in([value]):
-        if type(value) is tuple:
-            return tuple(map(unwrapped, value))
+        if isinstance(value, tuple):
+            return tuple.__new__(type(value), map(unwrapped, value))
         for key, each in value.items() if type(value) is dict else enumerate(value):
             value[key] = unwrapped(each)
     return value

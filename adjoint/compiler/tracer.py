@@ -42,11 +42,18 @@ class Tracer(Handler):
 
     `values`: the number of each known array, by identity; `arrays`: those arrays, by number, so that no other has the identity;
     `fixed`: the arguments whose symbols stand for one number only; `outcomes`: what comparisons of symbols have said;
-    `drawing`: whether the random numbers that are drawn now will be drawn by the program too.
+    `drawing`: whether the random numbers that are drawn now will be drawn by the program too. `dims`: those of arguments whose
+    sizes may be others in later calls; `extents`: the symbols for sizes, by their texts; `windows`: the symbols that were given
+    to a function as plain numbers, with the range of the instructions that this has appended. `differences`: why earlier programs
+    are not the same one at other sizes.
     """
 
     def __init__(self, program: Program) -> None:
         self.program = program
+        self.dims: dict[int, frozenset[int]] = {}
+        self.extents: dict[str, Symbol] = {}
+        self.windows: list[tuple[int, int, list[Symbol]]] = []
+        self.differences: list[str] = []
         self.values: dict[int, int] = {}
         self.arrays: dict[int, Any] = {}
         self.reason: str | None = None
@@ -134,6 +141,31 @@ class Tracer(Handler):
             self.outcomes.append((type, [made], type(result)))  # which may depend on the numbers
         return made
 
+    def size(self, tensor: Tensor, dim: int) -> Any:
+        """The size of a dimension: a symbol, if it may be another one in later calls."""
+        array = tensor._array
+        extent, number = array.shape[dim], self.values.get(id(array))
+        given = self.program.inputs.get(number) if number is not None else None
+        if number is None or not self.dims or (given is not None and dim not in self.dims.get(number, ())):
+            return extent
+        root = f"{f'%{number}' if given is None else given.source}.shape[{dim}]"
+        if root not in self.extents:
+            value = self.program.new_value(None)
+            self.program.append("size", SizeOf(dim), [Reference(number)], [value])
+            self.extents[root] = symbol(extent, self, value, frozenset({root}))
+        return self.extents[root]
+
+    def is_of_sizes(self, symbols: list[Symbol]) -> bool:
+        """Whether symbols depend on sizes, and on nothing else."""
+        return bool(symbols) and all(each.roots <= self.extents.keys() for each in symbols)
+
+    def fix_mixed(self) -> None:
+        """Fix the numbers and the sizes that are compared with each other."""
+        for _, operands, _ in self.outcomes:
+            roots = frozenset().union(*[each.roots for each in symbols_in(operands)])
+            if roots & self.extents.keys() and not roots <= self.extents.keys():
+                self.fixed.update(roots)
+
     def outcome(self, function: Any, operands: list[Any], result: Any) -> None:
         """Take note of the answer to a question about numbers, which a program is captured for."""
         if not all(type(plain(each)) in KINDS for each in operands):
@@ -145,6 +177,12 @@ class Tracer(Handler):
     def number(self, value: Any) -> Any:
         """The operand for a number, or for another value that no operator makes."""
         return Reference(value.value) if isinstance(value, Symbol) and not value.is_fixed else Constant(plain(value))
+
+    def numbers(self, value: Any) -> Any:
+        """The operand for a number, or for nested numbers."""
+        if isinstance(value, (tuple, list)) and symbols_in([value]):
+            return [*map(self.numbers, value)] if isinstance(value, list) else tuple(map(self.numbers, value))
+        return self.number(value)
 
     def as_array(self, given: Any, array: Any) -> Any:
         """The operand for a number that has become an array."""
@@ -406,6 +444,18 @@ class Copied:
     def __call__(self) -> Any:
         """A new array."""
         return clone(self.array)
+
+
+class SizeOf:
+    """The size of a dimension of an array."""
+
+    def __init__(self, dim: int) -> None:
+        self.dim = dim
+        self.__name__ = "size"
+
+    def __call__(self, array: Any) -> Any:
+        """The size."""
+        return array.shape[self.dim]
 
 
 def rounded(array: Any, dtype: Any) -> Any:

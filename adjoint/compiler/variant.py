@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import inspect
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -20,16 +20,15 @@ from ..tensor import LEAF, Tensor, wrap
 from .backward import attach, tensors_of
 from .conditions import UNREADABLE, Check, Fits, Group, Structure, edge_condition, usual_condition
 from .errors import Unsupported
+from .extents import Differs, Folded, General
 from .known import MUTABLE, is_constant, is_plain, is_usual, modes_in_force, same_items, shown
 from .native import Empty, fused
 from .observer import Observer
-from .program import Program, Source
+from .program import Constant, Program, Reference, Source
 from .program_text import literal
+from .sized import MISSED, Sized, SizedFits
 from .symbols import Symbol, called, symbol, symbols_in, unwrapped
 from .tracer import Stop, Tracer
-
-MISSED: Any = object()
-"""What a variant returns if it does not stand for the function now."""
 
 
 class Variant:
@@ -37,8 +36,13 @@ class Variant:
 
     `checks`: the conditions, in the order in which they are tested; `because`: those of earlier programs that were not met when
     this one was captured. `signature`: of a program that computes no gradients, as text: what the arguments have to be, and what
-    is returned; `returned`: the numbers of the values in it.
+    is returned; `returned`: the numbers of the values in it. `example`: the program at the sizes of the capture; `sized`: what
+    runs a program for any size; `replaced`: the variant whose sizes it serves too.
     """
+
+    sized: Sized | None = None
+    replaced: Variant | None = None
+    differences: tuple[str, ...] | list[str] = ()
 
     def __init__(
         self, function: Any, program: Program, source: str, namespace: dict[str, Any], checks: list[Check], origins: Any
@@ -49,6 +53,13 @@ class Variant:
         self.signature: tuple[list[str], str] | None = None
         self.returned: list[int] = []
         self.calls = 0
+        self.example = program
+
+    def origins_of(self, code: Any) -> dict[int, tuple[str, int]] | None:
+        """The user's lines of the lines of code, if it is this variant's."""
+        if code is self.run.__code__:
+            return self.origins  # type: ignore[no-any-return]
+        return None if self.sized is None else self.sized.origins.get(code)
 
     def unmet(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         """The text of the first condition that a call does not meet."""
@@ -57,7 +68,7 @@ class Variant:
             try:
                 exec(check.load, names)
                 if check.condition and not eval(check.condition, names):
-                    return check.text
+                    return check.reason(names)
             except UNREADABLE:
                 return check.text
         return "another thread has changed what was read"
@@ -76,11 +87,17 @@ def uncollected() -> Iterator[None]:
 
 
 def captured(
-    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], numbers: set[str]
+    function: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    numbers: set[str],
+    dims_of: Callable[[str, Tensor], frozenset[int]] | None = None,
+    earlier: Iterable[Variant] = (),
 ) -> tuple[Any, Variant | None, str | None]:
     """Call `function`; returns its result, the variant that stands for it, or None and the reason why there is none.
 
-    `numbers`: the places of arguments that the program reads at each call.
+    `numbers`: the places of arguments that the program reads at each call; `dims_of`: the dimensions of the tensor at a place whose
+    sizes may be others in later calls; `earlier`: the variants that there are.
     """
     program = Program()
     tracer = Tracer(program)
@@ -93,6 +110,8 @@ def captured(
         return function(*args, **kwargs), None, None  # another call may be captured
     for place, tensor in given.tensors:
         observer.input(tensor, "argument", place)
+        if dims_of is not None and (dims := dims_of(place, tensor)):
+            tracer.dims[program.by_tensor[id(tensor)]] = dims
     before = {id(tensor): tensor._edge for _, tensor in given.tensors}
 
     def symbolic(place: str, value: Any) -> Any:
@@ -106,6 +125,7 @@ def captured(
     kwargs = {name: symbolic(f"kwargs[{name!r}]", each) for name, each in kwargs.items()}
     with uncollected():
         result = observer.run(function, args, kwargs)
+    tracer.fix_mixed()
     for each in symbols_in((*args, *kwargs.values())):
         if each.is_fixed:
             (place,) = each.roots
@@ -117,14 +137,20 @@ def captured(
         try:
             if any(tensor._edge is not before[id(tensor)] for _, tensor in given.tensors):
                 raise Stop("the history of an argument is changed")
-            variant = finished(function, tracer, observer, source, given, result)
+            variant = finished(function, tracer, observer, source, given, result, earlier)
         except Stop as error:
             tracer.reason = str(error)
     return unwrapped(result), variant, tracer.reason
 
 
 def finished(
-    function: Any, tracer: Tracer, observer: Observer, source: Source, given: Structure, result: Any
+    function: Any,
+    tracer: Tracer,
+    observer: Observer,
+    source: Source,
+    given: Structure,
+    result: Any,
+    earlier: Iterable[Variant],
 ) -> Variant:
     """The variant made of what has been followed."""
     program = tracer.program
@@ -155,7 +181,7 @@ def finished(
         )
     return Written(
         function, tracer, observer, source, given, result, results, list(recorded.values()), targets, freed
-    ).variant()
+    ).variant(earlier)
 
 
 def gradients_of(tracer: Tracer, roots: list[Tensor], places: dict[int, str]) -> tuple[list[tuple[str, Tensor]], bool]:
@@ -246,16 +272,23 @@ class Written:
         self.program = tracer.program
         self.arrays = tracer.arrays
         self.built_before: set[int] = set()
+        self.general: General | None = None
 
-    def variant(self) -> Variant:
-        """The variant, compiled."""
+    def variant(self, earlier: Iterable[Variant]) -> Variant:
+        """The variant, compiled; one for any size, if an earlier one was the same program at other sizes."""
+        self.program.result = self.description(self.result)
+        replaced = next((each for each in earlier if self.generalize(each)), None) if self.tracer.dims else None
         source, program = self.source, self.program
-        forward = program.instructions[: program.boundary]
         saved = program.saved() if program.seeds else []
-        outside = {*program.inputs, *program.numbers}
         wanted = {number for _, number in self.results.values()} | set(saved)
         wanted |= {each.value for each in symbols_in([self.result])}
-        kept = program.used(wanted | {each.number for each in program.gradients})
+        gradients = [each.number for each in program.gradients]
+        example = program
+        if self.tracer.dims:
+            sizes = self.general.sizes if self.general is not None else {}
+            example = Folded(program, program.shapes, program.memory, sizes, {*wanted}).program_of(program)
+        if replaced is None:
+            program = self.program = example
         checks = [*self.checks(), *self.loads()]
         conditions = [check.condition for check in checks if not check.load]
         head = ["def run(args, kwargs):", "    try:"]
@@ -266,37 +299,70 @@ class Written:
                 head += [f"        if not ({check.condition}):", "            return MISSED"]
         head += ["    except UNREADABLE:", "        return MISSED"]
         first = len(head)
+        source.namespace |= NAMES
         source.lines, source.origins = [], {}
-        forward = fused(program, forward, kept[: program.boundary], wanted)
-        source.run(forward, wanted | outside, program.shapes)
-        body = [*source.lines, *self.effects()]
+        sized = None
+        if self.general is not None:
+            tail = [*self.effects(), *self.returned(saved, "gradients" if program.seeds else None)]
+            sized = Sized(self.general, program, source, wanted, saved, gradients, tail)
+            body = self.dispatch(source.constant(sized.plans), source.constant(sized))
+        else:
+            kept = program.used(wanted | {*gradients})
+            forward = fused(program, program.instructions[: program.boundary], kept[: program.boundary], wanted)
+            source.run(forward, wanted | {*program.inputs, *program.numbers}, program.shapes)
+            body = [*source.lines, *self.effects()]
         origins = {first + position + 1: line for position, line in source.origins.items()}
-        body += self.returned(saved, self.gradient_function(kept, saved))
+        if sized is None:
+            body += self.returned(saved, self.gradient_function(kept, saved))
         text = "\n".join([*head, *(f"    {line}" for line in body)]) + "\n"
-        namespace = {
-            **source.namespace,
-            "MISSED": MISSED,
-            "UNREADABLE": UNREADABLE,
-            "LEAF": LEAF,
-            "Tensor": Tensor,
-            "edge_of": edge_of,
-            "is_usual": is_usual,
-            "same_items": same_items,
-            "getattr_static": inspect.getattr_static,
-            "modes_in_force": modes_in_force,
-            "mark_inference": mark_inference,
-            "counting": counting,
-            "shared_counter": shared_counter,
-            "attach": attach,
-        }
+        namespace = source.namespace
         compile_source(text, "<adjoint compiled function>", namespace)
         variant = Variant(self.function, program, text, namespace, checks, origins)
+        variant.example, variant.sized, variant.replaced = example, sized, replaced
+        variant.differences = self.tracer.differences
         if not self.roots:
             with suppress(Unsupported, Stop):
                 self.built_before = set()
                 variant.signature = self.signature_lines(), self.built(self.result, literal, "v")
                 variant.returned = sorted(wanted)
         return variant
+
+    def generalize(self, earlier: Variant) -> bool:
+        """Make the program one for any size, if an earlier one was the same at other sizes."""
+        try:
+            general = General(earlier.example, self.tracer)
+        except Differs as error:
+            self.tracer.differences.append(str(error))
+            return False
+        program = self.program
+        self.general = general
+        self.program = program.like(general.instructions, program.boundary, program.shapes, program.memory)
+        self.program.varying = general.varying
+        return True
+
+    def dispatch(self, plans: str, sized: str) -> list[str]:
+        """The lines that run what is planned for the sizes of the arguments."""
+        given = "".join(f", v{number}" for number in (*self.program.numbers, *self.program.inputs))
+        key = "".join(f"v{number}.shape, " for number in self.tracer.dims)
+        return [
+            f"plan = {plans}.get(({key}))",
+            "if plan is None:",
+            f"    return {sized}(({key}), args, kwargs{given})",
+            f"return plan(None, args, kwargs{given})",
+        ]
+
+    def description(self, value: Any) -> Any:
+        """A result as references and constants."""
+        if isinstance(value, Symbol):
+            return Constant(value.plain) if value.is_fixed else Reference(value.value)
+        if isinstance(value, Tensor):
+            if id(value) in self.results:
+                return Reference(self.results[id(value)][1])
+            number = self.program.by_tensor.get(id(value))
+            return Constant(value) if number is None else Reference(number)
+        if isinstance(value, dict):
+            return [Constant([*value]), *map(self.description, value.values())]
+        return [*map(self.description, value)] if isinstance(value, (list, tuple)) else Constant(value)
 
     def signature_lines(self) -> list[str]:
         """What the arguments have to be, as lines of a program's text."""
@@ -330,11 +396,11 @@ class Written:
                     raise Stop("two arguments have one memory")
             first[id(tensor)] = place
             kind = "Tensor" if type(tensor) is Tensor else constant(type(tensor))
-            fits = Fits(tensor._array)
+            fits = self.fits(tensor)
             grad = "requires" if tensor.requires_grad else "does not require"
             checks += [
                 Check(f"type({place}) is {kind}", f"{place} is a {type(tensor).__name__}"),
-                Check(f"{constant(fits)}({place}._array)", f"{place} is {fits}"),
+                Check(f"{constant(fits)}({place}._array)", f"{place} is {fits}", place=place, fits=fits),
                 Check(edge_condition(place, tensor), f"{place} {grad} grad, and is a leaf: {tensor.is_leaf}"),
                 Check(
                     usual_condition(place, tensor), f"{place} has no hooks, and is an inference tensor or not as before"
@@ -343,11 +409,23 @@ class Written:
         for condition, objects in self.observer.guards.values():
             checks.append(Check(condition.format(*map(constant, objects)), condition.format(*map(shown, objects))))
         for function, operands, result in self.tracer.outcomes:
+            if not self.tracer.extents.keys().isdisjoint(*[each.roots for each in symbols_in(operands)]):
+                continue  # it depends on sizes
             condition = f"{called(function, operands, constant)} is {constant(result)}"
             checks.append(Check(condition, f"{called(function, operands, shown)} is {shown(result)}"))
         for leaf in program.without_grad:
             checks.append(Check(f"{constant(leaf)}._grad is None", f"{shown(leaf)}.grad is None"))
         return [*checks, *self.apart()]
+
+    def fits(self, tensor: Tensor) -> Fits | SizedFits:
+        """The condition on the array of an argument."""
+        number = self.program.by_tensor[id(tensor)]
+        dims = (
+            []
+            if self.general is None
+            else [dim for dim, size in enumerate(self.general.forms[number].dims) if size < 0]
+        )
+        return SizedFits(tensor._array, frozenset(dims)) if dims else Fits(tensor._array)
 
     def loads(self) -> list[Check]:
         """The lines that load the inputs, with the conditions for tensors from outside."""
@@ -511,3 +589,21 @@ class Written:
             make = getattr(value, "_make", type(value))
             return f"{constant(make)}(({''.join(f'{self.built(each, constant, prefix)}, ' for each in value)}))"
         raise Stop("the result is an object that the function has made")
+
+
+NAMES = {
+    "MISSED": MISSED,
+    "UNREADABLE": UNREADABLE,
+    "LEAF": LEAF,
+    "Tensor": Tensor,
+    "edge_of": edge_of,
+    "is_usual": is_usual,
+    "same_items": same_items,
+    "getattr_static": inspect.getattr_static,
+    "modes_in_force": modes_in_force,
+    "mark_inference": mark_inference,
+    "counting": counting,
+    "shared_counter": shared_counter,
+    "attach": attach,
+}
+"""What the source of a variant names."""

@@ -1,0 +1,446 @@
+"""Sizes in programs: two captures of one function, at different sizes, become a program for any size.
+
+The code of the user sees symbols for sizes, so what it computes of them, and asks of them, is known. What operators compute of
+sizes inside is not seen: there, a number that differs between the captures has to be a size of an array, or a product of sizes.
+Sizes that were equal in both captures stay equal in each run, or the program is not used.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy
+from numpy import ndarray
+
+from .known import Made, Method, same_items
+from .program import Constant, Instruction, Program, Reference
+from .steps import Step
+from .symbols import Number, Symbol, plain, symbols_in
+from .tracer import Copied, SizeOf, Tracer
+
+
+class Differs(Exception):
+    """Two captures are not one program at two sizes; the reason."""
+
+
+class Extent:
+    """A number that follows from sizes: a factor times a product of sizes, by their classes.
+
+    `options`: such products, which have been equal so far; `dtype`: that of the array without dimensions which the number is.
+    """
+
+    def __init__(self, options: list[tuple[int, tuple[int, ...]]], dtype: Any = None) -> None:
+        self.options, self.dtype = options, dtype
+
+    def __str__(self) -> str:
+        factor, classes = self.options[0]
+        return "*".join([*([str(factor)] if factor != 1 else []), *(f"n{each}" for each in classes)])
+
+    def __call__(self, sizes: dict[int, int]) -> Any:
+        """The number at these sizes of the classes.
+
+        Raises:
+            Differs: if the products are not equal any more.
+        """
+        first, *others = [factor * math.prod(sizes[each] for each in classes) for factor, classes in self.options]
+        if any(each != first for each in others):
+            raise Differs("sizes that were multiples of one another are not any more")
+        return first if self.dtype is None else numpy.asarray(first, self.dtype)
+
+
+class Filled:
+    """What makes an array of equal elements, of any shape."""
+
+    def __init__(self, array: ndarray) -> None:
+        self.value, self.dtype = array.reshape(-1)[0].item(), array.dtype
+
+    def __call__(self, shape: tuple[int, ...]) -> ndarray:
+        """A new array."""
+        return numpy.full(shape, self.value, self.dtype)
+
+
+class Form(NamedTuple):
+    """What a value is like at any size: the class of each dimension (negative), or its size; whether it is C-contiguous."""
+
+    dims: tuple[int, ...]
+    dtype: str
+    contiguous: bool
+
+
+def is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...], item: int) -> bool:
+    """Whether elements lie side by side in row-major order."""
+    for size, step in zip(reversed(shape), reversed(strides), strict=True):
+        if size != 1 and step != item:
+            return 0 in shape
+        item *= size
+    return True
+
+
+class Folded:
+    """The instructions of a program at certain sizes: what follows from sizes alone is a constant.
+
+    `shapes`: of all values; `sizes`: of the classes; `kept`: numbers that have to be computed all the same. `boundary`: that of
+    the instructions.
+    """
+
+    def __init__(
+        self, program: Program, shapes: Any, memory: Any, sizes: dict[int, int], kept: set[int] = frozenset()
+    ) -> None:  # type: ignore[assignment]
+        self.shapes, self.memory, self.sizes = shapes, memory, sizes
+        self.natives: list[Any] = []
+        self.known: dict[int, Any] = {}
+        self.instructions: list[Instruction] = []
+        self.boundary = program.boundary
+        for position, instruction in enumerate(program.instructions):
+            operands = [self.operand(each) for each in instruction.operands]
+            if self.folds(instruction, operands) and not kept.intersection(instruction.results):
+                self.boundary -= position < program.boundary
+            else:
+                self.instructions.append(instruction._replace(operands=operands))
+
+    def folds(self, instruction: Instruction, operands: list[Any]) -> bool:
+        """Whether the result of an instruction is a constant, which is then known."""
+        if not is_numeric(instruction, self.shapes):
+            return False
+        (result,) = instruction.results
+        function = instruction.function
+        if isinstance(function, SizeOf):
+            self.known[result] = self.shapes[operands[0].number][0][function.dim]  # type: ignore[index]
+        elif all(isinstance(each, Constant) for each in operands):
+            self.known[result] = function(*[each.value for each in operands])  # type: ignore[index]
+        else:
+            return False
+        return True
+
+    def operand(self, operand: Any) -> Any:
+        """An operand with constants in the place of what is known."""
+        if isinstance(operand, Reference):
+            return Constant(self.known[operand.number]) if operand.number in self.known else operand
+        if isinstance(operand, Extent):
+            return Constant(operand(self.sizes))
+        if isinstance(operand, Constant):
+            return operand
+        parts = [self.operand(each) for each in operand]
+        if all(isinstance(each, Constant) for each in parts):
+            return Constant(type(operand)([each.value for each in parts]))
+        return type(operand)(parts)
+
+    def program_of(self, program: Program) -> Program:
+        """A program with these instructions."""
+        return program.like(self.instructions, self.boundary, self.shapes, self.memory)
+
+
+def is_numeric(instruction: Instruction, shapes: Any) -> bool:
+    """Whether an instruction computes a number, or the array that stands for one."""
+    if instruction.kernel is not None or instruction.keeps or len(instruction.results) != 1 or instruction.several:
+        return False
+    (result,) = instruction.results
+    return result is not None and (shapes[result] is None or isinstance(instruction.function, Number))
+
+
+class General:
+    """A program for any size, made of two captures: `earlier`, and `tracer`'s.
+
+    `forms`: of all arrays; `conditions`: what has to hold of numbers that follow from sizes, as functions of the known ones.
+    """
+
+    def __init__(self, earlier: Program, tracer: Tracer) -> None:
+        self.earlier, self.tracer, self.program = earlier, tracer, tracer.program
+        self.same: dict[int, int] = {}
+        self.classes: dict[tuple[int, int], int] = {}
+        self.forms: dict[int, Form] = {}
+        self.conditions: list[tuple[Callable[..., Any], list[Any], Any]] = []
+        self.known: list[dict[int, Any]] = [{}, {}]
+        self.consumed: set[int] = set()
+        self.varying: dict[int, tuple[tuple[bool, ...], tuple[bool, ...]]] = {}
+        self.position = 0
+        self.match_inputs()
+        self.instructions = list(self.matched())
+        self.match_ends()
+        self.conditions += self.conditions_of_symbols()
+        self.sizes = {number: size for (_, size), number in self.classes.items()}
+
+    # --- two programs -------------------------------------------------------------------------------------------------
+
+    def match_inputs(self) -> None:
+        """The inputs of both programs are the same ones."""
+        earlier, program = self.earlier, self.program
+        pairs = list(zip(earlier.inputs.items(), program.inputs.items(), strict=False))
+        if len(earlier.inputs) != len(program.inputs) or [*earlier.numbers.values()] != [*program.numbers.values()]:
+            raise Differs("another number of tensors is read")
+        for (first, one), (second, other) in pairs:
+            same = one.source == other.source if one.kind == "argument" else one.source is other.source
+            if one.kind != other.kind or not same:
+                raise Differs("other tensors are read")
+            self.match(first, second)
+        self.same.update(zip(program.numbers, earlier.numbers, strict=True))
+
+    def match(self, first: int | None, second: int | None) -> None:
+        """The value `second` of the program is `first` of the earlier one."""
+        if first is None or second is None:
+            if first is not second:
+                raise Differs("a result is missing")
+            return
+        self.same[second] = first
+        one, other = self.earlier.shapes[first], self.program.shapes[second]
+        if one is None or other is None:
+            if one is not other:
+                raise Differs("a number is an array")
+            return
+        if one[1] != other[1] or len(one[0]) != len(other[0]):
+            raise Differs("a result has another dtype, or another number of dimensions")
+        item = numpy.dtype(other[1]).itemsize
+        lie = [
+            is_contiguous(shape, memory[0], item)
+            for shape, memory in ((one[0], self.earlier.memory[first]), (other[0], self.program.memory[second]))
+        ]
+        if lie[0] != lie[1] or any((a < 2 or b < 2) and a != b for a, b in zip(one[0], other[0], strict=True)):
+            raise Differs(f"%{second} is {list(other[0])}, and was {list(one[0])}, which is another case")
+        dims = [
+            b if a == b else ~self.classes.setdefault((a, b), len(self.classes))
+            for a, b in zip(one[0], other[0], strict=True)
+        ]
+        self.forms[second] = Form(tuple(dims), other[1], lie[1])
+        steps = zip(self.earlier.memory[first][0], self.program.memory[second][0], strict=True)  # type: ignore[index]
+        self.varying[second] = tuple([each < 0 for each in dims]), tuple([a != b for a, b in steps])
+
+    def matched(self) -> Iterator[Instruction]:
+        """The instructions of the program, with what differs in the earlier one as extents."""
+        others = iter(self.earlier.instructions)
+        boundary = None
+        count = 0
+        for position, instruction in enumerate(self.program.instructions):
+            if position == self.program.boundary:
+                boundary = count
+                self.match_seeds()
+            self.position = position
+            if self.learned(instruction):
+                yield instruction
+                continue
+            other = next(others, None)
+            if other is None:
+                raise Differs("it does more")
+            count += 1
+            yield self.pair(other, instruction)
+        if next(others, None) is not None:
+            raise Differs("it does less")
+        if self.program.boundary == len(self.program.instructions):
+            boundary = count
+            self.match_seeds()
+        if boundary != self.earlier.boundary:
+            raise Differs("the backward begins elsewhere")
+
+    def match_seeds(self) -> None:
+        """The backwards of both begin with the gradients of the same results."""
+        pairs = zip(self.earlier.seeds, self.program.seeds, strict=False)
+        if len(self.earlier.seeds) != len(self.program.seeds):
+            raise Differs("other results have gradients")
+        for first, second in pairs:
+            self.match(first, second)
+
+    def learned(self, instruction: Instruction) -> bool:
+        """Whether an instruction computes a number of sizes: then it is known in both programs."""
+        if not is_numeric(instruction, self.program.shapes):
+            return False
+        (result,) = instruction.results
+        function = instruction.function
+        if isinstance(function, SizeOf):
+            (array,) = [each.number for each in instruction.operands]
+            values = [
+                self.earlier.shapes[self.same[array]][0][function.dim],  # type: ignore[index]
+                self.program.shapes[array][0][function.dim],  # type: ignore[index]
+            ]
+        elif all(
+            isinstance(each, Constant) or (isinstance(each, Reference) and each.number in self.known[0])
+            for each in instruction.operands
+        ):
+            values = [
+                function(
+                    *[
+                        known[each.number] if isinstance(each, Reference) else each.value
+                        for each in instruction.operands
+                    ]
+                )
+                for known in self.known
+            ]
+        else:
+            return False
+        for known, value in zip(self.known, values, strict=True):
+            known[result] = value  # type: ignore[index]
+        return True
+
+    def pair(self, first: Instruction, second: Instruction) -> Instruction:
+        """An instruction at any size, from what it is at two."""
+        facts = [
+            (each.name, each.kernel, each.several, each.changes, each.keeps, len(each.results))
+            for each in (first, second)
+        ]
+        if facts[0] != facts[1] or len(first.operands) != len(second.operands):
+            raise Differs(f"{second.name}() was {first.name}() before")
+        function, operands = (
+            second.function,
+            [self.operand(one, other) for one, other in zip(first.operands, second.operands, strict=True)],
+        )
+        if isinstance(function, Copied) and isinstance(first.function, Copied):
+            one, other = first.function.array, function.array
+            if one.shape != other.shape:
+                both = numpy.concatenate([one.reshape(-1), other.reshape(-1)])
+                if not (one.dtype == other.dtype and one.ndim == other.ndim and (both == both[:1]).all()):
+                    raise Differs("an array that is made of numbers has other elements")
+                function, operands = Filled(other), [self.number(one.shape, other.shape)]
+            elif one.dtype != other.dtype or not numpy.array_equal(one, other, equal_nan=other.dtype.kind in "fc"):
+                raise Differs("an array that is made of numbers has other elements")
+        elif not are_alike(first.function, function):
+            raise Differs(f"{second.name}() is another function")
+        for one, other in zip(first.results, second.results, strict=True):
+            self.match(one, other)
+        return second._replace(function=function, operands=operands)
+
+    def operand(self, first: Any, second: Any) -> Any:
+        """An operand at any size."""
+        if isinstance(second, Reference):
+            if second.number in self.known[1]:
+                if not (isinstance(first, Constant) and are_equal(first.value, self.known[0][second.number])):
+                    raise Differs("a number is not what follows from sizes")
+            elif not isinstance(first, Reference) or self.same.get(second.number) != first.number:
+                raise Differs("an operand is another value")
+            return second
+        if isinstance(second, Constant):
+            if not isinstance(first, Constant):
+                raise Differs("an operand is no constant")
+            return self.number(first.value, second.value)
+        if isinstance(first, (Constant, Reference)) or len(first) != len(second):
+            raise Differs("an operand is of another length")
+        return type(second)([self.operand(one, other) for one, other in zip(first, second, strict=True)])
+
+    def number(self, first: Any, second: Any) -> Any:
+        """What a constant that differs between the programs is."""
+        if are_equal(first, second):
+            return Constant(second)
+        if type(first) is not type(second):
+            raise Differs("a constant is of another type")
+        if type(second) in (tuple, list) and len(first) == len(second):
+            return type(second)([self.number(one, other) for one, other in zip(first, second, strict=True)])
+        if isinstance(second, ndarray) and second.shape == first.shape == () and first.dtype == second.dtype:
+            if second.dtype.kind in "fi" and first == first // 1 and second == second // 1:
+                found = self.extent(int(first), int(second))
+                if isinstance(found, Extent):
+                    return Extent(found.options, second.dtype)
+        if type(second) is int:
+            return self.extent(first, second)
+        raise Differs(f"a constant is {second!r}, and was {first!r}")
+
+    def extent(self, first: int, second: int) -> Any:
+        """A number that differs between the programs, as one that the user has computed of sizes, or as a product of sizes."""
+        for begin, end, symbols in self.tracer.windows:
+            if begin <= self.position < end:
+                for each in symbols:
+                    if (self.known[0].get(each.value), self.known[1].get(each.value)) == (first, second):
+                        self.consumed.add(id(each))
+                        return Reference(each.value)
+        found: list[tuple[int, tuple[int, ...]]] = []
+        atoms = [(pair, (number,)) for pair, number in self.classes.items()]
+        for some in (
+            atoms,
+            [
+                ((a[0] * b[0], a[1] * b[1]), (*one, *other))
+                for (a, one), (b, other) in itertools.combinations_with_replacement(atoms, 2)
+            ],
+        ):
+            for (one, other), numbers in some:
+                if first and first % one == 0 and second % other == 0 and first // one == second // other:
+                    found.append((first // one, numbers))
+            if found:
+                return Extent(sorted(found))
+        raise Differs(f"a number is {second}, and was {first}")
+
+    def match_ends(self) -> None:
+        """Both programs return, and change, the same values."""
+        gradients = [[each.number for each in program.gradients] for program in (self.earlier, self.program)]
+        if gradients[0] != [self.same.get(each) for each in gradients[1]]:
+            raise Differs("other tensors have gradients")
+        if self.earlier.changes != {self.same[number]: count for number, count in self.program.changes.items()}:
+            raise Differs("other tensors are changed")
+        if not self.same_result(self.earlier.result, self.program.result):
+            raise Differs("the result is another one")
+
+    def same_result(self, first: Any, second: Any) -> bool:
+        """Whether two descriptions of results are the same."""
+        if isinstance(second, Reference):
+            if second.number in self.known[1]:
+                return isinstance(first, Constant) and are_equal(first.value, self.known[0][second.number])
+            return isinstance(first, Reference) and self.same.get(second.number) == first.number
+        if isinstance(second, Constant):
+            return isinstance(first, Constant) and are_equal(first.value, second.value)
+        return (
+            not isinstance(first, (Reference, Constant))
+            and len(first) == len(second)
+            and all(itertools.starmap(self.same_result, zip(first, second, strict=True)))
+        )
+
+    # --- what the user's code has asked ---------------------------------------------------------------------------------
+
+    def conditions_of_symbols(self) -> Iterator[tuple[Callable[..., Any], list[Any], Any]]:
+        """What has to hold of the numbers that the user's code has computed of sizes."""
+        tracer = self.tracer
+        for root in tracer.fixed:
+            if root in tracer.extents:
+                yield self.unchanged(tracer.extents[root])
+        for _, _, symbols in tracer.windows:
+            for each in symbols:
+                if id(each) not in self.consumed and not each.is_fixed:
+                    yield self.unchanged(each)
+        for function, operands, result in tracer.outcomes:
+            if tracer.is_of_sizes(symbols_in(operands)):
+                if not self.holds(function, operands, result, self.known[0]):
+                    raise Differs("a comparison of sizes has another outcome")
+                yield function, operands, result
+
+    def unchanged(self, symbol: Symbol) -> tuple[Callable[..., Any], list[Any], Any]:
+        """The condition that a number is what it was in both programs."""
+        if self.known[0][symbol.value] != symbol.plain:
+            raise Differs(f"{symbol.describe()} is used in a way that is not followed")
+        return plain, [symbol], symbol.plain
+
+    def holds(self, function: Any, operands: list[Any], result: Any, known: dict[int, Any]) -> bool:
+        """Whether a condition holds."""
+        values = [known[each.value] if isinstance(each, Symbol) else each for each in operands]
+        found = function(*values)
+        return type(found) is type(result) and bool(found == result)
+
+
+def are_alike(first: Any, second: Any) -> bool:
+    """Whether two functions of instructions do the same."""
+    if first is second:
+        return True
+    if type(first) is not type(second):
+        return False
+    if isinstance(second, Step):
+        return first.owner is second.owner
+    if isinstance(second, (Made, Method)) or hasattr(second, "__dict__"):
+        one, other = vars(first), vars(second)
+        return list(one) == list(other) and all(
+            are_equal(one[name], other[name]) or (callable(one[name]) and are_alike(one[name], other[name]))
+            for name in one
+        )
+    return False
+
+
+def are_equal(first: Any, second: Any) -> bool:
+    """Whether two constants are the same."""
+    if first is second:
+        return True
+    if type(first) is not type(second):
+        return False
+    if isinstance(second, ndarray):
+        return first.dtype == second.dtype and numpy.array_equal(first, second, equal_nan=second.dtype.kind in "fc")
+    if type(second) in (tuple, list):
+        return len(first) == len(second) and all(itertools.starmap(are_equal, zip(first, second, strict=True)))
+    if type(second) is dict:
+        return list(first) == list(second) and all(are_equal(first[name], second[name]) for name in second)
+    if type(second) is slice:
+        return are_equal((first.start, first.stop, first.step), (second.start, second.stop, second.step))
+    return same_items([first], (second,)) and str(first) == str(second)

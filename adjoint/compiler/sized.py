@@ -1,0 +1,279 @@
+"""Programs for any size: for new sizes they run once on copies, which shows whether they fit; the second time they are planned."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+from numpy import ndarray
+
+import adjoint as torch
+
+from ..dispatch.source import compile_source
+from ..kernels.runtime.addresses import address
+from .blocks import order_of
+from .extents import Differs, Extent, Folded, General, is_contiguous
+from .known import Made, Method
+from .native import fused
+from .program import Constant, Instruction, Program, Reference, Source, set_grad
+from .steps import Step
+
+MOST_PLANS = 256
+"""The maximum number of sizes that one program has plans for; further ones run instruction by instruction."""
+
+CLIPPING = (torch.nn.utils.clip_grad_norm_, torch.nn.utils.clip_grad_value_)
+
+
+class SizedFits:
+    """Whether the array of a tensor is as it was when the program was captured, but for the sizes of some dimensions."""
+
+    def __init__(self, array: ndarray, dims: frozenset[int]) -> None:
+        self.dtype, self.ndim, self.dims = array.dtype, array.ndim, dims
+        self.sizes = [(dim, size) for dim, size in enumerate(array.shape) if dim not in dims]
+
+    def __str__(self) -> str:
+        sizes = dict(self.sizes)
+        return (
+            f"contiguous {self.dtype.name}[{', '.join(str(sizes.get(dim, '2 or more')) for dim in range(self.ndim))}]"
+        )
+
+    def __call__(self, array: Any) -> bool:
+        """Whether an array has the same class, dtype and sizes of the other dimensions, and is contiguous."""
+        if type(array) is not ndarray or array.dtype is not self.dtype or array.ndim != self.ndim:
+            return False
+        shape = array.shape
+        return (
+            array.flags.c_contiguous
+            and all(shape[dim] == size for dim, size in self.sizes)
+            and all(shape[dim] > 1 for dim in self.dims)
+        )
+
+
+class Sized:
+    """The bodies of a program for any size.
+
+    `plans`: what runs for the sizes of a key; `tried`: the sizes of the classes, shapes and strides for keys that have occurred once.
+    `tail`: the lines behind the instructions. `compiled`: how many bodies have been written.
+    """
+
+    def __init__(
+        self,
+        general: General,
+        program: Program,
+        source: Source,
+        wanted: set[int],
+        saved: list[int],
+        gradients: list[int],
+        tail: list[str],
+    ) -> None:
+        self.general, self.program, self.source, self.tail = general, program, source, tail
+        self.wanted, self.saved, self.gradients = wanted, saved, gradients
+        self.inputs = [*program.numbers, *program.inputs]
+        self.plans: dict[Any, Any] = {}
+        self.tried: dict[Any, Folded] = {}
+        self.origins: dict[Any, dict[int, tuple[str, int]]] = {}
+        self.natives: list[Any] = []
+        self.draws = any(each.keeps and not is_of_host(each) for each in program.instructions)
+        self.unplanned = self.body(program, False)
+
+    def __call__(self, key: Any, args: Any, kwargs: Any, *values: Any) -> Any:
+        """Run the program for sizes that have no plan yet."""
+        folded = self.tried.get(key)
+        if folded is None:
+            folded = self.at(dict(zip(self.inputs, values, strict=True)))
+            if folded is None:
+                self.plans[key] = missed
+                return missed()
+            self.tried[key] = folded
+        elif len(self.plans) < MOST_PLANS:
+            del self.tried[key]
+            plan = self.plans[key] = self.body(folded.program_of(self.program), True)
+            return plan(None, args, kwargs, *values)
+        return self.unplanned(folded.sizes, args, kwargs, *values)
+
+    # --- a run on copies ------------------------------------------------------------------------------------------------
+
+    def at(self, given: dict[int, Any]) -> Folded | None:
+        """What all values are like for these inputs; None if the program does not fit their sizes."""
+        program = self.program
+        values = {number: value.copy("K") if number in program.changes else value for number, value in given.items()}
+        shapes, memory = [None] * len(program.shapes), [None] * len(program.shapes)
+        sizes: dict[int, int] = {}
+        run = Trial(self.general, values, shapes, memory, sizes)
+        state = torch.get_rng_state() if self.draws else None
+        try:
+            for number in given:
+                run.see(number, values[number])
+            last = last_uses(program.instructions)
+            for position, instruction in enumerate(program.instructions):
+                if position == program.boundary:
+                    run.begin_backward(program)
+                run.take(instruction)
+                for number in last.get(position, ()):
+                    values.pop(number, None)
+            folded = Folded(program, shapes, memory, sizes, {*self.wanted, *self.saved})
+            for function, operands, result in self.general.conditions:
+                if not self.general.holds(function, operands, result, folded.known | run.numbers):
+                    return None
+        except Exception:
+            return None  # eager code finds the error again
+        finally:
+            if state is not None:
+                torch.set_rng_state(state)
+        return folded
+
+    # --- source -----------------------------------------------------------------------------------------------------------
+
+    def body(self, program: Program, planned: bool) -> Callable[..., Any]:
+        """The function that runs the instructions of a program on loaded inputs, and makes the results."""
+        source = Source()
+        source.namespace, source.names = dict(self.source.namespace), dict(self.source.names)
+        kept = program.used(self.wanted | {*self.saved, *self.gradients})
+        choose = fused if planned else unfused
+        boundary = program.boundary
+        outside = {*program.inputs, *program.numbers}
+        if self.program.seeds:
+            lasting = {*self.gradients, *self.saved, *program.seeds}
+            source.run(
+                choose(program, program.instructions[boundary:], kept[boundary:], lasting), lasting, program.shapes
+            )
+            lines = [
+                "def gradients(sizes, saved, grads):",
+                f"    [{', '.join(f'v{number}' for number in self.saved)}] = saved",
+                f"    [{', '.join(f'v{number}' for number in program.seeds)}] = grads",
+                *(
+                    f"    v{number} = {source.constant(InOrder(program, number))}(v{number})"
+                    for number in program.seeds
+                ),
+                *(f"    {line}" for line in source.lines),
+                f"    return ({''.join(f'v{number}, ' for number in self.gradients)})",
+            ]
+            namespace = dict(source.namespace)
+            compile_source("\n".join(lines) + "\n", "<adjoint compiled backward>", namespace)
+            source.namespace["backward"], source.namespace["partial"] = namespace["gradients"], functools.partial
+        source.lines, source.origins = [], {}
+        source.run(
+            choose(program, program.instructions[:boundary], kept[:boundary], self.wanted),
+            self.wanted | outside,
+            program.shapes,
+        )
+        values = "".join(f", v{number}" for number in self.inputs)
+        body = [*source.lines, *(["gradients = partial(backward, sizes)"] if self.program.seeds else []), *self.tail]
+        text = "\n".join([f"def body(sizes, args, kwargs{values}):", *(f"    {line}" for line in body)]) + "\n"
+        namespace = source.namespace
+        compile_source(text, "<adjoint compiled function>", namespace)
+        made: Any = namespace["body"]
+        self.origins[made.__code__] = {position + 2: line for position, line in source.origins.items()}
+        self.natives = program.natives or self.natives
+        return made  # type: ignore[no-any-return]
+
+
+MISSED: Any = object()
+"""What a variant returns if it does not stand for the function now."""
+
+
+def missed(*given: Any) -> Any:
+    """Say that the program does not stand for the function."""
+    return MISSED
+
+
+def unfused(
+    program: Program, instructions: list[Instruction], kept: list[bool], lasting: set[int]
+) -> list[Instruction]:
+    """The instructions that are kept."""
+    return [each for each, keep in zip(instructions, kept, strict=True) if keep]
+
+
+def is_of_host(instruction: Instruction) -> bool:
+    """Whether an instruction changes objects outside, which a run on copies must not."""
+    function = instruction.function
+    return (
+        function is set_grad
+        or isinstance(function, (Step, Method))
+        or (isinstance(function, Made) and function.function in CLIPPING)
+    )
+
+
+def last_uses(instructions: list[Instruction]) -> dict[int, list[int]]:
+    """The values that are used last by the instruction at each position."""
+    last = {number: position for position, each in enumerate(instructions) for number in (*each.reads(), *each.results)}
+    found: dict[int, list[int]] = {}
+    for number, position in last.items():
+        found.setdefault(position, []).append(number)  # type: ignore[arg-type]
+    return found
+
+
+class Trial:
+    """A run of a program on copies: all that it makes has to be as the program says."""
+
+    def __init__(
+        self, general: General, values: dict[int, Any], shapes: Any, memory: Any, sizes: dict[int, int]
+    ) -> None:
+        self.general, self.values, self.shapes, self.memory, self.sizes = general, values, shapes, memory, sizes
+        self.numbers: dict[int, Any] = {}
+
+    def see(self, number: int, value: Any) -> None:
+        """Take note of a value."""
+        self.values[number] = value
+        form = self.general.forms.get(number)
+        if form is None:
+            self.numbers[number] = value
+            return
+        shape, strides = value.shape, value.strides
+        if len(shape) != len(form.dims) or value.dtype.name != form.dtype:
+            raise Differs("a value has another form")
+        for size, expected in zip(shape, form.dims, strict=True):
+            if size != (expected if expected >= 0 else self.sizes.setdefault(~expected, size)) or (
+                expected < 0 and size < 2
+            ):
+                raise Differs("a value has another size")
+        if is_contiguous(shape, strides, value.itemsize) != form.contiguous:
+            raise Differs("a value lies in memory in another way")
+        self.shapes[number], self.memory[number] = (shape, form.dtype), (strides, address(value))
+
+    def begin_backward(self, program: Program) -> None:
+        """Make gradients of the results, of ones."""
+        for root, seed in zip(program.roots, program.seeds, strict=True):
+            shape, dtype = self.shapes[root]
+            order = InOrder(program, seed)
+            self.see(seed, order(numpy.ones(shape, getattr(torch, dtype).numpy)))
+
+    def take(self, instruction: Instruction) -> None:
+        """Run an instruction, unless it changes something outside."""
+        if is_of_host(instruction):
+            if instruction.function is set_grad:
+                leaf, value = instruction.operands
+                if self.values[value.number].strides != leaf.value._array.strides:
+                    raise Differs("a gradient does not lie in memory as its leaf does")
+            for number in instruction.results:
+                form = self.general.forms[number]  # type: ignore[index]
+                self.see(number, numpy.zeros(form.dims, getattr(torch, form.dtype).numpy))  # type: ignore[arg-type]
+            return
+        result = instruction.function(*map(self.operand, instruction.operands))
+        results = list(result) if instruction.several else [result] * bool(instruction.results)
+        for number, value in zip(instruction.results, results, strict=True):
+            if number is not None:
+                self.see(number, numpy.asarray(value) if number in self.general.forms else value)
+
+    def operand(self, operand: Any) -> Any:
+        """What an operand is."""
+        if isinstance(operand, Reference):
+            return self.values[operand.number]
+        if isinstance(operand, Constant):
+            return operand.value
+        return operand(self.sizes) if isinstance(operand, Extent) else type(operand)(map(self.operand, operand))
+
+
+class InOrder:
+    """What lays out an array with its dimensions in the order, from the slowest to the fastest, that a value had."""
+
+    def __init__(self, program: Program, number: int) -> None:
+        self.order = order_of(program.shapes[number][0], program.memory[number][0])  # type: ignore[index]
+        self.back = tuple(map(self.order.index, range(len(self.order))))
+
+    def __call__(self, array: Any) -> Any:
+        """The array, or a copy."""
+        lain = array.transpose(self.order)
+        return array if lain.flags.c_contiguous else lain.copy("C").transpose(self.back)
