@@ -1,7 +1,9 @@
-"""The history of what a compiled function returns: one node, which runs the captured backward."""
+"""The history of what a compiled function returns: one node, which runs a captured backward; and the capture of one."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy
@@ -9,7 +11,8 @@ import numpy
 from ..tape.edges import edge_of
 from ..tape.node import FREED_MESSAGE, Node, sequence_numbers
 from ..tape.versions import shared_counter
-from ..tensor import Tensor, as_array
+from ..tensor import LEAF, Tensor, as_array, wrap
+from .tracer import Stop, Tracer
 
 
 class CompiledFunctionBackward(Node):
@@ -121,3 +124,62 @@ def attach(
         node._grad_dtype = [root._array.dtype for root in roots]
     for number, root in enumerate(roots):
         root._edge = (node, number)
+
+
+def gradients_of(tracer: Tracer, roots: list[Tensor], places: dict[int, str]) -> tuple[list[tuple[str, Tensor]], bool]:
+    """Append the backward of `roots` to the program; the inputs that get gradients, and whether the graph has been freed."""
+    import adjoint as torch
+
+    program = tracer.program
+    targets = [
+        each.tensor for each in program.inputs.values() if each.kind != "grad" and edge_of(each.tensor) is not None
+    ]
+    grads = [torch.ones_like(root) for root in roots]
+    program.roots = [tracer.values[id(root._array)] for root in roots]
+    numbers = [tracer.name(grad._array) for grad in grads]
+    program.seeds = numbers
+    position = len(program.instructions)
+    try:
+        with ending_at(targets, roots) as ends, tracer, torch.autocast("cpu", enabled=False):
+            found = torch.autograd.grad(roots, ends, grads, retain_graph=True, allow_unused=True)
+    except RuntimeError as error:
+        if "second time" not in str(error):
+            raise Stop(f"the backward fails: {error}") from error
+        del program.instructions[position:]
+        program.seeds = []
+        return [], True
+    if tracer.reason is not None:
+        raise Stop(tracer.reason)
+    used = [(target, grad) for target, grad in zip(targets, found, strict=True) if grad is not None]
+    program.gradients = [tracer.known(grad._array) for _, grad in used]
+    return [(places.get(id(target), ""), target) for target, _ in used], False
+
+
+@contextmanager
+def ending_at(targets: list[Tensor], roots: list[Tensor]) -> Iterator[list[Tensor]]:
+    """A context in which the graph of `roots` ends where `targets` are used; yields the leaves at its ends, one for each."""
+    ends: dict[Any, Tensor] = {}
+    leaves = []
+    for target in targets:
+        edge = edge_of(target)
+        leaf = target
+        if type(edge) is tuple:
+            leaf = wrap(target._array)
+            leaf._edge = LEAF
+            ends.setdefault((id(edge[0]), edge[1]), leaf)
+        leaves.append(leaf)
+    before: dict[Any, Any] = {}
+    nodes = [edge[0] for edge in map(edge_of, roots) if type(edge) is tuple]
+    try:
+        for node in nodes if ends else ():  # the list grows during the loop
+            if node in before:
+                continue
+            before[node] = node._edges
+            node._edges = tuple(
+                [ends.get((id(each[0]), each[1]), each) if type(each) is tuple else each for each in node._edges]
+            )
+            nodes += [each[0] for each in node._edges if type(each) is tuple]
+        yield leaves
+    finally:
+        for node, edges in before.items():
+            node._edges = edges

@@ -33,7 +33,7 @@ class Check(NamedTuple):
             shape = eval(self.place, names)._array.shape
             for dim, size in self.fits.sizes if len(shape) == self.fits.ndim else ():
                 if shape[dim] != size:
-                    return f"{self.place}.shape[{dim}] is {size} (it is {shape[dim]} now)"
+                    return f"{self.place}.shape[{dim}] == {size} (it is {shape[dim]} now)"
         return self.text
 
 

@@ -443,7 +443,7 @@ def exported(variant: Variant, function: Any) -> ExportedProgram:
     if variant.signature is None:
         raise Unsupported("only programs for inference are exported: call the function under torch.no_grad()")
     checks, returned = variant.signature
-    program, names = variant.program, {}
+    program, names = variant.example, {}
     if isinstance(function, torch.nn.Module):
         names = {id(each._array): name for name, each in [*function.named_parameters(), *function.named_buffers()]}
     writer = TextWriter(program, names)
@@ -512,7 +512,7 @@ def save(function: Any, path: Any) -> None:
         if not hasattr(compiled, "variants"):
             raise TypeError(f"a compiled function or an exported program is needed, not {type(function).__name__}")
         owner = getattr(compiled.compiled_function, "__self__", compiled.compiled_function)
-        programs = [exported(variant, owner) for variant in compiled.variants]
+        programs = [exported(each, owner) for variant in compiled.variants for each in variant.at_sizes()]
     torch.save({"format": FORMAT, "programs": [(each.text, each.weights) for each in programs]}, path)
 
 

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 import numpy
 from numpy import ndarray
 
+import adjoint as torch
+
 from .known import Made, Method, same_items
 from .program import Constant, Instruction, Program, Reference
 from .steps import Step
@@ -86,9 +88,7 @@ class Folded:
     the instructions.
     """
 
-    def __init__(
-        self, program: Program, shapes: Any, memory: Any, sizes: dict[int, int], kept: set[int] = frozenset()
-    ) -> None:  # type: ignore[assignment]
+    def __init__(self, program: Program, shapes: Any, memory: Any, sizes: dict[int, int], kept: set[int]) -> None:
         self.shapes, self.memory, self.sizes = shapes, memory, sizes
         self.natives: list[Any] = []
         self.known: dict[int, Any] = {}
@@ -98,6 +98,9 @@ class Folded:
             operands = [self.operand(each) for each in instruction.operands]
             if self.folds(instruction, operands) and not kept.intersection(instruction.results):
                 self.boundary -= position < program.boundary
+            elif isinstance(instruction.function, Filled):
+                filled = Copied(instruction.function(*[each.value for each in operands]))
+                self.instructions.append(instruction._replace(function=filled, operands=[]))
             else:
                 self.instructions.append(instruction._replace(operands=operands))
 
@@ -192,11 +195,10 @@ class General:
             return
         if one[1] != other[1] or len(one[0]) != len(other[0]):
             raise Differs("a result has another dtype, or another number of dimensions")
-        item = numpy.dtype(other[1]).itemsize
-        lie = [
-            is_contiguous(shape, memory[0], item)
-            for shape, memory in ((one[0], self.earlier.memory[first]), (other[0], self.program.memory[second]))
-        ]
+        memories = self.earlier.memory[first], self.program.memory[second]
+        before, now = [memory[0] for memory in memories if memory is not None]
+        item = getattr(torch, other[1]).itemsize
+        lie = is_contiguous(one[0], before, item), is_contiguous(other[0], now, item)
         if lie[0] != lie[1] or any((a < 2 or b < 2) and a != b for a, b in zip(one[0], other[0], strict=True)):
             raise Differs(f"%{second} is {list(other[0])}, and was {list(one[0])}, which is another case")
         dims = [
@@ -204,7 +206,7 @@ class General:
             for a, b in zip(one[0], other[0], strict=True)
         ]
         self.forms[second] = Form(tuple(dims), other[1], lie[1])
-        steps = zip(self.earlier.memory[first][0], self.program.memory[second][0], strict=True)  # type: ignore[index]
+        steps = zip(before, now, strict=True)
         self.varying[second] = tuple([each < 0 for each in dims]), tuple([a != b for a, b in steps])
 
     def matched(self) -> Iterator[Instruction]:
@@ -251,7 +253,7 @@ class General:
             (array,) = [each.number for each in instruction.operands]
             values = [
                 self.earlier.shapes[self.same[array]][0][function.dim],  # type: ignore[index]
-                self.program.shapes[array][0][function.dim],  # type: ignore[index]
+                self.program.shapes[array][0][function.dim],
             ]
         elif all(
             isinstance(each, Constant) or (isinstance(each, Reference) and each.number in self.known[0])
@@ -295,8 +297,8 @@ class General:
                 raise Differs("an array that is made of numbers has other elements")
         elif not are_alike(first.function, function):
             raise Differs(f"{second.name}() is another function")
-        for one, other in zip(first.results, second.results, strict=True):
-            self.match(one, other)
+        for earlier, result in zip(first.results, second.results, strict=True):
+            self.match(earlier, result)
         return second._replace(function=function, operands=operands)
 
     def operand(self, first: Any, second: Any) -> Any:
@@ -324,11 +326,10 @@ class General:
             raise Differs("a constant is of another type")
         if type(second) in (tuple, list) and len(first) == len(second):
             return type(second)([self.number(one, other) for one, other in zip(first, second, strict=True)])
-        if isinstance(second, ndarray) and second.shape == first.shape == () and first.dtype == second.dtype:
-            if second.dtype.kind in "fi" and first == first // 1 and second == second // 1:
-                found = self.extent(int(first), int(second))
-                if isinstance(found, Extent):
-                    return Extent(found.options, second.dtype)
+        if is_whole(first) and is_whole(second) and first.dtype == second.dtype:
+            found = self.extent(int(first), int(second))
+            if isinstance(found, Extent):
+                return Extent(found.options, second.dtype)
         if type(second) is int:
             return self.extent(first, second)
         raise Differs(f"a constant is {second!r}, and was {first!r}")
@@ -410,6 +411,11 @@ class General:
         values = [known[each.value] if isinstance(each, Symbol) else each for each in operands]
         found = function(*values)
         return type(found) is type(result) and bool(found == result)
+
+
+def is_whole(value: Any) -> bool:
+    """Whether a constant is an array without dimensions that stands for a whole number."""
+    return isinstance(value, ndarray) and not value.ndim and value.dtype.kind in "fi" and bool(value == value // 1)
 
 
 def are_alike(first: Any, second: Any) -> bool:

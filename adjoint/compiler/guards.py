@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from typing import Any
 
 import adjoint as torch
+from adjoint.device import Size
 
 from ..tensor import Tensor
 from .known import FOREIGN, IMMUTABLE, MUTABLE, NUMBERS, digest, is_plain
+from .symbols import Symbol, plain, symbols_in
 from .tracer import Tracer
 
 
@@ -132,3 +136,57 @@ class Guards:
         for each in torch.nn.Module.modules(module):
             for table in ("_modules", "_parameters", "_buffers"):
                 self.elements(vars(each)[table])
+
+    # --- numbers and sizes ----------------------------------------------------------------------------------------------
+
+    def fix(self, values: Any) -> None:
+        """Require that numbers among arguments are what they were: what is done with them is not seen."""
+        if self.tracer.program.numbers or self.tracer.dims:
+            for each in symbols_in(values):
+                each.fix()
+
+    def fix_shape(self, value: Any) -> None:
+        """Require that the sizes of a tensor are what they were."""
+        if isinstance(value, Tensor):
+            self.fix([self.tracer.size(value, dim) for dim in range(value.ndim)])
+
+    def sizes_in(self, values: Any) -> list[Symbol]:
+        """The symbols for sizes among values; others are fixed."""
+        found = [each for each in symbols_in(values) if not each.is_fixed] if self.tracer.dims else []
+        self.fix([each for each in symbols_in(values) if not self.tracer.is_of_sizes([each])])
+        return [each for each in found if self.tracer.is_of_sizes([each])]
+
+    def window(self, begin: int, symbols: list[Symbol]) -> None:
+        """Take note that instructions from `begin` on depend on symbols, which were given as plain numbers."""
+        if symbols and not self.stopped:
+            self.tracer.windows.append((begin, len(self.tracer.program.instructions), symbols))
+
+    def size_of(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call a method that gives sizes of a tensor, with symbols for them."""
+        plain_result = function(*map(plain, args), **kwargs)
+        tensor, *rest = args
+        self.fix((*rest, *kwargs.values()))
+        sizes = tuple.__new__(Size, [self.tracer.size(tensor, dim) for dim in range(tensor.ndim)])
+        if function.__name__ == "size":
+            dim = rest[0] if rest else kwargs.get("dim")
+            return sizes if dim is None else sizes[dim]
+        return self.folded("mul", sizes) if sizes else plain_result
+
+    def arithmetic(self, name: str, left: Any, right: Any) -> Any:
+        """An operator between two values."""
+        function = getattr(operator, name)
+        symbolic = isinstance(left, Symbol) or isinstance(right, Symbol)
+        if not symbolic or isinstance(left, Tensor) or isinstance(right, Tensor):
+            if (
+                name == "add"
+                and isinstance(left, tuple)
+                and isinstance(right, Size | tuple)
+                and symbols_in([left, right])
+            ):
+                return tuple.__new__(Size if Size in (type(left), type(right)) else tuple, (*left, *right))
+            return function(left, right)
+        return self.tracer.derived(function, [left, right], function(plain(left), plain(right)))
+
+    def folded(self, name: str, numbers: Any) -> Any:
+        """The sum, or the product, of numbers."""
+        return functools.reduce(functools.partial(self.arithmetic, name), numbers)

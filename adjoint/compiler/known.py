@@ -89,6 +89,9 @@ PURE = frozenset(
 ARITHMETIC = frozenset((abs, float, int, max, min, pow, round))
 """Those of them that make numbers of numbers."""
 
+REARRANGING = frozenset((len, tuple, list, zip, enumerate, reversed, iter, next))
+"""Those of them that ask nothing of numbers in sequences."""
+
 READING = frozenset(
     inspect.unwrap(getattr(Interchange, name)).__code__
     for name in vars(Interchange)

@@ -34,10 +34,11 @@ from .known import (
     MODULES,
     MUTABLE,
     NAMESPACES,
+    OF_NO_SIZE,
     PACKAGE,
     PURE,
-    OF_NO_SIZE,
     READING,
+    REARRANGING,
     REFUSED,
     REFUSED_METHODS,
     SIZES,
@@ -119,28 +120,6 @@ class Observer(Guards):
             frame = frame.f_back
         return False
 
-    def fix(self, values: Any) -> None:
-        """Require that numbers among arguments are what they were: what is done with them is not seen."""
-        if self.tracer.program.numbers or self.tracer.dims:
-            for each in symbols_in(values):
-                each.fix()
-
-    def fix_shape(self, value: Any) -> None:
-        """Require that the sizes of a tensor are what they were."""
-        if isinstance(value, Tensor):
-            self.fix([self.tracer.size(value, dim) for dim in range(value.ndim)])
-
-    def sizes_in(self, values: Any) -> list[Symbol]:
-        """The symbols for sizes among values; others are fixed."""
-        found = [each for each in symbols_in(values) if not each.is_fixed] if self.tracer.dims else []
-        self.fix([each for each in symbols_in(values) if not self.tracer.is_of_sizes([each])])
-        return [each for each in found if self.tracer.is_of_sizes([each])]
-
-    def window(self, begin: int, symbols: list[Symbol]) -> None:
-        """Take note that instructions from `begin` on depend on symbols, which were given as plain numbers."""
-        if symbols and not self.stopped:
-            self.tracer.windows.append((begin, len(self.tracer.program.instructions), symbols))
-
     # --- what expressions ask -------------------------------------------------------------------------------------------
 
     def truth(self, value: Any) -> Any:
@@ -151,21 +130,6 @@ class Observer(Guards):
         """A slice of an index, which the next index has."""
         self.parts += self.sizes_in(parts)
         return slice(*map(plain, parts))
-
-    def arithmetic(self, name: str, left: Any, right: Any) -> Any:
-        """An operator between two values."""
-        function = getattr(operator, name)
-        symbolic = isinstance(left, Symbol) or isinstance(right, Symbol)
-        if not symbolic or isinstance(left, Tensor) or isinstance(right, Tensor):
-            if (
-                name == "add"
-                and isinstance(left, tuple)
-                and isinstance(right, Size | tuple)
-                and symbols_in([left, right])
-            ):
-                return tuple.__new__(Size if Size in (type(left), type(right)) else tuple, (*left, *right))
-            return function(left, right)
-        return self.tracer.derived(function, [left, right], function(plain(left), plain(right)))
 
     def comparison(self, name: str, left: Any, right: Any) -> Any:
         """A comparison of two values."""
@@ -469,17 +433,6 @@ class Observer(Guards):
                 self.fix_shape(each)
         return result
 
-    def size_of(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call a method that gives sizes of a tensor, with symbols for them."""
-        plain_result = function(*map(plain, args), **kwargs)
-        tensor, *rest = args
-        self.fix((*rest, *kwargs.values()))
-        sizes = tuple.__new__(Size, [self.tracer.size(tensor, dim) for dim in range(tensor.ndim)])
-        if function.__name__ == "size":
-            dim = rest[0] if rest else kwargs.get("dim")
-            return sizes if dim is None else sizes[dim]
-        return functools.reduce(functools.partial(self.arithmetic, "mul"), sizes, 1) if sizes else plain_result
-
     def created(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], operands: list[Any]) -> Any:
         """Call a function that makes a tensor of numbers; the program calls it again, with `operands`."""
         tracer = self.tracer
@@ -561,7 +514,7 @@ class Observer(Guards):
 
     def constructed(self, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a class."""
-        if kind not in ARITHMETIC:
+        if kind not in ARITHMETIC and kind not in REARRANGING:
             self.fix((*args, *kwargs.values()))
         if kind in PURE:
             return self.built_in(kind, args, kwargs)
@@ -583,8 +536,11 @@ class Observer(Guards):
             numbers, args = args, tuple(map(plain, args))
             if (owner is math or function in ARITHMETIC) and not kwargs:
                 return self.tracer.derived(function, [*numbers], function(*args))
-            self.fix(numbers)
-        self.fix((*args, *kwargs.values()))
+            self.fix(numbers if function is not isinstance else ())
+        if function in (math.prod, sum) and len(args) == 1 and isinstance(args[0], (list, tuple)) and symbols_in(args):
+            return self.folded("add" if function is sum else "mul", args[0])
+        if function not in REARRANGING:
+            self.fix((*args, *kwargs.values()))
         if function is getattr and len(args) >= 2:
             return self.attribute(*args[:2]) if len(args) == 2 or hasattr(args[0], args[1]) else self.absent(*args)
         if function is hasattr:

@@ -1,4 +1,4 @@
-"""Programs for any size: for new sizes they run once on copies, which shows whether they fit; the second time they are planned."""
+"""Programs for any size: at new sizes they run once on copies, which shows whether they fit; the second time they are planned."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ class SizedFits:
 class Sized:
     """The bodies of a program for any size.
 
-    `plans`: what runs for the sizes of a key; `tried`: the sizes of the classes, shapes and strides for keys that have occurred once.
-    `tail`: the lines behind the instructions. `compiled`: how many bodies have been written.
+    `plans`: what runs for the sizes of a key; `tried`: what values are like, for keys that have occurred once. `tail`: the lines
+    behind the instructions.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class Sized:
             for function, operands, result in self.general.conditions:
                 if not self.general.holds(function, operands, result, folded.known | run.numbers):
                     return None
-        except Exception:
+        except Exception:  # noqa: BLE001  (whatever a kernel raises)
             return None  # eager code finds the error again
         finally:
             if state is not None:
@@ -167,7 +167,7 @@ class Sized:
         made: Any = namespace["body"]
         self.origins[made.__code__] = {position + 2: line for position, line in source.origins.items()}
         self.natives = program.natives or self.natives
-        return made  # type: ignore[no-any-return]
+        return made
 
 
 MISSED: Any = object()

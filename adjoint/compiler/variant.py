@@ -17,7 +17,7 @@ from ..tape.edges import edge_of
 from ..tape.inference_tensors import mark_inference
 from ..tape.versions import counting, shared_counter
 from ..tensor import LEAF, Tensor, wrap
-from .backward import attach, tensors_of
+from .backward import attach, gradients_of, tensors_of
 from .conditions import UNREADABLE, Check, Fits, Group, Structure, edge_condition, usual_condition
 from .errors import Unsupported
 from .extents import Differs, Folded, General
@@ -55,10 +55,14 @@ class Variant:
         self.calls = 0
         self.example = program
 
+    def at_sizes(self) -> list[Variant]:
+        """A list of this variant, and of the one whose sizes it serves too."""
+        return [self] if self.replaced is None else [self, *self.replaced.at_sizes()]
+
     def origins_of(self, code: Any) -> dict[int, tuple[str, int]] | None:
         """The user's lines of the lines of code, if it is this variant's."""
         if code is self.run.__code__:
-            return self.origins  # type: ignore[no-any-return]
+            return self.origins
         return None if self.sized is None else self.sized.origins.get(code)
 
     def unmet(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
@@ -96,8 +100,8 @@ def captured(
 ) -> tuple[Any, Variant | None, str | None]:
     """Call `function`; returns its result, the variant that stands for it, or None and the reason why there is none.
 
-    `numbers`: the places of arguments that the program reads at each call; `dims_of`: the dimensions of the tensor at a place whose
-    sizes may be others in later calls; `earlier`: the variants that there are.
+    `numbers`: the places of arguments that the program reads at each call; `dims_of`: the dimensions of the tensor at a place
+    whose sizes may be others in later calls; `earlier`: the variants that there are.
     """
     program = Program()
     tracer = Tracer(program)
@@ -184,71 +188,12 @@ def finished(
     ).variant(earlier)
 
 
-def gradients_of(tracer: Tracer, roots: list[Tensor], places: dict[int, str]) -> tuple[list[tuple[str, Tensor]], bool]:
-    """Append the backward of `roots` to the program; the inputs that get gradients, and whether the graph has been freed."""
-    import adjoint as torch
-
-    program = tracer.program
-    targets = [
-        each.tensor for each in program.inputs.values() if each.kind != "grad" and edge_of(each.tensor) is not None
-    ]
-    grads = [torch.ones_like(root) for root in roots]
-    program.roots = [tracer.values[id(root._array)] for root in roots]
-    numbers = [tracer.name(grad._array) for grad in grads]
-    program.seeds = numbers
-    position = len(program.instructions)
-    try:
-        with ending_at(targets, roots) as ends, tracer, torch.autocast("cpu", enabled=False):
-            found = torch.autograd.grad(roots, ends, grads, retain_graph=True, allow_unused=True)
-    except RuntimeError as error:
-        if "second time" not in str(error):
-            raise Stop(f"the backward fails: {error}") from error
-        del program.instructions[position:]
-        program.seeds = []
-        return [], True
-    if tracer.reason is not None:
-        raise Stop(tracer.reason)
-    used = [(target, grad) for target, grad in zip(targets, found, strict=True) if grad is not None]
-    program.gradients = [tracer.known(grad._array) for _, grad in used]
-    return [(places.get(id(target), ""), target) for target, _ in used], False
-
-
 def overlap(one: Any, other: Any) -> bool:
     """Whether two arrays have an element in common, as far as that is found out soon."""
     try:
         return bool(shares_memory(one, other, max_work=1000))  # type: ignore[arg-type]
     except TooHardError:
         return True
-
-
-@contextmanager
-def ending_at(targets: list[Tensor], roots: list[Tensor]) -> Iterator[list[Tensor]]:
-    """A context in which the graph of `roots` ends where `targets` are used; yields the leaves at its ends, one for each."""
-    ends: dict[Any, Tensor] = {}
-    leaves = []
-    for target in targets:
-        edge = edge_of(target)
-        leaf = target
-        if type(edge) is tuple:
-            leaf = wrap(target._array)
-            leaf._edge = LEAF
-            ends.setdefault((id(edge[0]), edge[1]), leaf)
-        leaves.append(leaf)
-    before: dict[Any, Any] = {}
-    nodes = [edge[0] for edge in map(edge_of, roots) if type(edge) is tuple]
-    try:
-        for node in nodes if ends else ():  # the list grows during the loop
-            if node in before:
-                continue
-            before[node] = node._edges
-            node._edges = tuple(
-                [ends.get((id(each[0]), each[1]), each) if type(each) is tuple else each for each in node._edges]
-            )
-            nodes += [each[0] for each in node._edges if type(each) is tuple]
-        yield leaves
-    finally:
-        for node, edges in before.items():
-            node._edges = edges
 
 
 class Written:
@@ -331,7 +276,7 @@ class Written:
         """Make the program one for any size, if an earlier one was the same at other sizes."""
         try:
             general = General(earlier.example, self.tracer)
-        except Differs as error:
+        except (Differs, LookupError) as error:
             self.tracer.differences.append(str(error))
             return False
         program = self.program
@@ -409,7 +354,7 @@ class Written:
         for condition, objects in self.observer.guards.values():
             checks.append(Check(condition.format(*map(constant, objects)), condition.format(*map(shown, objects))))
         for function, operands, result in self.tracer.outcomes:
-            if not self.tracer.extents.keys().isdisjoint(*[each.roots for each in symbols_in(operands)]):
+            if any(each.roots & self.tracer.extents.keys() for each in symbols_in(operands)):
                 continue  # it depends on sizes
             condition = f"{called(function, operands, constant)} is {constant(result)}"
             checks.append(Check(condition, f"{called(function, operands, shown)} is {shown(result)}"))
