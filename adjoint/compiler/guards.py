@@ -190,3 +190,18 @@ class Guards:
     def folded(self, name: str, numbers: Any) -> Any:
         """The sum, or the product, of numbers."""
         return functools.reduce(functools.partial(self.arithmetic, name), numbers)
+
+    def comparison(self, name: str, left: Any, right: Any) -> Any:
+        """A comparison of two values."""
+        function = getattr(operator, name)
+        symbolic = isinstance(left, Symbol) or isinstance(right, Symbol)
+        if not symbolic or isinstance(left, Tensor) or isinstance(right, Tensor):
+            return function(left, right)
+        result = function(plain(left), plain(right))
+        self.tracer.outcome(function, [left, right], result)
+        return result
+
+    def fixed(self, value: Any) -> Any:
+        """`value` is read in a way that is not followed."""
+        self.fix([value])
+        return value

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-import operator
 import sys
 import types
 from typing import Any
@@ -130,21 +129,6 @@ class Observer(Guards):
         """A slice of an index, which the next index has."""
         self.parts += self.sizes_in(parts)
         return slice(*map(plain, parts))
-
-    def comparison(self, name: str, left: Any, right: Any) -> Any:
-        """A comparison of two values."""
-        function = getattr(operator, name)
-        symbolic = isinstance(left, Symbol) or isinstance(right, Symbol)
-        if not symbolic or isinstance(left, Tensor) or isinstance(right, Tensor):
-            return function(left, right)
-        result = function(plain(left), plain(right))
-        self.tracer.outcome(function, [left, right], result)
-        return result
-
-    def fixed(self, value: Any) -> Any:
-        """`value` is read in a way that is not followed."""
-        self.fix([value])
-        return value
 
     def augmenting(self, target: Any, value: Any) -> Any:
         """`value` is added, or the like, to `target`, which may be changed."""

@@ -17,8 +17,8 @@ from .blocks import order_of
 from .extents import Differs, Extent, Folded, General, is_contiguous
 from .known import Made, Method
 from .native import fused
-from .program import Constant, Instruction, Program, Reference, Source, set_grad
-from .steps import Step
+from .program import Constant, Instruction, Program, Reference, Source
+from .steps import Clear, Step
 
 MOST_PLANS = 256
 """The maximum number of sizes that one program has plans for; further ones run instruction by instruction."""
@@ -113,6 +113,8 @@ class Sized:
                 run.take(instruction)
                 for number in last.get(position, ()):
                     values.pop(number, None)
+            if program.boundary == len(program.instructions):
+                run.begin_backward(program)
             folded = Folded(program, shapes, memory, sizes, {*self.wanted, *self.saved})
             for function, operands, result in self.general.conditions:
                 if not self.general.holds(function, operands, result, folded.known | run.numbers):
@@ -190,8 +192,8 @@ def is_of_host(instruction: Instruction) -> bool:
     """Whether an instruction changes objects outside, which a run on copies must not."""
     function = instruction.function
     return (
-        function is set_grad
-        or isinstance(function, (Step, Method))
+        instruction.name == "set_grad"
+        or isinstance(function, (Step, Clear, Method))
         or (isinstance(function, Made) and function.function in CLIPPING)
     )
 
@@ -243,13 +245,14 @@ class Trial:
     def take(self, instruction: Instruction) -> None:
         """Run an instruction, unless it changes something outside."""
         if is_of_host(instruction):
-            if instruction.function is set_grad:
+            if instruction.name == "set_grad":
                 leaf, value = instruction.operands
                 if self.values[value.number].strides != leaf.value._array.strides:
                     raise Differs("a gradient does not lie in memory as its leaf does")
             for number in instruction.results:
-                form = self.general.forms[number]  # type: ignore[index]
-                self.see(number, numpy.zeros(form.dims, getattr(torch, form.dtype).numpy))  # type: ignore[arg-type]
+                form = self.general.forms.get(number)  # type: ignore[arg-type]
+                value = None if form is None else numpy.zeros(form.dims, getattr(torch, form.dtype).numpy)
+                self.see(number, value)  # type: ignore[arg-type]
             return
         result = instruction.function(*map(self.operand, instruction.operands))
         results = list(result) if instruction.several else [result] * bool(instruction.results)

@@ -16,7 +16,7 @@ from ..dispatch.source import compile_source
 from ..tape.edges import edge_of
 from ..tape.inference_tensors import mark_inference
 from ..tape.versions import counting, shared_counter
-from ..tensor import LEAF, Tensor, wrap
+from ..tensor import LEAF, Tensor
 from .backward import attach, gradients_of, tensors_of
 from .conditions import UNREADABLE, Check, Fits, Group, Structure, edge_condition, usual_condition
 from .errors import Unsupported

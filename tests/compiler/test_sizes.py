@@ -1,0 +1,145 @@
+"""Programs for any size: modules at sizes that they were not captured with, what the user's code asks of sizes, and reports."""
+
+import copy
+import linecache
+import warnings
+
+import pytest
+
+import adjoint as torch
+from adjoint.compiler.blocks import KNOWN_BLOCKS
+
+from .comparison import assert_alike, detached, gradients, tensors_in
+from .test_modules import MODULES, NOT_CAPTURED, made
+
+nn, F = torch.nn, torch.nn.functional
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+SIZES = [6, 3, 3, 3, 7, 7, 2, 8, 8, 5, 4, 9, 12, 1, 3, 2, 2]
+"""In this order: most sizes are new, and are not those of the captures; some occur until they are planned."""
+
+ONE_PROGRAM_EACH = {
+    *("Conv2d circular", "CircularPad2d", "EmbeddingBag", "ChannelShuffle", "Fold"),  # they compute indices of sizes
+    *("CrossMapLRN2d", "LSTM with projection"),  # they iterate over a dimension
+}
+"""Modules whose programs are of one size, in some dimensions."""
+
+
+def resized(value, dim, old, new):
+    """Nested values whose tensors have `new` elements along a dimension where they had `old`."""
+    if isinstance(value, torch.Tensor):
+        if value.ndim <= dim or value.shape[dim] != old:
+            return value
+        parts = torch.cat([value.detach()] * -(-new // old), dim).narrow(dim, 0, new).clone()
+        parts = parts + 0.1 * torch.randn(parts.shape) if parts.is_floating_point() else parts
+        return parts.requires_grad_(value.requires_grad)
+    return type(value)([resized(each, dim, old, new) for each in value]) if isinstance(value, (list, tuple)) else value
+
+
+def called(function, owner, arguments, seed):
+    """What a call gives: the error; or results, gradients, buffers and the state of the generator."""
+    torch.manual_seed(seed)
+    try:
+        result = function(*arguments)
+    except (RuntimeError, ValueError, IndexError, TypeError, AssertionError) as error:
+        return type(error).__name__
+    state = torch.get_rng_state()
+    leaves = [each for each in tensors_in(arguments) if each.requires_grad and each.is_leaf]
+    leaves += [each for each in owner.parameters() if each.requires_grad]
+    return result, gradients(result, leaves), [each.clone() for each in owner.buffers()], state
+
+
+def compared(name, dim, sizes):
+    """Compare a module with its compiled form at sizes of a dimension; returns the compiled form, None if no size is possible."""
+    module, inputs = made(name), MODULES[name][1]
+    plain, compiled, possible = copy.deepcopy(module), torch.compile(module), 0
+    old = tensors_in(inputs(0))[0].shape[dim]
+    for number, size in enumerate([old, *sizes]):
+        torch.manual_seed(number)
+        given = resized(inputs(number), dim, old, size)
+        expected, found = [
+            called(each, owner, detached(given), 100 + number) for each, owner in ((plain, plain), (compiled, module))
+        ]
+        if isinstance(expected, str):
+            assert found == expected
+            continue
+        possible += 1
+        for part, one, other in zip(("result", "gradient", "buffer", "random state"), found, expected, strict=True):
+            assert_alike(one, other, f"size {size}, call {number}: {part}", strides=part == "result")
+    return compiled if possible > 2 else None
+
+
+CASES = [(name, dim) for name in MODULES for dim in range(tensors_in(MODULES[name][1](0))[0].ndim)]
+
+
+@pytest.mark.parametrize(("name", "dim"), CASES)
+def test_modules_at_any_size(name, dim):
+    compiled = compared(name, dim, SIZES)
+    if compiled is None or name in NOT_CAPTURED | ONE_PROGRAM_EACH:
+        return
+    variants = compiled.compiled.variants
+    assert len(variants) <= 3, [each.differences for each in variants]
+    assert any(each.sized for each in variants), [each.differences for each in variants]
+
+
+def functions(source, name="f"):
+    """Functions of a source that the compiler can read."""
+    file = f"<sizes {len(linecache.cache)}>"
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    namespace = {"torch": torch, "F": F, "nn": nn}
+    exec(compile("import math\n" * 0 + source, file, "exec"), namespace)
+    return namespace[name]
+
+
+EXPRESSIONS = [
+    *("x * x.shape[0]", "x / x.size(0)", "x + len(x)", "x * x.numel()", "x[: x.shape[0] // 2]", "x[-1] * x.shape[-1]"),
+    *("x.view(x.shape[0] * x.shape[1]) * 1", "x.reshape(-1, x.shape[0]) + 0", "x.sum(0).expand(x.shape[0], -1) * x"),
+    *("torch.zeros(x.shape) + x", "torch.ones(x.shape[0], 2).sum() + x", "torch.arange(x.shape[0])[:, None] + x"),
+    *("torch.full((x.shape[0], 1), 2.0) * x", "torch.eye(len(x)) @ x", "x @ torch.ones(x.shape[1], len(x))"),
+    *("x * (1 if x.shape[0] > 4 else 2)", "x * min(x.shape[0], 4)", "x[:4] * 2", "x[:4].sum() / x[:4].shape[0]"),
+    *("x * (x.shape[0] % 2)", "x * (x.shape[0] // 2 * 2)", "x[::2].sum(0) * x[::2].shape[0] + x", "x * x.shape[0] ** -0.5"),
+    *("x.mean()", "x.mean(0)", "x.std(0)", "x.var()", "x.sum(1, keepdim=True) / x.shape[1]", "F.normalize(x, dim=0)"),
+    *("F.pad(x, (1, 1))", "x.repeat(2, 1)", "torch.cat([x, x, x[:1]])", "torch.stack([x, x])", "x.flatten() * 1"),
+    *("torch.cat([x, torch.zeros(x.shape[0], 1)], 1)", "x.unfold(0, 2, 1).sum(-1)", "x.t() @ x", "x.tril() + x.triu()"),
+    *("sum(row for row in x)", "x.split(2)[0] * 1", "x.chunk(2)[1] * 1", "torch.stack(list(x)) * 2", "x * list(x.shape)[0]"),
+    *("x * sum(x.shape)", "x * max(x.shape)", "x * float(x.shape[0])", "x.roll(1, 0)", "x.flip(0)", "x.cumsum(0)", "x[x.shape[0] - 1] * 1"),
+    *("x.masked_fill(torch.ones(x.shape[0], x.shape[0]).tril()[:, :1] == 0, 2.0)", "torch.linspace(0, 1, len(x))[:, None] * x"),
+    *("x.view(*x.shape, 1).squeeze(-1) * 1", "x.view(x.shape + (1,)).sum(-1)", "x.new_zeros(x.shape[0], 1) + x", "torch.randn(x.shape) + x"),
+    *("torch.rand(x.shape[0], 1) * x", "F.dropout(x, 0.5)", "torch.randperm(x.shape[0])[:, None] * x", "(x, x.shape)", "[x * 2, x.shape[0]]"),
+    *("{'a': x + 1, 'n': x.shape[0] * 2}", "x * (x.shape == (3, 4))", "x * len({x.shape[0], 4})", "x * {3: 2, 5: 7}.get(x.shape[0], 1)"),
+    *("x * int(str(x.shape[0]))", "x * x.stride(0)", "x * x.nbytes", "x * x.ndim", "x.sort(0)[0]", "x.topk(2, 0)[0]", "x.max(0)[0]"),
+    *("F.interpolate(x[None], scale_factor=2)", "F.max_pool1d(x.t()[None], 2)", "F.conv1d(x.t()[None], torch.ones(1, x.shape[1], 2))"),
+    *("x.expand(2, *x.shape) * 1", "torch.einsum('ij,kj->ik', x, x)", "torch.outer(x[:, 0], x[:, 1])", "x.softmax(0)", "x.logsumexp(0)"),
+    *("torch.where(x > 0, x, x.shape[0])", "x.clamp(max=x.shape[0] / 4)", "x.index_select(0, torch.arange(len(x)))", "x[torch.arange(len(x) - 1)]"),
+    *("torch.triu(torch.ones(len(x), len(x)), 1) @ x", "x.diagonal() * 1", "x.norm()", "torch.cdist(x, x)", "x.narrow(0, 1, x.shape[0] - 1) * 1"),
+    *("x.select(0, x.shape[0] - 1) * 1", "F.one_hot(torch.arange(len(x))).float() @ x", "F.layer_norm(x, x.shape[1:])", "F.layer_norm(x, x.shape)"),
+    *("x * (not x.shape[0] & 1)", "x * abs(3 - x.shape[0])", "x * (2 if 2 < len(x) < 6 else 3)", "x.squeeze() * 1", "x.movedim(0, 1) * 1"),
+    *("x.sum() * (x[: len(x) // 2 * 2].shape[0] - len(x))", "x[: len(x) // 2 * 2] * 1", "x.reshape(2, -1) if len(x) % 2 == 0 else x * 1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("gradient", [False, True])
+@pytest.mark.parametrize("source", EXPRESSIONS)
+def test_what_code_asks_of_sizes(source, gradient):
+    function = functions(f"def f(x):\n    return {source}\n")
+    for sizes in (
+        [3, 5, 5, 5, 4, 4, 4, 8, 2, 2, 9, 3, 12, 1, 7, 6],
+        [4, 8, 8, 6, 6, 5, 5, 3, 2, 9, 10, 11, 1, 7],
+        [12, 9, 3, 3, 3, 5, 5, 4, 2, 30],
+    ):
+        for square in (False, True):
+            compiled = torch.compile(function)
+            for number, size in enumerate(sizes):
+                outcomes = []
+                for each in (function, compiled):
+                    torch.manual_seed(number)
+                    x = torch.randn(size, size if square else 4, requires_grad=gradient)
+                    torch.manual_seed(number)
+                    try:
+                        result = each(x)
+                    except (RuntimeError, ValueError, IndexError, TypeError) as error:
+                        outcomes.append(str(error))
+                        continue
+                    outcomes.append([result, gradients(result, [x] if gradient else []), torch.get_rng_state()])
+                assert_alike(outcomes[1], outcomes[0], f"{source} at {size}, call {number}", strides=False)
