@@ -28,6 +28,9 @@ POINTERS = 6
 STATUS = -1
 """The buffer in which a block says that an index is out of bounds."""
 
+SIZES = -2
+"""The buffer from which blocks read the sizes and strides that differ from run to run."""
+
 NAMES = {**vars(language), **FUNCTIONS}
 """What blocks may name: the language of kernels, and elementary functions."""
 
@@ -45,6 +48,46 @@ class Place(NamedTuple):
     offset: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
+
+
+class Dim(int):
+    """A size or a stride that differs from run to run: in the text of a block it is the name of what the block reads."""
+
+    writer: Any
+
+    def __str__(self) -> str:
+        return self.writer.size_name(self)
+
+    def __format__(self, form: str) -> str:
+        return str(self)
+
+
+def derived(name: str) -> Any:
+    """A method of arithmetic, whose results differ from run to run too."""
+    method = getattr(int, name)
+
+    def computed(self: Dim, *others: int) -> Any:
+        result = method(int(self), *map(int, others))
+        return dim(result, self.writer)
+
+    return computed
+
+
+def dim(size: int, writer: Any) -> Dim:
+    """A size that differs from run to run."""
+    made = Dim(size)
+    made.writer = writer
+    return made
+
+
+for _name in "add sub mul floordiv mod".split():
+    setattr(Dim, f"__{_name}__", derived(f"__{_name}__"))
+    setattr(Dim, f"__r{_name}__", derived(f"__r{_name}__"))
+
+
+def may_be(count: int) -> bool:
+    """Whether a loop of `count` iterations is written: it may run in this call, or in another one."""
+    return count > 0 or isinstance(count, Dim)
 
 
 class Block(NamedTuple):
@@ -71,7 +114,9 @@ class Writer:
         self.lines: list[str] = []
         self.places: dict[int, Place] = {}
         self.buffers: list[int] = []
-        self.integers: set[int] = {STATUS}
+        self.integers: set[int] = {STATUS, SIZES}
+        self.sizes: list[int] = []
+        self.forms: dict[int, tuple[tuple[int, ...], str]] = {}
         self.checks = False
         self.blocks: list[Block] = []
         self.module = Module()
@@ -83,12 +128,17 @@ class Writer:
         self.lines = []
         self.pointers: dict[tuple[int, int], str] = {}
         self.functions: dict[str, tuple[str, Any]] = {}
+        self.named: dict[int, tuple[str, Dim]] = {}
         self.count = 0
 
     def finish(self) -> None:
         """Lower the block that has been written, and begin the next."""
         if not self.lines:
             return
+        if self.named:
+            table = self.pointer(SIZES, len(self.sizes))
+            self.lines[:0] = [f"    {name} = {table}[{k}]" for k, (name, _) in enumerate(self.named.values())]
+            self.sizes += [int(size) for _, size in self.named.values()]
         if len(self.pointers) > POINTERS:
             raise Foreign
         kinds = ["i64" if number in self.integers else "E" for number, _ in self.pointers]
@@ -125,14 +175,33 @@ class Writer:
         """The name of a pointer to an element of a buffer."""
         return self.pointers.setdefault((buffer, offset), f"p{len(self.pointers)}")
 
+    def size_name(self, size: Dim) -> str:
+        """The name of a size in the text."""
+        return self.named.setdefault(id(size), (f"s{len(self.named)}", size))[0]
+
     # --- values -----------------------------------------------------------------------------------------------------------
 
     def form(self, number: int) -> tuple[tuple[int, ...], str]:
         """The shape and the dtype of a value."""
-        found = self.program.shapes[number]
+        found = self.forms.get(number) or self.program.shapes[number]
         if found is None:
             raise Foreign
+        varies = self.program.varying.get(number)
+        if varies is not None and number not in self.forms:
+            found = self.forms[number] = self.marked(found[0], varies[0]), found[1]
         return found
+
+    def marked(self, sizes: tuple[int, ...], varies: tuple[bool, ...]) -> tuple[int, ...]:
+        """Sizes or strides, of which those that differ from run to run are marked."""
+        return tuple([dim(size, self) if differs else size for size, differs in zip(sizes, varies, strict=True)])
+
+    def steps(self, number: int, item: int) -> tuple[int, ...]:
+        """The strides of a value in elements."""
+        strides, _ = self.program.memory[number]  # type: ignore[misc]
+        if any(step % item for step in strides):
+            raise Foreign
+        varies = self.program.varying.get(number, ((), (False,) * len(strides)))
+        return self.marked(tuple([step // item for step in strides]), varies[1])
 
     def place(self, number: int) -> Place:
         """Where a value is; one that this function does not make is given to it."""
@@ -141,11 +210,7 @@ class Writer:
             shape, dtype = self.form(number)
             if dtype != self.dtype:
                 raise Foreign
-            memory = self.program.memory[number]
-            assert memory is not None
-            if any(step % self.item for step in memory[0]):
-                raise Foreign
-            found = self.places[number] = Place(number, 0, shape, tuple([step // self.item for step in memory[0]]))
+            found = self.places[number] = Place(number, 0, shape, self.steps(number, self.item))
             self.buffers.append(number)
         return found
 
@@ -156,8 +221,7 @@ class Writer:
         number = operand.number
         if number in self.places:
             return self.places[number]
-        strides, _ = self.program.memory[number]  # type: ignore[misc]
-        self.places[number] = found = Place(number, 0, self.form(number)[0], tuple([step // 8 for step in strides]))
+        self.places[number] = found = Place(number, 0, self.form(number)[0], self.steps(number, 8))
         self.buffers.append(number)
         self.integers.add(number)
         return found
@@ -186,14 +250,14 @@ class Writer:
 
     def view(self, result: int, operand: int) -> None:
         """A value that shares the memory of another."""
-        (strides, at), (_, begin) = self.program.memory[result], self.program.memory[operand]  # type: ignore[misc]
+        (_, at), (_, begin) = self.program.memory[result], self.program.memory[operand]  # type: ignore[misc]
         whole, shape = self.place(operand), self.form(result)[0]
         apart = at - begin
-        if apart % self.item or any(step % self.item for step in strides) or self.form(result)[1] != self.dtype:
+        if apart % self.item or self.form(result)[1] != self.dtype:
             raise Foreign
         if math.prod(shape) == 0:
             raise Foreign
-        steps = tuple([step // self.item for step in strides])
+        steps = self.steps(result, self.item)
         self.places[result] = Place(whole.buffer, whole.offset + apart // self.item, shape, steps)
 
     # --- text -------------------------------------------------------------------------------------------------------------
@@ -261,7 +325,7 @@ class Writer:
         vectors = (
             last // width if all(place.strides[-1] in (0, 1) for place in operands) and out.strides[-1] == 1 else 0
         )
-        if vectors:
+        if may_be(vectors):
             index = self.fresh("i")
             self.lines.append(f"{indent}for {index} in range({vectors}):")
             at = [*indices, f"{index} * {width}"]
@@ -272,7 +336,7 @@ class Writer:
                 for place in operands
             ]
             self.lines.append(f"{indent}    store({self.element(out, at)}, {name}({', '.join(arguments)}))")
-        if last > vectors * width:
+        if may_be(last - vectors * width):
             index = self.fresh("i")
             self.lines.append(f"{indent}for {index} in range({vectors * width}, {last}):")
             arguments = [self.read(place, [*indices, index]) for place in operands]

@@ -84,25 +84,33 @@ def is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...], item: int) -
 class Folded:
     """The instructions of a program at certain sizes: what follows from sizes alone is a constant.
 
-    `shapes`: of all values; `sizes`: of the classes; `kept`: numbers that have to be computed all the same. `boundary`: that of
-    the instructions.
+    `shapes`: of all values; `sizes`: of the classes; `kept`: numbers that have to be computed all the same. `planned`: whether an
+    array that stands for a number is made by an instruction, so that the others are the same ones at any size. `boundary`: that
+    of the instructions.
     """
 
-    def __init__(self, program: Program, shapes: Any, memory: Any, sizes: dict[int, int], kept: set[int]) -> None:
-        self.shapes, self.memory, self.sizes = shapes, memory, sizes
-        self.natives: list[Any] = []
+    def __init__(
+        self, program: Program, shapes: Any, memory: Any, sizes: dict[int, int], kept: set[int], planned: bool = False
+    ) -> None:
+        self.shapes, self.memory, self.sizes, self.planned = [*shapes], [*memory], sizes, planned
         self.known: dict[int, Any] = {}
-        self.instructions: list[Instruction] = []
-        self.boundary = program.boundary
-        for position, instruction in enumerate(program.instructions):
+        before = self.folded(program.instructions[: program.boundary], kept)
+        self.instructions = [*before, *self.folded(program.instructions[program.boundary :], kept)]
+        self.boundary = len(before)
+
+    def folded(self, instructions: list[Instruction], kept: set[int]) -> list[Instruction]:
+        """Instructions without those whose results are known."""
+        self.made: list[Instruction] = []
+        others = []
+        for instruction in instructions:
             operands = [self.operand(each) for each in instruction.operands]
             if self.folds(instruction, operands) and not kept.intersection(instruction.results):
-                self.boundary -= position < program.boundary
-            elif isinstance(instruction.function, Filled):
-                filled = Copied(instruction.function(*[each.value for each in operands]))
-                self.instructions.append(instruction._replace(function=filled, operands=[]))
-            else:
-                self.instructions.append(instruction._replace(operands=operands))
+                continue
+            function = instruction.function
+            if isinstance(function, Filled):
+                function, operands = Copied(function(*[each.value for each in operands])), []
+            others.append(instruction._replace(function=function, operands=[*map(self.value, operands)]))
+        return [*self.made, *others]
 
     def folds(self, instruction: Instruction, operands: list[Any]) -> bool:
         """Whether the result of an instruction is a constant, which is then known."""
@@ -121,9 +129,9 @@ class Folded:
     def operand(self, operand: Any) -> Any:
         """An operand with constants in the place of what is known."""
         if isinstance(operand, Reference):
-            return Constant(self.known[operand.number]) if operand.number in self.known else operand
+            return Sized(self.known[operand.number]) if operand.number in self.known else operand
         if isinstance(operand, Extent):
-            return Constant(operand(self.sizes))
+            return Sized(operand(self.sizes))
         if isinstance(operand, Constant):
             return operand
         parts = [self.operand(each) for each in operand]
@@ -131,9 +139,37 @@ class Folded:
             return Constant(type(operand)([each.value for each in parts]))
         return type(operand)(parts)
 
+    def value(self, operand: Any) -> Any:
+        """An operand; an array that stands for a number of sizes is made by an instruction, if the program is planned."""
+        if not (self.planned and isinstance(operand, Sized) and isinstance(operand.value, ndarray)):
+            return operand
+        number = len(self.shapes)
+        self.shapes.append(((), operand.value.dtype.name))
+        self.memory.append(((), 0))
+        made = Instruction("extent", Same(operand.value), [], [number], False, False, False, None, ("", 0))
+        self.made.append(made)
+        return Reference(number)
+
     def program_of(self, program: Program) -> Program:
         """A program with these instructions."""
         return program.like(self.instructions, self.boundary, self.shapes, self.memory)
+
+
+class Sized(Constant):
+    """A constant that follows from sizes."""
+
+
+class Same:
+    """What returns one array."""
+
+    makes_arrays = True
+
+    def __init__(self, array: ndarray) -> None:
+        self.array = array
+
+    def __call__(self) -> ndarray:
+        """The array."""
+        return self.array
 
 
 def is_numeric(instruction: Instruction, shapes: Any) -> bool:

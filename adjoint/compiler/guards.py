@@ -10,7 +10,7 @@ import adjoint as torch
 from adjoint.device import Size
 
 from ..tensor import Tensor
-from .known import FOREIGN, IMMUTABLE, MUTABLE, NUMBERS, digest, is_plain
+from .known import ALONG_ONE, FOREIGN, IMMUTABLE, MUTABLE, NUMBERS, OF_ONE_SIZE, digest, is_plain
 from .symbols import Symbol, plain, symbols_in
 from .tracer import Tracer
 
@@ -149,6 +149,17 @@ class Guards:
         """Require that the sizes of a tensor are what they were."""
         if isinstance(value, Tensor):
             self.fix([self.tracer.size(value, dim) for dim in range(value.ndim)])
+
+    def fix_for(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Require that the sizes of tensors are what they were, if a function of this name computes with them unseen."""
+        if name in OF_ONE_SIZE:
+            for each in (*args, *kwargs.values()):
+                self.fix_shape(each)
+        elif name in ALONG_ONE and args and isinstance(args[0], Tensor):
+            position, default = ALONG_ONE[name]
+            dim = kwargs.get("dim", args[position] if len(args) > position else default)
+            if type(dim) is int and -args[0].ndim <= dim < args[0].ndim:
+                self.fix([self.tracer.size(args[0], dim % args[0].ndim)])
 
     def sizes_in(self, values: Any) -> list[Symbol]:
         """The symbols for sizes among values; others are fixed."""

@@ -136,6 +136,22 @@ WITH_NUMBERS = frozenset(
 SIZES = frozenset("size numel nelement".split())
 """The methods of tensors that give sizes."""
 
+ALONG_ONE = {"chunk": (2, 0), "unsafe_chunk": (2, 0), "tensor_split": (2, 0), "glu": (1, -1)}
+"""Functions that compute parts of one size inside: the position of the dimension among their arguments, and its default."""
+
+OF_ONE_SIZE = frozenset(
+    """
+    hsplit vsplit dsplit interpolate upsample upsample_bilinear upsample_nearest fractional_max_pool2d fractional_max_pool3d
+    fractional_max_pool2d_with_indices fractional_max_pool3d_with_indices adaptive_log_softmax_with_loss
+    stft istft rfft irfft rfft2 irfft2 rfftn irfftn hfft ihfft hfft2 ihfft2 hfftn ihfftn fftshift ifftshift
+    pca_lowrank svd_lowrank lobpcg cdist pdist diff diagonal diag diag_embed diagonal_scatter combinations cartesian_prod
+    lu lu_unpack lu_factor lu_solve qr svd pinv pinverse lstsq matrix_rank matrix_exp matrix_power slogdet det householder_product
+    quantile nanquantile median nanmedian histc histogram histogramdd multi_margin_loss
+    """.split()
+)
+"""Functions that compute numbers of sizes inside, such as halves and minima, or choose an algorithm by them: programs with them
+have one size."""
+
 OF_NO_SIZE = frozenset("ndim itemsize dim ndimension element_size get_device output_nr is_complex".split())
 """The attributes and functions of tensors whose numbers do not depend on sizes."""
 

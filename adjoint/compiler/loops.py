@@ -16,7 +16,7 @@ from ..codegen.tracing import xp
 from ..dispatch.annotations import Array
 from ..kernels.math import powers
 from ..kernels.nn import loss
-from .blocks import STATUS, Foreign, Place, Writer, widened
+from .blocks import STATUS, Dim, Foreign, Place, Writer, may_be, widened
 from .program import Constant, Instruction, Reference
 
 SMALL = 1 << 15
@@ -35,12 +35,13 @@ def write(writer: Writer, instruction: Instruction) -> None:
     Raises:
         Foreign: if there are none.
     """
-    before = len(writer.blocks), dict(writer.places), list(writer.buffers)
+    before = len(writer.blocks), dict(writer.places), list(writer.buffers), len(writer.sizes)
     try:
         write_lines(writer, instruction)
         writer.finish()
     except (Foreign, CompilationError, UnsupportedInstruction):
         del writer.blocks[before[0] :]
+        del writer.sizes[before[3] :]
         writer.places, writer.buffers = before[1], before[2]
         writer.begin()
         raise Foreign from None
@@ -165,8 +166,13 @@ class Rows:
         arguments += [rows[each] for each in reduced]
         if not arguments:
             raise Foreign
-        cut = Expression((node,))
-        name = self.writer.function(cut, inputs, {"row_length": self.out.shape[-1]})
+        cut, length = Expression((node,)), self.out.shape[-1]
+        scalars = {"row_length": length}
+        if isinstance(length, Dim):
+            if "row_length" in str(cut):
+                raise Foreign  # a number that differs from run to run
+            scalars = {}
+        name = self.writer.function(cut, inputs, scalars)
         return f"{name}({', '.join(arguments)})"
 
 
@@ -252,16 +258,16 @@ def product(writer: Writer, first: Place, second: Place, out: Place, base: Place
     vectors = columns // width if second.strides[1] == 1 and out.strides[1] == 1 else 0
     if base is not None and base.strides[1] not in (0, 1):
         vectors = 0
-    together = rows // ROWS * ROWS if vectors else 0
+    together = rows // ROWS * ROWS if may_be(vectors) else 0
     for begin, end, count in ((0, together, ROWS), (together, rows, 1)):
-        if begin == end:
+        if not may_be(end - begin):
             continue
         row = writer.fresh("i")
         writer.lines.append(f"    for {row} in range({begin // count}, {end // count}):")
         named = [f"({row} * {count} + {number})" if count > 1 else row for number in range(count)]
-        if vectors:
+        if may_be(vectors):
             vector_lines(writer, first, second, out, base, named, vectors)
-        for i in named if columns > vectors * width else ():
+        for i in named if may_be(columns - vectors * width) else ():
             j, k, total = (writer.fresh(each) for each in "jkt")
             start_value = "E(0)" if base is None else writer.read(base, [i, j])
             writer.lines.append(f"        for {j} in range({vectors * width}, {columns}):")
@@ -332,9 +338,9 @@ def write_addmm(writer: Writer, instruction: Instruction) -> None:
 
 
 def summed(
-    writer: Writer, given: list[Place], dims: tuple[int, ...], out: Place, scale: float = 1, function: str = ""
+    writer: Writer, given: list[Place], dims: tuple[int, ...], out: Place, count: int = 1, function: str = ""
 ) -> None:
-    """`out = scale * ` the sum of `function(*given)` over dimensions; `out` has the others, and may have those summed as well.
+    """`out = 1 / count * ` the sum of `function(*given)` over dimensions; `out` has the others, and may have those summed too.
 
     The sum is carried in float64.
     """
@@ -359,7 +365,7 @@ def summed(
     if len(out.shape) < len(shape):  # of the dimensions that are summed, the first ones are gone, or all
         gone = [dim for dim in range(len(shape)) if dim in dims][: len(shape) - len(out.shape)]
         places = [place for dim, place in enumerate(places) if dim not in gone]
-    scaled = f" * {scale!r}" if scale != 1 else ""
+    scaled = f" * (f64(1) / f64({count}))" if isinstance(count, Dim) else f" * {1 / count!r}" if count != 1 else ""
     writer.lines.append(f"{indent}({writer.element(out, places)})[0] = E({total}{scaled})")
 
 
@@ -379,7 +385,7 @@ def write_sum(mean: bool, writer: Writer, instruction: Instruction) -> None:
     count = math.prod(given.shape[dim] for dim in wanted)
     if not count:
         raise Foreign
-    summed(writer, [given], wanted, out, 1 / count if mean else 1)
+    summed(writer, [given], wanted, out, count if mean else 1)
 
 
 def write_sum_to(writer: Writer, instruction: Instruction) -> None:
@@ -463,7 +469,7 @@ def write_mse(writer: Writer, instruction: Instruction) -> None:
     apart = graph.node("subtract", tuple(nodes), NUMBER)
     name = writer.function(Expression((graph.node("multiply", (apart, apart), NUMBER),)), nodes, {})
     dims, count = tuple(range(len(first.shape))), math.prod(first.shape)
-    scale = 1 / count if reduction == "mean" and count else 1
+    scale = count if reduction == "mean" and count else 1
     summed(writer, [first, second], dims, writer.result(instruction), scale, name)
 
 

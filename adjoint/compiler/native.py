@@ -18,7 +18,7 @@ from ..codegen.llvm.calls import ARRAYS_AT, CallTables
 from ..codegen.llvm.host import HOST
 from ..codegen.llvm.values import CompilationError
 from ..kernels.runtime.addresses import AFTER_HEAD, IN_OBJECTS
-from .blocks import POINTERS, STATUS, TYPES, Foreign, Writer, order_of
+from .blocks import POINTERS, SIZES, STATUS, TYPES, Foreign, Writer, order_of
 from .loops import write
 from .program import Instruction, Program, Reference
 
@@ -32,21 +32,24 @@ class Native:
 
     def __init__(self, writer: Writer, run: list[Instruction], inside: list[int], outside: list[int]) -> None:
         self.instructions, self.values, self.blocks = run, len(inside), len(writer.blocks)
-        sizes = {number: -(-math.prod(writer.form(number)[0]) * writer.item // 64) * 64 for number in inside}
+        sizes = {number: -(-int(math.prod(writer.form(number)[0])) * writer.item // 64) * 64 for number in inside}
         self.apart = sum(sizes.values())
         places, size = in_arena(sizes, [{buffer for buffer, _ in block.pointers} for block in writer.blocks])
         self.status = size // 8 if writer.checks else None
         places[STATUS] = 0, size  # behind the values
         self.arena = size + 64
         places.update({number: (position, 0) for position, number in enumerate(outside, 1)})
-        code = [len(writer.blocks), 1 + len(outside)]
+        places[SIZES] = 1 + len(outside), 0
+        self.sizes = (numpy.array(writer.sizes),) if writer.sizes else ()
+        arrays = 1 + len(outside) + len(self.sizes)
+        code = [len(writer.blocks), arrays]
         for block, machine_code in zip(writer.blocks, writer.addresses(), strict=True):
             code.append(machine_code)
             for buffer, offset in block.pointers:
                 array, begin = places[buffer]
                 code += [array, begin + offset * (8 if buffer in writer.integers else writer.item)]
             code += [0, 0] * (POINTERS - len(block.pointers))
-        self.tables = CallTables(code, 1 + len(outside), 0, "d")
+        self.tables = CallTables(code, arrays, 0, "d")
         self.run = block_runner()
         self.__name__ = f"native, of {len(writer.blocks)} blocks"
 
@@ -65,7 +68,7 @@ class Native:
         if self.status is not None:
             status = arena.view(numpy.int64)
             status[self.status] = 0
-        table = self.tables.make((arena, *arrays), ())
+        table = self.tables.make((arena, *arrays, *self.sizes), ())
         self.run(self.tables.address(table))
         if self.status is not None and status[self.status]:
             raise IndexError(f"Target {status[self.status + 1]} is out of bounds.")

@@ -386,6 +386,8 @@ class Observer(Guards):
             return self.size_of(given if given is function else given.__func__, args, kwargs)
         if name == "zero_grad" and args and isinstance(args[0], (torch.nn.Module, torch.optim.Optimizer)):
             return self.host(args[0], name, *args[1:], **kwargs)
+        if self.tracer.dims:
+            self.fix_for(name, args, kwargs)
         creates = name in CREATING and module in NAMESPACES
         sizes: list[Symbol] = []
         if name not in WITH_NUMBERS:

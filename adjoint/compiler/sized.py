@@ -115,7 +115,7 @@ class Sized:
                     values.pop(number, None)
             if program.boundary == len(program.instructions):
                 run.begin_backward(program)
-            folded = Folded(program, shapes, memory, sizes, {*self.wanted, *self.saved})
+            folded = Folded(program, shapes, memory, sizes, {*self.wanted, *self.saved}, planned=True)
             for function, operands, result in self.general.conditions:
                 if not self.general.holds(function, operands, result, folded.known | run.numbers):
                     return None
@@ -237,7 +237,7 @@ class Trial:
 
     def begin_backward(self, program: Program) -> None:
         """Make gradients of the results, of ones."""
-        for root, seed in zip(program.roots, program.seeds, strict=True):
+        for root, seed in zip(program.roots, program.seeds, strict=False):  # none if the graph has been freed
             shape, dtype = self.shapes[root]
             order = InOrder(program, seed)
             self.see(seed, order(numpy.ones(shape, getattr(torch, dtype).numpy)))

@@ -12,6 +12,8 @@ from typing import Any
 from numpy import may_share_memory, shares_memory
 from numpy.exceptions import TooHardError
 
+from adjoint.device import Size
+
 from ..dispatch.source import compile_source
 from ..tape.edges import edge_of
 from ..tape.inference_tensors import mark_inference
@@ -513,6 +515,9 @@ class Written:
             return given or constant(value)
         if id(value) in self.given.containers:
             return self.given.containers[id(value)]
+        if type(value) is Size and symbols_in(value):
+            inner = "".join(f"{self.built(each, constant, prefix)}, " for each in value)
+            return f"{constant(Size)}(({inner}))"
         if is_constant(value) or self.observer.is_outside(value):
             return constant(value)
         if type(value) in MUTABLE and id(value) in self.built_before:
