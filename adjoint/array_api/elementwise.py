@@ -1,4 +1,4 @@
-"""The elementwise functions: those of `torch`, with the standard's promotion rules for two operands."""
+"""The elementwise functions of `torch`, with the standard's promotion rules for two operands."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ SUMMED = CALL // 2
 """For sums of all kinds, which NumPy computes with several additions at once."""
 
 LARGE = CALL // 4
-"""For arithmetic, if nothing else is said."""
+"""For arithmetic without a threshold of its own."""
 
 MOVED = CALL // 8
 """For what NumPy moves one element at a time: copies in another order, padding, indexing; for its slow sums and matrices."""

@@ -24,7 +24,7 @@ PREFIXES = {"linalg": "linalg_", "special": "special_", "fft": "fft_", "sparse":
 
 
 _MODULES = {"functional": "nn.functional", "aten": "ops.aten"}
-"""The modules of namespaces that are called otherwise."""
+"""The modules of namespaces whose names differ from the name of their module."""
 
 
 def publish(namespace: str, *, retried: bool = True, **functions: Any) -> None:

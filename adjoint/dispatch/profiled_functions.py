@@ -56,7 +56,7 @@ class _Watch:
         self.code = standing_in(cells(function))
 
     def is_there(self) -> bool:
-        """Whether the wrapper is on the function, which may have been given other code since it was put there."""
+        """Whether the function still has the wrapper. Its code may have been replaced since."""
         function = self.function
         return function.__code__ is self.code and (function.__kwdefaults__ or {}).get("enter") is self.entry
 

@@ -100,7 +100,7 @@ def check_array(array: Array) -> None:
 
 
 def is_sequence(value: Any) -> bool:
-    """Whether a value has items, as `list`, `collections.deque`, `array.array` and strings have, and is no tensor."""
+    """Whether a value has items, as a `list`, `collections.deque`, `array.array` or string has, and is not a tensor."""
     if isinstance(value, (list, tuple)):
         return True
     if isinstance(value, (str, bytes)):
@@ -238,7 +238,7 @@ class _Elements:
         return _array_of(self.values, kind or self.kind(), self.kinds).reshape(shape)
 
     def kind(self) -> dtype:
-        """The type that those of all numbers promote to."""
+        """The type to which the types of all numbers promote."""
         kinds = list(self.kinds)
         result = kinds[0] if kinds else dtypes.get_default_dtype()
         for found in kinds[1:]:

@@ -225,7 +225,7 @@ class Stream:
 
 @cache
 def _zeros() -> Any:
-    """What makes a source of words fast, where NumPy would hash a seed for it that we replace at once.
+    """A seed that NumPy need not hash: the source of words replaces it at once.
 
     A list, as NumPy reads number by number, which takes twenty times as long from an array.
     """

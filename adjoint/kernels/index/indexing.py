@@ -28,7 +28,7 @@ Indices = Sequence[ndarray | None]
 _FULL = slice(None)
 
 _FEW = 256
-"""Up to so many elements adding one by one is faster than finding whole rows."""
+"""Up to this number of elements, adding them one by one is faster than finding whole rows."""
 
 
 def index(x: ndarray, indices: Indices) -> ndarray:
@@ -485,7 +485,7 @@ def nonzero_static(self: Array, size: int, fill_value: int = -1) -> Array:
 
 
 def index_copy(x: ndarray, dim: int, index: ndarray, source: ndarray) -> ndarray:
-    """A copy of `x` whose slices along `dim` named by `index` are those of `source`.
+    """A copy of `x` with slices of `source` in place of the slices along `dim` that `index` names.
 
     Raises:
         RuntimeError: if types or shapes do not fit.

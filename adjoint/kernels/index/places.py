@@ -39,7 +39,7 @@ def few_positions(
 
 
 def flat_positions(shape: tuple[int, ...], dim: int, index: ndarray, slices: tuple[int, ...] | None = None) -> ndarray:
-    """Where in a flattened array of `shape` each entry of `index` along `dim`, which is in bounds, points.
+    """The position in a flattened array of `shape` of each entry of `index` along `dim`. Indices must be in bounds.
 
     With `slices`, each entry of a vector is the place of a slice, and points to all of its elements: an array of these sizes.
     """

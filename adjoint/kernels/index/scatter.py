@@ -86,10 +86,10 @@ def scatter(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, reduce
 
 
 _ALONE = {None: "put", "add": "add", "multiply": "multiply"}
-"""What compiled loops are told of a reduction."""
+"""The number of a reduction that compiled loops receive."""
 
 _UFUNCS = {None: None, "add": numpy.add, "multiply": numpy.multiply}
-"""What combines two numbers, if it is not the later one that stays."""
+"""The ufunc that combines two numbers; without one, the later number replaces the earlier one."""
 
 
 def _scattered(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, how: str) -> ndarray | None:
@@ -205,7 +205,7 @@ def _few_written(x: ndarray, dim: int, index: ndarray, src: Any, reduce: str | N
 
 @functools.lru_cache(256)
 def _leading(sizes: tuple[int, ...]) -> tuple[slice, ...]:
-    """What picks an array of these sizes at the beginning of a larger one."""
+    """The index of an array of these sizes at the beginning of a larger array."""
     return tuple(map(slice, sizes))
 
 
@@ -272,7 +272,7 @@ def scatter_reduce_(
 
 
 def _combine(x: ndarray, dim: int, index: ndarray, values: ndarray, ufunc: Any) -> None:
-    """Write values to `x` where `index`, in bounds, sends them, or combine them with what is there."""
+    """Write values to the places of `x` that `index` names, or combine them with its elements. Indices must be in bounds."""
     if _combined(x, dim, index, values, "put" if ufunc is None else ufunc.__name__):
         return
     positions = flat_positions(x.shape, dim, index).reshape(-1)
@@ -289,7 +289,7 @@ def _require_reducible(x: ndarray, reduce: str) -> None:
 
 
 def _make_means(x: ndarray, counts: ndarray, include_self: bool) -> None:
-    """Make sums means: of so many elements, and the one that was there if `include_self`."""
+    """Divide sums by the number of their elements, including the former element if `include_self`."""
     counts = counts + 1 if include_self else numpy.maximum(counts, 1)
     divide = numpy.floor_divide if x.dtype.kind in "iu" else numpy.true_divide
     divide(x, counts.astype(compute_dtype(x.dtype)), out=x, casting="unsafe")
@@ -305,7 +305,7 @@ _REDUCTIONS = {
 
 
 def _identity(ufunc: numpy.ufunc, dtype: "numpy.dtype[Any]") -> Any:
-    """What changes nothing that the ufunc combines it with."""
+    """The neutral element of the ufunc."""
     if ufunc is numpy.add or ufunc is numpy.multiply:
         return dtype.type(0 if ufunc is numpy.add else 1)
     if dtype.kind == "b":
@@ -347,7 +347,7 @@ def _check_scatter(x: ndarray, dim: int, index: ndarray, src: ndarray | complex)
 
 
 def _source(x: ndarray, index: ndarray, src: ndarray | complex) -> ndarray:
-    """What is written for each entry of `index`, row-major; a number stays one."""
+    """The values that are written, one for each entry of `index`, row-major. A number is returned unchanged."""
     if not isinstance(src, ndarray):
         return scalar_array(src, from_numpy(x.dtype))
     if src.shape != index.shape and src.ndim:
@@ -421,7 +421,7 @@ def take_rows(x: ndarray, index: ndarray, dim: int = 0) -> ndarray:
 
 
 def index_add(x: ndarray, dim: int, index: ndarray, source: ndarray, alpha: complex = 1) -> ndarray:
-    """A copy of `x` to whose slices along `dim` named by `index` those of `source`, times `alpha`, are added.
+    """A copy of `x` with slices of `source`, times `alpha`, added to the slices along `dim` that `index` names.
 
     Raises:
         RuntimeError: if types or shapes do not fit, or an index is out of bounds.
@@ -498,7 +498,7 @@ def add_rows(out: ndarray, index: ndarray, rows: ndarray) -> None:
 def index_reduce(
     x: ndarray, dim: int, index: ndarray, source: ndarray, reduce: str, include_self: bool = True
 ) -> ndarray:
-    """A copy of `x` with whose slices along `dim` named by `index` those of `source` are combined, as `scatter_reduce` does.
+    """A copy of `x` whose slices along `dim` that `index` names are combined with slices of `source`, as `scatter_reduce` does.
 
     Raises:
         RuntimeError: if types or shapes do not fit.

@@ -20,7 +20,7 @@ Array = numpy.ndarray[Any, Any]
 
 
 def check_matrix(name: str, array: Array, square: bool = False, floating: bool = True, half: bool = False) -> None:
-    """Raise unless `array` is a (stack of) matrices, square if asked for.
+    """Raise unless `array` is a matrix or a stack of matrices. If `square`, they must be square.
 
     Unless not `floating`, they must be of a floating-point or complex type, and not of a half type unless `half`.
     """
@@ -203,7 +203,7 @@ def svd(self: Array, full_matrices: bool = True, compute_uv: bool = True) -> tup
 
 
 def eigh(self: Array, UPLO: str = "L", compute_v: bool = True) -> tuple[Array, Array]:
-    """Eigenvalues, ascending, and if `compute_v` eigenvectors of Hermitian matrices, of which one triangle is read."""
+    """Eigenvalues, ascending, and if `compute_v` eigenvectors of Hermitian matrices. One triangle is read."""
     check_matrix("eigh", self, square=True)
     if UPLO.upper() not in ("L", "U"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
@@ -360,7 +360,7 @@ def cholesky_inverse(factor: Array, upper: bool = False) -> Array:
 def cholesky_ex(self: Array, upper: bool = False, check_errors: bool = False) -> tuple[Array, Array]:
     """The triangular factor, and for each matrix the order of the first minor that is not positive-definite, or 0.
 
-    Of a matrix that has such a minor, the columns before it are those of the factor, the others as they were.
+    If a matrix has such a minor, the columns before it contain the factor, and the other columns are unchanged.
     """
     check_matrix("cholesky_ex", self, square=True)
     info = numpy.zeros(self.shape[:-2], numpy.int32)
@@ -519,7 +519,7 @@ def least_squares(
 
 
 def _without_lapack(a: Array, b: Array, tolerance: float, values_wanted: bool) -> tuple[Array, Array, Array, Array]:
-    """The solution, as LAPACK leaves it in the right-hand side; what is left over, turned; ranks; singular values."""
+    """The solution in LAPACK's layout, the transposed residuals, the ranks, and the singular values."""
     solution = None if values_wanted or not a.size else _of_full_rank(a, b, max(tolerance, _precision(a)))
     values = numpy.zeros((*a.shape[:-2], min(a.shape[-2:])), a.real.dtype)
     rank = numpy.full(a.shape[:-2], a.shape[-1])

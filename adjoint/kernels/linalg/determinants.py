@@ -87,10 +87,10 @@ def det_gradient(grad: Array, A: Array, result: Array) -> Array:
 
 
 def det_frame(self: Array) -> tuple[Array, Array, Array, Array]:
-    """Bases in which each matrix is diagonal, of which of its singular values are regular, and how many are not.
+    """Bases in which each matrix is diagonal, the mask of its regular singular values, and the number of the others.
 
-    The determinant of `left @ self @ right` is that of `self`. The count is a row of zeros with a one in its place, as long as
-    the greatest count needs: so the shape tells whether all matrices are regular, in which case the bases are empty.
+    `left @ self @ right` has the determinant of `self`. The number is a row of zeros with a one at its position, as long as the
+    largest number requires. The length of the row thus shows whether all matrices are regular. The bases are empty then.
     """
     finite = numpy.asarray(numpy.isfinite(self).all((-2, -1), keepdims=True))
     given = numpy.where(finite, self, 0)

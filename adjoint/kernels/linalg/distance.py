@@ -157,7 +157,7 @@ def _norms(difference: Array, p: float) -> Any:
 
 
 def cdist_backward(grad: Array, x1: Array, x2: Array, p: float, distance: Array) -> Array:
-    """The gradient of `x1`, not yet summed over what it was broadcast to; at a distance of 0, a corner, it is 0."""
+    """The gradient of `x1`, not yet summed over broadcast dimensions. At a distance of 0 it is 0."""
     batch = grad.shape[:-2]
     left = numpy.broadcast_to(x1, (*batch, *x1.shape[-2:]))
     result = numpy.zeros(left.shape, x1.dtype)

@@ -22,7 +22,7 @@ SMALL = 44
 
 
 def column_major(array: Array) -> Array:
-    """`array` with the elements of each matrix in column-major order, as LAPACK leaves them and PyTorch hands them on."""
+    """`array` with the elements of each matrix in column-major order, as LAPACK and PyTorch return them."""
     return numpy.ascontiguousarray(array.mT).mT if array.ndim > 1 else array
 
 
@@ -119,7 +119,7 @@ def row_order(pivots: Array, rows: int, backwards: bool = False) -> Array:
 
 
 def first_zero(diagonal: Array) -> Array:
-    """For each matrix the place of the first zero on the diagonal, from 1 on; 0 if there is none."""
+    """For each matrix the position of the first zero on the diagonal, counted from 1; 0 without a zero."""
     zeros = diagonal == 0
     if not zeros.size:
         return numpy.zeros(zeros.shape[:-1], numpy.int32)

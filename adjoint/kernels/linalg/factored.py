@@ -1,4 +1,4 @@
-"""Factors by elimination as PyTorch gives them, and what is solved with them; its checks and errors."""
+"""Factors by elimination in PyTorch's form, and systems that are solved with them, with PyTorch's checks and errors."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def lu(self: Array, pivot: bool = True) -> tuple[Array, Array, Array]:
 def lu_unpack(
     self: Array, pivots: Array, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> tuple[Array, Array, Array]:
-    """L, U and P of what `lu_factor` returns; empty what is not asked for."""
+    """L, U and P from the results of `lu_factor`. Results that are not requested are empty."""
     _check_factorable("torch.lu_unpack", self)
     if unpack_pivots and pivots.dtype != numpy.int32:
         raise RuntimeError("torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.")

@@ -210,7 +210,7 @@ def vdot(self: Array, other: Array) -> Array:
 
 
 def addmm(self: Array, mat1: Array, mat2: Array, *, beta: Any = 1, alpha: Any = 1) -> Array:
-    """`beta * self + alpha * (mat1 @ mat2)`; what is multiplied by 0 does not count, even if it is not finite."""
+    """`beta * self + alpha * (mat1 @ mat2)`. An operand times 0 is 0, even if it is not finite."""
     if mat1.dtype != mat2.dtype and self.dtype == mat2.dtype:
         raise RuntimeError(
             f"mat1 and mat2 must have the same dtype, but got {type_name(mat1.dtype)} and {type_name(mat2.dtype)}"

@@ -17,7 +17,7 @@ _RESTING = 512  # rows; for larger matrices OpenBLAS's threads are of use
 
 
 def of_stack(function: Callable[[Array], Any], a: Array) -> Any:
-    """What `function` gives for a stack of matrices: an array, or several of them, which have the same first dimensions."""
+    """The result of `function` for a stack of matrices: one array, or several arrays with the same first dimensions."""
     if a.size * min(a.shape[-2:]) < _LARGE:
         return function(a)
     batch, stack = a.shape[:-2], a.reshape(-1, *a.shape[-2:])
@@ -57,7 +57,7 @@ SMALLEST = 1 << 9  # elements of a matrix; less work takes less time than calls 
 
 
 def by_lapack(name: str, a: Array, *arguments: Any, smallest: int = SMALLEST, **options: Any) -> Any:
-    """What a function of `kernels.compiled.linalg.lapack` gives; NotImplemented if NumPy is to compute."""
+    """The result of a function of `kernels.compiled.linalg.lapack`; NotImplemented if NumPy must compute."""
     if a.shape[-1] * a.shape[-2] < smallest or a.dtype.char not in "fdFD":
         return NotImplemented
     return LOOPS.run(f"linalg.lapack.{name}", a, *arguments, **options)

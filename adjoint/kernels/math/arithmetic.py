@@ -161,7 +161,7 @@ def rsub(self: Array, other: Array, *, alpha: Any = 1) -> Array:
 
 
 def _divided(self: Array, other: Array, rounding: str, remainder: bool) -> Any:
-    """Integers divided in a compiled loop; NotImplemented if there is none. Raises for a division by zero."""
+    """Integers divided in a compiled loop; NotImplemented without a loop. Raises for a division by zero."""
     if other.ndim and LOOPS.takes(self.size, LARGE):
         found = LOOPS.run("math.division.by_numbers", self, other, rounding, remainder)
         if found is not NotImplemented:
@@ -240,7 +240,7 @@ def _remainder_of_floats(self: Array, other: Array) -> Any:
 @by_expression(_remainder_of_floats)
 @in_float32
 def remainder(self: Array, other: Array) -> Array:
-    """What is left of the division rounded down; it has the sign of `other`, or of `self` where it is zero."""
+    """The remainder of the division rounded down. It has the sign of `other`; a zero has the sign of `self`."""
     if self.dtype.kind in "bc":
         raise refuse("remainder_cpu", self)
     if self.dtype.kind in "iu":
@@ -261,7 +261,7 @@ def _fmod_of_floats(self: Array, other: Array) -> Any:
 @by_expression(_fmod_of_floats, small=numpy.fmod)
 @in_float32
 def fmod(self: Array, other: Array) -> Array:
-    """What is left of the division rounded towards zero; it has the sign of `self`."""
+    """The remainder of the division rounded towards zero. It has the sign of `self`."""
     if self.dtype.kind in "bc":
         raise refuse("fmod_cpu", self)
     if self.dtype.kind in "iu":
@@ -448,7 +448,7 @@ def ldexp(self: Array, other: Array) -> Array:
 
 
 def frexp(self: Array) -> tuple[Array, Array]:
-    """Mantissas of magnitude 0.5 to 1 and int32 exponents of 2 that multiply to `self`; exponent 0 for what is not finite."""
+    """Mantissas of magnitude 0.5 to 1 and int32 exponents of 2 that multiply to `self`; the exponent of nan and inf is 0."""
     if not is_floating(self.dtype):
         raise RuntimeError("torch.frexp() only supports floating-point dtypes")
     mantissa, exponent = numpy.frexp(widen(self))

@@ -1,7 +1,7 @@
 """Derivatives by central differences (Abramowitz and Stegun, Handbook of Mathematical Functions, 25.3.21).
 
-A function is given as `evaluate`, which reads the array that is moved here, in place, and put back. What it returns may
-be that very memory: it is copied at once. Its argument says which element has been moved: None if all have.
+A function is given as `evaluate`. It reads an array that is changed in place and then restored. Its argument is the index of the
+changed element, or None if all elements have changed. It may return the array itself, so each result is copied at once.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ LOW_BITS = 0x1FFFFFFF
 """The bits of a float64 that rounding to float32 drops."""
 
 MIDPOINT = 0x10000000
-"""What those bits are halfway between two float32 numbers."""
+"""Those bits of a number halfway between two float32 numbers."""
 
 
 def fma32(a: ndarray, b: float, c: float) -> ndarray:
@@ -41,7 +41,7 @@ def is_exact(most: int, *numbers: float) -> bool:
 
 
 def _sum_error(a: ndarray, b: float | ndarray, total: ndarray) -> ndarray:
-    """What `total`, which is `a + b` rounded, falls short of the exact sum (Knuth's TwoSum)."""
+    """The exact sum of `a` and `b` minus `total`, the rounded sum (Knuth's TwoSum)."""
     back = total - a
     error: ndarray = a - (total - back)
     error += b - back

@@ -134,7 +134,7 @@ def _along(array: Array, axis: int, forward: bool, normalization: int, onesided:
 
 @functools.lru_cache(256)
 def _factor(n: int, normalization: int, kind: str) -> Any:
-    """What a transform of `n` elements is multiplied by, as NumPy computes it."""
+    """The factor of a transform of `n` elements, as NumPy computes it."""
     one = numpy.array(1, kind)
     return one if not normalization else one / (n if normalization == 2 else numpy.sqrt(numpy.array(n, kind)))
 

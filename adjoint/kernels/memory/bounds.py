@@ -1,6 +1,6 @@
 """Whether a size, strides and an offset stay within a storage: the one check before an array is made on memory that is there.
 
-NumPy's own arithmetic may overflow, and what then looks like a place in the storage is not. Python's integers cannot.
+NumPy's own arithmetic may overflow to a wrong position that looks valid. Python's integers cannot.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import numpy
 
 _LIMIT = sys.maxsize + 1
-"""What NumPy counts bytes and elements up to: 2**63, or 2**31 where addresses have 32 bits."""
+"""The limit of NumPy's counts of bytes and elements: 2**63, or 2**31 if addresses have 32 bits."""
 
 _LONG = 2**63
 
@@ -27,7 +27,7 @@ _LENGTHS = {
     "as_strided": "mismatch in length of strides and shape",
     "empty_strided": "dimensionality of sizes ({}) must match dimensionality of strides ({})",
 }
-"""What is said of a size and strides of different lengths."""
+"""The message for a size and strides of different lengths."""
 
 
 def whole(value: Any) -> int:

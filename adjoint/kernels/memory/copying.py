@@ -146,7 +146,7 @@ def contiguous(array: Array, memory_format: Any = None) -> Array:
 
 
 def filled_like(array: Array, value: Array) -> Array:
-    """An array like `array` of which every element is that of `value`, which has no dimensions."""
+    """An array like `array` filled with the element of `value`, which has no dimensions."""
     return clone(expanded(convert(value, array.dtype), array))
 
 
@@ -276,7 +276,7 @@ def fill_(self: Array, value: Any) -> None:
 
 
 def full_like(array: Array, value: Any) -> Array:
-    """An array like `array` of which every element is the number `value`. Raises as `scalar_array` does."""
+    """An array like `array` filled with the number `value`. Raises as `scalar_array` does."""
     result = empty_like(array)
     copy_elements(result, scalar_array(value, from_numpy(array.dtype)))
     return result
@@ -329,7 +329,7 @@ def fill_diagonal_(self: Array, fill_value: Any, wrap: bool = False) -> None:
 
 
 def mapped(function: Callable[..., Any], *arrays: Array) -> Array:
-    """What a Python function makes of the elements of arrays of one shape, as Python numbers."""
+    """The results of a Python function of the elements of arrays of one shape, as Python numbers."""
     values = [function(*numbers) for numbers in zip(*(to_python(array.reshape(-1)) for array in arrays), strict=True)]
     for value in values:
         if not isinstance(value, (int, float, complex)):

@@ -1,4 +1,4 @@
-"""`torch.FloatStorage` and its like: names by which programs make a `TypedStorage` of one dtype, and ask for it."""
+"""`torch.FloatStorage` and similar names: classes that create and recognize a `TypedStorage` of one dtype."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class _LegacyKind(type):
 
 
 class LegacyStorage(metaclass=_LegacyKind):
-    """What `torch.FloatStorage` and its like have in common.
+    """The base of `torch.FloatStorage` and the other typed storages.
 
     >>> import adjoint as torch
     >>> torch.FloatStorage([1.0, 2.0]).tolist()

@@ -82,7 +82,7 @@ def storage_offset(array: Array) -> int:
 
 
 def element_strides(array: Array) -> tuple[int, ...]:
-    """Strides in elements; empty arrays have those of a contiguous array in which 0 counts as 1."""
+    """Strides in elements. An empty array has the strides of a contiguous array whose sizes of 0 count as 1."""
     if array.size == 0:
         return row_major_steps(array.shape)
     size = array.itemsize
@@ -173,7 +173,7 @@ def row_major_steps(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def reallocated(root: Array, length: int) -> Array:
-    """New memory of `length` bytes that begins with those of its owner `root`."""
+    """New memory of `length` bytes that begins with the bytes of the owner `root`."""
     if is_foreign(root):
         raise RuntimeError("Trying to resize storage that is not resizable")
     result = numpy.empty(length, numpy.uint8)
@@ -224,14 +224,14 @@ def to_python(array: Array) -> Any:
 
 
 def root_of(array: Array) -> Array:
-    """The owner of the memory of an array, which has none if it has been given back."""
+    """The owner of the memory of an array, or None if the memory has been given back."""
     if isinstance(array, SparseArray):
         raise NotImplementedError(f"Cannot access storage of {array.words}TensorImpl")
     return numpy.empty(0, array.dtype) if isinstance(array, Released) else owner(array)
 
 
 def without_elements(shape: tuple[int, ...], kind: numpy.dtype[Any]) -> numpy.ndarray[Any, Any]:
-    """An array of which all elements are one zero, which cannot be written to."""
+    """A read-only array whose elements share one zero."""
     return numpy.broadcast_to(numpy.zeros((), kind), shape)
 
 
@@ -247,7 +247,7 @@ _ELEMENTS = {
     "float4_e2m1fn_x2": (17, 4, 2),
     "complex32": (5, 32, 1),
 }
-"""How DLPack names what is unsigned integers to NumPy (`DLDataType` in dlpack.h): kind, bits, lanes."""
+"""DLPack's names of types that NumPy sees as unsigned integers (`DLDataType` in dlpack.h): kind, bits, lanes."""
 
 _DTYPES = {elements: dtypes.HELD[getattr(dtypes, name)] for name, elements in _ELEMENTS.items()}
 
@@ -263,7 +263,7 @@ def capsule_of(array: Any, **keywords: Any) -> Any:
 
 
 def shared_array(source: Any) -> Any:
-    """An array on the memory of an object that speaks the protocol."""
+    """An array on the memory of an object that supports the protocol."""
     try:
         return numpy.from_dlpack(source)
     except (BufferError, RuntimeError):
@@ -284,7 +284,7 @@ def array_in(capsule: Any) -> Any:
 
 
 def _elements(capsule: Any) -> Any:
-    """What the capsule says of its elements, in its own memory: assigning changes it."""
+    """The description of the elements, in the capsule's own memory: an assignment changes the capsule."""
     versioned = '"dltensor_versioned"' in repr(capsule)
     ctypes = import_late("ctypes")
     find = ctypes.pythonapi.PyCapsule_GetPointer
@@ -294,7 +294,7 @@ def _elements(capsule: Any) -> Any:
 
 
 class _Capsule:
-    """A capsule as an object that speaks the protocol, and the memory in it as an array that can be written to."""
+    """A capsule as an object that supports the protocol, and its memory as a writable array."""
 
     def __init__(self, capsule: Any) -> None:
         self._capsule = capsule

@@ -68,7 +68,7 @@ class UntypedStorage:
 
     element_kind: Any = numpy.dtype(numpy.uint8)
     filename: str | None = None
-    """The file in which changes end up; None if there is none."""
+    """The file that receives changes, or None."""
 
     is_cuda = is_hpu = is_sparse = is_sparse_csr = False
 
@@ -129,7 +129,7 @@ class UntypedStorage:
 
         Raises:
             RuntimeError: without a dtype.
-            ValueError: if the buffer has not so many elements, or the byte order is none of "native", "little" and "big".
+            ValueError: if the buffer has too few elements, or the byte order is not "native", "little" or "big".
         """
         if dtype is None:
             raise RuntimeError("argument 'dtype' cannot be None")
@@ -277,7 +277,7 @@ class UntypedStorage:
         return strided(self._root, size, stride, offset, kind)
 
     def _steps(self) -> tuple[tuple[int, ...], int]:
-        """Strides and offset in elements; where the memory had been given back, those of a contiguous tensor."""
+        """Strides and offset in elements. If the memory had been given back, they are those of a contiguous tensor."""
         seen = self._seen
         if seen is None or isinstance(seen, Released):
             return row_major_steps(() if seen is None else seen.shape), 0
@@ -286,7 +286,7 @@ class UntypedStorage:
     # --- elements ---------------------------------------------------------------------------------------------
 
     def _place(self, index: Any) -> slice:
-        """The elements of an index: one, or those of a slice without steps."""
+        """The elements of an index: one element, or a slice without steps."""
         size = self.size()
         if isinstance(index, slice):
             start, stop, step = index.indices(size)
@@ -490,7 +490,7 @@ for _name, _dtype in {
 
 
 def _new_memory(name: str, size: Any, kind: Any) -> Array:
-    """Memory for `size` elements of `kind`, or with those of a sequence."""
+    """Memory for `size` elements of `kind`, or with the elements of a sequence."""
     if hasattr(size, "__index__") and not hasattr(size, "__len__"):
         count = operator.index(size)
         if count < 0:
@@ -518,7 +518,7 @@ def _negative(length: int) -> RuntimeError:
 
 
 def _swapped(content: Array, dtype: Any) -> Array:
-    """The bytes with those of each number of `dtype` in the other order."""
+    """The bytes, with the bytes of each number of `dtype` in reverse order."""
     size = dtype.itemsize // (2 if dtype.is_complex else 1)
     return content.reshape(-1, size)[:, ::-1].reshape(-1)
 

@@ -276,7 +276,7 @@ def gelu_backward(grad: Array, self: Array, *, approximate: str = "none") -> Any
 
 @pointwise("GeluBackwardKernelImpl")
 def gelu_curvature(self: Array, approximate: str) -> Any:
-    """The second derivative: `phi(x) * (2 - x * x)`, or that of the approximation."""
+    """The second derivative: `phi(x) * (2 - x * x)`, or the second derivative of the approximation."""
     if approximate == "none":
         return _normal_density(self) * (2 - self * self)
     tanh, slope = xp.tanh(_tanh_argument(self)), _tanh_slope(self)
@@ -342,7 +342,7 @@ def _gated_backward(grad: Array, first: Array, second: Array) -> Any:
 
 
 def glu_backward(grad: Array, self: Array, dim: int) -> Array:
-    """The gradient of `glu`, which is half as long along `dim` as that of its input."""
+    """The gradient of `glu`, whose length along `dim` is half the length of the input."""
     dim = normalize_dim(dim, self.ndim)
     first, second = halves(self, dim)
     result = numpy.empty(self.shape, self.dtype)

@@ -53,7 +53,7 @@ def _by_batch(kept: Array | None, query: Array) -> Array | None:
 
 
 def _added(mask: Array | None, query: Array) -> Array | None:
-    """A mask as what is added to scores, of four dimensions."""
+    """A mask of four dimensions, as numbers that are added to scores."""
     if mask is None:
         return None
     if mask.dtype.kind == "b":
@@ -125,7 +125,7 @@ def attention_gradients(
 
 
 AT_ONCE = 1 << 16
-"""Up to so many scores are held at once; of more those of one head of keys."""
+"""Up to this number of scores are held at once. If there are more, only the scores of one head of keys are held."""
 
 
 def _parts(
@@ -147,7 +147,7 @@ def _parts(
 
 
 def _for_queries(array: Array, heads: int) -> Array:
-    """The heads of keys or values repeated for those of queries."""
+    """The heads of keys or values, repeated to match the heads of queries."""
     return array if array.shape[1] == heads else numpy.repeat(array, heads // array.shape[1], 1)
 
 
@@ -203,13 +203,13 @@ def packed_weights(draw: Any, rows: tuple[int, ...], keys: int, dtype: Any) -> A
 
 
 def noise_of(kept: Array, query: Array, key: Array, share: float) -> Array:
-    """What dropout multiplies the weights by."""
+    """The factors by which dropout multiplies the weights."""
     each = [_unpacked(own, query.shape[-2], share, query.dtype) for own in kept]
     return numpy.array(each, query.dtype).reshape((*query.shape[:-1], key.shape[-2]))
 
 
 def _unpacked(kept: Array, length: int, share: float, dtype: Any) -> Array:
-    """What the weights of a head are multiplied by: queries by keys."""
+    """The factors of the weights of a head: queries by keys."""
     bits = numpy.unpackbits(kept.view(numpy.uint8), axis=-1, count=length, bitorder="little")
     return bits.mT / dtype.type(1 - share)
 

@@ -121,7 +121,7 @@ def conv_input_grad(
     dilation: Sizes,
     groups: int,
 ) -> Plan:
-    """The gradient of the input of a convolution, of shape `input_shape`, given that of its result."""
+    """The gradient of the input of a convolution, of shape `input_shape`, from the gradient of its result."""
     return Plan([Memory(tuple(input_shape), grad.dtype)], run=_input_grad)
 
 
@@ -170,7 +170,7 @@ def conv_weight_grad(
     dilation: Sizes,
     groups: int,
 ) -> Plan:
-    """The gradient of the weight of a convolution, of shape `weight_shape`, given that of its result."""
+    """The gradient of the weight of a convolution, of shape `weight_shape`, from the gradient of its result."""
     return Plan([Memory(tuple(weight_shape), grad.dtype)], run=_weight_grad)
 
 

@@ -1,7 +1,7 @@
 """Images read at the places that a grid says: a sum over the pixels around each place, weighted by where it lies between them.
 
 The weights are polynomials of the place's fraction along each dimension (R. Keys, "Cubic convolution interpolation for digital
-image processing", 1981, for the cubic ones, with a = -0.75). `places` says where the pixels are, `weights` what they count.
+image processing", 1981, for the cubic ones, with a = -0.75). `places` returns the positions of pixels, `weights` their weights.
 """
 
 from __future__ import annotations
@@ -76,12 +76,12 @@ def _padded(position: Array, size: int, sampling: Sampling, stray: float) -> tup
 
 
 def stray_pixel(size: int, dims: int) -> float:
-    """The pixel along a dimension that is read where a place has none: of images the first, of volumes the last, as PyTorch."""
+    """The pixel that a place without one reads: the first of an image, the last of a volume, as in PyTorch."""
     return size - 1.0 if dims == 3 else 0.0
 
 
 def _along(grid: Array, sizes: tuple[int, ...]) -> list[tuple[Array, int]]:
-    """The coordinates of each dimension with its size; a grid has those of the last dimension first."""
+    """The coordinates of each dimension with its size. A grid begins with the coordinates of the last dimension."""
     flat = grid.reshape(grid.shape[0], math.prod(grid.shape[1:-1]), grid.shape[-1])
     return [(flat[..., len(sizes) - 1 - dim], size) for dim, size in enumerate(sizes)]
 
@@ -114,7 +114,7 @@ def places(grid: Array, sizes: tuple[int, ...], sampling: Sampling) -> tuple[Arr
 
 
 def weights(grid: Array, sizes: tuple[int, ...], sampling: Sampling, orders: tuple[int, ...]) -> Array:
-    """What the pixels around each place count, `(N, pixels, places)`, or a derivative of that, of an order for each dimension."""
+    """The weights of the pixels around each place, `(N, pixels, places)`, or derivatives of an order for each dimension."""
     each = []
     for (coordinates, size), order in zip(_along(grid, sizes), orders, strict=True):
         position, slope = _position(coordinates, size, sampling, stray_pixel(size, len(sizes)))
@@ -150,7 +150,7 @@ def differentiated(coefficients: tuple[float, ...], order: int) -> list[float]:
 
 
 def pixels(input: Array, grid: Array, sampling: Sampling) -> Array:
-    """The pixels around each place, `(N, C, pixels, places)`; 0 where there is none."""
+    """The pixels around each place, `(N, C, pixels, places)`. Missing pixels are 0."""
     index, inside = places(grid, input.shape[2:], sampling)
     count, channels = input.shape[:2]
     flat = input.reshape(count, channels, math.prod(input.shape[2:]))
@@ -213,7 +213,7 @@ def grid_sampler_gradients(
 
 
 def raised(orders: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """The orders of the derivatives by each coordinate: a grid has that of the last dimension first."""
+    """The orders of the derivatives by each coordinate. A grid begins with the coordinate of the last dimension."""
     for dim in reversed(range(len(orders))):
         yield tuple([order + (place == dim) for place, order in enumerate(orders)])
 

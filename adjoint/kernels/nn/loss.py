@@ -261,7 +261,7 @@ def nll_loss_backward(
     ignore_index: int,
     reduction: str,
 ) -> Plan:
-    """The gradient of `log_probs`, of which only shape and type are used."""
+    """The gradient of `log_probs`. Only the shape and type of `log_probs` matter."""
 
     def into(
         out: Sequence[ndarray], grad: ndarray, log_probs: ndarray, target: ndarray, weight: ndarray | None, *_: Any
@@ -498,9 +498,9 @@ def _by_labels(reduce: Callable[[int, int], None], counts: Array, dtype: Any) ->
 
 
 def _multilabel_hinges(rows: Array, counts: Array) -> tuple[Array, Array, Array, Array]:
-    """The rows, the classes and the counts of the labels, and the hinge of each label against each class that is none.
+    """The rows, classes and counts of the labels, and the hinge of each label against each class that is not a label.
 
-    As in PyTorch, a hinge that is nan is none. A label that is listed many times has its hinges once.
+    As in PyTorch, a hinge that is nan does not count. A label that is listed many times has its hinges once.
     """
     sample, label = counts.nonzero()
     hinges = rows.take(sample, 0)

@@ -31,7 +31,7 @@ _TALL = 1 << 15  # elements of columns; larger arrays are better read row by row
 
 
 def _refusing(name: str) -> Refusing:
-    """What refuses other dtypes than floating-point ones in the name of PyTorch's kernel."""
+    """Return the check that refuses dtypes other than floating-point ones in the name of PyTorch's kernel."""
     return lambda x, _: check_floating(name, x)
 
 
@@ -40,7 +40,7 @@ def _with_large(
 ) -> Triple:
     """`results`, but where the squares of finite numbers have overflowed those of the numbers divided by the largest of them.
 
-    `shape` and `axes` say what is normalized together; `again` normalizes, for nothing to be added to variances.
+    `shape` and `axes` define the elements that are normalized together. `again` normalizes with nothing added to variances.
     """
     result, mean, rstd = results
     with unwarned():
@@ -92,7 +92,7 @@ def layer_norm_backward_rows(
     weights: bool,
     biases: bool,
 ) -> Any:
-    """The gradients of the input, the weight and the bias, as far as they are asked for."""
+    """The requested gradients of the input, the weight and the bias."""
     normalized = (x - mean) * rstd
     to_input = None
     if inputs:
@@ -122,7 +122,7 @@ def layer_norm(
 
 
 def _as_rows(x: ndarray, dims: int) -> ndarray:
-    """An array whose last dimensions, so many, are one."""
+    """An array whose last `count` dimensions are joined to one."""
     if dims == 1:
         return x
     leading = x.shape[: x.ndim - dims]
@@ -172,7 +172,7 @@ def channel_norm_rows(x: Array, weight: PerRow | None, bias: PerRow | None, eps:
 def channel_norm_backward_rows(
     grad: Array, x: Array, mean: PerRow, rstd: PerRow, weight: PerRow | None, inputs: bool, training: bool
 ) -> Any:
-    """For each row the sum of `grad` and that of its products with the normalized row, and the gradient of the input."""
+    """For each row the sum of `grad`, the sum of its products with the normalized row, and the gradient of the input."""
     centred = x - mean
     total, along = row.sum(grad), row.sum(grad * centred) * rstd
     to_input = None
@@ -229,7 +229,7 @@ def unbiased_variance(invstd: ndarray, eps: float, count: int) -> ndarray:
 def move(
     running_mean: ndarray, running_var: ndarray, mean: ndarray, invstd: ndarray, momentum: float, eps: float, count: int
 ) -> None:
-    """Move running statistics, in place, by `momentum` towards those of a batch."""
+    """Move running statistics in place, by `momentum`, towards the statistics of a batch."""
     variance = unbiased_variance(invstd, eps, count)
     with unwarned():
         for running, towards in ((running_mean, mean), (running_var, variance)):
@@ -359,14 +359,14 @@ def batch_norm_gradients(
 
 
 def _gradient_memory(of_input: Memory, weight: ndarray | None, needs: Needs) -> list[Memory | None]:
-    """What the gradients of input, weight and bias are written to."""
+    """The arrays that receive the gradients of input, weight and bias."""
     of_channels = Memory((of_input.shape[1],), of_input.dtype if weight is None else weight.dtype)
     wanted = zip((of_input, of_channels, of_channels), needs, strict=True)
     return [memory if needed else None for memory, needed in wanted]
 
 
 def _gradients(to_input: ndarray | None, total: ndarray, along: ndarray, parameter: ndarray, needs: Needs) -> Gradients:
-    """Those of input, weight and bias that are asked for; the last two in the dtype of the parameters."""
+    """The requested gradients of input, weight and bias. The last two have the dtype of the parameters."""
     to_weight = along.astype(parameter.dtype, copy=False) if needs[1] else None
     return to_input, to_weight, total.astype(parameter.dtype, copy=False) if needs[2] else None
 

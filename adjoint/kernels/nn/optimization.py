@@ -36,7 +36,7 @@ _add, _subtract, _multiply, _divide, _copy = numpy.add, numpy.subtract, numpy.mu
 
 
 class ArrayMethods:
-    """What formulas call, on arrays of one dtype: the methods of tensors of these names, with the same roundings."""
+    """The functions that formulas call on arrays of one dtype. They round as the methods of tensors with these names do."""
 
     sqrt = numpy.sqrt
     abs = numpy.absolute

@@ -72,7 +72,7 @@ def max_pool(
 
 
 def _like(input: ndarray, dims: int, sizes: Sizes, dtype: numpy.dtype[Any]) -> Memory:
-    """A result with channels last in memory if those of `input` are."""
+    """A result whose channels are last in memory if the channels of `input` are."""
     last = not input.flags.c_contiguous and input.ndim == dims + 2 and numpy.moveaxis(input, 1, -1).flags.c_contiguous
     return Memory(input.shape[: input.ndim - dims] + sizes, dtype, (0, *range(2, input.ndim), 1) if last else None)
 
@@ -134,7 +134,7 @@ def _first_largest(x: ndarray) -> Pair:
 
 @functools.lru_cache(256)
 def _steps(count: int, step: int) -> ndarray:
-    """Where so many rows of `step` elements begin."""
+    """The positions at which rows of `step` elements begin."""
     return numpy.arange(0, count * step, step)
 
 
@@ -220,7 +220,7 @@ def avg_pool(
 
 
 def _summing(bounds: Sequence[Bounds], lengths: Sizes, transposed: bool = False) -> Callable[[ndarray], ndarray]:
-    """What sums the windows of the last dimensions with these bounds; `transposed`: for each element, its windows."""
+    """Return the function that sums windows of the last dimensions; if `transposed`, the windows of each element."""
     tables = []
     for (starts, stops), length in zip(bounds, lengths, strict=True):
         if transposed:
@@ -254,7 +254,7 @@ def _truncated_division(total: ndarray, divisor: ndarray) -> ndarray:
 
 @functools.lru_cache(256)
 def divisor(windows: tuple[Along, ...], count_include_pad: bool, divisor_override: int | None) -> ndarray:
-    """What the sum of each window is divided by; an array of the spatial dimensions, or of none."""
+    """The divisor of the sum of each window: an array of the spatial dimensions, or without dimensions."""
     if divisor_override is not None:
         return asarray(divisor_override)
     total = numpy.ones(())
@@ -354,7 +354,7 @@ Array = numpy.ndarray[Any, Any]
 
 
 def max_unpool(self: Array, indices: Array, output_size: tuple[int, ...]) -> Array:
-    """`(N, C, *)` or `(C, *)` at flat indices of images of a size; of several values for one place, the last."""
+    """`(N, C, *)` or `(C, *)` written to flat indices of images. If several values have the same index, the last one stays."""
     dims = len(output_size)
     function = f"max_unpool{dims}d"
     if indices.dtype != numpy.int64:
@@ -399,9 +399,9 @@ def fractional_max_pool(
     """The largest element of each window, and its index in the flattened spatial dimensions: the first one, or the last nan.
 
     Args:
-        input: (batch, channels, spatial...), or that without batch.
-        random_samples: (batch, channels, dims), in [0, 1); they place the windows of each image. Of two dimensions the first
-            number is that of the last dimension.
+        input: (batch, channels, spatial...), or without the batch.
+        random_samples: (batch, channels, dims), in [0, 1). They place the windows of each image. If there are two dimensions,
+            the first number belongs to the last dimension.
 
     Raises:
         RuntimeError: if windows do not fit.

@@ -27,11 +27,11 @@ def recurrent_layer(
     projected: Array, hidden: Array, cell: Array | None, weight: Array, bias: Array | None, mode: str, backwards: bool,
     keeps: bool = True,
 ) -> tuple[Array, ...]:  # fmt: skip
-    """The outputs, the last hidden state and cell, and what the gradients of gated layers need: gates, and more of each step.
+    """The outputs, the last hidden state and cell, and the values that the gradients of gated layers need.
 
     `projected` (steps, batch, gates * features): the inputs times their weights. `weight` (gates * features, features) multiplies
-    the hidden state; `bias` is added to that product. `backwards`: the sequence is read from its end. What is kept of each step
-    besides the gates is the cell of an LSTM, and of a GRU what the reset gate multiplies; nothing unless `keeps`.
+    the hidden state; `bias` is added to that product. `backwards`: the sequence is read from its end. If `keeps`, the last
+    results are the gates and, for each step, the cell of an LSTM or the operand of the reset gate of a GRU.
     """
     steps, batch = projected.shape[:2]
     features = hidden.shape[1]
@@ -89,7 +89,7 @@ def recurrent_layer_gradients(
     grads: Any, projected: Array, hidden: Array, cell: Array | None, weight: Array, bias: Array | None, mode: str,
     backwards: bool, output: Array, gates: Array, more: Array, needs: Any,
 ) -> tuple[Array | None, ...]:  # fmt: skip
-    """The gradients of projected, hidden, cell, weight and bias from those of the outputs and the last hidden state and cell."""
+    """The gradients of projected, hidden, cell, weight and bias, from the gradients of the outputs and last states."""
     to_projected, to_products, to_hidden, to_cell = through_time(
         gates if gates.size else output,
         grads[0],

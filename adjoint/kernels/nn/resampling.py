@@ -23,7 +23,7 @@ NEAREST = ("nearest", "nearest-exact")
 
 
 def resample(self: Array, size: Sizes, mode: str, align_corners: bool, antialias: bool, scales: Scales) -> Array:
-    """`(N, C, *)` with its last dimensions of another size; `scales` are the factors that were asked for, if they were."""
+    """`(N, C, *)` with last dimensions of another size. `scales` are the requested factors, if any."""
     _check(self, size, mode)
     if self.dtype == numpy.uint8 and mode not in NEAREST and len(size) == 2:
         return _resampled_bytes(self, size, mode, align_corners, antialias, scales)
@@ -40,7 +40,7 @@ def resample(self: Array, size: Sizes, mode: str, align_corners: bool, antialias
 
 
 def _keeps(dims: int, mode: str, antialias: bool) -> bool:
-    """Whether a dimension whose size does not change is kept as it is, whatever the scale that was asked for."""
+    """Whether a dimension whose size does not change stays unchanged, whatever the requested scale."""
     return mode == "linear" or antialias or (mode == "nearest" and dims == 2)
 
 
@@ -73,7 +73,7 @@ def resampling(mode: str, antialias: bool) -> Callable[..., Array]:
 def resample_backward(
     grad: Array, size: Sizes, mode: str, align_corners: bool, antialias: bool, scales: Scales
 ) -> Array:
-    """The transpose of `resample`: from gradients of the new elements those of the old ones, of which there are `size`."""
+    """The transpose of `resample`: the gradients of the `size` old elements from the gradients of the new elements."""
     result = grad
     for axis, (length, scale) in enumerate(zip(size, scales, strict=True), start=2):
         if length == grad.shape[axis] and _keeps(len(size), mode, antialias):
@@ -107,10 +107,10 @@ def _check(self: Array, size: Sizes, mode: str) -> None:
 
 
 class Weights:
-    """The weights of old elements in new ones, of which each is made of a few old ones.
+    """The weights of old elements in new elements. Each new element is a sum of a few old ones.
 
     New element `i` is the sum over `k` of `shares[i, k]` times old element `places[i, k]`. An old element may have several
-    shares, as at an edge. One that has none is not read: an infinity or nan would be in the sum.
+    shares, as at an edge. An element without a weight is not read, because an infinity or nan would spoil the sum.
     """
 
     def __init__(self, places: Array, shares: Array, n_old: int) -> None:

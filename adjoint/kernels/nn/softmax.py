@@ -27,7 +27,7 @@ _NATIVE = "fd"
 
 
 def _refusing(name: str) -> Refusing:
-    """What refuses integers in the name of PyTorch's kernel, which it has one of for the last dimension."""
+    """Return the check that refuses integers in the name of PyTorch's kernel. The last dimension has a kernel of its own."""
 
     def refuse_integers(x: ndarray, dim: int) -> None:
         if not is_floating(x.dtype) and x.size:
@@ -49,7 +49,7 @@ def softmax(x: ndarray, dim: int) -> ndarray:
 
 @row_program(_refusing("softmax"))
 def softmax_rows(x: Array) -> Any:
-    """The exponential of what the row falls short of its maximum, divided by the sum."""
+    """The exponentials of the row minus its maximum, divided by their sum."""
     exponential = xp.exp(x - row.max(x))
     return exponential / row.sum(exponential)
 
@@ -75,7 +75,7 @@ def log_softmax(x: ndarray, dim: int) -> ndarray:
 
 @row_program(_refusing("log_softmax"))
 def log_softmax_rows(x: Array) -> Any:
-    """What the row falls short of its maximum, less the logarithm of the sum of its exponential."""
+    """The row minus its maximum, minus the logarithm of the sum of the exponentials of that difference."""
     shifted = x - row.max(x)
     return shifted - xp.log(row.sum(xp.exp(shifted)))
 
@@ -127,7 +127,7 @@ def logsumexp(x: ndarray, dim: Dims, keepdim: bool = False) -> ndarray:
 
 @row_program()
 def logsumexp_rows(x: Array) -> Any:
-    """The logarithm of the sum of the exponentials of the row, of which the largest finite element is factored out."""
+    """The logarithm of the sum of the exponentials of the row. The largest finite element is factored out."""
     largest = row.max(x)
     shift = xp.where(xp.isinf(largest), 0, largest)
     return xp.log(row.sum(xp.exp(x - shift))) + shift
@@ -150,7 +150,7 @@ def logsumexp_backward_rows(grad: PerRow, x: Array, result: PerRow) -> Any:
 
 
 def _as_rows(x: ndarray, dims: tuple[int, ...], function: Callable[[ndarray], ndarray]) -> ndarray:
-    """What a function makes of rows, one number of each, for rows that lie along all of `dims`; these keep length 1."""
+    """Reduce rows along all of `dims` by a function of rows. The reduced dimensions keep length 1."""
     others = [axis for axis in range(x.ndim) if axis not in dims]
     kept = tuple(1 if axis in dims else n for axis, n in enumerate(x.shape))
     rows = x.transpose(*others, *dims).reshape(math.prod(kept), math.prod(x.shape[axis] for axis in dims))

@@ -1,6 +1,6 @@
 """Where the windows of pooling lie along each dimension, and whether they fit the input.
 
-What follows from shapes alone is worked out once for each combination of them and kept.
+Values that depend only on shapes are computed once for each combination and cached.
 """
 
 from __future__ import annotations

@@ -35,10 +35,10 @@ _INT64 = numpy.dtype(numpy.int64)
 def unique(
     x: ndarray, sorted: bool = True, inverse: bool = True, counts: bool = True, dim: int | None = None
 ) -> Triple:
-    """The distinct elements (or slices along `dim`) in order, which of them each element is, how often each occurs.
+    """The distinct elements (or slices along `dim`) in order, the number of the distinct element of each element, and counts.
 
-    Of the last two, what is not wanted is empty. A nan equals nothing, not even another nan. The result is sorted whatever
-    `sorted` says.
+    A result that is not requested is empty. A nan equals nothing, not even another nan. The result is sorted whatever `sorted`
+    is.
 
     Raises:
         NotImplementedError: for complex numbers.
@@ -85,7 +85,7 @@ def unique_slices(x: ndarray, dim: int, sorted: bool = True, inverse: bool = Tru
 def unique_consecutive(x: ndarray, dim: int | None = None, inverse: bool = True, counts: bool = True) -> Triple:
     """The first of each run of equal elements (or slices along `dim`), which run each belongs to, the runs' lengths.
 
-    Of the last two, what is not wanted is empty.
+    If one of the last two is not requested, it is empty.
     """
     if dim is None:
         if x.dtype.kind == "c":
@@ -393,7 +393,7 @@ def _sizes(bounds: ndarray, sums: ndarray) -> ndarray:
 def sum_of_runs_backward(
     grad: ndarray, shape: tuple[int, ...], bounds: ndarray, index: ndarray | None = None, mean: bool = False
 ) -> ndarray:
-    """The transpose of `sum_of_runs` of an array of `shape`: each slice's gradient is that of its sum."""
+    """The transpose of `sum_of_runs` of an array of `shape`. The gradient of each slice is the gradient of its sum."""
     require_dims(grad, 0)
     if mean:
         grad = (widen(grad) / _sizes(bounds, grad)).astype(grad.dtype, copy=False)

@@ -193,7 +193,7 @@ def cummin_rows(x: Array) -> Any:
 
 
 def cummax(x: ndarray, dim: int) -> Pair:
-    """The largest element along `dim` so far and where it was last attained; a nan stays from where it appears.
+    """The largest element along `dim` so far, and its last index. From the first nan on, the result is nan.
 
     Raises:
         NotImplementedError: for complex numbers.
@@ -296,7 +296,7 @@ def value_selecting_backward(grad: Array, shape: tuple[int, ...], dim: int, indi
 
 
 def add_at_selected(grad: Array, shape: tuple[int, ...], dim: int, indices: Array) -> Array:
-    """Zeros of `shape` to which `grad` is added at `indices` along `dim`, of which several may be the same."""
+    """Zeros of `shape` to which `grad` is added at `indices` along `dim`. Indices may repeat."""
     if not shape:
         return numpy.asarray(grad).reshape(())
     return scatter_add_(numpy.zeros(shape, grad.dtype), dim, indices, grad)

@@ -217,7 +217,7 @@ def _refuse_unordered(name: str, x: ndarray) -> None:
 
 
 def _kth(x: ndarray, k: int) -> Pair:
-    """What sorting the last dimension would bring to position `k`, and where it is; that dimension has length 1."""
+    """The element that sorting would bring to position `k` of the last dimension, and its index; the length there is 1."""
     found: Pair = _placed_by_loops(contiguous(x), k, "count")
     if found is not NotImplemented:
         return found
@@ -306,7 +306,7 @@ def _median(x: ndarray, dim: int | None, keepdim: bool, *, ignore_nan: bool) -> 
 
 @gives_positions(1)
 def mode(x: ndarray, dim: int = -1, keepdim: bool = False) -> Pair:
-    """The most frequent element along `dim`, the smallest of several, and where it was last.
+    """The most frequent element along `dim` and its last index. Of equally frequent elements, the smallest counts.
 
     Raises:
         NotImplementedError: for complex numbers.

@@ -1,1 +1,1 @@
-"""What all kernels build on: threads, tiles, floating-point state, memory layouts, shapes, arrays that stand for others."""
+"""The basis of all kernels: threads, tiles, floating-point state, memory layouts, shapes, and arrays that stand for others."""

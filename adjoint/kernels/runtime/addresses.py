@@ -1,4 +1,4 @@
-"""Where the elements of arrays lie, asked for as fast as may be."""
+"""The addresses of the elements of arrays, found quickly."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def address(array: Any) -> int:
 
 
 AFTER_HEAD = object.__basicsize__
-"""Where in an array object NumPy keeps the address of its elements, in all versions of its binary interface: after the head."""
+"""The offset of the address of the elements in an array object, in all versions of NumPy's binary interface: after the head."""
 
 
 def _address_in_object(array: Any) -> int:

@@ -128,6 +128,6 @@ def refuse(name: str, of: Any) -> NotImplementedError:
 
 
 def check_floating(name: str, array: ndarray) -> None:
-    """Refuse what is not of a real floating-point type."""
+    """Raise unless the array has a real floating-point type."""
     if not is_floating(array.dtype):
         raise refuse(name, array)

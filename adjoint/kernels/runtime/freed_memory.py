@@ -19,7 +19,7 @@ _MMAP_THRESHOLD, _TRIM_THRESHOLD = -3, -1
 
 
 def keep_freed_memory() -> bool:
-    """Let the C library keep what it would after it has freed a block of 32 MB; False where it has no such setting.
+    """Let the C library keep freed memory as it does after a freed block of 32 MB. Return False if it has no such setting.
 
     Settings of the user's (`MALLOC_MMAP_THRESHOLD_`, `MALLOC_TRIM_THRESHOLD_`) stay as they are.
     """

@@ -20,7 +20,7 @@ Window = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 def has_channels_last(array: Array) -> bool:
-    """Whether images lie in memory place by place, all channels of each together; not where sizes of 1 leave that open."""
+    """Whether the channels of each place are adjacent in memory. False if sizes of 1 leave the order open."""
     if array.ndim not in (4, 5) or array.flags.c_contiguous:
         return False
     least = 1

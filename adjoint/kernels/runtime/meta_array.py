@@ -36,7 +36,7 @@ class Unread(numpy.ndarray[Any, Any]):
         return _refuse(self)
 
     def astype(self, dtype: Any, *args: Any, **keywords: Any) -> Any:
-        """One that stands for arrays of another dtype."""
+        """A meta array with another dtype."""
         return numpy.empty_like(self, dtype).view(Unread)
 
     __array_ufunc__ = __bool__ = __int__ = __float__ = __complex__ = __index__ = __iter__ = _refuse
@@ -100,12 +100,12 @@ def remade(shape: tuple[int, ...], dtype: Any, steps: tuple[int, ...]) -> Meta:
 
 
 def zeros(array: Any) -> Any:
-    """What a meta array reads as, an ordinary array; anything else as it is."""
+    """The ordinary array that stands for a meta array. Other values are returned unchanged."""
     return array.view(numpy.ndarray) if type(array) is Meta else array
 
 
 def check_copy(array: Any) -> None:
-    """Raise if the elements of `array` are asked for and it has none."""
+    """Raise an error if `array` has no elements to read."""
     if type(array) is Meta:
         raise Meta.error(Meta.refusal)
 
@@ -117,7 +117,7 @@ def check_item(array: Any) -> None:
 
 
 def check_numpy(array: Any) -> None:
-    """Raise the same for an array."""
+    """Raise the same error for an array."""
     if type(array) is Meta:
         raise TypeError(
             "can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."

@@ -92,7 +92,7 @@ def widened(value: Any) -> Any:
 
 
 def narrowed(array: Any, dtype: Any = HALVES) -> Any:
-    """What was computed from `widened` numbers of `dtype`, rounded to it, or for real parts of halves to float16."""
+    """A result computed from `widened` numbers of `dtype`, rounded to it. Real parts of complex halves are rounded to float16."""
     array = numpy.asarray(array)
     if array.dtype == FLOAT32:
         dtype = numpy.dtype(numpy.float16) if dtype == HALVES else dtype

@@ -75,7 +75,7 @@ def set_num_threads(n: int) -> None:
 
 
 class _Job:
-    """One call of `parallel_rows`: tiles not yet taken, who works on them, and the first error of a worker."""
+    """One call of `parallel_rows`: the remaining tiles, the number of workers, and the first error of a worker."""
 
     def __init__(self, function: Callable[[int, int], object], n_rows: int, tile_rows: int) -> None:
         self.function = function
@@ -157,7 +157,7 @@ if hasattr(os, "register_at_fork"):
 
 @uninterrupted
 def _close(job: _Job) -> None:
-    """Close the job; an interrupt meanwhile is raised when no worker is inside, since they write to the caller's memory."""
+    """Close the job. An interrupt is raised after the last worker has left, because workers write to the caller's memory."""
     try:
         job.close()
     except BaseException:

@@ -27,7 +27,7 @@ _UP_TO = {
     (float, dtypes.float32): _LARGEST[dtypes.float32], (float, dtypes.float64): math.inf,
     (int, dtypes.float32): 2**63, (int, dtypes.float64): 2**63, (int, dtypes.int64): 2**63 - 1,
 }  # fmt: skip
-"""What needs no further look: numbers up to these."""
+"""Numbers up to these limits need no further check."""
 
 
 def is_within(value: Any, kind: dtype) -> bool:

@@ -55,7 +55,7 @@ class Compressed:
 
     @property
     def in_blocks(self) -> bool:
-        """Whether what is stored are blocks."""
+        """Whether the array stores blocks."""
         return self.layout in ("sparse_bsr", "sparse_bsc")
 
     def with_values(self, values: Any) -> Compressed:
@@ -84,7 +84,7 @@ class SparseArray(Unread):
         return sparse(self.parts.with_values(self.parts.values.astype(dtype)), self.shape)
 
     def copy(self, order: Any = "K") -> SparseArray:
-        """A copy of what is stored."""
+        """A copy of the stored parts."""
         return sparse(self.parts.copy(), self.shape)
 
     def conj(self) -> SparseArray:

@@ -228,7 +228,7 @@ def roll(self: Array, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Array:
 
 
 def _rolled(self: Array, shifts: list[int]) -> Array:
-    """The elements shifted by so many places along each dimension: two parts along each change places."""
+    """The elements shifted along each dimension, which exchanges two parts along each."""
     if self.size and _is_few_rows(self):
         result = self
         for dim, shift in enumerate(shifts):
@@ -263,7 +263,7 @@ def _is_few_rows(array: Array) -> bool:
 
 
 def _copied(array: Array, order: Array) -> Array:
-    """A copy of `array`, with the dimensions in memory as those of `order` are."""
+    """A copy of `array` whose dimensions have the order in memory of the dimensions of `order`."""
     if _is_few_rows(order):
         return array.copy()
     result = empty_like(order)
@@ -288,7 +288,7 @@ def rot90(self: Array, k: int, dims: tuple[int, ...]) -> Array:
 
 
 def broadcast_except(first: tuple[int, ...], second: tuple[int, ...], dim: int) -> tuple[int, ...]:
-    """The common shape of two shapes of one length, of which dimension `dim` does not count."""
+    """The common shape of two shapes of equal length. Dimension `dim` does not count."""
     left = (*first[:dim], 1, *first[dim + 1 :])
     right = (*second[:dim], 1, *second[dim + 1 :])
     return broadcast_shapes(left, right)

@@ -216,7 +216,7 @@ def view(self: Array, size: tuple[int, ...]) -> Array:
 
 
 def reshape(self: Array, size: tuple[int, ...]) -> Array:
-    """An array of another shape, of which -1 follows from the number of elements; a view where that is possible."""
+    """An array of another shape, a view if possible. A size of -1 follows from the number of elements."""
     size = infer_size(size, self.size)
     if (
         not self.flags.c_contiguous
@@ -228,7 +228,7 @@ def reshape(self: Array, size: tuple[int, ...]) -> Array:
 
 
 def with_shape(self: Array, size: tuple[int, ...]) -> Array:
-    """An array of the shape `size`, of which no part is left open."""
+    """An array of the shape `size`, which has no -1."""
     return self.reshape(size)
 
 
@@ -291,7 +291,7 @@ def squeeze_dim(self: Array, dim: int) -> Array:
 
 
 def squeeze(self: Array, dims: tuple[int, ...]) -> Array:
-    """Those of `dims` dropped whose size is 1."""
+    """Drop the dimensions in `dims` whose size is 1."""
     wrapped = distinct(dims, self.ndim)
     if self.ndim == 0:
         return self.view()

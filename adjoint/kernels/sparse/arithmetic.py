@@ -134,7 +134,7 @@ def mul(self: Any, other: Any) -> Any:
 
 
 def _product(first: SparseArray, second: SparseArray) -> SparseArray:
-    """The product of two sparse arrays: the places that both store; of the second, if one is not coalesced."""
+    """The product of two sparse arrays. It stores the places that both store, or those of the second if one is not coalesced."""
     if first.shape != second.shape:
         raise RuntimeError(
             f"mul operands have incompatible sizes: {list(first.shape)} and {list(second.shape)} of sparse operands must be equal"
@@ -186,7 +186,7 @@ def threshold_backward(grad: Any, self: Any, threshold: Any) -> Any:
 
 
 def sum_of_gradients(first: Any, second: Any, out: Any) -> Any:
-    """The sum of two gradients of which one is sparse; `out`: the first, if it is dense and the sum is written there."""
+    """The sum of two gradients, one of them sparse. `out`: the first gradient, if it is dense and receives the sum."""
     if out:
         return add_(first, second)
     if isinstance(first, SparseArray) and not isinstance(second, SparseArray):

@@ -257,7 +257,7 @@ def places_of(mask: SparseArray) -> Array:
 
 
 def _blocks_at(array: Array, mask: SparseArray) -> Array:
-    """The blocks of a dense array at those of `mask`."""
+    """The blocks of a dense array at the blocks of `mask`."""
     tall, wide = mask.parts.values.shape[1:3]
     down, across = places_of(mask)
     grid = array.reshape(array.shape[0] // tall, tall, array.shape[1] // wide, wide, *array.shape[2:])
@@ -305,7 +305,7 @@ def in_layout(array: Any, layout: str) -> Any:
 
 
 def made_in_layout(array: Any, layout: str) -> Any:
-    """A new array of zeros in the layout of this name; of a sparse layout there are no others.
+    """A new array of zeros in the layout of this name. In a sparse layout, it stores no elements.
 
     Raises:
         RuntimeError: if an element is not zero, or for a layout of blocks.
@@ -360,7 +360,7 @@ def diagonals(array: Array, offsets: list[int], shape: tuple[int, int]) -> Spars
 
 
 def only_sparse(*args: Any, **options: Any) -> Any:
-    """Stands for the kernel for dense arrays of an operator that has none."""
+    """Stands for the missing kernel for dense arrays of an operator."""
     raise NotImplementedError("this operator takes sparse tensors")
 
 

@@ -139,7 +139,7 @@ def _combined(added: Array, product: Array, beta: Any, alpha: Any) -> Array:
 
 
 def bmm(self: Any, mat2: Any) -> Any:
-    """The products of two stacks of matrices, the first of which is sparse."""
+    """The products of two stacks of matrices. The first stack is sparse."""
     if isinstance(mat2, SparseArray):
         raise RuntimeError("bmm_sparse: Tensor 'mat2' must be dense")
     parts = self.parts

@@ -28,7 +28,7 @@ THIRD = float(numpy.float32(1.0 / 3.0))
 
 @loops
 def poisson_product(state: Pointer[u32], rate: f64) -> f64:
-    """Draw a number of events by multiplying fractions, for a rate below 10."""
+    """Draw the number of events for a rate below 10, by products of fractions."""
     limit = exp(-rate)
     count = f64(0)
     if rate != 0:

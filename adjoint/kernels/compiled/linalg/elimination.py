@@ -23,7 +23,7 @@ def exceeds(size: T, most: T) -> boolean:
 
 @loops
 def largest(column: Pointer[T], first: Int, rows: Int, stride: Int) -> Int:
-    """The row, from `first` on, of the largest element of a column, the first of several."""
+    """Return the row of the largest element of a column from row `first` on. Of equal elements, the first counts."""
     chosen = first
     most = fabs(column[first * stride])
     for i in range(first + 1, rows):

@@ -62,7 +62,7 @@ def _call_with_work(name: str, matrix: Array, *arguments: Any, more: tuple[Array
 
 
 def _each(function: Callable[[int], int], stack: Array) -> Array:
-    """What LAPACK tells of each matrix of a stack."""
+    """The number that LAPACK returns for each matrix of a stack."""
     info = numpy.zeros(len(stack), numpy.int64)
 
     def work(start: int, stop: int) -> None:

@@ -8,7 +8,7 @@ tile are copied side by side. Results are written once for every `PANEL_ROWS` nu
 the order of K. Goto and R. van de Geijn, "Anatomy of high-performance matrix multiplication", ACM Transactions on
 Mathematical Software 34, 2008.
 
-Factors of bfloat16 are stored as words of two numbers. One instruction adds their products to a float32 sum.
+A factor of bfloat16 is stored as words of two numbers each. One instruction adds their products to a float32 sum.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ PIECES_OF = {bf16: 1, f16: 2, f32: 3}
 """The number of bfloat16 pieces whose sum is a number, for each type."""
 
 TERMS = {1: ((0, 0),), 2: ((1, 1), (1, 0), (0, 0), (0, 1)), 3: ((0, 2), (0, 0), (0, 1), (1, 1), (1, 0), (2, 0))}
-"""The pieces that are multiplied, in an order in which those of one factor stay in their tiles."""
+"""The pieces that are multiplied, in an order that leaves the pieces of one factor in their tiles."""
 
 DEEP = 512
 """The maximum number of products in one sum."""

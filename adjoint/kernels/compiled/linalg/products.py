@@ -231,7 +231,7 @@ class _Plan(NamedTuple):
     """How matrices of given shapes and strides are multiplied."""
 
     function: CompiledFunction
-    """What computes parts."""
+    """The function that computes parts."""
     copied: tuple[bool, bool]
     """Return whether BLAS cannot read a factor in its layout."""
     shape: tuple[int, ...]
@@ -248,7 +248,7 @@ class _Plan(NamedTuple):
 
 @functools.lru_cache(maxsize=4096)
 def _plan(a: _Layout, b: _Layout, char: str, threads: int, by_pieces: bool, always: bool) -> _Plan | None:
-    """Return the plan for factors of these shapes and strides, or None if there is none, or NumPy's BLAS is not OpenBLAS.
+    """Return the plan for factors of these shapes and strides. None if there is no plan, or if NumPy's BLAS is not OpenBLAS.
 
     `by_pieces`: use pieces if that is faster, or `always`.
     """
@@ -304,7 +304,7 @@ def _plan(a: _Layout, b: _Layout, char: str, threads: int, by_pieces: bool, alwa
 
 
 def _repays_pieces(rows: int, depth: int, columns: int, pieces: int) -> bool:
-    """Whether a product of these sizes is faster by pieces."""
+    """Whether pieces compute a product of these sizes faster."""
     multiplied = _rounded(rows, SIDE) * _rounded(columns, SIDE) * _rounded(depth, STEP) * _BY_PIECES[pieces]
     around = (rows + columns) * depth * _TAKEN_APART + rows * columns * _WRITTEN
     return multiplied + around < rows * columns * depth * _BY_VECTORS

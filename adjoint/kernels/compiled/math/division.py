@@ -1,4 +1,4 @@
-"""Quotients and remainders of integers: by one number by its reciprocal, then put right, and by other integers in float64.
+"""Quotients and remainders of integers: a single divisor by its reciprocal, with a correction, and many divisors in float64.
 
 Processors divide integers one by one, in 10 to 40 steps each. For a number of at most 51 bits, the product with a
 reciprocal in float64 gives a quotient that is off by one at most. The integer part of the quotient of two such numbers

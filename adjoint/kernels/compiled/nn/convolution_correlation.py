@@ -82,7 +82,7 @@ def correlate(
 ) -> None:
     """Add to `total` for each output channel and tap the sum over places of gradients times inputs.
 
-    There are so many `vectors` of places, and `tail` places more. A tile of `ROWS` channels and `COLUMNS` taps is in registers,
+    There are `vectors` vectors of places, and `tail` more places. A tile of `ROWS` channels and `COLUMNS` taps is in registers,
     a vector for each sum. It runs over `STRETCH` vectors of places, whose gradients stay in the first-level cache for all taps.
     """
     inside = lanes(i32, W) < i32(tail)
@@ -181,7 +181,7 @@ def folded(a: S, b: S, W: Static, SEGMENT: Static) -> S:
 
 @loops(explicit=True, plain=True)
 def add_first(to: Pointer[T], values: S, count: Int, N: Static) -> None:
-    """Add the first `count` numbers of a vector of `N` to what is there."""
+    """Add the first `count` numbers of a vector of `N` to the numbers in memory."""
     if N == 1:
         if count > 0:
             to[0] += values[0]

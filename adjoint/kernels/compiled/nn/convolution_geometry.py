@@ -44,7 +44,7 @@ class Axis:
 
     @property
     def reach(self) -> int:
-        """How many places beyond its own a place needs."""
+        """The number of further places that a place needs."""
         return max((shift for taps in self.taps for _, _, shift in taps), default=0)
 
 
@@ -61,7 +61,7 @@ def forward_axis(size: int, kernel: int, stride: int, padding: int, dilation: in
 
 @functools.lru_cache(512)
 def input_axis(size: int, kernel: int, stride: int, padding: int, dilation: int, output: int) -> Axis:
-    """Its transpose: from the gradient of the output to that of the input."""
+    """Its transpose: from the gradient of the output to the gradient of the input."""
     met = [
         [
             (t, (phase + padding - t * dilation) // stride)
@@ -175,7 +175,7 @@ class Vectors:
     pieces: ndarray
 
     def tiles(self, rows: int, columns: int) -> tuple[int, int]:
-        """How many tiles of so many vectors there are, and how many vectors are left over.
+        """The number of tiles of this number of vectors, and the number of remaining vectors.
 
         Where these would take longer one by one than as another tile, they are one: `filled` gives it its vectors.
         """
@@ -194,7 +194,7 @@ def single_time(rows: int) -> int:
 
 
 def spaced(size: int, width: int) -> int:
-    """A distance of at least `size` between channels, at which they do not compete for the same places of a cache."""
+    """A distance of at least `size` between channels that prevents conflicts in the cache."""
     vectors = -(-size // width)
     return (vectors + 1 - vectors % 2) * width
 

@@ -20,7 +20,7 @@ BLOCK = Struct("sample samples group groups start:3 stop:3 place planes rows col
 source ends; its place in the result, and how many planes, rows and columns that has of it; the address of its `PART`."""
 
 PART = Struct("tiles starts index channel_stride phase_pitch rows columns left pieces")
-"""What blocks of one size share. `starts`, `index` and `pieces` are addresses."""
+"""The data that blocks of one size share. `starts`, `index` and `pieces` are addresses."""
 
 STRIDES = Struct("sample channel plane row")
 
@@ -89,7 +89,7 @@ def pack(
     """Rows of `x` from the place that `spot` names on, those of the samples side by side, with zeros for what is outside.
 
     There are `places` for samples. Rows are written in their order as whole vectors: what one writes beyond its end the next
-    one overwrites. Behind them are `slack` zeros. `STEP`: that of the last dimension if it is 1 or 2, else 0.
+    one overwrites. Behind them are `slack` zeros. `STEP`: the step of the last dimension if it is 1 or 2, otherwise 0.
     """
     block, packing, along = fields(spot, BLOCK), fields(sizes, PACKING), fields(strides, STRIDES)
     samples = block.samples

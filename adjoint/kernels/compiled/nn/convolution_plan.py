@@ -45,10 +45,10 @@ _FOR_EACH_THREAD = ((4, 1.0), (2, 1.05), (1, 1.15))
 """The maximum number of blocks per thread, and how much longer they take because threads wait for one another."""
 
 _PACKING = 6
-"""A vector packed takes as long as so many products of vectors."""
+"""The time to pack a vector, in products of vectors."""
 
 _STORING = 2
-"""A piece of a vector stored takes as long as so many products of vectors."""
+"""The time to store a piece of a vector, in products of vectors."""
 
 
 class Table:
@@ -172,7 +172,7 @@ class Arrays:
         return contiguous(array), steps
 
     def source(self, array: ndarray) -> tuple[ndarray, Table]:
-        """What is convolved, and its strides."""
+        """The convolved array, and its strides."""
         return self._spatial(array, self.source_sizes, self.source_steps)
 
     def target(self, array: ndarray) -> tuple[ndarray, Table]:
@@ -315,7 +315,7 @@ class ProductPlan(_Layout):
 
     @property
     def result_strides(self) -> Sizes:
-        """Those of samples, channels, planes and rows."""
+        """The strides of samples, channels, planes and rows."""
         return _row_major(self.channels, self.target_sizes)
 
     def _part(self, sizes: Sizes) -> Table:
@@ -428,7 +428,7 @@ class CorrelationPlan(_Layout):
         return best[1:]
 
     def _block_time(self, layout: _Layout, sizes: Sizes) -> float:
-        """How long a block takes, in products of vectors; as long as the largest one with so many groups."""
+        """How long a block takes, in products of vectors: as long as the largest block with this number of groups."""
         work, vectors = layout.work, layout.geometry.vectors
         packing = _PACKING * (work.ins * layout.packed_vectors + work.outs * vectors)
         return sizes[1] * (packing + vectors * work.taps * work.ins * work.outs)

@@ -23,7 +23,7 @@ Array = numpy.ndarray[Any, Any]
 _TYPES = {"f": f32, "d": f64}
 
 _VECTORS = 16
-"""A piece of work has so many vectors of places."""
+"""The number of vectors of places in a piece of work."""
 
 _PLANES = 4
 """The number of gradient planes in one piece of work, if there are many."""

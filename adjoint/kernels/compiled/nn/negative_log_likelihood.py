@@ -91,7 +91,7 @@ _ARGUMENTS = ["log_probs", "target", "weight", "ignore_index", "reduction"]
 
 
 def _summing(log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int) -> Any:
-    """What finds the sum of the losses, that of the weights, and how many targets are no classes; None if there is no loop."""
+    """Return the function that finds the sums of losses and weights and counts the invalid targets; None if there is no loop."""
     check_classes(log_probs, target, weight)
     dtype, positions = log_probs.dtype, target.size
     if type_of(dtype) is None or not positions or target.dtype != numpy.int64:

@@ -327,7 +327,7 @@ def _backward(
     sums: tuple[int, ...],
     needs: tuple[bool, bool, bool],
 ) -> Plan:
-    """The gradients of `x`, weight and bias. The sums of `grad` and of its products are those of the planes, of shape `sums`."""
+    """The gradients of `x`, weight and bias. The sums of `grad` and of its products, one for a plane, have the shape `sums`."""
     size, channels, dtype = math.prod(x.shape[2:]), x.shape[1], x.dtype
     kernel = normalize_backward.compiled(T=type_of(dtype), W=HOST.vector_bytes // dtype.itemsize)
     layout = GRADIENTS.pack(

@@ -131,7 +131,7 @@ def averages(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Static, S
 
 
 def _layout(windows: Windows) -> list[int]:
-    """What kernels are told about windows; dimensions that are missing come first."""
+    """The parameters of windows that kernels receive. Missing dimensions come first."""
     missing = [1] * (3 - len(windows.dims))
     found = {name: missing + [getattr(along, name) for along in windows.dims] for name in WINDOWS.counts}
     found["padding"][: len(missing)] = [0] * len(missing)
@@ -147,7 +147,7 @@ def _statics(x: ndarray) -> dict[str, Any]:
 
 
 def _step(windows: Windows) -> int:
-    """The parameter `STEP`: that of the last dimension if it is 1 or 2, else 0."""
+    """The parameter `STEP`: the step of the last dimension if it is 1 or 2, otherwise 0."""
     step = windows.dims[-1].stride
     return step if step < 3 else 0
 

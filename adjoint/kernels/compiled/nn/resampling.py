@@ -15,7 +15,7 @@ from ...memory.copying import contiguous
 _TYPES = {"f": f32, "d": f64}
 
 _MOST = 16
-"""More weights than these are not written out one by one."""
+"""The maximum number of weights that are written out one by one."""
 
 
 @loops(explicit=True, plain=True)

@@ -23,10 +23,10 @@ _CHUNK = 1 << 16
 """Elements of a piece of work that is cut out of a longer row, or out of columns."""
 
 _SHORT = 16
-"""Rows of up to so many elements are reduced side by side."""
+"""The maximum number of elements of rows that are reduced side by side."""
 
 _FEW = 64
-"""Rows of up to so many elements that lie apart, too, whatever the steps."""
+"""The same maximum for rows with any steps between elements."""
 
 _MANY = 64
 """So many pieces of work need not be cut further."""
@@ -50,7 +50,7 @@ def itself(x: T, center: S) -> S:
 
 @loops
 def nonzero(x: T, center: S) -> S:
-    """1 for what is not zero."""
+    """1 if the number is not zero, otherwise 0."""
     return S((f32(x) if x.type.element.storage_only else x) != 0)
 
 
@@ -202,7 +202,7 @@ class _Plan(NamedTuple):
 def planned(x: ndarray, name: str, dim: Dims, keepdim: bool, dtype: numpy.dtype[Any] | None) -> Any:
     """The plan that reduces `x` over `dim` by `name`, a reduction or "mean"; NotImplemented if there is no loop for it.
 
-    `dtype`: that of the sum or product that is asked for.
+    `dtype`: the dtype of the sum or product.
     """
     result = _result_dtype(name, x.dtype, dtype)
     if result is None:

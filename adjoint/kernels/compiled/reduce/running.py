@@ -37,7 +37,7 @@ def extremum_rows(
     values: Pointer[T], places: Pointer[i64], x: Pointer[T], rows: Int, n: Int, MAXIMUM: Static, LINES: Static,
     start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """The extrema so far in rows of `n` elements; the last group of rows may lie over the one before, to write the same again."""
+    """The extrema so far in rows of `n` elements. The last group of rows may overlap the previous group."""
     best = local(T, LINES)
     place = local(i64, LINES)
     for group in range(start, stop):

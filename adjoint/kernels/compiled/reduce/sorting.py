@@ -64,7 +64,7 @@ def rank_rows(
 def sort_digit(
     keys: Any, places: Pointer[u32], to_keys: Any, to_places: Pointer[u32], counts: Pointer[u32], n: Int, shift: Int, W: Static,
 ) -> None:  # fmt: skip
-    """Move keys, with where they were, into the order of one digit; what is equal stays in its order."""
+    """Move keys and their positions into the order of one digit. Equal keys keep their order."""
     KEY = keys.type.target
     for digit in range(0, _BINS, W):
         store(counts + digit, vector(u32, W)(0))

@@ -77,7 +77,7 @@ def copy_triangles(
     start: Int,
     stop: Int,
 ) -> None:
-    """Rows of matrices, of which what lies below the diagonal (above it, if not `UPPER`) is zero."""
+    """Copy rows of matrices with zeros below the diagonal (above it if not `UPPER`)."""
     for row in range(start, stop):
         edge = minimum(maximum(row % rows + diagonal + (0 if UPPER else 1), 0), columns)
         target = out + row * columns
