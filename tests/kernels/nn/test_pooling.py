@@ -5,6 +5,7 @@ import ml_dtypes
 import numpy
 import pytest
 
+from adjoint.codegen.acceleration import LOOPS
 from adjoint.kernels.nn import pooling
 from adjoint.kernels.nn.windows import pooled_size
 
@@ -130,6 +131,27 @@ def test_adaptive_pooling(sizes, output):
     grad = sample(mean.shape, seed=1)
     back = pooling.adaptive_avg_pool_backward(grad, x.shape, len(sizes))
     assert (x * back).sum() == pytest.approx((mean * grad).sum())
+
+
+@pytest.mark.parametrize("value", [math.inf, math.nan])
+@pytest.mark.parametrize("loops", [False, True])
+@pytest.mark.parametrize("size", [9, 700])
+def test_what_is_not_finite_stays_in_the_windows_around_it(monkeypatch, value, loops, size):
+    monkeypatch.setattr(LOOPS, "enabled", loops)
+    x = sample((1, 2, size))
+    x[0, 0, 4] = value
+    for found, windows in (
+        (pooling.avg_pool(x, 1, (3,), (1,), (1,), True), [(max(i - 1, 0), i + 2) for i in range(size)]),
+        (pooling.adaptive_avg_pool(x, (5,)), [(i * size // 5, -(-(i + 1) * size // 5)) for i in range(5)]),
+    ):
+        around = [start <= 4 < stop for start, stop in windows]
+        numpy.testing.assert_array_equal(numpy.isfinite(found[0, 0]), numpy.logical_not(around))
+        assert numpy.isfinite(found[0, 1]).all()
+    grad = numpy.ones((1, 2, 5))
+    grad[0, 0, 1] = value
+    back = pooling.adaptive_avg_pool_backward(grad, x.shape, 1)
+    inside = [size // 5 <= place < -(-2 * size // 5) for place in range(size)]
+    numpy.testing.assert_array_equal(numpy.isfinite(back[0, 0]), numpy.logical_not(inside))
 
 
 def test_sizes():

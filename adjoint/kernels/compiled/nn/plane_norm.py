@@ -77,8 +77,8 @@ def moments_of(x: Pointer[T], batch: Int, step: Int, size: Int, samples: Int, le
             count = minimum(length, size - k)
             rows = x + (n * step + k)
             number = f64(many * count)
-            own = f64(reduce_add(sum_of(rows, many, step, count, W))) / number
-            around = f64(reduce_add(squares_of(rows, many, step, count, T(own), W)))
+            own = f64(reduce_add(sum_of(rows, many, step, count, T(0), False, W))) / number
+            around = f64(reduce_add(sum_of(rows, many, step, count, T(own), True, W)))
             distance = own - mean
             seen += number
             mean += distance * number / seen
@@ -99,36 +99,30 @@ def write_scaled(out: Pointer[T], x: Pointer[T], size: Int, factor: T, added: T,
 
 
 @loops(explicit=True, plain=True)
-def sum_of(rows: Pointer[T], many: Int, step: Int, count: Int, W: Static) -> Any:
-    """The sum of so `many` rows of `count` numbers, as a vector."""
-    first, second = vector(T, W)(0), vector(T, W)(0)
-    for n in range(many):
-        row = rows + n * step
-        for k in range(0, count - 2 * W + 1, 2 * W):
-            prefetch(row + (k + AHEAD_VECTORS * W))
-            prefetch(row + (k + (AHEAD_VECTORS + 1) * W))
-            first = first + load(row + k, W)
-            second = second + load(row + (k + W), W)
-        for k in range(count - count % (2 * W), count, W):
-            first = first + load(row + k, W, lanes(i32, W) < i32(minimum(count - k, W)))
-    return first + second
-
-
-@loops(explicit=True, plain=True)
-def squares_of(rows: Pointer[T], many: Int, step: Int, count: Int, center: T, W: Static) -> Any:
-    """The sum of the squares of their distances from `center`."""
+def sum_of(rows: Pointer[T], many: Int, step: Int, count: Int, center: T, SQUARES: Static, W: Static) -> Any:
+    """The sum of so many `rows` of `count` numbers, or of the squares of their distances from `center`, as a vector."""
     first, second = vector(T, W)(0), vector(T, W)(0)
     middle = broadcast(center, W)
     for n in range(many):
         row = rows + n * step
         for k in range(0, count - 2 * W + 1, 2 * W):
-            one, other = load(row + k, W) - middle, load(row + (k + W), W) - middle
-            first = fma(one, one, first)
-            second = fma(other, other, second)
+            if SQUARES:
+                one, other = load(row + k, W) - middle, load(row + (k + W), W) - middle
+                first = fma(one, one, first)
+                second = fma(other, other, second)
+            else:
+                prefetch(row + (k + AHEAD_VECTORS * W))
+                prefetch(row + (k + (AHEAD_VECTORS + 1) * W))
+                first = first + load(row + k, W)
+                second = second + load(row + (k + W), W)
         for k in range(count - count % (2 * W), count, W):
             inside = lanes(i32, W) < i32(minimum(count - k, W))
-            one = where(inside, load(row + k, W, inside) - middle, vector(T, W)(0))
-            first = fma(one, one, first)
+            one = load(row + k, W, inside)
+            if SQUARES:
+                one = where(inside, one - middle, vector(T, W)(0))
+                first = fma(one, one, first)
+            else:
+                first = first + one
     return first + second
 
 
