@@ -164,9 +164,9 @@ def oldest(session: nox.Session) -> None:
 
 @nox.session
 def distributed(session: nox.Session) -> None:
-    """Several processes on a real MPI, more of them than processors."""
+    """Several processes on a real MPI, more of them than processors: the quick tier, and a share of the day."""
     session.install("-e", ".[test,mpich]")
-    pytest(session, "tests/distributed")
+    pytest(session, "--share", "4", "tests/distributed")
 
 
 @nox.session

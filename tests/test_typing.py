@@ -105,6 +105,7 @@ def test_pyright_accepts_the_documentation(documentation):
     assert of_pyright(documentation, *NOT_TYPED) == {}
 
 
+@pytest.mark.thorough
 @CHECKERS
 def test_each_mistake_is_found(check):
     found = {line for name, line in check(TYPED) if name == WRONG.name}

@@ -93,7 +93,7 @@ def run(missing, program):
     return json.loads(finished.stdout)
 
 
-FIRST = ("ctypes", "ml_dtypes", "mmap", "all")
+FIRST = ("all",)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,11 @@
 
 import re
 
+import pytest
+
 from tests.distributed.starting import ROOT, launched_text
+
+pytestmark = pytest.mark.thorough
 
 BLOCK = re.compile(r"^```py\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

@@ -16,6 +16,8 @@ from adjoint.distributed.launch import find_mpiexec, is_open_mpi
 from adjoint.distributed.node_memory import Board
 from tests.distributed.starting import ROOT, environment, launched_text
 
+pytestmark = pytest.mark.thorough
+
 BEGIN = """
 import datetime, os, signal, sys, time
 import torch, torch.distributed as dist

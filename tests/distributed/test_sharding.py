@@ -4,6 +4,8 @@ import pytest
 
 from tests.distributed.starting import PROGRAMS, launched, run_program
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_sharding(ranks):
