@@ -1,5 +1,8 @@
 """Factorizations: that the factors make the matrix, and what is told of singular ones."""
 
+import contextlib
+import math
+
 import numpy
 import pytest
 
@@ -170,3 +173,16 @@ def test_values_alone_are_those_with_vectors():
         tangent = torch.func.jvp(function, (a,), (torch.ones_like(a),))[1]
         gradient = torch.func.jacrev(function)(a).sum((-3, -2, -1))
         numpy.testing.assert_allclose(tangent.numpy(), gradient.numpy(), 1e-9, 1e-9)
+
+
+@pytest.mark.parametrize("stack", [1, 2])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+def test_a_stack_with_numbers_that_are_not_finite_has_an_inverse_or_a_refusal(number, dtype, stack):
+    matrix = torch.tensor([[0, number], [0, 1]], dtype=dtype)
+    stacked = torch.stack([matrix] * stack)
+    inverse, info = torch.linalg.inv_ex(stacked)
+    assert inverse.shape == stacked.shape
+    assert info.shape == (stack,)
+    with contextlib.suppress(torch.linalg.LinAlgError):
+        torch.linalg.inv(stacked)

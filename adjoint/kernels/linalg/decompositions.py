@@ -52,8 +52,9 @@ def batch_prefix(array: Array, bad: Array) -> tuple[str, tuple[int, ...]]:
 
 
 def _exactly_singular(array: Array) -> Array:
-    """Which matrices LAPACK's elimination finds a zero pivot in."""
-    return numpy.asarray(numpy.linalg.slogdet(array)[0] == 0)
+    """Which matrices LAPACK's elimination finds a zero pivot in: if no determinant is 0, those that are not finite."""
+    singular = numpy.asarray(numpy.linalg.slogdet(array)[0] == 0)
+    return singular if singular.any() else numpy.asarray(~numpy.isfinite(array).all((-2, -1)))
 
 
 def _zero_pivot(matrix: Array) -> int:

@@ -120,3 +120,10 @@ def test_large_stacks_are_computed_as_without_loops(monkeypatch):
             torch.linalg.inv(torch.tensor(given))
         assert torch.linalg.det(torch.tensor(given))[1, 2] == 0
     assert not LOOPS.failures
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (2, 0, 0), (2, 3, 0), (0, 3, 3), (0, 0, 0), (3, 0, 3, 3)])
+def test_matrices_without_elements_are_left_to_numpy(shape, monkeypatch):
+    monkeypatch.setattr(LOOPS, "every_size", True)
+    permutation, lower, upper = torch.linalg.lu(torch.zeros(shape))
+    assert (permutation @ lower @ upper).shape == shape
