@@ -28,6 +28,24 @@ def test_copies_hold_what_the_views_show(name, arguments):
     assert first.is_contiguous() and not first._is_view() and type(first.grad_fn).__name__.endswith("_copy")
 
 
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("select_scatter", (torch.zeros(3), 1, 1)), ("slice_scatter", (torch.zeros(3, 2), 1, 0, 4, 2)),
+        ("diagonal_scatter", (torch.zeros(3),)), ("clone", ()), ("index_fill", (1, torch.tensor([1]), 0.0)), ("index_copy", (1, torch.tensor([1]), torch.zeros(3, 1))),
+        ("index_put", ((torch.tensor([1]),), torch.zeros(4))), ("scatter", (1, torch.tensor([[1]] * 3), 0.0)),
+        ("put", (torch.tensor([1]), torch.zeros(1))), ("masked_fill", (torch.eye(3, 4) == 1, 0.0)),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("overlapping", [torch.arange(6.0).unfold(0, 4, 1), torch.arange(4.0).expand(3, 4)])
+def test_changed_copies_of_overlapping_elements_do_not_overlap(name, arguments, overlapping):
+    """PyTorch keeps the strides of some of them: what is written to one element is written to others."""
+    result = getattr(overlapping, name)(*arguments)
+    assert torch.equal(result, getattr(overlapping.contiguous(), name)(*arguments))
+    result[0, 1] = 9
+    assert (result == 9).sum() == 1
+
+
 def test_out_of_several_returns_nothing():
     x, out = torch.ones(2, 3), [torch.empty(0), torch.empty(0)]
     assert torch.unbind_copy(x, out=out) is None

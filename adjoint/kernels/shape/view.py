@@ -535,8 +535,8 @@ diagonal_scatter = functools.partial(_scatter_into, diagonal)
 
 
 def _with_its_steps(array: Array) -> Array:
-    """A copy with the strides of `array`, even those that leave gaps, but none of 0."""
-    if array.flags.c_contiguous or not all(array.strides):
+    """A copy with the strides of `array`, even those that leave gaps, but not those by which elements overlap."""
+    if array.flags.c_contiguous or storage.overlaps(array.shape, array.strides):
         return clone(array)
     copy = strided_empty(array.shape, storage.element_strides(array), array.dtype)
     numpy.copyto(copy, array)

@@ -131,8 +131,9 @@ def stft(
         raise RuntimeError("Cannot have onesided output if window or input is complex")
     norm = "ortho" if normalized else "backward"
     one_side = not complex_given if onesided is None else onesided
-    found = (rfft if one_side else fft)(frames, norm=norm).transpose(1, 2)
-    found = found if batched else found.squeeze(0)
+    found = (rfft if one_side else fft)(frames, norm=norm).transpose_(1, 2)
+    if not batched:
+        found.squeeze_(0)
     return found if return_complex else tensors.view_as_real(found)
 
 
