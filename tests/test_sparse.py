@@ -300,3 +300,11 @@ def test_jacobians_and_vmap_of_products_with_sparse_matrices(make):
     for jacobian in (torch.func.jacfwd, torch.func.jacrev):
         found = jacobian(lambda w: sparse @ w)(W)
         assert torch.allclose(found, jacobian(lambda w: sparse.to_dense() @ w)(W))
+
+
+@pytest.mark.parametrize("size", [(2, 3), (4,), torch.Size((1, 0))])
+def test_a_size_alone_gives_a_tensor_without_elements(size):
+    for x in (torch.sparse_coo_tensor(size), torch.sparse_coo_tensor(size=size, dtype=torch.float32)):
+        assert x.shape == size and x._nnz() == 0 and x.to_dense().count_nonzero() == 0
+    with pytest.raises(TypeError, match="invalid combination of arguments"):
+        torch.sparse_coo_tensor()

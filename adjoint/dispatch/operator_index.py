@@ -441,8 +441,8 @@ FAMILIES: dict[str, dict[str, str]] = {
     "reduce.reduction": {
         "Tensor torch": "all amax amin aminmax any argmax argmin count_nonzero max mean min nanmean nansum prod sum",
         "operators": (
-            "kept max_all max_dim mean_all mean_dim min_all min_dim prod_all prod_dim selected_values spread "
-            "sum_all sum_dim value_selecting_backward "
+            "in_dtype_of kept max_all max_dim mean_all mean_dim min_all min_dim prod_all prod_dim selected_values "
+            "spread sum_all sum_dim value_selecting_backward "
         ),
     },
     "reduce.samples": {

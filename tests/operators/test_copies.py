@@ -32,7 +32,8 @@ def test_copies_hold_what_the_views_show(name, arguments):
     ("name", "arguments"),
     [
         ("select_scatter", (torch.zeros(3), 1, 1)), ("slice_scatter", (torch.zeros(3, 2), 1, 0, 4, 2)),
-        ("diagonal_scatter", (torch.zeros(3),)), ("clone", ()), ("index_fill", (1, torch.tensor([1]), 0.0)), ("index_copy", (1, torch.tensor([1]), torch.zeros(3, 1))),
+        ("diagonal_scatter", (torch.zeros(3),)), ("clone", ()),
+        ("index_fill", (1, torch.tensor([1]), 0.0)), ("index_copy", (1, torch.tensor([1]), torch.zeros(3, 1))),
         ("index_put", ((torch.tensor([1]),), torch.zeros(4))), ("scatter", (1, torch.tensor([[1]] * 3), 0.0)),
         ("put", (torch.tensor([1]), torch.zeros(1))), ("masked_fill", (torch.eye(3, 4) == 1, 0.0)),
     ],

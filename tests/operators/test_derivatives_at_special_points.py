@@ -88,3 +88,13 @@ def test_norms_of_low_order_with_an_element_that_is_zero(name, order):
     assert not math.isfinite(at[1][1])
     for found, expected in zip(at, near, strict=True):
         torch.testing.assert_close(torch.tensor(found[::2]), torch.tensor(expected[::2]), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("order", [-2.0, -1.0, -0.5, 0.5])
+@pytest.mark.parametrize("zeros", [[0.0, 2.0, 3.0], [0.0, 0.0, 0.0]])
+@pytest.mark.parametrize("name", ["vector_norm", "norm", "dist"])
+def test_norms_of_order_below_one_with_an_element_that_is_zero(name, zeros, order):
+    """The element has no slope, and gives nan to nobody."""
+    values = derivatives(lambda x: NORMS[name](x, order), zeros, 3)
+    assert all(math.isfinite(number) for row in values for number in row)
+    assert all(row[0] == 0 for row in values)

@@ -8,6 +8,7 @@ import numpy
 
 from ... import dtypes
 from ...device import LAYOUTS
+from ...dispatch.arguments import invalid_arguments
 from ...dispatch.decorators import public
 from ...kernels.create.data import array_from_data
 from ...kernels.sparse import layouts as kernels
@@ -41,7 +42,7 @@ def _finished(tensor: Tensor, requires_grad: bool, values: Any) -> Tensor:
 
 @public()
 def sparse_coo_tensor(
-    indices,
+    indices=None,
     values=None,
     size=None,
     *,
@@ -60,8 +61,8 @@ def sparse_coo_tensor(
     Elements at equal coordinates count as their sum. `values` may have dense dimensions after the first.
 
     Args:
-        indices: the coordinates, of shape (sparse dimensions, elements).
-        values: the elements.
+        indices: the coordinates, of shape (sparse dimensions, elements). Without `values`, they are the size.
+        values: the elements; none without `indices`.
         size: the shape; by default the smallest shape that contains all coordinates.
         dtype: the dtype of the elements; by default the dtype of `values`.
         requires_grad: whether operations on the result are recorded.
@@ -78,6 +79,8 @@ def sparse_coo_tensor(
     """
     if device is not None and is_meta(device):
         raise NotImplementedError("sparse tensors are not on the device meta")
+    if indices is None and (size is None or values is not None):
+        raise invalid_arguments("sparse_coo_tensor", *(() if values is None else (values,)))
     if values is None:
         shape = checked_shape(indices if size is None else size, "sparse_coo_tensor")
         kind = dtypes.get_default_dtype() if dtype is None else checked_dtype(dtype, "sparse_coo_tensor")
