@@ -100,8 +100,15 @@ class Block(NamedTuple):
     pointers: list[tuple[int, int]]
 
 
-KNOWN_BLOCKS: dict[Any, int] = {}
-"""The machine code of each block, by its text and the expressions in it: most programs repeat themselves."""
+class Compiled(NamedTuple):
+    """The machine code of a block, and its LLVM text."""
+
+    address: int
+    text: str
+
+
+KNOWN_BLOCKS: dict[Any, Compiled] = {}
+"""The machine code of each block, by its source and the expressions in it: most programs repeat themselves."""
 
 
 class Writer:
@@ -157,7 +164,7 @@ class Writer:
         self.blocks.append(Block(key, list(self.pointers)))
         self.begin()
 
-    def addresses(self) -> list[int]:
+    def compiled(self) -> list[Compiled]:
         """The machine code of each block; those that are new are compiled together.
 
         Raises:
@@ -166,9 +173,9 @@ class Writer:
         new = {self.names[block.key]: block.key for block in self.blocks if block.key not in KNOWN_BLOCKS}
         if new:
             first, *others = new
-            text = self.module.text([*new])
-            code = HOST.compile(first, text, explicit=True, plain=True, also=tuple(others))
-            KNOWN_BLOCKS.update(zip(new.values(), (code.address, *code.also), strict=True))
+            code = HOST.compile(first, self.module.text([*new]), explicit=True, plain=True, also=tuple(others))
+            for (name, key), address in zip(new.items(), (code.address, *code.also), strict=True):
+                KNOWN_BLOCKS[key] = Compiled(address, self.module.functions[name])
         return [KNOWN_BLOCKS[block.key] for block in self.blocks]
 
     def pointer(self, buffer: int, offset: int = 0) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dis
+import importlib.util
 import inspect
 import os
 import sysconfig
@@ -11,8 +12,6 @@ import types
 import zlib
 from pathlib import Path
 from typing import Any
-
-import numpy
 
 import adjoint as torch
 from adjoint.device import Size
@@ -24,12 +23,15 @@ from ..tensor import Tensor
 
 PACKAGE = str(Path(__file__).parents[1]) + os.sep
 MODULES = f"{PACKAGE}nn{os.sep}modules{os.sep}"
-SITE = Path(numpy.__file__).parents[1]
 LIBRARIES = (
     PACKAGE,
     "<adjoint",
     "<frozen",
-    *(f"{SITE / name}{os.sep}" for name in ("numpy", "scipy", "llvmlite", "ml_dtypes")),
+    *(
+        f"{Path(spec.origin).parent}{os.sep}"
+        for name in ("numpy", "scipy", "llvmlite", "ml_dtypes")
+        if (spec := importlib.util.find_spec(name)) is not None and spec.origin is not None
+    ),
 )
 """Where the code lies that kernels consist of."""
 STANDARD = sysconfig.get_path("stdlib") + os.sep

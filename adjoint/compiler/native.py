@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 
@@ -27,14 +27,16 @@ class Native:
     """A run of blocks: called with the arrays that they read and those that they write.
 
     `run`: the instructions that the blocks are for. `inside`: the values that lie in the arena, each only as long as a block
-    uses it; `outside`: the arrays that the run is called with.
+    uses it; `outside`: the arrays that the run is called with. `spans`: where the values lie; `llvm`: the text of the different
+    blocks.
     """
 
     def __init__(self, writer: Writer, run: list[Instruction], inside: list[int], outside: list[int]) -> None:
         self.instructions, self.values, self.blocks = run, len(inside), len(writer.blocks)
         sizes = {number: -(-int(math.prod(writer.form(number)[0])) * writer.item // 64) * 64 for number in inside}
         self.apart = sum(sizes.values())
-        places, size = in_arena(sizes, [{buffer for buffer, _ in block.pointers} for block in writer.blocks])
+        self.spans, size = in_arena(sizes, [{buffer for buffer, _ in block.pointers} for block in writer.blocks])
+        places = {number: (0, span.offset) for number, span in self.spans.items()}
         self.status = size // 8 if writer.checks else None
         places[STATUS] = 0, size  # behind the values
         self.arena = size + 64
@@ -43,8 +45,10 @@ class Native:
         self.sizes = (numpy.array(writer.sizes),) if writer.sizes else ()
         arrays = 1 + len(outside) + len(self.sizes)
         code = [len(writer.blocks), arrays]
-        for block, machine_code in zip(writer.blocks, writer.addresses(), strict=True):
-            code.append(machine_code)
+        compiled = writer.compiled()
+        self.llvm = list(dict.fromkeys(each.text for each in compiled))
+        for block, machine_code in zip(writer.blocks, compiled, strict=True):
+            code.append(machine_code.address)
             for buffer, offset in block.pointers:
                 array, begin = places[buffer]
                 code += [array, begin + offset * (8 if buffer in writer.integers else writer.item)]
@@ -74,7 +78,20 @@ class Native:
             raise IndexError(f"Target {status[self.status + 1]} is out of bounds.")
 
 
-def in_arena(sizes: dict[int, int], uses: list[set[int]]) -> tuple[dict[int, tuple[int, int]], int]:
+class Span(NamedTuple):
+    """Where a value lies in the arena, in bytes, and the first and the last block that use it."""
+
+    offset: int
+    size: int
+    first: int
+    last: int
+
+    def shares(self, other: Span) -> bool:
+        """Whether a block, or a place between two blocks of one of them, belongs to both."""
+        return not (self.last < other.first or other.last < self.first)
+
+
+def in_arena(sizes: dict[int, int], uses: list[set[int]]) -> tuple[dict[int, Span], int]:
     """Where values lie in the arena, and how large it is: two share memory if none of the `uses` is of both or between theirs.
 
     `sizes`: in bytes; `uses`: the values of each block, in order.
@@ -85,23 +102,15 @@ def in_arena(sizes: dict[int, int], uses: list[set[int]]) -> tuple[dict[int, tup
         for number in numbers & sizes.keys():
             first.setdefault(number, position)
             last[number] = position
-    places: dict[int, tuple[int, int]] = {}
-    whole = 0
+    spans: dict[int, Span] = {}
     for number in sorted(sizes, key=lambda each: first.get(each, 0)):
-        begin, end = first.get(number, 0), last.get(number, len(uses))
-        taken = sorted(
-            (places[each][1], places[each][1] + sizes[each])
-            for each in places
-            if not (last.get(each, len(uses)) < begin or end < first.get(each, 0))
-        )
-        offset = 0
-        for low, high in taken:
-            if offset + sizes[number] <= low:
+        span = Span(0, sizes[number], first.get(number, 0), last.get(number, len(uses)))
+        for other in sorted(each for each in spans.values() if each.shares(span)):
+            if span.offset + span.size <= other.offset:
                 break
-            offset = max(offset, high)
-        places[number] = 0, offset
-        whole = max(whole, offset + sizes[number])
-    return places, whole
+            span = span._replace(offset=max(span.offset, other.offset + other.size))
+        spans[number] = span
+    return spans, max((span.offset + span.size for span in spans.values()), default=0)
 
 
 @functools.cache

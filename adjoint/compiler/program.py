@@ -55,6 +55,10 @@ class Instruction(NamedTuple):
         """The numbers of the values that it reads."""
         return numbers_in(self.operands)
 
+    def __str__(self) -> str:
+        results = ", ".join("_" if number is None else f"%{number}" for number in self.results)
+        return f"{results}{' = ' if results else ''}{self.name}({', '.join(map(text, self.operands))})"
+
 
 class Input(NamedTuple):
     """A value that is read when the program starts.
@@ -186,10 +190,8 @@ class Program:
         for position, instruction in enumerate(self.instructions):
             if position == self.boundary and self.seeds:
                 lines.append(f"backward of {', '.join(f'%{number}' for number in self.roots)}:")
-            results = ", ".join("_" if number is None else f"%{number}" for number in instruction.results)
-            operands = ", ".join(map(text, instruction.operands))
             file, line = instruction.line
-            lines.append(f"{results}{' = ' if results else ''}{instruction.name}({operands})  # {file}:{line}")
+            lines.append(f"{instruction}  # {file}:{line}")
         return "\n".join(lines)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import inspect
+import itertools
+import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -26,7 +28,7 @@ from .extents import Differs, Folded, General
 from .known import MUTABLE, is_constant, is_plain, is_usual, modes_in_force, same_items, shown
 from .native import Empty, fused
 from .observer import Observer
-from .program import Constant, Program, Reference, Source
+from .program import Constant, Instruction, Program, Reference, Source
 from .program_text import literal
 from .sized import MISSED, Sized, SizedFits
 from .symbols import Symbol, called, symbol, symbols_in, unwrapped
@@ -39,7 +41,8 @@ class Variant:
     `checks`: the conditions, in the order in which they are tested; `because`: those of earlier programs that were not met when
     this one was captured. `signature`: of a program that computes no gradients, as text: what the arguments have to be, and what
     is returned; `returned`: the numbers of the values in it. `example`: the program at the sizes of the capture; `sized`: what
-    runs a program for any size; `replaced`: the variant whose sizes it serves too.
+    runs a program for any size; `replaced`: the variant whose sizes it serves too. `steps`: the instructions that run, by their
+    lines in the source; none of a program for any size.
     """
 
     sized: Sized | None = None
@@ -54,6 +57,7 @@ class Variant:
         self.because: list[str] = []
         self.signature: tuple[list[str], str] | None = None
         self.returned: list[int] = []
+        self.steps: dict[int, Instruction] = {}
         self.calls = 0
         self.example = program
 
@@ -66,6 +70,23 @@ class Variant:
         if code is self.run.__code__:
             return self.origins
         return None if self.sized is None else self.sized.origins.get(code)
+
+    def timed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[Instruction, float]] | None:
+        """Run the program, and return the seconds that each instruction has taken; None if it does not stand for this call."""
+        lines = self.source.splitlines()
+        for number in sorted(self.steps, reverse=True):
+            lines.insert(number, "    moments.append(clock())")
+        if self.steps:
+            lines.insert(min(self.steps) - 1, "    moments.append(clock())")
+        moments: list[float] = []
+        names = {**self.namespace, "moments": moments, "clock": time.perf_counter}
+        compile_source("\n".join(lines) + "\n", "<adjoint timed program>", names)
+        if names["run"](args, kwargs) is MISSED:
+            return None
+        return [
+            (instruction, end - begin)
+            for instruction, (begin, end) in zip(self.steps.values(), itertools.pairwise(moments), strict=True)
+        ]
 
     def unmet(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         """The text of the first condition that a call does not meet."""
@@ -248,7 +269,7 @@ class Written:
         first = len(head)
         source.namespace |= NAMES
         source.lines, source.origins = [], {}
-        sized = None
+        sized, forward = None, []
         if self.general is not None:
             tail = [*self.effects(), *self.returned(saved, "gradients" if program.seeds else None)]
             sized = Sized(self.general, program, source, wanted, saved, gradients, tail)
@@ -259,6 +280,7 @@ class Written:
             source.run(forward, wanted | {*program.inputs, *program.numbers}, program.shapes)
             body = [*source.lines, *self.effects()]
         origins = {first + position + 1: line for position, line in source.origins.items()}
+        steps = {first + position: each for position, each in enumerate(forward, 1)}
         if sized is None:
             body += self.returned(saved, self.gradient_function(kept, saved))
         text = "\n".join([*head, *(f"    {line}" for line in body)]) + "\n"
@@ -267,6 +289,7 @@ class Written:
         variant = Variant(self.function, program, text, namespace, checks, origins)
         variant.example, variant.sized, variant.replaced = example, sized, replaced
         variant.differences = self.tracer.differences
+        variant.steps = steps
         if not self.roots:
             with suppress(Unsupported, Stop):
                 self.built_before = set()

@@ -1,27 +1,60 @@
-"""Compiled functions as text: which programs stand for a function, how often they ran, or why it runs as it is."""
+"""Compiled functions as text and as a page: which programs stand for a function, how often they ran, or why it runs as it is."""
 
 from __future__ import annotations
 
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 from .._runtime.tracebacks import ending_at_caller
+from .program_page import counted, name_of, render, state_of, units_of
+
+
+class Programs(str):
+    """What `torch.compile` has made of a function, as text; `html` and `save` make a page of it."""
+
+    __slots__ = ("found", "times")
+
+    found: Any
+    times: dict[int, Any]
+
+    def html(self) -> str:
+        """A self-contained page: instructions with their times, the memory of native runs, guards, source and LLVM's text."""
+        return render(self.found, self.times)
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Write the page to a file that ends in `.html`, or the text to any other, and return the path."""
+        path = Path(path)
+        path.write_text(self.html() if path.suffix == ".html" else self, encoding="utf-8")
+        return path
 
 
 @ending_at_caller
-def compiled(function: Any, source: bool = False, guards: bool = False) -> str:
+def compiled(
+    function: Any,
+    source: bool = False,
+    guards: bool = False,
+    *,
+    llvm: bool = False,
+    run: tuple[Any, ...] | None = None,
+) -> Programs:
     """What `torch.compile` has made of a function, or of a module, also of one that is compiled in place.
 
     For each program: how often it has run in place of the function, why it was captured, its instructions with the lines that
     they come from, and the native runs: which instructions are joined, and the memory of their intermediate values. For a
-    function that runs in Python: the reason, and the same for the functions and modules that it calls.
+    function that runs in Python: the reason, and the same for the functions and modules that it calls. The result is a string;
+    its method `save("program.html")` writes a page.
 
     Args:
         function: what `torch.compile` has returned, or a module of which `compile` was called.
         source: show the generated source too.
         guards: show the conditions under which each program stands for the function.
+        llvm: show LLVM's text of the native runs.
+        run: the arguments of one more call, which is made with a program, to measure the time of each of its instructions.
 
     Raises:
         TypeError: if it is not compiled.
+        ValueError: if no program stands for a call with the arguments `run`.
 
     >>> import adjoint as torch
     >>> from adjoint import inspect
@@ -33,35 +66,40 @@ def compiled(function: Any, source: bool = False, guards: bool = False) -> str:
     found: Any = getattr(getattr(function, "_compiled_call_impl", None) or function, "compiled", None)
     if not hasattr(found, "variants"):
         raise TypeError(f"inspect.compiled(): a compiled function or module is needed, not {type(function).__name__}")
-    return "\n".join(described(found, source, guards))
+    times = {} if run is None else measured(found, run)
+    made = Programs("\n".join(described(found, source, guards, llvm, times)))
+    made.found, made.times = found, times
+    return made
 
 
-def described(compiled: Any, source: bool, guards: bool) -> list[str]:
+def measured(found: Any, args: tuple[Any, ...]) -> dict[int, Any]:
+    """Call the program that stands for a call; its instructions with their seconds, by the identity of the program."""
+    for variant in found.variants:
+        times = variant.timed(args, {})
+        if times is not None:
+            return {id(variant): times}
+    raise ValueError("inspect.compiled(): no program stands for a call with the arguments `run`")
+
+
+def described(compiled: Any, source: bool, guards: bool, llvm: bool, times: dict[int, Any]) -> list[str]:
     """The lines for a compiled function."""
-    wrapped = compiled.compiled_function
-    name = getattr(wrapped, "__qualname__", type(wrapped).__name__)
-    if compiled.reason is None:
-        lines = [f"{name}: {counted(len(compiled.variants), 'program')}"]
-    else:
-        lines = [f"{name}: runs as it is: {compiled.reason}"]
+    lines = [f"{name_of(compiled)}: {state_of(compiled)}"]
     for number, variant in enumerate(compiled.variants, 1):
-        times = counted(variant.calls, "time")
-        lines += ["", f"program {number}, which has run {times} in place of the function:", *indented(variant.program)]
+        count = counted(variant.calls, "time")
+        lines += ["", f"program {number}, which has run {count} in place of the function:", *indented(variant.program)]
         lines += [f"  {each}" for each in variant.program.natives]
         lines += [f"  captured because an earlier program requires: {each}" for each in variant.because]
+        if id(variant) in times:
+            lines += ["  its time:", *(f"  {1e6 * seconds:10.1f} µs  {each}" for each, seconds in times[id(variant)])]
         if guards:
             lines += ["  it requires:", *(f"    {check.text}" for check in variant.checks if check.text)]
         if source:
             lines += ["  its source:", *indented(variant.source)]
-    for unit in [] if compiled.units is None else compiled.units.units.values():
-        if hasattr(unit, "variants"):
-            lines += ["", *(f"  {line}" for line in described(unit, source, guards))]
+        if llvm:
+            lines += [line for run in variant.program.natives for text in run.llvm for line in indented(text)]
+    for unit in units_of(compiled):
+        lines += ["", *(f"  {line}" for line in described(unit, source, guards, llvm, times))]
     return lines
-
-
-def counted(number: int, name: str) -> str:
-    """A number of things."""
-    return f"{number} {name}{'' if number == 1 else 's'}"
 
 
 def indented(text: Any) -> list[str]:

@@ -167,7 +167,8 @@ def test_no_two_values_in_use_share_memory(seed):
     choose = random.Random(seed)
     sizes = {number: 64 * choose.randint(1, 5) for number in range(choose.randint(1, 12))}
     uses = [{choose.choice([*sizes, -1]) for _ in range(3)} for _ in range(15)]
-    places, whole = in_arena(sizes, uses)
+    found, whole = in_arena(sizes, uses)
+    places = {number: (span.size, span.offset) for number, span in found.items()}
     spans = {number: [at for at, each in enumerate(uses) if number in each] or [0, len(uses)] for number in sizes}
     for one, (_, begin) in places.items():
         assert begin % 64 == 0 and begin + sizes[one] <= whole

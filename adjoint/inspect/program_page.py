@@ -1,0 +1,139 @@
+"""The page of a compiled function: its instructions, what is joined, their times, and the memory of native runs."""
+
+from __future__ import annotations
+
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from .palette import variables
+
+STYLE = """
+body { margin: 0; padding: 24px 32px 48px; background: var(--desk); color: var(--ink); font: 14px/1.5 system-ui, sans-serif; }
+h1 { font-size: 19px; margin: 0; } h2 { font-size: 15px; margin: 32px 0 4px; } p { margin: 2px 0 10px; color: var(--soft); }
+table, figure, details { background: var(--page); border: 1px solid var(--rule); border-radius: 10px; margin: 0 0 12px; }
+table { border-spacing: 0; width: 100%; } figure { padding: 12px 14px; overflow-x: auto; } details { padding: 8px 14px; }
+td { padding: 2px 14px; border-top: 1px solid var(--rule); vertical-align: top; } tr:first-child td { border-top: 0; }
+td, pre, svg text { font: 12px/1.6 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
+td.line { color: var(--soft); white-space: nowrap; text-align: right; } td.code { word-break: break-all; }
+td.native { width: 4px; padding: 0; } tr.joined td.native { background: var(--back); }
+tr.turn td { border-top: 2px solid var(--back); } pre { overflow-x: auto; margin: 8px 0; } summary { cursor: pointer; }
+figcaption { color: var(--soft); margin-bottom: 8px; } svg { display: block; } svg text { fill: var(--ink); }
+svg rect { fill: var(--made); stroke: var(--made-line); } svg .axis { fill: var(--soft); }
+.bar { display: inline-block; height: 9px; border-radius: 2px; background: var(--lit); margin-right: 8px; }
+"""
+
+WIDTH, ROW = 880, 22
+
+
+def render(found: Any, times: dict[int, Any]) -> str:
+    """The page of a compiled function, with the times of the program that has been measured."""
+    title = f"compiled {name_of(found)}"
+    body = "\n".join(section(found, times))
+    return (
+        f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+        f"<title>{escape(title)}</title><style>{variables()}{STYLE}</style>\n<h1>{escape(title)}</h1>\n{body}\n</html>\n"
+    )
+
+
+def section(found: Any, times: dict[int, Any]) -> list[str]:
+    """The parts for a compiled function, and for those that it calls if it runs in Python."""
+    parts = [f"<p>{escape(state_of(found))}</p>"]
+    for number, variant in enumerate(found.variants, 1):
+        parts.append(
+            f"<h2>Program {number}</h2><p>It has run {counted(variant.calls, 'time')} in place of the function.</p>"
+        )
+        parts += [f"<p>Captured because an earlier program requires: {escape(each)}</p>" for each in variant.because]
+        parts.append(instructions(variant.program))
+        if id(variant) in times:
+            parts.append(measured(times[id(variant)]))
+        parts += [memory(number, run) for number, run in enumerate(variant.program.natives, 1)]
+        guards = [check.text for check in variant.checks if check.text]
+        parts.append(folded(f"{counted(len(guards), 'guard')}", "\n".join(guards)))
+        parts.append(folded("Source", variant.source))
+        for number, run in enumerate(variant.program.natives, 1):
+            parts.append(folded(f"LLVM of native run {number}", "\n\n".join(run.llvm)))
+    for unit in units_of(found):
+        parts += [f"<h2>{escape(name_of(unit))}</h2>", *section(unit, times)]
+    return parts
+
+
+def instructions(program: Any) -> str:
+    """The table of instructions, with the lines that they come from; those of native runs are marked."""
+    runs = {id(each): number for number, run in enumerate(program.natives, 1) for each in run.instructions}
+    rows = []
+    for position, each in enumerate(program.instructions):
+        number = runs.get(id(each))
+        kind = " ".join(
+            ["joined"] * (number is not None) + ["turn"] * (position == program.boundary and bool(program.seeds))
+        )
+        what = f' title="native run {number}"' if number is not None else ""
+        file, line = each.line
+        rows.append(
+            f'<tr class="{kind}"><td class="native"{what}></td><td class="code">{escape(str(each))}</td>'
+            f'<td class="line">{escape(Path(file).name)}:{line}</td></tr>'
+        )
+    return f"<table>{''.join(rows)}</table>"
+
+
+def measured(times: list[tuple[Any, float]]) -> str:
+    """The table of what runs, with times."""
+    longest = max((seconds for _, seconds in times), default=0) or 1
+    rows = [
+        f'<tr><td class="code">{escape(str(each))}</td><td class="line"><span class="bar" '
+        f'style="width:{160 * seconds / longest:.0f}px"></span>{1e6 * seconds:.1f} µs</td></tr>'
+        for each, seconds in times
+    ]
+    return f"<p>One call, instruction by instruction:</p><table>{''.join(rows)}</table>"
+
+
+def memory(number: int, run: Any) -> str:
+    """The picture of the arena of a native run: blocks from left to right, memory from top to bottom."""
+    bytes_in_all, steps = max(run.arena, 1), max(run.blocks, 1)
+    places = sorted({span.offset for span in run.spans.values()})
+    height = max(len(places), 1) * ROW
+    parts = []
+    for value, span in run.spans.items():
+        x, width = WIDTH * span.first / steps, WIDTH * (span.last + 1 - span.first) / steps
+        y, tall = height * span.offset / bytes_in_all, height * span.size / bytes_in_all
+        parts.append(
+            f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{tall:.1f}" rx="3">'
+            f"<title>%{value}: {span.size} bytes, blocks {span.first} to {span.last}</title></rect>"
+        )
+        if tall > 11 and width > 30:
+            parts.append(f'<text x="{x + 5:.1f}" y="{y + tall / 2 + 4:.1f}">%{value}</text>')
+    caption = (
+        f"Native run {number}: {counted(run.blocks, 'block')}, left to right; {counted(run.values, 'value')} in "
+        f"{run.arena} bytes, top to bottom ({run.apart} if none shared memory)."
+    )
+    picture = f'<svg viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" role="img">{"".join(parts)}</svg>'
+    return f"<figure><figcaption>{escape(caption)}</figcaption>{picture if run.spans else ''}</figure>"
+
+
+def folded(title: str, text: str) -> str:
+    """Text that is shown on request."""
+    return f"<details><summary>{escape(title)}</summary><pre>{escape(text)}</pre></details>"
+
+
+def name_of(compiled: Any) -> str:
+    """The name of a function, or of the class of a module."""
+    wrapped = compiled.compiled_function
+    return getattr(wrapped, "__qualname__", type(wrapped).__name__)
+
+
+def state_of(compiled: Any) -> str:
+    """How many programs there are, or why the function runs as it is."""
+    if compiled.reason is None:
+        return counted(len(compiled.variants), "program")
+    return f"runs as it is: {compiled.reason}"
+
+
+def units_of(compiled: Any) -> list[Any]:
+    """The compiled functions that a function calls that runs in Python."""
+    units = [] if compiled.units is None else compiled.units.units.values()
+    return [unit for unit in units if hasattr(unit, "variants")]
+
+
+def counted(number: int, name: str) -> str:
+    """A number of things."""
+    return f"{number} {name}{'' if number == 1 else 's'}"
