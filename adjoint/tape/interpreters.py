@@ -169,6 +169,10 @@ class _Owners(Handler):
 class _Stepwise(Handler):
     """Has calls take the steps of their plans, which ask the modes of a thread: functions that watch changes, view replay."""
 
+    def takes(self, call: Any) -> bool:
+        """Whether the call changes a tensor, or makes views."""
+        return call.way != "" or call.op.view
+
     def handle(self, call: Any, proceed: Callable[[], Any]) -> Any:
         """Leave straight-line code aside."""
         call.stepwise = True
