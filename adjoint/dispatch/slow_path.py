@@ -17,7 +17,7 @@ from ..tape import modes
 from ..tape.interpreters import Handler
 from ..tape.torch_dispatch import DISPATCHING, dispatching_types
 from ..tensor import Tensor
-from .arguments import bind, is_number, not_a_tensor
+from .arguments import MISSING, bind, is_number, not_a_tensor
 from .declaration import Operator
 from .lazy_stubs import overridden, public_function
 from .plan import FUNCTION, IN_PLACE, OUT, Call, Plan
@@ -35,8 +35,9 @@ def call(op: Operator, args: tuple[Any, ...], out: Any = None, way: str = FUNCTI
             raise not_a_tensor(op, 0, args)
         if out is not None:
             way = OUT
-        if names:
-            args = bind(op, args, names)
+        for value in names.values():
+            if value is not MISSING:
+                args = bind(op, args, names)
         if handlers:
             return proceed(Call(op, way, bind(op, args), out), handlers)
         plan = plan_of(op, args, way)
