@@ -68,7 +68,7 @@ def lu(self: Array, pivot: bool = True) -> tuple[Array, Array, Array]:
     """The triangular factors L and U and the permutation P of `P @ L @ U`."""
     _check_factorable("linalg.lu", self)
     _check_eliminable(self, pivot)
-    small = 0 < self.size and max(self.shape[-2:]) <= elimination.SMALL
+    small = self.size > 0 and max(self.shape[-2:]) <= elimination.SMALL
     if small and self.dtype.char in "fd" and LOOPS.takes(self.size, SORTED):
         work, pivots = elimination.eliminated(self)
         made = LOOPS.run("linalg.elimination.unpack", work, pivots)
