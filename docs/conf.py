@@ -2,6 +2,7 @@
 
 import os
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -29,8 +30,14 @@ intersphinx_mapping = {
 }
 intersphinx_timeout = 10
 exclude_patterns = ["building", "reference/examples", "_build", "**.ipynb_checkpoints"]
+if find_spec("jupyterlite_sphinx"):  # lessons that run in the reader's browser
+    extensions.append("jupyterlite_sphinx")
+    jupyterlite_dir, jupyterlite_content_dir = str(HERE / "_build" / "lite"), str(HERE / "_build" / "lessons")
+    jupyterlite_bind_ipynb_suffix = False
+else:
+    exclude_patterns.append("learn/in-your-browser.md")
 nitpicky = False
-default_role = "code"
+default_role = "literal"
 add_module_names = False
 python_maximum_signature_line_length = 88
 toc_object_entries = False
@@ -42,6 +49,7 @@ nb_execution_raise_on_error = True
 nb_execution_timeout = 120
 nb_merge_streams = True
 suppress_warnings = [
+    "toc.excluded",  # the page of those lessons
     "mystnb.unknown_mime_type",
     "misc.highlighting_failure",  # tracebacks that quote backticks
     "ref.python",  # short names of types in signatures, such as Node, that two modules have

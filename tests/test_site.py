@@ -18,8 +18,7 @@ DOCS = ROOT / "docs"
 sys.path.insert(0, str(DOCS))
 
 from building import examples  # noqa: E402
-from building.public_names import public_names, readable_signature  # noqa: E402
-from building.reference import AREAS  # noqa: E402
+from building.public_names import AREAS, public_names  # noqa: E402
 
 PAGES = [path for path in sorted(DOCS.rglob("*.md")) if "generated" not in path.parts]
 NOTEBOOKS = [path for path in PAGES if path.read_text(encoding="utf-8").startswith("---\nfile_format: mystnb")]
@@ -107,10 +106,41 @@ def test_every_public_name_is_described_and_has_an_example():
 def test_a_signature_is_shown_without_quotes_around_annotations():
     def function(devices: "list[int]", *, kind: "str | None" = None, mode: str = "sum", key=len) -> "None": ...
 
+    pytest.importorskip("sphinx")
+    from building.signatures import readable, signatures
+
     shown = "(devices: list[int], *, kind: str | None = None, mode: str = 'sum', key=...) -> None"
-    assert readable_signature(inspect.signature(function), of_method=False) == shown
-    signatures = {public.path: signature for public in public_names() for signature in public.signatures}
-    assert [path for path, each in signatures.items() if ": '" in each or "-> '" in each or "ForwardRef" in each] == []
+    assert readable(inspect.signature(function)) == shown
+    found = {public.path: signature for public in public_names() for signature in signatures(public)}
+    assert [path for path, each in found.items() if ": '" in each or "-> '" in each or "ForwardRef" in each] == []
+
+
+def test_a_name_is_linked_to_the_line_that_declares_it():
+    pytest.importorskip("sphinx")
+    from building.signatures import declaration
+
+    names = {public.path: public for public in public_names()}
+    declared = "torch.exp torch.Tensor.exp_ torch.absolute torch.nn.Linear torch.nn.Module.state_dict torch.func.functional_call"
+    for path in declared.split():
+        file, line = declaration(names[path])
+        name = path.rpartition(".")[2].rstrip("_")
+        assert name in "".join((ROOT / file).read_text(encoding="utf-8").splitlines()[line - 1 : line + 8]), path
+    of_operators = [public for public in names.values() if public.family]
+    assert [public.path for public in of_operators if declaration(public) is None] == []
+
+
+@pytest.mark.parametrize("name", ["ten-pictures", "your-own-function", "explain", "transforms"])
+def test_a_lesson_is_a_notebook_that_needs_the_library_alone(name):
+    pytest.importorskip("myst_nb")
+    from building import browser
+
+    assert name in browser.LESSONS
+    assert f"?path={name}.ipynb" in (DOCS / "learn" / "in-your-browser.md").read_text(encoding="utf-8")
+    first, *cells = browser.notebook((DOCS / "learn" / f"{name}.md").read_text(encoding="utf-8")).cells
+    assert first.source == "%pip install -q adjoint-autograd"
+    code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
+    assert "building" not in code and "show(" not in code
+    compile(code, name, "exec")
 
 
 def test_an_example_shows_more_than_that_its_name_exists():

@@ -19,11 +19,11 @@ def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Cal
 
     Operations are not traced, so no operation is replaced. The visible effects are:
 
-    - within `vmap`, a tensor that the function creates may be changed in place by batched values: it is batched from
-          the beginning;
-        - a new value of an argument is written to the argument, but results are separate tensors and, with
-          `remove="mutations_and_views"`, not views;
-        - the function must not call `backward` or `requires_grad_`, as in all function transforms.
+    - Within `vmap`, a tensor that the function creates may be changed in place by batched values: it is batched from
+      the beginning.
+    - A new value of an argument is written to the argument, but results are separate tensors and, with
+      `remove="mutations_and_views"`, not views.
+    - The function must not call `backward` or `requires_grad_`, as in all function transforms.
 
     Arguments must not share memory with one another.
 
@@ -32,8 +32,6 @@ def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Cal
         remove: `"mutations"`, or `"mutations_and_views"`.
 
     >>> import adjoint as torch
-
-    from ..transforms import reverse as transforms
     >>> def first_only(x):
     ...     result = torch.zeros(2)
     ...     result[0] = x

@@ -43,7 +43,7 @@ def _both_betas(given: Given) -> None:
 class Adam(Declared):
     """Adaptive moment estimation (Kingma and Ba, 2015).
 
-    With gradient g (plus `weight_decay` times the parameter p unless decoupled) in step t:
+    With gradient g (plus `weight_decay` times the parameter p unless decoupled) in step t::
 
         m ← β₁ m + (1 - β₁) g
         v ← β₂ v + (1 - β₂) g²
@@ -165,7 +165,7 @@ class AdamW(Adam):
 class Adamax(Declared):
     """Adam with the maximum norm (Kingma and Ba, 2015, section 7.1).
 
-    With gradient g (plus `weight_decay` times the parameter p) in step t:
+    With gradient g (plus `weight_decay` times the parameter p) in step t::
 
         m ← β₁ m + (1 - β₁) g
         u ← max(β₂ u, |g| + eps)
@@ -230,7 +230,7 @@ class Adamax(Declared):
 class NAdam(Declared):
     """Adam with Nesterov momentum (Dozat, 2016).
 
-    With gradient g (plus `weight_decay` times the parameter p unless decoupled) in step t:
+    With gradient g (plus `weight_decay` times the parameter p unless decoupled) in step t::
 
         μₜ = β₁ (1 - 0.96^(t ψ) / 2), and M = μ₁ … μₜ
         m ← β₁ m + (1 - β₁) g

@@ -20,7 +20,7 @@ def _rho(given: Given) -> None:
 class Adadelta(Declared):
     """Scales by the ratio of running root mean squares of updates and gradients (Zeiler, 2012).
 
-    With gradient g (plus `weight_decay` times the parameter p):
+    With gradient g (plus `weight_decay` times the parameter p)::
 
         v ← rho v + (1 - rho) g²
         d = √(u + eps) / √(v + eps) g
@@ -79,7 +79,7 @@ class Adadelta(Declared):
 class Adagrad(Declared):
     """Divides by the root of the sum of all squared gradients so far (Duchi et al., 2011).
 
-    With gradient g (plus `weight_decay` times the parameter p) in step t:
+    With gradient g (plus `weight_decay` times the parameter p) in step t::
 
         s ← s + g²
         p ← p - lr / (1 + (t - 1) lr_decay) g / (√s + eps)
@@ -176,7 +176,7 @@ def _update_stored(options: Any, param: Any, grad: Any, total: Any) -> None:
 class RMSprop(Declared):
     """Divides by a running root mean square of the gradient (Hinton, lecture 6 of "Neural Networks for ML", 2012).
 
-    With gradient g (plus `weight_decay` times the parameter p):
+    With gradient g (plus `weight_decay` times the parameter p)::
 
         v ← alpha v + (1 - alpha) g²
         p ← p - lr g / (√v + eps)

@@ -22,7 +22,7 @@ def _nesterov(given: Given) -> None:
 class SGD(Declared):
     """Stochastic gradient descent with momentum (Sutskever et al., 2013).
 
-    With gradient g (plus `weight_decay` times the parameter p) and velocity v:
+    With gradient g (plus `weight_decay` times the parameter p) and velocity v::
 
         v ← momentum v + (1 - dampening) g        (v ← g in the first step)
         p ← p - lr v                              (p ← p - lr (g + momentum v) if `nesterov`)
@@ -105,7 +105,7 @@ class SGD(Declared):
 class ASGD(Declared):
     """Stochastic gradient descent that also averages the parameters (Polyak and Juditsky, 1992).
 
-    With gradient g (plus `weight_decay` times the parameter p) in step t:
+    With gradient g (plus `weight_decay` times the parameter p) in step t::
 
         p ← (1 - lambd η) p - η g
         a ← a + μ (p - a)                                  (the average, `state["ax"]`)

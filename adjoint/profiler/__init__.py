@@ -119,8 +119,8 @@ class profile:
             everything is recorded.
         on_trace_ready: called with this object after a recording.
         record_shapes, profile_memory, with_stack, with_flops: as in `autograd.profiler.profile`.
-        with_modules, experimental_config, execution_trace_observer, custom_trace_id_callback,
-            post_processing_timeout_s: accepted for PyTorch's sake.
+        with_modules, experimental_config, execution_trace_observer: accepted for PyTorch's sake.
+        custom_trace_id_callback, post_processing_timeout_s: accepted for PyTorch's sake.
         acc_events: keep the events of earlier cycles of the schedule.
 
     Raises:

@@ -11,39 +11,23 @@ from __future__ import annotations
 import ast
 import contextlib
 import io
-import math
 import re
-import sys
 import warnings
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import numpy
-
 import adjoint as torch
-from adjoint import nn
 
 from .public_names import PublicName, public_names
 
 FOLDER = Path(__file__).parents[1] / "reference" / "examples"
 
-WITHOUT_EFFECT = (
-    "torch.accelerator",
-    "torch.ao.quantization",
-    "torch.backends.cuda",
-    "torch.backends.mkl",
-    "torch.backends.mps",
-    "torch.backends.nnpack",
-    "torch.backends.openmp",
-    "torch.cuda",
-    "torch.cuda.amp",
-    "torch.cuda.nvtx",
-    "torch.mps",
-    "torch.mtia",
-    "torch.xpu",
-)
+WITHOUT_EFFECT = """
+    torch.accelerator torch.ao.quantization torch.backends.cuda torch.backends.mkl torch.backends.mps torch.backends.nnpack
+    torch.backends.openmp torch.cuda torch.cuda.amp torch.cuda.nvtx torch.mps torch.mtia torch.xpu
+""".split()
 """Modules that exist for compatibility only. An example would show nothing, so their names need none."""
 
 PRELUDE = """\
@@ -148,14 +132,8 @@ def as_method(statements: str, function: str, name: str, module: str | bool = Fa
 def session(statements: str, title: str) -> str:
     """The statements as an interactive session with what they print; an exception that is not announced is raised."""
     announced, warns = re.search(r"# raises (\w+)$", statements), statements.endswith("# warns")
-    names: dict[str, Any] = {
-        "torch": torch,
-        "nn": nn,
-        "F": nn.functional,
-        "math": math,
-        "numpy": numpy,
-        "__name__": "__main__",
-    }
+    names: dict[str, Any] = {"__name__": "__main__"}
+    exec(PRELUDE, names)
     lines = []
     torch.manual_seed(0)
     for statement in ast.parse(statements).body:
@@ -163,8 +141,6 @@ def session(statements: str, title: str) -> str:
         first, *rest = source.splitlines()
         lines += [f">>> {first}", *(f"... {line}" for line in rest)]
         output = io.StringIO()
-        shown = sys.displayhook
-        sys.displayhook = lambda value: None if value is None else print(repr(value))
         try:
             with contextlib.redirect_stdout(output), warnings.catch_warnings(record=True) as warned:
                 warnings.simplefilter("always" if warns else "ignore")
@@ -175,8 +151,6 @@ def session(statements: str, title: str) -> str:
                 raise
             output.write(f"Traceback (most recent call last):\n  ...\n{announced[1]}: {error}")
             announced = None
-        finally:
-            sys.displayhook = shown
         lines += output.getvalue().rstrip("\n").splitlines()
     if announced is not None or (warns and not warned):
         raise AssertionError(f"{title}: no {announced[1] if announced else 'warning'} came")

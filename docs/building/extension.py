@@ -14,14 +14,18 @@ from typing import Any
 
 from jupyter_client.manager import AsyncKernelManager
 
-from . import reference, sources
+from . import browser, reference, sources
 
 
 def before_reading(app: Any) -> None:
-    """Write the pages of the reference."""
+    """Write the pages of the reference, and what the lessons in the browser need."""
     began = time.perf_counter()
     reference.write(Path(app.srcdir) / "reference" / "generated")
     print(f"reference written in {time.perf_counter() - began:.0f} s")
+    if "jupyterlite_sphinx" in app.extensions:
+        lessons = Path(app.config.jupyterlite_content_dir)
+        wheel = browser.write(lessons, Path(app.config.jupyterlite_dir))
+        app.config.jupyterlite_build_command_options = {"piplite-wheels": str(wheel)}
 
 
 def on_source(app: Any, name: str, source: list[str]) -> None:

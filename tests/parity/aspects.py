@@ -135,8 +135,8 @@ def value(op: Any, sample: Sample) -> str | None:
 def _exactly(
     op: Any, sample: Sample, read: Callable[[Call], Any], *, requires_grad: bool = False, run: Any = None
 ) -> Exact:
-    """What `read` finds in PyTorch's call in double precision, also with half precision arguments changed in their
-    last digit. `run`: what is called, if not the function of `op`.
+    """What `read` finds in PyTorch's call in double precision, also with less precise arguments changed in their last
+    digit. `run`: what is called, if not the function of `op`.
     """
     run = run or source.function(op, torch)
     found = [
@@ -147,12 +147,12 @@ def _exactly(
 
 
 # How often arguments are changed in their last digit.
-_NEARBY = 4
+_NEARBY = 16
 
 
 class _Widened:
-    """Turns arguments into double precision: as they are or, given a seed, with every element of a half precision
-    tensor changed by one unit in its last digit, up or down at random.
+    """Turns arguments into double precision: as they are or, given a seed, with every element of a less precise tensor
+    changed by one unit in its last digit, up or down at random.
     """
 
     def __init__(self, seed: int | None = None) -> None:
@@ -170,14 +170,13 @@ class _Widened:
         return item
 
     def _tensor(self, tensor: torch.Tensor) -> torch.Tensor:
-        if tensor.is_complex():
-            return tensor.to(torch.complex128)
-        if not tensor.is_floating_point():
+        if not (tensor.is_floating_point() or tensor.is_complex()):
             return tensor
-        if self.generator is None or tensor.dtype not in (torch.float16, torch.bfloat16):
-            return tensor.double()
+        wide = tensor.to(torch.complex128 if tensor.is_complex() else torch.float64)
+        if self.generator is None or wide.dtype == tensor.dtype:
+            return wide
         signs = torch.randint(2, tensor.shape, generator=self.generator) * 2 - 1
-        return tensor.double() * (1 + torch.finfo(tensor.dtype).eps * signs)
+        return wide * (1 + torch.finfo(tensor.dtype).eps * signs)
 
 
 # Views

@@ -89,21 +89,22 @@ def _close(actual: numpy.ndarray, expected: numpy.ndarray, rtol: float, atol: fl
 
 
 def _errors_allow(actual: numpy.ndarray, expected: numpy.ndarray, exact: Exact) -> numpy.ndarray:
-    """Which elements are as right as PyTorch's: at most twice as far from the truth as the worst of its elements, or
-    no further than the truth of arguments changed in their last digit.
+    """Which elements are as right as PyTorch's: at most twice as far from the truth as PyTorch's element, four times as far as
+    the truth of arguments changed in their last digit, or eight units in the last place of the largest element.
 
-    PyTorch's own errors are a measure only where it has half of the digits right, of numbers below one those after
-    the point. It has not where the numbers depend on the dtype, as random ones do: double precision is no truth then.
+    PyTorch's error is a measure only where it has half of the digits right. It has not where the numbers depend on the
+    dtype, as random ones do: double precision is no truth then.
     """
     kind = exact.true.dtype if exact.true.dtype.kind in "fc" else numpy.dtype(numpy.float64)
     one, two, true = actual.astype(kind), expected.astype(kind), exact.true.astype(kind)
     known = numpy.isfinite(one) & numpy.isfinite(two) & numpy.isfinite(true)
-    error = numpy.abs(one - true)
-    allowed = numpy.max([numpy.abs(near - true) for near in exact.nearby], axis=0, initial=0)
-    largest = numpy.abs(two - true).max(where=known, initial=0)
-    if largest <= float(ml_dtypes.finfo(actual.dtype).eps) ** 0.5 * numpy.abs(true).max(where=known, initial=1):
-        allowed = numpy.maximum(allowed, 2 * largest)
-    return known & (error <= allowed)
+    nearby = numpy.max([numpy.abs(near - true) for near in exact.nearby], axis=0, initial=0)
+    of_pytorch = numpy.abs(two - true)
+    eps = float(ml_dtypes.finfo(actual.dtype).eps)
+    measured = of_pytorch <= eps**0.5 * numpy.maximum(1, numpy.abs(true))
+    units = 8 * eps * numpy.abs(true).max(where=known, initial=0)
+    allowed = numpy.maximum(numpy.maximum(4 * nearby, units), numpy.where(measured, 2 * of_pytorch, 0))
+    return known & (numpy.abs(one - true) <= allowed)
 
 
 def results_differ(actual: Any, expected: Any, exact: Exact | None = None, *, values: bool = True) -> str | None:

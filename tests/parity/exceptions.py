@@ -73,7 +73,10 @@ KNOWN: dict[str, Difference] = {
         for name in ("cholesky_inverse", "cholesky_solve")
         for aspect in ("grad[float64]", "grad[complex128]", "gradgrad[float64]", "gradgrad[complex128]")
     },
-    "cholesky_inverse grad[float32]": Difference("PyTorch gives a gradient to the triangle that is not read"),
+    **{
+        f"{name} grad[float32]": Difference("PyTorch gives a gradient to the triangle that is not read")
+        for name in ("cholesky_inverse", "cholesky_solve")
+    },
     "nn.functional.one_hot view": Difference(
         "PyTorch counts the changes in place by which it makes the result", "version after writing"
     ),
@@ -136,11 +139,7 @@ KNOWN: dict[str, Difference] = {
         )
         for case in (
             "grid_sampler_2d value[bfloat16",
-            "grid_sampler_2d grad[bfloat16",
-            "grid_sampler_3d value[bfloat16",
-            "grid_sampler_3d value[float16",
             "grid_sampler_3d grad[bfloat16",
-            "nn.functional.grid_sample grad[bfloat16",
         )
     },
     **{
@@ -166,6 +165,19 @@ KNOWN: dict[str, Difference] = {
     ),
     "nn.functional.linear_cross_entropy.chunked_none gradgrad[float64]": Difference(
         "the gradients of chunks have no graph in PyTorch", "functions with out=... arguments"
+    ),
+    **{
+        f"{name} grad[bfloat16]": Difference(
+            "the gradient is 0: two numbers cancel, which are rounded in another order here", "elements differ"
+        )
+        for name in ("nn.functional.normalize", "nn.functional.cosine_similarity")
+    },
+    "nn.functional.ctc_loss grad[float32]": Difference(
+        "logarithms of probabilities of some -150 have few digits after the point, which either library rounds in its own order",
+        "elements differ",
+    ),
+    "linalg.lstsq grad[float32]": Difference(
+        "the singular values of one matrix lie far apart: LAPACK libraries round them otherwise", "elements differ"
     ),
     "native_group_norm order": Difference("PyTorch refuses what is not contiguous", "is_contiguous"),
     "nn.functional.linear_cross_entropy.chunked_none grad[bfloat16]": Difference(

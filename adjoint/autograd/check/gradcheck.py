@@ -170,8 +170,8 @@ def gradgradcheck(
         gen_non_contig_grad_outputs: make those random gradients non-contiguous.
         check_fwd_over_rev: check the derivatives of gradients by forward mode.
         check_rev_over_rev: check them by backward.
-        eps, atol, rtol, raise_exception, nondet_tol, check_undefined_grad, check_grad_dtypes, check_batched_grad,
-            fast_mode, masked: as in `gradcheck`.
+        eps, atol, rtol, raise_exception, nondet_tol, fast_mode, masked: as in `gradcheck`.
+        check_undefined_grad, check_grad_dtypes, check_batched_grad: as in `gradcheck`.
 
     >>> import adjoint as torch
     >>> x = torch.tensor([0.5, 2.0], dtype=torch.float64, requires_grad=True)

@@ -53,8 +53,8 @@ class profile:
         with_flops: also count the floating-point operations of matrix products, 2d convolutions, sums and products in
             forward. `torch.utils.flop_counter` counts more operators, and also backward.
         use_cuda, use_device: another device to profile. Only the CPU is available, so these options give a warning.
-        with_modules, use_kineto, use_cpu, experimental_config, acc_events, custom_trace_id_callback,
-        post_processing_timeout_s: accepted for compatibility with PyTorch.
+        with_modules, use_kineto, use_cpu, experimental_config: accepted for compatibility with PyTorch.
+        acc_events, custom_trace_id_callback, post_processing_timeout_s: accepted for compatibility with PyTorch.
 
     Raises:
         AssertionError: if `use_cpu` is False, because the CPU is the only device.

@@ -89,7 +89,7 @@ def _leaves_out(options: StateDictOptions) -> bool:
 def get_model_state_dict(
     model: Any, *, submodules: Iterable[Any] | None = None, options: StateDictOptions | None = None
 ) -> dict[str, Any]:
-    """Return the state of a model. Sharded parameters are `DTensor`s, or whole tensors if the options say so."""
+    """Return the state of a model. A sharded parameter is a `DTensor`, or a whole tensor if the options ask for it."""
     options, wrappers = _options(options), _wrappers(model)
     frozen = {name for name, parameter in model.named_parameters() if not parameter.requires_grad}
     chosen = set(submodules or ())

@@ -53,7 +53,7 @@ def lobpcg(
     eigenvectors have derivatives, except for repeated eigenvalues among the `k`.
 
     Args:
-        A: symmetric, of shape (*, m, m), also sparse.
+        A: symmetric, of shape `(*, m, m)`, also sparse.
         k: how many (1, or the columns of `X`).
         B: symmetric and positive definite; by default the identity.
         X: the first approximation of the eigenvectors; random by default.

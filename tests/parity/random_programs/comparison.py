@@ -160,13 +160,20 @@ EXPLAINED = [
         r"not require grad)|AttributeError: 'NoneType' object has no attribute '\w+'), expected nothing",
     ),
     Explained(
-        "the leaf has another shape, or dtype, than when it was used",
-        r"\.data = |squeeze_|resize_|\bt_|transpose_|swapaxes_|inference_mode.*out=",
-        "invalid gradient at index|"
-        "nothing, expected RuntimeError: (output with shape .* doesn't match the broadcast shape|The size of tensor a|"
-        "Mismatch in shape)|"
-        r"\.grad \(\w+\): (dtype|shape)|expected RuntimeError$|"
-        r"^seen \[\], expected|^seen .*, expected \[\]$|^names |^raised ValueError: operands could not be broadcast",
+        "a leaf has another shape than when it was used, and PyTorch refuses its gradient",
+        r"\.data = |resize_|\b(t|transpose|swapaxes|squeeze)_\(",
+        "expected RuntimeError: .*(invalid gradient at index|doesn't match the broadcast shape|The size of tensor a|"
+        "Mismatch in shape)",
+    ),
+    Explained(
+        "the gradient of a leaf that has another shape, or dtype, than when it was used",
+        r"\bNAME\.(data = |resize_|(t|transpose|swapaxes|squeeze)_\()",
+        r"\.grad \(\w+\): (dtype|shape)",
+    ),
+    Explained(
+        "PyTorch looks for the dimension of a concatenation of batched numbers, which cannot be concatenated",
+        r"vmap.*torch\.cat\(",
+        "^raised RuntimeError: zero-dimensional tensor .* cannot be concatenated, expected IndexError: Dimension out of range",
     ),
     Explained(
         "`data` of an inference tensor set to one that is none, whose changes nobody counts then, or that of a view set to one",

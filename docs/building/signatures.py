@@ -1,0 +1,93 @@
+"""The signature of each public name, and the line that declares it."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import tokenize
+from functools import cache
+from pathlib import Path
+
+from sphinx.pycode.parser import DefinitionFinder
+from sphinx.util.inspect import signature, stringify_signature
+
+from .public_names import PACKAGE, PublicName
+
+STUBS = {
+    "torch": "__init__.pyi",
+    "torch.nn.functional": "nn/functional/__init__.pyi",
+    "torch.linalg": "linalg.pyi",
+    "torch.special": "special.pyi",
+    "torch.fft": "fft.pyi",
+    "torch.Tensor": "operators/tensor_methods.pyi",
+}
+
+
+def signatures(public: PublicName) -> list[str]:
+    """How the name is called, one text for each overload: from the type stubs, otherwise from the object."""
+    if found := stubs(public.module).get(public.name):
+        return found
+    if isinstance(public.value, property) or not callable(public.value):
+        return [""]
+    try:
+        called = signature(public.value, bound_method=public.kind == "method")
+    except (TypeError, ValueError):
+        return ["(...)"]
+    return [readable(called)]
+
+
+def readable(called: inspect.Signature) -> str:
+    """The signature with the short names of types, and without defaults that are objects."""
+    return re.sub(r"=( ?)<[^<>]*>", r"=\1...", stringify_signature(called, unqualified_typehints=True))
+
+
+@cache
+def stubs(module: str) -> dict[str, list[str]]:
+    """The signatures in the type stubs of a module, by name."""
+    if module not in STUBS:
+        return {}
+    body = ast.parse((PACKAGE / STUBS[module]).read_text(encoding="utf-8")).body
+    if module == "torch.Tensor":
+        (body,) = [item.body for item in body if isinstance(item, ast.ClassDef) and item.name == "TensorMethods"]
+    found: dict[str, list[str]] = {}
+    for item in body:
+        if not isinstance(item, ast.FunctionDef):
+            continue
+        if any(ast.unparse(decorator) == "property" for decorator in item.decorator_list):
+            found[item.name] = [""]
+            continue
+        if module == "torch.Tensor":
+            del (item.args.posonlyargs or item.args.args)[:1]
+        returned = f" -> {ast.unparse(item.returns)}" if item.returns is not None else ""
+        text = f"({ast.unparse(item.args)}){returned}"
+        private = r"\b_(bool|int|float|complex|dtype|device|layout|memory_format|Number|Dims|Index|slice|type)\b"
+        found.setdefault(item.name, []).append(re.sub(private, r"\1", text))
+    return found
+
+
+def declaration(public: PublicName) -> tuple[str, int] | None:
+    """The file that declares the name, relative to the repository, and the line; None outside of the package."""
+    if public.family:
+        path = PACKAGE / "operators" / f"{public.family.replace('.', '/')}.py"
+        lines, code = definitions(path), path.read_text(encoding="utf-8")
+        owner = public.module.rpartition(".")[2]
+        for name in (f"{owner}_{public.name}", public.name, public.name.removesuffix("_")):
+            if name in lines:
+                return str(path.relative_to(PACKAGE.parent)), lines[name][1]
+        if alias := re.search(rf"\b{name}\b", code):  # a decorator adds it
+            return str(path.relative_to(PACKAGE.parent)), code.count("\n", 0, alias.start()) + 1
+    value = inspect.unwrap(public.value.fget if isinstance(public.value, property) else public.value)
+    try:
+        path, line = Path(str(inspect.getsourcefile(value))), inspect.getsourcelines(value)[1]
+    except (TypeError, OSError, tokenize.TokenError):  # no source, or a generated one
+        return None
+    return (str(path.relative_to(PACKAGE.parent)), line) if path.is_relative_to(PACKAGE) else None
+
+
+@cache
+def definitions(path: Path) -> dict[str, tuple[str, int, int]]:
+    """The lines of the classes, functions and methods of a file."""
+    finder = DefinitionFinder(path.read_text(encoding="utf-8").splitlines(keepends=True))
+    finder.parse()
+    return finder.definitions
