@@ -449,7 +449,9 @@ EXPLAINED = [
         "^raised RuntimeError: result type Long can't be cast to the desired output type Bool, expected nothing",
     ),
     Explained(
-        "PyTorch conjugates the product of two conjugated vectors lazily", "@|dot", "is_conj False, expected True"
+        "PyTorch conjugates the product of two conjugated vectors lazily",
+        "@|dot|matmul",
+        "is_conj False, expected True",
     ),
     Explained("PyTorch's library refuses to transform nothing", "fft", "expected RuntimeError: MKL FFT error"),
     Explained(
