@@ -68,15 +68,17 @@ def compile(
 
     The first call runs the function and captures the operators that it calls. Later calls run them as one program, if what the
     function has read is unchanged: dtypes, shapes and strides of tensors, numbers, attributes, global variables, modes. If not,
-    the call is captured again, up to eight times. A function whose effects cannot be captured (it prints, reads elements of
+    the call is captured again, up to eight times. Where the size of a contiguous tensor among the arguments has changed, the two
+    captures become one program for any size of at least 2, if they do the same but for the sizes; what the function asks of sizes
+    has to have the same answers. A function whose effects cannot be captured (it prints, reads elements of
     tensors, or changes objects that it has not made) runs in Python, with one warning that names the line, and the modules and
     functions that it calls are compiled instead.
 
     Args:
         model: a function, or a module, which gives a module with the same parameters.
         fullgraph: raise an error where the function would run as it is.
-        dynamic: which numbers among the arguments a program reads at each call: True, all; None, those that have changed; False,
-            none, so that each number has a program. Each size of a tensor has a program in any case.
+        dynamic: which numbers among the arguments, and which sizes of tensors, a program reads at each call: True, all (sizes
+            from the second capture on); None, those that have changed; False, none: each number and each size has a program.
         mode, options: accepted; they change nothing.
         backend: "eager" and the other debugging backends run the function as it is, and so does a function.
         disable: return `model` itself.

@@ -15,6 +15,7 @@ from ..tape.modes import ANOMALY, FLAGS, STATE
 from ..tensor import Tensor
 from .errors import Unsupported
 from .logs import report
+from .marks import marks_of
 from .symbols import KINDS
 from .units import Units
 from .variant import MISSED, Variant, captured
@@ -134,8 +135,10 @@ class CompiledFunction:
         if len(first) != array.ndim or not array.flags.c_contiguous:
             return frozenset()
         varied.update(dim for dim, size in enumerate(array.shape) if size != first[dim])
+        marks = marks_of(tensor)
+        varied.update(dim for dim, dynamic in marks.items() if dynamic)
         wanted = {*range(array.ndim)} if self.dynamic else varied
-        return frozenset(dim for dim in wanted if array.shape[dim] > 1)
+        return frozenset(dim for dim in wanted if array.shape[dim] > 1 and marks.get(dim, True))
 
     def give_up(self, reason: str) -> None:
         """Capture no more: calls that no program fits run as they are."""

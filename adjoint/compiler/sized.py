@@ -78,6 +78,15 @@ class Sized:
         self.draws = any(each.keeps and not is_of_host(each) for each in program.instructions)
         self.unplanned = self.body(program, False)
 
+    def __str__(self) -> str:
+        dims = [
+            f"{given.source}.shape[{dim}]"
+            for number, given in self.program.inputs.items()
+            for dim, size in enumerate(self.general.forms[number].dims)
+            if size < 0
+        ]
+        return f"{', '.join(dims)}; {len(self.plans)} planned"
+
     def __call__(self, key: Any, args: Any, kwargs: Any, *values: Any) -> Any:
         """Run the program for sizes that have no plan yet."""
         folded = self.tried.get(key)

@@ -98,7 +98,11 @@ class Variant:
                     return check.reason(names)
             except UNREADABLE:
                 return check.text
-        return "another thread has changed what was read"
+        return (
+            "another thread has changed what was read"
+            if self.sized is None
+            else "what is asked of sizes has the same answers"
+        )
 
 
 @contextmanager

@@ -41,9 +41,9 @@ def compiled(
     """What `torch.compile` has made of a function, or of a module, also of one that is compiled in place.
 
     For each program: how often it has run in place of the function, why it was captured, its instructions with the lines that
-    they come from, and the native runs: which instructions are joined, and the memory of their intermediate values. For a
-    function that runs in Python: the reason, and the same for the functions and modules that it calls. The result is a string;
-    its method `save("program.html")` writes a page.
+    they come from, the sizes that may differ from call to call, and the native runs: which instructions are joined, and the
+    memory of their intermediate values. For a function that runs in Python: the reason, and the same for the functions and
+    modules that it calls. The result is a string; its method `save("program.html")` writes a page.
 
     Args:
         function: what `torch.compile` has returned, or a module of which `compile` was called.
@@ -87,7 +87,9 @@ def described(compiled: Any, source: bool, guards: bool, llvm: bool, times: dict
     for number, variant in enumerate(compiled.variants, 1):
         count = counted(variant.calls, "time")
         lines += ["", f"program {number}, which has run {count} in place of the function:", *indented(variant.program)]
-        lines += [f"  {each}" for each in variant.program.natives]
+        if variant.sized is not None:
+            lines.append(f"  for any sizes of {variant.sized}")
+        lines += [f"  {each}" for each in variant.program.natives or getattr(variant.sized, "natives", ())]
         lines += [f"  captured because an earlier program requires: {each}" for each in variant.because]
         if id(variant) in times:
             lines += ["  its time:", *(f"  {1e6 * seconds:10.1f} µs  {each}" for each, seconds in times[id(variant)])]

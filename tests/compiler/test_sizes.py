@@ -7,6 +7,7 @@ import linecache
 import pytest
 
 import adjoint as torch
+from adjoint.compiler.blocks import KNOWN_BLOCKS
 
 from .comparison import assert_alike, detached, gradients, tensors_in
 from .test_modules import MODULES, NOT_CAPTURED, made
@@ -147,3 +148,107 @@ def test_what_code_asks_of_sizes(source, order, gradient, square):
                 continue
             outcomes.append([result, gradients(result, [x] if gradient else []), torch.get_rng_state()])
         assert_alike(outcomes[1], outcomes[0], f"{source} at {size}, call {number}", strides=False)
+
+
+def training_step():
+    """A step of training, and its arguments for a batch."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.BatchNorm1d(8), nn.Dropout(0.1), nn.Linear(8, 3)).double()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
+
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return step, lambda size: (torch.randn(size, 4, dtype=torch.float64), torch.randint(0, 3, (size,)))
+
+
+def attention_step():
+    """A step of attention over sequences, whose lengths the function computes with."""
+    torch.manual_seed(0)
+    places, weight = [torch.randn(rows, 4, dtype=torch.float64, requires_grad=True) for rows in (30, 4)]
+    optimizer = torch.optim.Adam([places, weight], 0.01)
+
+    def step(x):
+        optimizer.zero_grad()
+        batch, length, width = x.shape
+        h = x @ weight + places[:length]
+        heads = h.view(batch, length, 2, width // 2).transpose(1, 2)
+        scores = (heads @ heads.transpose(-1, -2)) * (1 / length)
+        scores = scores.masked_fill(torch.ones(length, length).tril() == 0, -1e9).softmax(-1)
+        loss = (scores @ heads).transpose(1, 2).reshape(batch, length, width).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return step, lambda size: (torch.randn(2, size, 4, dtype=torch.float64),)
+
+
+@pytest.mark.parametrize("make", [training_step, attention_step])
+def test_training_at_twenty_sizes_has_three_captures_and_compiles_nothing_new(make):
+    (plain, arguments), (function, _) = make(), make()
+    step, captures = torch.compile(function), []
+    for number, size in enumerate([2, *range(1, 21), *range(20, 1, -1)]):
+        torch.manual_seed(number)
+        given = arguments(max(size, 2) if make is training_step else size)
+        torch.manual_seed(number)
+        expected = plain(*given)
+        torch.manual_seed(number)
+        assert step(*given).item() == pytest.approx(expected.item(), rel=1e-9)
+        captures.append((len(step.compiled.variants), len(KNOWN_BLOCKS)))
+    assert captures[-1][0] <= 2 and step.compiled.reason is None
+    known = {count for _, count in captures[-19:]}
+    assert len(known) == 1, "blocks are compiled for a size that is planned late"
+    assert max(each.sized is not None and len(each.sized.plans) for each in step.compiled.variants) > 15
+
+
+def test_which_sizes_are_dynamic():
+    for dynamic, calls, count in (
+        (None, [(3, 4), (5, 4), (6, 4), (6, 7), (8, 9), (2, 3)], 1),
+        (True, [(3, 4), (5, 6), (6, 5), (6, 7), (8, 9), (2, 3)], 1),
+        (False, [(3, 4), (5, 4), (6, 4), (7, 4)], 4),
+    ):
+        compiled = torch.compile(lambda x: (x * x.shape[0]).sum(1), dynamic=dynamic)
+        for shape in calls:
+            assert compiled(torch.ones(shape)).tolist() == [shape[0] * shape[1]] * shape[0]
+        assert len(compiled.compiled.variants) == count, dynamic
+
+
+def test_marks():
+    for mark, count in (
+        (torch._dynamo.mark_dynamic, 1),
+        (torch._dynamo.maybe_mark_dynamic, 1),
+        (torch._dynamo.mark_static, 4),
+    ):
+        compiled = torch.compile(lambda x: x.sum(1))
+        for shape in ((3, 4), (5, 6), (6, 5), (2, 9)):
+            x = torch.ones(shape)
+            mark(x, (0, -1))
+            assert compiled(x).tolist() == [shape[1]] * shape[0]
+        assert len(compiled.compiled.variants) == count
+    with pytest.raises(IndexError, match="Dimension out of range"):
+        torch._dynamo.mark_dynamic(torch.ones(2), 1)
+
+
+def test_an_error_inside_names_the_line():
+    compiled = torch.compile(lambda x, y: F.nll_loss(x, y) * 2)
+    for size in (3, 4, 5, 5, 5):
+        compiled(torch.randn(size, 4), torch.ones(size, dtype=torch.int64))
+    with pytest.raises(IndexError, match="Target 7 is out of bounds"):
+        compiled(torch.randn(5, 4), torch.full((5,), 7))
+
+
+def test_a_size_that_asks_another_question_is_captured_again(capsys):
+    torch._logging.set_logs(recompiles=True)
+    try:
+        compiled = torch.compile(lambda x: x * 2 if x.shape[0] < 6 else x * 3)
+        for size in (3, 4, 5, 7, 8, 9):
+            assert compiled(torch.ones(size, 2))[0, 0].item() == (2 if size < 6 else 3)
+    finally:
+        torch._logging.set_logs()
+    said = capsys.readouterr().err
+    assert "args[0].shape[0] == 3 (it is 4 now)" in said and "sizes" in said
+    assert len(compiled.compiled.variants) <= 3

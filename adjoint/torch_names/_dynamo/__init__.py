@@ -21,6 +21,7 @@ from adjoint.compiler import (
 )
 from adjoint.compiler.errors import InvalidBackend, TorchDynamoException, Unsupported
 from adjoint.compiler.function import OptimizedModule
+from adjoint.compiler.marks import mark_dynamic, mark_static, maybe_mark_dynamic
 from adjoint.tape.modes import STATE
 
 __all__ = [
@@ -93,13 +94,6 @@ def graph_break(msg: str = "") -> None:
     """End the capture of the function that calls this: it runs as it is."""
     if is_compiling():
         STATE.capture.stop("graph_break() is called")
-
-
-def mark_dynamic(t: Any, index: Any, **options: Any) -> None:
-    """Do nothing: each size has a program of its own."""
-
-
-maybe_mark_dynamic = mark_static = mark_dynamic
 
 
 def mark_static_address(t: Any, guard: bool = True) -> None:
