@@ -16,6 +16,7 @@ PEAKS = {
     "mode": (lambda x: x.mode(1), 0.5),
     "mode of columns": (lambda x: x.mode(0), 0.5),
     "norm": (lambda x: x.norm(3, 1), 0.5),
+    "histc": (lambda x: x.histc(20), 0.9),
     "norm of columns": (lambda x: x.norm(3, 0), 0.5),
     "norm of all": (lambda x: x.norm(3), 0.5),
     "number of nonzeros": (lambda x: x.norm(0, 1), 0.1),

@@ -165,14 +165,25 @@ def histc(x: ndarray, bins: int = 100, min: float = 0, max: float = 0) -> ndarra
         low == high
     ):  # all elements are equal: the middle of a range that is 1 wider at each end, which rounding may undo
         return numpy.bincount(numpy.full(flat.size, bins // 2), minlength=bins).astype(x.dtype)
-    inside = flat if whole else flat[(flat >= low) & (flat <= high)]
+    counts = numpy.zeros(bins, _INT64)
+    for start in range(0, flat.size, _PART):
+        part = flat[start : start + _PART]
+        inside = part if whole else part[(part >= low) & (part <= high)]
+        counts += numpy.bincount(_bins_of(inside, low, high, bins), minlength=bins)
+    return counts.astype(x.dtype)
+
+
+def _bins_of(inside: ndarray, low: Any, high: Any, bins: int) -> ndarray:
+    """The number of the interval that each element is in."""
     places = (inside - low) * low.dtype.type(bins) / (high - low)
     # Nan counts as the largest: then the product or a difference is beyond the largest number.
     if places.size and not math.isfinite(places[places.argmax()]):
         places = (inside / 2 - low / 2) / (high / 2 - low / 2) * low.dtype.type(bins)
-    bin_of = numpy.minimum(places.astype(_INT64), bins - 1)
-    return numpy.bincount(bin_of, minlength=bins).astype(x.dtype)
+    return numpy.minimum(places.astype(_INT64), bins - 1)
 
+
+_PART = 1 << 18
+"""Elements whose intervals are found together."""
 
 _least, _most = numpy.minimum.reduce, numpy.maximum.reduce
 
