@@ -152,7 +152,7 @@ class Guards:
 
     def fix_for(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Require that the sizes of tensors are what they were, if a function of this name computes with them unseen."""
-        if name in OF_ONE_SIZE:
+        if name.removeprefix("linalg_") in OF_ONE_SIZE:
             for each in (*args, *kwargs.values()):
                 self.fix_shape(each)
         elif name in ALONG_ONE and args and isinstance(args[0], Tensor):

@@ -147,8 +147,9 @@ OF_ONE_SIZE = frozenset(
     fractional_max_pool2d_with_indices fractional_max_pool3d_with_indices adaptive_log_softmax_with_loss
     stft istft rfft irfft rfft2 irfft2 rfftn irfftn hfft ihfft hfft2 ihfft2 hfftn ihfftn fftshift ifftshift
     pca_lowrank svd_lowrank lobpcg cdist pdist diff diagonal diag diag_embed diagonal_scatter combinations cartesian_prod
-    lu lu_unpack lu_factor lu_solve qr svd pinv pinverse lstsq matrix_rank matrix_exp matrix_power slogdet det householder_product
-    quantile nanquantile median nanmedian histc histogram histogramdd multi_margin_loss
+    lu lu_unpack lu_factor lu_factor_ex lu_solve
+    qr svd pinv pinverse lstsq matrix_rank matrix_exp matrix_power slogdet det householder_product
+    quantile nanquantile median nanmedian histc histogram histogramdd trace
     """.split()
 )
 """Functions that compute numbers of sizes inside, such as halves and minima, or choose an algorithm by them: programs with them
