@@ -29,7 +29,7 @@ from .schedule import lowered
 SHORTEST_ROW = 16
 """NumPy computes rows with fewer elements if dimensions cannot be joined, because each row has a cost."""
 
-_PIECEWISE = frozenset("erfcx ndtr log_ndtr digamma trigamma ndtri erfinv".split())
+_PIECEWISE = frozenset("erf erfc erfcx lgamma normal_cdf ndtr log_ndtr digamma trigamma ndtri erfinv".split())
 
 _WEIGHT = 6
 """How many bytes are moved in the time that one costly operation takes for one element."""
