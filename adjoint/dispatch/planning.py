@@ -50,7 +50,7 @@ def planned(op: Operator, way: str, kinds: tuple[Kind, ...] = (), *, inference: 
         (Decide, way == OUT and op.out_decides),
         (Check, op.check is not None or op.constants or not kinds),
         (Promote, True),
-        (Place, way == OUT or plan.arrays is META),
+        (Place, way == OUT or (plan.arrays is META and way not in (IN_PLACE, IN_PLACE_VIEW))),  # a change checks
     )
     plan.take([step(plan) for step, is_taken in reading if is_taken], steps_after_reading(plan))
     return plan
