@@ -92,7 +92,7 @@ def plan_of(op: Operator, args: Any, way: str = FUNCTION) -> Plan:
     kinds: tuple[Kind, ...] = ()
     for position in op.tensor_positions:
         value = args[position]
-        if type(value) is Tensor and value._extra is None:
+        if type(value) is Tensor and (value._extra is None or value._extra.number is None):
             array = value._array
             kinds += ((type(array), array.dtype, array.ndim > 0),)
         else:

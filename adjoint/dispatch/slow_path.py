@@ -76,7 +76,7 @@ def run(call: Call, plan: Plan, act: Callable[[Plan, Call], None] | None = None)
     if DISPATCHING and dispatching_types(call.given):
         return LATE.taken_over(call)
     plan.runs += 1
-    if plan.runs == OFTEN:
+    if plan.runs == OFTEN or (plan.way == OUT and plan.runs == 1):
         plan.code = plan.op.code.of_plan(plan)
     call.args = list(call.given)
     try:
@@ -95,7 +95,7 @@ def run(call: Call, plan: Plan, act: Callable[[Plan, Call], None] | None = None)
 
 
 OFTEN = 20
-"""How many calls take the steps of a plan before straight-line code is printed of it."""
+"""How many calls take the steps of a plan before straight-line code is printed of it; one with `out`, whose code saves memory."""
 
 
 def step_by_step(op: Operator, args: tuple[Any, ...], out: Any, way: str) -> Any:

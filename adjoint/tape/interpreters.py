@@ -160,6 +160,8 @@ class _Owners(Handler):
     def handle(self, call: Any, proceed: Callable[[], Any]) -> Any:
         """Check what is changed, or note what has been created."""
         if not call.in_place:
+            if modes.FLAGS.hooked and call.op.saved_results:
+                call.stepwise = True  # a hook takes the counter of a result, which straight-line code makes too early
             results = proceed()
             return results if call.out is not None else note_created(results, call.op.saved_results)
         check_owned(call.given[0], call.overload, call.check_inplace)

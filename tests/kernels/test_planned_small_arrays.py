@@ -8,7 +8,7 @@ import pytest
 import adjoint as torch
 import adjoint.nn.functional as F
 from adjoint.codegen.acceleration import LOOPS
-from adjoint.kernels.nn import loss, pooling
+from adjoint.kernels.nn import loss
 
 
 @pytest.fixture(autouse=True)
@@ -23,30 +23,6 @@ def equal(found, expected):
     for item, other in zip(found, expected, strict=True):
         assert item.shape == other.shape
         assert item.tobytes() == other.tobytes()
-
-
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int64", "int16"])
-@pytest.mark.parametrize("values", ["random", "equal", "nan", "zeros of both signs", "infinite"])
-@pytest.mark.parametrize(
-    "windows",
-    [
-        ((2, 2), (), (0, 0), (1, 1)),
-        ((3, 2), (2, 1), (1, 1), (1, 1)),
-        ((2, 3), (1, 2), (0, 1), (2, 1)),
-        ((6, 6), (), (0, 0), (1, 1)),
-    ],
-)
-def test_maxima_of_small_arrays(dtype, values, windows, monkeypatch):
-    x = numpy.random.default_rng(0).integers(-9, 9, (2, 3, 6, 7)).astype(dtype)
-    if values == "equal":
-        x[...] = 1
-    elif x.dtype.kind == "f" and values != "random":
-        some = {"nan": numpy.nan, "zeros of both signs": -0.0, "infinite": -numpy.inf}[values]
-        x[x < 3] = 0 if values.startswith("zeros") else -9
-        x[:, :, ::2, 1::2] = some
-    found = pooling.max_pool.__wrapped__(x, 2, *windows).run(x)
-    monkeypatch.setattr(pooling, "_SMALL", 0)
-    equal(found, pooling.max_pool.__wrapped__(x, 2, *windows).run(x))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -92,6 +92,9 @@ def padded(self: Array, padding: tuple[int, ...], mode: str) -> Plan:
 def padded_backward(grad: Array, self: Array, padding: tuple[int, ...], mode: str) -> Plan:
     """The gradient of what `padded` continues: each element's added to the one that it came from."""
     lengths, origins = _origins_of(self.shape, padding, mode)
+    shape = (*self.shape[: self.ndim - len(lengths)], *map(len, origins))
+    if grad.shape != shape:
+        raise RuntimeError(f"grad_output width unexpected. Expected a shape of {list(shape)}, Got: {list(grad.shape)}")
     places = flat_places([each[:, None] for each in origins], lengths)[0]
     planes = numpy.arange(math.prod(self.shape[: self.ndim - len(lengths)]))
 
