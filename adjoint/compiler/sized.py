@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,10 @@ from numpy import ndarray
 import adjoint as torch
 
 from ..dispatch.source import compile_source
+from ..dtypes import from_numpy
 from ..kernels.runtime.addresses import address
+from ..tensor import Tensor
+from .backward import tensors_of
 from .blocks import order_of
 from .extents import Differs, Extent, Folded, General, is_contiguous
 from .known import Made, Method
@@ -55,7 +59,8 @@ class Sized:
     """The bodies of a program for any size.
 
     `plans`: what runs for the sizes of a key; `tried`: what values are like, for keys that have occurred once. `tail`: the lines
-    behind the instructions.
+    behind the instructions. `function`: what the program stands for; `outputs`: the numbers of the tensors in its result, in
+    order; `targets`: the tensors that have gradients, with the places of those that are arguments.
     """
 
     def __init__(
@@ -67,8 +72,12 @@ class Sized:
         saved: list[int],
         gradients: list[int],
         tail: list[str],
+        function: Any,
+        outputs: list[int | None],
+        targets: list[tuple[str, Tensor]],
     ) -> None:
         self.general, self.program, self.source, self.tail = general, program, source, tail
+        self.function, self.outputs, self.targets = function, outputs, targets
         self.wanted, self.saved, self.gradients = wanted, saved, gradients
         self.inputs = [*program.numbers, *program.inputs]
         self.plans: dict[Any, Any] = {}
@@ -77,6 +86,7 @@ class Sized:
         self.natives: list[Any] = []
         self.draws = any(each.keeps and not is_of_host(each) for each in program.instructions)
         self.unplanned = self.body(program, False)
+        self.differs = False
 
     def __str__(self) -> str:
         dims = [
@@ -88,15 +98,20 @@ class Sized:
         return f"{', '.join(dims)}; {len(self.plans)} planned"
 
     def __call__(self, key: Any, args: Any, kwargs: Any, *values: Any) -> Any:
-        """Run the program for sizes that have no plan yet."""
+        """Run the program for sizes that have no plan yet; at the first call, the function, with which it is compared."""
         folded = self.tried.get(key)
         if folded is None:
-            folded = self.at(dict(zip(self.inputs, values, strict=True)))
-            if folded is None:
+            found = None if self.differs else self.at(dict(zip(self.inputs, values, strict=True)))
+            if found is None:
                 self.plans[key] = missed
                 return missed()
-            self.tried[key] = folded
-        elif len(self.plans) < MOST_PLANS:
+            self.tried[key], trial = found
+            result = self.function(*args, **kwargs)
+            if not self.agree(trial, result, {"args": args, "kwargs": kwargs}):
+                self.differs = True
+                self.plans[key] = missed
+            return result
+        if len(self.plans) < MOST_PLANS:
             del self.tried[key]
             plan = self.plans[key] = self.body(folded.program_of(self.program), True)
             return plan(None, args, kwargs, *values)
@@ -104,8 +119,8 @@ class Sized:
 
     # --- a run on copies ------------------------------------------------------------------------------------------------
 
-    def at(self, given: dict[int, Any]) -> Folded | None:
-        """What all values are like for these inputs; None if the program does not fit their sizes."""
+    def at(self, given: dict[int, Any]) -> tuple[Folded, Trial] | None:
+        """What values are like for these inputs, and the run that has shown it; None if the program does not fit their sizes."""
         program = self.program
         values = {number: value.copy("K") if number in program.changes else value for number, value in given.items()}
         shapes, memory = [None] * len(program.shapes), [None] * len(program.shapes)
@@ -115,13 +130,14 @@ class Sized:
         try:
             for number in given:
                 run.see(number, values[number])
-            last = last_uses(program.instructions)
+            last, kept = last_uses(program.instructions), self.compared()
             for position, instruction in enumerate(program.instructions):
                 if position == program.boundary:
                     run.begin_backward(program)
                 run.take(instruction)
                 for number in last.get(position, ()):
-                    values.pop(number, None)
+                    if number not in kept:
+                        values.pop(number, None)
             if program.boundary == len(program.instructions):
                 run.begin_backward(program)
             folded = Folded(program, shapes, memory, sizes, {*self.wanted, *self.saved}, planned=True)
@@ -133,7 +149,43 @@ class Sized:
         finally:
             if state is not None:
                 torch.set_rng_state(state)
-        return folded
+        return folded, run
+
+    def compared(self) -> set[int]:
+        """The values of a run that are compared with what the function does."""
+        grads = [each.operands[1].number for each in self.program.instructions if each.name == "set_grad"]
+        return {*self.wanted, *self.gradients, *grads, *self.program.changes}
+
+    def agree(self, trial: Trial, result: Any, given: dict[str, Any]) -> bool:
+        """Whether the function has returned, changed and stored what the program did, up to rounding."""
+        program, tensors = self.program, tensors_of(result)
+        if len(tensors) != len(self.outputs):
+            return False
+        made = {number: tensor for number, tensor in zip(self.outputs, tensors, strict=True) if number is not None}
+        pairs = [(trial.values[number], tensor._array) for number, tensor in made.items()]
+        for number, count in program.changes.items():
+            if count and program.inputs[number].kind != "grad":
+                each = program.inputs[number]
+                tensor = eval(each.source, given) if each.kind == "argument" else each.source
+                pairs.append((trial.values[number], tensor._array))
+        instructions = program.instructions
+        if not any(isinstance(each.function, (Method, Made)) and is_of_host(each) for each in instructions):
+            stored = [each.operands for each in instructions if each.name == "set_grad"]
+            pairs += [
+                (trial.values[value.number], leaf.value._grad._array)
+                for leaf, value in stored
+                if leaf.value._grad is not None
+            ]
+        if program.seeds:
+            roots = [made[number] for number in program.roots]
+            targets = [eval(place, given) if place else target for place, target in self.targets]
+            with torch.enable_grad(), torch.autocast("cpu", enabled=False):
+                seeds = [torch.ones_like(root) for root in roots]
+                found = torch.autograd.grad(roots, targets, seeds, retain_graph=True, allow_unused=True)
+            if any(grad is None for grad in found):
+                return False
+            pairs += [(trial.values[number], grad._array) for number, grad in zip(self.gradients, found, strict=True)]
+        return all(itertools.starmap(is_close, pairs))
 
     # --- source -----------------------------------------------------------------------------------------------------------
 
@@ -195,6 +247,21 @@ def unfused(
 ) -> list[Instruction]:
     """The instructions that are kept."""
     return [each for each, keep in zip(instructions, kept, strict=True) if keep]
+
+
+def is_close(one: Any, other: Any) -> bool:
+    """Whether two arrays have the same elements, up to rounding."""
+    one, other = numpy.asarray(one), numpy.asarray(other)
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    kind = from_numpy(one.dtype)
+    if not (kind.is_floating_point or kind.is_complex):
+        return bool(numpy.array_equal(one, other))
+    wide = numpy.complex128 if kind.is_complex else numpy.float64
+    one, other = one.astype(wide), other.astype(wide)
+    tolerance = torch.finfo(kind).eps ** 0.5
+    scale = numpy.abs(other[numpy.isfinite(other)]).max(initial=0)
+    return bool(numpy.allclose(one, other, rtol=tolerance, atol=tolerance * scale, equal_nan=True))
 
 
 def is_of_host(instruction: Instruction) -> bool:

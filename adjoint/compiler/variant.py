@@ -276,7 +276,10 @@ class Written:
         sized, forward = None, []
         if self.general is not None:
             tail = [*self.effects(), *self.returned(saved, "gradients" if program.seeds else None)]
-            sized = Sized(self.general, program, source, wanted, saved, gradients, tail)
+            outputs = [self.results.get(id(each), (None, None))[1] for each in tensors_of(self.result)]
+            sized = Sized(
+                self.general, program, source, wanted, saved, gradients, tail, self.function, outputs, self.targets
+            )
             body = self.dispatch(source.constant(sized.plans), source.constant(sized))
         else:
             kept = program.used(wanted | {*gradients})

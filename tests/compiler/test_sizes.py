@@ -3,6 +3,7 @@
 
 import copy
 import linecache
+import warnings
 
 import pytest
 
@@ -254,3 +255,48 @@ def test_a_size_that_asks_another_question_is_captured_again(capsys):
     said = capsys.readouterr().err
     assert "args[0].shape[0] == 3 (it is 4 now)" in said and "sizes" in said
     assert len(compiled.compiled.variants) <= 3
+
+
+INSIDE = {
+    "fftshift": lambda x: torch.fft.fftshift(x, 0) * 2,
+    "rfft": lambda x: torch.fft.rfft(x, dim=0).abs().sum(0),
+    "cdist": lambda x: torch.cdist(x, x + 1),
+    "chunk": lambda x: torch.chunk(x, 3)[0] + 1,
+    "quantile": lambda x: torch.quantile(x, 0.3, 0) * 2,
+    "median": lambda x: x.median(0).values * 2,
+    "diff": lambda x: x.diff(dim=0).sum(0),
+    "trace": lambda x: (x @ x.t()).trace() * 2,
+    "interpolate": lambda x: F.interpolate(x[None], 5, mode="linear").sum(0),
+    "pad": lambda x: F.pad(x.t(), (1, 2), mode="constant").t().sum(0),
+    "tensor_split": lambda x: torch.tensor_split(x, 2)[1].sum(0),
+    "unfold": lambda x: x.unfold(0, 2, 3).sum((1, 2)),
+    "std": lambda x: x.std(0) * 2,
+    "histogram": lambda x: torch.histc(x.detach(), 4) * 2,
+    "median of all": lambda x: (x - x.median()).sum(1),
+    "average over windows": lambda x: F.avg_pool1d(x.t()[None], 2).sum(2),
+    "adaptive windows": lambda x: F.adaptive_avg_pool1d(x.t()[None], 3).sum(1),
+    "attention": lambda x: F.scaled_dot_product_attention(x[None], x[None], x[None], is_causal=True),
+    "half": lambda x: x.roll(x.shape[0] // 2, 0) * 2,
+}
+
+
+@pytest.mark.parametrize("grad", [False, True])
+@pytest.mark.parametrize("name", INSIDE)
+def test_sizes_that_are_computed_inside_give_no_other_values(name, grad, monkeypatch):
+    # Without the lists of what computes with sizes, two captures may agree by chance: the values of the third size show it.
+    monkeypatch.setattr("adjoint.compiler.guards.OF_ONE_SIZE", frozenset())
+    monkeypatch.setattr("adjoint.compiler.guards.ALONG_ONE", {})
+    function = INSIDE[name]
+    compiled = torch.compile(function)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for number, size in enumerate((9, 8, 20, 20, 20, 9, 31, 31, 31, 8, 64, 64, 6, 6)):
+            torch.manual_seed(number)
+            x = torch.randn(size, 4, dtype=torch.float64)
+            results = []
+            for each in (function, compiled):
+                given = x.clone().requires_grad_(grad)
+                value = each(given)
+                (found,) = torch.autograd.grad(value.abs().sum(), given) if value.requires_grad else (None,)
+                results.append((value, found))
+            assert_alike(results[1], results[0], f"{name}: call {number} of size {size}", strides=False)
