@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 
 import pytest
@@ -44,14 +45,23 @@ def test_the_nearest_line_of_the_user_is_found(name, often, monkeypatch):
             assert result._counter[1][0].co_filename == __file__
 
 
-def frames(call):
-    """How many Python functions a call runs."""
-    count = 0
+def test_frequent_calls_pass_few_functions():
+    # In an interpreter of its own: whoever has overridden an operator before has left wrappers around it.
+    done = subprocess.run([sys.executable, "-c", COUNTING], capture_output=True, text=True, check=True, timeout=100)
+    in_inference_mode, mixed = map(int, done.stdout.split())
+    assert in_inference_mode <= 9 and mixed <= 8
 
+
+COUNTING = """
+import sys
+import adjoint as torch
+from adjoint.dispatch import slow_path
+
+def frames(call):
+    count = 0
     def note(frame, event, argument):
         nonlocal count
         count += event == "call"
-
     sys.setprofile(note)
     try:
         call()
@@ -59,17 +69,16 @@ def frames(call):
         sys.setprofile(None)
     return count - 1
 
-
-def test_frequent_calls_pass_few_functions():
-    op = OPERATORS["mul"]
-    op.plans.clear()
-    with torch.inference_mode():
-        for _ in range(slow_path.OFTEN + 1):
-            op.function(w, w)
-        assert frames(lambda: op.function(w, w)) <= 9
+w = torch.ones(2, 3, requires_grad=True)
+d = torch.ones(2, 3, dtype=torch.float64)
+with torch.inference_mode():
     for _ in range(slow_path.OFTEN + 1):
-        op.function(w, d)
-    assert frames(lambda: op.function(w, d)) <= 8
+        torch.mul(w, w)
+    print(frames(lambda: torch.mul(w, w)))
+for _ in range(slow_path.OFTEN + 1):
+    torch.mul(w, d)
+print(frames(lambda: torch.mul(w, d)))
+"""
 
 
 def test_code_is_printed_of_plans_that_are_taken_often():

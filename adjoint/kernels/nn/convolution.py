@@ -122,6 +122,8 @@ def conv_input_grad(
     groups: int,
 ) -> Plan:
     """The gradient of the input of a convolution, of shape `input_shape`, from the gradient of its result."""
+    if not grad.ndim == weight.ndim == len(input_shape):
+        raise RuntimeError(f"Expected a gradient of {len(input_shape)} dimensions, but got {grad.ndim} dimensions")
     return Plan([Memory(tuple(input_shape), grad.dtype)], run=_input_grad)
 
 

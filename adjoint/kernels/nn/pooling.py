@@ -141,6 +141,8 @@ def _steps(count: int, step: int) -> ndarray:
 @planned("nn.pooling.max_pool_backward")
 def max_pool_backward(grad: ndarray, indices: ndarray, input_shape: Sizes, dims: int) -> Plan:
     """Zeros of `input_shape`, to which `grad` is added at `indices` into the flattened `dims` spatial dimensions."""
+    if grad.shape != indices.shape:
+        raise RuntimeError(f"Expected a tensor of shape {list(indices.shape)} but got: {list(grad.shape)}")
 
     def run(grad: ndarray, indices: ndarray, *_: Any) -> ndarray:
         result = numpy.zeros(input_shape, grad.dtype)
