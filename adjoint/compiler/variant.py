@@ -273,7 +273,9 @@ class Written:
         first = len(head)
         source.namespace |= NAMES
         source.lines, source.origins = [], {}
-        sized, forward = None, []
+        sized: Sized | None = None
+        origins: dict[int, tuple[str, int]] = {}
+        steps: dict[int, Instruction] = {}
         if self.general is not None:
             tail = [*self.effects(), *self.returned(saved, "gradients" if program.seeds else None)]
             outputs = [self.results.get(id(each), (None, None))[1] for each in tensors_of(self.result)]
@@ -286,9 +288,8 @@ class Written:
             forward = fused(program, program.instructions[: program.boundary], kept[: program.boundary], wanted)
             source.run(forward, wanted | {*program.inputs, *program.numbers}, program.shapes)
             body = [*source.lines, *self.effects()]
-        origins = {first + position + 1: line for position, line in source.origins.items()}
-        steps = {first + position: each for position, each in enumerate(forward, 1)}
-        if sized is None:
+            origins = {first + position + 1: line for position, line in source.origins.items()}
+            steps = {first + position: each for position, each in enumerate(forward, 1)}
             body += self.returned(saved, self.gradient_function(kept, saved))
         text = "\n".join([*head, *(f"    {line}" for line in body)]) + "\n"
         namespace = source.namespace
