@@ -29,3 +29,5 @@ class GradScaler(amp.GradScaler):
 
 custom_fwd: Callable[..., Any] = partial(amp.custom_fwd, device_type="cuda")
 custom_bwd: Callable[..., Any] = partial(amp.custom_bwd, device_type="cuda")
+custom_fwd.__doc__ = """`torch.amp.custom_fwd` with `device_type="cuda"`."""
+custom_bwd.__doc__ = """`torch.amp.custom_bwd` with `device_type="cuda"`."""
