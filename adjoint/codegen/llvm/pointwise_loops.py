@@ -18,30 +18,7 @@ from .element_types import VectorType, boolean, u8
 from .expressions import COSTLY, HEAVY, LONGEST, ExpressionWriter
 from .functions import Builtin
 from .host import HOST
-from .language import (
-    CompiledFunction,
-    Int,
-    Loops,
-    Pointer,
-    S,
-    Static,
-    T,
-    as_pointer,
-    cast_pointer,
-    f64,
-    i32,
-    i64,
-    lanes,
-    load,
-    local,
-    loops,
-    minimum,
-    rolled,
-    shuffle,
-    store,
-    unrolled,
-    vector,
-)
+from .language import *
 from .lowering import Lowering
 from .streaming import aligned_bytes, ask_ahead, elements_before_aligned, end_streams, stream
 from .values import Value, constant, size_of

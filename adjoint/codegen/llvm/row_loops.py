@@ -26,17 +26,7 @@ from .element_types import PointerType, VectorType, boolean, f64, i64
 from .expressions import COSTLY, ExpressionWriter
 from .functions import Builtin
 from .host import HOST
-from .language import (
-    CompiledFunction,
-    Int,
-    Loops,
-    Pointer,
-    Static,
-    as_pointer,
-    loops,
-    minimum,
-    unrolled,
-)
+from .language import *
 from .lowering import Lowering
 from .pointwise_loops import DENSE, Operand, read_operand, write_operand
 from .row_accumulators import Places, Sum, accumulator

@@ -62,7 +62,7 @@ def gather(x: ndarray, dim: int, index: ndarray, *, sparse_grad: bool = False) -
         shape, dim, index_of_slices = slices
         return take_rows(x.reshape(shape), index_of_slices, dim).reshape(index.shape)
     if LOOPS.takes(index.size, MOVED):
-        found = LOOPS.run("index.lookup.gather", x, dim, index)
+        found = LOOPS.run("index.lookup.gathered", x, dim, index)
         if found is not None and found is not NotImplemented:
             return asarray(found)
     require_in_bounds(index, x.shape, dim)

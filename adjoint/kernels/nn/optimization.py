@@ -1,14 +1,12 @@
-"""Steps of optimizers on lists of arrays, in place: many small parameters at once, large ones in tiles that stay in cache.
+"""Steps of optimizers on lists of arrays, in place: one parameter after the other, large ones in tiles that stay in cache.
 
 A formula is a function `formula(xp, options, param, grad, *state)` of elementwise operations, which changes `param` and
-`state` in place. `xp` holds the methods of tensors that it calls; here that is `ArrayMethods` or `FusedMethods`.
+`state` in place. `xp` holds the methods of tensors that it calls; here that is `Methods` or `FusedMethods`.
 """
 
 from __future__ import annotations
 
 import functools
-import math
-import threading
 from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Any
@@ -19,111 +17,94 @@ from numpy import ndarray
 from ...codegen.acceleration import LOOPS
 from ...codegen.costs import SORTED
 from ..math.pointwise import sign
-from ..runtime.floating import HALVES, OFF, WARNINGS, compute_dtype, restore
+from ..runtime.floating import HALVES, OFF, WARNINGS, restore
 from ..runtime.parallel import parallel_rows
 
 Formula = Callable[..., None]
 
 _TILED = 1 << 14  # elements; smaller parameters are updated whole
-_GATHERED = (
-    1 << 12
-)  # elements; smaller parameters are copied into one array, so that NumPy is called once for all of them
-_SCRATCH = 1 << 14  # elements of that array
-_PLANS = 16  # lists of shapes that a thread remembers
-
-_concatenate: Any = getattr(numpy.concatenate, "__wrapped__", numpy.concatenate)  # without a look for other array types
-_add, _subtract, _multiply, _divide, _copy = numpy.add, numpy.subtract, numpy.multiply, numpy.true_divide, numpy.copyto
 
 
-class ArrayMethods:
-    """The functions that formulas call on arrays of one dtype. They round as the methods of tensors with these names do."""
+class Methods:
+    """The functions that formulas call on arrays of one dtype. They round as the methods of tensors with these names do.
 
-    sqrt = numpy.sqrt
-    abs = numpy.absolute
-    maximum = numpy.maximum
-    reciprocal = numpy.reciprocal
-    sign = staticmethod(sign)
+    Those after `reciprocal` are written with operators, which the cells of compiled steps have too.
+    """
+
+    sqrt: Any = numpy.sqrt
+    abs: Any = numpy.absolute
+    maximum: Any = numpy.maximum
+    minimum: Any = numpy.minimum
+    sign: Any = staticmethod(sign)
+    clone: Any = ndarray.copy
+    copy_: Any = numpy.copyto
 
     @staticmethod
-    def clone(array: ndarray) -> ndarray:
-        """A copy."""
-        return array.copy()
-
-    @staticmethod
-    def new_ones(array: ndarray, shape: Sequence[int]) -> ndarray:
+    def new_ones(array: Any, shape: Any) -> Any:
         """Ones of the dtype of `array`."""
         return numpy.ones(shape, array.dtype)
 
     @staticmethod
-    def masked_fill(array: ndarray, mask: ndarray, value: float) -> ndarray:
+    def masked_fill(array: Any, mask: Any, value: Any) -> Any:
         """A copy with `value` where `mask` is true."""
-        result = array.copy()
-        _copy(result, value, where=mask)
-        return result
+        return numpy.where(mask, array.dtype.type(value), array)
 
     @staticmethod
-    def copy_(array: ndarray, other: ndarray) -> None:
-        """Copy `other` into `array`."""
-        _copy(array, other)
+    def reciprocal(array: Any) -> Any:
+        """1 divided by it."""
+        return 1 / array
 
-    @staticmethod
-    def clamp_(array: ndarray, least: float, most: float) -> None:
+    @classmethod
+    def clamp_(cls, array: Any, least: Any, most: Any) -> None:
         """Limit the elements to `[least, most]`."""
-        numpy.maximum(array, least, out=array)
-        numpy.minimum(array, most, out=array)
+        cls.copy_(array, cls.minimum(cls.maximum(array, least), most))
 
     @staticmethod
-    def mul_(array: ndarray, other: Any) -> None:
+    def mul_(array: Any, other: Any) -> None:
         """Multiply by `other`, an array or a number."""
-        _multiply(array, other, array)
+        array *= other
 
     @staticmethod
-    def add(array: ndarray, other: ndarray, *, alpha: float = 1) -> ndarray:
+    def add(array: Any, other: Any, *, alpha: Any = 1) -> Any:
         """The sum with `alpha * other`."""
-        total: ndarray = _add(array, _multiply(other, alpha))
-        return total
+        return array + other * alpha
 
     @staticmethod
-    def add_(array: ndarray, other: ndarray, *, alpha: float = 1) -> None:
+    def add_(array: Any, other: Any, *, alpha: Any = 1) -> None:
         """Add `alpha * other`."""
-        _add(array, other if alpha == 1 else _multiply(other, alpha), array)
+        array += other * alpha
 
     @staticmethod
-    def addcmul_(array: ndarray, first: ndarray, second: ndarray, *, value: float = 1) -> None:
-        """Add `value * first * second`."""
-        product = _multiply(first, second)
-        if value != 1:
-            _multiply(product, value, product)
-        _add(array, product, array)
+    def addcmul_(array: Any, first: Any, second: Any, *, value: Any = 1) -> None:
+        """Add `value * (first * second)`."""
+        array += first * second * value
 
     @staticmethod
-    def addcdiv_(array: ndarray, first: ndarray, second: ndarray, *, value: float = 1) -> None:
+    def addcdiv_(array: Any, first: Any, second: Any, *, value: Any = 1) -> None:
         """Add `value * first / second`."""
-        quotient = _multiply(first, value)
-        _divide(quotient, second, quotient)
-        _add(array, quotient, array)
+        array += first * value / second
 
-    @staticmethod
-    def lerp_(array: ndarray, end: ndarray, weight: float) -> None:
+    @classmethod
+    def lerp_(cls, array: Any, end: Any, weight: Any) -> None:
         """Add `weight * (end - array)`, from whichever end is nearer."""
-        step = _subtract(end, array)
+        step = end - array
         if weight < 0.5:
-            _multiply(step, weight, step)
-            _add(array, step, array)
+            array += step * weight
         else:
-            _multiply(step, 1 - weight, step)
-            _subtract(end, step, array)
+            cls.copy_(array, end - step * (1 - weight))
 
 
-class FusedMethods(ArrayMethods):
-    """`ArrayMethods` with the roundings of PyTorch's fused optimizers."""
+class RoundingOnce:
+    """The roundings of PyTorch's fused optimizers."""
 
     @staticmethod
-    def addcmul_(array: ndarray, first: ndarray, second: ndarray, *, value: float = 1) -> None:
+    def addcmul_(array: Any, first: Any, second: Any, *, value: Any = 1) -> None:
         """Add `(value * first) * second`."""
-        product = _multiply(first, value)
-        _multiply(product, second, product)
-        _add(array, product, array)
+        array += first * value * second
+
+
+class FusedMethods(RoundingOnce, Methods):
+    """`Methods` with the roundings of PyTorch's fused optimizers."""
 
 
 def update(formula: Formula, options: Any, lists: Sequence[list[ndarray]], fused: bool = False) -> bool:
@@ -150,18 +131,15 @@ def update(formula: Formula, options: Any, lists: Sequence[list[ndarray]], fused
             return False
     apart = len(params) == 1 or _are_apart(lists)
     elements = sum([param.size for param in params])
-    if uniform and apart and LOOPS.takes(elements, SORTED):
+    if uniform and apart and LOOPS.takes(elements * len(params), SORTED):  # NumPy makes its calls for each parameter
         done = LOOPS.run("nn.optimization.update", lists, formula, options, fused)
         if done is not NotImplemented:
             return True
-    formula = functools.partial(formula, FusedMethods if fused else ArrayMethods, options)
+    formula = functools.partial(formula, FusedMethods if fused else Methods, options)
     token = WARNINGS[OFF]
     try:
-        if len(params) > 1 and uniform and apart:
-            _plan(tuple(shapes), len(lists), kind).update(formula, lists)
-        else:
-            for arrays in zip(*lists, strict=True):
-                _update_one(formula, arrays)
+        for arrays in zip(*lists, strict=True):
+            _update_one(formula, arrays)
     finally:
         restore(token)
     return True
@@ -213,80 +191,3 @@ def _update_half(formula: Formula, arrays: Sequence[ndarray]) -> None:
     for number, (array, part) in enumerate(zip(arrays, wide, strict=True)):
         if number != 1:
             array[...] = part
-
-
-# --- many small parameters ------------------------------------------------------------------------------------
-
-
-class _Chunk:
-    """Scratch for the small parameters of a list, their gradients and state: an array for each, and its parts by their shapes."""
-
-    def __init__(self, indices: list[int], shapes: list[tuple[int, ...]], whole: bool, flat: list[ndarray]) -> None:
-        self.indices = None if whole else indices
-        bounds = [0]
-        for shape in shapes:
-            bounds.append(bounds[-1] + math.prod(shape))
-        self.flat = [array[: bounds[-1]] for array in flat]
-        self.parts = [
-            [array[start:stop].reshape(shape) for start, stop, shape in zip(bounds, bounds[1:], shapes, strict=False)]
-            for array in self.flat
-        ]
-
-    def update(self, formula: Formula, lists: Sequence[list[ndarray]]) -> None:
-        if self.indices is not None:
-            lists = [[arrays[index] for index in self.indices] for arrays in lists]
-        for arrays, flat in zip(lists, self.flat, strict=True):
-            _concatenate(arrays, None, flat)
-        formula(*self.flat)
-        for number, (arrays, parts) in enumerate(zip(lists, self.parts, strict=True)):
-            if number != 1:
-                for array, part in zip(arrays, parts, strict=True):
-                    array[...] = part
-
-
-class _Plan:
-    """Which parameters of a list are updated alone, and which in chunks."""
-
-    def __init__(self, shapes: tuple[tuple[int, ...], ...], kinds: int, dtype: numpy.dtype[Any]) -> None:
-        small: list[int] = []
-        self.alone: list[int] = []
-        for index, shape in enumerate(shapes):
-            (small if math.prod(shape) < _GATHERED else self.alone).append(index)
-        flat = [numpy.empty(_SCRATCH, compute_dtype(dtype)) for _ in range(kinds)] if small else []
-        self.chunks = []
-        members: list[int] = []
-        elements = 0
-        for index in small:
-            size = math.prod(shapes[index])
-            if elements + size > _SCRATCH:
-                self.chunks.append(_Chunk(members, [shapes[i] for i in members], False, flat))
-                members, elements = [], 0
-            members.append(index)
-            elements += size
-        if members:
-            self.chunks.append(_Chunk(members, [shapes[i] for i in members], len(members) == len(shapes), flat))
-
-    def update(self, formula: Formula, lists: Sequence[list[ndarray]]) -> None:
-        for index in self.alone:
-            _update_one(formula, [arrays[index] for arrays in lists])
-        for chunk in self.chunks:
-            chunk.update(formula, lists)
-
-
-class _Plans(threading.local):
-    def __init__(self) -> None:
-        self.known: dict[Any, _Plan] = {}
-
-
-_plans = _Plans()
-
-
-def _plan(shapes: tuple[tuple[int, ...], ...], kinds: int, dtype: numpy.dtype[Any]) -> _Plan:
-    """The plan for parameters of these shapes and `kinds` lists. Its scratch belongs to this thread."""
-    key = (kinds, dtype.num, shapes)  # the hash of a dtype takes long
-    plan = _plans.known.get(key)
-    if plan is None:
-        if len(_plans.known) >= _PLANS:
-            _plans.known.clear()
-        plan = _plans.known[key] = _Plan(shapes, kinds, dtype)
-    return plan

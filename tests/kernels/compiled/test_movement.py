@@ -80,12 +80,12 @@ def test_lookups_and_scatters(shape, indices, dtype):
         size = (*shape[:dim], 17, *shape[dim + 1 :])
         index = generator.integers(0, length, size).astype(indices)
         numpy.testing.assert_array_equal(
-            lookup.gather(x, dim, index), numpy.take_along_axis(x, index.astype("i8"), dim)
+            lookup.gathered(x, dim, index), numpy.take_along_axis(x, index.astype("i8"), dim)
         )
         for wrong in (-1, length):
             outside = index.copy()
             outside.reshape(-1)[-2] = wrong
-            assert lookup.gather(x, dim, outside) is None
+            assert lookup.gathered(x, dim, outside) is None
             assert scattering.scattered(x, dim, outside, sample(size, dtype), "add") in (None, NotImplemented)
         for how, shared in itertools.product(("put", "add", "multiply", "maximum", "minimum"), (False, True)):
             if shared and len(shape) == 1:

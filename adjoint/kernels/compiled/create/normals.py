@@ -12,23 +12,7 @@ from typing import Any
 from numpy import ndarray
 
 from ....codegen.llvm.external import c_function
-from ....codegen.llvm.language import (
-    Int,
-    Pointer,
-    T,
-    address,
-    bits,
-    f32,
-    f64,
-    fma,
-    from_bits,
-    i32,
-    load,
-    loops,
-    sqrt,
-    store,
-    u32,
-)
+from ....codegen.llvm.language import *
 from ....codegen.llvm.launch import launch
 from ...create.mt19937 import Stream
 from ...create.random import libm

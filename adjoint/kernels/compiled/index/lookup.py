@@ -9,25 +9,7 @@ import numpy
 from numpy import ndarray
 
 from ....codegen.llvm.host import HOST
-from ....codegen.llvm.language import (
-    I,
-    Int,
-    Pointer,
-    Static,
-    T,
-    address,
-    i64,
-    load,
-    loops,
-    minimum,
-    reduce_or,
-    type_of,
-    u8,
-    unrolled,
-    vector,
-    vectorized,
-    where,
-)  # fmt: skip
+from ....codegen.llvm.language import *
 from ....codegen.llvm.launch import launch
 from ..memory.copying import WORDS, copy_row
 
@@ -167,7 +149,7 @@ def gather_elements(
         i += part
 
 
-def gather(x: ndarray, dim: int, index: ndarray) -> Any:
+def gathered(x: ndarray, dim: int, index: ndarray) -> Any:
     """Return elements of `x` along `dim`, or None if an index is out of bounds.
 
     NotImplemented if no loop exists for it.

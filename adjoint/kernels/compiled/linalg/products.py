@@ -20,27 +20,7 @@ from ....codegen.llvm.atomics import atomic_exchange, atomic_store, call_address
 from ....codegen.llvm.compilation import CompiledFunction
 from ....codegen.llvm.external import apart
 from ....codegen.llvm.host import HOST
-from ....codegen.llvm.language import (
-    Int,
-    Pointer,
-    Static,
-    T,
-    address,
-    as_pointer,
-    bf16,
-    f16,
-    f32,
-    f64,
-    i32,
-    i64,
-    load,
-    loops,
-    minimum,
-    store,
-    u16,
-    vector,
-    where,
-)
+from ....codegen.llvm.language import *
 from ....codegen.llvm.launch import launch
 from ....codegen.llvm.vectors import VECTORS, first_lanes, tile_rows
 from ....codegen.llvm.workers import PIECES, WORKERS, run_ranges, run_ranges_apart

@@ -29,6 +29,7 @@ from ....codegen.llvm.calls import addresses
 from ....codegen.llvm.element_types import TypeVariable
 from ....codegen.llvm.language import *
 from ....codegen.llvm.launch import launch
+from ...nn.optimization import Methods, RoundingOnce
 
 Formula = Callable[..., None]
 
@@ -139,18 +140,23 @@ def _install_operators() -> None:
                 source = f"({_source_of(other)} {symbol} {self.source})"
                 return Number(self.recorder, compute(other, self.value), source)
 
+            def in_place(self: Cell, other: Any, symbol: str = symbol) -> Cell:
+                self.text = of_cells(self, other, symbol).text
+                return self
+
             def cell_last(self: Cell, other: Any, symbol: str = symbol) -> Cell:
                 return self.new(f"{self.recorder.operand(other)} {symbol} {self.text}")
 
             setattr(Number, f"__r{name}__", number_last)
             setattr(Cell, f"__r{name}__", cell_last)
+            setattr(Cell, f"__i{name}__", in_place)
 
 
 _install_operators()
 
 
-class CellMethods:
-    """The methods that formulas call on cells: tensor methods of these names, with the roundings of `ArrayMethods`."""
+class CellMethods(Methods):
+    """`Methods` of cells."""
 
     @staticmethod
     def sqrt(cell: Cell) -> Cell:
@@ -163,14 +169,14 @@ class CellMethods:
         return cell.new(f"fabs({cell.text})")
 
     @staticmethod
-    def reciprocal(cell: Cell) -> Cell:
-        """1 divided by it."""
-        return cell.new(f"C(1) / {cell.text}")
+    def maximum(cell: Cell, other: Any) -> Cell:
+        """The larger one, nan if one is."""
+        return cell.new(f"maximum({cell.text}, {cell.recorder.operand(other)})")
 
     @staticmethod
-    def maximum(cell: Cell, other: Cell) -> Cell:
-        """The larger one, nan if one is."""
-        return cell.new(f"maximum({cell.text}, {other.text})")
+    def minimum(cell: Cell, other: Any) -> Cell:
+        """The smaller one, nan if one is."""
+        return cell.new(f"minimum({cell.text}, {cell.recorder.operand(other)})")
 
     @staticmethod
     def sign(cell: Cell) -> Cell:
@@ -183,6 +189,11 @@ class CellMethods:
         return Cell(cell.recorder, cell.text)
 
     @staticmethod
+    def copy_(cell: Cell, other: Cell) -> None:
+        """Take the value of `other`."""
+        cell.text = other.text
+
+    @staticmethod
     def new_ones(cell: Cell, shape: Any) -> Cell:
         """A cell that holds 1."""
         del shape
@@ -193,56 +204,9 @@ class CellMethods:
         """`value` where `mask` is true."""
         return cell.new(f"{cell.recorder.operand(value)} if {mask.text} else {cell.text}")
 
-    @staticmethod
-    def copy_(cell: Cell, other: Cell) -> None:
-        """Take the value of `other`."""
-        cell.text = other.text
 
-    @staticmethod
-    def clamp_(cell: Cell, least: Any, most: Any) -> None:
-        """Limit the value to `[least, most]`."""
-        number = cell.recorder.operand
-        cell.text = cell.new(f"minimum(maximum({cell.text}, {number(least)}), {number(most)})").text
-
-    @staticmethod
-    def mul_(cell: Cell, other: Any) -> None:
-        """Multiply by `other`."""
-        cell.text = (cell * other).text
-
-    @staticmethod
-    def add(cell: Cell, other: Cell, *, alpha: Any = 1) -> Any:
-        """The sum with `alpha * other`."""
-        return cell + other * alpha
-
-    @staticmethod
-    def add_(cell: Cell, other: Cell, *, alpha: Any = 1) -> None:
-        """Add `alpha * other`."""
-        cell.text = CellMethods.add(cell, other, alpha=alpha).text
-
-    @staticmethod
-    def addcmul_(cell: Cell, first: Cell, second: Cell, *, value: Any = 1) -> None:
-        """Add `value * (first * second)`."""
-        cell.text = (cell + first * second * value).text  # type: ignore[operator]
-
-    @staticmethod
-    def addcdiv_(cell: Cell, first: Cell, second: Cell, *, value: Any = 1) -> None:
-        """Add `value * first / second`."""
-        cell.text = (cell + first * value / second).text
-
-    @staticmethod
-    def lerp_(cell: Cell, end: Cell, weight: Any) -> None:
-        """Add `weight * (end - cell)`, from whichever end is nearer."""
-        step: Any = end - cell  # type: ignore[operator]
-        cell.text = (cell + step * weight if weight < 0.5 else end - step * (1 - weight)).text
-
-
-class FusedCellMethods(CellMethods):
+class FusedCellMethods(RoundingOnce, CellMethods):
     """`CellMethods` with the roundings of PyTorch's fused optimizers."""
-
-    @staticmethod
-    def addcmul_(cell: Cell, first: Cell, second: Cell, *, value: Any = 1) -> None:
-        """Add `(value * first) * second`."""
-        cell.text = (cell + first * value * second).text
 
 
 class Loop:
