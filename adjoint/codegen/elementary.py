@@ -128,25 +128,25 @@ _ON_ARRAYS: dict[str, Any] = {
 """The meanings of names of the kernel language for arrays."""
 
 
-def on_arrays(kernel: Any) -> Any:
-    """Return a kernel as a function of arrays.
+def on_arrays(kernel: Any, meanings: dict[str, Any] = _ON_ARRAYS) -> Any:
+    """Return a kernel as a function of arrays, or of what else the `meanings` of the language's names are for.
 
-    Its names, and those of the kernels that it calls, get NumPy's meaning. Other functions are unchanged.
+    Names of the kernels that it calls get these meanings too. Other functions are unchanged.
     """
     if isinstance(kernel, tuple) and hasattr(kernel, "_fields"):
-        return type(kernel)(*map(on_arrays, kernel))
+        return type(kernel)(*[on_arrays(item, meanings) for item in kernel])
     if not hasattr(kernel, "in_float64"):
         return kernel
-    if kernel.name in _ON_ARRAYS:
-        return _ON_ARRAYS[kernel.name]
+    if kernel.name in meanings:
+        return meanings[kernel.name]
     function = kernel.function
     code, given = function.__code__, function.__globals__
     namespace = given | {
-        name: _ON_ARRAYS[name] if name in _ON_ARRAYS else on_arrays(given[name])
+        name: meanings[name] if name in meanings else on_arrays(given[name], meanings)
         for name in code.co_names
         if name in given
     }
-    cells = tuple([CellType(on_arrays(cell.cell_contents)) for cell in function.__closure__ or ()])
+    cells = tuple([CellType(on_arrays(cell.cell_contents, meanings)) for cell in function.__closure__ or ()])
     return FunctionType(code, namespace, function.__name__, function.__defaults__, cells)
 
 

@@ -1,9 +1,7 @@
-"""Distributions that are drawn by rejection, in compiled code.
+"""Distributions that are drawn by rejection: Poisson, gamma and binomial numbers.
 
-Each number takes a random number of words.
-
-The algorithms are those of `kernels.create.random`, which names their sources. Logarithms and similar functions are the
-C library's.
+Each number takes a random number of words. `kernels.create.random` names the sources of the algorithms, and runs them in
+Python where there is no compiled code. Logarithms and similar functions are the C library's.
 """
 
 from __future__ import annotations
@@ -112,8 +110,8 @@ def gamma_kernel(
     values: Pointer[f64],
     waiting: Pointer[f64],
     has_waiting: Pointer[i32],
-    n: Int,
     SINGLE: Static,
+    n: Int,
 ) -> None:
     """Replace each concentration by a number from its distribution."""
     for i in range(n):
@@ -215,7 +213,7 @@ def binomial_rejection(state: Pointer[u32], n: f64, p: f64) -> f64:
 
 
 @loops
-def binomial_kernel(state: Pointer[u32], counts: Pointer[f64], probs: Pointer[f64], n: Int, SINGLE: Static) -> None:
+def binomial_kernel(state: Pointer[u32], counts: Pointer[f64], probs: Pointer[f64], SINGLE: Static, n: Int) -> None:
     """Replace each number of trials by a number of successes."""
     for i in range(n):
         count = counts[i]

@@ -16,6 +16,7 @@ from ...runtime.narrow_array import is_narrow
 from ...runtime.parallel import parallel_rows
 from ..mt19937 import UINT32, Stream
 from .continuous import exponential_
+from .gamma import drawn_in_python
 from .libm import each
 from .targets import memory_order, require_floating, round_to
 from .uniform import (
@@ -252,41 +253,7 @@ def poisson(stream: Stream, rate: ndarray) -> ndarray:
 @accelerated("create.rejection.poisson", elements=REJECTED)
 def _poisson_counts(rates: ndarray, stream: Stream) -> ndarray:
     """Numbers of events for rates in float64."""
-    counts = [
-        _poisson_rejection(stream, rate) if rate >= 10.0 else _poisson_product(stream, rate)
-        for rate in rates.ravel().tolist()
-    ]
-    return numpy.array(counts, numpy.float64)
-
-
-def _poisson_product(stream: Stream, rate: float) -> float:
-    if rate == 0.0:
-        return 0.0
-    limit, product, count = math.exp(-rate), stream.double(), 0.0
-    while product > limit:
-        count += 1.0
-        product *= stream.double()
-    return count
-
-
-def _poisson_rejection(stream: Stream, rate: float) -> float:
-    root, log_rate = math.sqrt(rate), math.log(rate)
-    b = 0.931 + 2.53 * root
-    a = -0.059 + 0.02483 * b
-    inverse_alpha = 1.1239 + 1.1328 / (b - 3.4)
-    v_r = 0.9277 - 3.6224 / (b - 2.0)
-    while True:
-        u = stream.double() - 0.5
-        v = stream.double()
-        us = 0.5 - abs(u)
-        k = math.floor((2.0 * a / us + b) * u + rate + 0.43)
-        if us >= 0.07 and v <= v_r:
-            return float(k)
-        if k < 0 or (us < 0.013 and v > us):
-            continue
-        left = math.log(v) + math.log(inverse_alpha) - math.log(a / (us * us) + b)
-        if left <= -rate + k * log_rate - math.lgamma(k + 1.0):
-            return float(k)
+    return drawn_in_python("poisson_kernel", stream, rates)
 
 
 def dropout_backward(grad_output: ndarray, mask: ndarray, scale: float) -> ndarray:

@@ -2,45 +2,58 @@
 
 All of them take a random number of words, so numbers are drawn one by one, in float64. PyTorch rounds some intermediate
 results to the type of its parameters. They are rounded here too, so that the numbers are equal.
+
+The algorithms are written in the language of kernels (`kernels.compiled.create.rejection`); without compiled code they run
+in Python.
 """
 
+import functools
 import math
-from cmath import rect
-from collections.abc import Callable
+from typing import Any
 
 import numpy
 from numpy import ndarray
 
+from ...._runtime.first_use import import_late
 from ....codegen.acceleration import accelerated
 from ....codegen.costs import REJECTED
+from ....codegen.elementary import on_arrays
 from ...runtime.floating import refuse, type_name
 from ..mt19937 import Stream
 from .uniform import FLOAT32, FLOAT64
 
-Rounding = Callable[[float], float]
 
-THIRD = float(numpy.float32(1.0 / 3.0))
+def _logarithm(x: float) -> float:
+    return math.log(x) if x > 0 else -math.inf if x == 0 else math.nan
 
 
-def _to_single(number: float) -> float:
-    return float(numpy.float32(number))
+def _floor(x: float) -> float:
+    return float(math.floor(x)) if math.isfinite(x) else x
+
+
+_MEANINGS: dict[str, Any] = {
+    "f64": float, "f32": lambda x: float(numpy.float32(x)), "fraction": Stream.double, "log": _logarithm, "floor": _floor,
+    "log1p": math.log1p, "exp": math.exp, "lgamma": math.lgamma, "sine": math.sin, "cosine": math.cos, "power": math.pow,
+    "sqrt": math.sqrt, "fabs": abs,
+}  # fmt: skip
+"""The meanings of names of the kernel language for Python's numbers."""
+
+
+@functools.cache
+def _in_python(name: str) -> Any:
+    return on_arrays(getattr(import_late("adjoint.kernels.compiled.create.rejection"), name), _MEANINGS)
+
+
+def drawn_in_python(kernel: str, stream: Stream, values: ndarray, *others: Any) -> ndarray:
+    """What one of the kernels of `kernels.compiled.create.rejection` makes of values in float64."""
+    numbers = values.ravel().tolist()
+    _in_python(kernel)(stream, numbers, *others, len(numbers))
+    return numpy.array(numbers)
 
 
 def _require_single_or_double(name: str, array: ndarray) -> None:
     if array.dtype not in (FLOAT32, FLOAT64):
         raise refuse(name, array.dtype)
-
-
-def _normal(stream: Stream) -> float:
-    """The next of the numbers that `pairwise_normals` gives, one by one faster than by arrays."""
-    value = stream.normal
-    if value is not None:
-        stream.normal = None
-        return value
-    turns = stream.double()
-    point = rect(math.sqrt(-2.0 * math.log1p(-stream.double())), 2.0 * math.pi * turns)
-    stream.normal = point.imag
-    return point.real
 
 
 def standard_gamma(stream: Stream, concentration: ndarray) -> ndarray:
@@ -62,31 +75,10 @@ def standard_gamma(stream: Stream, concentration: ndarray) -> ndarray:
 @accelerated("create.rejection.standard_gamma", elements=REJECTED)
 def _gammas(concentrations: ndarray, stream: Stream, single: bool) -> ndarray:
     """Numbers for concentrations in float64; `single`: these have been float32, and so are numbers on the way."""
-    rounded = _to_single if single else float
-    return numpy.array([_gamma(stream, each, rounded) for each in concentrations.ravel().tolist()])
-
-
-def _gamma(stream: Stream, concentration: float, rounded: Rounding) -> float:
-    scale = 1.0
-    if concentration < 1.0:
-        if concentration == 0.0:
-            return 0.0
-        if not concentration > 0.0:
-            return math.nan if math.isnan(concentration) else 0.0
-        scale = (1.0 - stream.double()) ** rounded(1.0 / concentration)
-        concentration = rounded(concentration + 1.0)
-    d = rounded(concentration - THIRD)
-    c = 1.0 / math.sqrt(9.0 * d)
-    while True:
-        x = _normal(stream)
-        y = 1.0 + c * x
-        if y <= 0.0:
-            continue
-        v = y * y * y
-        u = 1.0 - stream.double()
-        square = x * x
-        if u < 1.0 - 0.0331 * square * square or math.log(u) < 0.5 * square + d * (1.0 - v + math.log(v)):
-            return scale * d * v
+    waiting, has_waiting = [stream.normal or 0.0], [stream.normal is not None]
+    drawn = drawn_in_python("gamma_kernel", stream, concentrations, waiting, has_waiting, single)
+    stream.normal = waiting[0] if has_waiting[0] else None
+    return drawn
 
 
 def sample_dirichlet(stream: Stream, concentration: ndarray) -> ndarray:
@@ -125,74 +117,4 @@ def binomial(stream: Stream, count: ndarray, prob: ndarray) -> ndarray:
 @accelerated("create.rejection.binomial", elements=REJECTED)
 def _binomials(counts: ndarray, probs: ndarray, stream: Stream, single: bool) -> ndarray:
     """Numbers of successes for numbers of trials in float64; `single`: these have been float32, and so are products of them."""
-    rounded = _to_single if single else float
-    pairs = zip(counts.ravel().tolist(), probs.ravel().tolist(), strict=True)
-    return numpy.array([_binomial(stream, n, p, rounded) for n, p in pairs])
-
-
-def _binomial(stream: Stream, n: float, p: float, rounded: Rounding) -> float:
-    if math.isnan(p) or math.isnan(n):
-        return math.nan
-    if n <= 0.0 or p <= 0.0:
-        return 0.0
-    if p >= 1.0:
-        return n
-    if p > 0.5:
-        return n - _binomial_below_half(stream, n, rounded(1.0 - p), rounded)
-    return _binomial_below_half(stream, n, p, rounded)
-
-
-def _binomial_below_half(stream: Stream, n: float, p: float, rounded: Rounding) -> float:
-    if rounded(n * p) >= 10.0:
-        return _binomial_rejection(stream, n, p)
-    return _binomial_waiting(stream, n, p)
-
-
-def _binomial_waiting(stream: Stream, n: float, p: float) -> float:
-    trials, successes, base = 0.0, 0.0, math.log1p(-p)
-    while True:
-        drawn = stream.double()
-        trials += math.ceil(math.log(drawn) / base) if drawn else math.inf
-        if trials > n:
-            return successes
-        successes += 1.0
-
-
-def _binomial_rejection(stream: Stream, n: float, p: float) -> float:
-    deviation = math.sqrt(n * p * (1.0 - p))
-    b = 1.15 + 2.53 * deviation
-    a = -0.0873 + 0.0248 * b + 0.01 * p
-    c = n * p + 0.5
-    v_r = 0.92 - 4.2 / b
-    odds = p / (1.0 - p)
-    alpha = (2.83 + 5.1 / b) * deviation
-    m = math.floor((n + 1.0) * p)
-    while True:
-        u = stream.double() - 0.5
-        v = stream.double()
-        us = 0.5 - abs(u)
-        k = math.floor((2.0 * a / us + b) * u + c)
-        if us >= 0.07 and v <= v_r:
-            return float(k)
-        if k < 0 or k > n:
-            continue
-        v = math.log(v * alpha / (a / (us * us) + b))
-        bound = (
-            (m + 0.5) * math.log((m + 1.0) / (odds * (n - m + 1.0)))
-            + (n + 1.0) * math.log((n - m + 1.0) / (n - k + 1.0))
-            + (k + 0.5) * math.log(odds * (n - k + 1.0) / (k + 1.0))
-            + _stirling_error(m)
-            + _stirling_error(n - m)
-            - _stirling_error(k)
-            - _stirling_error(n - k)
-        )
-        if v <= bound:
-            return float(k)
-
-
-def _stirling_error(k: float) -> float:
-    """How far log(k!) exceeds (k + 1/2) * log(k + 1) - (k + 1) + log(2π) / 2."""
-    if k < 10.0:
-        return math.lgamma(k + 1.0) - ((k + 0.5) * math.log(k + 1.0) - (k + 1.0) + 0.5 * math.log(2.0 * math.pi))
-    square = (k + 1.0) * (k + 1.0)
-    return (1.0 / 12.0 - (1.0 / 360.0 - 1.0 / 1260.0 / square) / square) / (k + 1.0)
+    return drawn_in_python("binomial_kernel", stream, counts, probs.ravel().tolist(), single)
