@@ -433,7 +433,7 @@ def fractional_max_pool(
     return pooled.reshape(shape).astype(input.dtype, copy=False), indices.reshape(shape)
 
 
-@planned("nn.pooling.largest_at")
+@planned("nn.adaptive_pooling.largest_at")
 def _largest_at(values: ndarray, corners: ndarray, offsets: ndarray) -> Plan:
     """The largest of the values at the offsets from each corner, and its place: the first one, or the last nan."""
 

@@ -15,86 +15,56 @@ from numpy import ndarray
 
 from ....codegen.llvm.language import *
 from ....codegen.llvm.launch import launch
+from ....codegen.llvm.vectors import first_lanes
 from ....codegen.plans import Memory, Plan
-from ...nn.windows import Bounds, divided, window_sizes
+from ...nn.windows import Bounds, divided, divided_elements, window_sizes
 
 Sizes = tuple[int, ...]
 
 SIZES = Struct("length:3 count:3")
 
-_COLUMNS = 512
-"""The number of columns of an image whose largest elements are found together."""
-
-
-@loops
-def largest_of_columns(
-    best: Pointer[T], chosen: Pointer[i32], plane: Pointer[T], sizes: Pointer[i64], bounds: Pointer[i64], rows: Pointer[i64],
-    at: Int, end: Int, W: Static,
-) -> None:  # fmt: skip
-    """For columns `at` to `end` the largest element of some rows, and its index: the first one, or the last NaN."""
-    _, length_h, length_w = fields(sizes, SIZES).length
-    first = (bounds[0] * length_h + rows[0]) * length_w
-    for j in range(at, end, W):
-        inside = lanes(i32, W) < i32(end - j)
-        value = vector(T, W)(-math.inf)
-        line = vector(i32, W)(i32(first))
-        for z in range(bounds[0], bounds[1]):
-            for y in range(rows[0], rows[1]):
-                start = (z * length_h + y) * length_w
-                met = load(plane + (start + j), W, inside)
-                better = (met > value) | (met != met)
-                value = where(better, met, value)
-                line = where(better, vector(i32, W)(i32(start)), line)
-        store(best + (j - at), value)
-        store(chosen + (j - at), line + (lanes(i32, W) + i32(j)))
-
 
 @loops(explicit=True, plain=True)
 def largest(
-    values: Pointer[T],
-    indices: Pointer[i64],
-    x: Pointer[T],
-    sizes: Pointer[i64],
-    bounds: Pointer[i64],
-    start: Int,
-    stop: Int,
-    W: Static,
-) -> None:
-    """The largest element of each window of planes `start` to `stop` and its index: the first one, or the last NaN."""
-    windows = fields(sizes, SIZES)
-    length_d, length_h, length_w = windows.length
-    count_d, count_h, count_w = windows.count
-    rows, columns = bounds + 2 * count_d, bounds + 2 * (count_d + count_h)
-    best, chosen = local(T, _COLUMNS), local(i32, _COLUMNS)
-    to = start * count_d * count_h * count_w
+    values: Pointer[T], indices: Pointer[i64], x: Pointer[T], corners: Pointer[i64], steps: Pointer[i64], size: Int, count: Int,
+    elements: Int, corner_step: Int, start: Int, stop: Int, W: Static, ALIKE: Static,
+) -> None:  # fmt: skip
+    """The largest element of each of `count` windows of planes `start` to `stop`, and its index: the first one, or the last NaN.
+
+    A window has so many `elements`, from its corner on at `steps`, a row for each element. Planes are `size` apart and their
+    corners `corner_step`. `ALIKE`: all windows have the same steps.
+    """
     for p in range(start, stop):
-        plane = x + p * length_d * length_h * length_w
-        for i in range(count_d):
-            for j in range(count_h):
-                known = i64(0)
-                begin = i64(0)
-                for k in range(count_w):
-                    at = columns[2 * k]
-                    largest_yet = T(-math.inf)
-                    index = i32((bounds[2 * i] * length_h + rows[2 * j]) * length_w + at)
-                    while at < columns[2 * k + 1]:
-                        if at >= known:
-                            begin = at
-                            known = minimum(at + _COLUMNS, length_w)
-                            largest_of_columns(best, chosen, plane, sizes, bounds + 2 * i, rows + 2 * j, at, known, W)
-                        end = minimum(columns[2 * k + 1], known)
-                        for c in range(at - begin, end - begin):
-                            met = best[c]
-                            place = chosen[c]
-                            better = (met > largest_yet) | ((met == largest_yet) & (place < index))
-                            if met != met:
-                                better = (largest_yet == largest_yet) | (place > index)
-                            largest_yet = met if better else largest_yet
-                            index = place if better else index
-                        at = end
-                    values[to] = largest_yet
-                    indices[to] = i64(index)
-                    to += 1
+        plane = x + p * size
+        for k in range(0, count, W):
+            inside = first_lanes(count - k, W)
+            corner = load(corners + (p * corner_step + k), W, inside)
+            chosen = corner
+            best = gather(plane, corner, inside)
+            for e in range(elements):
+                here = corner + (broadcast(steps[e], W) if ALIKE else load(steps + (e * count + k), W, inside))
+                met = gather(plane, here, inside)
+                better = (met > best) | (met != met)
+                best = where(better, met, best)
+                chosen = where(better, here, chosen)
+            store(values + (p * count + k), best, inside)
+            store(indices + (p * count + k), chosen, inside)
+
+
+def _largest_plan(
+    shape: Sizes, dtype: numpy.dtype[Any], planes: int, size: int, corner_step: int, elements: int, alike: bool
+) -> Plan:
+    """The plan of `largest` for results of a shape, given an array, corners and steps."""
+    function, count = (
+        largest.compiled(T=type_of(dtype), W=HOST.vector_bytes // 8, ALIKE=alike),
+        math.prod(shape) // planes,
+    )
+
+    def into(out: Sequence[ndarray], x: ndarray, corners: ndarray, steps: ndarray) -> None:
+        arrays = map(address, (*out, x, corners, steps))
+        launch(function, planes, 8 * elements * count, *arrays, size, count, elements, corner_step)
+
+    return Plan([Memory(shape, dtype), Memory(shape, numpy.dtype(numpy.int64))], into=into)
 
 
 @loops(explicit=True, plain=True)
@@ -167,12 +137,20 @@ def adaptive_max_pool(input: ndarray, output_size: Sizes) -> Any:
         return NotImplemented
     if not any(length % count for length, count in zip(lengths, output_size, strict=True)):
         return NotImplemented
-    shape, size = (*input.shape[:-dims], *output_size), math.prod(lengths)
-    if size >= 1 << 31:
+    size, elements = math.prod(lengths), divided_elements(lengths, output_size)
+    corners, steps = elements[0], elements - elements[0]
+    plan = _largest_plan(
+        (*input.shape[:-dims], *output_size), input.dtype, input.size // size, size, 0, len(steps), False
+    )
+    return Plan(plan.results, into=lambda out, x, _: plan.into(out, x, corners, steps))
+
+
+def largest_at(values: ndarray, corners: ndarray, offsets: ndarray) -> Any:
+    """The plan of `kernels.nn.pooling._largest_at`."""
+    if values.dtype.char not in "fd" or not corners.size:
         return NotImplemented
-    function = largest.compiled(T=type_of(input.dtype), W=HOST.vector_bytes // input.itemsize)
-    memory = Memory(shape, input.dtype), Memory(shape, numpy.dtype(numpy.int64))
-    return _plan(function, memory, input, input.size // size, 4 * size, *_table(lengths, _bounds(lengths, output_size)))
+    planes, windows = len(corners), corners[0].size
+    return _largest_plan(corners.shape, values.dtype, planes, 0, windows, len(offsets), True)
 
 
 def adaptive_avg_pool(input: ndarray, output_size: Sizes) -> Any:
@@ -201,20 +179,18 @@ def _bounds(lengths: Sizes, counts: Sizes) -> list[Bounds]:
 def mean_plan(
     x: ndarray, input_shape: Sizes, work: int, bounds: Sequence[Bounds], divisors: ndarray, *, spread: bool
 ) -> Plan:
-    """The plan of the sums of windows over their divisors, or of the transpose; `work`: see `_plan`."""
+    """The plan of the sums of windows over their divisors, or of the transpose.
+
+    A plane is as much `work` as moving so many numbers.
+    """
     dims, counts = len(bounds), tuple([len(starts) for starts, _ in bounds])
     shape = input_shape if spread else (*input_shape[: len(input_shape) - dims], *counts)
     of_each = numpy.broadcast_to(divisors, counts).astype(x.dtype, order="C")
     function = averages.compiled(T=type_of(x.dtype), SPREAD=spread)
     tables = *_table(input_shape[-dims:], bounds), of_each
-    return _plan(function, (Memory(shape, x.dtype),), x, math.prod(shape[:-dims]), work, *tables)
-
-
-def _plan(function: Any, results: tuple[Memory, ...], x: ndarray, planes: int, work: int, *tables: ndarray) -> Plan:
-    """The plan of a function that walks so many `planes`, each as much `work` as moving so many numbers."""
-    plane_bytes = work * x.itemsize
+    planes, plane_bytes = math.prod(shape[:-dims]), work * x.itemsize
 
     def into(out: Sequence[ndarray], x: ndarray, *_: Any) -> None:
-        launch(function, planes, plane_bytes, *map(address, out), address(x), *map(address, tables))
+        launch(function, planes, plane_bytes, *map(address, (*out, x, *tables)))
 
-    return Plan(results, into=into)
+    return Plan([Memory(shape, x.dtype)], into=into)

@@ -14,7 +14,6 @@ from numpy import ndarray
 
 from ....codegen.llvm.calls import ARRAYS_AT, NativeCall, array_at
 from ....codegen.llvm.language import *
-from ....codegen.llvm.launch import launch
 from ....codegen.plans import Memory, Plan
 from ...nn.pooling import divisor
 from ...nn.windows import Windows, windows_of
@@ -253,41 +252,3 @@ def avg_pool_backward(
     divisors = divisor(windows.dims, count_include_pad, divisor_override)
     bounds, work = [along.bounds() for along in windows.dims], size + 4 * elements * count
     return mean_plan(grad, tuple(input_shape), work, bounds, divisors, spread=True)
-
-
-@loops
-def largest_of_windows(
-    pooled: Pointer[T],
-    indices: Pointer[i64],
-    values: Pointer[T],
-    offsets: Pointer[i64],
-    count: Int,
-    start: Int,
-    stop: Int,
-) -> None:
-    """Replace the corners in `indices` by the places of the largest values: the first one, or the last nan."""
-    for number in range(start, stop):
-        corner = indices[number]
-        best = values[corner]
-        chosen = corner
-        for k in range(count):
-            here = corner + offsets[k]
-            met = values[here]
-            better = (met > best) | (met != met)
-            best = where(better, met, best)
-            chosen = where(better, here, chosen)
-        pooled[number] = best
-        indices[number] = chosen
-
-
-def largest_at(values: ndarray, corners: ndarray, offsets: ndarray) -> Any:
-    """The plan of `kernels.nn.pooling._largest_at`."""
-    if values.dtype.char not in "fd" or not corners.size:
-        return NotImplemented
-    function, count = largest_of_windows.compiled(T=type_of(values.dtype)), len(offsets)
-
-    def into(out: Any, values: ndarray, corners: ndarray, offsets: ndarray) -> None:
-        out[1][...] = corners
-        launch(function, corners.size, 8 * count, *map(address, (*out, values, offsets)), count)
-
-    return Plan([Memory(corners.shape, values.dtype), Memory(corners.shape, numpy.dtype(numpy.int64))], into=into)
