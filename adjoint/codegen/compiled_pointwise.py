@@ -18,8 +18,8 @@ from ..kernels.runtime.floating import FLOAT32
 from ..kernels.runtime.lazy_conj import lazy_bits_of, without_lazy_bits
 from .acceleration import LOOPS
 from .compiled_complex import EXACT, PARTS, by_parts
-from .costs import ELEMENTARY, LARGE, PIECEWISE, STEPS
-from .elementary import COSTLY_OPERATIONS, FUNCTIONS
+from .costs import CALLS, ELEMENTARY, LARGE, PIECEWISE, STEPS
+from .elementary import COSTLY_OPERATIONS, PIECEWISE_OPERATIONS
 from .expression import BOOL, CONSTANT, SCALAR, Choice, Expression, Node, Refusal, Tree, leaves, scalar_source
 from .llvm.launch import launch
 from .numpy_tiles import result_like, walked
@@ -29,7 +29,10 @@ from .schedule import lowered
 SHORTEST_ROW = 16
 """NumPy computes rows with fewer elements if dimensions cannot be joined, because each row has a cost."""
 
-_PIECEWISE = frozenset("erf erfc erfcx lgamma normal_cdf ndtr log_ndtr digamma trigamma ndtri erfinv".split())
+_ONE_BY_ONE = frozenset(
+    "expm1 log1p log10 tan arcsin arccos arctan arctan2 sinh cosh arcsinh arccosh arctanh cbrt".split()
+)
+"""Functions that NumPy computes without vectors on many processors."""
 
 _WEIGHT = 6
 """How many bytes are moved in the time that one costly operation takes for one element."""
@@ -37,9 +40,16 @@ _WEIGHT = 6
 BOOLEAN = numpy.dtype(bool)
 
 
+def smallest_repeated(tree: Tree) -> int:
+    """Return the number of elements from which compiled loops repay their call, if calls are repeated."""
+    if not PIECEWISE_OPERATIONS.isdisjoint(_operations(tree)):
+        return 0
+    return smallest(tree) if _ONE_BY_ONE.isdisjoint(_operations(tree)) else STEPS
+
+
 def smallest(tree: Tree) -> int:
-    """Return the number of elements from which compiled loops repay their call."""
-    if not _PIECEWISE.isdisjoint(_operations(tree)):
+    """Return the number of elements from which compiled loops repay their call and, before long, their compilation."""
+    if not PIECEWISE_OPERATIONS.isdisjoint(_operations(tree)):
         return PIECEWISE
     count = len(_operations(tree))
     if is_costly(tree):
@@ -139,9 +149,7 @@ class CompiledPointwise:
         self.of_parts = of_parts
         self.of_complex = EXACT
         """The functions of complex numbers that it may have."""
-        operations = {node.operation for leaf in leaves(tree) for node in leaf.nodes()}
-        self.of_arrays = not operations.isdisjoint(FUNCTIONS.keys() - COSTLY_OPERATIONS)
-        """Whether it contains a function that is written for NumPy arrays only, such as `digamma`."""
+        self._at_once, self._calls_of_few = smallest(tree), 0
         self._dtypes: dict[str, tuple[Callable[..., Any], list[_Variant]]] = {}
         self._by_parts: dict[tuple[int, ...], CompiledPointwise] = {}
         self._choosers: dict[Any, Callable[..., Any]] = {}
@@ -186,6 +194,13 @@ class CompiledPointwise:
             f"return {otherwise}",
         ]
         return "\n".join([f"def {self.name}({signature}):", *("    " + line for line in lines), ""])
+
+    def repays(self, size: int) -> bool:
+        """Return whether to compute `size` elements. Few repay the compilation only after many calls."""
+        if size >= self._at_once or LOOPS.every_size:
+            return True
+        self._calls_of_few += 1
+        return self._calls_of_few > CALLS
 
     def _of_dtype(self, char: str) -> tuple[Callable[..., Any], list[_Variant]]:
         found = self._dtypes.get(char)
@@ -257,7 +272,7 @@ class CompiledPointwise:
         compute: numpy.dtype[Any],
         out: ndarray | tuple[ndarray, ...] | None,
     ) -> _Plan | None:
-        if compute.kind not in "fiu" or self.of_arrays or not dtype.isnative:
+        if compute.kind not in "fiu" or not dtype.isnative:
             return None
         if out is None:
             truths = variant.truths[:: 1 + self.of_parts]

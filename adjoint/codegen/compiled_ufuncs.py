@@ -19,7 +19,7 @@ from ..kernels.runtime.lazy_conj import lazy_bits_of
 from . import source
 from .acceleration import LOOPS
 from .compiled_complex import EXACT, FUNCTIONS, PARTS
-from .compiled_pointwise import BOOLEAN, CompiledPointwise, computed_in, is_costly, smallest
+from .compiled_pointwise import BOOLEAN, CompiledPointwise, computed_in, is_costly, smallest, smallest_repeated
 from .costs import CONVERTED, LARGE, THREADED
 from .expression import BOOL, CONSTANT, INPUT, NUMBER, OPERATIONS, PARAMETER, SCALAR, Expression, Graph
 
@@ -68,7 +68,8 @@ class LargeUfunc:
         )  # fmt: skip
         self.compiled = CompiledPointwise(name, tree, arrays, names[len(arrays) :])
         self.compiled.of_complex = EXACT if name in EXACT else FUNCTIONS
-        self.elements = smallest(tree) if is_costly(tree) else THREADED
+        self.elements = smallest_repeated(tree) if is_costly(tree) else THREADED
+        self._elements_of_complex = smallest(tree) if is_costly(tree) else LARGE
         given = ", ".join(names)
         self.direct = self._form(given, f"general({given})")
         """For calls with operands alone, whose loops are found with fewer steps."""
@@ -85,18 +86,20 @@ class LargeUfunc:
     def __call__(self, *operands: Any, out: ndarray | None = None) -> Any:
         """Return the result of the ufunc."""
         first, *others = operands
-        if (type(first) is ndarray or lazy_bits_of(first)) and LOOPS.takes(
-            first.size if self.with_number or not others else numpy.broadcast(first, *others).size,
-            CONVERTED
-            if first.dtype in HALVES
-            else min(self.elements, LARGE)
-            if first.dtype.kind == "c"
-            else self.elements,
+        if (type(first) is ndarray or lazy_bits_of(first)) and self._takes(
+            first.size if self.with_number or not others else numpy.broadcast(first, *others).size, first.dtype
         ):
             result = self._compute(operands, out)
             if result is not NotImplemented:
                 return result
         return self.ufunc(*operands) if out is None else self.ufunc(*operands, out=out)
+
+    def _takes(self, size: int, dtype: numpy.dtype[Any]) -> bool:
+        if dtype in HALVES:
+            return LOOPS.takes(size, CONVERTED)
+        if dtype.kind == "c":
+            return LOOPS.takes(size, self._elements_of_complex)
+        return LOOPS.takes(size, self.elements) and self.compiled.repays(size)
 
     def _compute(self, operands: tuple[Any, ...], out: ndarray | None) -> Any:
         arrays = operands[:1] if self.with_number else operands

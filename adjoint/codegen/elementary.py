@@ -27,9 +27,12 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {}
 
 COSTLY_OPERATIONS = set(
     "exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh arcsinh arccosh arctanh cbrt "
-    "erf erfc erfcx ndtr log_ndtr normal_cdf lgamma digamma trigamma ndtri erfinv power hypot logaddexp gcd lcm ldexp".split()
+    "power hypot logaddexp gcd lcm ldexp".split()
 )
 """The operations that take long for one element, and have compiled forms."""
+
+PIECEWISE_OPERATIONS: set[str] = set()
+"""The operations that NumPy computes piece by piece, in many calls."""
 
 DECOMPOSITIONS: dict[tuple[str, str], Callable[..., Any]] = {}
 """Traced functions that compute an operation from simpler operations, by operation and dtype character."""
@@ -78,6 +81,7 @@ def in_kernels(module: str, name: str, arity: int = 1, wide: bool = True) -> Non
             return found[0](*arrays)
 
     COSTLY_OPERATIONS.add(name)
+    PIECEWISE_OPERATIONS.add(name)
     elementary(name, arity)(function)
     if not wide:
         FUNCTIONS[name] = function
@@ -119,7 +123,8 @@ def polynomial(x: Any, coefficients: Sequence[float]) -> Any:
 _ON_ARRAYS: dict[str, Any] = {
     **{name: getattr(numpy, name) for name in "where fabs sqrt floor trunc copysign exp expm1 log log1p".split()},
     **{name: getattr(numpy, name) for name in "sin cos fmin fmax rint".split()},
-    "acos": numpy.arccos, "T": _Number, "i64": int, "reduce_or": numpy.any, "unrolled": range, "rolled": range,
+    "acos": numpy.arccos, "pow": numpy.power,
+    "T": _Number, "i64": int, "reduce_or": numpy.any, "unrolled": range, "rolled": range,
     "exp_times_power": _exponential, "fma": _fused,
     "polynomial": polynomial, "table": lambda _, numbers: numbers,
     "sine_and_cosine_of_turns": lambda x: (numpy.sin(math.pi * x), numpy.cos(math.pi * x)),

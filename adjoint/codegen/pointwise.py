@@ -25,7 +25,7 @@ from ..kernels.runtime.layout import row_major
 from ..kernels.runtime.scalar import typed
 from . import source
 from .acceleration import LOOPS
-from .compiled_pointwise import CompiledPointwise, smallest
+from .compiled_pointwise import CompiledPointwise, smallest_repeated
 from .costs import LARGE, THREADED
 from .expression import BOOL, REAL, ROW_OPERATIONS, Tree, leaves
 from .kernel import FLOATS, Kernel
@@ -96,7 +96,7 @@ class Program:
     @computed_once
     def compiled_from(self) -> int:
         """Return the number of elements from which compiled loops compute, if there are any."""
-        return 0 if LOOPS.every_size else smallest(self.tree)
+        return 0 if LOOPS.every_size else smallest_repeated(self.tree)
 
     @computed_once
     def compiled(self) -> CompiledPointwise:
@@ -164,11 +164,12 @@ class Program:
             out.dtype != dtype or numpy.broadcast_shapes(*[item.shape for item in operands]) != out.shape
         ):
             raise ValueError("the result does not fit what it is to be written over")
-        if LOOPS.takes(max([item.size for item in operands]), self.compiled_from):
+        size = max([item.size for item in operands])
+        if LOOPS.takes(size, self.compiled_from) and self.compiled.repays(size):
             result = self.compiled.run(operands, values, dtype, compute, out)
             if result is not NotImplemented:
                 return result
-        if out is None and max(item.size for item in operands) <= THREADED:
+        if out is None and size <= THREADED:
             if half:
                 operands = [item.astype(compute) for item in operands]
             results = self.straight(compute.char)(*operands, *values)

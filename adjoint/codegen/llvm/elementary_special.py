@@ -16,6 +16,7 @@ from .elementary_exponential import exp, expm1, polynomial
 from .elementary_gaussian import ndtr
 from .elementary_logarithm import log, log1p
 from .elementary_polynomials import is_float32
+from .elementary_power import pow
 from .elementary_trigonometric import sin, sine_and_cosine_of_turns
 from .language import *
 
@@ -295,8 +296,66 @@ def upper_incomplete_gamma(a: T, x: T) -> T:
     return T(_incomplete(f64(a), f64(x), True, 1e-10)) if is_float32(a) else _incomplete(a, x, True, 1e-17)
 
 
+# --- the Hurwitz zeta function --------------------------------------------------------------------------------------------
+
+_EULER_MACLAURIN = (
+    1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000, 1 / 74724249600,
+    -3617 / 10670622842880000, 43867 / 5109094217170944000, -174611 / 802857662698291200000,
+)  # fmt: skip
+"""B(2k) / (2k)! for k from 1 up."""
+
+_LAST_FACTORIAL = 170
+"""The last number whose factorial is finite."""
+
+
+@loops(flags="contract")
+def _hurwitz(s: T, q: T) -> T:
+    """NIST DLMF 25.11.5, the Euler-Maclaurin formula, after steps of 1 to a `q` that is large compared with `s`."""
+    total, y = q * 0, q
+    enough = fmin(s * 0.8 + 12, T(60))
+    low = y < enough
+    while reduce_or(low):
+        total = where(low, total + pow(y, -s), total)
+        y = where(low, y + 1, y)
+        low = y < enough
+    power = pow(y, -s)
+    rest = power * (y / (s - 1) + 0.5)
+    factor = s * power / y
+    square = y * y
+    for K in unrolled(10):
+        rest = rest + factor * _EULER_MACLAURIN[K]
+        factor = factor * (s + (2 * K + 1)) * (s + (2 * K + 2)) / square
+    return where(fabs(total) == math.inf, total, total + rest)
+
+
+@loops(in_float64=True)
+def zeta(x: T, q: T) -> T:
+    """The sum of (k + q) ** -x over k from 0. It is infinite for `x` = 1, and nan for less."""
+    pole = (q <= 0) & (q == floor(q))
+    undefined = (x < 1) | ((q < 0) & ~pole & (x != floor(x)))
+    finite = ~pole & ~undefined & (fabs(q) < math.inf) & (x < math.inf) & (x > 1)
+    value = _hurwitz(where(finite, x, T(2)), where(finite, q, T(1)))
+    at_infinity = where(q > 1, T(0), where(q == 1, T(1), T(math.inf)))
+    value = where(x == math.inf, at_infinity, where(q == math.inf, T(math.nan), value))
+    value = where(undefined, T(math.nan), where(pole | (x == 1), T(math.inf), value))
+    return where((x != x) | (q != q), T(math.nan), value)
+
+
+@loops(in_float64=True)
+def polygamma_of_order(x: T, n: T) -> T:
+    """The `n`-th derivative of `digamma`, for `n` from 1 on: NIST DLMF 25.11.12."""
+    factorial, k = where(n > 1, T(2), T(1)), T(3)
+    while reduce_or(k <= n) and k <= _LAST_FACTORIAL + 1:
+        factorial = where(k <= n, factorial * k, factorial)
+        k = k + 1
+    value = factorial * zeta(n + 1, x)
+    return where(floor(n * 0.5) * 2 == n, -value, value)
+
+
 FUNCTIONS = {
     item.name: item
-    for item in (lgamma, digamma, trigamma, ndtri, erfinv, lower_incomplete_gamma, upper_incomplete_gamma)
-}
+    for item in (
+        lgamma, digamma, trigamma, ndtri, erfinv, lower_incomplete_gamma, upper_incomplete_gamma, zeta, polygamma_of_order,
+    )
+}  # fmt: skip
 """By operation."""

@@ -26,21 +26,12 @@ _SQRT_HALF = math.sqrt(0.5)
 _GAUSSIAN = "elementary_gaussian"
 
 
-def _pointwise(refusal: str, kinds: str = "f") -> Callable[[Callable[..., Any]], Any]:
-    """Make a function `_name` of float64 arrays into the elementary function `name`, and return the kernel of that alone."""
-
-    def declare(function: Callable[..., Any]) -> Any:
-        name = function.__name__.removeprefix("_")
-        elementary(name)(function)
-        return of_operation(name, refusal, kinds, function.__code__.co_argcount, function.__doc__)
-
-    return declare
-
-
-def _in_kernels(name: str, refusal: str, kinds: str = "f", module: str = "elementary_special") -> Any:
+def _in_kernels(
+    name: str, refusal: str, kinds: str = "f", module: str = "elementary_special", *, arity: int = 1
+) -> Any:
     """Make a function in the language of kernels an elementary function, and return the kernel of that alone."""
-    in_kernels(module, name)
-    return of_operation(name, refusal, kinds)
+    in_kernels(module, name, arity)
+    return of_operation(name, refusal, kinds, arity)
 
 
 def _one_by_one(name: str, function: Callable[[float], float], smallest: float = -math.inf) -> None:
@@ -147,12 +138,7 @@ def polygamma(n: int, x: ndarray) -> ndarray:
 _trigamma_kernel = _in_kernels("trigamma", "trigamma")
 
 
-@elementary("polygamma_of_order")
-def _polygamma(x: ndarray, n: ndarray) -> ndarray:
-    """NIST DLMF 25.11.12."""
-    order = float(n)
-    factorial = math.gamma(order + 1) if order < 171 else math.inf
-    return math.copysign(factorial, (-1) ** (order + 1)) * _zeta(numpy.full(x.shape, order + 1), x)  # type: ignore[arg-type]
+in_kernels("elementary_special", "polygamma_of_order", 2)
 
 
 @pointwise("polygamma")
@@ -161,49 +147,7 @@ def _polygamma_kernel(self: Array, n: int) -> Any:
     return xp.polygamma_of_order(self, n)
 
 
-def _zeta(x: ndarray, q: ndarray) -> ndarray:
-    """The Hurwitz zeta function, the sum of (k + q) ** -x over k from 0: inf for `x` = 1, nan for less."""
-    pole = (q <= 0) & (q == numpy.floor(q))
-    undefined = (x < 1) | ((q < 0) & ~pole & (x != numpy.floor(x)))
-    with numpy.errstate(all="ignore"):
-        result = _hurwitz(x, numpy.where(pole | undefined | numpy.isinf(q), 1.0, q))
-    at_infinity = numpy.where(q > 1, 0.0, numpy.where(q == 1, 1.0, math.inf))
-    result = numpy.where(x == math.inf, at_infinity, numpy.where(q == math.inf, math.nan, result))
-    result = numpy.where(undefined, math.nan, numpy.where(pole, math.inf, result))
-    result = numpy.where(x == 1, math.inf, result)
-    return numpy.where(numpy.isnan(x) | numpy.isnan(q), math.nan, result)
-
-
-zeta = _pointwise("zeta_cpu", "fd")(_zeta)
-
-
-# B(2k) / (2k)! for k from 1 up.
-_EULER_MACLAURIN = [
-    1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000, 1 / 74724249600,
-    -3617 / 10670622842880000, 43867 / 5109094217170944000, -174611 / 802857662698291200000,
-]  # fmt: skip
-
-
-def _hurwitz(s: Any, q: ndarray) -> Any:
-    """NIST DLMF 25.11.5, the Euler-Maclaurin formula, once the argument has been moved above 14."""
-    total = numpy.zeros(q.shape)
-    q = q + 0.0
-    lowest = float(numpy.fmin.reduce(q, None, initial=14.0))  # ignores nan
-    steps = int(15 - lowest)
-    for _ in range(steps):
-        low = q < 14
-        total += numpy.where(low, q**-s, 0)
-        q = numpy.where(low, q + 1, q)
-    overflowed = numpy.where(numpy.isinf(total), total, 0)
-    power = q**-s
-    total += power * (q / (s - 1) + 0.5)
-    factor = s * power / q
-    square = q * q
-    for k, coefficient in enumerate(_EULER_MACLAURIN):
-        total += coefficient * factor
-        factor = factor * (s + 2 * k + 1) * (s + 2 * k + 2) / square
-    return numpy.where(overflowed, overflowed, total)
-
+zeta = _in_kernels("zeta", "zeta_cpu", "fd", arity=2)
 
 # ---------------------------------------------------------------------------------------------------------------------
 # The rest

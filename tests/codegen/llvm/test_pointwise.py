@@ -21,6 +21,7 @@ from adjoint.codegen.plans import Plans
 from adjoint.codegen.pointwise import Program
 from adjoint.dtypes import bfloat16
 from adjoint.kernels.math import pointwise as elementwise
+from adjoint.kernels.math import special
 from adjoint.kernels.nn import activation
 from adjoint.kernels.runtime.layout import laid_out
 
@@ -203,14 +204,29 @@ def test_other_vectors_compute_the_same(vector_bytes, monkeypatch, at_every_size
     numpy.testing.assert_allclose(*both(program, ((x + y)[:, :, ::2],), ("none",)), rtol=1e-6, atol=1e-6)
 
 
-def test_what_is_written_for_arrays_alone_stays_with_numpy(at_every_size):
+def test_complex_numbers_without_compiled_functions_stay_with_numpy(at_every_size):
     x = numpy.linspace(0.5, 3, 100)
-    from adjoint.kernels.math import special
-
-    assert special.zeta.expression.compiled.run((x + 1, x), (), x.dtype, x.dtype) is NotImplemented
-    assert not LOOPS.failures
-    assert numpy.allclose(special.zeta(x * 4, x * 2)[0], numpy.pi**2 / 6)
     assert activation.silu.expression.compiled.run((x + 1j,), (), numpy.dtype("D"), numpy.dtype("D")) is NotImplemented
+    assert not LOOPS.failures
+
+
+@pytest.mark.parametrize("name", ["digamma", "erfinv", "zeta"])
+def test_few_elements_are_compiled_after_many_calls(name, monkeypatch):
+    """A function that NumPy computes in many calls costs it as much for one element as for a hundred."""
+    if LOOPS.every_size:
+        pytest.skip("everything is compiled")
+    monkeypatch.setattr("adjoint.codegen.compiled_pointwise.CALLS", 3)
+    kernel = getattr(special, name).expression
+    program = Program(kernel.function, kernel.refusal, kernel.kinds, kernel.contiguous)
+    arrays = [numpy.array([0.25 + number, 0.5 + number]) for number in range(len(program.parameters.arrays), 0, -1)]
+    arrays = [each - (name == "erfinv") for each in arrays]
+    by_numpy = [program.run(arrays, ()) for _ in range(3)]
+    assert not program.compiled._dtypes
+    compiled = program.run(arrays, ())
+    assert program.compiled._dtypes
+    for each in by_numpy:
+        numpy.testing.assert_allclose(compiled, each, rtol=1e-14)
+    numpy.testing.assert_allclose(program.run([each.repeat(50) for each in arrays], ())[::50], compiled)
 
 
 def test_many_threads_compile_one_kernel_once(at_every_size):
