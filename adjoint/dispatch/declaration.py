@@ -151,6 +151,7 @@ class Operator:
         self.vmap_name: str | None = options.get("vmap_name")
         self.returns: Any = options.get("returns", tuple)
         self.plans: dict[Any, Any] = {}
+        self.frequent: dict[Any, Any] = {}
         self.function: Callable[..., Any] = _unbound
         self.inplace_function: Callable[..., Any] = _unbound
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy
 
+from .. import dtypes
 from .._runtime.first_use import computed_once
 from .._runtime.tracebacks import shorten
 from ..codegen.backend import NUMPY
@@ -89,6 +90,7 @@ _BASE: dict[str, Any] = {
     "new_tuple": tuple.__new__,
     "plain_sequence": promote.plain_sequence,
     "edges_of": promote.edges_of,
+    "get_default_dtype": dtypes.get_default_dtype,
     "getframe": sys._getframe,
     "laid_out": laid_out,
     "castable": promote.castable,
@@ -166,7 +168,7 @@ def _lazy(
 def names_of(op: Operator) -> dict[str, Any]:
     """The names that the code of an operator uses."""
     kernel = op.kernel
-    own = {"OP": op, "general": kernel.general, "small": kernel.small, "inplace_kernel": kernel.inplace}
+    own = {"OP": op, "FREQUENT": op.frequent, "general": kernel.general, "small": kernel.small, "inplace_kernel": kernel.inplace}
     return _BASE | own | {"RETURNS": op.returns}
 
 
@@ -208,7 +210,10 @@ class Code:
             return None
         kinds = str(plan).partition("\n")[0].removeprefix(self.op.name)
         in_place = plan.way in (IN_PLACE, IN_PLACE_VIEW)
-        return self._compiled(source, kinds, in_place, PLAN=plan, READ=plan.readers)[self.op.name]
+        code: Callable[..., Any] = self._compiled(source, kinds, in_place, PLAN=plan, READ=plan.readers)[self.op.name]
+        if (key := promote.frequent_key(plan)) is not None:
+            self.op.frequent[key] = code
+        return code
 
     @computed_once
     def computing(self) -> Callable[..., Any]:

@@ -107,7 +107,7 @@ def plan_of(op: Operator, args: Any, way: str = FUNCTION) -> Plan:
             views.check_inplace(args[0])
         check_operands(op, args)
         try:
-            plan = planned(op, way, kinds, inference=inference, caller=2 + (op.caller if way in (FUNCTION, OUT) else 1))
+            plan = planned(op, way, kinds, inference=inference, caller=1 + (op.caller if way in (FUNCTION, OUT) else 1))
         except (RuntimeError, TypeError):
             if op.check is not None:  # which refuses the arguments first
                 op.check(*args)

@@ -26,7 +26,7 @@ from ..constants import constant_tensor
 from ..declaration import ARRAY, OPTIONAL_ARRAY, Operator
 from ..kinds import Kind, each_of, is_of, kind_of, result_dtype
 from ..plan import IN_PLACE, IN_PLACE_VIEW, Call, Plan, Step
-from ..source import guard, public_name
+from ..source import block, guard, public_name
 
 FLOAT32, FLOAT64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
 
@@ -101,7 +101,7 @@ class Promote(Step):
         op, overwritten = self.op, self.plan.way == IN_PLACE
         if self.plan.kinds:
             return [*([] if self.plan.inference else guard(unusual_inputs(op), leave)), *self._lines_of_kinds()]
-        lines = [*array_lines(op), *guard(unfit_arrays(op), leave), *mixed_lines(op, leave)]
+        lines = [*array_lines(op), *guard(unfit_arrays(op), leave), *mixed_lines(op, self.plan.way, leave)]
         if promotes(op) and overwritten:
             lines.append(f"{written(op)} = {op.tensors[0]}_array")
         return [*lines, *(["rounded = None"] if op.wide_numbers else []), *guard(no_floats(op, overwritten), leave)]
@@ -155,7 +155,19 @@ def reading(op: Operator, kind: Kind, target: Any) -> Callable[[Tensor], Any]:
             return attrgetter("_array")  # which a ufunc reads itself, large ones without a copy
         bare = without_lazy_bits if op.view else materialize
         return lambda tensor: prepared(bare(tensor._array), target)
-    return attrgetter("_array") if same else lambda tensor: prepared(tensor._array, target)
+    if same:
+        return attrgetter("_array")
+    if converts_silently(dtype, target):
+        return lambda tensor: (
+            array.astype(target.numpy) if (array := tensor._array).size < THREADED else convert(array, target.numpy)
+        )
+    return lambda tensor: prepared(tensor._array, target)
+
+
+def converts_silently(source: Any, target: Any) -> bool:
+    """Whether NumPy converts arrays of the dtype `source` to `target` without warnings, because no value is too large."""
+    fits = source.kind in "biu" and target.numpy == FLOAT32
+    return not target.roles and (fits or numpy.can_cast(source, target.numpy, "safe"))
 
 
 def _reads_lazy(op: Operator) -> bool:
@@ -258,15 +270,36 @@ def written(op: Operator) -> str:
     return "target_array" if promotes(op) else f"{op.tensors[0]}_array"
 
 
-def mixed_lines(op: Operator, leave: str) -> list[str]:
-    """Execute `leave` for arrays that are to be converted: to one dtype, or from integers."""
+def mixed_lines(op: Operator, way: str, leave: str) -> list[str]:
+    """Run the code of such calls for arrays that are to be converted, to one dtype or from integers; without code, `leave`."""
     if not promotes(op):
         return []
     first, *others = [f"{name}_array" for name in op.tensors if op.kinds[name] == ARRAY]
     mixed = [f"{first}.dtype is not {other}.dtype" for other in others]
     if op.promote == "float":
         mixed.append(f"({first}.dtype is not FLOAT32 and {first}.dtype.kind in 'biu')")
-    return guard(mixed, leave)
+    return guard(mixed, *frequent_lines(op, way), leave)
+
+
+def frequent_lines(op: Operator, way: str, out: str = "") -> list[str]:
+    """Run the straight-line code for tensors of these dtypes, if there is any. They do not represent numbers."""
+    key = ", ".join(f"{name}_array.dtype, {name}_array.ndim > 0" for name in op.tensors)
+    key += ", get_default_dtype()" if op.promote == "float" else ""
+    plain = [f"({name}._extra is None or {name}._extra.number is None)" for name in map(public_name, op.tensors)]
+    given = ", ".join(map(public_name, op.names))
+    return [
+        f"code = FREQUENT.get(({way!r}, {key}))",
+        *block(f"if code is not None and {' and '.join(plain)}:", [f"return code({given}{out})"]),
+    ]
+
+
+def frequent_key(plan: Plan) -> tuple[Any, ...] | None:
+    """The key under which these lines find the code of a plan; None if it depends on more than dtypes and dimensions."""
+    op, kinds = plan.op, plan.kinds.values()
+    if plan.inference or op.sequence is not None or any(type(kind) is not tuple or type(kind[2]) is not bool for kind in kinds):
+        return None
+    default = (dtypes.get_default_dtype(),) if op.promote == "float" else ()
+    return (plan.way, *[each for kind in kinds for each in kind[1:]], *default)
 
 
 def no_floats(op: Operator, overwritten: bool = False) -> list[str]:
