@@ -57,8 +57,8 @@ def constant(number: Any, like: Any) -> Any:
         if kind is None:
             return number
         table = tables[kind]
-    found = table.get(number)
-    if found is None or (number == 0 and type(number) is not int):  # 0.0 and -0.0 are equal as keys
+    found = table.get(number or repr(number))  # 0.0 and -0.0 are equal, but not their texts
+    if found is None:
         found = _make(number, kind, table)
     return found
 
@@ -83,8 +83,8 @@ def constant_tensor(number: Any, kind: Any) -> Tensor:
     """A zero-dimensional tensor of dtype `kind` for a number."""
     table = _tables.get(type(number), {}).get(kind.numpy)
     if table is not None:
-        found = table.get(number)
-        if found is None or (number == 0 and type(number) is not int):
+        found = table.get(number or repr(number))
+        if found is None:
             found = _make(number, kind.numpy, table)
         if found is not number and found._array.dtype is kind.numpy:
             return found
@@ -130,8 +130,8 @@ def _make(number: Any, kind: Any, table: dict[Any, Tensor]) -> Any:
     ):  # unrounded: promotion rounds it, where it does not take part as it is
         array = NUMPY.constant(number, _FLOAT32)
     tensor = _standing_for(number, array)
-    if (number != 0 or type(number) is int) and number == number:
+    if number == number:
         if len(table) >= _LIMIT:
             table.clear()
-        table[number] = tensor
+        table[number or repr(number)] = tensor
     return tensor

@@ -10,12 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 from .array_classes import DENSE
-from .declaration import ARRAY, Operator
+from .codes import frequent_call_lines
+from .declaration import Operator
 from .parameter_source import deprecated_order_lines, numpy_names, signature, variant_signature
 from .plan import FUNCTION, IN_PLACE, IN_PLACE_VIEW, OUT, Plan
 from .planning import planned
-from .source import block, function, guard, public_function, public_name
-from .steps.promote import array_lines, frequent_lines, number_lines, reads_plainly, unusual_types
+from .source import function, guard, public_function, public_name
+from .steps.promote import number_lines, reads_plainly, unusual_types
 
 WAYS = {"inplace": IN_PLACE, "inplace_view": IN_PLACE_VIEW}
 """The ways of the variants that do not return a new result."""
@@ -34,20 +35,10 @@ def function_source(op: Operator, variant: str = "function") -> tuple[str, dict[
     if not op.sparse_result:
         lines = [
             *deprecated_order_lines(op, variant),
-            *guard(unusual_call(op, variant), *frequent_out_lines(op, variant), *number_lines(op), leave),
+            *guard(unusual_call(op, variant), *number_lines(op), *frequent_call_lines(op, variant, way), leave),
             *step_lines(planned(op, way, caller=op.caller if way == FUNCTION else 1), leave),
         ]
     return public_function(op.name, parameters, lines), defaults
-
-
-def frequent_out_lines(op: Operator, variant: str) -> list[str]:
-    """Run the straight-line code for plain tensors with `out`, if there is any."""
-    if variant != "function" or not op.out or op.sequence is not None or any(op.kinds[name] != ARRAY for name in op.tensors):
-        return []
-    plain = [f"type({public_name(name)}) is Tensor and type({public_name(name)}._array) is ndarray" for name in op.tensors]
-    plain += [f"{name} is MISSING" for name in numpy_names(op)]
-    found = [*array_lines(op), *frequent_lines(op, OUT, ", out")]
-    return block(f"if out is not None and not FLAGS.special and {' and '.join(plain)}:", found)
 
 
 def plan_source(plan: Plan) -> str | None:

@@ -36,10 +36,12 @@ from ..tape.views import INFERENCE, MULTI_OUTPUT, Geometry, creation_unrecorded,
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, new_tensor
 from . import node_source, registry, slow_path
 from .arguments import MISSING
+from .codes import key_of
 from .constants import NUMBERS, SCALARS, constant, constant_tensor
 from .declaration import Operator, parameters_of
 from .deprecated_signatures import in_new_order
 from .emitter import function_source, plan_source, sizes_source
+from .kinds import kind_of
 from .lazy_stubs import building
 from .plan import IN_PLACE, IN_PLACE_VIEW, Plan
 from .python_operators import call_operator
@@ -92,6 +94,8 @@ _BASE: dict[str, Any] = {
     "edges_of": promote.edges_of,
     "get_default_dtype": dtypes.get_default_dtype,
     "getframe": sys._getframe,
+    "kind_of": kind_of,
+    "infers_plainly": modes.infers_plainly,
     "laid_out": laid_out,
     "castable": promote.castable,
     "LARGE": LargeUfuncs(),
@@ -168,7 +172,13 @@ def _lazy(
 def names_of(op: Operator) -> dict[str, Any]:
     """The names that the code of an operator uses."""
     kernel = op.kernel
-    own = {"OP": op, "FREQUENT": op.frequent, "general": kernel.general, "small": kernel.small, "inplace_kernel": kernel.inplace}
+    own = {
+        "OP": op,
+        "FREQUENT": op.frequent,
+        "general": kernel.general,
+        "small": kernel.small,
+        "inplace_kernel": kernel.inplace,
+    }
     return _BASE | own | {"RETURNS": op.returns}
 
 
@@ -211,7 +221,7 @@ class Code:
         kinds = str(plan).partition("\n")[0].removeprefix(self.op.name)
         in_place = plan.way in (IN_PLACE, IN_PLACE_VIEW)
         code: Callable[..., Any] = self._compiled(source, kinds, in_place, PLAN=plan, READ=plan.readers)[self.op.name]
-        if (key := promote.frequent_key(plan)) is not None:
+        if (key := key_of(plan)) is not None:
             self.op.frequent[key] = code
         return code
 

@@ -56,6 +56,8 @@ class _ThreadState(threading.local):
 
     grad_enabled = True
     inference = False
+    # No mode but inference mode makes this thread leave straight-line code.
+    plain = True
     # Innermost last; each entry is a pair (pack, unpack). The error message while hooks are disabled.
     saved_tensor_hooks: tuple[Any, ...] = ()
     hooks_disabled: str | None = None
@@ -170,9 +172,8 @@ def settle() -> None:
     here = STATE.__dict__
     number = here["number"]
     transforms = here["transforms"]
-    if (
-        here["inference"]
-        or here["view_replay"]
+    handled = (
+        here["view_replay"]
         or here["before_change"] is not None
         or here["capture"] is not None
         or here["stack"] not in (None, ())  # without a call, after which an interrupt may strike
@@ -181,7 +182,9 @@ def settle() -> None:
         or here["default_place"] is not None
         or here["places"] != ()
         or (transforms != () and transforms[-1].is_asked)
-    ):
+    )
+    here["plain"] = not handled and transforms == ()
+    if here["inference"] or handled:
         FLAGS.special[number] = True
     elif number in FLAGS.special:
         del FLAGS.special[number]
@@ -240,6 +243,12 @@ def set_surroundings(interpreters: tuple[Any, ...] | None, transforms: tuple[Any
 def is_grad_enabled() -> bool:
     """Whether gradients are enabled in this thread."""
     return not FLAGS.no_grad or STATE.grad_enabled
+
+
+def infers_plainly() -> bool | None:
+    """Whether this thread is in inference mode; None if another mode makes it leave straight-line code."""
+    here = STATE.__dict__
+    return here["inference"] if here["plain"] and not FLAGS.levels and not ANOMALY.enabled else None
 
 
 def is_recording() -> bool:

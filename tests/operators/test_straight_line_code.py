@@ -26,6 +26,7 @@ from .test_large_operands import expanded, with_gaps
 def slowly(op):
     """Calls of an operator take the steps of their plans one by one; later, code is printed of these plans."""
     op.plans.clear()
+    op.frequent.clear()
     try:
         with beside_a_mode():
             yield

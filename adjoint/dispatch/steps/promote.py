@@ -22,11 +22,12 @@ from ...tape import modes
 from ...tape.edges import current_edge, edge_of
 from ...tensor import LEAF, PLAIN_TYPES, Tensor, ndarray
 from ..arguments import is_number
+from ..codes import frequent_lines
 from ..constants import constant_tensor
 from ..declaration import ARRAY, OPTIONAL_ARRAY, Operator
 from ..kinds import Kind, each_of, is_of, kind_of, result_dtype
 from ..plan import IN_PLACE, IN_PLACE_VIEW, Call, Plan, Step
-from ..source import block, guard, public_name
+from ..source import guard, public_name
 
 FLOAT32, FLOAT64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
 
@@ -278,28 +279,7 @@ def mixed_lines(op: Operator, way: str, leave: str) -> list[str]:
     mixed = [f"{first}.dtype is not {other}.dtype" for other in others]
     if op.promote == "float":
         mixed.append(f"({first}.dtype is not FLOAT32 and {first}.dtype.kind in 'biu')")
-    return guard(mixed, *frequent_lines(op, way), leave)
-
-
-def frequent_lines(op: Operator, way: str, out: str = "") -> list[str]:
-    """Run the straight-line code for tensors of these dtypes, if there is any. They do not represent numbers."""
-    key = ", ".join(f"{name}_array.dtype, {name}_array.ndim > 0" for name in op.tensors)
-    key += ", get_default_dtype()" if op.promote == "float" else ""
-    plain = [f"({name}._extra is None or {name}._extra.number is None)" for name in map(public_name, op.tensors)]
-    given = ", ".join(map(public_name, op.names))
-    return [
-        f"code = FREQUENT.get(({way!r}, {key}))",
-        *block(f"if code is not None and {' and '.join(plain)}:", [f"return code({given}{out})"]),
-    ]
-
-
-def frequent_key(plan: Plan) -> tuple[Any, ...] | None:
-    """The key under which these lines find the code of a plan; None if it depends on more than dtypes and dimensions."""
-    op, kinds = plan.op, plan.kinds.values()
-    if plan.inference or op.sequence is not None or any(type(kind) is not tuple or type(kind[2]) is not bool for kind in kinds):
-        return None
-    default = (dtypes.get_default_dtype(),) if op.promote == "float" else ()
-    return (plan.way, *[each for kind in kinds for each in kind[1:]], *default)
+    return guard(mixed, *frequent_lines(op, repr(way)), leave)
 
 
 def no_floats(op: Operator, overwritten: bool = False) -> list[str]:

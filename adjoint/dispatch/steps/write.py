@@ -194,7 +194,9 @@ def out_lines(op: Operator, leave: str, caller: int) -> list[str]:
         given = f"{public} is not None and " if op.kinds[name] == OPTIONAL_ARRAY else ""
         unusual.append(f"({given}({in_history(public)}))")
         same = f"{public} is out or" if op.out_no_overlap else f"{public} is not out and"
-        partial = f"({name}_array.base is not None or out_array.base is not None)"  # arrays that own their memory share none
+        partial = (
+            f"({name}_array.base is not None or out_array.base is not None)"  # arrays that own their memory share none
+        )
         shared.append(f"({given}({same} {partial} and may_share_memory({name}_array, out_array)))")
     count = bump_lines("out", op.name)
     return [

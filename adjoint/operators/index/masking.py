@@ -122,7 +122,7 @@ def where(condition, input=None, other=None, *, out=None, **names):
                 "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over aten::where."
             )
         return tuple(wrap(index) for index in kernels.indices_where(condition._array))
-    if not all(isinstance(value, Tensor) or is_number(value) for value in (input, other)):
+    if not ((isinstance(input, Tensor) or is_number(input)) and (isinstance(other, Tensor) or is_number(other))):
         raise invalid_arguments("where", condition, *(value for value in (input, other) if value is not None))
     input, other = _operand(input, other), _operand(other, input)
     return select_where(condition, input, other, out=out)
