@@ -5,27 +5,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import NoneType
 from typing import Any
 
 from .. import dtypes
+from ..tape.modes import ANOMALY, FLAGS, STATE
 from .declaration import OPTIONAL_ARRAY, Operator
+from .kinds import kind_of
 from .parameter_source import numpy_names
 from .plan import FUNCTION, OUT, Plan
 from .source import block, public_name
 
 
-def key_of(plan: Plan) -> tuple[Any, ...] | None:
-    """The key of the code of a plan in `Operator.frequent`; None for plans whose code is found by the slow path alone."""
-    key = [plan.way, plan.inference]
+def infers_plainly() -> bool | None:
+    """Whether this thread is in inference mode; None if another mode makes it leave straight-line code."""
+    here = STATE.__dict__
+    return here["inference"] if here["plain"] and not FLAGS.levels and not ANOMALY.enabled else None
+
+
+NAMES = {"infers_plainly": infers_plainly, "kind_of": kind_of, "get_default_dtype": dtypes.get_default_dtype}
+"""What the lines below use."""
+
+
+def kept(plan: Plan, code: Callable[..., Any]) -> Callable[..., Any]:
+    """Keep the code of a plan, unless numbers or sequences are among the operands, and return it."""
+    op, key = plan.op, [plan.way, plan.inference]
     for kind in plan.kinds.values():
         if kind is NoneType:
             key += [True, True]
         elif type(kind) is not tuple:
-            return None
+            return code
         else:
             key += kind[1:]
-    return (*key, *([dtypes.get_default_dtype()] if plan.op.promote == "float" else []))
+    op.frequent[(*key, *([dtypes.get_default_dtype()] if op.promote == "float" else []))] = code
+    return code
 
 
 def frequent_lines(op: Operator, way: str, inference: str = "False", result: str = "code({})") -> list[str]:

@@ -52,10 +52,7 @@ def plan_source(plan: Plan) -> str | None:
 
 
 def sizes_source(op: Operator, contiguous: bool) -> str:
-    """Return the source of a method with separate integers for the last parameter. `otherwise` handles other calls.
-
-    `contiguous`: also calls on tensors that are not contiguous.
-    """
+    """Return the source of a method with separate integers for the last parameter. `otherwise` handles other calls."""
     sizes = op.names[-1]
     leave = f"return otherwise(input, *{sizes}, **names)"
     unusual = [*unusual_types(op), *(["not input._array.flags.c_contiguous"] if contiguous else [])]

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy
 
-from .. import dtypes
 from .._runtime.first_use import computed_once
 from .._runtime.tracebacks import shorten
 from ..codegen.backend import NUMPY
@@ -34,14 +33,12 @@ from ..tape.saved import RELEASED, save_result, unpack, unpack_array, unpack_lis
 from ..tape.versions import shared_counter
 from ..tape.views import INFERENCE, MULTI_OUTPUT, Geometry, creation_unrecorded, may_be_rebased, rebase_history
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, new_tensor
-from . import node_source, registry, slow_path
+from . import codes, node_source, registry, slow_path
 from .arguments import MISSING
-from .codes import key_of
 from .constants import NUMBERS, SCALARS, constant, constant_tensor
 from .declaration import Operator, parameters_of
 from .deprecated_signatures import in_new_order
 from .emitter import function_source, plan_source, sizes_source
-from .kinds import kind_of
 from .lazy_stubs import building
 from .plan import IN_PLACE, IN_PLACE_VIEW, Plan
 from .python_operators import call_operator
@@ -92,10 +89,7 @@ _BASE: dict[str, Any] = {
     "new_tuple": tuple.__new__,
     "plain_sequence": promote.plain_sequence,
     "edges_of": promote.edges_of,
-    "get_default_dtype": dtypes.get_default_dtype,
     "getframe": sys._getframe,
-    "kind_of": kind_of,
-    "infers_plainly": modes.infers_plainly,
     "laid_out": laid_out,
     "castable": promote.castable,
     "LARGE": LargeUfuncs(),
@@ -104,6 +98,7 @@ _BASE: dict[str, Any] = {
     "may_share_memory": may_share_memory,
     "overlap": overlap,
     "copy_": copy_,
+    **codes.NAMES,
     "OFF": floating.OFF,
     "WARNINGS": floating.WARNINGS,
     "restore": floating.restore,
@@ -172,14 +167,8 @@ def _lazy(
 def names_of(op: Operator) -> dict[str, Any]:
     """The names that the code of an operator uses."""
     kernel = op.kernel
-    own = {
-        "OP": op,
-        "FREQUENT": op.frequent,
-        "general": kernel.general,
-        "small": kernel.small,
-        "inplace_kernel": kernel.inplace,
-    }
-    return _BASE | own | {"RETURNS": op.returns}
+    kernels = {"general": kernel.general, "small": kernel.small, "inplace_kernel": kernel.inplace}
+    return _BASE | kernels | {"OP": op, "FREQUENT": op.frequent, "RETURNS": op.returns}
 
 
 class Saving(NamedTuple):
@@ -215,15 +204,12 @@ class Code:
 
     def of_plan(self, plan: Plan) -> Callable[..., Any] | None:
         """The straight-line code for calls of the kinds of a plan; None if it takes its steps one by one."""
-        source = plan_source(plan)
-        if source is None:
+        if (source := plan_source(plan)) is None:
             return None
         kinds = str(plan).partition("\n")[0].removeprefix(self.op.name)
         in_place = plan.way in (IN_PLACE, IN_PLACE_VIEW)
-        code: Callable[..., Any] = self._compiled(source, kinds, in_place, PLAN=plan, READ=plan.readers)[self.op.name]
-        if (key := key_of(plan)) is not None:
-            self.op.frequent[key] = code
-        return code
+        code = self._compiled(source, kinds, in_place, PLAN=plan, READ=plan.readers)[self.op.name]
+        return codes.kept(plan, code)
 
     @computed_once
     def computing(self) -> Callable[..., Any]:

@@ -55,9 +55,8 @@ class _ThreadState(threading.local):
     """
 
     grad_enabled = True
-    inference = False
-    # No mode but inference mode makes this thread leave straight-line code.
-    plain = True
+    # Inference mode is on; no other mode makes this thread leave straight-line code.
+    inference, plain = False, True
     # Innermost last; each entry is a pair (pack, unpack). The error message while hooks are disabled.
     saved_tensor_hooks: tuple[Any, ...] = ()
     hooks_disabled: str | None = None
@@ -243,12 +242,6 @@ def set_surroundings(interpreters: tuple[Any, ...] | None, transforms: tuple[Any
 def is_grad_enabled() -> bool:
     """Whether gradients are enabled in this thread."""
     return not FLAGS.no_grad or STATE.grad_enabled
-
-
-def infers_plainly() -> bool | None:
-    """Whether this thread is in inference mode; None if another mode makes it leave straight-line code."""
-    here = STATE.__dict__
-    return here["inference"] if here["plain"] and not FLAGS.levels and not ANOMALY.enabled else None
 
 
 def is_recording() -> bool:
