@@ -163,6 +163,7 @@ class _Tile:
             self.vectors = most * VECTORS // self.rows
             self.packed = _packed(weight, self)
             self.pieces = (numpy.zeros(1, numpy.int64),) * 3
+        self.whole = all(size % (self.vectors * self.lanes) == 0 for size in weight.shape)
 
     @property
     def refused(self) -> bool:
@@ -172,7 +173,7 @@ class _Tile:
     def run(self, kernel: Any, mode: str, work: int, *arguments: Any) -> None:
         """Run the loops for all rows, with as few ranges as threads, because each range reads all weights."""
         given = {"T": _TYPES[self.kind.char], "W": self.lanes, "R": self.rows, "V": self.vectors, "MODE": _MODES[mode]}
-        function = kernel.compiled(**given, PIECES=self.by_pieces)
+        function = kernel.compiled(**given, PIECES=self.by_pieces, WHOLE=self.whole)
         launch(function, -(-self.batch // self.rows), 2 * work * self.rows // _FLOPS_PER_BYTE, *arguments)
 
 

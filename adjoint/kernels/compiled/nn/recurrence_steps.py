@@ -35,6 +35,14 @@ def sigmoid(x: T) -> T:
 
 
 @loops
+def lanes_in(WHOLE: Static, count: Int, W: Static) -> Any:
+    """The mask of the first `count` elements of a vector; none if all vectors are `WHOLE`."""
+    if WHOLE:
+        return None
+    return first_lanes(count, W)
+
+
+@loops
 def multiply_rows(
     sums: Pointer[T], a: Pointer[T], a_row: Int, first: Int, last: Int, panel: Pointer[T], depth: Int, W: Static, R: Static,
     V: Static,
@@ -86,7 +94,7 @@ def forward(
     output: Pointer[T], gates: Pointer[T], more: Pointer[T], projected: Pointer[T], step_size: Int, row_size: Int,
     hidden: Pointer[T], cell: Pointer[T], packed: Pointer[T], bias: Pointer[T], pieces: Pointer[i32], range_: Pointer[u32],
     refused: Pointer[i64], steps: Int, batch: Int, features: Int, backwards: Int, keeps: Int, start: Int, stop: Int,
-    W: Static, R: Static, V: Static, MODE: Static, PIECES: Static,
+    W: Static, R: Static, V: Static, MODE: Static, PIECES: Static, WHOLE: Static,
 ) -> None:  # fmt: skip
     """All steps for the tiles of rows `start` to `stop`. `keeps`: 1 if there is memory for the gates of all steps, 0 for one.
 
@@ -116,8 +124,8 @@ def forward(
                     for column in range(0, V * W, W):
                         place = panel * (V * W) + column
                         prefetch(source + (onward * step_size + place))
-                        value = load(source + place, W, first_lanes(summed - place, W))
-                        value += load(bias + place, W, first_lanes(columns - place, W))
+                        value = load(source + place, W, lanes_in(WHOLE and MODE != GRU, summed - place, W))
+                        value += load(bias + place, W, lanes_in(WHOLE, columns - place, W))
                         store(sums + (row * (V * W) + column), value)
                 if PIECES:
                     multiply_packed(sums, pieces, packed, first, panel, features)
@@ -129,10 +137,10 @@ def forward(
                         place = panel * (V * W) + column
                         target = gates_of_step + ((first + row) * columns + place)
                         prefetch(target + onward * keeps * batch * columns, written=True)
-                        store(target, load(sums + (row * (V * W) + column), W), first_lanes(columns - place, W))
+                        store(target, load(sums + (row * (V * W) + column), W), lanes_in(WHOLE, columns - place, W))
         for row in range(start * R, last + 1):
             for unit in range(0, features, W):
-                there = first_lanes(features - unit, W)
+                there = lanes_in(WHOLE, features - unit, W)
                 own = gates_of_step + (row * columns + unit)
                 here = row * features + unit
                 target = output + (t * batch * features + here)
@@ -173,7 +181,7 @@ def backward(
     step_size: Int, row_size: Int, has_grad: Int, gates: Pointer[T], more: Pointer[T], output: Pointer[T], hidden: Pointer[T],
     cell: Pointer[T], packed: Pointer[T], pieces: Pointer[i32], range_: Pointer[u32], refused: Pointer[i64], steps: Int,
     batch: Int, features: Int, backwards: Int, start: Int, stop: Int, W: Static, R: Static, V: Static, MODE: Static,
-    PIECES: Static,
+    PIECES: Static, WHOLE: Static,
 ) -> None:  # fmt: skip
     """All steps, the last one first, for the tiles of rows `start` to `stop`.
 
@@ -199,7 +207,7 @@ def backward(
                 for row in range(R):
                     for column in range(0, V * W, W):
                         unit = panel * (V * W) + column
-                        there = first_lanes(features - unit, W)
+                        there = lanes_in(WHOLE, features - unit, W)
                         place = minimum(first + row, last) * features + unit
                         # What reaches the state without a product: of the last step at first, of a GRU always.
                         value = vector(T, W)(0)
@@ -221,11 +229,11 @@ def backward(
                     for column in range(0, V * W, W):
                         unit = panel * (V * W) + column
                         value = load(sums + (row * (V * W) + column), W)
-                        store(to_hidden + ((first + row) * features + unit), value, first_lanes(features - unit, W))
+                        store(to_hidden + ((first + row) * features + unit), value, lanes_in(WHOLE, features - unit, W))
         if step >= 0:
             for row in range(start * R, last + 1):
                 for unit in range(0, features, W):
-                    there = first_lanes(features - unit, W)
+                    there = lanes_in(WHOLE, features - unit, W)
                     here = row * features + unit
                     place = t * batch * features + here
                     own = (t * batch + row) * columns + unit
