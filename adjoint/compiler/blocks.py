@@ -25,6 +25,9 @@ from .program import Constant, Instruction, Program, Reference
 POINTERS = 6
 """How many arrays a block may touch: so many pointers are passed in registers."""
 
+SMALL = 1 << 15
+"""The maximum number of elements of an instruction that is worth a block: larger ones have kernels."""
+
 STATUS = -1
 """The buffer in which a block says that an index is out of bounds."""
 

@@ -165,6 +165,7 @@ def is_elsewhere() -> bool:
         or here["task"] is not None
         or here["function_modes"] != ()
         or here["saved_tensor_hooks"] != ()
+        or not here["grad_layout"]
         or (bool(FLAGS.special) and (STATE.handlers != () or here["default_place"] is not None or here["places"] != ()))
         or ANOMALY.enabled
     )

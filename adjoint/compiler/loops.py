@@ -16,11 +16,9 @@ from ..codegen.tracing import xp
 from ..dispatch.annotations import Array
 from ..kernels.math import powers
 from ..kernels.nn import loss
-from .blocks import STATUS, Dim, Foreign, Place, Writer, may_be, widened
-from .program import Constant, Instruction, Reference
-
-SMALL = 1 << 15
-"""The maximum number of elements of an instruction that is worth a block: larger ones have kernels."""
+from .blocks import SMALL, STATUS, Dim, Foreign, Place, Writer, may_be, widened
+from .copies import write_clone, write_constant, write_copy, write_fill, write_joined
+from .program import Instruction, Reference
 
 PRODUCT = 1 << 16
 """The maximum number of multiplications of a product that is."""
@@ -76,10 +74,19 @@ def write_lines(writer: Writer, instruction: Instruction) -> None:
 def write_expression(writer: Writer, instruction: Instruction, program: Any = None) -> None:
     """The loops of a pointwise operator, or of a traced `program`."""
     values = [writer.operand(each) for each in instruction.operands]
-    expression, inputs, scalars = expression_of(instruction, values) if program is None else variant_of(program, values)
+    write_computation(
+        writer, instruction, *(expression_of(instruction, values) if program is None else variant_of(program, values))
+    )
+
+
+def write_computation(
+    writer: Writer, instruction: Instruction, expression: Expression, inputs: list[tuple[Any, Place]], scalars: Any
+) -> None:
+    """The loops of an expression of elements, whose result is that of the instruction, or its first operand."""
     if not inputs or [output.kind for output in expression.outputs] != [NUMBER]:
         raise Foreign
-    out = values[0] if instruction.changes else writer.result(instruction)
+    first = instruction.operands[0]
+    out = writer.place(first.number) if instruction.changes else writer.result(instruction)
     if math.prod(out.shape) > SMALL or not math.prod(out.shape):
         raise Foreign
     name = writer.function(expression, [node for node, _ in inputs], scalars)
@@ -328,6 +335,14 @@ def write_mm(writer: Writer, instruction: Instruction) -> None:
     product(writer, first, second, writer.result(instruction))
 
 
+def write_mv(writer: Writer, instruction: Instruction) -> None:
+    """A product of a matrix and a vector."""
+    first, second = map(writer.operand, instruction.operands)
+    out = writer.result(instruction)
+    columns = [each._replace(shape=(*each.shape, 1), strides=(*each.strides, 0)) for each in (second, out)]
+    product(writer, first, *columns)
+
+
 def write_addmm(writer: Writer, instruction: Instruction) -> None:
     """A product of matrices that is added to an array."""
     base, first, second, beta, alpha = map(writer.operand, instruction.operands)
@@ -450,15 +465,6 @@ def write_nll_backward(writer: Writer, instruction: Instruction) -> None:
     ]
 
 
-def write_constant(writer: Writer, instruction: Instruction) -> None:
-    """An array of one element that is the same each time, as the one that a backward begins with."""
-    out, array = writer.result(instruction), instruction.function.array
-    value = array.reshape(-1)[0].item() if array.size == 1 else math.nan
-    if not math.isfinite(value) or math.copysign(1, value) < 0:
-        raise Foreign
-    writer.lines.append(f"    ({writer.element(out, [0] * len(out.shape))})[0] = E({value!r})")
-
-
 def write_mse(writer: Writer, instruction: Instruction) -> None:
     """The squares of differences, summed."""
     first, second, reduction = map(writer.operand, instruction.operands)
@@ -471,6 +477,11 @@ def write_mse(writer: Writer, instruction: Instruction) -> None:
     dims, count = tuple(range(len(first.shape))), math.prod(first.shape)
     scale = count if reduction == "mean" and count else 1
     summed(writer, [first, second], dims, writer.result(instruction), scale, name)
+
+
+def write_with_number(name: str, writer: Writer, instruction: Instruction) -> None:
+    """A function of NumPy of an array and a number."""
+    write_computation(writer, instruction, *ufunc_expression(name, [*map(writer.operand, instruction.operands)]))
 
 
 def write_formula(formula: Callable[[], Any], writer: Writer, instruction: Instruction) -> None:
@@ -488,43 +499,13 @@ def power(self: Array, exponent: Any) -> Any:
 POWER = Program(power, None, "f", False)  # type: ignore[arg-type]
 
 
-def write_joined(stacked: bool, writer: Writer, instruction: Instruction) -> None:
-    """Arrays one after another."""
-    tensors, dim, *_ = instruction.operands
-    out = writer.result(instruction)
-    along = dim.value if isinstance(dim, Constant) else None
-    if type(along) is not int or math.prod(out.shape) > SMALL or not isinstance(tensors, list):
-        raise Foreign
-    along %= len(out.shape)
-    done = 0
-    for each in map(writer.operand, tensors):
-        if not isinstance(each, Place):
-            raise Foreign
-        if stacked:
-            each = each._replace(
-                shape=(*each.shape[:along], 1, *each.shape[along:]),
-                strides=(*each.strides[:along], 0, *each.strides[along:]),
-            )
-        if len(each.shape) != len(out.shape) or not math.prod(each.shape):
-            raise Foreign
-        part = out._replace(offset=out.offset + done * out.strides[along], shape=each.shape)
-        name = writer.function(IDENTITY, [IDENTITY.outputs[0]], {})
-        writer.pointwise(name, [each], part)
-        writer.finish()
-        done += each.shape[along]
-
-
-def write_clone(writer: Writer, instruction: Instruction) -> None:
-    """A copy, which may have another order of dimensions."""
-    given = writer.operand(instruction.operands[0])
-    writer.pointwise(writer.function(IDENTITY, [IDENTITY.outputs[0]], {}), [given], writer.result(instruction))
-
-
-IDENTITY = Expression((Graph().node(INPUT, (), NUMBER, "x"),))
-
-
 WRITERS: dict[str, Callable[[Writer, Instruction], None]] = {
+    **{
+        f"{name}_number": functools.partial(write_with_number, ufunc)
+        for name, ufunc in {"add": "add", "mul": "multiply", "div": "divide"}.items()
+    },
     "mm": write_mm,
+    "mv": write_mv,
     "addmm": write_addmm,
     "sum_all": functools.partial(write_sum, False),
     "sum": functools.partial(write_sum, False),
@@ -534,6 +515,7 @@ WRITERS: dict[str, Callable[[Writer, Instruction], None]] = {
     "sum_to_shape": write_sum_to,
     "clone": write_clone,
     "lay_out": write_clone,
+    "laid_out_like": write_clone,
     "mse_loss": write_mse,
     "pow_number": functools.partial(write_formula, lambda: POWER),
     "power_backward": functools.partial(write_formula, lambda: powers._times_slope.expression),
@@ -544,4 +526,8 @@ WRITERS: dict[str, Callable[[Writer, Instruction], None]] = {
     "nll_loss_of": write_nll,
     "nll_loss_backward": write_nll_backward,
     "constant": write_constant,
+    "fill": write_fill,
+    "fill_": write_fill,
+    "zero_": write_fill,
+    "copy_": write_copy,
 }

@@ -11,6 +11,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy
+from numpy import ndarray
 
 from .._runtime.platform import ctypes
 from ..codegen.acceleration import LOOPS
@@ -233,7 +234,15 @@ def native(program: Program, writer: Writer, run: list[Instruction], later: set[
     needed: list[Instruction] = []
     used = set(later)
     for each in reversed(views):
-        if not used.isdisjoint(each.results):
+        found = [number for number in each.results if number is not None and number in used]
+        parts = [part for number in found if (part := Part.of(writer, number)) is not None]
+        if len(parts) == len(found):
+            needed[:0] = [
+                each._replace(function=part, operands=[Reference(part.whole)], results=[number], several=False)
+                for part, number in zip(parts, found, strict=True)
+            ]
+            used.update(part.whole for part in parts)
+        elif found:
             needed.insert(0, each)
             used.update(each.reads())
     outputs = [number for number in made if number in used]
@@ -262,6 +271,35 @@ def cleared_before(program: Program, instruction: Instruction) -> tuple[Referenc
         if each.name == "set_grad"
     }
     return (Reference(calls[-1]), leaves) if calls else (None, {})  # type: ignore[arg-type]
+
+
+class Part:
+    """What makes a view of a whole array of the number `whole`, which is row-major: some of its elements, by their strides."""
+
+    makes_arrays = True
+
+    def __init__(self, whole: int, shape: tuple[int, ...], dtype: Any, offset: int, strides: tuple[int, ...]) -> None:
+        self.whole, self.shape, self.dtype, self.offset, self.strides = whole, shape, dtype, offset, strides
+
+    @staticmethod
+    def of(writer: Writer, number: int) -> Part | None:
+        """What makes a view of the value that the writer has it in; None if sizes vary, or that is not row-major."""
+        place, program = writer.places[number], writer.program
+        shape, dtype = program.shapes[place.buffer]  # type: ignore[misc]
+        strides, _ = program.memory[place.buffer]  # type: ignore[misc]
+        whole = numpy.empty(0, dtype)  # of which no more is asked than the size of an element
+        row_major, step = True, whole.itemsize
+        for size, found in zip(shape[::-1], strides[::-1], strict=True):
+            row_major &= size == 1 or found == step
+            step *= size
+        if program.varying or not row_major:
+            return None
+        strides = tuple([each * whole.itemsize for each in place.strides])
+        return Part(place.buffer, place.shape, whole.dtype, place.offset * whole.itemsize, strides)
+
+    def __call__(self, whole: Any) -> Any:
+        """The view."""
+        return ndarray(self.shape, self.dtype, whole, self.offset, self.strides)
 
 
 class Outputs:

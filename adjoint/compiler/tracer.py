@@ -13,6 +13,7 @@ from typing import Any
 
 from numpy import generic, ndarray
 
+from ..autograd.references import laid_out_like
 from ..codegen.compiled_ufuncs import of_any_size
 from ..dispatch.array_classes import DENSE
 from ..dispatch.array_functions import arrays_of, as_tensors
@@ -382,9 +383,8 @@ class Tracer(Handler):
         held = leaf._grad
         if held is None:
             self.program.expect_no_grad(leaf)
-            new = grad.clone()
-            if self.reason is None and new._array.strides != leaf._array.strides:
-                self.stop("a gradient does not lie in memory as its leaf does")
+            lies = grad._array.strides == leaf._array.strides
+            new = grad.clone() if lies else self.function(laid_out_like, (grad, leaf))
             leaf._grad = new
             if self.reason is None:
                 self.program.set_grad(leaf, self.known(new._array))

@@ -46,7 +46,25 @@ FUNCTIONS = {
     "losses": lambda x, y: F.mse_loss(x * 2, y) + (x - y).square().mean(),
     "views": lambda x, y: (x.flatten() * y.reshape(-1)).view(x.shape).sum(0) + x[0] + y.unsqueeze(0)[0, -1],
     "in place": lambda x, y: (x * 1).add_(y).mul_(2).tanh_() + y,
+    "filled": lambda x, y: x * torch.zeros(3, 11, dtype=x.dtype).fill_(3) + y.clone().zero_() + torch.fill(y, 0.5),
+    "copied": lambda x, y: (x * 1).copy_(y[:1]) * 2 + (y * 1).copy_(x),
+    "written": lambda x, y: written(x * 1, y),
+    "views of results": lambda x, y: views_of(x.exp(), y),
 }
+
+
+def written(x, y):
+    """Parts of an array that are written, and then read."""
+    x.T[1:4].copy_(y.T[:3])
+    x[:, 5].fill_(2)
+    return x.mul_(y)
+
+
+def views_of(x, y):
+    """Views of results."""
+    first, _ = (x * 2).split([4, 7], 1)
+    spread = (x + y).unsqueeze(1).expand(3, 2, 11)
+    return first.T[1:], (y * 3).reshape(-1)[3:], spread, (x - y).diagonal(), (y / 3)[1, 2]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
@@ -57,7 +75,7 @@ def test_pointwise_functions_and_sums(name, layout, dtype):
         return [LAYOUTS[layout](3, 11).to(dtype).detach().requires_grad_(), LAYOUTS[layout](3, 11).to(dtype)]
 
     torch.manual_seed(5)
-    compiled = assert_as_eager(FUNCTIONS[name], inputs, twice=name != "in place")
+    compiled = assert_as_eager(FUNCTIONS[name], inputs, twice=name not in ("in place", "copied", "written"))
     assert is_native(compiled)
 
 
@@ -74,6 +92,7 @@ PRODUCTS = {
     "linear": (lambda x, y: F.linear(x, y, y[:, 0]), (4, 9), (16, 9)),
     "addmm": (lambda x, y: torch.addmm(x[:, :1], x, y) + torch.addmm(y, x[:7].T @ x[:7], y, beta=0.5), (7, 7), (7, 10)),
     "vector": (lambda x, y: x @ y, (4, 5), (5,)),
+    "columns and a vector": (lambda x, y: (x.T * 2).mv(y + 1).tanh(), (4, 5), (4,)),
     "batch": (lambda x, y: x @ y, (2, 3, 4), (2, 4, 5)),
 }
 
@@ -109,7 +128,7 @@ def test_arrays_one_after_another(join, dim):
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0, 2.5, -1.5, float("inf")])
-@pytest.mark.parametrize("shape", [(), (1, 1), (3,)], ids=str)
+@pytest.mark.parametrize("shape", [(), (1, 1), (3,), (2, 5)], ids=str)
 def test_constants(value, shape):
     def function(x):
         return x * torch.full(shape, value) + torch.zeros(shape), torch.zeros_like(x) + x
@@ -118,6 +137,16 @@ def test_constants(value, shape):
 
 
 @pytest.mark.filterwarnings("ignore")
+def test_a_hessian_is_one_run():
+    mixed, x = torch.randn(6, 6), torch.randn(6)
+    function = torch.func.hessian(lambda x: (mixed @ x).tanh().pow(2).sum())
+    compiled = torch.compile(function)
+    for _ in range(3):
+        torch.testing.assert_close(compiled(x), function(x))
+    (variant,) = compiled.compiled.variants
+    assert [each.name for each in variant.steps.values()] == ["empty", "native", "reshape_alias"]
+
+
 def test_means_of_nothing():
     assert_as_eager(lambda x: x.mean() + x.mean(0).sum(), lambda number: [torch.rand(0, 3, requires_grad=True)])
 

@@ -316,3 +316,47 @@ def test_a_penalty_on_gradients():
         return step, lambda number: None, list
 
     same(make, captured=False)
+
+
+def test_gradients_that_do_not_lie_as_their_leaves_do():
+    def trained_by_slopes(compile):
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(2, 4), nn.Tanh(), nn.Linear(4, 1))
+        leaf = torch.ones(3, 4, requires_grad=True)
+        points = torch.rand(5, 2, requires_grad=True)
+        params = [*model.parameters(), leaf]
+        optimizer = torch.optim.Adam(params)
+
+        def step():
+            optimizer.zero_grad()
+            values = model(points)
+            (slopes,) = torch.autograd.grad(values.sum(), points, create_graph=True)
+            loss = (slopes.square().sum(1) + values[:, 0]).mean() + (leaf.T @ torch.ones(3, 2)).tanh().sum()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        run = torch.compile(step) if compile else step
+        losses = [run().detach() for _ in range(8)]
+        assert all(each.grad.stride() == each.stride() for each in params)
+        return [losses, [each.detach() for each in params], [each.grad for each in params]], run
+
+    found, run = trained_by_slopes(True)
+    assert reason_of(run) is None
+    assert_alike(found, trained_by_slopes(False)[0], "training")
+
+
+def test_where_gradients_keep_their_layout_functions_run_as_they_are():
+    model = nn.Linear(3, 2, bias=False)
+
+    @torch.compile
+    def step():
+        model.zero_grad()
+        (model.weight.T.clone() * 2).T.sum().backward()
+
+    step()
+    (variant,) = step.compiled.variants
+    for policy, calls in ((True, 1), (False, 1), (True, 2)):
+        with torch.autograd.enforce_grad_layout_policy(policy):
+            step()
+        assert variant.calls == calls

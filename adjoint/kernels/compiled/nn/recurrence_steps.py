@@ -8,6 +8,8 @@ registers, they compute the products from pieces of bfloat16 (`PIECES`).
 
 from __future__ import annotations
 
+from typing import Any
+
 from ....codegen.llvm.amx import configure_tiles, release_tiles
 from ....codegen.llvm.atomics import atomic_store
 from ....codegen.llvm.elementary_exponential import exp, tanh

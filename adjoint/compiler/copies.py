@@ -1,0 +1,80 @@
+"""The loops of instructions that copy elements or fill arrays."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy
+
+from ..codegen.expression import INPUT, NUMBER, Expression, Graph
+from .blocks import SMALL, Foreign, Place, Writer
+from .program import Constant, Instruction
+
+IDENTITY = Expression((Graph().node(INPUT, (), NUMBER, "x"),))
+
+
+def write_joined(stacked: bool, writer: Writer, instruction: Instruction) -> None:
+    """Arrays one after another."""
+    tensors, dim, *_ = instruction.operands
+    out = writer.result(instruction)
+    along = dim.value if isinstance(dim, Constant) else None
+    if type(along) is not int or math.prod(out.shape) > SMALL or not isinstance(tensors, list):
+        raise Foreign
+    along %= len(out.shape)
+    done = 0
+    for each in map(writer.operand, tensors):
+        if not isinstance(each, Place):
+            raise Foreign
+        if stacked:
+            each = each._replace(
+                shape=(*each.shape[:along], 1, *each.shape[along:]),
+                strides=(*each.strides[:along], 0, *each.strides[along:]),
+            )
+        if len(each.shape) != len(out.shape) or not math.prod(each.shape):
+            raise Foreign
+        part = out._replace(offset=out.offset + done * out.strides[along], shape=each.shape)
+        name = writer.function(IDENTITY, [IDENTITY.outputs[0]], {})
+        writer.pointwise(name, [each], part)
+        writer.finish()
+        done += each.shape[along]
+
+
+def write_clone(writer: Writer, instruction: Instruction) -> None:
+    """A copy, which may have another order of dimensions."""
+    given = writer.operand(instruction.operands[0])
+    writer.pointwise(writer.function(IDENTITY, [IDENTITY.outputs[0]], {}), [given], writer.result(instruction))
+
+
+def write_copy(writer: Writer, instruction: Instruction) -> None:
+    """The elements of one array over those of another."""
+    out, given = map(writer.operand, instruction.operands[:2])
+    if not isinstance(given, Place) or given.buffer == out.buffer or not 0 < math.prod(out.shape) <= SMALL:
+        raise Foreign
+    writer.pointwise(writer.function(IDENTITY, [IDENTITY.outputs[0]], {}), [given], out)
+
+
+def uniform(writer: Writer, out: Place, value: Any) -> None:
+    """The same number, which is not negative, in place of each element."""
+    if type(value) not in (int, float) or not math.isfinite(value) or math.copysign(1, value) < 0:
+        raise Foreign
+    if not 0 < math.prod(out.shape) <= SMALL:
+        raise Foreign
+    indices = [writer.fresh("i") for _ in out.shape]
+    for depth, (index, size) in enumerate(zip(indices, out.shape, strict=True), 1):
+        writer.lines.append(f"{'    ' * depth}for {index} in range({size}):")
+    writer.lines.append(f"{'    ' * (len(indices) + 1)}({writer.element(out, indices)})[0] = E({float(value)!r})")
+
+
+def write_constant(writer: Writer, instruction: Instruction) -> None:
+    """An array of equal elements that is the same each time, as the one that a backward begins with."""
+    array = instruction.function.array
+    if not array.size or array.dtype.kind != "f" or (array != array.flat[0]).any() or numpy.signbit(array).any():
+        raise Foreign
+    uniform(writer, writer.result(instruction), array.flat[0].item())
+
+
+def write_fill(writer: Writer, instruction: Instruction) -> None:
+    """The same number, by default 0, in place of each element of an array, or in a new one."""
+    first, value = [*map(writer.operand, instruction.operands), 0][:2]
+    uniform(writer, first if instruction.changes else writer.result(instruction), value)
