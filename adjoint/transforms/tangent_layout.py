@@ -50,15 +50,30 @@ def laid_out_like(tangent: Tensor, primal: Tensor) -> Tensor:
     """
     if not primal.layout is tangent.layout is strided:
         return pending_like(tangent, primal)
-    if tangent.stride() == primal.stride() or storage.overlaps(primal.shape, primal.stride()):
+    if storage.overlaps(primal.shape, primal.stride()):
+        return pending_like(tangent, primal)
+    if tangent.stride() == primal.stride() and _place(tangent) == _place(primal):
         return pending_like(tangent, primal)
     return empty_like(primal, tangent).zero_().copy_(tangent)
 
 
 def empty_like(primal: Tensor, tangent: Tensor, dtype: Any = None) -> Any:
-    """Return memory for a tangent with the layout and the lazy bits of `primal`, so that views match."""
-    made = tangent.new_empty_strided(primal.shape, primal.stride(), dtype=dtype)
+    """Return memory for a tangent with the layout and the lazy bits of `primal`, so that views match.
+
+    If `primal` does not fill its storage, the rest of the tangent's is 0, because `as_strided` reads it.
+    """
+    offset, length = _place(primal)
+    if length == primal._array.size:
+        made = tangent.new_empty_strided(primal.shape, primal.stride(), dtype=dtype)
+    else:
+        made = tangent.new_zeros(length, dtype=dtype).as_strided(primal.shape, primal.stride(), offset)
     return lazily(made, lazy_bits(primal))
+
+
+def _place(tensor: Tensor) -> tuple[int, int]:
+    """The position of a tensor in its storage, and the number of elements of the storage."""
+    array = tensor._array
+    return storage.storage_offset(array), storage.owner(array).nbytes // array.itemsize
 
 
 def pending_like(tangent: Tensor, primal: Tensor) -> Tensor:
