@@ -71,13 +71,19 @@ class CompiledRows:
         results: Sequence[Memory | None],
         geometry: tuple[int, int, int],
         compute: Dtype,
+        parts: Sequence[int] = (),
+        parameters: Sequence[str] = (),
     ) -> Plan | None:
-        """Return the plan for arrays like these and these results, or None if NumPy computes."""
+        """Return the plan for arrays like these and these results, or None if NumPy computes.
+
+        `parts`: what the layout says of parts of rows (`row_loops`), of which the geometry has the length of a stretch.
+        `parameters`: those of the plan's functions, if they have more than the program.
+        """
         if self.of_arrays or LOOPS.has_given_up(self.name) or compute.kind != "f":
             return None
         from .llvm.calls import NativeCall
         from .llvm.element_types import type_of
-        from .llvm.row_loops import ACROSS, ALONG, TURNED, turned_length
+        from .llvm.row_plan import ACROSS, ALONG, PARTED, TURNED, turned_length
 
         given = {name: arrays[self.inputs.index(name)] for name in self.nodes}
         operands = [item for item in given.values() if item is not None and item.dtype.isnative]
@@ -90,7 +96,9 @@ class CompiledRows:
         ]
         outer, length, inner = geometry
         mode = ACROSS
-        if inner == 1:
+        if parts:
+            mode = PARTED
+        elif inner == 1:
             numbers = compute, *[item.dtype for item in operands if item.dtype.kind not in "biu"]
             most = self._turned.get(numbers)
             if most is None:
@@ -108,13 +116,14 @@ class CompiledRows:
             for number, (node, item) in enumerate(zip(self.expression.outputs, results, strict=True))
             if item is not None and node.extent == COLUMN
         ]
-        units = outer if mode == ALONG else outer * -(-inner // width)
+        units = outer if mode in (ALONG, PARTED) else outer * -(-inner // width)
         block = max(-(-units // BLOCKS), SMALLEST) if sums else 1
-        row_bytes = length * (compute.itemsize * (len(operands) + len(outputs)) + WEIGHT)
+        whole = length * parts[0] * parts[1] if parts else length
+        row_bytes = whole * (compute.itemsize * (len(operands) + len(outputs)) + WEIGHT)
         return NativeCall(
-            function, -(-units // block), row_bytes * block * (1 if mode == ALONG else width),
-            [units, length, inner, block], self.parameters, list(given), results,
-            [*map(scalar_source, self.scalars)], constants={ROW_LENGTH: length},
+            function, -(-units // block), row_bytes * block * (1 if mode in (ALONG, PARTED) else width),
+            [units, length, inner, block, *parts], parameters or self.parameters, list(given), results,
+            [*map(scalar_source, self.scalars)], constants={ROW_LENGTH: whole},
             copied=[name for name, item in given.items() if item is not None and not (item.ndim and item.flags.c_contiguous)],
             sums=sums, blocks=-(-units // block),
         ).plan()  # fmt: skip
@@ -129,7 +138,8 @@ class CompiledRows:
     ) -> Any:
         from .llvm.element_types import type_of
         from .llvm.host import HOST
-        from .llvm.row_loops import ALONG, RowArray, RowPlan, row_kernel
+        from .llvm.row_loops import row_kernel
+        from .llvm.row_plan import ALONG, RowArray, RowPlan
         from .llvm.values import CompilationError
 
         with HOST.lock:

@@ -16,6 +16,7 @@ operand varies:
     element  one value for each element (every node of a pointwise expression)
     row      one value for each row, shared by its elements
     column   one value for each place in a row, shared by all rows
+    part     one value for each part of a row; parts are of one length, and need not lie one behind another
 
 The operations of row programs, where x is the argument and j < n a position in a row of n elements:
 
@@ -30,6 +31,8 @@ The operations of row programs, where x is the argument and j < n a position in 
     row_cummin x        element  the smallest, likewise
     row_logcumsumexp x  element  log(exp(x[0]) + ... + exp(x[j])) without overflow, carried in float64 and rounded for each j
     column_sum x        column   the sum over all rows, as exact as row_sum; nothing but an output may depend on it
+    part_sum x          part     the sum of a part of the row, as exact as row_sum
+    part_total v        row      the sum of v (part) over the parts of the row
 
 The `value` of a scan (`row_cum...`, `row_logcumsumexp`) is True if it runs from the end of the row: over x[j], ..., x[n
 - 1]. The parameter `row_length` is n. A compiler may compute elementwise operations in any loop over the elements. A
@@ -45,7 +48,7 @@ from typing import Any, TypeAlias
 
 NUMBER, REAL, BOOL, INTEGER, SCALAR = "number", "real", "bool", "integer", "scalar"
 
-ELEMENT, ROW, COLUMN = "element", "row", "column"
+ELEMENT, ROW, COLUMN, PART = "element", "row", "column", "part"
 
 INPUT, CONSTANT, PARAMETER = "input", "constant", "parameter"
 """The operations of nodes without operands. Their `value` is a name or the constant."""
@@ -100,7 +103,7 @@ OPERATIONS: dict[str, Operation] = {
     "as_number": Operation(1, NUMBER),
     "element": Operation(1, NUMBER),
     "where": Operation(3, "same"),
-    **_table(1, "same", "row_sum row_max row_min column_sum"),
+    **_table(1, "same", "row_sum row_max row_min column_sum part_sum part_total"),
     **_table(1, "same", "row_cumsum row_cumprod row_cummax row_cummin row_logcumsumexp"),
     **_table(2, "first", "row_take row_put"),
     "row_index": Operation(0, INTEGER),
@@ -116,7 +119,7 @@ ROW_REDUCTIONS = frozenset(("row_sum", "row_max", "row_min", "row_take"))
 ROW_SCANS = frozenset(("row_cumsum", "row_cumprod", "row_cummax", "row_cummin", "row_logcumsumexp"))
 """For each element something of its row up to it, or from it on."""
 
-ROW_OPERATIONS = ROW_REDUCTIONS | ROW_SCANS | {"row_put", "row_index", "column_sum"}
+ROW_OPERATIONS = ROW_REDUCTIONS | ROW_SCANS | {"row_put", "row_index", "column_sum", "part_sum", "part_total"}
 """The operations of row programs (`rows`) only."""
 
 ROW_LENGTH = "row_length"
@@ -166,11 +169,15 @@ def is_absent(node: Node) -> bool:
 
 def extent_of(operation: str, operands: tuple[Node, ...]) -> str:
     """The extent of an operation's result."""
-    if operation in ROW_REDUCTIONS:
+    if operation in ROW_REDUCTIONS or operation == "part_total":
         return ROW
+    if operation == "part_sum":
+        return PART
     if operation in ("row_index", "column_sum"):
         return COLUMN
     extents = {item.extent for item in operands if item.kind != SCALAR}
+    if PART in extents:
+        extents.discard(ROW)
     return extents.pop() if len(extents) == 1 and operation != "row_put" else ELEMENT
 
 

@@ -11,7 +11,8 @@
     result, mean, rstd = layer_norm.run((x, weight), -1, (1e-5,))
 
 A row lies along one dimension of the arrays. The function has a parameter for each array: one value for each element
-(`Array`), row (`PerRow`) or place in a row (`PerColumn`), or a place in the row for each row (`RowIndex`, integers).
+(`Array`), row (`PerRow`), part of a row (`PerPart`) or place in a row (`PerColumn`), or a place in the row for each row
+(`RowIndex`, integers).
 The other parameters are scalars. Its results become the outputs, each with its extent. `None` is an output that is not
 requested. `expression` describes `row.sum(x)`, `row.cumsum(x)`, `column.sum(x)` and the other functions of `row` and
 `column`.
@@ -55,11 +56,11 @@ _building = lock_across_forks()
 class RowProgram:
     """A traced row program, and the code generated from it so far."""
 
-    def __init__(self, function: Callable[..., Any], refuse: Refusing | None = None) -> None:
+    def __init__(self, function: Callable[..., Any], refuse: Refusing | None = None, in_parts: bool = False) -> None:
         self.function = function
-        self.name = function.__name__
+        self.name = function.__name__ + ("_in_parts" if in_parts else "")
         self.refuse = refuse
-        self.parameters = Parameters(function)
+        self.parameters = Parameters(function, in_parts)
         self._extents = list(self.parameters.extents.values())
         self._whole = self._extents.index(ELEMENT) if ELEMENT in self._extents else 0
         self._tiles: dict[tuple[int, str], Tile] = {}
@@ -72,6 +73,11 @@ class RowProgram:
     def tree(self) -> Tree:
         """The traced computation of the function, traced on first access."""
         return trace(self.function, self.parameters)
+
+    @computed_once
+    def in_parts(self) -> RowProgram:
+        """The same program for rows of several parts, which compiled loops run."""
+        return RowProgram(self.function, self.refuse, True)
 
     @computed_once
     def variants(self) -> list[Expression]:
@@ -178,6 +184,26 @@ class RowProgram:
         """The plan that `run` follows, whose functions take the arrays and then the scalars."""
         variant = self.choose(*arrays, *scalars)[0]
         return self._new_plan(arrays, dim, variant, shape, LOOPS.enabled)
+
+    def plan_in_parts(
+        self,
+        arrays: Sequence[ndarray | None],
+        scalars: Sequence[Any],
+        shapes: dict[str, tuple[int, ...]],
+        length: int,
+        parts: Sequence[int],
+        parameters: Sequence[str],
+    ) -> Plan | None:
+        """The plan of a program for rows `in_parts`; None if NumPy computes.
+
+        `shapes`: those of results of each extent. `length` and `parts`: what the layout says (`row_loops`). `parameters`: those
+        of the plan's functions.
+        """
+        dtype, variant = arrays[0].dtype, self.choose(*arrays, *scalars)[0]  # type: ignore[union-attr]
+        outputs = self.variants[variant].outputs
+        memory = [None if is_absent(node) else Memory(shapes[node.extent], dtype) for node in outputs]
+        geometry = math.prod(shapes[ROW]), length, 1
+        return self._compiled(variant, dtype.char).plan(arrays, memory, geometry, dtype, parts, parameters)
 
     def _new_plan(
         self, arrays: Sequence[ndarray | None], dim: int, variant: int, shape: tuple[int, ...] | None, compiled: bool

@@ -21,6 +21,7 @@ from .expression import (
     NUMBER,
     OPERATIONS,
     PARAMETER,
+    PART,
     REAL,
     ROW,
     ROW_LENGTH,
@@ -44,10 +45,13 @@ PerRow: TypeAlias = Any
 PerColumn: TypeAlias = Any
 """The annotation of arrays of row programs that have one number for each place in a row."""
 
+PerPart: TypeAlias = Any
+"""The annotation of arrays of row programs that have one number for each part of a row."""
+
 RowIndex: TypeAlias = Any
 """The annotation of arrays of row programs that have one place in the row for each row."""
 
-_EXTENTS = {ARRAY: ELEMENT, "PerRow": ROW, "PerColumn": COLUMN, "RowIndex": ROW}
+_EXTENTS = {ARRAY: ELEMENT, "PerRow": ROW, "PerColumn": COLUMN, "PerPart": PART, "RowIndex": ROW}
 
 
 class TracingError(TypeError):
@@ -64,9 +68,10 @@ class _Undecided(BaseException):
 class Trace:
     """One run of the function: the graph it creates, and the outcomes of its conditions."""
 
-    def __init__(self, path: dict[str, bool]) -> None:
+    def __init__(self, path: dict[str, bool], in_parts: bool = False) -> None:
         self.graph = Graph()
         self.path = path
+        self.in_parts = in_parts
 
     def decide(self, condition: Node) -> bool:
         """Return the outcome of a condition on scalars. Raise `_Undecided` if the path contains none yet."""
@@ -335,8 +340,23 @@ class Column:
         return apply("column_sum", x)
 
 
+class Part:
+    """The namespace `part` of traced row programs. A row that is not seen in parts has one, which is all of it."""
+
+    @staticmethod
+    def sum(x: Any) -> Any:
+        """The sum of each part of the row."""
+        return apply("part_sum" if x.trace.in_parts else "row_sum", x)
+
+    @staticmethod
+    def total(x: Any) -> Any:
+        """The sum over the parts of a row, of a number for each."""
+        return apply("part_total", x) if x.trace.in_parts else x
+
+
 row = Row()
 column = Column()
+part = Part()
 
 
 # --- tracing --------------------------------------------------------------------------------------------------
@@ -345,7 +365,9 @@ column = Column()
 class Parameters:
     """The parameters of a traced function by name: which are arrays, and which may be None."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], in_parts: bool = False) -> None:
+        self.in_parts = in_parts
+        """Whether rows of a row program have several parts."""
         code = function.__code__
         count = code.co_argcount + code.co_kwonlyargcount
         self.names = [name for name in code.co_varnames[:count] if name != "xp"]
@@ -363,7 +385,8 @@ class Parameters:
             raise TracingError(
                 f"{function.__name__} has no parameter annotated {ARRAY!r} (a string: annotations are postponed)"
             )
-        self.extents = {name: _EXTENTS[kinds[name]] for name in self.arrays}
+        extents = _EXTENTS if in_parts else _EXTENTS | {"PerPart": ROW}
+        self.extents = {name: extents[kinds[name]] for name in self.arrays}
         self.integers = [name for name in self.arrays if kinds[name] == "RowIndex"]
         self.scalars = [name for name in self.names if name not in self.arrays]
         self.optional = [name for name in self.names if "None" in annotations.get(name, "")]
@@ -379,7 +402,7 @@ def trace(function: Callable[..., Any], parameters: Parameters | None = None) ->
 
 
 def _explore(function: Callable[..., Any], parameters: Parameters, path: dict[str, bool]) -> Tree:
-    current = Trace(path)
+    current = Trace(path, parameters.in_parts)
     try:
         results = function(**_symbols(parameters, current))
     except _Undecided as undecided:

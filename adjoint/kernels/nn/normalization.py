@@ -17,7 +17,7 @@ from numpy import asarray, count_nonzero, ndarray
 from ...codegen.plans import Memory, Plan, planned
 from ...codegen.pointwise import pointwise
 from ...codegen.rows import Refusing, row_program
-from ...codegen.tracing import PerColumn, PerRow, column, row, xp
+from ...codegen.tracing import PerColumn, PerPart, PerRow, column, part, row, xp
 from ..reduce import moments
 from ..runtime.floating import check_floating, compute_dtype, unwarned, widen
 from ..runtime.layout import has_channels_last, row_major
@@ -159,7 +159,7 @@ def layer_norm_gradients(
 
 
 @row_program(_refusing("batch_norm"))
-def channel_norm_rows(x: Array, weight: PerRow | None, bias: PerRow | None, eps: float) -> Any:
+def channel_norm_rows(x: Array, weight: PerPart | None, bias: PerPart | None, eps: float) -> Any:
     """The row less its mean, over its standard deviation, times `weight` plus `bias`; mean and inverse deviation."""
     mean = row.mean(x)
     centred = x - mean
@@ -170,20 +170,20 @@ def channel_norm_rows(x: Array, weight: PerRow | None, bias: PerRow | None, eps:
 
 @row_program()
 def channel_norm_backward_rows(
-    grad: Array, x: Array, mean: PerRow, rstd: PerRow, weight: PerRow | None, inputs: bool, training: bool
+    grad: Array, x: Array, mean: PerRow, rstd: PerRow, weight: PerPart | None, inputs: bool, training: bool
 ) -> Any:
-    """For each row the sum of `grad`, the sum of its products with the normalized row, and the gradient of the input."""
+    """The gradient of the input; for each part of a row the sum of `grad`'s products with the normalized row, and of `grad`."""
     centred = x - mean
-    total, along = row.sum(grad), row.sum(grad * centred) * rstd
+    total, along = part.sum(grad), part.sum(grad * centred) * rstd
     to_input = None
     if inputs:
-        scale = rstd if weight is None else rstd * weight
+        to_input = grad if weight is None else grad * weight
         if training:
-            slope = along * rstd / row.length(x)
-            to_input = (grad - total / row.length(x) - centred * slope) * scale
-        else:
-            to_input = grad * scale
-    return total, along, to_input
+            offset = part.total(total if weight is None else total * weight) / row.length(x)
+            slope = part.total(along if weight is None else along * weight) * rstd / row.length(x)
+            to_input = to_input - offset - centred * slope
+        to_input = to_input * rstd
+    return to_input, along, total
 
 
 @pointwise("batch_norm")
@@ -351,7 +351,7 @@ def batch_norm_gradients(
         if not training:
             mean, invstd = _running(running_mean, running_var, eps)
         arrays = channels.flat(grad), channels.flat(input), mean, invstd, weight
-        total, along, to_input = channel_norm_backward_rows.run(arrays, channels.dim, (needs[0], training))
+        to_input, along, total = channel_norm_backward_rows.run(arrays, channels.dim, (needs[0], training))
         to_input = None if to_input is None else channels.restored(to_input)
         return _gradients(to_input, total.reshape(-1), along.reshape(-1), input if weight is None else weight, needs)
 
@@ -435,7 +435,7 @@ def group_norm_gradients(
     ) -> Gradients:
         of_planes = [numpy.repeat(item, channels // groups, 1) for item in (mean, rstd)]
         arrays = grad.reshape(planes), input.reshape(planes), *of_planes, None
-        total, along, _ = channel_norm_backward_rows.run(arrays, 1, (False, True))
+        _, along, total = channel_norm_backward_rows.run(arrays, 1, (False, True))
         total, along = total.reshape(batch, channels), along.reshape(batch, channels)
         to_input = None
         if needs[0]:

@@ -1,0 +1,531 @@
+"""What the loops of a row program compute in each of their steps: the instructions of one expression.
+
+`ALONG`: the elements of a row are consecutive in memory, and vectors run along the row. `ACROSS`: there are dimensions
+below the row, so vectors hold one element of each of several rows, and advance together. `TURNED`: rows are
+consecutive, but short. Groups of rows are transposed in a copy, and vectors run across them. `PARTED`: rows consist of
+parts, and vectors run along each. Costly values of one pass that a later pass needs are stored in the memory of an output.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..._runtime.first_use import computed_once
+from ..expression import COLUMN, CONSTANT, ELEMENT, INPUT, INTEGER, PART, ROW, ROW_LENGTH, SCALAR, Expression, Node
+from .builtin_functions import as_integer, cast_pointer, lanes, reduce_add, shuffle
+from .calls import ARRAYS_AT, elements_at
+from .element_types import PointerType, VectorType, boolean, f64, i64
+from .expressions import COSTLY, ExpressionWriter
+from .functions import Builtin
+from .host import HOST
+from .language import *
+from .lowering import Lowering
+from .pointwise_loops import DENSE, Operand, read_operand, write_operand
+from .row_accumulators import Places, Sum, accumulator
+from .streaming import ask_ahead
+from .values import CompilationError, Value, constant, llvm_type
+from .vectors import turn
+
+ALONG, ACROSS, TURNED, PARTED = "along", "across", "turned", "parted"
+
+SHORT, SHORTEST = 80, 16
+"""The most elements of rows that are turned: of float32, if the row is walked thrice, and otherwise."""
+
+REDUCTIONS = frozenset(("row_sum", "row_max", "row_min", "row_take", "part_sum", "part_total"))
+
+_SCANS: dict[str, tuple[type[ast.operator], int]] = {"row_cumsum": (ast.Add, 0), "row_cumprod": (ast.Mult, 1)}
+"""Running sums and products, and their initial values."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowArray:
+    """An input or output: the node, its type in memory, its extent."""
+
+    node: Node
+    type: Any
+    extent: str
+
+
+class RowPlan:
+    """The properties for which a kernel of a row program is compiled."""
+
+    def __init__(
+        self,
+        expression: Expression,
+        type_: Any,
+        inputs: Sequence[RowArray],
+        outputs: Sequence[RowArray],
+        scalars: Sequence[Node],
+        mode: str,
+    ) -> None:
+        self.expression = expression
+        self.element = type_
+        self.inputs, self.outputs, self.scalars = list(inputs), list(outputs), list(scalars)
+        self.mode = mode
+        self.along, self.turned, self.parted = mode in (ALONG, PARTED), mode == TURNED, mode == PARTED
+        self.width = max(1, HOST.vector_bytes * 8 // type_.bits)
+        self.levels = _levels(expression)
+        self.passes = 1 + max(self.levels[node] for node in expression.nodes())
+        scans = {bool(node.value) for node in expression.nodes() if node.operation in _SCANS}
+        if len(scans) > 1:
+            raise CompilationError("a row is walked in one direction")
+        self.reverse = scans == {True}
+        if not scans:  # two registers hide the latency of sums; running sums take two of float64 already
+            self.width *= 2
+        self.vector = VectorType(type_, self.width)
+        for name in (
+            "begin",
+            "sums",
+            "begin_row",
+            "begin_pass",
+            "begin_part",
+            "end_part",
+            "places",
+            "reset",
+            "step",
+            "merge",
+            "end_pass",
+            "end_row",
+        ):
+            setattr(self, name, Builtin(getattr(self, f"_{name}")))
+
+    @property
+    def has_sums(self) -> bool:
+        """Return whether there are sums over rows."""
+        return self.sums_bytes > 0
+
+    @property
+    def sums_bytes(self) -> int:
+        """How many bytes the sums over rows take for one place in a row."""
+        return sum(item.extent == COLUMN for item in self.outputs) * self.element.bits // 8
+
+    # -- what is computed when ---------------------------------------------------------------------------------------------
+
+    @computed_once
+    def reductions(self) -> list[list[Node]]:
+        """The reductions of each walk."""
+        found: list[list[Node]] = [[] for _ in range(self.passes)]
+        for node in self.expression.nodes():
+            if node.operation in REDUCTIONS:
+                found[self.levels[node] - (node.operation != "part_sum")].append(node)
+        return found
+
+    @computed_once
+    def accumulators(self) -> list[list[Sum]]:
+        """Return the states of the reductions of each pass."""
+        return [[accumulator(node, self.vector) for node in nodes] for nodes in self.reductions]
+
+    @computed_once
+    def written(self) -> list[list[int]]:
+        """Return the outputs that each pass writes, except outputs with one value per row."""
+        found: list[list[int]] = [[] for _ in range(self.passes)]
+        for number, item in enumerate(self.outputs):
+            if item.extent not in (ROW, PART):
+                found[self.levels[item.node]].append(number)
+        return found
+
+    def needed(self, number: int) -> set[Node]:
+        """Return the values that a pass computes for each element if nothing has been stored."""
+        targets = [node.operands[0] for node in self.reductions[number]]
+        targets += [self.outputs[output].node for output in self.written[number]]
+        found: set[Node] = set()
+        while targets:
+            node = targets.pop()
+            if node not in found and node.kind != SCALAR and node.extent not in (ROW, PART):
+                found.add(node)
+                targets += node.operands
+        return found
+
+    @computed_once
+    def kept(self) -> dict[Node, int]:
+        """The costly values that wait in an output until a later walk needs them."""
+        found: dict[Node, int] = {}
+        for number in range(self.passes):
+            later = set().union(*(self.needed(other) for other in range(number + 1, self.passes)))
+            for node in self.needed(number) & later:
+                if node.operation not in COSTLY or node in found or node.extent != ELEMENT:
+                    continue
+                for output, item in enumerate(self.outputs):
+                    last = max(other for other in range(self.passes) if node in self.needed(other))
+                    free = item.extent == ELEMENT and item.type == self.element and output not in found.values()
+                    if free and self.levels[item.node] >= last:
+                        found[node] = output
+                        break
+        return found
+
+    # -- instructions --------------------------------------------------------------------------------------------------------
+
+    def _begin(self, lowering: Lowering, table: Value, length: Value, whole: Value) -> dict[Any, Any]:
+        """Load the scalars, and the addresses of arrays."""
+        arrays = len(self.inputs) + len(self.outputs) + self.has_sums
+        known: dict[Any, Any] = {"place": {}, "length": length}
+        for number in range(arrays):
+            known["place"][number] = lowering.call(elements_at, [table, number], {})
+        known["lies"] = dict(known["place"])
+        for number, type_ in self._turned_arrays():
+            memory = Value(_pointer(type_), lowering.allocate(type_, SHORT * self.width))
+            known["place"][number] = as_integer.lower(lowering, memory)
+        for number, node in enumerate(self.scalars):
+            if node.operation == "parameter" and node.value == ROW_LENGTH:
+                known[node] = lowering.convert(whole, self.element)
+            else:
+                place = lowering.offset(table, ARRAYS_AT + arrays + number)
+                word = lowering.load(cast_pointer.lower(lowering, place, f64))
+                known[node] = lowering.convert(word, self.element)
+        return known
+
+    def _turned_arrays(self) -> list[tuple[int, Any]]:
+        """Return the numbers and types of the arrays whose groups of rows are transposed."""
+        arrays = [*self.inputs, *self.outputs] if self.turned else []
+        return [(number, item.type) for number, item in enumerate(arrays) if item.extent == ELEMENT]
+
+    def _turn(self, lowering: Lowering, known: Any, row: Value, left: Value, back: bool) -> None:
+        """Transpose a group of rows of the inputs into a copy, or of the outputs back."""
+        for number, type_ in self._turned_arrays():
+            if back == (number >= len(self.inputs)):
+                where = [known["place"][number], known["lies"][number], row, left, known["length"]]
+                lowering.call(turn, [*where, type_, self.width, back], {})
+
+    def _sums(self, _lowering: Lowering, known: Any) -> Any:
+        """Return the address of the sums over rows, if there are any."""
+        return known["place"].get(len(self.inputs) + len(self.outputs), 0)
+
+    def _place(self, lowering: Lowering, known: Any, number: int, index: Value) -> Value:
+        """The address of an element of an array."""
+        item = [*self.inputs, *self.outputs][number]
+        distance = lowering.binary(ast.Mult, index, item.type.bits // 8)
+        place: Value = lowering.binary(ast.Add, known["place"][number], distance)
+        return place
+
+    def _read(self, lowering: Lowering, known: Any, number: int, index: Value, left: Value, ahead: bool = False) -> Any:
+        item = self.inputs[number]
+        place = self._place(lowering, known, number, index)
+        operand = Operand(item.type, False, DENSE)
+        if ahead:
+            lowering.call(ask_ahead, [place, self.width, item.type], {})
+        value = lowering.call(read_operand, [operand, self.width, place, 0, left], {})
+        return value if item.node.kind == INTEGER else lowering.convert(value, self.vector)
+
+    def _read_one(self, lowering: Lowering, known: Any, number: int, index: Value) -> Any:
+        item = self.inputs[number]
+        place = self._place(lowering, known, number, index)
+        pointer = lowering.value(f"inttoptr {place} to ptr", None)
+        value = lowering.load(Value(_pointer(item.type), pointer.name))
+        return value if item.node.kind == INTEGER else lowering.convert(value, self.element)
+
+    def _begin_row(self, lowering: Lowering, known: Any, row: Value, left: Value) -> Any:
+        """The inputs that have one value for the row, or for each of the rows side by side."""
+        current = dict(known)
+        for number, item in enumerate(self.inputs):
+            if item.extent == ROW:
+                current[item.node] = (
+                    self._read_one(lowering, known, number, row)
+                    if self.along
+                    else self._read(lowering, known, number, row, left)
+                )
+        self._rows(lowering, current, 0)
+        self._turn(lowering, known, row, left, False)
+        return current
+
+    def _rows(self, lowering: Lowering, known: Any, level: int) -> None:
+        """Compute all values with one number per row that are available now."""
+        writer = ExpressionWriter(lowering, self.element if self.along else self.vector)
+        for node in self.expression.nodes():
+            if node.extent == ROW and node.kind != SCALAR and node not in known and self.levels[node] <= level:
+                if node.operation in (*REDUCTIONS, INPUT):
+                    raise CompilationError(f"{node.operation} is not computed")
+                known[node] = writer.node(node, [_operand(known, item) for item in node.operands])
+
+    def _begin_part(self, lowering: Lowering, number: int, known: Any, part: Value, places: list[Places]) -> Any:
+        """Read the inputs that have one value for the part, and let the sums of a part begin anew."""
+        current = dict(known)
+        for which, array in enumerate(self.inputs):
+            if array.extent == PART:
+                current[array.node] = self._read_one(lowering, known, which, part)
+        self._of_part(lowering, number, current)
+        for node, item, place in zip(self.reductions[number], self.accumulators[number], places, strict=True):
+            if node.operation == "part_sum":
+                item.reset(lowering, place)
+        return current
+
+    def _of_part(self, lowering: Lowering, number: int, known: Any) -> None:
+        """Compute the values with one number per part that are available now."""
+        writer = ExpressionWriter(lowering, self.element)
+        for node in self.expression.nodes():
+            wanted = node.extent == PART and node.operation not in (INPUT, "part_sum") and self.levels[node] <= number
+            if (
+                wanted
+                and node not in known
+                and all(item in known or item.operation == CONSTANT for item in node.operands)
+            ):
+                known[node] = writer.node(node, [_operand(known, item) for item in node.operands])
+
+    def _end_part(self, lowering: Lowering, number: int, known: Any, part: Value, places: list[Places]) -> None:
+        """Compute the sums of a part and what depends on them, write those that are outputs, and add to totals of the row."""
+        found = list(zip(self.reductions[number], self.accumulators[number], places, strict=True))
+        for node, item, place in found:
+            if node.operation == "part_sum":
+                known[node] = item.result(lowering, place, self.along)
+        self._of_part(lowering, number, known)
+        for output, array in enumerate(self.outputs):
+            if array.extent == PART and self.levels[array.node] == number:
+                self._write_one(lowering, known, output, part)
+        first = lowering.compare(
+            ast.Eq, lanes.lower(lowering, i64, self.width), lowering.broadcast(constant(0, i64), self.width)
+        )
+        for node, item, place in found:
+            if node.operation == "part_total":
+                value = lowering.as_type(_operand(known, node.operands[0]), self.vector)
+                item.add(lowering, place, lowering.select(first, value, constant(0, self.vector)))
+
+    def _places(self, lowering: Lowering, number: int) -> list[Places]:
+        """Memory for the accumulators of a walk."""
+        return [item.places(lowering) for item in self.accumulators[number]]
+
+    def _reset(self, lowering: Lowering, number: int, places: list[Places]) -> None:
+        """Let the accumulators of a walk begin anew."""
+        for item, place in zip(self.accumulators[number], places, strict=True):
+            item.reset(lowering, place)
+
+    def _merge(self, lowering: Lowering, number: int, places: list[Places], others: list[Places]) -> None:
+        """Merge the accumulators of a part of a pass into those of the whole."""
+        for item, place, other in zip(self.accumulators[number], places, others, strict=True):
+            item.merge(lowering, place, other)
+
+    def _begin_pass(self, lowering: Lowering, known: Any) -> None:
+        """Set the initial values of running sums."""
+        for node in self.expression.nodes():
+            if node.operation in _SCANS:
+                wide = f64 if self.along else VectorType(f64, self.width)
+                carried = known.get((node, "carried")) or Value(PointerType(wide), lowering.allocate(wide))
+                known[node, "carried"] = carried
+                lowering.emit(f"store {constant(_SCANS[node.operation][1], wide)}, ptr {carried.name}")
+
+    def _scanned(self, lowering: Lowering, node: Node, value: Value, known: Any, left: Value) -> Value:
+        """A running sum or product, carried in float64."""
+        operation, identity = _SCANS[node.operation]
+        wide = VectorType(f64, self.width)
+        carried = known[node, "carried"]
+        start = constant(identity, wide)
+        total = lowering.convert(value, wide)
+        before = lowering.value(f"load {llvm_type(carried.type.target)}, ptr {carried.name}", carried.type.target)
+        if self.along:
+            if left != self.width:
+                total = lowering.select(self._counted(lowering, left), total, start)
+            distance = 1
+            while distance < self.width:
+                if self.reverse:  # the lanes behind, then what the sum begins with
+                    order = list(range(distance, distance + self.width))
+                else:  # that, then the lanes before
+                    order = [lane - distance if lane >= distance else self.width + lane for lane in range(self.width)]
+                total = lowering.binary(operation, total, shuffle.lower(lowering, total, start, order))
+                distance *= 2
+            total = lowering.binary(operation, total, lowering.broadcast(before, self.width))
+            edge = 0 if self.reverse else self.width - 1
+            after = lowering.value(f"extractelement {total}, i64 {edge}", f64)
+        else:
+            after = total = lowering.binary(operation, before, total)
+        lowering.emit(f"store {after}, ptr {carried.name}")
+        return lowering.convert(total, self.vector)
+
+    def _counted(self, lowering: Lowering, left: Value) -> Value:
+        """Which lanes hold elements of the row."""
+        numbers = lanes.lower(lowering, i64, self.width)
+        found: Value = lowering.compare(ast.Lt, numbers, lowering.broadcast(left, self.width))
+        return found
+
+    def _step(
+        self,
+        lowering: Lowering,
+        number: int,
+        known: Any,
+        index: Value,
+        position: Value,
+        left: Value,
+        sums: Any,
+        places: list[Places],
+    ) -> None:
+        """One vector of a walk.
+
+        `index`: the index of its first element; `position`: its position in the row; `left`: the number of valid lanes.
+        """
+        values = dict(known)
+        writer = ExpressionWriter(lowering, self.vector)
+
+        def value(node: Node) -> Any:
+            if node not in values and not (node.kind == SCALAR and node.operation == CONSTANT):
+                values[node] = self._value(lowering, writer, node, values, value, (number, index, position, left))
+            return _operand(values, node)
+
+        counted = None if left == self.width else self._counted(lowering, left)
+        for which, node in enumerate(self.reductions[number]):
+            if node.operation == "part_total":
+                continue
+            accumulated = self.accumulators[number][which]
+            item = lowering.as_type(value(node.operands[0]), self.vector)
+            if node.operation == "row_take":
+                here = self._is_at(lowering, position, value(node.operands[1]))
+                item = lowering.select(here, item, constant(0, self.vector))
+            if self.along and counted is not None:
+                item = lowering.select(counted, item, constant(accumulated.identity, self.vector))
+            accumulated.add(lowering, places[which], item)
+        results = [(output, value(self._written_node(output))) for output in self.written[number]]
+        for node, output in self.kept.items():
+            if node in values and node not in known and not self._is_kept_before(node, number):
+                self._write(lowering, known, output, index, left, values[node])
+        for output, result in results:
+            item = lowering.as_type(result, self.vector) if _is_number(result) else result
+            if self.outputs[output].extent == COLUMN:
+                self._add_to_sums(lowering, sums, output, position, left, counted, item)
+            else:
+                self._write(lowering, known, output, index, left, item)
+
+    def _written_node(self, output: int) -> Node:
+        node = self.outputs[output].node
+        return node.operands[0] if node.operation == "column_sum" else node
+
+    def _is_kept_before(self, node: Node, number: int) -> bool:
+        return any(node in self.needed(other) for other in range(number))
+
+    def _value(self, lowering: Lowering, writer: Any, node: Node, values: Any, value: Any, where: Any) -> Any:
+        number, index, position, left = where
+        if node.operation == INPUT:
+            which = next(place for place, item in enumerate(self.inputs) if item.node is node)
+            if node.extent == COLUMN and not self.along:
+                return lowering.broadcast(self._read_one(lowering, values, which, position), self.width)
+            at = position if node.extent == COLUMN else index
+            first = number == 0 and self.along and node.extent == ELEMENT  # later walks find the row in cache
+            return self._read(lowering, values, which, at, left, ahead=first)
+        if node in self.kept and self._is_kept_before(node, number):
+            place = self._place(lowering, values, len(self.inputs) + self.kept[node], index)
+            return lowering.call(read_operand, [Operand(self.element, False, DENSE), self.width, place, 0, left], {})
+        if node.operation in _SCANS:
+            operand = lowering.as_type(value(node.operands[0]), self.vector)
+            return self._scanned(lowering, node, operand, values, left)
+        if node.operation == "row_index":
+            return self._positions(lowering, position)
+        if node.operation == "row_put":
+            here = self._is_at(lowering, position, value(node.operands[1]))
+            return lowering.select(
+                here, lowering.as_type(value(node.operands[0]), self.vector), constant(0, self.vector)
+            )
+        return writer.node(node, [value(item) for item in node.operands])
+
+    def _positions(self, lowering: Lowering, position: Value) -> Value:
+        """The place in its row of each lane."""
+        first = lowering.broadcast(position, self.width)
+        if not self.along:
+            return first
+        positions: Value = lowering.binary(ast.Add, first, lanes.lower(lowering, i64, self.width))
+        return positions
+
+    def _is_at(self, lowering: Lowering, position: Value, index: Value) -> Value:
+        if index.type.element is not i64:
+            index = lowering.convert(index, i64)
+        result: Value = lowering.compare(ast.Eq, self._positions(lowering, position), index)
+        return result
+
+    def _write(self, lowering: Lowering, known: Any, output: int, index: Value, left: Value, value: Value) -> None:
+        item = self.outputs[output]
+        place = self._place(lowering, known, len(self.inputs) + output, index)
+        memory = lowering.convert(value, VectorType(item.type, self.width))
+        lowering.call(write_operand, [Operand(item.type, False, DENSE), self.width, place, 0, left, memory], {})
+
+    def _add_to_sums(
+        self,
+        lowering: Lowering,
+        sums: Any,
+        output: int,
+        position: Value,
+        left: Any,
+        counted: Value | None,
+        value: Value,
+    ) -> None:
+        """Add to a sum over rows. Each block of rows has a separate sum."""
+        order = [number for number, item in enumerate(self.outputs) if item.extent == COLUMN].index(output)
+        distance = lowering.binary(ast.Add, self._known_length(lowering, sums, order), position)
+        place = lowering.binary(ast.Add, sums[0], lowering.binary(ast.Mult, distance, self.element.bits // 8))
+        operand = Operand(self.element, False, DENSE)
+        if self.along:
+            before = lowering.call(read_operand, [operand, self.width, place, 0, left], {})
+            total = lowering.binary(ast.Add, before, value)
+            lowering.call(write_operand, [operand, self.width, place, 0, left, total], {})
+            return
+        if counted is not None:
+            value = lowering.select(counted, value, constant(0, self.vector))
+        pointer = lowering.value(f"inttoptr {place} to ptr", None)
+        at = Value(_pointer(self.element), pointer.name)
+        lowering.store(at, lowering.binary(ast.Add, lowering.load(at), reduce_add.lower(lowering, value)))
+
+    def _known_length(self, lowering: Lowering, sums: Any, order: int) -> Value:
+        offset: Value = lowering.binary(ast.Mult, sums[1], constant(order, i64))
+        return offset
+
+    def _end_pass(self, lowering: Lowering, number: int, known: Any, places: list[Places]) -> None:
+        """Compute the results of a pass's reductions, and the values of the row that depend on them."""
+        for node, item, place in zip(self.reductions[number], self.accumulators[number], places, strict=True):
+            if node.operation != "part_sum":
+                known[node] = item.result(lowering, place, self.along)
+        self._rows(lowering, known, number + 1)
+
+    def _end_row(self, lowering: Lowering, known: Any, row: Value, left: Value) -> None:
+        """Write the outputs with one value per row, and those with transposed rows."""
+        self._turn(lowering, known, row, left, True)
+        for number, item in enumerate(self.outputs):
+            if item.extent != ROW:
+                continue
+            if self.along:
+                self._write_one(lowering, known, number, row)
+            else:
+                value = lowering.as_type(_operand(known, item.node), self.vector)
+                self._write(lowering, known, number, row, left, value)
+
+    def _write_one(self, lowering: Lowering, known: Any, output: int, index: Value) -> None:
+        """Write an output with one value for a row or part."""
+        item = self.outputs[output]
+        place = self._place(lowering, known, len(self.inputs) + output, index)
+        pointer = lowering.value(f"inttoptr {place} to ptr", None)
+        value = _operand(known, item.node)
+        result = lowering.convert(value, item.type) if isinstance(value, Value) else value
+        lowering.store(Value(_pointer(item.type), pointer.name), result)
+
+
+def _pointer(type_: Any) -> Any:
+    return PointerType(type_)
+
+
+def _is_number(value: Any) -> bool:
+    return not isinstance(value, Value) or value.type.element is not boolean
+
+
+def _operand(values: Any, node: Node) -> Any:
+    if node in values:
+        return values[node]
+    if node.operation == CONSTANT:
+        return node.value
+    raise CompilationError(f"{node.operation} is not known")
+
+
+def _levels(expression: Expression) -> dict[Node, int]:
+    """After how many walks of the row each value is known."""
+    levels: dict[Node, int] = {}
+    for node in expression.nodes():
+        below = max((levels[item] for item in node.operands), default=0)
+        levels[node] = below + (node.operation in REDUCTIONS and node.operation != "part_sum")
+    return levels
+
+
+def turned_length(expression: Expression, types: Sequence[Any]) -> int:
+    """Return the maximum length of rows that are transposed for a program on arrays of these types.
+
+    Measured on two processors of an EPYC.
+    """
+    walks_twice = max(_levels(expression).values()) < 2
+    return (
+        SHORTEST
+        if walks_twice or min(type_.bits for type_ in types) < 32
+        else SHORT * 32 // max(type_.bits for type_ in types)
+    )
