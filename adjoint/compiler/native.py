@@ -21,6 +21,7 @@ from ..codegen.llvm.values import CompilationError
 from ..kernels.runtime.addresses import AFTER_HEAD, IN_OBJECTS
 from .blocks import POINTERS, SIZES, STATUS, TYPES, Foreign, Writer, order_of
 from .loops import write
+from .passes import without_copies
 from .program import Instruction, Program, Reference
 
 
@@ -173,6 +174,8 @@ def fused(program: Program, instructions: list[Instruction], kept: list[bool], l
     `lasting`: the values that are used after the last instruction.
     """
     wanted = [each for each, keep in zip(instructions, kept, strict=True) if keep]
+    if not program.varying:
+        wanted = without_copies(program, wanted, lasting)
     if not LOOPS.available:
         return wanted
     result: list[Instruction] = []
@@ -185,7 +188,7 @@ def fused(program: Program, instructions: list[Instruction], kept: list[bool], l
             continue
         later = {number for each in wanted[stop:] for number in each.reads()} | lasting
         try:
-            result += native(program, run, wanted[position:stop], later)
+            result += native(program, run, wanted, position, stop, later)
         except CompilationError:
             result += wanted[position:stop]
         position = stop
@@ -224,8 +227,11 @@ def is_view(instruction: Instruction) -> bool:
     return instruction.kernel is not None and instruction.kernel.view and bool(instruction.results)
 
 
-def native(program: Program, writer: Writer, run: list[Instruction], later: set[int]) -> list[Instruction]:
+def native(
+    program: Program, writer: Writer, wanted: list[Instruction], position: int, stop: int, later: set[int]
+) -> list[Instruction]:
     """A run as one instruction, after those that make the arrays it writes, and before views that are used elsewhere."""
+    run = wanted[position:stop]
     stored = [each for each in run if each.name == "set_grad"]
     later = later | {number for each in stored for number in each.reads()}
     computed = [each for each in run if each.name != "set_grad"]
@@ -252,7 +258,7 @@ def native(program: Program, writer: Writer, run: list[Instruction], later: set[
     program.natives.append(call)
     line, result = run[0].line, []
     if outputs:
-        cleared, leaves = cleared_before(program, run[0])
+        cleared, leaves = cleared_before(wanted, position)
         empty = Outputs([Empty(program, number) for number in outputs], [leaves.get(number) for number in outputs])
         given_back = [cleared] if cleared is not None and not leaves.keys().isdisjoint(outputs) else []
         result.append(Instruction("empty", empty, given_back, [*outputs], True, False, True, None, line))
@@ -261,14 +267,11 @@ def native(program: Program, writer: Writer, run: list[Instruction], later: set[
     return [*result, *needed, *stored]
 
 
-def cleared_before(program: Program, instruction: Instruction) -> tuple[Reference | None, dict[int, int]]:
-    """What the latest `zero_grad` before an instruction returns; and the identities of leaves, by their later gradients."""
-    position = next(at for at, each in enumerate(program.instructions) if each is instruction)
-    calls = [each.results[0] for each in program.instructions[:position] if each.name == "zero_grad" and each.results]
+def cleared_before(wanted: list[Instruction], position: int) -> tuple[Reference | None, dict[int, int]]:
+    """What the latest `zero_grad` before a position returns; and the identities of leaves, by their later gradients."""
+    calls = [each.results[0] for each in wanted[:position] if each.name == "zero_grad" and each.results]
     leaves = {
-        each.operands[1].number: id(each.operands[0].value)
-        for each in program.instructions[position:]
-        if each.name == "set_grad"
+        each.operands[1].number: id(each.operands[0].value) for each in wanted[position:] if each.name == "set_grad"
     }
     return (Reference(calls[-1]), leaves) if calls else (None, {})  # type: ignore[arg-type]
 

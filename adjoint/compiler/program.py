@@ -167,14 +167,7 @@ class Program:
 
     def used(self, wanted: set[int]) -> list[bool]:
         """For each instruction, whether something depends on it: one of the `wanted` values, or what must run."""
-        needed = set(wanted)
-        kept = [False] * len(self.instructions)
-        for position in range(len(self.instructions) - 1, -1, -1):
-            instruction = self.instructions[position]
-            if instruction.keeps or not needed.isdisjoint(instruction.results):
-                kept[position] = True
-                needed.update(instruction.reads())
-        return kept
+        return used(self.instructions, wanted)
 
     def saved(self) -> list[int]:
         """The values that the backward reads and the forward knows."""
@@ -193,6 +186,18 @@ class Program:
             file, line = instruction.line
             lines.append(f"{instruction}  # {file}:{line}")
         return "\n".join(lines)
+
+
+def used(instructions: list[Instruction], wanted: set[int]) -> list[bool]:
+    """For each instruction, whether something depends on it: one of the `wanted` values, or what must run."""
+    needed = set(wanted)
+    kept = [False] * len(instructions)
+    for position in range(len(instructions) - 1, -1, -1):
+        instruction = instructions[position]
+        if instruction.keeps or not needed.isdisjoint(instruction.results):
+            kept[position] = True
+            needed.update(instruction.reads())
+    return kept
 
 
 def array_of(value: Any) -> Any:
