@@ -331,14 +331,6 @@ def _build_small(program: Program, namespace: dict[str, Any]) -> str:
     return source.straight_source(program.name, program.tree, signature, first, namespace, program.contiguous)
 
 
-def _build_medium(program: Program, namespace: dict[str, Any]) -> str:
-    signature = _signature(program, namespace)
-    first = program.parameters.arrays[0]
-    return source.straight_source(
-        program.name, program.tree, signature, first, namespace, program.contiguous, masking=True
-    )
-
-
 def _build_large(program: Program, namespace: dict[str, Any]) -> str:
     namespace["run"] = program.run
     signature = _signature(program, namespace)
@@ -359,25 +351,22 @@ def _build_general(program: Program, namespace: dict[str, Any]) -> str:
         _lazily(program, " small", _build_small),
         _lazily(program, " large", _build_large),
     )
-    namespace["medium"] = _lazily(program, " medium", _build_medium)
     alike = "".join(f" and {name}.dtype is dtype and {name}.shape == {first}.shape" for name in others)
     passed = ", ".join(program.parameters.names)
     several = len(next(leaves(program.tree)).outputs) > 1
     namespace["takes"] = LOOPS.takes
+    most = LARGE if program.chooses else THREADED
     lines = [
         f"def {program.name}({_signature(program, namespace)}):",
         f"    dtype = {first}.dtype",
-        f"    if (dtype is FLOAT32 or dtype is FLOAT64) and {first}.size <= {THREADED}{alike} and (",
+        f"    if (dtype is FLOAT32 or dtype is FLOAT64) and {first}.size <= {most}{alike} and (",
         f"        {first}.size < {program.compiled_from} or not takes({first}.size, {program.compiled_from})",
         "    ):",
     ]
     if several:
-        lines.append(f"        return tuple(map(asarray, medium({passed})))")
-    elif program.chooses:
-        lines.append(f"        result = small({passed}) if {first}.size <= {LARGE} else medium({passed})")
+        lines.append(f"        return tuple(map(asarray, small({passed})))")
     else:
         lines.append(f"        result = small({passed})")
-    if not several:
         lines.append("        return result if type(result) is ndarray else asarray(result)")
     lines.append(f"    return large({passed})")
     return "\n".join([*lines, ""])

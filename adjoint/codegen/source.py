@@ -267,12 +267,10 @@ def straight_source(
     first: str,
     namespace: dict[str, Any],
     contiguous: bool,
-    *,
-    masking: bool = False,
 ) -> str:
     """The function for small arrays of float32 or float64, of one shape, or broadcast without overwriting."""
-    single = Writer("f", first, namespace, alike=True, masking=masking, contiguous=contiguous).tree(tree, "straight")
-    double = Writer("d", first, namespace, alike=True, masking=masking, contiguous=contiguous).tree(tree, "straight")
+    single = Writer("f", first, namespace, alike=True, masking=False, contiguous=contiguous).tree(tree, "straight")
+    double = Writer("d", first, namespace, alike=True, masking=False, contiguous=contiguous).tree(tree, "straight")
     lines = double
     if single != double:
         namespace["FLOAT32"] = numpy.dtype(numpy.float32)
