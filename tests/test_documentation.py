@@ -1,6 +1,7 @@
 """The Python in README.md, CONTRIBUTING.md and docs/ runs and prints what the page says."""
 
 import doctest
+import linecache
 import os
 import re
 import runpy
@@ -16,12 +17,23 @@ PAGES = [
     *sorted((ROOT / "docs").glob("*.md")),
     *sorted((ROOT / "docs" / "understand").glob("*.md")),
 ]
+WRITE_A_KERNEL = ROOT / "docs" / "understand" / "write-a-kernel.md"
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.alone  # it declares an operator
+def test_a_kernel_is_written_as_the_page_says():
+    pytest.importorskip("llvmlite", reason="compiled kernels need the extra `fast`")
+    check_examples(WRITE_A_KERNEL)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page != WRITE_A_KERNEL], ids=lambda page: page.name)
 def test_examples_run(page):
+    check_examples(page)
+
+
+def check_examples(page):
     """The blocks of a page are one session: what an earlier one defines, a later one may use."""
     names = {}
     for number, block in enumerate(BLOCK.findall(page.read_text(encoding="utf-8"))):
@@ -33,6 +45,7 @@ def test_examples_run(page):
             assert results.failed == 0, "".join(output)
             names.update(example.globs)
         else:
+            linecache.cache[title] = len(block), None, block.splitlines(True), title  # where kernels find their source
             exec(compile(block, title, "exec"), names)
 
 
