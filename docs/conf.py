@@ -4,6 +4,7 @@ import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.request import urlopen
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
@@ -19,15 +20,27 @@ version = release = adjoint.__version__
 OWNER, _, NAME = os.environ.get("GITHUB_REPOSITORY", "").partition("/")
 """The repository, where a workflow builds the site. Elsewhere no page has a button to edit it."""
 
-extensions = ["myst_nb", "notfound.extension", "sphinx_sitemap", "sphinxext.opengraph", "building.extension"]
-if (
-    "ADJOINT_DOCS_OFFLINE" not in os.environ
-):  # links of types to the pages of Python and NumPy, whose indices are downloaded
-    extensions.append("sphinx.ext.intersphinx")
-intersphinx_mapping = {
-    "python": ("https://docs.python.org/3", None),
-    "numpy": ("https://numpy.org/doc/stable", None),
-}
+extensions = [
+    "myst_nb",
+    "notfound.extension",
+    "sphinx_sitemap",
+    "sphinxext.opengraph",
+    "sphinx.ext.intersphinx",
+    "building.extension",
+]
+
+
+def is_reached(page: str) -> bool:
+    """Whether a site can be reached from here."""
+    try:
+        return bool(urlopen(page, timeout=10))
+    except OSError:
+        return False
+
+
+PAGES = {"python": "https://docs.python.org/3", "numpy": "https://numpy.org/doc/stable"}
+intersphinx_mapping = {name: (page, None) for name, page in PAGES.items() if OWNER or is_reached(page)}
+"""Types link to the pages of Python and NumPy. A workflow fails if it cannot reach them; elsewhere the links are left out."""
 intersphinx_timeout = 10
 exclude_patterns = ["building", "reference/examples", "_build", "**.ipynb_checkpoints"]
 if find_spec("jupyterlite_sphinx"):  # lessons that run in the reader's browser

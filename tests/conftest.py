@@ -11,11 +11,12 @@ import subprocess
 import sys
 from collections.abc import Generator
 from functools import cache
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-from tests import processors, shared_kernels, tiers  # noqa: F401 - `processors` first: NumPy reads the environment once
+from tests import environment, shared_kernels, tiers  # noqa: F401 - `environment` first
 
 settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.register_profile("searching", deadline=None)
@@ -24,18 +25,19 @@ settings.load_profile("repeatable")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     tiers.add_options(parser)
-    parser.addoption(
-        "--kernels", metavar="FOLDER", help="keep compiled kernels there, for other runs of the tests to load"
-    )
+    parser.addoption("--kernels", metavar="FOLDER", help="keep compiled kernels there, and not in the cache of pytest")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if sys.platform == "wasi":
         os.getuid = lambda: 0  # WebAssembly knows no users, and pytest asks whose its temporary folders are
     tiers.choose_share(config)
-    folder = shared_kernels.folder_of(config)
-    if folder is not None:
+    if folder := shared_kernels.folder_of(config):
         shared_kernels.share(folder)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    return tiers.is_left_out(collection_path, config.getoption("family")) or None
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -44,11 +46,12 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Tests that are collected stay: the collector of garbage, which would look at them over and over, waits."""
+    """The collector of garbage waits for the collection of tests, and never looks at what that has made: all of it stays."""
     gc.disable()
     try:
         return (yield)
     finally:
+        gc.freeze()
         gc.enable()
 
 
@@ -58,10 +61,10 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     if pyfuncitem.get_closest_marker("alone") is None or "ADJOINT_TEST_ALONE" in os.environ:
         return None
     pytest_s = [name for name in os.environ if name.startswith("PYTEST")]
-    environment = {name: value for name, value in os.environ.items() if name not in pytest_s}
+    variables = {name: value for name, value in os.environ.items() if name not in pytest_s}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", pyfuncitem.nodeid]
-    environment["ADJOINT_TEST_ALONE"] = "1"
-    done = subprocess.run(command, env=environment, cwd=pyfuncitem.config.rootpath, capture_output=True, text=True)
+    variables["ADJOINT_TEST_ALONE"] = "1"
+    done = subprocess.run(command, env=variables, cwd=pyfuncitem.config.rootpath, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return True
 

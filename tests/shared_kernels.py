@@ -1,31 +1,37 @@
-"""Test processes compile each kernel once between them: what one has compiled, the others load from a folder of the tests.
+"""The tests compile each kernel once: what one process has compiled, the others and later runs load from a folder.
 
-The folder holds object code as LLVM makes it, by everything that it depends on. `--kernels FOLDER` names one that several runs of
-pytest share; the processes of one run with `-n` share one of their own.
+The folder holds object code as LLVM makes it. The name of a file depends on everything that its code depends on. The folder is
+in the cache of pytest, or the one that `--kernels FOLDER` names. Kernels that no test has loaded for a week are deleted.
 """
 
 import hashlib
 import os
+import time
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from adjoint.codegen.llvm import host as compiler
 from adjoint.codegen.llvm.host import Host, Request
+
+WEEK = 7 * 24 * 60 * 60
 
 
 def folder_of(config: pytest.Config) -> Path | None:
-    """The folder that the processes of this run share, if they do."""
-    named = config.getoption("kernels")
-    if named is None and hasattr(config, "workerinput"):
-        return Path(config.option.basetemp).parent / "kernels"
-    return None if named is None else Path(named)
+    """The folder of the kernels of this run, unless pytest has no cache."""
+    if named := config.getoption("kernels"):
+        return Path(named)
+    return config.cache.mkdir("kernels") if hasattr(config, "cache") else None
 
 
 def share(folder: Path) -> None:
     """Load the kernels of this process from the folder, and keep there what it compiles."""
     folder.mkdir(parents=True, exist_ok=True)
+    for path in folder.iterdir():
+        if path.stat().st_mtime < time.time() - WEEK:
+            path.unlink(missing_ok=True)
 
     def engine(host: Host, request: Request) -> Any:
         path = folder / key(host, request)
@@ -35,6 +41,7 @@ def share(folder: Path) -> None:
             engine = compiling(host, request)
             engine.set_object_cache(partial(keep, path))
             return engine
+        os.utime(path)
         engine = host.llvm.create_mcjit_compiler(host.llvm.parse_assembly(""), host._new_machine())
         engine.add_object_file(host.llvm.ObjectFileRef.from_data(code))
         return engine
@@ -44,13 +51,16 @@ def share(folder: Path) -> None:
     Host._engine = engine
 
 
+SOURCE = Path(compiler.__file__).read_bytes()
+"""The module that compiles: code depends on its passes."""
+
 compiling = Host._engine
 """How an engine is made of what LLVM compiles."""
 
 
 def key(host: Host, request: Request) -> str:
     """The name of a file of object code."""
-    given = (*request, host.cpu, host.features, host.llvm.llvm_version_info)
+    given = (*request, host.cpu, host.features, host.llvm.llvm_version_info, SOURCE)
     return hashlib.sha256(repr(given).encode()).hexdigest()
 
 

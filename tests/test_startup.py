@@ -18,10 +18,7 @@ MOST_MODULES = 33
 
 def run(program):
     """Standard output of a program in a fresh interpreter, read as JSON."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    finished = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment
-    )
+    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     return json.loads(finished.stdout)
 
 

@@ -25,7 +25,7 @@ class Definition:
 def chosen(count: int, *marks: pytest.MarkDecorator, **options: object) -> list[str]:
     """The cases of a function that a run has."""
     cases = [SimpleNamespace(id=str(n), params={"name": n // 3}, marks=[]) for n in range(count)]
-    option = SimpleNamespace(**{"markexpr": "", "share": None, "day": 0, **options})
+    option = SimpleNamespace(**{"markexpr": "", "share": None, "day": 0, "family": None, **options})
     tiers.choose_cases(
         SimpleNamespace(definition=Definition(*marks), _calls=cases, config=SimpleNamespace(option=option))
     )
@@ -43,6 +43,10 @@ def test_the_quick_tier_has_one_case_of_each():
     assert chosen(12, pytest.mark.one_each("name"), markexpr="not thorough") == ["0", "3", "6", "9"]
 
 
+def test_the_quick_tier_has_two_of_long_cases():
+    assert len(chosen(6, pytest.mark.long_cases, markexpr="not thorough")) == tiers.LONG
+
+
 @pytest.mark.parametrize("marks", [(), (pytest.mark.thorough,)], ids=["many cases", "thorough"])
 def test_each_thorough_case_has_its_day(marks):
     days = [chosen(500, *marks, share=tiers.WHOLE, day=100 + day) for day in range(tiers.WHOLE)]
@@ -53,3 +57,28 @@ def test_each_thorough_case_has_its_day(marks):
 
 def test_a_function_without_a_case_of_this_run_keeps_one_that_its_mark_leaves_out():
     assert chosen(500, pytest.mark.thorough, markexpr="not thorough") == ["0"]
+
+
+def test_a_family_has_the_cases_of_its_names(tmp_path):
+    names = ["softmax", "cumsum", "log_softmax"]
+    cases = [SimpleNamespace(id=name, params={"name": name}, marks=[]) for name in names]
+    option = SimpleNamespace(markexpr="", share=None, day=0, family="softmax")
+    tiers.choose_cases(SimpleNamespace(definition=Definition(), _calls=cases, config=SimpleNamespace(option=option)))
+    assert [case.id for case in cases] == ["softmax", "log_softmax"]
+
+
+@pytest.mark.parametrize(
+    ("text", "left_out"),
+    [
+        ('@pytest.mark.parametrize("name", NAMES)', False),
+        ('@pytest.mark.parametrize(("name", "dtype"), CASES)', False),
+        ('@pytest.mark.parametrize("name, dtype", CASES)', False),
+        ('pytestmark = pytest.mark.family("reduce")', False),
+        ("def test_sum(): ...", True),
+    ],
+)
+def test_modules_without_tests_of_names_are_not_imported_for_a_family(tmp_path, text, left_out):
+    module = tmp_path / "test_module.py"
+    module.write_text(text, encoding="utf-8")
+    assert tiers.is_left_out(module, "reduce") is left_out
+    assert not tiers.is_left_out(module, None)

@@ -2,7 +2,7 @@
 
 The *quick tier*, `pytest -m "not thorough"`, is the same in each run. It leaves out tests marked `thorough`, which take
 about a third of a second or more. Of tests marked `one_each("name")` it has the first case of each value of that parameter,
-and of a test function with many cases a part of the cases.
+of a test function with many cases a part of the cases, and of one marked `long_cases` two cases.
 The *whole* suite, `pytest` without arguments, has the quick tier and an eighth of the thorough tests, another eighth each
 day. `--share DAYS` sets another part and `--day NUMBER` another day; `--share 1` is the *nightly* tier, all tests. Named
 files, tests (`-k`), marks (`-m`) and families run all of their tests.
@@ -12,9 +12,11 @@ pytest.mark.family("reduce")`.
 """
 
 import importlib
+import re
 import zlib
 from datetime import date
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,8 +24,10 @@ import pytest
 import adjoint
 from adjoint.dispatch.operator_index import FAMILIES
 
-MANY, PART, LEAST = 8, 16, 4
-"""Of a test function with more than `MANY` cases, the quick tier has one case in `PART`, and no fewer than `LEAST`."""
+MANY, PART, LEAST, LONG = 8, 32, 4, 2
+"""Of a test function with more than `MANY` cases, the quick tier has one case in `PART`, and no fewer than `LEAST`. Of a test
+function marked `long_cases`, it has `LONG` cases.
+"""
 WHOLE = 8
 """The whole suite has one thorough test in so many."""
 
@@ -61,37 +65,51 @@ def choose_cases(function: pytest.Metafunc) -> None:
     list of pytest: there is no public one.)
     """
     cases, option = function._calls, function.config.option
-    names = {id(case): f"{function.definition.nodeid}[{case.id}]" for case in cases}
-    mark_thorough(function.definition, cases, names)
+    if function.definition.get_closest_marker("thorough") is not None:
+        thorough = {id(case) for case in cases}
+    else:
+        thorough = mark_thorough(function.definition, cases)
     kept = cases
+    if option.family and function.definition.get_closest_marker("family") is None:
+        kept = [case for case in kept if is_name_of(option.family, case.params.get("name"))]
     if option.markexpr == "not thorough":
-        kept = [case for case in cases if not is_thorough(function.definition, case)]
+        kept = [case for case in kept if id(case) not in thorough]
     elif option.share:
         kept = [
-            case for case in cases if is_of_day(names[id(case)], option) or not is_thorough(function.definition, case)
+            case for case in cases if id(case) not in thorough or is_of_day(name_of(function.definition, case), option)
         ]
     cases[:] = kept or cases[:1]  # without cases, pytest would call the function without arguments
 
 
-def mark_thorough(definition: pytest.Item, cases: list[Any], names: dict[int, str]) -> None:
-    """Mark those of many cases of one function that the quick tier leaves out: by `one_each`, and by the names of the tests."""
-    seen = set()
+def mark_thorough(definition: pytest.Item, cases: list[Any]) -> set[int]:
+    """Mark the cases of a function that the quick tier leaves out: by `one_each`, and by the names of the tests. Return the
+    identities of all thorough cases.
+    """
+    thorough = {id(case) for case in cases if any(mark.name == "thorough" for mark in case.marks)}
+    chosen = set()
     for marker in definition.iter_markers("one_each"):
+        seen = set()
         for case in cases:
             values = tuple(case.params[name] for name in marker.args)
             if values in seen:
-                case.marks.append(pytest.mark.thorough.mark)
+                chosen.add(id(case))
             seen.add(values)
-    plain = [case for case in cases if not is_thorough(definition, case)]
-    if len(plain) > MANY:
-        kept = max(LEAST, len(plain) // PART)
-        for case in sorted(plain, key=lambda case: number(names[id(case)]))[kept:]:
+    plain = [case for case in cases if id(case) not in thorough | chosen]
+    if definition.get_closest_marker("long_cases") is not None:
+        kept = LONG
+    else:
+        kept = max(LEAST, len(plain) // PART) if len(plain) > MANY else len(plain)
+    if len(plain) > kept:
+        chosen |= {id(case) for case in sorted(plain, key=lambda case: number(name_of(definition, case)))[kept:]}
+    for case in cases:
+        if id(case) in chosen - thorough:
             case.marks.append(pytest.mark.thorough.mark)
+    return thorough | chosen
 
 
-def is_thorough(definition: pytest.Item, case: Any) -> bool:
-    """Whether a case, or its test function, is marked `thorough`."""
-    return definition.get_closest_marker("thorough") is not None or any(mark.name == "thorough" for mark in case.marks)
+def name_of(definition: pytest.Item, case: Any) -> str:
+    """The name of the test of a case."""
+    return f"{definition.nodeid}[{case.id}]"
 
 
 def number(name: str) -> int:
@@ -143,8 +161,19 @@ def belongs(item: pytest.Item, family: str) -> bool:
     """Whether a test is one of the family's."""
     if any(family in marker.args for marker in item.iter_markers("family")):
         return True
-    name = getattr(item, "callspec", None) and item.callspec.params.get("name")
+    return is_name_of(family, getattr(item, "callspec", None) and item.callspec.params.get("name"))
+
+
+def is_name_of(family: str, name: Any) -> bool:
+    """Whether this is the name of an operator, or of a public function, of the family."""
     return isinstance(name, str) and family in families_of(name)
+
+
+def is_left_out(module: Path, family: str | None) -> bool:
+    """Whether no test of a module can belong to the family: it has no parameter `name`, and no mark. It is not imported."""
+    if family is None or module.suffix != ".py" or not module.name.startswith("test_"):
+        return False
+    return re.search(r'"name\b|\bname"|mark\.family', module.read_text(encoding="utf-8")) is None
 
 
 def keep_family(config: pytest.Config, items: list[pytest.Item], family: str) -> None:

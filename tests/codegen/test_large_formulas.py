@@ -34,6 +34,7 @@ FUNCTIONS = {
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("shape", [LARGE, (240,), (190, 1)], ids=["same", "row", "column"])
 @pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.long_cases
 def test_gradients_of_large_arrays_are_those_of_their_parts(name, shape, dtype):
     torch.manual_seed(0)
     function = FUNCTIONS[name]

@@ -160,6 +160,7 @@ def shown(value):
 @pytest.mark.parametrize("clearing", ["optimizer", "module"])
 @pytest.mark.parametrize("name", ["SGD", "Adam"])
 @pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.__name__)
+@pytest.mark.long_cases
 def test_what_happens_between_steps(action, name, clearing):
     found, kept, called = trained(action, True, name, clearing)
     expected, also, _ = trained(action, False, name, clearing)

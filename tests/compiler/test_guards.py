@@ -217,6 +217,7 @@ MODES = {
 
 @pytest.mark.parametrize("inside", [False, True])
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.long_cases
 def test_each_mode_has_a_program(mode, inside):
     torch.manual_seed(0)
     module = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.LayerNorm(4), torch.nn.Linear(4, 2))

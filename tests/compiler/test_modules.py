@@ -227,5 +227,6 @@ def test_second_gradients(name):
 
 
 @pytest.mark.parametrize("name", MODULES)
+@pytest.mark.long_cases
 def test_in_double_precision(name):
     assert_as_eager(None, MODULES[name][1], module=made(name).double(), captured=None, dtype=torch.float64)

@@ -77,6 +77,7 @@ CASES = [(name, dim) for name in MODULES for dim in range(tensors_in(MODULES[nam
 
 @pytest.mark.one_each("name")
 @pytest.mark.parametrize(("name", "dim"), CASES)
+@pytest.mark.long_cases
 def test_modules_at_any_size(name, dim):
     compiled = compared(name, dim, SIZES)
     if compiled is None or name in NOT_CAPTURED | ONE_PROGRAM_EACH:

@@ -68,6 +68,7 @@ def same(make_step, *, captured=True, count=12):
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.long_cases
 def test_a_step_of_each_optimizer(name):
     def make(module):
         optimizer = made(name, module.parameters())
@@ -86,6 +87,7 @@ def test_a_step_of_each_optimizer(name):
 
 @pytest.mark.parametrize("schedule", ["StepLR", "CosineAnnealingLR", "OneCycleLR", "ReduceLROnPlateau", "by hand"])
 @pytest.mark.parametrize("name", ["SGD with momentum", "Adam"])
+@pytest.mark.long_cases
 def test_schedules_between_steps(schedule, name):
     def make(module):
         optimizer = made(name, module.parameters())

@@ -73,6 +73,7 @@ def called(function, compile, count=5):
 
 @pytest.mark.parametrize("function", [scalar, vector, written, branching], ids=lambda each: each.__name__)
 @pytest.mark.parametrize("name", TRANSFORMS)
+@pytest.mark.long_cases
 def test_transforms(name, function):
     make = TRANSFORMS[name]
     expected, _ = called(make(function), False)

@@ -42,6 +42,7 @@ def extent(item):
 
 @pytest.mark.parametrize("detail", ["values", "cards", "outline"])
 @pytest.mark.parametrize("name", MODELS)
+@pytest.mark.long_cases
 def test_no_frame_has_more_than_a_line_of_dead_space(name, detail):
     tree = Tree(inspect.graph(MODELS[name]()).snapshot)
     scene = Scene(tree, unfolded(tree), detail)

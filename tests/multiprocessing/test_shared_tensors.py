@@ -239,6 +239,7 @@ def test_loaders(method, step, tmp_path):
 @pytest.mark.parametrize(
     "protocol", [pytest.param(each, marks=pytest.mark.thorough if each % 2 else ()) for each in range(6)]
 )
+@pytest.mark.long_cases
 def test_plain_pickles(protocol, tmp_path):
     for name, kind, tensor in all_tensors(tmp_path):
         assert told(pickle.loads(pickle.dumps(tensor, protocol))) == told(tensor), (name, kind)

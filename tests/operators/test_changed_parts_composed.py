@@ -154,6 +154,7 @@ def check(name, first, last):
 
 
 @pytest.mark.parametrize("name", FIRST)
+@pytest.mark.long_cases
 def test_change_of_a_part(name):
     check(name, 0, 1)
 

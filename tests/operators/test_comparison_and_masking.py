@@ -22,6 +22,7 @@ def gradients(function, *points):
 
 @pytest.mark.parametrize("compare", COMPARISONS)
 @given(a=floats, b=floats)
+@pytest.mark.long_cases
 def test_comparisons_are_pythons(compare, a, b):
     x, y = torch.tensor(a, dtype=torch.float64), torch.tensor(b, dtype=torch.float64)
     assert compare(x, y).item() is compare(a, b)

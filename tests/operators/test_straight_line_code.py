@@ -184,6 +184,7 @@ CASES = [
 @pytest.mark.one_each("name")
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("name", "call"), CASES)
+@pytest.mark.long_cases
 def test_both_ways_are_the_same(name, call, monkeypatch):
     op = OPERATORS[name]
     monkeypatch.setattr(slow_path, "OFTEN", None)  # no code is printed but by `slowly`

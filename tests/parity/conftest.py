@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from tests import processors
+from tests import environment
 
 try:
     import torch
 except ImportError:
     pass  # then all these tests are skipped
 else:
-    if processors.PROCESSES > 1:
-        torch.set_num_threads(processors.SHARE)
+    if environment.PROCESSES > 1:
+        torch.set_num_threads(environment.SHARE)
     with warnings.catch_warnings():  # PyTorch's first forward-mode call of a process imports it, and it warns of itself
         warnings.simplefilter("ignore", DeprecationWarning)
         import torch._decomp.decompositions_for_jvp

@@ -186,6 +186,7 @@ WINDOWS = [((2,), (1,)), ((3, 2), (0, 1)), ((2,), (0,)), ((1,), (1,)), ((2, 2), 
 
 @pytest.mark.parametrize("others", [False, pytest.param(True, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("name", OVERLAPPING)
+@pytest.mark.long_cases
 def test_windows_of_elements_that_share_memory(name, others):
     """The quick tier has a third of the windows on each, all of them on three."""
     count, source = OVERLAPPING[name]

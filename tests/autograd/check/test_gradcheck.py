@@ -543,6 +543,7 @@ class WrongForward(Function):
         (lambda x, y: (x * y, y * 2), [leaf(2, dtype=C), leaf(2)]),
     ],
 )
+@pytest.mark.long_cases
 def test_forward_mode(function, inputs, fast_mode):
     assert gradcheck(function, inputs, check_forward_ad=True, fast_mode=fast_mode)
     assert gradcheck(function, inputs, check_forward_ad=True, check_backward_ad=False, fast_mode=fast_mode)

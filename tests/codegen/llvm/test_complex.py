@@ -35,6 +35,7 @@ def _complex(dtype, strided=False):
 
 @pytest.mark.parametrize("dtype", ["F", "D"])
 @pytest.mark.parametrize("name", list(FUNCTIONS))
+@pytest.mark.long_cases
 def test_complex_functions(name, dtype, monkeypatch):
     for array in (_complex(dtype), _complex(dtype, strided=True)):
         other = numpy.random.default_rng(1).permutation(array.reshape(-1)).reshape(array.shape)

@@ -120,6 +120,7 @@ def test_error_functions_of_float64_agree_with_the_c_library(name):
 
 
 @pytest.mark.parametrize("name", ["lgamma", "digamma", "ndtri", "erfinv"])
+@pytest.mark.long_cases
 def test_special_functions_agree_with_those_of_numpys_arrays(name):
     random = numpy.random.default_rng(6)
     special = numpy.array(

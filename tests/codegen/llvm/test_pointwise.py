@@ -174,6 +174,7 @@ def test_large_changes_need_no_memory():
 
 
 @pytest.mark.parametrize("shape", [(), (3,), (200, 300)])
+@pytest.mark.long_cases
 def test_results_of_numbers_are_written_to_out_and_nowhere_else(shape):
     x, out = adjoint.randn(shape), adjoint.empty(shape)
     for name in ("add", "sub", "mul", "div", "maximum", "minimum", "atan2"):
@@ -408,6 +409,7 @@ def test_many_numbers_are_computed_as_few_are(dtype):
 
 
 @pytest.mark.parametrize("number", [0, 1, 2, 3, 2.5, -1])
+@pytest.mark.long_cases
 def test_gradients_of_powers_of_many_numbers(number):
     def gradients(x):
         x = x.clone().requires_grad_()

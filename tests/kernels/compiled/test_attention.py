@@ -94,6 +94,7 @@ def test_sizes(sizes, causal, dtype):
 @pytest.mark.usefixtures("numpy_alone")
 @pytest.mark.parametrize("mask", [None, "full", "rows", "keys", "one"])
 @pytest.mark.parametrize("dropped", [False, True])
+@pytest.mark.long_cases
 def test_masks_and_dropout(mask, dropped):
     _same((2, 4, 2, 70, 90, 32, 24), "f8", mask=mask, dropped=dropped)
 

@@ -102,6 +102,7 @@ def new_plans():
 
 @pytest.mark.parametrize("bytes_", [16, 32, 64])
 @pytest.mark.parametrize("case", CASES[:7] + CASES[13:15], ids=str)
+@pytest.mark.long_cases
 def test_vectors_of_every_width(case, bytes_, monkeypatch, new_plans):
     monkeypatch.setattr(HOST, "vector_bytes", bytes_)
     compare(case, "f4")

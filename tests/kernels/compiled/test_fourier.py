@@ -22,6 +22,7 @@ def sample(shape, dtype):
 @pytest.mark.parametrize(
     ("dtype", "width"), [("f", 64), ("F", 64), ("d", 64), ("D", 64), ("f", 32), ("D", 32), ("F", 16)]
 )
+@pytest.mark.long_cases
 def test_transforms(dtype, width, monkeypatch):
     if width > HOST.vector_bytes:
         pytest.skip("this processor has no such registers")
@@ -47,6 +48,7 @@ def test_transforms(dtype, width, monkeypatch):
 
 
 @pytest.mark.parametrize("size", [1, 7, 16, 20, 261])
+@pytest.mark.long_cases
 def test_operators(size, monkeypatch):
     monkeypatch.setattr(LOOPS, "every_size", True)
     x = sample((40, size), "f")

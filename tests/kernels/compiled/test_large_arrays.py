@@ -77,6 +77,7 @@ def test_bits_and_bounds_of_integers(name, dtype, both):
 
 
 @pytest.mark.parametrize("dtype", ["int64", "int16", "uint8"])
+@pytest.mark.long_cases
 def test_quotients_of_integers(dtype, both):
     low = 0 if dtype == "uint8" else -100
     x, y = integers(low, 120, 211, dtype=dtype), integers(low, 120, 211, dtype=dtype, seed=1)
@@ -130,6 +131,7 @@ def test_ctc_loss(both):
 
 @pytest.mark.parametrize("p", [0, 0.5, 1, 2, math.inf])
 @pytest.mark.parametrize("width", [5, 40])
+@pytest.mark.long_cases
 def test_distances(p, width, both):
     x, y = sample(9, width, dtype="float64"), sample(2, 6, width, dtype="float64", seed=1)
     x[3] = x[5]
@@ -181,6 +183,7 @@ SPECIAL = {
 
 
 @pytest.mark.parametrize("name", SPECIAL)
+@pytest.mark.long_cases
 def test_special_functions(name, both):
     edges = [0.0, -0.0, math.inf, -math.inf, math.nan, 1e-300, 1e300, -1e300, 5e150, 27.0, -27.0, 1.0, -1.0, -0.3, -2.5]
     x = numpy.concatenate([sample(600, dtype="float64") * 8, edges])

@@ -90,6 +90,7 @@ def test_means(case, dtype, include):
 
 
 @pytest.mark.parametrize("bytes_", [16, 32, 64])
+@pytest.mark.long_cases
 def test_vectors_of_every_width(bytes_, monkeypatch):
     monkeypatch.setattr(HOST, "vector_bytes", bytes_)
     for case in CASES:

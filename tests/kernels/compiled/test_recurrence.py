@@ -63,6 +63,7 @@ def _same(mode, sizes, dtype, backwards, with_output=True):
 @pytest.mark.parametrize("mode", list(kernels.GATES))
 @pytest.mark.parametrize("backwards", [False, True])
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.long_cases
 def test_compiled_layers(mode, backwards, dtype):
     for sizes in ((1, 1, 1), (3, 2, 5), (4, 7, 16), (5, 9, 33), (3, 32, 70)):
         _same(mode, sizes, dtype, backwards, with_output=sizes[0] != 4)

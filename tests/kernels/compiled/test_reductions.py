@@ -94,6 +94,7 @@ VIEWS = {
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", BFLOAT16, "i8"], ids=str)
 @pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.long_cases
 def test_reductions_of_views_with_gaps(view, dtype):
     x = VIEWS[view](sample((60, 120), dtype))
     found = 0
@@ -203,6 +204,7 @@ def test_a_plan_is_kept_for_each_signature_and_followed_only_while_loops_are_ena
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "int32", "bool"])
+@pytest.mark.long_cases
 def test_reductions_have_the_dtypes_of_small_ones(dtype):
     x = (adjoint.arange(9000).reshape(90, 100) % 7).to(getattr(adjoint, dtype))
     small = x[:2, :3].contiguous()

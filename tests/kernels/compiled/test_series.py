@@ -31,6 +31,7 @@ def _interpreted(function, *args):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int8", "bool"])
 @pytest.mark.parametrize("shape", [(7,), (3, 70), (70, 3), (2, 30, 17)])
+@pytest.mark.long_cases
 def test_running_extrema_and_sums(dtype, shape):
     random = numpy.random.default_rng(0)
     x = random.integers(-3, 4, shape).astype(dtype)

@@ -54,6 +54,7 @@ def test_sort(dtype, descending):
 
 @pytest.mark.parametrize("width", [64, 32, 16])
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.long_cases
 def test_narrow_registers(width, dtype, monkeypatch):
     if width > HOST.vector_bytes:
         pytest.skip("this processor has no such registers")
@@ -79,6 +80,7 @@ def test_ranges_of_integers():
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.long_cases
 def test_first_elements(dtype, descending):
     for shape in SHAPES:
         x = sample(shape, dtype)

@@ -110,6 +110,7 @@ def expanded(shape, dim, kept, times=1):
 @pytest.mark.parametrize("times", [1, 8], ids=["small", "large"])
 @pytest.mark.parametrize(("shape", "dim", "kept"), EXPANDED)
 @pytest.mark.one_each("shape", "times")
+@pytest.mark.long_cases
 def test_an_expanded_index_is_the_same_as_its_copy(shape, dim, kept, times, dtype):
     x, index, src = expanded(shape, dim, kept, times)
     x, src, copy = x.astype(dtype), src.astype(dtype), index.copy()

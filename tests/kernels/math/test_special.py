@@ -29,6 +29,7 @@ def exact(function, x):
 @pytest.mark.parametrize(
     ("name", "low", "high"), [("erf", -7, 7), ("erfc", -7, 26), ("lgamma", 1e-3, 60), ("lgamma", 1e6, 1e12)]
 )
+@pytest.mark.long_cases
 def test_against_the_math_module(name, low, high):
     x = many(low, high)
     expected = exact(getattr(math, name), x)
@@ -152,6 +153,7 @@ def every_way(function, *arrays):
 
 
 @pytest.mark.parametrize("name", BESSEL)
+@pytest.mark.long_cases
 def test_bessel_functions_have_their_known_values(name, by_loops):
     x = numpy.array(PLACES.get(name, (0.25, 1.5, 4.5, 7.75, 40)))
     expected = numpy.array(BESSEL[name])
@@ -204,6 +206,7 @@ def test_incomplete_gamma_functions_at_the_edges(by_loops):
 
 
 @pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8", "u1", "u4"])
+@pytest.mark.long_cases
 def test_divisors_and_multiples_are_those_of_python(dtype, by_loops):
     limits = numpy.iinfo(dtype)
     random = numpy.random.default_rng(1)

@@ -140,6 +140,7 @@ def test_group_norm(shape, groups):
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [("f2", 5e-3), (BFLOAT16, 5e-2), ("f4", 1e-5)], ids=str)
+@pytest.mark.long_cases
 def test_types(dtype, tolerance):
     x, weight, bias = sample((8, 4, 6), dtype), sample(4, dtype, 1), sample(4, dtype, 2)
     wide = [each.astype("f8") for each in (x, weight, bias)]

@@ -80,6 +80,7 @@ def test_sgd(shape, transposed):
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("beta1", [0.9, 0.3])
+@pytest.mark.long_cases
 def test_adam(shape, beta1):
     lr, beta2, eps = 0.01, 0.99, 1e-6
     for decay, decoupled, amsgrad, maximize in itertools.product((0, 0.1), (False, True), (False, True), (False, True)):

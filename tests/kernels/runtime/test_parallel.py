@@ -77,6 +77,7 @@ def test_number_of_threads_is_checked():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.long_cases
 def test_a_forked_child_starts_its_own_workers(threads):
     parallel_rows(lambda start, stop: None, 1000, 1 << 14)
     with warnings.catch_warnings():

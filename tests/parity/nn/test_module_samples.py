@@ -129,6 +129,7 @@ def problem(library, bias=(3,)):
 
 
 @pytest.mark.parametrize("info", OPTIMIZERS, ids=lambda info: info.name)
+@pytest.mark.long_cases
 def test_optimizers(info):
     for sample in info.optim_inputs_func(device="cpu"):
         results = []

@@ -100,6 +100,7 @@ TURNS = pytest.mark.parametrize(
 
 @TURNS
 @pytest.mark.parametrize("name", BINARY)
+@pytest.mark.long_cases
 def test_binary(name: str, turn: int) -> None:
     calls: list[tuple[str, Callable[[Any], Any]]] = []
     for (i, one), (j, two) in itertools.product(enumerate(DTYPES), repeat=2):
@@ -112,6 +113,7 @@ def test_binary(name: str, turn: int) -> None:
 
 @TURNS
 @pytest.mark.parametrize("name", BINARY)
+@pytest.mark.long_cases
 def test_binary_with_python_numbers(name: str, turn: int) -> None:
     calls: list[tuple[str, Callable[[Any], Any]]] = []
     for (i, one), (j, number) in itertools.product(enumerate(DTYPES), enumerate(_SCALARS)):
@@ -126,6 +128,7 @@ def test_binary_with_python_numbers(name: str, turn: int) -> None:
 
 
 @pytest.mark.parametrize("sign", ["+", "-", "*", "/", "//", "%", "**", "&", "|", "^", "<<", ">>", "==", "<", ">=", "@"])
+@pytest.mark.long_cases
 def test_operator_signs(sign: str) -> None:
     code = compile(f"a {sign} b", "<sign>", "eval")
     calls: list[tuple[str, Callable[[Any], Any]]] = []
@@ -146,6 +149,7 @@ def test_operator_signs(sign: str) -> None:
 @pytest.mark.parametrize(
     "name", ["add", "sub", "mul", "div", "floor_divide", "pow", "remainder", "bitwise_and", "eq", "copy"]
 )
+@pytest.mark.long_cases
 def test_in_place(name: str) -> None:
     calls: list[tuple[str, Callable[[Any], Any]]] = []
     for one, two, dims in itertools.product(DTYPES, DTYPES, ((1, 1), (1, 0), (0, 0))):

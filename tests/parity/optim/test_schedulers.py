@@ -212,6 +212,7 @@ def epochs(make):
 
 @pytest.mark.parametrize("turn", [0, *(pytest.param(turn, marks=pytest.mark.thorough) for turn in (1, 2))])
 @pytest.mark.parametrize("nesting", NESTINGS)
+@pytest.mark.long_cases
 def test_nested_schedulers(nesting, turn):
     """The quick tier has a third of the pairs for each nesting, all of them for three."""
     first = (NESTINGS.index(nesting) + turn) % 3

@@ -104,6 +104,7 @@ SAMPLERS = {
 @pytest.mark.parametrize("name", SAMPLERS)
 @settings(max_examples=25, deadline=None)
 @given(seed=SEEDS, count=st.integers(1, 50), number=st.integers(1, 100), own=st.booleans())
+@pytest.mark.long_cases
 def test_samplers_draw_the_same(name, seed, count, number, own):
     def drawn(module):
         module.manual_seed(seed)

@@ -1,10 +1,17 @@
-"""The share of the processors that a test process has, where pytest-xdist runs several. `conftest` imports it before NumPy.
+"""The environment of test processes: compiled Python code is kept, and each process has its share of the processors.
 
+`conftest` imports this module before all others: Python and NumPy read the environment once.
+
+If Python were to write no bytecode, every process, and every program that a test starts, would compile the package.
 Threads of OpenBLAS and of PyTorch wait for work without rest. If every test process had as many as there are processors, the
 tests would take up to three times as long. The threads of adjoint stay as many as users have.
 """
 
 import os
+import sys
+
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 PROCESSES = int(os.environ.get("ADJOINT_TEST_PROCESSES", os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
 """How many test processes run side by side."""
