@@ -59,7 +59,7 @@ def test_a_function_without_a_case_of_this_run_keeps_one_that_its_mark_leaves_ou
     assert chosen(500, pytest.mark.thorough, markexpr="not thorough") == ["0"]
 
 
-def test_a_family_has_the_cases_of_its_names(tmp_path):
+def test_a_family_has_the_cases_of_its_names():
     names = ["softmax", "cumsum", "log_softmax"]
     cases = [SimpleNamespace(id=name, params={"name": name}, marks=[]) for name in names]
     option = SimpleNamespace(markexpr="", share=None, day=0, family="softmax")
