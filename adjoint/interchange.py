@@ -17,7 +17,7 @@ from .kernels.memory import storage as storages
 from .kernels.memory.storage import PYTHON_NUMBERS
 from .kernels.memory.storages import TypedStorage, UntypedStorage
 from .kernels.runtime.lazy_conj import LazyConjNeg, materialize
-from .kernels.runtime.meta_array import check_item, check_numpy
+from .kernels.runtime.meta_array import Unread, check_item, check_numpy
 from .kernels.runtime.narrow_array import plain
 from .kernels.runtime.sparse_array import SparseArray
 
@@ -208,3 +208,13 @@ class Interchange(ArrayAttributes):
         if self._array.dtype.kind not in "iub" or self._array.size != 1:
             raise TypeError("only integer tensors of a single element can be converted to an index")
         return int(self.item())
+
+
+def tensor_array(value: Any) -> Any:
+    """Return the array of a tensor, or any other value unchanged."""
+    return elements_of(value) if isinstance(value, Interchange) else value
+
+
+def elements_of(tensor: Interchange) -> Any:
+    """The elements of a tensor as an array without lazy bits."""
+    return tensor.numpy() if type(tensor._array) is Unread else materialize(tensor._array)

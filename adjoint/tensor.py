@@ -20,8 +20,8 @@ from ._runtime.tracebacks import end_at_caller, ending_at_caller, shorten, warn
 from ._runtime.weak_keys import WeakClasses
 from .array_attributes import wrap_dim as wrap_dim
 from .interchange import Interchange
-from .kernels.runtime.lazy_conj import CONJ, NEG, LazyConjNeg, materialize
-from .kernels.runtime.meta_array import Meta, Unread
+from .kernels.runtime.lazy_conj import CONJ, NEG, LazyConjNeg
+from .kernels.runtime.meta_array import Meta
 from .kernels.runtime.narrow_array import Narrow, kept
 from .kernels.runtime.sparse_array import SparseArray
 
@@ -330,13 +330,6 @@ def can_require_grad(array: numpy.ndarray[Any, Any]) -> bool:
     """Whether the dtype is differentiable: floating point or complex."""
     kind = dtypes.from_numpy(array.dtype)
     return kind.is_floating_point or kind.is_complex
-
-
-def tensor_array(value: Any) -> Any:
-    """Return the array of a tensor, or any other value unchanged."""
-    if not isinstance(value, Tensor):
-        return value
-    return value.numpy() if type(value._array) is Unread else materialize(value._array)
 
 
 def is_recorded(edge: Any) -> bool:

@@ -10,7 +10,7 @@ import adjoint as torch
 from adjoint.device import Size
 
 from ..tensor import Tensor
-from .known import ALONG_ONE, FOREIGN, IMMUTABLE, MUTABLE, NUMBERS, OF_ONE_SIZE, digest, is_plain
+from .known import ALONG_ONE, FOREIGN, IMMUTABLE, MUTABLE, NUMBERS, OF_ONE_SIZE, digest, has_elements, is_plain
 from .symbols import Symbol, plain, symbols_in
 from .tracer import Tracer
 
@@ -88,18 +88,18 @@ class Guards:
 
     def contents(self, value: Any) -> Any:
         """The elements of `value` are read."""
-        if self.stopped or type(value) in IMMUTABLE:
+        if self.stopped or type(value) in IMMUTABLE or self.is_inside(value):
             return value
-        kind = type(value)
-        if kind is tuple:
+        if isinstance(value, tuple):
             for each in value:
                 self.contents(each)
-        elif kind in MUTABLE and not self.is_inside(value):
+        elif isinstance(value, MUTABLE):
             self.elements(value)
         elif isinstance(value, torch.nn.Module):
             self.elements(vars(value)["_modules"])
-        elif isinstance(value, (torch.nn.ParameterList, torch.nn.ParameterDict)):
             self.elements(vars(value)["_parameters"])
+        elif has_elements(value):
+            self.stop(f"elements of an object of class {type(value).__name__} are read")
         return value
 
     def read(self, value: Any) -> None:
@@ -128,7 +128,7 @@ class Guards:
             self.guard(key, "same_items({0}, {1})", value, items)
         for each in items:
             self.seen(each)
-            if type(each) in MUTABLE or type(each) is tuple:
+            if isinstance(each, (*MUTABLE, tuple)):
                 self.contents(each)
 
     def tree(self, module: Any) -> None:
@@ -195,7 +195,7 @@ class Guards:
                 and symbols_in([left, right])
             ):
                 return tuple.__new__(Size if Size in (type(left), type(right)) else tuple, (*left, *right))
-            return function(left, right)
+            return function(self.contents(left), self.contents(right))
         return self.tracer.derived(function, [left, right], function(plain(left), plain(right)))
 
     def folded(self, name: str, numbers: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dis
+import enum
 import importlib.util
 import inspect
 import os
@@ -17,7 +18,7 @@ import adjoint as torch
 from adjoint.device import Size
 
 from .. import dtypes
-from ..interchange import Interchange
+from ..interchange import Interchange, elements_of
 from ..tape import modes
 from ..tensor import Tensor
 
@@ -95,10 +96,10 @@ REARRANGING = frozenset((len, tuple, list, zip, enumerate, reversed, iter, next)
 """Those of them that ask nothing of numbers in sequences."""
 
 READING = frozenset(
-    inspect.unwrap(getattr(Interchange, name)).__code__
-    for name in vars(Interchange)
-    if isinstance(getattr(Interchange, name), types.FunctionType)
-    and name not in ("__len__", "__hash__", "__dlpack_device__", "__array_namespace__", "storage_type")
+    inspect.unwrap(function).__code__
+    for function in (*vars(Interchange).values(), elements_of, Tensor.__repr__, Tensor.__format__)
+    if isinstance(function, types.FunctionType)
+    and function.__name__ not in ("__len__", "__hash__", "__dlpack_device__", "__array_namespace__", "storage_type")
 )
 """The code of the methods of tensors that give elements to Python."""
 
@@ -247,6 +248,12 @@ def has_numbers(result: Any) -> bool:
     if isinstance(result, (list, tuple)):
         return any(map(has_numbers, result))
     return type(result) in (int, float, complex)
+
+
+def has_elements(value: Any) -> bool:
+    """Whether a value may have elements that can change: tensors have guards of their own, and enumerations do not change."""
+    names = ("__getitem__", "__iter__", "__len__", "__contains__")
+    return not isinstance(value, (Tensor, enum.EnumMeta)) and any(hasattr(type(value), name) for name in names)
 
 
 def is_constant(value: Any) -> bool:

@@ -123,7 +123,7 @@ class Observer(Guards):
 
     def truth(self, value: Any) -> Any:
         """The truth of `value` is asked."""
-        return self.contents(value) if type(value) in MUTABLE else value
+        return self.contents(value)
 
     def slice(self, *parts: Any) -> slice:
         """A slice of an index, which the next index has."""
@@ -169,6 +169,8 @@ class Observer(Guards):
             found = value[index]
             self.require(("element", id(value), index), "{0}[{1}]", found, value, index)
             return found
+        if isinstance(value, dict) and index not in value:
+            self.stop("an element is read that a dictionary has not")
         return self.contents(value)[index]
 
     def attribute(self, value: Any, name: str) -> Any:
@@ -414,6 +416,8 @@ class Observer(Guards):
         begin = len(self.tracer.program.instructions)
         result = given(*args, **kwargs) if given is function else given(*args[1:], **kwargs)
         self.window(begin, sizes)
+        if is_constant(result) and all(map(is_constant, (*args, *kwargs.values()))):  # it tells a setting
+            self.guard((id(given), repr(args), repr(kwargs)), "{0}(*{1}, **{2}) == {3}", given, args, kwargs, result)
         if self.tracer.dims and name not in OF_NO_SIZE and has_numbers(result):
             for each in (*args, *kwargs.values()):
                 self.fix_shape(each)
@@ -555,7 +559,8 @@ class Observer(Guards):
             ):
                 self.stop("an iterator that the function has not made is advanced")
         elif owner is math or getattr(function, "__module__", None) == "math":
-            pass
+            for each in args:
+                self.contents(each)
         elif type(owner) in MUTABLE:
             if not self.is_inside(owner):
                 if function.__name__ in (

@@ -27,7 +27,7 @@ from ..kernels.memory.copying import clone, copy_
 from ..kernels.runtime.floating import HALVES, unwarned
 from ..kernels.runtime.layout import laid_out
 from ..tape import modes, origin
-from ..tape.interpreters import Handler
+from ..tape.interpreters import Handler, tensors_in
 from ..tensor import Tensor
 from ..transforms.batched_tensor import BatchedTensor
 from .program import Constant, Program, Reference
@@ -233,8 +233,11 @@ class Tracer(Handler):
 
     def operands(self, plan: Plan, call: Call) -> list[Any]:
         """References and constants for the arguments of the kernel; conversions are appended."""
-        if plan.arrays is not DENSE or plan.op.shape_of_elements or plan.way not in (FUNCTION, IN_PLACE, IN_PLACE_VIEW):
+        if plan.arrays is not DENSE or plan.way not in (FUNCTION, IN_PLACE, IN_PLACE_VIEW):
             raise Stop("it is not captured")
+        by_elements = plan.op.shape_of_elements
+        if by_elements is True or (by_elements == "masks" and any(map(is_mask, [*tensors_in(call.args)][1:]))):
+            raise Stop("the shape of its result depends on elements")
         if plan.op.name not in READING_NUMBERS:
             for each in symbols_in(self.numbers_of(call.args)):
                 self.fixed.update(each.roots)
@@ -404,6 +407,11 @@ READING_NUMBERS = frozenset(
 """The operators whose kernels and formulas take numbers from the operands of the program alone."""
 SEVERAL = (Tensor, ndarray, tuple, list, Symbol)
 """What a sequence contains if its elements are operands of their own."""
+
+
+def is_mask(index: Tensor) -> bool:
+    """Whether a tensor of indices chooses as many elements as it has true ones."""
+    return index._array.dtype.char in "?B"
 
 
 def is_number(value: Any) -> bool:

@@ -78,9 +78,9 @@ class Operator:
         `elementwise`: the order in memory of the result follows that of the operands, or of these names (by default with
         promotion). `outputs`, `returns`: the names of several results, and their named tuple. `view`: results are views
         of the first tensor. `check`: raises for wrong arguments. `overloaded`: wrong operands are an invalid combination
-        of arguments. `shape_of_elements`: shapes of results depend on elements. `sparse`: what computes it on sparse layouts
-        (see `sparse_layouts`), and "result" if it makes sparse tensors of dense ones. `narrow`: how it takes elements of
-        dtypes that kernels do not compute with (see `narrow`).
+        of arguments. `shape_of_elements`: shapes of results depend on elements (of "masks"). `sparse`: what computes it on
+        sparse layouts (see `sparse_layouts`), and "result" if it makes sparse tensors of dense ones. `narrow`: how it takes
+        elements of dtypes that kernels do not compute with (see `narrow`).
 
     Options for writing results:
         `inplace`: it has an in-place variant, of which a word may say more: "disjoint", no operand may share memory with
@@ -147,7 +147,7 @@ class Operator:
         self.aten, *others = options.get("aten", "default").split(", ")
         self.aten_inplace = others[0] if others else self.aten.removeprefix("default")
         self.aten_number = others[-1] if others else self.aten_inplace
-        self.shape_of_elements: bool = options.get("shape_of_elements", False)
+        self.shape_of_elements: bool | str = options.get("shape_of_elements", False)
         self.vmap_name: str | None = options.get("vmap_name")
         self.returns: Any = options.get("returns", tuple)
         self.plans: dict[Any, Any] = {}

@@ -81,7 +81,7 @@ def check_places(op: Operator, args: Iterable[Any]) -> None:
     for tensor in tensors:
         if tensor.device != expected and (tensor._array.ndim or expected != meta):
             raise RuntimeError(f"Tensor on device {tensor.device} is not on the expected device {expected}!")
-    if op.shape_of_elements:
+    if op.shape_of_elements is True:
         raise _depends_on_elements(op.function_name)
 
 

@@ -20,8 +20,8 @@ import numpy
 import adjoint as torch
 
 from .. import dtypes
+from ..interchange import tensor_array
 from ..kernels.runtime.floating import unwarned
-from ..tensor import tensor_array
 from . import mpi
 
 if TYPE_CHECKING:

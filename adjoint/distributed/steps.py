@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from ..tensor import Tensor, tensor_array
+from ..interchange import tensor_array
+from ..tensor import Tensor
 from . import mpi
 from .node_memory import LEAST, all_reduce_through, slots_of
 from .reductions import Array, ReduceOp, averaged, movable, reducible

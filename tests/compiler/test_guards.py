@@ -128,7 +128,85 @@ CASES = {
     "torch functions replaced": ("import types\nlib = types.SimpleNamespace(act=torch.exp)\ndef f(x): return lib.act(x)", "lib.act = torch.sin"),
 }  # fmt: skip
 
-RUN_AS_THEY_ARE = set()
+CONTAINERS = {
+    "collections.deque([1.0, 2.0])": "g[0] = 4.0",
+    "collections.defaultdict(float, {0: 1.0, 1: 2.0})": "g[0] = 4.0",
+    "collections.OrderedDict({0: 1.0, 1: 2.0})": "g[0] = 4.0",
+    "collections.Counter([0, 0, 1])": "g[0] = 4",
+    "collections.ChainMap({0: 1.0}, {1: 2.0})": "g[0] = 4.0",
+    "collections.UserDict({0: 1.0, 1: 2.0})": "g[0] = 4.0",
+    "collections.UserList([1.0, 2.0])": "g[0] = 4.0",
+    "type('D', (dict,), {})({0: 1.0, 1: 2.0})": "g[0] = 4.0",
+    "type('D', (list,), {})([1.0, 2.0])": "g[0] = 4.0",
+    "array.array('f', [1.0, 2.0])": "g[0] = 4.0",
+    "bytearray(b'ab')": "g[0] = 4",
+    "memoryview(bytearray(b'ab'))": "g[0] = 4",
+    "numpy.ones(2)": "g[0] = 4.0",
+}
+"""Objects that contain numbers, other than lists, dictionaries and sets, and changes of theirs."""
+
+READS = {
+    "an element": "g[0]",
+    "the first": "next(iter(g.values() if hasattr(g, 'values') else g))",
+    "the sum": "sum(g.values() if hasattr(g, 'values') else g)",
+    "a part of": "list(g.values() if hasattr(g, 'values') else g)[:1][0]",
+    "the comparison of": "(2.0 if g == {0: 1.0, 1: 2.0} or g == [1.0, 2.0] else 3.0)",
+}
+CASES |= {
+    f"{name} {made}": (f"import array, collections, numpy\ng = {made}\ndef f(x): return x * {read}", change)
+    for made, change in CONTAINERS.items()
+    for name, read in READS.items()
+    if not (made.startswith("numpy") and "comparison" in name)
+}
+CASES |= {
+    f"{read} of {made}": (f"import collections\ng = {made}\ndef f(x): return x * {read}", change)
+    for made, change in {
+        "collections.deque([1.0])": "g.append(2.0)",
+        "collections.OrderedDict()": "g[2.0] = 5.0",
+        "collections.UserDict()": "g[2.0] = 5.0",
+        "type('S', (set,), {})()": "g.add(2.0)",
+    }.items()
+    for read in ("len(g)", "(2.0 if g else 3.0)", "(2.0 if 2.0 in g else 3.0)", "max(g, default=7.0)")
+}
+CASES |= {
+    f"the expression {read}": (f"import math\ng = {made}\ndef f(x): return x * {read}", change)
+    for made, read, change in (
+        ("[1.0, 2.0]", "(g + [3.0])[0]", "g[0] = 4.0"),
+        ("[1.0, 2.0]", "([3.0] + g)[1]", "g[0] = 4.0"),
+        ("[1.0, 2.0]", "(g * 2)[2]", "g[0] = 4.0"),
+        ("{'a': 1.0}", "(g | {'b': 2.0})['a']", "g['a'] = 4.0"),
+        ("{1.0}", "len(g | {2.0})", "g.add(3.0)"),
+        ("[1.0, 2.0]", "math.prod(g)", "g[0] = 4.0"),
+        ("[1.0, 2.0]", "math.fsum(g)", "g[0] = 4.0"),
+        ("None", "(1 + torch.are_deterministic_algorithms_enabled())", "torch.use_deterministic_algorithms(True)"),
+        ("None", "(1 + torch.is_anomaly_enabled())", "torch.autograd.set_detect_anomaly(True)"),
+        ("None", "len(torch.get_float32_matmul_precision())", "torch.set_float32_matmul_precision('medium')"),
+    )
+}
+CASES |= {  # elements of a tensor decide on a shape, a place or a number
+    f"elements in {body}": (f"def f(x):\n    x = x.detach()\n    {body}", "x = -x", "x = x.flip(0) * 3")
+    for body in (
+        "y = torch.zeros(4); y[x.argmax()] = 7.0; return y",
+        "y = x.clone(); y[x.argmin(),] += 5.0; return y",
+        "y = torch.zeros(4, 4); y[:, x.argmax()] = 5.0; return y",
+        "y = torch.zeros(4, 4); y[[0, 1], x.argmax()] = 2.0; return y",
+        "i = x.argmax(); return x[i:].sum(), x[i - 1]",
+        "y = x[x > 0]; return torch.cat([y, y]).sum(), y.shape",
+        "return x[x > 0].sum() * 2, x[(x > 0).to(torch.uint8)]",
+        "return x.masked_select(x > 0) + 1, torch.where(x > 0)",
+        "return torch.repeat_interleave(x, x.abs().ceil().long())",
+        "return torch.repeat_interleave(x.abs().ceil().long())",
+        "return x.repeat(x.argmax() + 1), torch.zeros(x.argmax() + 1)",
+        "return torch.tensor([x.sum(), x.max(), 1.0]), torch.tensor(x)",
+        "return x.new_tensor([x[0], 1.0])",
+        "return f'{x.sum()}', str(x), repr(x), '{}'.format(x[0])",
+        "return torch.full((2,), x.sum()), torch.linspace(x.min(), x.max(), 4)",
+        "return x.roll(int(x.argmax())), x.pow(x.argmax())",
+        "return torch.bincount(x.abs().long()), x.unique(), x.nonzero()",
+        "return [float(a) for a in x], {int(a): 1 for a in x}, sorted(x), max(x)",
+        "return x.tolist(), x.numpy() * 2, x.sum() in (1.0, 2.0)",
+    )
+}
 
 
 def environment():
@@ -140,6 +218,13 @@ def environment():
         "mode": torch.enable_grad,
         "kwargs": {},
     }
+
+
+def restore_settings():
+    torch.set_default_dtype(torch.float32)
+    torch.use_deterministic_algorithms(False)
+    torch.autograd.set_detect_anomaly(False)
+    torch.set_float32_matmul_precision("highest")
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -155,6 +240,7 @@ def test_a_change_of_what_is_read_is_seen(case, tmp_path):
             for is_compiled in (False, True):
                 own = environment()
                 torch.manual_seed(0)
+                restore_settings()
                 exec(code, own)
                 own["x"] = torch.randn(4, requires_grad=True)
                 own["args"] = lambda own=own: (own["x"],)
@@ -183,7 +269,7 @@ def test_a_change_of_what_is_read_is_seen(case, tmp_path):
                             seen.append((type(error), str(error)))
                 outcomes.append(seen)
         finally:
-            torch.set_default_dtype(torch.float32)
+            restore_settings()
     for number, (found, expected) in enumerate(zip(outcomes[1], outcomes[0], strict=True)):
         what = f"call {number}, after {('pass', 'pass', *(line for each in changes for line in (each, 'pass')))[number]}; {reason_of(compiled)}"
         assert_alike(found, expected, what)

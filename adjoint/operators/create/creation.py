@@ -16,6 +16,7 @@ from ...dispatch.arguments import fits, is_of_type, wrong_type
 from ...dispatch.decorators import public
 from ...dispatch.out import check_overlap, store
 from ...dispatch.signatures import type_name
+from ...interchange import tensor_array
 from ...kernels.create.data import array_from_data, check_array
 from ...kernels.memory import copying, storage, storages
 from ...kernels.memory.bounds import in_words_of_pytorch, whole
@@ -26,7 +27,7 @@ from ...tape.anomaly import BY_DEFINITION, note_cut
 from ...tape.inference_tensors import mark_inference
 from ...tape.interpreters import within_batches
 from ...tape.versions import bump
-from ...tensor import LEAF, Tensor, tensor_array, wrap
+from ...tensor import LEAF, Tensor, wrap
 from ..memory.conversion import checked_dtype, is_meta
 
 # --- what every constructor takes -----------------------------------------------------------------------------

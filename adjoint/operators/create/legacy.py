@@ -12,10 +12,11 @@ from ..._runtime.tracebacks import ending_at_caller, warn
 from ...device import Size, cpu, device, sparse_coo, strided
 from ...device import device as device_class
 from ...dispatch.decorators import PUBLIC, public, tensors
+from ...interchange import tensor_array
 from ...kernels.create.data import array_from_data
 from ...kernels.memory import storages
 from ...tape import mode_switches, modes
-from ...tensor import Tensor, tensor_array, wrap
+from ...tensor import Tensor, wrap
 from ..memory.conversion import check_device, converted, is_meta
 
 

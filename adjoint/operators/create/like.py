@@ -10,11 +10,12 @@ from ..._runtime.first_use import import_late
 from ...codegen.backend import NUMPY
 from ...dispatch.decorators import public
 from ...dispatch.meta import place_like
+from ...interchange import tensor_array
 from ...kernels.create import creation as kernels
 from ...kernels.create.data import array_from_data
 from ...kernels.memory import copying
 from ...kernels.runtime.sparse_array import SparseArray
-from ...tensor import Tensor, tensor_array
+from ...tensor import Tensor
 from ..memory.conversion import checked_dtype
 from .creation import (
     array_of_ones,

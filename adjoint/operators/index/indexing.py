@@ -139,6 +139,7 @@ def unchanged(indices: Any) -> Any:
     batch=batched_indexing.index,
     aten="Tensor",
     narrow="moves",
+    shape_of_elements="masks",
 )
 class index:
     """The elements that arrays of indices, or masks, for the leading dimensions (None: all of it) point at together."""

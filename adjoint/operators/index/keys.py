@@ -7,8 +7,9 @@ from typing import Any
 import numpy
 
 from ..._runtime.tracebacks import warn
+from ...interchange import tensor_array
 from ...kernels.create.data import array_from_data, is_sequence
-from ...tensor import Tensor, tensor_array, wrap, wrap_dim
+from ...tensor import Tensor, wrap, wrap_dim
 from ..shape.parts import select, slice
 from ..shape.view import unsqueeze
 
@@ -52,7 +53,7 @@ def as_part(part: Any) -> Any:
     if isinstance(part, Tensor):
         kind = part._array.dtype
         if part._array.ndim == 0 and kind.kind in "biu" and not hasattr(part, "without_history"):
-            return bool(part._array) if kind.char in "?B" else int(part._array)
+            return bool(part.item()) if kind.char in "?B" else part.item()
         if kind.kind in "iu" and kind.char not in "liqB":
             raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
         return part

@@ -310,7 +310,7 @@ def _repeated_positions(repeats, size, output_size):
     if (counts < 0).any():
         raise RuntimeError("repeats can not be negative")
     check_addressable(total * 8)
-    return tensors.from_numpy(numpy.repeat(numpy.arange(size, dtype=numpy.int64), as_places(counts)))
+    return wrap(numpy.repeat(numpy.arange(size, dtype=numpy.int64), as_places(counts)))
 
 
 @operator(

@@ -10,10 +10,11 @@ from ... import dtypes
 from ...device import LAYOUTS
 from ...dispatch.arguments import invalid_arguments
 from ...dispatch.decorators import public
+from ...interchange import tensor_array
 from ...kernels.create.data import array_from_data
 from ...kernels.sparse import layouts as kernels
 from ...tape.aliases import detached
-from ...tensor import LEAF, Tensor, can_require_grad, tensor_array, wrap
+from ...tensor import LEAF, Tensor, can_require_grad, wrap
 from ..create.creation import checked_shape, is_meta
 from ..memory.conversion import checked_dtype
 from .layouts import compressed_of_parts, coo_of_parts
