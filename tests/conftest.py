@@ -121,7 +121,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="module", autouse=True)
 def nothing_old_for_the_collector():
-    """The tests and what earlier ones have loaded are no garbage. Many tests call the collector: it need not look at them."""
+    """The tests, and the objects that earlier tests loaded, are not garbage. Many tests run the collector, which need
+    not inspect them.
+    """
     gc.collect()
     gc.freeze()
     gc.collect()  # which then knows that few objects are left, and comes by itself as often as for so few

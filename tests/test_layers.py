@@ -119,7 +119,7 @@ def is_for_types(node: ast.If) -> bool:
 
 
 class Imports(ast.NodeVisitor):
-    """Collects what a module imports; what is imported for type annotations only does not count."""
+    """Collects the imports of a module, except those for type annotations."""
 
     def __init__(self, module: str) -> None:
         self.module = module

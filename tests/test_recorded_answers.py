@@ -12,7 +12,7 @@ RECORDS = [(path.stem, record) for path in sorted(FOLDER.glob("*.txt")) for reco
 
 @pytest.fixture(autouse=True)
 def defaults() -> Iterator[None]:
-    """What a record may change is as it was."""
+    """Restore the state that a record may change."""
     yield
     adjoint.set_default_dtype(adjoint.float32)
     adjoint.set_printoptions(profile="default")

@@ -29,7 +29,7 @@ MANY, PART, LEAST, LONG = 8, 32, 4, 2
 function marked `long_cases`, it has `LONG` cases.
 """
 WHOLE = 8
-"""The whole suite has one thorough test in so many."""
+"""The whole suite has one thorough test in this many."""
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -177,7 +177,7 @@ def is_left_out(module: Path, family: str | None) -> bool:
 
 
 def keep_family(config: pytest.Config, items: list[pytest.Item], family: str) -> None:
-    """Leave out the tests of others."""
+    """Leave out the tests of other families."""
     importlib.import_module("adjoint.operators").load_all()
     chosen = [item for item in items if belongs(item, family)]
     if not chosen:

@@ -19,7 +19,7 @@ ALIGNMENT = 64
 """The alignment of memory, in multiples of a cache line."""
 
 _SMALL, _SHARED_OUT = 1 << 16, 1 << 20
-"""Requests of at most so many bytes are parts of segments of so many bytes: a descriptor serves many of them."""
+"""Requests of at most this many bytes are parts of segments of this many bytes: a descriptor serves many of them."""
 
 
 def new_file(size: int = 0) -> int:

@@ -43,7 +43,7 @@ def concat(arrays: Sequence[torch.Tensor], /, *, axis: int | None = 0) -> torch.
 
 
 def stack(arrays: Sequence[torch.Tensor], /, *, axis: int = 0) -> torch.Tensor:
-    """The tensors one after the other along a new axis."""
+    """The tensors stacked along a new axis."""
     return torch.stack(as_common(*arrays), axis)
 
 
@@ -83,7 +83,7 @@ def permute_dims(x: torch.Tensor, /, axes: tuple[int, ...]) -> torch.Tensor:
 
 
 def repeat(x: torch.Tensor, repeats: int | torch.Tensor, /, *, axis: int | None = None) -> torch.Tensor:
-    """Each element several times. If the axis is None, each element of the flattened tensor."""
+    """Each element several times. If the axis is None, repeat each element of the flattened tensor."""
     counts = repeats.to(torch.int64) if isinstance(repeats, torch.Tensor) else repeats
     return torch.repeat_interleave(x, counts, dim=axis)
 

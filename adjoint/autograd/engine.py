@@ -249,7 +249,7 @@ def discover(roots: list[Any]) -> tuple[list[Node], dict[Tensor, int]]:
 def deliver(grad: Any, edge: Any, source: Node | None, buffers: dict[Any, Any]) -> None:
     """Add `grad`, in the form that the receiver at the end of `edge` requires, to the gradients that have arrived there.
 
-    A node with several outputs has a list of gradients. A gradient for a view without history is dropped.
+    A node with several outputs has a list of gradients. The engine drops a gradient for a view without history.
     """
     target, number = edge if type(edge) is tuple else (edge, None)
     if number is not None and target.is_nowhere:

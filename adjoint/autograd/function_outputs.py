@@ -124,7 +124,7 @@ class Role(NamedTuple):
 
 
 class Outputs:
-    """The outputs of one call of a custom function, which are connected to its node one after the other."""
+    """The outputs of one call of a custom function, which are connected to its node one by one."""
 
     __slots__ = ("args", "given", "node", "outputs", "recording", "saved")
 

@@ -43,7 +43,7 @@ class _AllowMutationOnSavedContext:
 
     @uninterrupted
     def end(self) -> None:
-        """Take no more tensors; those taken stay as they are."""
+        """Stop collecting tensors, and keep the collected tensors."""
         modes.switch("before_change", None)
         mode_switches.pop_saved_tensor_hooks()
 

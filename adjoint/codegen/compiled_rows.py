@@ -76,7 +76,8 @@ class CompiledRows:
     ) -> Plan | None:
         """Return the plan for arrays like these and these results, or None if NumPy computes.
 
-        `parts`: what the layout says of parts of rows (`row_loops`), of which the geometry has the length of a stretch.
+        `parts`: the data of the layout about parts of rows (`row_loops`); the geometry contains the length of a
+        stretch.
         `parameters`: those of the plan's functions, if they have more than the program.
         """
         if self.of_arrays or LOOPS.has_given_up(self.name) or compute.kind != "f":

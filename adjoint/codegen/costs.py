@@ -26,7 +26,7 @@ SCANNED = CALL // 16
 """For running sums and extremes, and for the elimination of small matrices."""
 
 CONVERTED = CALL // 32
-"""For numbers of 16 bits, each of which NumPy converts by itself."""
+"""For numbers of 16 bits, each of which NumPy converts separately."""
 
 SORTED = CALL // 32
 """For what NumPy compares, draws or updates in many passes: sorting, searching, counting, normal numbers, optimizers."""

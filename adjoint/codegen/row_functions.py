@@ -15,7 +15,7 @@ from numpy import ndarray
 from ..kernels.runtime.parallel import scratch
 
 BLOCK = 64
-"""Rows that are added one after the other, before the sums of blocks are added."""
+"""Rows that are added one by one, before the sums of blocks are added."""
 
 _ONES: dict[str, ndarray] = {char: numpy.ones((8192, 1), char) for char in "fd"}
 _maximum: Any = numpy.maximum.reduce

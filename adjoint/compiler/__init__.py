@@ -1,7 +1,7 @@
 """`torch.compile` and `torch.compiler`: functions and modules whose operators run as captured programs.
 
 The first call of a compiled function runs it, and follows what it does; a later call that the same program stands for runs the
-program instead: the kernels one after the other, forward and backward, without tensors, nodes and Python between them. What the
+program instead: the kernels one by one, forward and backward, without tensors, nodes and Python between them. What the
 program cannot stand for runs as it is.
 """
 

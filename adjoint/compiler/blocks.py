@@ -23,7 +23,7 @@ from ..codegen.llvm.language import WrittenLoops, f32, f64
 from .program import Constant, Instruction, Program, Reference
 
 POINTERS = 6
-"""How many arrays a block may touch: so many pointers are passed in registers."""
+"""How many arrays a block may touch: this many pointers are passed in registers."""
 
 SMALL = 1 << 15
 """The maximum number of elements of an instruction that is worth a block: larger ones have kernels."""
@@ -202,7 +202,7 @@ class Writer:
         return found
 
     def marked(self, sizes: tuple[int, ...], varies: tuple[bool, ...]) -> tuple[int, ...]:
-        """Sizes or strides, of which those that differ from run to run are marked."""
+        """Sizes or strides; those that differ from run to run are marked."""
         return tuple([dim(size, self) if differs else size for size, differs in zip(sizes, varies, strict=True)])
 
     def steps(self, number: int, item: int) -> tuple[int, ...]:

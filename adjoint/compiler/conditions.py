@@ -77,7 +77,7 @@ class Structure:
             self.parts.append(("value", place, value))
 
     def check(self, condition: str, place: str, value: Any) -> None:
-        """Require that what is found at `place` is `value`, or like it."""
+        """Require that the object at `place` is `value`, or similar to it."""
         self.checks.append(Check(condition, f"{place} is {shown(value)}"))
 
 
@@ -109,7 +109,7 @@ class Group:
         self.identities = {id(each) for each in tensors}
 
     def is_apart(self, tensor: Tensor, *others: Tensor) -> bool:
-        """Whether a tensor is none of these and of the others, and shares memory with none."""
+        """Whether a tensor is not among these and the other tensors, and shares memory with none of them."""
         counter = tensor._counter
         if counter is None:  # nothing else has its memory
             return id(tensor) not in self.identities and all(tensor is not each for each in others)

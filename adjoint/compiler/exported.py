@@ -295,7 +295,7 @@ class Returned(ast.NodeTransformer):
 
 
 def argument(node: ast.expr) -> ast.expr:
-    """An expression, which has to be the place of an argument: `args` or `kwargs` with constant indices."""
+    """An expression that must be the place of an argument: `args` or `kwargs` with constant indices."""
     inner = node
     while isinstance(inner, ast.Subscript) and isinstance(inner.slice, ast.Constant):
         inner = inner.value
@@ -311,7 +311,7 @@ def found(place: str) -> Any:
 
 
 class Check:
-    """A condition on what is found at a place of the arguments."""
+    """A condition on the object at a place of the arguments."""
 
     def __init__(self, place: str, *expected: Any) -> None:
         self.place, self.found, self.expected = place, found(place), expected

@@ -39,7 +39,7 @@ STANCE = Stance()
 class CompiledFunction:
     """A function, or a module, that runs as captured programs where one fits the call, and otherwise as it is.
 
-    `variants`: the programs. `reason`: why no further call is captured, if that is so. `units`: what runs the function then,
+    `variants`: the programs. `reason`: why no further call is captured, or None. `units`: what runs the function then,
     and compiles the functions and modules that it calls. `refused`: how many calls could not be captured; a few are run as they
     are without giving up the programs that there are. `quiet`: whether no warning is given. `dynamic`: whether numbers among the
     arguments are read at each call; None: those that have changed, with their first values in `seen`.
@@ -141,7 +141,7 @@ class CompiledFunction:
         return frozenset(dim for dim in wanted if array.shape[dim] > 1 and marks.get(dim, True))
 
     def give_up(self, reason: str) -> None:
-        """Capture no more: calls that no program fits run as they are."""
+        """Stop capturing: calls that fit no program run without one."""
         self.reason = reason
         if self.fullgraph:
             raise Unsupported(f"the function cannot be compiled as one program: {reason}")

@@ -25,7 +25,7 @@ class Guards:
         self.digests: dict[int, int] = {}
 
     def stop(self, reason: str) -> None:
-        """Follow no more: the function runs on as it is."""
+        """Stop following: the rest of the function runs without capture."""
         self.tracer.stop(reason)
 
     @property
@@ -54,7 +54,7 @@ class Guards:
         self.seen(value)
 
     def seen(self, value: Any) -> None:
-        """Take note of an object outside: the array of a tensor becomes an input."""
+        """Record an object outside: the array of a tensor becomes an input."""
         if isinstance(value, Tensor):
             self.input(value, "tensor", value)
         elif type(value) is tuple:
@@ -73,7 +73,7 @@ class Guards:
         self.digests[number] = digest(tensor._array)
 
     def made(self, value: Any) -> Any:
-        """Take note of an object that the function has made."""
+        """Record an object that the function has made."""
         if type(value) not in IMMUTABLE:
             self.inside[id(value)] = value
         return value
@@ -140,7 +140,7 @@ class Guards:
     # --- numbers and sizes ----------------------------------------------------------------------------------------------
 
     def fix(self, values: Any) -> None:
-        """Require that numbers among arguments are what they were: what is done with them is not seen."""
+        """Require that the numbers among the arguments have not changed, because their uses are not recorded."""
         if self.tracer.program.numbers or self.tracer.dims:
             for each in symbols_in(values):
                 each.fix()
@@ -168,7 +168,7 @@ class Guards:
         return [each for each in found if self.tracer.is_of_sizes([each])]
 
     def window(self, begin: int, symbols: list[Symbol]) -> None:
-        """Take note that instructions from `begin` on depend on symbols, which were given as plain numbers."""
+        """Record that instructions from `begin` on depend on symbols, which were given as plain numbers."""
         if symbols and not self.stopped:
             self.tracer.windows.append((begin, len(self.tracer.program.instructions), symbols))
 

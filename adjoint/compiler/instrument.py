@@ -209,7 +209,7 @@ class Rewriter(ast.NodeTransformer):
         return located(ast.UnaryOp(node.op, operand), node)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
-        """A nested function is rewritten too; annotations are of no use."""
+        """A nested function is rewritten too, without its annotations."""
         node = self.generic_visit(node)  # type: ignore[assignment]
         without_annotations(node)
         return node

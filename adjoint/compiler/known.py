@@ -1,4 +1,4 @@
-"""What an observer knows of functions, classes and attributes: what may be called, what is read, what ends the capture."""
+"""The observer's knowledge of functions, classes and attributes: which may be called, are read, or end the capture."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def without_copies(program: Program, instructions: list[Instruction], lasting: s
 
 
 def whole(program: Program, buffers: Buffers, copy: Instruction) -> int | None:
-    """The first value in the memory of what is copied, if the copy lies in memory as that does, all of it."""
+    """The first value in the memory of the copied array, if the copy has the same layout and covers all of it."""
     (given, *_), (number,) = copy.operands, copy.results
     buffer = buffers.of.get(given.number) if isinstance(given, Reference) else None
     if buffer is None or number is None:

@@ -123,7 +123,7 @@ class Program:
         keeps: bool = False,
         kernel: Any = None,
     ) -> None:
-        """Append an instruction; its line is that of the user's frame that is running."""
+        """Append an instruction, with the current line of the user's running frame."""
         frame = origin.user_frame(1)
         line = frame.f_code.co_filename, frame.f_lineno
         keeps = keeps or changes or (kernel is not None and kernel.random)
@@ -140,7 +140,7 @@ class Program:
         return number
 
     def count_change(self, base: Tensor) -> None:
-        """Take note that the program changes memory, which may be that of an input."""
+        """Record that the program changes memory, which may be that of an input."""
         for number, each in self.inputs.items():
             if each.tensor is base or (isinstance(base._counter, list) and each.tensor._counter is base._counter):
                 self.changes[number] = self.changes.get(number, 0) + 1
@@ -149,7 +149,7 @@ class Program:
     # --- gradients of leaves ------------------------------------------------------------------------------------------
 
     def expect_no_grad(self, leaf: Tensor) -> None:
-        """Take note that `leaf` has no gradient when it gets its first one here."""
+        """Record that `leaf` has no gradient when it gets its first one here."""
         if id(leaf) not in self.grads_known:
             self.grads_known[id(leaf)] = leaf
             self.without_grad.append(leaf)

@@ -152,7 +152,7 @@ class Sized:
         return folded, run
 
     def compared(self) -> set[int]:
-        """The values of a run that are compared with what the function does."""
+        """The values of a run that are compared with the values of the function."""
         grads = [each.operands[1].number for each in self.program.instructions if each.name == "set_grad"]
         return {*self.wanted, *self.gradients, *grads, *self.program.changes}
 
@@ -293,7 +293,7 @@ class Trial:
         self.numbers: dict[int, Any] = {}
 
     def see(self, number: int, value: Any) -> None:
-        """Take note of a value."""
+        """Record a value."""
         self.values[number] = value
         form = self.general.forms.get(number)
         if form is None:

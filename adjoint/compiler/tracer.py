@@ -84,7 +84,7 @@ class Tracer(Handler):
                 self.__exit__()
 
     def before_change(self, tensor: Tensor) -> None:
-        """Take note of a change in place that no plan makes."""
+        """Record a change in place that no plan makes."""
         if not (self.acting or isinstance(tensor, BatchedTensor)):  # whose batch an operator changes
             self.stop("a tensor is changed outside of operators")
 
@@ -168,7 +168,7 @@ class Tracer(Handler):
                 self.fixed.update(roots)
 
     def outcome(self, function: Any, operands: list[Any], result: Any) -> None:
-        """Take note of the answer to a question about numbers, which a program is captured for."""
+        """Record the answer to a question about numbers, which a program is captured for."""
         if not all(type(plain(each)) in KINDS for each in operands):
             for each in symbols_in(operands):
                 each.fix()
@@ -361,7 +361,7 @@ class Tracer(Handler):
         return result
 
     def constant(self, array: Any, requires_grad: bool = False) -> None:
-        """Take note of a new array whose elements follow from numbers: the program makes it again."""
+        """Record a new array whose elements follow from numbers: the program makes it again."""
         if self.reason is None and id(array) not in self.values:
             if requires_grad or type(array) is not ndarray:
                 self.stop("a new tensor requires grad, or is not dense")
@@ -369,14 +369,14 @@ class Tracer(Handler):
                 self.program.append("constant", Copied(array), [], [self.name(array)])
 
     def draws(self) -> None:
-        """Take note that random numbers are about to be drawn."""
+        """Record that random numbers are about to be drawn."""
         if not self.drawing:
             self.stop("random numbers are drawn outside of operators")
 
     # --- what the engine does -----------------------------------------------------------------------------------------
 
     def seeds(self, grads: list[Any]) -> None:
-        """Take note of the ones that a backward begins with."""
+        """Record the ones that a backward begins with."""
         for grad in grads:
             if isinstance(grad, Tensor) and not isinstance(grad, BatchedTensor) and id(grad._array) not in self.values:
                 self.constant(grad._array)

@@ -36,7 +36,7 @@ class Calls(Rewriter):
         return self.visit_Call(node) if isinstance(node, ast.Call) else self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
-        """Ask for the unit of what is called."""
+        """Return the unit of the called object."""
         self.generic_visit(node)
         if not (isinstance(node.func, ast.Name) and node.func.id in FINDING):
             node.func = located(asked("unit", node.func, node.func), node.func)
@@ -94,7 +94,10 @@ class Units:
         return self.known(function) if isinstance(function, torch.nn.Module) else function
 
     def known(self, function: Any) -> Any:
-        """The compiled form of a function or a module, which is made once; what is not of the user stays as it is."""
+        """The compiled form of a function or a module, which is made once.
+
+        Objects that are not the user's are returned unchanged.
+        """
         found = self.units.get(function)
         if found is None:
             gains = is_of_user(function) if type(function) is types.FunctionType else has_parts(function)

@@ -319,7 +319,7 @@ class Written:
         return True
 
     def dispatch(self, plans: str, sized: str) -> list[str]:
-        """The lines that run what is planned for the sizes of the arguments."""
+        """The lines that run the plan for the sizes of the arguments."""
         given = "".join(f", v{number}" for number in (*self.program.numbers, *self.program.inputs))
         key = "".join(f"v{number}.shape, " for number in self.tracer.dims)
         return [

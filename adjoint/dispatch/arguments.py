@@ -267,7 +267,7 @@ def argument_error(error: Exception, function: str, frame: FrameType) -> TypeErr
 
 
 def _frame_of(frame: FrameType, error: Exception) -> FrameType:
-    """The frame of the function: that which `frame` has called, if it only hands arguments on."""
+    """The frame of the function. If `frame` only hands arguments on, this is the frame that it called."""
     if frame.f_code.co_argcount:
         return frame
     trace = error.__traceback__

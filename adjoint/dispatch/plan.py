@@ -25,9 +25,9 @@ class Call:
     """One call of an operator, which handlers get, and what the steps of its plan have found so far.
 
     `way`: how `op` is called; `in_place`: it changes its first argument. `given`: the arguments in the order of the declaration,
-    checked; `args`: the same, with tensors in the place of numbers that are operands. `stepwise`: a handler
-    wants the steps to be taken one by one. `cache`: what is asked for the results of the kernel, or None. `arrays`: the arguments
-    of the kernel. `results`: the arrays that it returns; `several`: as a tuple or list. `outputs`: the tensors made of them.
+    checked; `args`: the same, with tensors in the place of numbers that are operands. `stepwise`: a handler wants the steps to
+    be taken one by one. `cache`: the mapping that is queried for the results of the kernel, or None. `arrays`: the arguments of
+    the kernel. `results`: the arrays that it returns; `several`: as a tuple or list. `outputs`: the tensors made of them.
     `edges`: one for each differentiable input; `recording`: whether the call is recorded, as `node`. `out`: what results are
     written to. `returned`: what the call returns, unless that is the outputs.
     """

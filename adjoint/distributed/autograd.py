@@ -1,4 +1,4 @@
-"""`torch.distributed.autograd`: backward through remote calls, which do not exist here.
+"""`torch.distributed.autograd` records remote calls. This package has none.
 
 Libraries check for this module.
 """

@@ -7,7 +7,7 @@ from typing import Any
 
 
 class GradBucket:
-    """Gradients that are reduced together, one after the other in a buffer of one dimension."""
+    """Gradients that are reduced together, one by one in a buffer of one dimension."""
 
     def __init__(self, index: int, buffer: Any, parameters: list[Any], is_last: bool) -> None:
         self._index, self._buffer, self._is_last = index, buffer, is_last

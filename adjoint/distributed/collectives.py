@@ -184,7 +184,7 @@ def all_gather_coalesced(
 def all_gather_into_tensor(
     output_tensor: Any, input_tensor: Any, group: Any = None, async_op: bool = False
 ) -> Work | None:
-    """Fill `output_tensor` with the tensors of all ranks, one after the other along its first dimension, or stacked."""
+    """Fill `output_tensor` with the tensors of all ranks, one by one along its first dimension, or stacked."""
     check_tensor(output_tensor, "output_tensor"), check_tensor(input_tensor, "input_tensor")
     check_same_dtype(input_tensor, output_tensor)
     found = resolve_or_warn(group, "all_gather_into_tensor")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .process_group import ProcessGroup
 
 PART = 1 << 20
-"""A larger array is moved and reduced in parts of so many bytes, which stay in the cache."""
+"""A larger array is moved and reduced in parts of this many bytes, which stay in the cache."""
 
 Steps = Iterator[Any]
 
@@ -98,7 +98,7 @@ def reduce_steps(comm: Any, array: Array, op: ReduceOp, count: int, root: int) -
 
 
 def all_gather_steps(comm: Any, gathered: Array, array: Array, outputs: list[Array]) -> Steps:
-    """Put the `array` of each rank into `gathered`, one after the other, and from there into the output of its number."""
+    """Put the `array` of each rank into `gathered`, one by one, and from there into the output of its number."""
     whole = contiguous(gathered)
     if array.size:
         yield comm.Iallgather(movable(contiguous(array)), movable(whole))

@@ -72,7 +72,7 @@ class Receipt:
 class Work:
     """A started collective or message, which calls with `async_op=True` return.
 
-    MPI pairs the collectives of a communicator by their order. The works of a group run one after the other
+    MPI pairs the collectives of a communicator by their order. The works of a group run one by one
     (`in_order`): each starts its first request when the previous work is complete. Messages are paired by senders and
     tags, and do not wait.
     """
@@ -242,7 +242,7 @@ class Work:
         return self.sender[0]
 
     def get_future(self) -> Any:
-        """Return a `torch.futures.Future` of the tensors. Waiting for the future waits for this work."""
+        """Return a `torch.futures.Future` of the tensors. Its `wait` waits for this work."""
         return WorkFuture(self)
 
     def add_future(self, future: Any) -> None:

@@ -129,7 +129,7 @@ def state_of(compiled: Any) -> str:
 
 
 def units_of(compiled: Any) -> list[Any]:
-    """The compiled functions that a function calls that runs in Python."""
+    """The compiled functions that a function calls if it runs in Python."""
     units = [] if compiled.units is None else compiled.units.units.values()
     return [unit for unit in units if hasattr(unit, "variants")]
 

@@ -326,7 +326,7 @@ class Walk:
             self.arrays[box.id] = array
 
     def recompute(self) -> None:
-        """Compute small results again that are not known."""
+        """Compute small unknown results again."""
         values = {key: tensor._array for key, tensor in self.variables.items()} | self.arrays
         tensors = {tensor.id: tensor for tensor in self.picture.tensors}
         for node, performed in zip(self.order, self.picture.operations, strict=True):

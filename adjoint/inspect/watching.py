@@ -24,7 +24,7 @@ from .tables import Table
 
 QUANTITIES = {"gradient": "norm of the gradient", "update": "norm of the update", "ratio": "update / weight"}
 MOST_COLUMNS = 160
-"""A chart shows at most so many steps, evenly spread."""
+"""A chart shows at most this many steps, evenly spread."""
 
 NOTHING, NOT_FINITE = "#adb5bd", "#e03131"
 COLD, WARM = (68, 1, 84), (253, 231, 37)

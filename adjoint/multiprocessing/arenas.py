@@ -42,7 +42,7 @@ A program that keeps the labels of all batches then does not keep the images.
 """
 
 MOST_BY_VALUE = 1 << 12
-"""NumPy arrays of at most so many bytes are sent with the message."""
+"""NumPy arrays of at most this many bytes are sent with the message."""
 
 
 class Place(NamedTuple):

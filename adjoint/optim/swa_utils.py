@@ -163,7 +163,7 @@ class AveragedModel(torch.nn.Module):
 
 @torch.no_grad()
 def update_bn(loader: Iterable[Any], model: torch.nn.Module, device: Any = None) -> None:
-    """Compute the running statistics of all batch normalizations in `model` anew, in one pass over the data.
+    """Compute the running statistics of all batch normalizations in `model` again, in one pass over the data.
 
     Args:
         loader: yields batches; for a list or tuple, the first element is used.

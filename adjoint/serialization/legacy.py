@@ -1,4 +1,4 @@
-"""The file format before zip archives: a sequence of pickles, then the storages one after the other."""
+"""The file format before zip archives: a sequence of pickles, then the storages one by one."""
 
 import pickle
 import struct

@@ -1,4 +1,4 @@
-"""The safetensors format: the length of a header, the header in JSON, and the bytes of all tensors one after the other.
+"""The safetensors format: the length of a header, the header in JSON, and the bytes of all tensors one by one.
 
 https://github.com/huggingface/safetensors#format describes it. Nothing in a file is trusted. Every range is checked
 before a tensor is created from it.

@@ -22,7 +22,7 @@ from . import modes
 class Handler:
     """Takes part in the calls of operators of a thread, while it is among its handlers (`STATE.handlers`).
 
-    A call passes them one after the other, and then the operator computes. A call is a `dispatch.plan.Call`, which says the
+    A call passes them one by one, and then the operator computes. A call is a `dispatch.plan.Call`, which says the
     operator (`op`), how it is called (`way`: for a new result, with `out`, in place), and its arguments (`given`).
     """
 
@@ -37,8 +37,8 @@ class Handler:
 class Interpreter(Handler):
     """Base class of interpreters.
 
-    `outside`: the stack of the thread that has entered this one, as it was before. `is_mode`: it takes over all operators for the
-    user, whatever their arguments.
+    `outside`: the previous stack of the thread that entered this interpreter. `is_mode`: it takes over all operators
+    for the user, whatever their arguments.
     """
 
     outside: tuple[Interpreter, ...] | None
@@ -70,7 +70,7 @@ class Interpreter(Handler):
         return any(map(self.wraps, call.tensors()))
 
     def handle(self, call: Any, proceed: Callable[[], Any]) -> Any:
-        """Have the operator applied to what is wrapped."""
+        """Apply the operator to the wrapped values."""
         if not call.in_place:
             return self.process(call)
         with checked_change():
@@ -158,7 +158,7 @@ class _Owners(Handler):
     """Lets the transforms of a thread know what operators create, and refuse what they change."""
 
     def handle(self, call: Any, proceed: Callable[[], Any]) -> Any:
-        """Check what is changed, or note what has been created."""
+        """Check the changed tensors, or record the created tensors."""
         if not call.in_place:
             if modes.FLAGS.hooked and call.op.saved_results:
                 call.stepwise = True  # a hook takes the counter of a result, which straight-line code makes too early

@@ -21,7 +21,7 @@ class _Check(NamedTuple):
 
 
 class FileCheck:
-    r"""Checks that run one after the other, each from the position where the previous check has matched.
+    r"""Checks that run one by one, each from the position where the previous check has matched.
 
     >>> import adjoint as torch
     >>> torch.testing.FileCheck().check("add").check_next("mul").check_not("add").run("x = add()\ny = mul()\n")

@@ -92,7 +92,7 @@ class SobolEngine:
         return self.draw(n, out, dtype)
 
     def reset(self) -> SobolEngine:
-        """Begin anew."""
+        """Start again at the first point."""
         self.quasi.copy_(self.shift)
         self.num_generated = 0
         return self

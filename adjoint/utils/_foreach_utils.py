@@ -14,7 +14,10 @@ _foreach_supported_types: list[type] = [torch.Tensor]
 
 
 def _get_foreach_kernels_supported_devices() -> list[str]:
-    """Return the accelerator types with kernels for whole lists. There are none, and `cpu` needs no such kernels."""
+    """Return the accelerator types with kernels for whole lists.
+
+    No accelerators exist, and `cpu` needs no such kernels.
+    """
     return []
 
 

@@ -76,7 +76,7 @@ def test_momentum_leaves_nothing_behind():
 
 @pytest.mark.thorough
 def test_bias_correction_leaves_no_more_behind_than_a_bounded_table():
-    """Each step multiplies by numbers of its own, of which some thousands may be kept."""
+    """Each step multiplies by different numbers. The cache may hold some thousands of them."""
     blocks, resident = growth(training(lambda p: torch.optim.AdamW(p, lr=0.01)), warm_up=WARM_UP, steps=10_000)
     assert blocks < 40_000
     assert resident < 4_000_000

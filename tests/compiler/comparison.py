@@ -65,7 +65,9 @@ def assert_close(found, expected, what=""):
 
 
 def gradients(result, leaves, *, twice=False):
-    """The gradients of a sum of squares of what requires grad in a result; `twice`: those of their squares too."""
+    """The gradients of the sum of squares of the results that require grad; `twice`: also the gradients of the sum of
+    squares of these gradients.
+    """
     roots = [each for each in tensors_in(result) if each.requires_grad and torch.is_grad_enabled()]
     if not roots or not leaves:
         return []
@@ -99,7 +101,7 @@ def converted(value, dtype):
 
 
 def reason_of(compiled):
-    """Why a compiled function, or module, runs as it is; None if it is captured."""
+    """Why a compiled function, or module, runs without a program; None if it is captured."""
     return compiled.compiled.reason
 
 

@@ -1,5 +1,5 @@
 # ruff: noqa: E501
-"""Numbers among the arguments are read at each call once they have changed; what else depends on them is captured anew."""
+"""Numbers among the arguments are read at each call once they have changed; what else depends on them is captured again."""
 
 import math
 import random

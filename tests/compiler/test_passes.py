@@ -1,4 +1,4 @@
-"""Passes over captured programs: what they save, and that nothing else changes."""
+"""Passes over captured programs remove work and change no result."""
 
 import pytest
 

@@ -101,7 +101,9 @@ def methods():
 
 @pytest.mark.parametrize("name", methods())
 def test_a_method_takes_no_out(name):
-    """Functions of the same names take it, also None. A call that is right without `out` shows that the refusal is of that."""
+    """Functions of the same names take it, also None. The same call succeeds without `out`, so the error concerns
+    `out`.
+    """
     for arguments in ARGUMENTS:
         tensor = torch.eye(2)
         given = [torch.eye(2) if each == "tensor" else each for each in arguments]

@@ -1,4 +1,4 @@
-"""Frames fit what is in them: with everything unfolded, none has more than a line of room that nothing uses."""
+"""Frames fit their contents: with everything unfolded, no frame has more than one unused line."""
 
 import pytest
 

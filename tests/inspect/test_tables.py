@@ -110,7 +110,7 @@ def test_gradients_plotted():
 
 @pytest.fixture(autouse=True)
 def without_collector():
-    """What other tests have left in cycles is gone; the collector is off, so that what is found does not depend on it."""
+    """Collect the cycles that other tests left, and disable the collector, so that the result does not depend on it."""
     gc.collect()
     gc.disable()
     yield

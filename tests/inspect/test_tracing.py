@@ -73,7 +73,9 @@ def test_gradients_are_those_of_an_untraced_backward(program):
 
 
 def check_flows(trace):
-    """Where a single gradient leads to a node, what arrives is what was sent; all that run send along all their edges."""
+    """If a single gradient leads to a node, the node receives the gradient that was sent. All nodes that run send
+    along all their edges.
+    """
     nodes = {node.id: node for node in trace.snapshot.nodes}
     sent = {}
     for step in trace.steps:

@@ -98,7 +98,7 @@ KINDS = {
 
 
 def told(tensor, steps=True):
-    """What there is to know of a tensor."""
+    """All visible properties of a tensor."""
     plain = tensor.detach()
     dense = plain if plain.layout is torch.strided else plain.to_dense()
     values = None if tensor.is_meta else dense.to(torch.complex128).tolist()
@@ -134,7 +134,7 @@ def answer(inbox, outbox):
 METHODS = pytest.mark.parametrize(
     ("method", "step"), [("fork", 5), pytest.param("spawn", 1, marks=pytest.mark.thorough)], ids=["fork", "spawn"]
 )
-"""How a process begins, and of how many tensors one is sent: of each kind some, on each memory some."""
+"""How a process starts, and how many tensors the test draws: some of each kind, on each sort of memory."""
 
 
 @pytest.mark.thorough

@@ -34,7 +34,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Value:
-    """An argument that is made anew for each call."""
+    """An argument that is made again for each call."""
 
     make: Callable[[], Any]
 

@@ -1,4 +1,4 @@
-"""Factorizations: that the factors make the matrix, and what is told of singular ones."""
+"""Factorizations: the factors multiply to the matrix, and singular matrices are reported."""
 
 import contextlib
 import math

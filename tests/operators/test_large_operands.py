@@ -23,7 +23,7 @@ LARGE = 1 << 14
 
 
 def scaled(call, times, sizes):
-    """The call with all sizes that are among `sizes` so many times as large."""
+    """The call with all sizes that are among `sizes` this many times as large."""
 
     def larger(value):
         if isinstance(value, list):
@@ -42,7 +42,9 @@ def most_elements(shapes, times, sizes):
 
 
 def enlarged(name, call):
-    """The call with as many of its sizes enlarged together as its other arguments allow; None if that is none of them."""
+    """The call with as many of its sizes enlarged together as its other arguments allow; None if no size can be
+    enlarged.
+    """
     small = outcome(name, call, *built(call, lambda tensor: tensor))
     if small.error is not None:
         return None

@@ -26,7 +26,7 @@ REFUSED = {"view_as_real", "Tensor.data_ptr", "Tensor.is_conj", "Tensor.is_neg"}
 
 
 def pending(value):
-    """What equals `value`, but for what is pending: a conjugate, or the negative of real numbers."""
+    """A tensor that equals `value`, with a pending conjugate, or a pending negative of real numbers."""
     if isinstance(value, list):
         return [pending(item) for item in value]
     if not isinstance(value, torch.Tensor) or value.dtype is torch.bool:

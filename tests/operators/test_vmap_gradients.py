@@ -1,4 +1,6 @@
-"""Gradients within `vmap`: those of one call, for every operator; what is applied one element after another has none to lose."""
+"""Gradients of one call within `vmap`, for every operator. An operator that `vmap` applies element by element keeps
+its gradients.
+"""
 
 import re
 from pathlib import Path

@@ -38,7 +38,7 @@ ALL = slice(None)
 
 @dataclass
 class Outcome:
-    """How many samples of one operator agree in one aspect, and what the others say."""
+    """The number of samples that agree in one aspect of an operator, and the messages of the samples that differ."""
 
     passed: int = 0
     failures: list[str] = field(default_factory=list)

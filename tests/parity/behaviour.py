@@ -62,7 +62,9 @@ def plain(text: str) -> str:
 
 
 def as_value(result: Any) -> Any:
-    """A result that can be compared: what is no tensor, number or collection of them is printed."""
+    """A result that can be compared. Results other than tensors, numbers and collections of them are compared as
+    printed.
+    """
     if is_tensor(result) and type(result).__name__ != "Parameter":
         return result
     if isinstance(result, (list, tuple)) and not hasattr(result, "_fields"):

@@ -153,7 +153,7 @@ class Session:
         self._add(record(list(values)))
 
     def raises(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
-        """Shows the exception that a call raises, or that there is none."""
+        """Shows the exception that a call raises, or "nothing"."""
         try:
             function(*args, **kwargs)
         except Exception as error:  # compared like everything else
@@ -212,7 +212,7 @@ def _number(value: Any) -> Any:
 
 
 def compare(source: str) -> list[str]:
-    """Runs a program with both libraries and says where they show something else."""
+    """Runs a program with both libraries, and describes where their output differs."""
     source = dedent(source).strip("\n")
     lines = source.split("\n")
     actual, expected = Session(candidate).run(source), Session(torch).run(source)

@@ -27,7 +27,7 @@ def measure(pattern: str, aspect_pattern: str, workers: int) -> dict[str, Result
 
 
 def _apart(name: str, aspect_pattern: str) -> Results:
-    """Measures one operator in a process of its own, which it may bring down."""
+    """Measures one operator in a separate process, because the operator may crash."""
     started = time.perf_counter()
     worker: Executor
     with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as worker:

@@ -13,7 +13,7 @@ RECORDS = [record for path in sorted(FOLDER.glob("*.txt")) for record in read(pa
 
 @pytest.fixture(autouse=True)
 def defaults() -> Iterator[None]:
-    """PyTorch gives every warning every time, and what a record may change is as it was."""
+    """PyTorch repeats every warning, and the state that a record may change is restored."""
     always = torch.is_warn_always_enabled()
     torch.set_warn_always(True)
     yield

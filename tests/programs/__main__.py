@@ -1,4 +1,4 @@
-"""`python -m tests.programs [NAME...]`: run programs by `adjoint run`, without PyTorch, and say what came of them.
+"""`python -m tests.programs [NAME...]`: run programs with `adjoint run`, without PyTorch, and print the results.
 
 `--library torch` runs them with PyTorch in an environment of its own, and writes what they print as the output to expect.
 `--record` writes what came of them to results.txt and, from it, the table of docs/howto/run-a-pytorch-script.md.

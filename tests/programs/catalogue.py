@@ -37,7 +37,7 @@ class Program:
 
     @property
     def expected(self) -> Path:
-        """The file of what PyTorch prints."""
+        """The file with the output under PyTorch."""
         return self.script.with_name(f"{self.name.replace(':', '.')}.txt")
 
 

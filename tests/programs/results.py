@@ -27,7 +27,7 @@ def write(verdicts: dict[str, str]) -> None:
 
 
 def page(text: str) -> str:
-    """The page with its written part made anew."""
+    """The page with its written part made again."""
     before, rest = text.split(BEGIN)
     return before + BEGIN + "\n" + part() + "\n" + END + rest.split(END)[1]
 

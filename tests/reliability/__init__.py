@@ -37,7 +37,7 @@ class Outcome:
 
 @dataclass
 class Experiment:
-    """`run(tries)` makes so many tries; `tries` are those of the full form, `short` those of the ordinary tests."""
+    """`run(tries)` makes this many tries; `tries` are those of the full form, `short` those of the ordinary tests."""
 
     name: str
     tries: int

@@ -26,7 +26,7 @@ LOCKS = (type(threading.Lock()), type(threading.RLock()))
 
 
 def health() -> Callable[[], str | None]:
-    """A function that says what is not as it is now, or None."""
+    """A function that names the state that has changed since now, or returns None."""
     state, flags, expected = thread_state(), flag_values(), training_step()
     model = shared_model()
     parameters = [id(each) for each in model.parameters()]
@@ -90,7 +90,7 @@ def shared_model() -> Any:
 
 
 def thread_state() -> dict[str, Any]:
-    """What a program can ask for, and the state behind it."""
+    """The state that a program can query, and the state behind it."""
     found: dict[str, Any] = {
         "grad": torch.is_grad_enabled(),
         "inference": torch.is_inference_mode_enabled(),

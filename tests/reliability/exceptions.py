@@ -258,7 +258,7 @@ class _Numbers(Dataset):
 
 
 class _Stream(IterableDataset):
-    """The same, one after the other."""
+    """The same, one by one."""
 
     def __init__(self, item: Callable[..., Any]) -> None:
         self.item = item

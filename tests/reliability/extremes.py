@@ -118,7 +118,7 @@ ROUNDED = 1000
 
 
 def kinds(op: Any, sample: Any, difference: str) -> str:
-    """What differs: "error", "shape", "dtype", or "values" and how they do.
+    """What differs: "error", "shape", "dtype", or "values" followed by the kind of difference.
 
     "nonfinite": one of both is nan or infinite, "sign": an integer has another sign, "rounded": by units in the last place of
     the largest number that came in or out, "other". All that differ are looked at, not only the first.

@@ -19,7 +19,7 @@ from ._library import library as torch
 
 
 def checkpoint(version: int, length: int) -> dict[str, Any]:
-    """A checkpoint, each part of which says which one it is."""
+    """A checkpoint whose parts all contain its number."""
     return {"version": version, "weights": [torch.full((length,), float(version)) for _ in range(4)], "end": version}
 
 

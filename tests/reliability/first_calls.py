@@ -85,7 +85,7 @@ def together(torch: Any, seed: int, alike: bool = False) -> str | None:
 
 
 def races(count: int, seed: int) -> Iterator[tuple[str, str | None]]:
-    """First calls in threads, in so many forked children at each switch interval."""
+    """First calls in threads, in this many forked children at each switch interval."""
     import adjoint as torch
 
     for number in range(count):

@@ -52,7 +52,7 @@ def child(generator: Any) -> Iterator[str | None]:
 
 
 def forks(name: str, count: int) -> Outcome:
-    """Fork so many times while two threads do what this name says."""
+    """Fork this many times while two threads do what this name says."""
 
     def parent() -> Iterator[str | None]:
         generator, stop, chance = torch.Generator(), [], random.Random(0)

@@ -132,7 +132,7 @@ class Trainee:
         return func.vmap(func.grad(function))(torch.ones(3, 4)).sum()
 
     def step(self, x: Any, target: Any) -> float:
-        """One step; what fails leaves the parameters as they were."""
+        """One step. A failure leaves the parameters unchanged."""
         self.optimizer.zero_grad()
         loss = nn.functional.cross_entropy(self.forward(x), target)
         with torch.no_grad():
@@ -143,7 +143,7 @@ class Trainee:
         return found
 
     def run(self, steps: int) -> list[float]:
-        """The losses of so many steps that have not failed."""
+        """The losses of `steps` successful steps."""
         losses: list[float] = []
         while len(losses) < steps:
             try:
@@ -180,7 +180,7 @@ def _round(number: int, alone: list[list[float]], outcome: Outcome) -> None:
 
 @contextlib.contextmanager
 def _asked_to_end() -> Iterator[threading.Event]:
-    """An event that SIGINT and SIGTERM set, so that the round goes on to its end and what was counted is told."""
+    """An event that SIGINT and SIGTERM set, so that the round finishes and reports its counts."""
     asked = threading.Event()
     signals = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
     before = [signal.signal(number, lambda *_: asked.set()) for number in signals]
@@ -235,7 +235,7 @@ def _quarters(values: list[int]) -> str:
 
 @experiment("soak", tries=3600, short=1)
 def soak(seconds: int) -> Outcome:
-    """Eight threads train with random faults for so many seconds; each has the losses of a thread alone, memory in use is flat.
+    """Eight threads train with random faults for this many seconds; each has the losses of a thread alone, memory in use is flat.
 
     It says each minute how far it has come. After SIGINT or SIGTERM it ends with the round.
     """

@@ -65,7 +65,7 @@ _OF_PAIRS = "llvm.x86.avx512bf16.dpbf16ps.512"
 
 
 def _instruction(name: str, tiles: int, *types: str) -> Any:
-    """An instruction that takes the numbers of so many tiles, then values of these types."""
+    """An instruction that takes the numbers of this many tiles, then values of these types."""
 
     def write(lowering: Lowering, *arguments: Any) -> None:
         declared = ["i8 immarg"] * tiles + list(types)
@@ -89,10 +89,10 @@ zero_tile = _instruction("tilezero", 1)
 """Fill a tile with zeros."""
 
 load_tile = _instruction("tileloadd64", 1, "ptr", "i64")
-"""Fill a tile from an address with rows that are so many bytes apart."""
+"""Fill a tile from an address with rows that are this many bytes apart."""
 
 store_tile = _instruction("tilestored64", 1, "ptr", "i64")
-"""Write a tile to an address with rows that are so many bytes apart."""
+"""Write a tile to an address with rows that are this many bytes apart."""
 
 multiply_tiles = _instruction("tdpbf16ps", 3)
 """Add the product of the second and the third tile, of bfloat16, to the first one, of float32.

@@ -56,12 +56,12 @@ def array_at(table: Pointer[i64], number: Int, T: Static) -> Any:
 
 @loops(noalias=False)
 def scalar_at(table: Pointer[i64], arrays: Int, number: Int) -> f64:
-    """A number of a table of so many arrays."""
+    """A number of a table of this many arrays."""
     return cast_pointer(table + (ARRAYS_AT + arrays + number), f64)[0]
 
 
 class CallTables:
-    """The tables of all calls with one layout, of so many arrays, and scalars of a struct's `character` ("d" or "q")."""
+    """The tables of all calls with one layout, of this many arrays, and scalars of a struct's `character` ("d" or "q")."""
 
     def __init__(self, layout: Sequence[int], arrays: int, scalars: int, character: str) -> None:
         self._layout = array("q", layout)

@@ -1,4 +1,4 @@
-"""Orthogonal polynomials of a degree for each element, by their recurrences of three terms (NIST DLMF 18.9).
+"""Orthogonal polynomials by their three-term recurrences (NIST DLMF 18.9), with a degree for each element.
 
 A `Family` defines its polynomials of degree 1, and the recurrence that gives the next polynomial from two. Between -1
 and 1, Chebyshev's are functions of an angle too (DLMF 18.5), which are as exact for degree 1000 as for degree 10. NumPy

@@ -51,7 +51,7 @@ def c_function(name: str, result: Any, *types: Any) -> Any:
 
 @cache
 def apart(kernel: Any, **given: Any) -> Any:
-    """A kernel for others to call, compiled by itself for these types and static values: once, however many call it."""
+    """A kernel for others to call, compiled separately for these types and static values: once, however many call it."""
 
     def call(lowering: Lowering, *arguments: Any) -> Any:
         code = kernel.compiled(**given).code

@@ -30,7 +30,7 @@ PART_SECONDS = 0.04
 """The intended time of a part, so that an interrupt is raised soon even on a busy machine."""
 
 GROWTH = 8
-"""A part is at most so many times as large as the one before."""
+"""A part is at most this many times as large as the one before."""
 
 
 def launch(function: Any, n: int, row_bytes: int, *arguments: Any) -> None:

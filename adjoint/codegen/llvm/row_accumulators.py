@@ -31,7 +31,7 @@ class Sum:
         return [Value(PointerType(self.vector), lowering.allocate(self.vector))]
 
     def reset(self, lowering: Lowering, places: Places) -> None:
-        """Begin anew."""
+        """Begin again."""
         lowering.store(places[0], constant(self.identity, self.vector))
 
     def add(self, lowering: Lowering, places: Places, value: Value) -> None:
@@ -64,7 +64,7 @@ class Extreme(Sum):
         return [*super().places(lowering), Value(PointerType(self.flags), lowering.allocate(self.flags))]
 
     def reset(self, lowering: Lowering, places: Places) -> None:
-        """Begin anew."""
+        """Begin again."""
         super().reset(lowering, places)
         lowering.store(places[1], constant(False, self.flags))
 

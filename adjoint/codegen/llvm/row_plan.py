@@ -240,7 +240,7 @@ class RowPlan:
                 known[node] = writer.node(node, [_operand(known, item) for item in node.operands])
 
     def _begin_part(self, lowering: Lowering, number: int, known: Any, part: Value, places: list[Places]) -> Any:
-        """Read the inputs that have one value for the part, and let the sums of a part begin anew."""
+        """Read the inputs that have one value for the part, and let the sums of a part start again."""
         current = dict(known)
         for which, array in enumerate(self.inputs):
             if array.extent == PART:
@@ -286,7 +286,7 @@ class RowPlan:
         return [item.places(lowering) for item in self.accumulators[number]]
 
     def _reset(self, lowering: Lowering, number: int, places: list[Places]) -> None:
-        """Let the accumulators of a walk begin anew."""
+        """Let the accumulators of a walk start again."""
         for item, place in zip(self.accumulators[number], places, strict=True):
             item.reset(lowering, place)
 

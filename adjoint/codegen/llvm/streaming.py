@@ -32,7 +32,7 @@ LINE = 64
 
 
 def is_streamed(nbytes: int) -> bool:
-    """Whether results of so many bytes are written past the cache."""
+    """Whether results of this many bytes are written past the cache."""
     return nbytes >= LINES_UNREAD.get(HOST.cpu, STREAMED_BYTES)
 
 

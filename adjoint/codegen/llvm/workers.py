@@ -44,7 +44,9 @@ The words are the number, the machine code, its other arguments, the first row, 
 taken at a time, and the number of threads.
 """
 SUBMITTED, LAST_TICKET = 16, 17
-"""1 while a thread has submitted work: there is place for one; the number of the last work. `RUN_ROWS` follows."""
+"""`SUBMITTED` is 1 while a thread has submitted work, because only one piece of work fits. `LAST_TICKET` is its number.
+`RUN_ROWS` follows.
+"""
 DONE = 32
 """How many pieces workers have done since the process began."""
 AWAKE = 48
@@ -220,7 +222,7 @@ def sleep(shared: Pointer[i64], own: Int) -> None:
 def run_ranges(
     shared: Pointer[i64], function: Int, arguments: Int, begin: Int, rows: Int, piece: Int, threads: Int
 ) -> None:
-    """Call `function(arguments, start, stop)` for ranges that together cover so many rows, on so many threads."""
+    """Call `function(arguments, start, stop)` for ranges that together cover this many rows, on this many threads."""
     if atomic_exchange(shared + SUBMITTED, 1) != 0:  # another thread's work is being done
         call_address(function, arguments, begin, begin + rows)
     else:

@@ -267,7 +267,7 @@ def promotes(op: Operator) -> bool:
 
 
 def written(op: Operator) -> str:
-    """The name of the array that is written to in place: the first one as it was given, before promotion."""
+    """The name of the array that is written in place: the first array before promotion."""
     return "target_array" if promotes(op) else f"{op.tensors[0]}_array"
 
 
@@ -349,6 +349,6 @@ def reads_plainly(plan: Plan) -> bool:
 
 @cache
 def castable(source: Any, target: Any) -> bool:
-    """Whether a result of NumPy's dtype `source` may be written to an array of `target`, of which kernels know the elements."""
+    """Whether a result of NumPy's dtype `source` may be written to an array of dtype `target` by kernels."""
     kinds = dtypes.from_numpy(source), dtypes.from_numpy(target)
     return kinds[1].roles is None and dtypes.can_cast(*kinds)

@@ -380,7 +380,7 @@ def fully_shard(
     updates the parts, and its state is shared out too. Ranks must begin with the same parameters.
 
     Args:
-        module: the module, or a list of modules that run one after the other and gather their parameters together.
+        module: the module, or a list of modules that run one by one and gather their parameters together.
         mesh: the ranks; all by default. On a two-dimensional mesh, parameters are divided along the second dimension
             and replicated along the first.
         reshard_after_forward: whether backward gathers parameters again instead of keeping them. By default all modules

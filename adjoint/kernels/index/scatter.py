@@ -283,7 +283,7 @@ def _combine(x: ndarray, dim: int, index: ndarray, values: ndarray, ufunc: Any) 
 
 
 def _require_reducible(x: ndarray, reduce: str) -> None:
-    """Raise for a type that `reduce` does not exist for."""
+    """Raise if `reduce` does not support the dtype."""
     if (x.dtype.kind == "c" and reduce in ("amax", "amin")) or (x.dtype.kind == "b" and reduce == "mean"):
         raise refuse(f"scatter_gather_tensor_cpu_reduce_{reduce}", x)
 

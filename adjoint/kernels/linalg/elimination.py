@@ -1,6 +1,7 @@
 """Elimination: triangular factors of matrices, of general and of symmetric ones, and substitution in triangular systems.
 
-NumPy calls LAPACK for solutions, not for factors. The functions here take stacks of matrices without further checks.
+NumPy has functions of LAPACK for solutions, but not for factors. The functions here take stacks of matrices without
+further checks.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def magnitude(array: Array) -> Array:
 
 
 _PANEL = 32
-"""So many columns are eliminated one after the other by compiled loops, of as many numbers at least."""
+"""So many columns are eliminated one by one by compiled loops, of as many numbers at least."""
 
 _CACHED_MATRIX = 12_000
 """So many elements of a matrix stay in cache while compiled loops eliminate all columns."""
@@ -56,7 +57,7 @@ def lu_factor(self: Array) -> tuple[Array, Array]:
 
 
 def eliminated(self: Array) -> tuple[Array, Array]:
-    """The same of a stack without further dimensions, row-major, and with the rows counted from 0 on."""
+    """The same for a row-major stack without further dimensions; rows are counted from 0."""
     rows, columns = self.shape[-2:]
     work = numpy.ascontiguousarray(self).reshape(-1, rows, columns).copy() if self.size else self.copy()
     pivots = numpy.zeros((len(work) if self.size else 0, min(rows, columns)), numpy.int32)
@@ -97,7 +98,7 @@ def _eliminate(work: Array, pivots: Array) -> None:
 
 
 def exchange(work: Array, pivots: Array, backwards: bool = False) -> None:
-    """Exchange the rows of stacked matrices in place, one after the other: each with the row of its pivot, from 0 on."""
+    """Exchange the rows of stacked matrices in place, one by one: each with the row of its pivot, from 0 on."""
     work[...] = numpy.take_along_axis(work, row_order(pivots, work.shape[1], backwards)[:, :, None], 1)
 
 

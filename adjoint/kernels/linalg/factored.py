@@ -31,7 +31,7 @@ def _check_eliminable(array: Array, pivot: bool) -> None:
 
 
 def first_bad(info: Array) -> tuple[str, int]:
-    """The words that name the first matrix whose `info` is not zero, and that number; ("", 0) if there is none."""
+    """The words that name the first matrix whose `info` is not zero, and this `info`; otherwise ("", 0)."""
     bad = numpy.flatnonzero(info)
     if not bad.size:
         return "", 0

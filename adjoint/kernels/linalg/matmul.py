@@ -98,7 +98,9 @@ def mm(self: Array, mat2: Array) -> Array:
 
 
 _ON_ONE_THREAD, _BY_A_VECTOR = 1 << 18, 9216
-"""Up to so many multiplications OpenBLAS computes the product of two matrices, and that with a vector, on the calling thread."""
+"""Up to this many multiplications, OpenBLAS computes the product of two matrices, or of a matrix and a vector, on the
+calling thread.
+"""
 
 
 def shared_product(a: Array, b: Array, added: Array | None = None) -> Any:

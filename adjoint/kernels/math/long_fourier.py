@@ -18,7 +18,7 @@ Array = numpy.ndarray[Any, Any]
 _MULTIPLY = of_any_size(numpy.multiply)
 
 _SPLIT = 1 << 12
-"""Lines of at least so many elements are worth being split."""
+"""Lines of at least this many elements are worth being split."""
 
 _LARGE_PRIME = 64
 """From so large a prime factor on, the detour over a longer transform takes less time."""

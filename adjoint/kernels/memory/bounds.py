@@ -31,7 +31,7 @@ _LENGTHS = {
 
 
 def whole(value: Any) -> int:
-    """What Python takes for an integer as one, of 64 bits; a bool is none."""
+    """Convert a value that Python accepts as an integer to one of 64 bits; a bool is not an integer."""
     if type(value) is int and -_LONG <= value < _LONG:
         return value
     if isinstance(value, (bool, numpy.bool_)):

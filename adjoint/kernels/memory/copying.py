@@ -27,8 +27,8 @@ Array = numpy.ndarray[Any, Any]
 _FILLED_BY_THREADS = 1 << 20  # bytes
 
 _ALIASED, _STREAMS = 1 << 10, 8
-"""Elements so many bytes apart share few places of the first-level cache, whose lines are lost before all of their elements
-are read; NumPy copies only so many columns at a time then, each from its own line."""
+"""Elements this many bytes apart share few places of the first-level cache, whose lines are lost before all of their elements
+are read; NumPy copies only this many columns at a time then, each from its own line."""
 
 
 def preserved_order(array: Array) -> tuple[int, ...] | None:
@@ -219,7 +219,7 @@ _EFFORT = 1000
 
 
 def may_overlap(first: Array, second: Array) -> bool:
-    """Whether two arrays may have an element in common; parts of one array that lie side by side have none."""
+    """Whether two arrays may have an element in common. Adjacent parts of one array have no element in common."""
     if not numpy.may_share_memory(first, second):
         return False
     try:

@@ -148,8 +148,7 @@ def restrided(array: Array, shape: tuple[int, ...], byte_steps: tuple[int, ...],
 def window(root: Array, dtype: Any, shape: tuple[int, ...], byte_steps: Sequence[int], byte_offset: int) -> Array:
     """An array of the given geometry on the memory of its owner `root`, to which its `.base` leads.
 
-    Raises:
-        ValueError: if that is not all within the memory, which NumPy finds out.
+    Raises: ValueError: if an element lies outside the memory, which NumPy checks.
     """
     if 0 in shape:  # NumPy lets arrays of nothing begin no later than where the memory ends
         byte_offset = min(byte_offset, root.nbytes)

@@ -228,7 +228,7 @@ class UntypedStorage:
     def resize_(self, size: int) -> UntypedStorage:
         """Give the storage another number of bytes; with 0 the memory is given back, and reading the tensor is an error.
 
-        That is so for the tensor whose storage this is: its views keep the memory as it was.
+        This applies to the tensor that owns the storage; its views keep the old memory.
         """
         if type(size) is not int:
             raise RuntimeError(f"resize_ expects an int, but got {type(size).__name__}")

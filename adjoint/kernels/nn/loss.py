@@ -453,8 +453,8 @@ def multi_margin_loss_backward(
 def multilabel_margin_loss(self: Array, target: Array, reduction: str) -> tuple[Array, Array]:
     """The loss, and which classes are labels, as numbers.
 
-    The loss is the sum of `max(0, 1 - self[j] + self[i])` over the labels j and the classes i that are none, divided by
-    the number of classes. The labels of a row are the entries of `target` before its first negative one.
+    The loss is the sum of `max(0, 1 - self[j] + self[i])` over the labels j and the other classes i, divided by the
+    number of classes. The labels of a row are the entries of `target` before its first negative one.
     """
     rows = _rows(self)
     if self.shape != target.shape:

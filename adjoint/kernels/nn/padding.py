@@ -115,7 +115,7 @@ def _origins_of(shape: tuple[int, ...], padding: tuple[int, ...], mode: str) -> 
 
 
 def origins(length: int, before: int, after: int, mode: str) -> Array:
-    """For each place of a padded dimension the place that it repeats."""
+    """The places of the input that the places of a padded dimension repeat."""
     places = numpy.arange(-before, length + after)
     if mode == "circular":
         start = max(-before, 0)

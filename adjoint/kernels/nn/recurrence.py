@@ -75,7 +75,7 @@ def walk(steps: int, backwards: bool) -> Iterator[tuple[int, int]]:
 
 
 def parts(array: Array, count: int) -> list[Array]:
-    """The gates of an array, which lie one after the other along its last dimension."""
+    """The gates of an array, which lie one by one along its last dimension."""
     features = array.shape[-1] // count
     return [array[..., number * features : (number + 1) * features] for number in range(count)]
 

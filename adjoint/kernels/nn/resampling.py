@@ -192,7 +192,7 @@ def _step(old: int, new: int, scale: float | None) -> float:
 
 
 def _step_of_corners(old: int, new: int) -> float:
-    """The same where the first and the last new elements are the first and the last old ones."""
+    """The same, if the first and last new elements coincide with the first and last old elements."""
     return (old - 1) / (new - 1) if new > 1 else 0.0
 
 

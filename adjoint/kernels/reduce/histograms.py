@@ -22,7 +22,7 @@ def edges_of(points: ndarray, bins: list[int], range: Any) -> list[ndarray]:
     """The edges of equal bins for each dimension of `points`, of the shape (count, dims).
 
     Args:
-        range: lowest and highest edge of each dimension, one after the other; None for those of the points.
+        range: lowest and highest edge of each dimension, one by one; None for those of the points.
 
     Raises:
         RuntimeError: if a number of bins is not positive, or a range is not finite or reversed.

@@ -322,7 +322,7 @@ def nansum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | N
 
 
 def nanmean(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None = None) -> ndarray:
-    """The mean over `dim` of the elements that are numbers; nan where there are none.
+    """The mean over `dim` of the elements that are not nan; nan if all elements are nan.
 
     Raises:
         RuntimeError: if `x` is not floating-point.

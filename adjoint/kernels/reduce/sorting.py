@@ -249,7 +249,7 @@ def median(x: ndarray, dim: int | None = None, keepdim: bool = False) -> Pair:
 
 @gives_positions(1)
 def nanmedian(x: ndarray, dim: int | None = None, keepdim: bool = False) -> Pair:
-    """As `median`, of the elements that are numbers; nan where there are none.
+    """As `median`, of the elements that are not nan; nan if all elements are nan.
 
     Raises:
         NotImplementedError: for bool and complex numbers.

@@ -23,7 +23,7 @@ HALVES = (FLOAT16, BFLOAT16)
 _FLOATS = frozenset((BFLOAT16, *(held for kind, held in dtypes.NARROW.items() if kind.is_floating_point)))
 
 UNBUFFERED_LENGTH = 192
-"""From how many elements of a row on its loop may begin anew."""
+"""From how many elements of a row on its loop may start again."""
 
 
 def compute_dtype(dtype: numpy.dtype[Any]) -> numpy.dtype[Any]:
@@ -106,8 +106,8 @@ class unwarned:
 def off_for_rows(length: int) -> Any:
     """What turns the warnings off, as `OFF`, and makes NumPy's loops fast for broadcast rows of this length.
 
-    NumPy's iterator copies operands that do not lie one after the other into buffers, unless rows fill these. Small ones
-    are filled by rows from a few hundred elements on, for which copying costs more than beginning a loop anew.
+    NumPy's iterator copies operands that do not lie one by one into buffers, unless rows fill these. Small ones
+    are filled by rows from a few hundred elements on, for which copying costs more than beginning a loop again.
     """
     return _UNBUFFERED if length >= UNBUFFERED_LENGTH else OFF
 

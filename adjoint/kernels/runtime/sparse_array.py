@@ -50,7 +50,7 @@ class Compressed:
 
     @property
     def by_rows(self) -> bool:
-        """Whether rows are compressed, and not columns."""
+        """Whether the layout compresses rows (and not columns)."""
         return self.layout in ("sparse_csr", "sparse_bsr")
 
     @property

@@ -31,7 +31,7 @@ _concatenate: Any = getattr(numpy.concatenate, "__wrapped__", numpy.concatenate)
 
 
 def cat(arrays: list[Array], dim: int) -> Array:
-    """The arrays one after the other along `dim`; one-dimensional empty ones are passed over."""
+    """The concatenation of the arrays along `dim`. One-dimensional empty arrays are skipped."""
     try:
         if arrays[0].size * len(arrays) >= JOINED and LOOPS.enabled:
             result = _joined_by_loops(arrays, dim)

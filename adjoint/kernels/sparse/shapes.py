@@ -91,7 +91,7 @@ def _row(parts: Coordinates, dim: int, index: int) -> tuple[Any, Any]:
 
 
 def index_select(array: SparseArray, dim: int, index: Any) -> Any:
-    """The slices at several places of a dimension, one after the other."""
+    """The slices at several places of a dimension, one by one."""
     dim = _dim_of("index_select", array, dim)
     length = array.shape[dim]
     if index.size and (index.min() < -length or index.max() >= length):

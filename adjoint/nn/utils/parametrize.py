@@ -65,7 +65,7 @@ def _register_parameter_or_buffer(module: Module, name: str, tensor: torch.Tenso
 
 
 class ParametrizationList(ModuleList):
-    """The parametrizations of one tensor, applied one after the other to `original` (or `original0`, `original1`, ...).
+    """The parametrizations of one tensor, applied one by one to `original` (or `original0`, `original1`, ...).
 
     Args:
         modules: the parametrizations, at least one.

@@ -25,7 +25,7 @@ def legacy_array(
 ) -> numpy.ndarray[Any, Any]:
     """Return the array of `Tensor(3, 5)` (uninitialized), `Tensor(data)` or `Tensor()`, with elements of `kind`.
 
-    No form accepts keywords other than `device`. The given keywords `names` are refused. A tensor or a storage is used
+    No form accepts keywords other than `device`. Raise for the keywords `names`. A tensor or a storage is used
     unchanged. With `exact`, a tensor of another dtype is refused.
     """
     if names:

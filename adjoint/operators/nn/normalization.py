@@ -249,7 +249,7 @@ def _move(running_mean, running_var, mean, invstd, momentum, eps, count):
 
 @public(namespace=None)
 def average_statistics(running, repeated):
-    """Write the mean of the running statistics of samples, one after the other, into `running`, whichever transform owns it."""
+    """Write the mean of the running statistics of samples, one by one, into `running`, whichever transform owns it."""
     with checked_change():
         running.copy_(repeated.view(-1, running._array.shape[0]).mean(0))
 
@@ -462,7 +462,10 @@ class native_group_norm:
         return xp.group_norm_gradients(grads[0], input, weight, group, result1, result2, eps, needs)
 
     def batch(op, batch, value, weight, bias, group, eps):
-        """The batch joins the samples. Weights that differ within the batch are applied afterwards."""
+        """The batch dimension becomes part of the sample dimension.
+
+        Weights that differ within the batch are applied afterwards.
+        """
         images = batch.expanded(value)
         if not images._array.size:
             return None

@@ -123,7 +123,7 @@ def histogramdd(input: Tensor, bins, range=None, weight: Tensor | None = None, d
     Args:
         input: points `(..., dims)`.
         bins: the number of equal bins, for all dimensions or for each, or the edges for each dimension.
-        range: the lowest and highest edge of each dimension, one after the other; by default those of the points.
+        range: the lowest and highest edge of each dimension, one by one; by default those of the points.
         weight: the weight of each point.
         density: divide so that the integral is 1.
     """

@@ -1,4 +1,4 @@
-"""Joining tensors: one after the other, along a new dimension, or along a diagonal."""
+"""Joining tensors: along a dimension, along a new dimension, or along a diagonal."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _some(tensors, dim):
     narrow="moves",
 )
 class cat:
-    """The tensors one after the other along `dim`.
+    """The concatenation of the tensors along `dim`.
 
     >>> import adjoint as torch
     >>> torch.cat([torch.zeros(2), torch.ones(1)])
@@ -73,7 +73,7 @@ class cat:
 
 @public(alias=("concatenate",), numpy_names=True)
 def concat(tensors, dim=0, *, out=None):
-    """The tensors one after the other along `dim`: `cat`."""
+    """The concatenation of the tensors along `dim`: `cat`."""
     return cat(tensors, dim, out=out)
 
 

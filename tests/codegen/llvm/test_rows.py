@@ -52,7 +52,7 @@ def halved(x: Array):
 
 
 def fresh(program):
-    """The same program, of which nothing has been compiled."""
+    """The same program, not yet compiled."""
     return RowProgram(program.function, program.refuse)
 
 

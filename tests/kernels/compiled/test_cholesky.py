@@ -1,4 +1,4 @@
-"""Compiled Cholesky factors read one triangle, and leave to LAPACK what is not positive-definite."""
+"""Compiled Cholesky factorizations read one triangle, and leave matrices that are not positive-definite to LAPACK."""
 
 import numpy
 import pytest

@@ -94,7 +94,7 @@ def test_a_convolution_and_its_gradients(case, dtype):
 
 @pytest.fixture
 def new_plans():
-    """Plans are made for this test, and for those after it, anew."""
+    """Plans are made for this test, and for those after it, again."""
     compiled._plan.cache_clear()
     yield
     compiled._plan.cache_clear()

@@ -147,7 +147,7 @@ def by_loops(request, monkeypatch):
 
 
 def every_way(function, *arrays):
-    """What a function gives for arrays of so many elements that loops compute it, where they are used."""
+    """What a function gives for arrays of this many elements that loops compute it, where they are used."""
     size = arrays[0].size
     return function(*[numpy.tile(item, 1 << 12) for item in arrays])[:size]
 

@@ -1,4 +1,4 @@
-"""A replaced function of `nn.functional` is replaced for modules, and for functions that call it: counters rely on it."""
+"""Modules and functions call the replacement of a function of `nn.functional`. Counters of operations rely on this."""
 
 import inspect
 import itertools

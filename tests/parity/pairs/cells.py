@@ -204,7 +204,7 @@ def meanings(cell: Cell) -> Iterator[tuple[bool, bool]]:
 
 
 def judge(cell: Cell) -> tuple[str, str | None]:
-    """By what the cell was judged, and what differs."""
+    """The standard by which the cell was judged, and the difference."""
     expected, actual = answer(torch, cell), answer(candidate, cell)
     difference = answers_differ(actual, expected, tolerance_of(cell))
     if difference is None or expected.error is None or actual.error is not None:
@@ -225,7 +225,9 @@ def differences_from_meanings(cell: Cell, actual: Answer, library: Any) -> list[
 
 
 def is_as_meant(cell: Cell) -> bool:
-    """Whether adjoint agrees with PyTorch's answer to a meaning of the cell, or with its own where PyTorch has none."""
+    """Whether adjoint agrees with PyTorch's answer to a meaning of the cell or, if PyTorch has no answer, with its
+    own.
+    """
     actual = answer(candidate, cell)
     return None in (
         differences_from_meanings(cell, actual, torch) or differences_from_meanings(cell, actual, candidate)

@@ -223,7 +223,7 @@ EXCUSES = [
 
 
 def excuse(cell: Cell, difference: str) -> Excuse | None:
-    """Why the difference is none to mend, if it is known."""
+    """Why the difference is accepted, if it is known."""
     return next((each for each in EXCUSES if _excuses(each, cell, difference)), None)
 
 

@@ -40,7 +40,7 @@ def feature(
 
 
 def flat(result: Any) -> tuple[Any, ...]:
-    """A tensor, or tuples of tensors, as a tuple of tensors; without what is None, gradients that there are not."""
+    """A tensor, or tuples of tensors, as a tuple of tensors, without missing gradients (None)."""
     if isinstance(result, tuple):
         return tuple(item for part in result for item in flat(part))
     return () if result is None else (result,)

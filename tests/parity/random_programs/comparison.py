@@ -598,7 +598,7 @@ class Program:
         return None
 
     def draw(self) -> str | None:
-        """The next line; None where PyTorch does not say what it does."""
+        """The next line; None if PyTorch does not define what it does."""
         tensors = self.expected.tensors()
         names = [name for name in tensors if self.is_tame(name)][::-1]
         if not names:
@@ -667,7 +667,7 @@ class Program:
         return True
 
     def run(self, line: str) -> str | None:
-        """Runs a line by both libraries, and says how what can be seen of them afterwards differs."""
+        """Runs a line with both libraries, and describes the difference of their visible states afterwards."""
         self.lines.append(line)
         if "lambda" in line and any(
             not (tensor.is_floating_point() or tensor.is_complex())
@@ -771,7 +771,7 @@ _SHAPES = {"fits": fits, "fits_into": fits_into}
 
 
 def is_defined(line: str, tensors: dict[str, torch.Tensor]) -> bool:
-    """Whether PyTorch says what a line does.
+    """Whether PyTorch defines what a line does.
 
     A change of elements that share memory, or from elements that overlap those written to, depends on the order in which
     elements are visited.
@@ -925,7 +925,7 @@ def records_differ(actual: Any, expected: Any, tolerance: float) -> str | None:
 
 
 def explanation(program: Program, difference: str, known: Sequence[Explained] = EXPLAINED) -> Explained | None:
-    """Why a difference is none to mend, if it is known."""
+    """Why a difference is accepted, if it is known."""
     named = re.match(r"(\w+)(\.grad)? \(", difference)
     return next((each for each in known if _explains(each, program, difference, named[1] if named else "")), None)
 

@@ -1,6 +1,7 @@
 """Where PyTorch has each object: classes and functions say so, and every public path to them leads to ours.
 
-`missing_places.txt` lists what is not there, with the reason: `python -m tests.parity.test_module_of_names` writes it anew.
+`missing_places.txt` lists the missing places, with the reasons: `python -m tests.parity.test_module_of_names` writes it
+again.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def names_in(module):
 
 
 def ours(name):
-    """Our module of PyTorch's name; None if there is none."""
+    """The module of this package with PyTorch's name, or None."""
     try:
         return importlib.import_module(name.replace("torch", "adjoint", 1))
     except ImportError:

@@ -33,7 +33,7 @@ class PowerSGDState:
         orthogonalization_epsilon: added to norms, against division by zero.
         random_seed: the start of the random numbers of the first thin matrices, the same on all ranks.
         compression_stats_logging_frequency: as in PyTorch, but nothing is logged.
-        batch_tensors_with_same_shape: as in PyTorch, but matrices are compressed one after the other.
+        batch_tensors_with_same_shape: as in PyTorch, but matrices are compressed one by one.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Distances between rows, each pair by itself, and their gradients: no array of all differences is made."""
+"""Distances between rows, each pair separately, and their gradients: no array of all differences is made."""
 
 from __future__ import annotations
 

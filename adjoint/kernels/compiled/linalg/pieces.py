@@ -178,8 +178,7 @@ def multiply_strips(
 def multiply_rows_of_pieces(sums: Pointer[f32], a: Pointer[i32], b: Pointer[i32], steps: Int) -> None:
     """Add to 16 rows of 64 sums the products of a strip of 16 rows and two strips of columns, of three pieces each.
 
-    The pieces of the rows stay in their tiles. The pieces of the columns, of which there are more, are loaded for each
-    product.
+    The pieces of the rows stay in their tiles. The more numerous pieces of the columns are loaded for each product.
     """
     for SUM in unrolled(4):
         load_tile(SUM, sums + SUM * TILE, 16 * TILE)

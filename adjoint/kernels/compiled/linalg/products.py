@@ -2,8 +2,8 @@
 
 A product is split into parts, by rows and columns of the result. The thread that takes a part computes it with register
 tiles (`panels`), with BLAS if the processor has few registers or the result fills only few of its tiles, or with the
-processor's matrix units if it has them (`pieces`). Sums start with the bias. For BLAS the bias is written first, and
-BLAS adds to it.
+processor's matrix units if it has them (`pieces`). Sums start with the bias. The bias is written to the result first,
+and BLAS adds the product to it.
 """
 
 from __future__ import annotations

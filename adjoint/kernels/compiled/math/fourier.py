@@ -94,7 +94,7 @@ def store_number(place: Pointer[T], x: Any, W: Static) -> None:
 def stage_of_powers(
     y: Pointer[T], x: Pointer[T], table: Pointer[T], n: Int, s: Int, step: Int, R: Static, W: Static
 ) -> None:
-    """Lines of `s * n` elements, of which `s` sequences of length `n` are left to transform, become `R * s` sequences.
+    """One step: the `s` sequences of length `n` in each line become `R * s` sequences.
 
     `R` is 4 or 8.
     """

@@ -31,7 +31,7 @@ def largest(
 ) -> None:  # fmt: skip
     """The largest element of each of `count` windows of planes `start` to `stop`, and its index: the first one, or the last NaN.
 
-    A window has so many `elements`, from its corner on at `steps`, a row for each element. Planes are `size` apart and their
+    A window has this many `elements`, from its corner on at `steps`, a row for each element. Planes are `size` apart and their
     corners `corner_step`. `ALIKE`: all windows have the same steps.
     """
     for p in range(start, stop):
@@ -181,7 +181,7 @@ def mean_plan(
 ) -> Plan:
     """The plan of the sums of windows over their divisors, or of the transpose.
 
-    A plane is as much `work` as moving so many numbers.
+    A plane is as much `work` as moving this many numbers.
     """
     dims, counts = len(bounds), tuple([len(starts) for starts, _ in bounds])
     shape = input_shape if spread else (*input_shape[: len(input_shape) - dims], *counts)

@@ -90,11 +90,11 @@ def convolve_rows(
 
 
 class ChannelPlan(Arrays):
-    """For a convolution of each channel by itself, in one or two dimensions, and its transpose."""
+    """For a convolution of each channel separately, in one or two dimensions, and its transpose."""
 
     @staticmethod
     def takes(work: Work) -> bool:
-        """Whether it is one that moves along rows in steps of one, and packing would take longer.
+        """Whether the convolution moves along rows in steps of one, and packing the rows would take longer.
 
         The last vector of each row may be mostly empty here, while vectors of packed rows continue into the next row.
         """

@@ -154,7 +154,7 @@ def halves(width: int, segment: int, second: bool) -> list[int]:
 
 @loops(explicit=True, plain=True)
 def lane_sums(vectors: Any, W: Static, N: Static) -> S:
-    """A vector of `N` lanes, a power of two, with the sums of so many vectors: pairs of them are folded into one."""
+    """A vector of `N` lanes, a power of two, with the sums of this many vectors: pairs of them are folded into one."""
     parts = vectors
     SEGMENT = W
     for _ in unrolled(N.bit_length() - 1):

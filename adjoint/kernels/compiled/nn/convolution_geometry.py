@@ -165,7 +165,7 @@ class Geometry:
 
 @dataclass(frozen=True)
 class Vectors:
-    """Where vectors begin; the number of the first piece of each, and after the last; the pieces.
+    """The start of each vector; the index of its first piece, and the index after the last piece; and the pieces.
 
     A piece is a first lane, the one behind its last, and where in the result lane 0 would belong.
     """
@@ -183,13 +183,13 @@ class Vectors:
         return (tiles, left) if left * single_time(rows) <= rows * columns else (tiles + 1, 0)
 
     def filled(self, count: int) -> Vectors:
-        """At least so many vectors: the last one again, without pieces."""
+        """At least this many vectors: the last one again, without pieces."""
         more = max(count - len(self.starts), 0)
         return Vectors(numpy.pad(self.starts, (0, more), "edge"), numpy.pad(self.index, (0, more), "edge"), self.pieces)
 
 
 def single_time(rows: int) -> int:
-    """How long a tile of so many channels and one vector takes for a tap, in products of vectors: each waits for the last."""
+    """How long a tile of this many channels and one vector takes for a tap, in products of vectors: each waits for the last."""
     return max(rows + 1, 4)
 
 

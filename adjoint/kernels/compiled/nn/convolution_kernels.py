@@ -244,7 +244,7 @@ def multiply_tile(
     ROWS: Static,
     COLUMNS: Static,
 ) -> None:
-    """The sums for a tile of `ROWS` channels, of which there are `outs`, and `COLUMNS` vectors, which is in registers.
+    """The sums for a tile in registers: `ROWS` of the `outs` channels, and `COLUMNS` vectors.
 
     `part` says which lanes of a vector belong where in `out`: the pieces, each with its first lane, the one behind its last, and
     its place.
@@ -292,7 +292,7 @@ def interleave(
     W: Static,
     SPREAD: Static,
 ) -> None:
-    """Rows of a result, of which each phase has been computed for itself. `SPREAD`: `spread_w` if that is 1 or 2, else 0."""
+    """Rows of a result whose phases were computed separately. `SPREAD`: `spread_w` if that is 1 or 2, else 0."""
     told, of_part, strides = fields(block, BLOCK), fields(part, PART), fields(sizes, STRIDES)
     samples, planes, rows, columns = told.samples, told.planes, told.rows, told.columns
     spread_d, spread_h, spread_w = [sizes[STRIDES.size + K] for K in unrolled(3)]

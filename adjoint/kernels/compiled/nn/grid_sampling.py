@@ -186,7 +186,7 @@ def spread(
     to_images: Pointer[T], grad: Pointer[T], grid: Pointer[T], sizes: Pointer[i64], area: Int, channels: Int, places: Int,
     planes: Int, start: Int, stop: Int, W: Static, DIMS: Static, MODE: Static, PADDING: Static, ALIGN: Static,
 ) -> None:  # fmt: skip
-    """The transpose of `sample`, for pieces of so many planes: added to the images, in the order of the places."""
+    """The transpose of `sample`, for pieces of this many planes: added to the images, in the order of the places."""
     TAPS, SIDE = len(_around(DIMS, MODE)), len(POLYNOMIALS[MODE])
     indices_of, counts_of, rises_of = local(i32, DIMS * SIDE * W), local(T, DIMS * SIDE * W), local(T, DIMS * SIDE * W)
     pieces = (channels + planes - 1) // planes

@@ -64,7 +64,7 @@ class Recorder:
         return value.text if isinstance(value, Cell) else self.number(value)
 
     def __getattr__(self, name: str) -> Any:
-        """An option: what is not a number, and whether it is one, are conditions."""
+        """An option. Its type is a condition, and so is its value unless it is a number."""
         value = getattr(self.options, name)
         if value is None or isinstance(value, bool):
             self.conditions[f"o.{name}"] = value
@@ -250,7 +250,7 @@ _loops: dict[Any, list[Loop]] = {}
 
 
 def loop_of(formula: Formula, options: Any, count: int, fused: bool) -> Loop:
-    """The loop of a formula for so many lists of arrays under these options, which is kept."""
+    """The loop of a formula for this many lists of arrays under these options, which is kept."""
     known = _loops.setdefault((formula, count, fused), [])
     for loop in known:
         if loop.serves(options):

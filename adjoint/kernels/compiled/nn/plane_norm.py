@@ -125,7 +125,7 @@ def _backward(
     names: list[str], grad: ndarray, x: ndarray, weight: Any, mean: ndarray, rstd: ndarray, statistics: Sizes, parts: Sizes,
     needs: Sequence[bool],
 ) -> Any:  # fmt: skip
-    """The gradients of `x`, weight and bias. Sums of groups are of each sample, and are added up."""
+    """The gradients of `x`, weight and bias. Each sample has its own sums for the groups, and these sums are added."""
     sums = (*statistics[:-1], x.shape[1])
     shapes, size = {ELEMENT: x.shape, ROW: statistics, PART: sums}, math.prod(x.shape[2:])
     program, arrays = channel_norm_backward_rows.in_parts, (grad, x, mean, rstd, weight)

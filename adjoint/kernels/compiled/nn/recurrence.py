@@ -21,7 +21,7 @@ Array = numpy.ndarray[Any, Any]
 _TYPES = {"f": f32, "d": f64}
 _MODES = {"LSTM": steps_of.LSTM, "GRU": steps_of.GRU, "RNN_TANH": steps_of.TANH, "RNN_RELU": steps_of.RELU}
 _FILLED = 0.75
-"""Tile registers are used if the batch has this number of their rows, on all threads."""
+"""Kernels use tile registers if the batch fills at least this number of their rows on all threads."""
 
 _FLOPS_PER_BYTE = 16
 """The number of operations that take as long as one byte of memory, the unit of work."""

@@ -96,7 +96,7 @@ def reduce_rows(
     table: Pointer[i64], start: Int, stop: Int, T: Static, S: Static, W: Static, MAP: Static, COMBINE: Static,
     IDENTITY: Static, PARTS: Static, APART: Static,
 ) -> None:  # fmt: skip
-    """Rows of `n` elements, each in chunks, of which every one gives one number, of one or two parts.
+    """Rows of `n` elements, each in chunks. Each chunk gives one number of one or two parts.
 
     Rows follow each other, or `APART` are where `row_place` says.
     """

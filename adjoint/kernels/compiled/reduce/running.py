@@ -18,7 +18,7 @@ from ....codegen.plans import Memory, Plan
 from ...memory.copying import contiguous
 
 _LINES = 4
-"""Rows that are gone along together, if there are so many: in each, every element waits for the one before."""
+"""Rows that are gone along together, if there are this many: in each, every element waits for the one before."""
 
 _TILE = 256
 """Columns that are gone down together."""
@@ -267,7 +267,7 @@ def complex_scan(x: ndarray, dim: int, product: bool, reverse: bool) -> Any:
 def _plan(
     x: ndarray, dim: int, dtypes: Sequence[numpy.dtype[Any]], rows: Callable[[], Any], lines: int, columns: Any = None
 ) -> Plan:
-    """The plan of a function that goes along so many rows at once, or of one that goes down columns."""
+    """The plan of a function that goes along this many rows at once, or of one that goes down columns."""
     outer, n, inner = math.prod(x.shape[:dim]), x.shape[dim], math.prod(x.shape[dim + 1 :])
     each = x.itemsize + 8
     if inner == 1:

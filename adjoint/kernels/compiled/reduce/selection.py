@@ -62,7 +62,7 @@ def key_at(keys: Any, n: Int, place: Int, W: Static) -> Any:
 def keep_first(keys: Any, places: Pointer[u32], n: Int, k: Int, W: Static) -> Any:
     """Move the first `k` of `n` keys in order, with their places, to the front; gives the last of them.
 
-    They stay one behind another as they were. Of equal keys those in front are kept.
+    They keep their order. Of equal keys those in front are kept.
     """
     last = key_at(keys, n, k - 1, W)
     less = i64(0)
@@ -93,9 +93,9 @@ def first_rows(
     values: Pointer[T], order: Pointer[i64], x: Pointer[T], n: Int, k: Int, room_for: Int, DESCENDING: Static, RANKED: Static,
     W: Static, memory: Pointer[u8], room: Int, rows: Int, pieces: Int, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """The first `k` elements of each row in order, and where they were; in order if `RANKED`, else as they were in the row.
+    """The first `k` elements of each row and their positions: sorted if `RANKED`, otherwise in the order of the row.
 
-    `room_for`: so many candidates are collected, until a key is known that no further candidate may exceed.
+    `room_for`: this many candidates are collected, until a key is known that no further candidate may exceed.
     """
     KEY = key_type(T)
     for piece in range(start, stop):

@@ -140,7 +140,7 @@ def pairwise_normals(stream: Stream, n: int, mean: float, std: float, dtype: "nu
 
 
 def _pairs(stream: Stream, n: int) -> ndarray:
-    """`n` pairs of standard normal numbers, one after the other in a float64 array of 2 * n."""
+    """`n` pairs of standard normal numbers, one by one in a float64 array of 2 * n."""
     drawn = iter(stream.doubles(2 * n) if n < BLOCK else fractions53(stream, 2 * n).tolist())
     points = [rect(math.sqrt(-2.0 * math.log1p(-next(drawn))), 2.0 * math.pi * turns) for turns in drawn]
     return numpy.array(points).view(numpy.float64)

@@ -100,8 +100,8 @@ def dropout_mask(stream: Stream, out: ndarray, p: float) -> ndarray:
     Return `out`.
 
     Nothing is drawn if `p` is 0 or 1. `out` has the dropout's input's type and, for the same numbers in the same
-    places, its order of dimensions in memory (`numpy.empty_like(input)`); for `dropout2d` and its like it has the
-    shape (N, C, 1, 1).
+    places, its order of dimensions in memory (`numpy.empty_like(input)`); for `dropout2d` and similar functions it has
+    the shape (N, C, 1, 1).
 
     Raises:
         RuntimeError: if `p` is not within [0, 1].

@@ -60,7 +60,7 @@ def standard_gamma(stream: Stream, concentration: ndarray) -> ndarray:
     """Numbers from gamma distributions of the given concentrations and rate 1; a new array of their shape and type.
 
     By Marsaglia and Tsang, "A simple method for generating gamma variables", 2000; below a concentration of 1 from one
-    that is larger by 1, times a power of a uniform number. None is less than the smallest normal number.
+    that is larger by 1, times a power of a uniform number. No number is less than the smallest normal number.
 
     Raises:
         NotImplementedError: if `concentration` is neither float32 nor float64.
@@ -116,5 +116,8 @@ def binomial(stream: Stream, count: ndarray, prob: ndarray) -> ndarray:
 
 @accelerated("create.rejection.binomial", elements=REJECTED)
 def _binomials(counts: ndarray, probs: ndarray, stream: Stream, single: bool) -> ndarray:
-    """Numbers of successes for numbers of trials in float64; `single`: these have been float32, and so are products of them."""
+    """Numbers of successes for numbers of trials in float64.
+
+    `single`: the trials were float32, so their products are rounded to float32.
+    """
     return drawn_in_python("binomial_kernel", stream, counts, probs.ravel().tolist(), single)

@@ -168,7 +168,7 @@ def random_(stream: Stream, out: ndarray, from_: int | None = None, to: int | No
     """Fill `out` with integers in [from_, to); returns `out`.
 
     Without `to`, up to the largest value of an integer type, or as far as a floating-point type holds all integers.
-    With neither limit, from 0. (With one, `random_(to)` of PyTorch is `from_=0` here.)
+    With neither limit, from 0. (PyTorch's `random_(to)` is `from_=0` here.)
 
     Raises:
         RuntimeError: if the interval is empty or not within the type's range.
