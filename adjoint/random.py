@@ -88,8 +88,8 @@ class Generator:
         return wrap(self._stream.get_state())
 
     @ending_at_caller
-    def set_state(self, new_state: Tensor, /) -> None:
-        """Continue from a state that `get_state`, here or in PyTorch, returned.
+    def set_state(self, new_state: Tensor, /) -> "Generator":
+        """Continue from a state that `get_state`, here or in PyTorch, returned. Return the generator.
 
         Raises:
             TypeError: if `new_state` is not a tensor of dtype `uint8`.
@@ -98,6 +98,7 @@ class Generator:
         if not isinstance(new_state, Tensor):
             raise TypeError(f"expected a torch.ByteTensor, but got {type(new_state).__name__}")
         self._stream.set_state(new_state._array)
+        return self
 
     def clone_state(self) -> "Generator":
         """A new generator in the same state."""

@@ -185,7 +185,7 @@ def test_state_continues_where_it_was_taken(drawn):
     kernels.randn(stream, (3,), FLOAT32)
     state = stream.get_state()
     other = Stream()
-    other.set_state(state)
+    assert other.set_state(state) is other
     assert numpy.array_equal(other.get_state(), state)
     assert other.initial_seed == 7
     expected = kernels.randn(stream, (2,), FLOAT32), kernels.rand(stream, (700,), FLOAT32)

@@ -127,10 +127,20 @@ def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
 
 
 def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
-    """The square matrix that has `vec` on and below a diagonal, row by row, and 0 above; batches allowed."""
-    n = round((-(1 + 2 * diag) + ((1 + 2 * diag) ** 2 + 8 * vec.shape[-1] + 4 * abs(diag) * (diag + 1)) ** 0.5) / 2)
-    matrix = torch.zeros(*vec.shape[:-1], n, n, dtype=vec.dtype, device=vec.device)
+    """The square matrix that has `vec` on and below a diagonal, row by row, and 0 above; batches allowed.
+
+    Raises:
+        ValueError: if no such matrix has as many entries as `vec`.
+    """
+    size = vec.shape[-1]
+    n = round((-(1 + 2 * diag) + ((1 + 2 * diag) ** 2 + 8 * size + 4 * abs(diag) * (diag + 1)) ** 0.5) / 2)
     rows, columns = torch.tril_indices(n, n, diag)
+    if len(rows) != size:
+        raise ValueError(
+            f"The size of last dimension is {size} which cannot be expressed as the lower triangular part of a square D x D "
+            "matrix."
+        )
+    matrix = torch.zeros(*vec.shape[:-1], n, n, dtype=vec.dtype, device=vec.device)
     matrix[..., rows, columns] = vec
     return matrix
 

@@ -334,7 +334,7 @@ def zeta(x: T, q: T) -> T:
     pole = (q <= 0) & (q == floor(q))
     undefined = (x < 1) | ((q < 0) & ~pole & (x != floor(x)))
     finite = ~pole & ~undefined & (fabs(q) < math.inf) & (x < math.inf) & (x > 1)
-    value = _hurwitz(where(finite, x, T(2)), where(finite, q, T(1)))
+    value = _hurwitz(where(finite, x, T(2)), where(finite, q, T(60)))  # where no step is needed
     at_infinity = where(q > 1, T(0), where(q == 1, T(1), T(math.inf)))
     value = where(x == math.inf, at_infinity, where(q == math.inf, T(math.nan), value))
     value = where(undefined, T(math.nan), where(pole | (x == 1), T(math.inf), value))
@@ -344,9 +344,9 @@ def zeta(x: T, q: T) -> T:
 @loops(in_float64=True)
 def polygamma_of_order(x: T, n: T) -> T:
     """The `n`-th derivative of `digamma`, for `n` from 1 on: NIST DLMF 25.11.12."""
-    factorial, k = where(n > 1, T(2), T(1)), T(3)
-    while reduce_or(k <= n) and k <= _LAST_FACTORIAL + 1:
-        factorial = where(k <= n, factorial * k, factorial)
+    factorial, k = where(n > 1, T(2), T(1)), i64(3)
+    while k <= _LAST_FACTORIAL + 1 and reduce_or(n >= T(k)):
+        factorial = where(n >= T(k), factorial * T(k), factorial)
         k = k + 1
     value = factorial * zeta(n + 1, x)
     return where(floor(n * 0.5) * 2 == n, -value, value)

@@ -329,6 +329,8 @@ def nan_to_num(
         highest = float(limits.max) if posinf is None else posinf
         return _finite.general(self, nan or 0.0, highest, float(limits.min) if neginf is None else neginf)
     result = numpy.asarray(numpy.positive(self))
+    if numpy.isfinite(self).all():
+        return result
     isnan_, positive, negative = numpy.isnan(self), isposinf(self), isneginf(self)
     result[isnan_] = 0 if nan is None else nan
     result[positive] = limits.max if posinf is None else posinf

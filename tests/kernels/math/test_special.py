@@ -87,6 +87,27 @@ def test_known_values():
         special.polygamma(-1, numpy.ones(1))
 
 
+@pytest.mark.parametrize("order", [9.5, 20.0, 41.0, 150.0])
+def test_zeta_is_its_sum(order, by_loops):
+    """Sums of some thousand powers, which leave out nothing that counts for these orders."""
+    q = numpy.concatenate([numpy.linspace(0.25, 30, 80), [-0.5, -2.75] if order % 1 == 0 else []])
+    terms = 20000 if order < 20 else 2000
+    expected = [math.fsum((each + k) ** -order for k in range(terms)) for each in q.tolist()]
+    numpy.testing.assert_allclose(special.zeta(numpy.full_like(q, order), q), expected, rtol=2e-14)
+    assert not LOOPS.failures
+
+
+@pytest.mark.parametrize("order", [2, 3, 25, 40])
+def test_polygamma_is_a_multiple_of_zeta(order, by_loops):
+    x = numpy.arange(1, 121) / 4
+    expected = math.factorial(order) * (-1) ** (order + 1) * special.zeta(numpy.full_like(x, order + 1), x)
+    numpy.testing.assert_allclose(special.polygamma(order, x), expected, rtol=1e-14)
+    single = special.polygamma(order, x.astype("f4"))
+    fits = (abs(expected) < 1e38) & (abs(expected) > 1e-37)
+    numpy.testing.assert_allclose(single[fits], expected[fits], rtol=3e-7)
+    assert not LOOPS.failures
+
+
 def test_inverses():
     y = numpy.concatenate([many(-0.999, 0.999), numpy.logspace(-300, -1, 300)])
     numpy.testing.assert_allclose(special.erf(special.erfinv(y)), y, rtol=2e-15)
