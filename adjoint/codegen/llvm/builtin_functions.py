@@ -28,6 +28,15 @@ from .lowering import Lowering
 from .structs import Struct
 from .values import CompilationError, Value, alignment, constant, is_number, llvm_type
 
+__all__ = [
+    "as_integer", "as_pointer", "bits", "broadcast", "cast_pointer", "ceil", "copysign", "fabs", "fields", "floor",
+    "fma", "fmax", "fmin", "from_bits", "gather", "insert", "lanes", "leading_zeros", "load", "local", "mask_bits",
+    "maximum", "minimum", "popcount", "prefetch", "reduce_add", "reduce_and", "reduce_max", "reduce_min", "reduce_or",
+    "rint", "rolled", "scale", "shuffle", "sqrt", "store", "table", "trailing_zeros", "trunc", "unrolled", "unsigned",
+    "vector", "vectorized", "where",
+]  # fmt: skip
+"""The names that the language of kernels has."""
+
 
 def _builtin(function: Any) -> Any:
     return Builtin(function)

@@ -14,6 +14,12 @@ import numpy
 
 from ..._runtime.platform import ctypes
 
+__all__ = [
+    "I", "Int", "Pointer", "S", "Static", "T", "bf16", "boolean", "f16", "f32", "f64", "i8", "i16", "i32", "i64",
+    "type_of", "u8", "u16", "u32", "u64",
+]  # fmt: skip
+"""The names that the language of kernels has."""
+
 _FLOATS = {16: "half", 32: "float", 64: "double"}
 
 

@@ -17,80 +17,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, overload
 
-from ...kernels.runtime.addresses import address
-from .builtin_functions import (
-    as_integer,
-    as_pointer,
-    bits,
-    broadcast,
-    cast_pointer,
-    ceil,
-    copysign,
-    fabs,
-    fields,
-    floor,
-    fma,
-    fmax,
-    fmin,
-    from_bits,
-    gather,
-    insert,
-    lanes,
-    leading_zeros,
-    load,
-    local,
-    mask_bits,
-    maximum,
-    minimum,
-    popcount,
-    prefetch,
-    reduce_add,
-    reduce_and,
-    reduce_max,
-    reduce_min,
-    reduce_or,
-    rint,
-    rolled,
-    scale,
-    shuffle,
-    sqrt,
-    store,
-    table,
-    trailing_zeros,
-    trunc,
-    unrolled,
-    unsigned,
-    vector,
-    vectorized,
-    where,
-)
+from ...kernels.runtime.addresses import address as address
+from .builtin_functions import *
 from .compilation import CompiledFunction, compile_kernel
-from .element_types import (
-    I,
-    Int,
-    Pointer,
-    S,
-    Static,
-    T,
-    bf16,
-    boolean,
-    f16,
-    f32,
-    f64,
-    i8,
-    i16,
-    i32,
-    i64,
-    type_of,
-    u8,
-    u16,
-    u32,
-    u64,
-)
+from .element_types import *
 from .functions import LoopKernel
 from .host import HOST
-from .structs import Struct
-from .values import CompilationError
+from .structs import Struct as Struct
+from .values import CompilationError as CompilationError
 
 
 class Loops(LoopKernel):
@@ -178,14 +112,3 @@ def loops(
     if function is None:
         return lambda function: Loops(function, flags, noalias, explicit, plain, in_float64, strength_reduced)
     return Loops(function, flags, noalias, explicit, plain, in_float64, strength_reduced)
-
-
-__all__ = [
-    "HOST", "CompilationError", "CompiledFunction", "I", "Int", "Loops", "Pointer", "S", "Static", "Struct", "T",
-    "WrittenLoops", "address", "as_integer", "as_pointer", "bf16", "bits", "boolean", "broadcast", "cast_pointer", "ceil",
-    "copysign", "f16", "f32", "f64", "fabs", "fields", "floor", "fma", "fmax", "fmin", "from_bits", "gather", "i8", "i16",
-    "i32", "i64", "insert", "lanes", "leading_zeros", "load", "local", "loops", "mask_bits", "maximum", "minimum", "popcount",
-    "prefetch", "reduce_add", "reduce_and", "reduce_max", "reduce_min", "reduce_or", "rint", "rolled", "scale", "shuffle",
-    "sqrt", "store", "table", "trailing_zeros", "trunc", "type_of", "u8", "u16", "u32", "u64", "unrolled", "unsigned",
-    "vector", "vectorized", "where",
-]  # fmt: skip
