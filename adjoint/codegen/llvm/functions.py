@@ -30,9 +30,9 @@ class LoopKernel:
     def __init__(
         self,
         function: Callable[..., Any],
-        flags: str,
-        noalias: bool,
-        explicit: bool,
+        flags: str = "",
+        noalias: bool = True,
+        explicit: bool = False,
         plain: bool = False,
         in_float64: bool = False,
         strength_reduced: bool = False,

@@ -30,17 +30,8 @@ from .values import CompilationError as CompilationError
 class Loops(LoopKernel):
     """A kernel that is compiled for requested types and static parameters."""
 
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        flags: str = "",
-        noalias: bool = True,
-        explicit: bool = False,
-        plain: bool = False,
-        in_float64: bool = False,
-        strength_reduced: bool = False,
-    ) -> None:
-        super().__init__(function, flags, noalias, explicit, plain, in_float64, strength_reduced)
+    def __init__(self, function: Callable[..., Any], **options: Any) -> None:
+        super().__init__(function, **options)
         self._compiled: dict[Any, CompiledFunction] = {}
 
     def compiled(self, **given: Any) -> CompiledFunction:
@@ -60,12 +51,10 @@ class Loops(LoopKernel):
 class WrittenLoops(Loops):
     """A kernel whose source a program has written. `namespace` contains its names."""
 
-    def __init__(
-        self, name: str, source: str, namespace: dict[str, Any], flags: str = "", noalias: bool = True
-    ) -> None:
+    def __init__(self, name: str, source: str, namespace: dict[str, Any], **options: Any) -> None:
         namespace = dict(namespace)
         exec(compile(source, f"<{name}>", "exec", flags=annotations.compiler_flag), namespace)
-        super().__init__(namespace[name], flags, noalias)
+        super().__init__(namespace[name], **options)
         self._source = source
 
     @property
@@ -77,29 +66,11 @@ class WrittenLoops(Loops):
 @overload
 def loops(function: Callable[..., Any], /) -> Any: ...
 @overload
-def loops(
-    *,
-    flags: str = "",
-    noalias: bool = True,
-    explicit: bool = False,
-    plain: bool = False,
-    in_float64: bool = False,
-    strength_reduced: bool = False,
-) -> Callable[[Callable[..., Any]], Any]: ...
-def loops(
-    function: Callable[..., Any] | None = None,
-    /,
-    *,
-    flags: str = "",
-    noalias: bool = True,
-    explicit: bool = False,
-    plain: bool = False,
-    in_float64: bool = False,
-    strength_reduced: bool = False,
-) -> Any:
+def loops(**options: Any) -> Callable[[Callable[..., Any]], Any]: ...
+def loops(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Turn a Python function into a kernel.
 
-    It is lowered when it is compiled.
+    It is lowered when it is compiled. The options:
 
     `flags`: LLVM's permissions for the kernel's floating-point arithmetic, such as "contract" (`a * b + c` may be
     rounded once) or "reassoc" (sums may be reordered). `noalias`: no two of its pointers lead to the same memory.
@@ -110,5 +81,5 @@ def loops(
     the result is rounded.
     """
     if function is None:
-        return lambda function: Loops(function, flags, noalias, explicit, plain, in_float64, strength_reduced)
-    return Loops(function, flags, noalias, explicit, plain, in_float64, strength_reduced)
+        return lambda function: Loops(function, **options)
+    return Loops(function, **options)
