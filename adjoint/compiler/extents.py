@@ -17,6 +17,7 @@ from numpy import ndarray
 
 import adjoint as torch
 
+from ..tensor import Tensor
 from .known import Made, Method, same_items
 from .program import Constant, Instruction, Program, Reference
 from .steps import Step
@@ -211,11 +212,16 @@ class General:
         if len(earlier.inputs) != len(program.inputs) or [*earlier.numbers.values()] != [*program.numbers.values()]:
             raise Differs("another number of tensors is read")
         for (first, one), (second, other) in pairs:
-            same = one.source == other.source if one.kind == "argument" else one.source is other.source
+            same = one.source == other.source if one.kind == "argument" else self.is_same(one.source, other.source)
             if one.kind != other.kind or not same:
                 raise Differs("other tensors are read")
             self.match(first, second)
         self.same.update(zip(program.numbers, earlier.numbers, strict=True))
+
+    def is_same(self, first: Tensor, second: Tensor) -> bool:
+        """Whether two tensors are arguments of one place, or the same one from outside."""
+        places = self.earlier.place_of(first), self.program.place_of(second)
+        return first is second if places == (None, None) else places[0] == places[1]
 
     def match(self, first: int | None, second: int | None) -> None:
         """The value `second` of the program is `first` of the earlier one."""
@@ -356,7 +362,7 @@ class General:
 
     def number(self, first: Any, second: Any) -> Any:
         """What a constant that differs between the programs is."""
-        if are_equal(first, second):
+        if are_equal(first, second) or (isinstance(second, Tensor) and self.is_same(first, second)):
             return Constant(second)
         if type(first) is not type(second):
             raise Differs("a constant is of another type")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy
@@ -139,6 +139,11 @@ class Program:
             self.by_tensor[id(tensor)] = number
         return number
 
+    def place_of(self, tensor: Tensor) -> str | None:
+        """The place of a tensor in the arguments; None for tensors from outside."""
+        given = self.inputs.get(self.by_tensor.get(id(tensor), -1))
+        return given.source if given is not None and given.kind == "argument" else None
+
     def count_change(self, base: Tensor) -> None:
         """Record that the program changes memory, which may be that of an input."""
         for number, each in self.inputs.items():
@@ -233,9 +238,10 @@ def described(given: Input, shape: Any) -> str:
 
 
 class Source:
-    """Source of a function that runs instructions, and the names that it uses."""
+    """Source of a function that runs instructions, and the names that it uses; `place_of`: the place of a tensor in arguments."""
 
-    def __init__(self) -> None:
+    def __init__(self, place_of: Callable[[Tensor], str | None] = lambda tensor: None) -> None:
+        self.place_of = place_of
         self.namespace: dict[str, Any] = {"asarray": numpy.asarray, "array_of": array_of, "wrap": wrap}
         self.names: dict[int, str] = {}
         self.lines: list[str] = []
@@ -249,12 +255,18 @@ class Source:
             self.namespace[name] = value
         return name
 
+    def tensor(self, tensor: Tensor) -> str:
+        """The source of a tensor: an argument is another one in each call."""
+        return self.place_of(tensor) or self.constant(tensor)
+
     def operand(self, operand: Any) -> str:
         """The source of an operand."""
         if isinstance(operand, Reference):
             return f"v{operand.number}"
         if isinstance(operand, Constant):
             value = operand.value
+            if isinstance(value, Tensor):
+                return self.tensor(value)
             return repr(value) if value is None or type(value) in (bool, int) else self.constant(value)
         if not isinstance(operand, (list, tuple)):
             return f"{self.constant(operand)}(sizes)"  # an extent

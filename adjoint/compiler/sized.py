@@ -156,6 +156,11 @@ class Sized:
         grads = [each.operands[1].number for each in self.program.instructions if each.name == "set_grad"]
         return {*self.wanted, *self.gradients, *grads, *self.program.changes}
 
+    def now(self, tensor: Any, given: dict[str, Any]) -> Any:
+        """A tensor of the capture; if that was an argument, the argument of this call."""
+        place = self.program.place_of(tensor)
+        return tensor if place is None else eval(place, given)
+
     def agree(self, trial: Trial, result: Any, given: dict[str, Any]) -> bool:
         """Whether the function has returned, changed and stored what the program did, up to rounding."""
         program, tensors = self.program, tensors_of(result)
@@ -165,16 +170,13 @@ class Sized:
         pairs = [(trial.values[number], tensor._array) for number, tensor in made.items()]
         for number, count in program.changes.items():
             if count and program.inputs[number].kind != "grad":
-                each = program.inputs[number]
-                tensor = eval(each.source, given) if each.kind == "argument" else each.source
-                pairs.append((trial.values[number], tensor._array))
+                pairs.append((trial.values[number], self.now(program.inputs[number].tensor, given)._array))
         instructions = program.instructions
         if not any(isinstance(each.function, (Method, Made)) and is_of_host(each) for each in instructions):
             stored = [each.operands for each in instructions if each.name == "set_grad"]
+            leaves = [(self.now(leaf.value, given), value) for leaf, value in stored]
             pairs += [
-                (trial.values[value.number], leaf.value._grad._array)
-                for leaf, value in stored
-                if leaf.value._grad is not None
+                (trial.values[value.number], leaf._grad._array) for leaf, value in leaves if leaf._grad is not None
             ]
         if program.seeds:
             roots = [made[number] for number in program.roots]
@@ -191,7 +193,7 @@ class Sized:
 
     def body(self, program: Program, planned: bool) -> Callable[..., Any]:
         """The function that runs the instructions of a program on loaded inputs, and makes the results."""
-        source = Source()
+        source = Source(self.program.place_of)
         source.namespace, source.names = dict(self.source.namespace), dict(self.source.names)
         kept = program.used(self.wanted | {*self.saved, *self.gradients})
         choose = fused if planned else unfused

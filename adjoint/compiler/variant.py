@@ -133,7 +133,7 @@ def captured(
     program = Program()
     tracer = Tracer(program)
     observer = Observer(tracer)
-    source = Source()
+    source = Source(program.place_of)
     given = Structure(source, numbers)
     given.read("args", args)
     given.read("kwargs", kwargs)
@@ -392,7 +392,7 @@ class Written:
             condition = f"{called(function, operands, constant)} is {constant(result)}"
             checks.append(Check(condition, f"{called(function, operands, shown)} is {shown(result)}"))
         for leaf in program.without_grad:
-            checks.append(Check(f"{constant(leaf)}._grad is None", f"{shown(leaf)}.grad is None"))
+            checks.append(Check(f"{self.source.tensor(leaf)}._grad is None", f"{shown(leaf)}.grad is None"))
         return [*checks, *self.apart()]
 
     def fits(self, tensor: Tensor) -> Fits | SizedFits:
@@ -414,7 +414,7 @@ class Written:
             if each.kind == "argument":
                 checks.append(Check("", "", f"v{number} = {each.source}._array"))
                 continue
-            name = constant(each.source)
+            name = self.source.tensor(each.source)
             if each.kind == "tensor":
                 load = f"v{number} = {name}._array"
                 state = f"{edge_condition(name, each.source)} and {usual_condition(name, each.source)}"
@@ -460,7 +460,7 @@ class Written:
             if not count:
                 continue
             given = self.program.inputs[number]
-            place = {"argument": given.source}.get(given.kind) or self.source.constant(given.source)
+            place = {"argument": given.source}.get(given.kind) or self.source.tensor(given.source)
             place = f"{place}._grad" if given.kind == "grad" else place
             lines += [f"counter = counting({place})", "if counter is not None:", f"    counter[0] += {count}"]
         return lines

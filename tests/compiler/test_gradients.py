@@ -214,3 +214,26 @@ def test_a_step_that_fails_leaves_what_it_leaves_without_compile():
     assert module.weight.grad is None and torch.equal(module.weight, before)
     step(x, torch.tensor([0, 3]))
     assert module.weight.grad is not None
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_gradients_of_arguments_belong_to_the_arguments_of_each_call(dynamic):
+    model = torch.nn.Linear(3, 2)
+
+    def step(x, y):
+        loss = torch.nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        return loss
+
+    compiled = torch.compile(step, dynamic=dynamic)
+    for size in (2, 2, 3, 4, 4, 5, 2):
+        values, y = torch.randn(size, 3), torch.arange(size) % 2
+        found = []
+        for function in (compiled, step):
+            x = values.clone().requires_grad_()
+            model.zero_grad()
+            function(x, y)
+            function(x, y)  # which adds to the gradient
+            found.append([x.grad, *(each.grad for each in model.parameters())])
+        for one, other in zip(*found, strict=True):
+            torch.testing.assert_close(one, other)
