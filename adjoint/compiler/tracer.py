@@ -292,8 +292,8 @@ class Tracer(Handler):
         if all(number is None for number in numbers):
             new = [self.name(each) for each in call.results]
             self.program.append(op.name, op.code.computing, operands, new, several=call.several, kernel=op)
-        elif numbers != [each.number if isinstance(each, Reference) else None for each in operands[: len(numbers)]]:
-            raise Stop("a result is one of the operands")
+        elif None in numbers:
+            raise Stop("one of several results is an operand")
 
     def append_conversion(self, step: Any, call: Call, results: list[Any]) -> None:
         """Append what a later step has made of the first of the `results`."""

@@ -54,7 +54,7 @@ def laid_out_like(tangent: Tensor, primal: Tensor) -> Tensor:
         return pending_like(tangent, primal)
     if tangent.stride() == primal.stride() and _place(tangent) == _place(primal):
         return pending_like(tangent, primal)
-    return empty_like(primal, tangent).zero_().copy_(tangent)
+    return empty_like(primal, tangent).copy_(tangent)
 
 
 def empty_like(primal: Tensor, tangent: Tensor, dtype: Any = None) -> Any:
