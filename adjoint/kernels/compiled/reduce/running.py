@@ -56,36 +56,6 @@ def extremum_rows(
                 places[here] = place[LINE]
 
 
-@loops(explicit=True)
-def extremum_line(
-    values: Pointer[T], places: Pointer[i64], x: Pointer[T], rows: Int, n: Int, MAXIMUM: Static, W: Static,
-    start: Int, stop: Int,
-) -> None:  # fmt: skip
-    """The extrema so far in one row after another; most runs of `W` elements have none that takes over."""
-    for row in range(start, stop):
-        first = row * n
-        best = x[first]
-        place = i64(0)
-        i = Int(0)
-        while i < n:
-            width = minimum(n - i, W)
-            found = True
-            if width == W:
-                found = reduce_or(takes_over(load(x + (first + i), W), broadcast(best, W), MAXIMUM))
-            if found:
-                for k in range(i, i + width):
-                    element = x[first + k]
-                    taken = takes_over(element, best, MAXIMUM)
-                    best = element if taken else best
-                    place = k if taken else place
-                    values[first + k] = best
-                    places[first + k] = place
-            else:
-                store(values + (first + i), broadcast(best, W))
-                store(places + (first + i), broadcast(place, W))
-            i += width
-
-
 @loops
 def column_tile(piece: Int, inner: Int) -> tuple[Int, Int, Int]:
     """The matrix that a tile of columns belongs to, its first column, and how many it has."""
@@ -222,14 +192,10 @@ def extremum(x: ndarray, dim: int, maximum: bool) -> Any:
     if kind is None or kind.storage_only or not x.size:
         return NotImplemented
 
-    def of_rows(lines: int) -> Any:
-        if lines == 1:
-            return extremum_line.compiled(T=kind, MAXIMUM=maximum, W=HOST.vector_bytes // 8)
-        return extremum_rows.compiled(T=kind, MAXIMUM=maximum, LINES=lines)
-
     columns = functools.partial(extremum_columns.compiled, T=kind, MAXIMUM=maximum, W=HOST.vector_bytes // 8)
     lines = min(math.prod(x.shape[:dim]), _LINES)
-    return _plan(x, dim, [x.dtype, numpy.dtype(numpy.int64)], functools.partial(of_rows, lines), lines, columns)
+    rows = functools.partial(extremum_rows.compiled, T=kind, MAXIMUM=maximum, LINES=lines)
+    return _plan(x, dim, [x.dtype, numpy.dtype(numpy.int64)], rows, lines, columns)
 
 
 def integer_sum(x: ndarray, dim: int) -> Any:
