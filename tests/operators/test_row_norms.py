@@ -54,3 +54,11 @@ def test_renorm_bounds_the_norms_of_slices():
     assert x.clone().renorm_(2, 1, 5.0).equal(result)
     with pytest.raises(RuntimeError, match="renorm: input needs at least 2 dimensions, got 1 dimensions"):
         torch.renorm(torch.ones(3), 2, 0, 1.0)
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0, 2.0, 3.0, float("inf")])
+def test_a_nan_is_in_the_distances_of_its_row(p):
+    x = torch.tensor([[float("nan"), 1.0], [2.0, 3.0], [2.0, 4.0]])
+    places = torch.triu_indices(3, 3, 1)
+    pairs = torch.cdist(x, x, p)[tuple(places)]
+    assert pairs.isnan().tolist() == torch.pdist(x, p).isnan().tolist() == [True, True, False]

@@ -37,16 +37,7 @@ def pdist(self: Array, p: float) -> Array:
         found = LOOPS.run("linalg.distance.distances_of", self, self, p, True)
         if found is not NotImplemented:
             return numpy.asarray(found)
-    size = numpy.abs(_differences(self))
-    if p == 0:
-        return numpy.add.reduce(numpy.where(numpy.isnan(size), size, size != 0), 1, dtype=self.dtype)
-    if p == 1:
-        return numpy.add.reduce(size, 1)
-    if p == 2:
-        return numpy.sqrt(numpy.einsum("ij,ij->i", size, size))
-    if p == math.inf:
-        return numpy.maximum.reduce(size, 1, initial=0)
-    return numpy.add.reduce(size**p, 1) ** (1 / p)
+    return numpy.asarray(_norms(_differences(self), p))
 
 
 def _differences(self: Array) -> Array:
@@ -148,11 +139,11 @@ def _norms(difference: Array, p: float) -> Any:
         return numpy.sqrt(numpy.einsum("...i,...i->...", difference, difference))
     size = numpy.abs(difference)
     if p == 0:
-        return numpy.add.reduce(size != 0, -1, dtype=size.dtype)
+        return numpy.add.reduce(numpy.where(numpy.isnan(size), size, size != 0), -1, dtype=size.dtype)
     if p == 1:
         return numpy.add.reduce(size, -1)
     if p == math.inf:
-        return numpy.maximum.reduce(size, -1)
+        return numpy.maximum.reduce(size, -1, initial=0)
     return numpy.add.reduce(size**p, -1) ** (1 / p)
 
 
