@@ -38,10 +38,6 @@ KNOWN: dict[str, Difference] = {
     "mistake torch.ones(2).to(5.5)": Difference(
         "PyTorch takes any floating-point number for the type `float`", "float"
     ),
-    **{
-        f"{name} wording": Difference("a method of a symbol does not know which of its names was called", "descriptor")
-        for name in ("__radd__", "__rmul__", "__rand__", "__ror__", "__rxor__")
-    },
     "__rsub__ value[complex128]": Difference(_ALPHA, "(nan+nanj)"),
     "__rsub__ value[complex64]": Difference(_ALPHA, "(nan+nanj)"),
     "rsub value[complex128]": Difference(_ALPHA, "(nan+nanj)"),

@@ -5,7 +5,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from tests.parity.dispatch.wrong_calls import MISTAKES as MISTAKES_OF_OPERATORS
-from tests.parity.exceptions import unexcused
+from tests.parity.exceptions import KNOWN, unexcused
 from tests.parity.programs import compare
 
 # One mistake a line.
@@ -484,3 +484,8 @@ def test_mistake_is_told_in_the_same_words(mistake: str) -> None:
     differences = compare(f"raises(lambda: {mistake})")
     remaining = unexcused(f"mistake {mistake}", differences)
     assert not remaining, "\n".join(remaining)
+
+
+def test_known_differences_are_of_mistakes_that_are_compared() -> None:
+    known = {case.removeprefix("mistake ") for case in KNOWN if case.startswith("mistake ")}
+    assert known - {*MISTAKES, *MISTAKES_OF_OPERATORS} == set()
