@@ -1,7 +1,7 @@
 """What a program drops is freed, and what it leaves open is finished at exit: the library keeps nothing of it.
 
 The library has many tables for the whole process. None of them may hold the user's objects: globals, code, frames,
-tensors, functions, classes. Each program of `dropped_programs` runs in globals of its own, which are dropped then.
+tensors, functions, classes. Each program of `dropped_programs` runs in separate globals, which are dropped afterwards.
 """
 
 import gc

@@ -47,7 +47,7 @@ class CompiledFunctionBackward(Node):
         return results
 
     def checked(self) -> Any:
-        """What is saved, if nothing has changed it."""
+        """The saved values, if they are unchanged."""
         if self.saved is None:
             raise RuntimeError(FREED_MESSAGE)
         for tensor, version in self.watched:

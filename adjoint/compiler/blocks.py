@@ -29,7 +29,7 @@ SMALL = 1 << 15
 """The maximum number of elements of an instruction that is worth a block: larger ones have kernels."""
 
 STATUS = -1
-"""The buffer in which a block says that an index is out of bounds."""
+"""The buffer in which a block reports an index out of bounds."""
 
 SIZES = -2
 """The buffer from which blocks read the sizes and strides that differ from run to run."""
@@ -168,7 +168,7 @@ class Writer:
         self.begin()
 
     def compiled(self) -> list[Compiled]:
-        """The machine code of each block; those that are new are compiled together.
+        """The machine code of each block. New blocks are compiled together.
 
         Raises:
             CompilationError: if LLVM refuses them.
@@ -373,7 +373,7 @@ class Writer:
 
 
 def order_of(shape: tuple[int, ...], strides: tuple[int, ...]) -> list[int]:
-    """The dimensions from the slowest to the fastest; those of one element keep their place."""
+    """The dimensions from the slowest to the fastest. Dimensions of one element keep their places."""
     if all(
         first >= second
         for first, second in itertools.pairwise([step for size, step in zip(shape, strides, strict=True) if size > 1])

@@ -82,7 +82,7 @@ class Structure:
 
 
 class Fits:
-    """Whether the array of a tensor is as it was when the program was captured."""
+    """Whether the array of a tensor has the same layout as when the program was captured."""
 
     def __init__(self, array: Any) -> None:
         self.dtype, self.shape, self.strides = array.dtype, array.shape, array.strides
@@ -122,7 +122,7 @@ class Group:
 
 
 def edge_condition(place: str, tensor: Tensor) -> str:
-    """The condition that a tensor requires grad as it did, and is a leaf as it was."""
+    """The condition that `requires_grad` and `is_leaf` of a tensor have not changed."""
     if tensor._base is not None:
         return f"edge_of({place}) is None" if edge_of(tensor) is None else f"edge_of({place}) is not None"
     edge = tensor._edge

@@ -47,7 +47,7 @@ def write_clone(writer: Writer, instruction: Instruction) -> None:
 
 
 def write_copy(writer: Writer, instruction: Instruction) -> None:
-    """The elements of one array over those of another."""
+    """Copy the elements of one array to another array."""
     out, given = map(writer.operand, instruction.operands[:2])
     if not isinstance(given, Place) or given.buffer == out.buffer or not 0 < math.prod(out.shape) <= SMALL:
         raise Foreign

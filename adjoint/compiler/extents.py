@@ -224,7 +224,7 @@ class General:
         return first is second if places == (None, None) else places[0] == places[1]
 
     def match(self, first: int | None, second: int | None) -> None:
-        """The value `second` of the program is `first` of the earlier one."""
+        """The value `second` of the program corresponds to the value `first` of the earlier program."""
         if first is None or second is None:
             if first is not second:
                 raise Differs("a result is missing")

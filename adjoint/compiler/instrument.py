@@ -318,7 +318,7 @@ def parsed(lines: tuple[str, ...]) -> ast.Module:
 
 
 def lines_by_source(code: CodeType) -> tuple[str, ...]:
-    """The lines of a file that `inspect` finds and `linecache` does not, as those of notebook cells."""
+    """The lines of a file that `inspect` finds and `linecache` does not, such as the lines of notebook cells."""
     try:
         return tuple(inspect.findsource(code)[0])
     except (OSError, TypeError, IndexError):

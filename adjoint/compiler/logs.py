@@ -1,4 +1,4 @@
-"""Reports of what is captured again, and of what cannot be captured; `TORCH_LOGS` and `torch._logging.set_logs` ask for them."""
+"""Reports of repeated captures and of refused captures. `TORCH_LOGS` and `torch._logging.set_logs` enable them."""
 
 from __future__ import annotations
 
@@ -25,6 +25,9 @@ def report(kind: str, text: str) -> None:
 
 
 def set_logs(**wanted: Any) -> None:
-    """Choose what is reported: `recompiles=True`, `graph_breaks=True`. Other names, which PyTorch has, report nothing here."""
+    """Choose the reports: `recompiles=True`, `graph_breaks=True`.
+
+    Other names, which PyTorch has, report nothing here.
+    """
     WANTED.clear()
     WANTED.update(kind for kind in REPORTS if wanted.get(kind))

@@ -306,7 +306,7 @@ class Part:
 
 
 class Outputs:
-    """What makes the arrays that a native run writes; those of gradients that have been taken from leaves are used again.
+    """Creates the arrays that a native run writes, and reuses the arrays of gradients that were taken from leaves.
 
     `leaves`: for each array, the identity of the leaf whose gradient it will be, or None.
     """

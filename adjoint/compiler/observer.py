@@ -101,7 +101,7 @@ class Observer(Guards):
                 self.stop("memory is changed that no operator has changed")
 
     def entered(self, frame: types.FrameType, event: str, argument: Any) -> None:
-        """See which functions run: those that are not rewritten and not of this package may do anything."""
+        """Record which functions run. Functions outside of this package that are not rewritten may do anything."""
         if event != "call" or self.stopped:
             return
         code = frame.f_code
@@ -224,7 +224,7 @@ class Observer(Guards):
         return found
 
     def attribute_of_tensor(self, tensor: Tensor, name: str) -> Any:
-        """An attribute of a tensor: most follow from what is guarded."""
+        """An attribute of a tensor. Most attributes follow from the guarded properties."""
         if name == "grad":
             return self.grad_of(tensor)
         if name in UNSEEN or inspect.getattr_static(type(tensor), name, None) is None:
@@ -339,7 +339,7 @@ class Observer(Guards):
             return self.call(held["function"], *args, **kwargs)
 
     def is_of_modules(self, function: types.FunctionType) -> bool:
-        """Whether a function of `nn.modules` is one of those that compute: not what every module inherits."""
+        """Whether a function of `nn.modules` computes, and is not inherited by every module."""
         return getattr(torch.nn.Module, function.__name__, None) is not function
 
     def rewritten(self, function: types.FunctionType) -> types.FunctionType:

@@ -52,7 +52,7 @@ def renamed(operand: Any, names: dict[int, int]) -> Any:
 
 
 def without_copies(program: Program, instructions: list[Instruction], lasting: set[int]) -> list[Instruction]:
-    """Instructions without copies of what is not used afterwards: such a copy is the array itself.
+    """Remove copies of arrays that are not used afterwards: the copy becomes the array itself.
 
     Most gradients are computed once, and stored: the engine copies them where it cannot see that nobody else has them.
     """

@@ -74,11 +74,11 @@ class Input(NamedTuple):
 class Program:
     """Instructions in the order of their execution.
 
-    `inputs`: by number; `numbers`: those that are no tensors, by the places of arguments. `shapes`: those of all values that have
-    been seen, with their dtypes. `memory`: their strides, and the addresses that they had. `boundary`: how many instructions run
-    forward; the others compute the gradients of `roots` with respect to `targets`, from the values `seeds`. `natives`: what runs
-    in the place of several instructions. `varying`: for arrays, which sizes, and which strides, differ from run to run; `result`:
-    what is returned, as references and constants.
+    `inputs`: by number; `numbers`: those that are no tensors, by the places of arguments. `shapes`: the shapes and
+    dtypes of all values seen so far. `memory`: their strides, and the addresses that they had. `boundary`: how many
+    instructions run forward; the others compute the gradients of `roots` with respect to `targets`, from the values
+    `seeds`. `natives`: what runs in the place of several instructions. `varying`: for arrays, which sizes, and which
+    strides, differ from run to run; `result`: what is returned, as references and constants.
     """
 
     def __init__(self) -> None:
@@ -211,7 +211,7 @@ def array_of(value: Any) -> Any:
 
 
 def numbers_in(operands: Any) -> Iterator[int]:
-    """The numbers of the values among operands, those in sequences too."""
+    """The numbers of the values among operands, including values in sequences."""
     for operand in operands:
         if isinstance(operand, Reference):
             yield operand.number
@@ -277,7 +277,7 @@ class Source:
     def run(self, instructions: list[Instruction], lasting: set[int], shapes: Any) -> None:
         """Append the lines of instructions; values that are not `lasting` are dropped after their last use.
 
-        `shapes`: those of all values.
+        `shapes`: the shapes of all values.
         """
         touched = [
             {*each.reads(), *(number for number in each.results if number is not None)} - lasting

@@ -98,7 +98,7 @@ class Sized:
         return f"{', '.join(dims)}; {len(self.plans)} planned"
 
     def __call__(self, key: Any, args: Any, kwargs: Any, *values: Any) -> Any:
-        """Run the program for sizes that have no plan yet; at the first call, the function, with which it is compared."""
+        """Run the program for sizes without a plan. The first call runs the function too, and compares the two."""
         folded = self.tried.get(key)
         if folded is None:
             found = None if self.differs else self.at(dict(zip(self.inputs, values, strict=True)))

@@ -156,7 +156,7 @@ for _base, _kind in KINDS.items():
 
 
 def symbols_in(values: Any) -> list[Symbol]:
-    """The symbols among values, those in sequences and dictionaries too."""
+    """The symbols among values, including symbols in sequences and dictionaries."""
     found: list[Symbol] = []
     for value in values:
         if isinstance(value, Symbol):
@@ -171,7 +171,7 @@ def symbols_in(values: Any) -> list[Symbol]:
 
 
 def without_symbols(value: Any) -> Any:
-    """A value with numbers in the place of symbols, those in sequences too."""
+    """A value with numbers in the place of symbols, also within sequences."""
     if isinstance(value, Symbol):
         return value.plain
     if not symbols_in([value]):

@@ -123,7 +123,7 @@ class Tracer(Handler):
 
     @property
     def asks(self) -> bool:
-        """Whether what is done with numbers now is a part of the function, not of a kernel."""
+        """Whether the current operations on numbers belong to the function, and not to a kernel."""
         return modes.STATE.capture is self and not self.computing
 
     def derived(self, function: Callable[..., Any], operands: list[Any], result: Any) -> Any:
@@ -168,7 +168,7 @@ class Tracer(Handler):
                 self.fixed.update(roots)
 
     def outcome(self, function: Any, operands: list[Any], result: Any) -> None:
-        """Record the answer to a question about numbers, which a program is captured for."""
+        """Record the answer to a question about numbers. The program is valid for this answer."""
         if not all(type(plain(each)) in KINDS for each in operands):
             for each in symbols_in(operands):
                 each.fix()

@@ -355,7 +355,7 @@ class Written:
         return lines
 
     def checks(self) -> list[Check]:
-        """The conditions under which the program stands for the function, but for those of tensors from outside."""
+        """The conditions under which the program may replace the function, except the conditions on outside tensors."""
         source, given, program = self.source, self.given, self.program
         constant = source.constant
         checks = [

@@ -1,4 +1,4 @@
-"""How each class of arrays handles a call: how kernels compute on it, how it is written, and what is refused.
+"""How each class of arrays handles a call: how kernels compute on it, how it is written, and which calls are refused.
 
 Arrays that are conjugated or negated on reading are dense. `Promote` materializes them. The special classes are arrays
 on the device `meta` (`meta`), sparse arrays (`sparse_layouts`), and arrays of dtypes that kernels cannot compute with

@@ -36,7 +36,7 @@ def in_one_kernel(function: Callable[..., Any], on_arrays: Any) -> Callable[...,
 
 
 def arrays_of(values: Any) -> list[Any]:
-    """Values, those in sequences too, with arrays in the place of tensors."""
+    """Values with arrays in the place of tensors, also within sequences."""
     return [
         value._array
         if isinstance(value, Tensor)

@@ -40,7 +40,7 @@ def numpy_names(op: Operator) -> list[str]:
 
 
 def variant_signature(op: Operator, defaults: dict[str, Any], variant: str) -> str:
-    """The parameters of a variant: those of the declaration."""
+    """The parameters of a variant: the parameters of the declaration."""
     parts: list[str] = []
     for name in op.names:
         if name in op.keyword_only and not {"*", "*more"} & {*parts}:

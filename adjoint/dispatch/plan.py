@@ -56,7 +56,7 @@ class Call:
         self.outputs = ()
 
     def tensors(self) -> list[Tensor]:
-        """The tensors that the call is given, those in sequences too."""
+        """The tensors among the arguments, including tensors in sequences."""
         found: list[Tensor] = []  # what `tensors_in` finds, without the cost of a generator
         for value in self.given if self.out is None else (*self.given, self.out):
             if isinstance(value, Tensor):
@@ -79,7 +79,7 @@ class Call:
         return overload(self.op, self.given)
 
     def operands(self) -> list[Tensor]:
-        """The tensors among the operands, those in sequences too."""
+        """The tensors among the operands, including tensors in sequences."""
         return list(tensors_in([self.args[position] for position in self.op.tensor_positions]))
 
     def result(self) -> Any:
@@ -135,7 +135,7 @@ class Plan:
         self.runs = 0
 
     def take(self, reading: list[Step], acting: list[Step]) -> None:
-        """Have these steps: those that read the arguments, and those after them."""
+        """Use these steps: the steps that read the arguments, then the other steps."""
         self.steps = (*reading, *acting)
         self.reading, self.acting = tuple([step.run for step in reading]), tuple([step.run for step in acting])
 

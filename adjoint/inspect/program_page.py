@@ -1,4 +1,4 @@
-"""The page of a compiled function: its instructions, what is joined, their times, and the memory of native runs."""
+"""The page of a compiled function: instructions, joined instructions, times, and the memory of native runs."""
 
 from __future__ import annotations
 

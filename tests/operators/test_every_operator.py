@@ -268,7 +268,7 @@ def test_layouts(name, call):
 
 
 def every_other(value):
-    """The same tensor, between others in memory."""
+    """The same tensor as a part of a larger tensor."""
     if isinstance(value, list):
         return [every_other(item) for item in value]
     if not isinstance(value, torch.Tensor) or value.ndim == 0:
@@ -277,7 +277,7 @@ def every_other(value):
 
 
 def reversed_order(value):
-    """The same tensor, its first dimension the fastest in memory."""
+    """The same tensor in column-major order."""
     if isinstance(value, list):
         return [reversed_order(item) for item in value]
     if not isinstance(value, torch.Tensor) or value.ndim < 2:

@@ -177,7 +177,7 @@ def mapped(function, args, kwargs):
 
 
 def copies(args, kwargs):
-    """The same numbers in tensors of their own, row by row; one tensor stays one."""
+    """The same numbers in separate row-major tensors. A tensor that occurs twice stays one tensor."""
     known = {}
 
     def copy(tensor):

@@ -145,7 +145,7 @@ def ran(name, way, call, kinds, layout, situation, *, slow):
 
 
 def called(name, way, args, kwargs, slow):
-    """The same of a call with these arguments."""
+    """The results of a call with these arguments."""
     op = OPERATORS[name]
     function = op.function
     if way == "in place":

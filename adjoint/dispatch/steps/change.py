@@ -1,4 +1,4 @@
-"""The change of a tensor in place: what is saved before it, how it is counted, and the node that it adds to the history."""
+"""The change of a tensor in place: the values that it saves, its count, and the node that it adds to the history."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class Compute(Step):
 
 
 class Round(Step):
-    """Round to a half type what was computed in float32, since numbers take part unrounded."""
+    """Round results in float32 to a half type, because numbers enter the computation unrounded."""
 
     def run(self, call: Call) -> None:
         """Convert the result."""

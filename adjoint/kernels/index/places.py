@@ -116,8 +116,9 @@ def out_of_bounds(index: ndarray, length: int, first: int = 0) -> int | None:
 def slices_of(shape: tuple[int, ...], dim: int, index: ndarray) -> tuple[tuple[int, ...], int, ndarray] | None:
     """An index for each element as one for each slice, if it is expanded: without a copy of it.
 
-    That is a shape in which to see an array of `shape`, a dimension of it, and a vector of indices along that; None if
-    the index differs within slices, or there are others that it does not name. Raises if an index is out of bounds.
+    The result is a shape for an array of `shape`, a dimension of this shape, and a vector of indices along the
+    dimension; None if the index differs within slices, or does not name all slices. Raises if an index is out of
+    bounds.
     """
     sizes = index.shape
     if sizes[:dim] != shape[:dim] or sizes[dim + 1 :] != shape[dim + 1 :]:

@@ -89,8 +89,9 @@ def det_gradient(grad: Array, A: Array, result: Array) -> Array:
 def det_frame(self: Array) -> tuple[Array, Array, Array, Array]:
     """Bases in which each matrix is diagonal, the mask of its regular singular values, and the number of the others.
 
-    `left @ self @ right` has the determinant of `self`. The number is a row of zeros with a one at its position, as long as the
-    largest number requires. The length of the row thus shows whether all matrices are regular. The bases are empty then.
+    `left @ self @ right` has the determinant of `self`. Each number becomes a row of zeros with a one at its position.
+    The largest number determines the length. The length of the row thus shows whether all matrices are regular. The
+    bases are empty then.
     """
     finite = numpy.asarray(numpy.isfinite(self).all((-2, -1), keepdims=True))
     given = numpy.where(finite, self, 0)

@@ -200,7 +200,7 @@ def real_part(array: Array, dtype: Any) -> Array:
 
 
 def expanded(source: Array, array: Array) -> Array:
-    """`source` as it may be written to `array`: its real part if need be, broadcast to the shape.
+    """`source` in a form that can be written to `array`: its real part if necessary, broadcast to the shape.
 
     Raises:
         RuntimeError: if the shapes do not fit.

@@ -229,7 +229,7 @@ def _weights(
 
 
 Shares = tuple[Array, Array, Array]
-"""New elements, the old ones that each is made of, and with which weights."""
+"""The new elements, and the old elements and weights that make each of them."""
 
 
 def _interpolating(old: int, new: int, mode: str, align_corners: bool, scale: float | None) -> tuple[Array, Array]:

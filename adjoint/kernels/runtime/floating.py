@@ -86,7 +86,8 @@ except ImportError:  # pragma: no cover
 WARNINGS: Any = _Warnings()
 """`token = WARNINGS[OFF]` turns the warnings off; `restore(token)` takes the token.
 
-It is a subscript because an interrupt may strike after a call, which would lose the token, but not after a subscript.
+It is a subscript because an interrupt may arrive after a call, and would lose the token, but cannot arrive after a
+subscript.
 """
 
 

@@ -181,7 +181,7 @@ def like(array: Any, model: SparseArray) -> Any:
 
 
 def all_stored(array: SparseArray) -> SparseArray:
-    """The same in the same layout, with zeros stored too."""
+    """The same array in the same layout, with stored zeros."""
     sparse_dim = len(coordinates(array).parts.indices)
     shape = array.shape[:sparse_dim]
     ones = numpy.ones((math.prod(shape), *array.shape[sparse_dim:]), array.dtype)
@@ -200,7 +200,7 @@ def places_in_dense(array: SparseArray) -> Array:
 
 
 def as_written_to(array: Any, result: Any) -> Any:
-    """`result` as it is written over `array`: in the layout of `array`.
+    """`result` in the layout of `array`, over which it is written.
 
     Raises:
         RuntimeError: if `array` is sparse and the result is not.

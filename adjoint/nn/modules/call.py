@@ -126,7 +126,7 @@ def watched_call(module: Registered, args: tuple[Any, ...], kwargs: dict[str, An
 
 
 def called_as_it_is(module: Registered, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The same for a module that is not compiled, or whose program cannot be used."""
+    """Call a module that is not compiled, or whose program cannot be used."""
     if NOTES not in watchers:
         return call_with_hooks(module, args, kwargs)
     if get_ident() != MAIN_THREAD:

@@ -113,7 +113,7 @@ def lobpcg(
 
 
 def _recorded(A: Tensor, B: Tensor | None, values: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]:
-    """The same as functions of the matrices: two of Newton's steps from them, which have the derivatives up to the third."""
+    """The eigenpairs as functions of the matrices, by two of Newton's steps: correct up to the third derivative."""
     whole = _symmetric(A)
     weight = tensors.eye(A.shape[-1], dtype=A.dtype) if B is None else _symmetric(B)
     values, rows = values[..., None, None], _transposed(vectors).unsqueeze(-1)

@@ -145,7 +145,7 @@ def _stored(name, result, out):
 
 
 def _one(input, dim, n):
-    """The dimension of a transform over one, and how many elements it takes."""
+    """The dimension of a one-dimensional transform, and its number of elements."""
     dim = _dimension(input, dim)
     return dim, input._array.shape[dim] if n is None else n
 

@@ -196,7 +196,7 @@ def _batch_norm_with_update(input, weight, bias, running_mean, running_var, mome
 
 @public(namespace="aten")
 def _batch_norm_no_update(input, weight, bias, running_mean, running_var, momentum, eps):
-    """`native_batch_norm` with the running statistics, which stay, and an empty tensor."""
+    """`native_batch_norm` with unchanged running statistics, and an empty tensor."""
     return _with_reserve(input, weight, bias, running_mean, running_var, False, momentum, eps)
 
 

@@ -213,7 +213,7 @@ def test_complex_numbers_without_compiled_functions_stay_with_numpy(at_every_siz
 
 @pytest.mark.parametrize("name", ["digamma", "erfinv", "zeta"])
 def test_few_elements_are_compiled_after_many_calls(name, monkeypatch):
-    """A function that NumPy computes in many calls costs it as much for one element as for a hundred."""
+    """If NumPy computes a function in many calls, one element takes as long as a hundred."""
     if LOOPS.every_size:
         pytest.skip("everything is compiled")
     monkeypatch.setattr("adjoint.codegen.compiled_pointwise.CALLS", 3)

@@ -1,4 +1,4 @@
-"""`SyncBatchNorm` against one process with the batches of all."""
+"""`SyncBatchNorm` computes what one process computes on the batches of all processes."""
 
 import copy
 

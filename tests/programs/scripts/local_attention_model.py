@@ -1,4 +1,4 @@
-"""Attention to neighbours only, by local-attention."""
+"""Attention to neighbours only, with local-attention."""
 # kind: layers
 # requires: local-attention
 

@@ -1,4 +1,4 @@
-"""Inference from simulations by sbi: a density of parameters learnt from pairs."""
+"""Inference from simulations with sbi: it learns a density of parameters from pairs."""
 # kind: mathematics
 # requires: sbi
 

@@ -86,7 +86,7 @@ def pack(
     W: Static,
     STEP: Static,
 ) -> None:
-    """Rows of `x` from the place that `spot` names on, those of the samples side by side, with zeros for what is outside.
+    """Rows of `x` from the place `spot` on, the rows of the samples side by side, with zeros outside of the image.
 
     There are `places` for samples. Rows are written in their order as whole vectors: what one writes beyond its end the next
     one overwrites. Behind them are `slack` zeros. `STEP`: the step of the last dimension if it is 1 or 2, otherwise 0.

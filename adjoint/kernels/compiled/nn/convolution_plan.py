@@ -101,7 +101,7 @@ class Work(NamedTuple):
         return self.taps == 1 and one_row and same and last.places >= 1 << 8
 
     def layouts(self, more: int) -> Iterator[tuple[Work, list[Block], float]]:
-        """The same with rows of the source packed once, and packed once for each tap along them; its blocks; what they cost.
+        """The same with rows of the source packed once, and once for each tap; its blocks; and their cost.
 
         Larger blocks waste fewer lanes of vectors, but a late thread makes the others wait longer.
         """

@@ -62,7 +62,7 @@ def key_at(keys: Any, n: Int, place: Int, W: Static) -> Any:
 def keep_first(keys: Any, places: Pointer[u32], n: Int, k: Int, W: Static) -> Any:
     """Move the first `k` of `n` keys in order, with their places, to the front; gives the last of them.
 
-    They keep their order. Of equal keys those in front are kept.
+    They keep their order. Among equal keys, the first ones are kept.
     """
     last = key_at(keys, n, k - 1, W)
     less = i64(0)

@@ -19,7 +19,7 @@ _BINS = 256
 
 @loops
 def store_ranks(ranks: Any, keys: Any, n: Int, W: Static) -> None:
-    """For each key how many are before it: those that are less, and those equal ones that stand before it."""
+    """For each key, the number of keys before it: all smaller keys, and the equal keys at earlier positions."""
     KEY = keys.type.target
     for i in range(0, n, W):
         mine = load(keys + i, W)
@@ -90,7 +90,7 @@ def radix_rows(
     values: Pointer[T], order: Pointer[i64], x: Pointer[T], n: Int, DESCENDING: Static, W: Static,
     memory: Pointer[u8], room: Int, rows: Int, pieces: Int, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """Rows in order, and where each element was: by each digit in which keys differ, the least first."""
+    """Sort rows by each digit in which keys differ, least significant first, and record where each element was."""
     KEY = key_type(T)
     padded = (n + W - 1) // W * W
     for piece in range(start, stop):

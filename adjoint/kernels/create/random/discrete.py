@@ -83,7 +83,10 @@ def _bernoulli_each(stream: Stream, out: ndarray, p: ndarray) -> ndarray:
 
 
 def _within_unit(p: ndarray) -> bool:
-    """Whether all are between 0 and 1; the bits of those that are, but for -0, are no larger than those of 1."""
+    """Whether all numbers are between 0 and 1.
+
+    Apart from -0, the bits of such numbers are no larger than the bits of 1.
+    """
     if p.dtype is FLOAT32 and numpy.maximum.reduce(p.view(UINT32), None) <= ONE_BITS:
         return True
     return bool(((p >= 0) & (p <= 1)).all())
