@@ -2,6 +2,7 @@
 
 import contextlib
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
@@ -302,7 +303,7 @@ EXPLAINED = [
         "",
         "^raised IndexError: (index is out of bounds|index_copy_).*, expected RuntimeError: unsupported operation",
     ),
-    Explained("two mistakes", "", r"^raised IndexError: .*, expected RuntimeError: Output \d of (Split|Unbind|Chunk)"),
+    Explained("two mistakes", "", r"^raised IndexError: .*, expected RuntimeError: Output \d of (Same|Split|Unbind|Chunk)"),
     Explained("two mistakes", "failing_pack", "^raised KeyError: 'pack', expected RuntimeError"),
     Explained(
         "what second derivatives save is no promise",
@@ -924,10 +925,16 @@ def records_differ(actual: Any, expected: Any, tolerance: float) -> str | None:
     return None if type(actual) is type(expected) and actual == expected else f"seen {actual!r}, expected {expected!r}"
 
 
+USED: Counter[Explained | None] = Counter()
+"""How often each explanation was needed in this process."""
+
+
 def explanation(program: Program, difference: str, known: Sequence[Explained] = EXPLAINED) -> Explained | None:
     """Why a difference is accepted, if it is known."""
     named = re.match(r"(\w+)(\.grad)? \(", difference)
-    return next((each for each in known if _explains(each, program, difference, named[1] if named else "")), None)
+    found = next((each for each in known if _explains(each, program, difference, named[1] if named else "")), None)
+    USED[found] += 1
+    return found
 
 
 def _explains(each: Explained, program: Program, difference: str, name: str) -> bool:
