@@ -88,3 +88,18 @@ def test_frexp():
     assert x.grad.tolist() == [0.125, 1.0, 0.0, 0.0]
     with pytest.raises(RuntimeError, match=r"torch\.frexp\(\) only supports floating-point dtypes"):
         torch.frexp(torch.tensor([1]))
+
+
+@pytest.mark.parametrize("rows", [1, 5, 63, 64, 300])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+@pytest.mark.parametrize("right", [False, True])
+def test_rows_are_searched_one_by_one_or_at_once_with_the_same_result(rows, dtype, right):
+    torch.manual_seed(0)
+    dtype = getattr(torch, dtype)
+    sequences = (torch.rand(rows, 9) * 20).to(dtype).sort(-1).values
+    values = (torch.rand(rows, 4) * 22 - 1).to(dtype)
+    values[0, 0] = sequences[0, 3]
+    expected = [
+        numpy.searchsorted(*pair, "right" if right else "left") for pair in zip(sequences.numpy(), values.numpy())
+    ]
+    assert torch.searchsorted(sequences, values, right=right).tolist() == numpy.array(expected).tolist()

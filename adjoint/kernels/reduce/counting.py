@@ -11,7 +11,7 @@ from typing import Any
 import numpy
 from numpy import asarray, ndarray
 
-from ...codegen.acceleration import LOOPS
+from ...codegen.acceleration import LOOPS, RepeatedForm
 from ...codegen.costs import MOVED, SORTED
 from ..index.places import out_of_bounds
 from ..index.scatter import index_add_, take_rows
@@ -248,16 +248,28 @@ def searchsorted(
     right = right or side == "right"
     if sorter is not None:
         sorted_sequence = take_last(sorted_sequence, sorter)
+    ordered = not _has_nan(sorted_sequence)
+    side = "right" if right else "left"
     compiled: Any = NotImplemented
-    if LOOPS.takes(values.size, SORTED) and not _has_nan(sorted_sequence):
-        compiled = LOOPS.run("index.searching.places", sorted_sequence, values, right)
+    if ordered and (sorted_sequence.ndim > 1 or values.size >= SORTED):
+        compiled = _PLACES.run(values.size, sorted_sequence, values, right)
     if compiled is not NotImplemented:
         found = asarray(compiled)
-    elif sorted_sequence.ndim == 1 and not _has_nan(sorted_sequence):
-        found = asarray(sorted_sequence.searchsorted(values, "right" if right else "left"))
+    elif ordered and sorted_sequence.ndim == 1:
+        found = asarray(sorted_sequence.searchsorted(values, side))
+    elif ordered and math.prod(values.shape[:-1]) < FEW_ROWS:
+        found = numpy.empty(values.shape, _INT64)
+        for row in numpy.ndindex(values.shape[:-1]):
+            found[row] = sorted_sequence[row].searchsorted(values[row], side)
     else:
         found = _search_rows(sorted_sequence, values, right)
     return found.astype(numpy.int32 if out_int32 else _INT64, copy=False)
+
+
+_PLACES = RepeatedForm("index.searching.places", elements=SORTED)
+
+FEW_ROWS = 64
+"""From how many rows on all are searched at once, which takes as many steps as one search by NumPy for each."""
 
 
 def bucketize(x: ndarray, boundaries: ndarray, *, out_int32: bool = False, right: bool = False) -> ndarray:

@@ -11,6 +11,7 @@ from .... import dtypes
 from ....codegen.acceleration import accelerated
 from ....codegen.costs import REJECTED
 from ...memory.copying import empty_like
+from ...reduce.counting import searchsorted
 from ...runtime.floating import compute_dtype, is_floating, is_inexact, refuse, type_name, unwarned
 from ...runtime.narrow_array import is_narrow
 from ...runtime.parallel import parallel_rows
@@ -225,13 +226,10 @@ def _check_probabilities(probs: ndarray, num_samples: int, replacement: bool) ->
 def _with_replacement(stream: Stream, probs: ndarray, num_samples: int) -> ndarray:
     rows = probs.reshape(-1, probs.shape[-1]).astype(compute_dtype(probs.dtype), copy=False)
     drawn = fractions53(stream, len(rows) * num_samples).reshape(len(rows), num_samples)
-    result = numpy.empty(drawn.shape, numpy.int64)
-    for row, samples, indices in zip(rows, drawn, result, strict=True):
-        sums = numpy.add.accumulate(row)
-        sums /= sums[-1]
-        sums[-1] = 1.0
-        indices[...] = sums.astype(numpy.float64).searchsorted(samples)
-    return result.reshape(*probs.shape[:-1], num_samples)
+    sums = numpy.add.accumulate(rows, -1)
+    sums /= sums[:, -1:].copy()
+    sums[:, -1] = 1.0
+    return searchsorted(sums.astype(numpy.float64), drawn).reshape(*probs.shape[:-1], num_samples)
 
 
 def poisson(stream: Stream, rate: ndarray) -> ndarray:
