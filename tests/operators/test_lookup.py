@@ -100,6 +100,7 @@ def test_rows_are_searched_one_by_one_or_at_once_with_the_same_result(rows, dtyp
     values = (torch.rand(rows, 4) * 22 - 1).to(dtype)
     values[0, 0] = sequences[0, 3]
     expected = [
-        numpy.searchsorted(*pair, "right" if right else "left") for pair in zip(sequences.numpy(), values.numpy())
+        numpy.searchsorted(*pair, "right" if right else "left")
+        for pair in zip(sequences.numpy(), values.numpy(), strict=True)
     ]
     assert torch.searchsorted(sequences, values, right=right).tolist() == numpy.array(expected).tolist()

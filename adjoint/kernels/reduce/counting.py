@@ -6,7 +6,7 @@ Segments are given by their lengths or by where they begin: to each element belo
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 import numpy
 from numpy import asarray, ndarray
@@ -249,18 +249,18 @@ def searchsorted(
     if sorter is not None:
         sorted_sequence = take_last(sorted_sequence, sorter)
     ordered = not _has_nan(sorted_sequence)
-    side = "right" if right else "left"
+    place: Literal["left", "right"] = "right" if right else "left"
     compiled: Any = NotImplemented
     if ordered and (sorted_sequence.ndim > 1 or values.size >= SORTED):
         compiled = _PLACES.run(values.size, sorted_sequence, values, right)
     if compiled is not NotImplemented:
         found = asarray(compiled)
     elif ordered and sorted_sequence.ndim == 1:
-        found = asarray(sorted_sequence.searchsorted(values, side))
+        found = asarray(sorted_sequence.searchsorted(values, place))
     elif ordered and math.prod(values.shape[:-1]) < FEW_ROWS:
         found = numpy.empty(values.shape, _INT64)
         for row in numpy.ndindex(values.shape[:-1]):
-            found[row] = sorted_sequence[row].searchsorted(values[row], side)
+            found[row] = sorted_sequence[row].searchsorted(values[row], place)
     else:
         found = _search_rows(sorted_sequence, values, right)
     return found.astype(numpy.int32 if out_int32 else _INT64, copy=False)

@@ -303,7 +303,9 @@ EXPLAINED = [
         "",
         "^raised IndexError: (index is out of bounds|index_copy_).*, expected RuntimeError: unsupported operation",
     ),
-    Explained("two mistakes", "", r"^raised IndexError: .*, expected RuntimeError: Output \d of (Same|Split|Unbind|Chunk)"),
+    Explained(
+        "two mistakes", "", r"^raised IndexError: .*, expected RuntimeError: Output \d of (Same|Split|Unbind|Chunk)"
+    ),
     Explained("two mistakes", "failing_pack", "^raised KeyError: 'pack', expected RuntimeError"),
     Explained(
         "what second derivatives save is no promise",
