@@ -76,5 +76,6 @@ def write_constant(writer: Writer, instruction: Instruction) -> None:
 
 def write_fill(writer: Writer, instruction: Instruction) -> None:
     """The same number, by default 0, in place of each element of an array, or in a new one."""
-    first, value = [*map(writer.operand, instruction.operands), 0][:2]
-    uniform(writer, first if instruction.changes else writer.result(instruction), value)
+    first, value = [*instruction.operands, Constant(0)][:2]
+    out = writer.operand(first) if instruction.changes else writer.result(instruction)
+    uniform(writer, out, writer.operand(value))

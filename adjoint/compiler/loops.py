@@ -528,6 +528,7 @@ WRITERS: dict[str, Callable[[Writer, Instruction], None]] = {
     "constant": write_constant,
     "fill": write_fill,
     "fill_": write_fill,
+    "zero": write_fill,
     "zero_": write_fill,
     "copy_": write_copy,
 }

@@ -6,6 +6,7 @@ the other, on arrays of one floating dtype; what they hand to one another lies i
 
 from __future__ import annotations
 
+import copy
 import functools
 import math
 from typing import Any, NamedTuple
@@ -21,8 +22,9 @@ from ..codegen.llvm.values import CompilationError
 from ..kernels.runtime.addresses import AFTER_HEAD, IN_OBJECTS
 from .blocks import POINTERS, SIZES, STATUS, TYPES, Foreign, Writer, order_of
 from .loops import write
-from .passes import without_copies
+from .passes import in_few_buffers, recomputed
 from .program import Instruction, Program, Reference
+from .steps import Clear
 
 
 class Native:
@@ -168,14 +170,19 @@ end:
     return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(HOST.compile("run_blocks", text, plain=True).address)
 
 
-def fused(program: Program, instructions: list[Instruction], kept: list[bool], lasting: set[int]) -> list[Instruction]:
+def fused(
+    program: Program, instructions: list[Instruction], kept: list[bool], lasting: set[int], captured: bool = True
+) -> list[Instruction]:
     """The instructions that are kept, with runs of small ones as native functions.
 
-    `lasting`: the values that are used after the last instruction.
+    `lasting`: the values that are used after the last instruction. `captured`: whether all values were alive at once when their
+    addresses were noted, so that these tell which values share memory.
     """
     wanted = [each for each, keep in zip(instructions, kept, strict=True) if keep]
-    if not program.varying:
-        wanted = without_copies(program, wanted, lasting)
+    if captured and not program.varying:
+        program = copy.copy(program)
+        program.memory = [*program.memory]
+        wanted = recomputed(program, in_few_buffers(program, wanted, lasting), lasting)
     if not LOOPS.available:
         return wanted
     result: list[Instruction] = []
@@ -192,7 +199,12 @@ def fused(program: Program, instructions: list[Instruction], kept: list[bool], l
         except CompilationError:
             result += wanted[position:stop]
         position = stop
-    return result
+    outputs = [each.function for each in result if isinstance(each.function, Outputs)]
+    reused = frozenset([leaf for each in outputs for _, leaf in each.parts if leaf is not None])
+    return [
+        each._replace(function=Clear(each.function.params, reused)) if isinstance(each.function, Clear) else each
+        for each in result
+    ]
 
 
 def longest_run(program: Program, wanted: list[Instruction], position: int) -> tuple[Writer | None, int]:

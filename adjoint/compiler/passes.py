@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import bisect
+import math
 from typing import Any
 
 import numpy
 
+from ..codegen.compiled_ufuncs import of_any_size
+from .blocks import SMALL
 from .extents import Same
-from .program import Constant, Instruction, Program, Reference, used
+from .program import Constant, Instruction, Program, Reference, numbers_in, used
+from .tracer import Overwriting
 
 
 class Buffers:
-    """Which values share memory: `of`, by value, the number of its buffer; `sizes`: of each, in bytes.
+    """Which values share memory: `of`, by value, the number of its buffer; `sizes`: of each, in bytes; `members`: their values.
 
     The arrays of a capture are all alive at its end, so two values share memory if their addresses did.
     """
@@ -20,26 +25,89 @@ class Buffers:
         self.program = program
         self.of: dict[int, int] = {}
         self.sizes: list[int] = []
+        self.members: list[list[int]] = []
         end = -1
         for begin, stop, number in sorted(self.spans()):
             if begin >= end:
                 self.sizes.append(0)
+                self.members.append([])
                 first = begin
             end = max(end, stop)
             self.of[number] = len(self.sizes) - 1
+            self.members[-1].append(number)
             self.sizes[-1] = end - first
 
     def spans(self) -> list[tuple[int, int, int]]:
         """The first address of each value that has elements, the one behind its last, and its number."""
         found = []
         for number, (form, memory) in enumerate(zip(self.program.shapes, self.program.memory, strict=True)):
-            if form is None or memory is None or 0 in form[0]:
+            if form is None or memory is None or 0 in form[0] or not memory[1]:
                 continue
             steps = [step * (size - 1) for size, step in zip(form[0], memory[0], strict=True)]
             begin = memory[1] + sum(step for step in steps if step < 0)
             stop = memory[1] + sum(step for step in steps if step > 0) + numpy.dtype(form[1]).itemsize
             found.append((begin, stop, number))
         return found
+
+    def whole(self, number: int) -> bool:
+        """Whether a value is all of its buffer."""
+        shape, dtype = self.program.shapes[number]  # type: ignore[misc]
+        return math.prod(shape) * numpy.dtype(dtype).itemsize == self.sizes[self.of[number]]
+
+    def alike(self, one: int, other: int) -> bool:
+        """Whether two values have one shape, dtype and layout."""
+        (shapes, memory) = self.program.shapes, self.program.memory
+        return shapes[one] == shapes[other] and memory[one][0] == memory[other][0]  # type: ignore[index]
+
+    def join(self, number: int, target: int) -> None:
+        """Let a value, and its views, lie where another one does that is like it."""
+        memory = self.program.memory
+        apart = memory[target][1] - memory[number][1]  # type: ignore[index]
+        buffer = self.of[target]
+        for each in self.members[self.of[number]]:
+            strides, place = memory[each]  # type: ignore[misc]
+            memory[each] = strides, place + apart
+            self.of[each] = buffer
+            self.members[buffer].append(each)
+
+
+class Owners:
+    """Who uses which buffers: `last`, the position of the last use of each; `held`: those that are in use outside too."""
+
+    def __init__(self, program: Program, instructions: list[Instruction], lasting: set[int]) -> None:
+        self.program, self.buffers = program, Buffers(program)
+        self.last: dict[int, int] = {}
+        self.made: dict[int, Instruction] = {}
+        for position, each in enumerate(instructions):
+            for number in (*each.reads(), *each.results):
+                if (buffer := self.buffers.of.get(number)) is not None:  # type: ignore[arg-type]
+                    self.last[buffer] = position
+                    self.made.setdefault(buffer, each)
+        self.held = {self.buffers.of.get(number) for number in (*lasting, *program.inputs)}
+
+    def given_up(self, operand: Any, result: int | None, position: int) -> int | None:
+        """The value that an operand is, if it has memory of its own like that of a result, and is not used after a position."""
+        buffers = self.buffers
+        if not isinstance(operand, Reference) or operand.number not in buffers.of or result not in buffers.of:
+            return None
+        number, buffer = operand.number, buffers.of[operand.number]
+        alone = self.last[buffer] == position and self.held.isdisjoint([buffer, buffers.of[result]])
+        fresh = self.made[buffer].results and not isinstance(self.made[buffer].function, Same)
+        fits = alone and fresh and buffers.whole(number) and buffers.alike(number, result)
+        return self.first(number) if fits else None
+
+    def first(self, number: int) -> int:
+        """The value that was first where a value is, if it is like it; views in between are not needed then."""
+        for each in self.made[self.buffers.of[number]].results:
+            if each is not None and self.program.memory[each] == self.program.memory[number]:
+                return each if self.buffers.alike(each, number) else number
+        return number
+
+    def join(self, number: int, target: int) -> None:
+        """Let a value be the same array as another one."""
+        before, buffer = self.buffers.of[number], self.buffers.of[target]
+        self.buffers.join(number, target)
+        self.last[buffer] = self.last.get(before, self.last[buffer])
 
 
 def renamed(operand: Any, names: dict[int, int]) -> Any:
@@ -51,47 +119,156 @@ def renamed(operand: Any, names: dict[int, int]) -> Any:
     return operand
 
 
-def without_copies(program: Program, instructions: list[Instruction], lasting: set[int]) -> list[Instruction]:
-    """Remove copies of arrays that are not used afterwards: the copy becomes the array itself.
+def in_few_buffers(program: Program, instructions: list[Instruction], lasting: set[int]) -> list[Instruction]:
+    """Instructions without copies of what is not used afterwards, and with large results in the place of such operands.
 
     Most gradients are computed once, and stored: the engine copies them where it cannot see that nobody else has them.
     """
-    buffers = Buffers(program)
-    last: dict[int | None, int] = {}
-    made: dict[int | None, Instruction] = {}
-    for position, each in enumerate(instructions):
-        for number in (*each.reads(), *each.results):
-            buffer = buffers.of.get(number)  # type: ignore[arg-type]
-            last[buffer] = position
-            made.setdefault(buffer, each)
-    held = {buffers.of.get(number) for number in (*lasting, *program.inputs)}
+    owners = Owners(program, instructions, lasting)
     names: dict[int, int] = {}
     result = []
     for position, each in enumerate(instructions):
         each = each._replace(operands=[renamed(operand, names) for operand in each.operands])
-        if each.name == "clone" and (copied := whole(program, buffers, each)) is not None:
-            buffer, (copy,) = buffers.of[copied], each.results
-            fresh = copied in made[buffer].results and not isinstance(made[buffer].function, Same)
-            if fresh and last[buffer] == position and buffer not in held and copy not in lasting:
-                names[copy] = copied  # type: ignore[index]
-                last[buffer] = last[buffers.of[copy]]  # type: ignore[index]
-                continue
-        result.append(each)
+        if each.name == "clone":
+            target = owners.given_up(each.operands[0], each.results[0], position)
+            written = None
+        else:
+            written, target = overwriting(owners, each, position)
+        if target is None:
+            result.append(each)
+            continue
+        (number,) = each.results
+        names[number] = target  # type: ignore[index]
+        owners.join(number, target)  # type: ignore[arg-type]
+        result += [] if written is None else [written]
     kept = used(result, lasting)
     return [each for each, keep in zip(result, kept, strict=True) if keep]
 
 
-def whole(program: Program, buffers: Buffers, copy: Instruction) -> int | None:
-    """The first value in the memory of the copied array, if the copy has the same layout and covers all of it."""
-    (given, *_), (number,) = copy.operands, copy.results
-    buffer = buffers.of.get(given.number) if isinstance(given, Reference) else None
-    if buffer is None or number is None:
-        return None
-    first = min(value for value, other in buffers.of.items() if other == buffer)
-    wanted = program.shapes[number], program.memory[number][0]  # type: ignore[index]
-    size = numpy.dtype(wanted[0][1]).itemsize * int(numpy.prod(wanted[0][0]))  # type: ignore[index]
-    for value in (first, given.number):
-        memory = program.memory[value]
-        if (program.shapes[value], memory[0]) != wanted or memory[1] != program.memory[given.number][1]:  # type: ignore[index]
-            return None
-    return first if size == buffers.sizes[buffer] else None
+def overwriting(owners: Owners, given: Instruction, position: int) -> tuple[Instruction | None, int | None]:
+    """An instruction that writes its large result over its first operand, and that operand; None if it cannot."""
+    op, buffers = given.kernel, owners.buffers
+    kernel = None if op is None or given.keeps or given.several or op.view else op.kernel.inplace
+    if kernel is None or len(given.results) != 1 or buffers.of.get(given.results[0], -1) < 0:  # type: ignore[arg-type]
+        return None, None
+    first, *others = given.operands
+    if math.prod(owners.program.shapes[given.results[0]][0]) <= SMALL:  # type: ignore[index]
+        return None, None
+    target = owners.given_up(first, given.results[0], position)
+    if target is None and op.name == "add" and [*map(str, others[1:])] == ["1"]:
+        first, others[0] = others[0], first
+        target = owners.given_up(first, given.results[0], position)
+    if target is None or any(buffers.of.get(number) == buffers.of[target] for number in numbers_in(others)):
+        return None, None
+    names = [each for each in op.names if each in op.keyword_only]
+    function = Overwriting(of_any_size(kernel), len(given.operands) - len(names), names)
+    operands = [Reference(target), *others]
+    return given._replace(
+        name=f"{op.name}_", function=function, operands=operands, results=[], changes=True, keeps=True
+    ), target
+
+
+# --- memory ---------------------------------------------------------------------------------------------------------------
+
+
+ENOUGH = 0.75
+"""Values are computed again until the peak of memory is this fraction of what it was: more would cost time."""
+
+
+class Lives:
+    """When buffers are in use: `uses`, by buffer, the positions of instructions that touch it; `gaps`: when it is not kept."""
+
+    def __init__(self, buffers: Buffers, instructions: list[Instruction]) -> None:
+        self.buffers, self.count = buffers, len(instructions)
+        self.uses: dict[int, list[int]] = {}
+        self.gaps: dict[int, tuple[int, int]] = {}
+        for position, each in enumerate(instructions):
+            for buffer in dict.fromkeys(buffers.of.get(number) for number in (*each.reads(), *each.results)):  # type: ignore[arg-type]
+                if buffer is not None:
+                    self.uses.setdefault(buffer, []).append(position)
+
+    def peak(self) -> tuple[int, int]:
+        """The most memory that is in use, and the position where it is."""
+        changes = numpy.zeros(self.count + 1, numpy.int64)
+        for buffer, positions in self.uses.items():
+            size, (begin, end) = self.buffers.sizes[buffer], self.gaps.get(buffer, (0, 0))
+            changes[positions[0]] += size
+            changes[positions[-1] + 1] -= size
+            if end:
+                changes[begin + 1] -= size
+                changes[end] += size
+        sizes = changes.cumsum()
+        return int(sizes.max()), int(sizes.argmax())
+
+    def around(self, buffer: int, position: int) -> tuple[int, int] | None:
+        """The last use of a buffer before a position, and the first one after it; None if it is not idle there."""
+        positions = self.uses[buffer]
+        at = bisect.bisect_left(positions, position)
+        idle = 0 < at < len(positions) and positions[at] != position and buffer not in self.gaps
+        return (positions[at - 1], positions[at]) if idle else None
+
+
+def recomputed(program: Program, instructions: list[Instruction], lasting: set[int]) -> list[Instruction]:
+    """Instructions that compute large values twice where this lowers the peak of memory.
+
+    Such a value is computed element by element, or row by row, from what is in memory until its next use anyway, as the inputs
+    of activations and normalizations are.
+    """
+    buffers = Buffers(program)
+    lives = Lives(buffers, instructions)
+    held = {buffers.of.get(number) for number in (*lasting, *program.inputs)}
+    changed: dict[int | None, list[int]] = {}
+    makers: dict[int, tuple[int, list[int]]] = {}
+    hosts: list[int] = []
+    for position, each in enumerate(instructions):
+        for number in numbers_in(each.operands[:1]) if each.changes else ():
+            changed.setdefault(buffers.of.get(number), []).append(position)
+        if each.kernel is None:
+            hosts += [position] if each.keeps and each.name not in ("set_grad", "zero_grad") else []
+            continue
+        kernel, buffer = each.kernel.kernel, buffers.of.get(each.results[0] if each.results else None)  # type: ignore[arg-type]
+        if each.keeps or buffer is None or buffer in held or (kernel.expression is None and kernel.rows is None):
+            continue
+        if buffers.sizes[buffer] > SMALL * numpy.float32().itemsize:
+            makers[buffer] = position, [buffers.of[number] for number in each.reads() if number in buffers.of]
+
+    def fits(buffer: int, gap: tuple[int, int]) -> bool:
+        """Whether what a value is made of is there, and is the same, at the end of a gap; what hosts change is not known."""
+        position, read = makers[buffer]
+        changes = [*hosts, *(other for each in read for other in changed.get(each, ()))]
+        same = buffer not in changed and not any(position < other <= gap[1] for other in changes)
+        return same and all(each in held or lives.uses[each][-1] >= gap[1] for each in read)
+
+    most, position = lives.peak()
+    size = most
+    while size > ENOUGH * most:
+        found = [(buffers.sizes[each], each, gap) for each in makers if (gap := lives.around(each, position))]
+        found = [each for each in found if fits(*each[1:])]
+        if not found:
+            break
+        _, buffer, gap = max(found)
+        lives.gaps[buffer] = gap
+        size, position = lives.peak()
+    return with_gaps(buffers, instructions, lives.gaps)
+
+
+def with_gaps(buffers: Buffers, instructions: list[Instruction], gaps: dict[int, tuple[int, int]]) -> list[Instruction]:
+    """Instructions that give buffers up after one position, and make them again before another, with the views of them."""
+    dropped: dict[int, list[Instruction]] = {}
+    again: dict[int, list[Instruction]] = {}
+    for buffer, (begin, end) in gaps.items():
+        needed = {number for each in instructions[end:] for number in each.reads() if buffers.of.get(number) == buffer}
+        made: list[Instruction] = []
+        for each in reversed(instructions[: begin + 1]):
+            if not needed.isdisjoint(each.results):
+                made.insert(0, each)
+                needed.update(number for number in each.reads() if buffers.of.get(number) == buffer)
+        values = [Reference(number) for each in made for number in each.results if number in needed]
+        text = f"del {', '.join(['{}'] * len(values))}"
+        drop = Instruction("drop", text, [*values], [], False, False, True, None, made[0].line)
+        dropped.setdefault(begin, []).append(drop)
+        again.setdefault(end, []).extend(made)
+    result = []
+    for position, each in enumerate(instructions):
+        result += [*again.get(position, ()), each, *dropped.get(position, ())]
+    return result

@@ -196,7 +196,7 @@ class Sized:
         source = Source(self.program.place_of)
         source.namespace, source.names = dict(self.source.namespace), dict(self.source.names)
         kept = program.used(self.wanted | {*self.saved, *self.gradients})
-        choose = fused if planned else unfused
+        choose = functools.partial(fused, captured=False) if planned else unfused
         boundary = program.boundary
         outside = {*program.inputs, *program.numbers}
         if self.program.seeds:

@@ -113,11 +113,11 @@ class Clear:
     """A call of `zero_grad`: the gradients of `params` become None.
 
     Returns the arrays of gradients that nothing else refers to, by the identities of their leaves, so that new gradients can be
-    written into the same memory.
+    written into the same memory. `reused`: the identities of the leaves whose new gradients are written so.
     """
 
-    def __init__(self, params: list[torch.Tensor]) -> None:
-        self.params = params
+    def __init__(self, params: list[torch.Tensor], reused: frozenset[int] = frozenset()) -> None:
+        self.params, self.reused = params, reused
         self.__name__ = "zero_grad"
 
     def __call__(self) -> dict[int, Any]:
@@ -129,7 +129,7 @@ class Clear:
                 continue
             param._grad = None
             # The references are `grad`, and the attribute of `grad`; each call adds one.
-            if getrefcount(grad) == 2 and grad._edge is None:
+            if id(param) in self.reused and getrefcount(grad) == 2 and grad._edge is None:
                 array = grad._array
                 del grad
                 if getrefcount(array) == 2 and type(array) is ndarray and array.base is None:

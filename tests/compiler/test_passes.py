@@ -1,10 +1,12 @@
 """Passes over captured programs remove work and change no result."""
 
+import tracemalloc
+
 import pytest
 
 import adjoint as torch
 
-from .comparison import assert_alike, reason_of
+from .comparison import assert_alike, assert_as_eager, reason_of
 
 nn, F = torch.nn, torch.nn.functional
 
@@ -71,3 +73,59 @@ def test_gradients_are_not_copied():
     assert "clone" in [each.name for each in variant.program.instructions]
     assert "clone" not in [each.name for each in variant.steps.values()]
     assert not any("clone" in str(each) for each in variant.program.natives)
+
+
+CHAINS = {
+    "views of copies": lambda x, y: (x * 2).clone().T[1:].exp().sum() + (y - 1).clone().reshape(-1)[3:] * 2,
+    "in place of operands": lambda x, y: torch.relu(x @ y).add(x).mul(y).sigmoid() + torch.relu(y @ x).tanh(),
+    "the other operand": lambda x, y: x + (y @ x) + F.gelu(x @ y),
+    "views of operands": lambda x, y: F.silu(F.gelu((x @ y).T.contiguous().T).T)[1:] + F.relu(x.T @ y)[:-1],
+    "used again": lambda x, y: [(z := x @ y), F.relu(z), F.relu(F.relu(z) + z)][2],
+    "written": lambda x, y: (z := F.relu(x @ y), z.mul_(2), z.T.add_(y), F.relu(z) + x)[3],
+    "both operands": lambda x, y: (z := x @ y) + z.T,
+    "with itself": lambda x, y: F.relu((z := x @ y) + z),
+    "rows": lambda x, y: F.layer_norm(F.softmax(F.gelu(x @ y), -1) + x, x.shape[-1:]),
+    "far apart": lambda x, y: far_apart(x, y),
+    "far apart, with changes": lambda x, y: far_apart(x, y, changing=True),
+}
+
+
+def far_apart(x, y, changing=False):
+    """Large values that are used again long after."""
+    first = x @ y
+    kept = [F.gelu(first), F.layer_norm(first * 2, first.shape[-1:])]
+    total = sum(kept).T @ x
+    for _ in range(3):
+        total = F.relu(total @ y) / 300
+    if changing:
+        first.mul_(2)
+    return total + kept[0] + kept[1].T + first
+
+
+@pytest.mark.parametrize("size", [5, 300])
+@pytest.mark.parametrize("way", CHAINS)
+def test_values_are_what_they_are_without_compile(way, size):
+    with torch.no_grad():
+        assert_as_eager(CHAINS[way], lambda number: [torch.randn(size, size), torch.randn(size, size)])
+    if way != "written" and "changes" not in way:
+        given = [torch.randn(size, size, requires_grad=True), torch.randn(size, size, requires_grad=True)]
+        assert_as_eager(CHAINS[way], lambda number: given)
+
+
+def test_less_memory_is_in_use():
+    """The values of activations, and of normalizations, are computed again."""
+    layers = [nn.Sequential(nn.LayerNorm(300), nn.Linear(300, 300), nn.GELU(), nn.Linear(300, 300)) for _ in range(4)]
+    model, x, peaks = nn.Sequential(*layers), torch.randn(400, 300), []
+
+    def step():
+        model.zero_grad()
+        model(x).square().mean().backward()
+
+    for run in (step, torch.compile(step)):
+        for _ in range(3):
+            run()
+        tracemalloc.start()
+        run()
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 0.8 * peaks[0]
