@@ -14,6 +14,8 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+import numpy
+
 import adjoint as torch
 from adjoint.device import Size
 
@@ -251,9 +253,11 @@ def has_numbers(result: Any) -> bool:
 
 
 def has_elements(value: Any) -> bool:
-    """Whether a value may have elements that can change: tensors have guards of their own, and enumerations do not change."""
-    names = ("__getitem__", "__iter__", "__len__", "__contains__")
-    return not isinstance(value, (Tensor, enum.EnumMeta)) and any(hasattr(type(value), name) for name in names)
+    """Whether a value may have elements that can change. Tensors have guards of their own."""
+    names = {"__getitem__", "__iter__", "__len__", "__contains__"}
+    return not isinstance(value, (Tensor, enum.EnumMeta, numpy.generic)) and any(
+        not names.isdisjoint(vars(each)) for each in type(value).__mro__
+    )
 
 
 def is_constant(value: Any) -> bool:

@@ -1,7 +1,9 @@
 # ruff: noqa: PT012, PT031, RUF043, B023
 """`torch.compile` in its forms: functions, methods, modules, modules in place; its options, errors and settings."""
 
+import collections
 import copy
+import enum
 import functools
 import gc
 import io
@@ -10,12 +12,13 @@ import threading
 import warnings
 import weakref
 
+import numpy
 import pytest
 
 import adjoint as torch
 from adjoint._runtime.sequence import module_calls
 
-from .comparison import assert_alike, reason_of
+from .comparison import assert_alike, assert_as_eager, reason_of
 
 nn, F = torch.nn, torch.nn.functional
 
@@ -440,3 +443,15 @@ def test_arguments_are_not_kept():
         del x
     gc.collect()
     assert [each() for each in references[1:]] == [None] * 2
+
+
+def test_values_that_cannot_change_may_be_read():
+    number, members = numpy.float32(2), (1, 2.0, range(3), "s", frozenset({1}))
+    Kind = enum.Enum("Kind", "A B")
+    Pair = collections.namedtuple("Pair", "a b")
+
+    def function(x):
+        pair = Pair(x, number)
+        return pair.a * pair[1] + len(members) + sum(members[2]) + (1 if Kind.A in Kind else 0) + (Kind["A"] is Kind.A)
+
+    assert_as_eager(function, lambda number: [torch.randn(3)])
