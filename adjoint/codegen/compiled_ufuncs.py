@@ -14,7 +14,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ..kernels.runtime.floating import HALVES, unwarned
+from ..kernels.runtime.floating import HALVES, OFF, WARNINGS, restore, unwarned
 from ..kernels.runtime.lazy_conj import lazy_bits_of
 from . import source
 from .acceleration import LOOPS
@@ -92,7 +92,11 @@ class LargeUfunc:
             result = self._compute(operands, out)
             if result is not NotImplemented:
                 return result
-        return self.ufunc(*operands) if out is None else self.ufunc(*operands, out=out)
+        token = WARNINGS[OFF]
+        try:
+            return self.ufunc(*operands) if out is None else self.ufunc(*operands, out=out)
+        finally:
+            restore(token)
 
     def _takes(self, size: int, dtype: numpy.dtype[Any]) -> bool:
         if dtype in HALVES:

@@ -110,13 +110,13 @@ def total(x: ndarray) -> ndarray:
     """The sum of all elements: of few, by a product with ones."""
     dtype, size = x.dtype, x.size
     ones = _ONES.get(dtype.char)
-    if ones is not None and size <= _FEW and x.flags.c_contiguous:
+    token = WARNINGS[OFF]
+    try:
+        if ones is None or size > _FEW or not x.flags.c_contiguous:
+            return sum(x)
         result = empty((), dtype)
         x.ravel().dot(ones[size], result)  # returns a scalar
         return result
-    token = WARNINGS[OFF]
-    try:
-        return sum(x)
     finally:
         restore(token)
 

@@ -17,7 +17,7 @@ from ...codegen.plans import NUMPY, Plan, planned
 from ..index.places import few_positions, flat_positions
 from ..math.arithmetic import lerp
 from ..memory.copying import contiguous
-from ..runtime.floating import is_floating, is_inexact, refuse, widen
+from ..runtime.floating import is_floating, is_inexact, refuse, unwarned, widen
 from ..runtime.layout import laid_out, row_major
 from ..runtime.parallel import parallel_rows
 from ..runtime.positions import gives_positions
@@ -384,6 +384,7 @@ def quantile(x: ndarray, q: float, dim: int | None, keepdim: bool, interpolation
     else:
         below, above = (asarray(ordered.take(int(end(rank)), dim)) for end in (math.floor, math.ceil))
         weight = asarray(0.5 if interpolation == "midpoint" else rank % 1, x.dtype)
-        result = lerp(below, above, weight)
+        with unwarned():
+            result = lerp(below, above, weight)
     greatest = ordered.take(last, dim)
     return row_major(numpy.where(greatest == greatest, result, greatest)).reshape(shape)
