@@ -1,8 +1,8 @@
 """`torch.compile` and `torch.compiler`: functions and modules whose operators run as captured programs.
 
-The first call of a compiled function runs it, and follows what it does; a later call that the same program stands for runs the
-program instead: the kernels one by one, forward and backward, without tensors, nodes and Python between them. What the
-program cannot stand for runs as it is.
+The first call of a compiled function runs it, and records what it does. A later call that fits the program runs the program
+instead: the kernels one by one, forward and backward, without tensors, nodes and Python between them. Calls that fit no
+program run the function.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def compile(
 
     Args:
         model: a function, or a module, which gives a module with the same parameters.
-        fullgraph: raise an error where the function would run as it is.
+        fullgraph: raise an error if the function would run without a program.
         dynamic: which numbers among the arguments, and which sizes of tensors, a program reads at each call: True, all (sizes
             from the second capture on); None, those that have changed; False, none: each number and each size has a program.
         mode, options: accepted; they change nothing.
@@ -116,7 +116,7 @@ def compiled(model: Any, fullgraph: bool, dynamic: bool | None) -> Any:
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
-    """Return a function that is never captured: what calls it runs as it is. Without `fn`, a decorator that does so."""
+    """Return a function that is never captured: its callers run without a program. Without `fn`, a decorator that does so."""
     if fn is None:
         return lambda function: disable(function, recursive, reason=reason)
 
@@ -184,7 +184,7 @@ def list_backends(exclude_tags: Iterable[str] | None = ("debug", "experimental")
 
 
 class set_stance(ContextDecorator):
-    """Whether compiled functions of this thread run as they are ("force_eager"); a function, a context, or a decorator."""
+    """Whether compiled functions of this thread run without programs ("force_eager"); a function, a context, or a decorator."""
 
     def __init__(self, stance: str = "default", **options: Any) -> None:
         from .function import STANCE

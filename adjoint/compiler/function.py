@@ -1,4 +1,4 @@
-"""Compiled functions: which variant stands for a function now, and when the function runs as it is."""
+"""Compiled functions: which variant stands for a function now, and when the function runs without one."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from .units import Units
 from .variant import MISSED, Variant, captured
 
 MOST_VARIANTS = 8
-"""The maximum number of programs for one function; a further call that none of them fits runs the function as it is."""
+"""The maximum number of programs for one function; a further call that fits none of them runs without a program."""
 
 ALL: weakref.WeakSet[Any] = weakref.WeakSet()
 """All compiled functions, for `reset`."""
 
 
 class Stance(threading.local):
-    """Whether the compiled functions of this thread run as they are."""
+    """Whether the compiled functions of this thread run without programs."""
 
     eager = False
 
@@ -37,7 +37,7 @@ STANCE = Stance()
 
 
 class CompiledFunction:
-    """A function, or a module, that runs as captured programs where one fits the call, and otherwise as it is.
+    """A function, or a module, that runs a captured program if one fits the call, and otherwise runs without a program.
 
     `variants`: the programs. `reason`: why no further call is captured, or None. `units`: what runs the function then,
     and compiles the functions and modules that it calls. `refused`: how many calls could not be captured; a few are run as they
@@ -158,7 +158,7 @@ class CompiledFunction:
 
 
 def is_elsewhere() -> bool:
-    """Whether operators of this thread are handled, followed or watched: functions then run as they are."""
+    """Whether operators of this thread are handled, followed or watched: functions then run without programs."""
     here = STATE.__dict__
     return (
         STANCE.eager

@@ -445,7 +445,7 @@ class Observer(Guards):
         return result
 
     def host(self, owner: Any, name: str, *args: Any, **kwargs: Any) -> Any:
-        """Call a method that the program will call again as it is: the step of an optimizer, with its schedules and hooks."""
+        """Call a method that the program calls too: the step of an optimizer, with its schedules and hooks."""
         tracer, method = self.tracer, getattr(owner, name)
         if args or any(value is not None and type(value) is not bool for value in kwargs.values()):
             self.stop("a step has a closure")

@@ -1,7 +1,7 @@
 """Functions that run as Python because something in them cannot be captured: the modules and functions that they call compile.
 
 Such a function is rewritten once more, and only its calls change: `f(x)` becomes `units.unit(f)(x)`. A unit is the compiled form
-of a module, of a function of the user, or of an optimizer's step. Everything else is called as it is.
+of a module, of a function of the user, or of an optimizer's step. Everything else is called unchanged.
 """
 
 from __future__ import annotations

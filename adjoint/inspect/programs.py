@@ -1,4 +1,4 @@
-"""Compiled functions as text and as a page: which programs stand for a function, how often they ran, or why it runs as it is."""
+"""Compiled functions as text and as a page: their programs, how often they ran, or why a function runs without one."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def disallow_in_graph(fn: _T) -> _T:
 
 
 def graph_break(msg: str = "") -> None:
-    """End the capture of the function that calls this: it runs as it is."""
+    """End the capture of the function that calls this: it runs without a program."""
     if is_compiling():
         STATE.capture.stop("graph_break() is called")
 
