@@ -78,9 +78,7 @@ def first_grad(root: Tensor, as_tensor: bool) -> Any:
     if type(array) is Meta:
         return wrap(array.copy())
     one = _ONES.get(array.dtype) if array.ndim == 0 else None
-    if one is not None:
-        return wrap(one.copy()) if as_tensor else one
-    ones = numpy.ones_like(array)
+    ones = numpy.ones_like(array) if one is None else one.copy()  # which the user may change in an expanded gradient
     return wrap(ones) if as_tensor else ones
 
 
@@ -96,11 +94,12 @@ def plain_root(root: Any, given: Any, as_tensor: bool) -> tuple[list[Any], dict[
         return None
     shape, dtype = array.shape, array.dtype
     if given is None:
-        seed = None if shape else _ONES.get(dtype)
-        if seed is None:
+        one = None if shape else _ONES.get(dtype)
+        if one is None:
             return None
+        seed: Any = one.copy()
         if as_tensor:
-            seed = wrap(seed.copy())
+            seed = wrap(seed)
     elif type(given) is Tensor:
         seed = given._array
         if type(seed) is not ndarray or seed.dtype is not dtype or seed.shape != shape:

@@ -2,6 +2,7 @@
 
 import io
 import pickle
+import warnings
 
 import numpy
 import pytest
@@ -177,3 +178,17 @@ def test_elements_in_one_place_are_not_changed(made, change):
         RuntimeError, match="more than one element of the written-to tensor refers to a single memory location"
     ):
         change(REPEATED[made]())
+
+
+@pytest.mark.parametrize("change", [lambda g: g.zero_(), lambda g: g.fill_(2.0), lambda g: g.masked_fill_(g > 0, 3.0)])
+@pytest.mark.parametrize("size", [3, 2000])
+def test_the_gradient_of_a_sum_can_be_filled_and_the_next_one_is_ones(change, size):
+    x = torch.ones(size, requires_grad=True)
+    for _ in range(2):
+        (grad,) = torch.autograd.grad(x.sum(), x)
+        assert grad.unique().tolist() == [1.0]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of expanded tensors
+            change(grad)
+        assert len(grad.unique()) == 1
+        assert grad.unique().item() != 1.0
