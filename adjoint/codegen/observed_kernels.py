@@ -38,16 +38,16 @@ class CompiledKernels:
 
     def observe(self, observer: Observer) -> None:
         """From now on, run kernels inside `observer(name)`."""
-        self._change((*self._observers, observer))
+        self._change(lambda observers: (*observers, observer))
 
     def stop_observing(self, observer: Observer) -> None:
         """End `observe`. If it never began, nothing happens."""
-        self._change(tuple(other for other in self._observers if other != observer))
+        self._change(lambda observers: tuple([other for other in observers if other != observer]))
 
     @uninterrupted
-    def _change(self, observers: tuple[Observer, ...]) -> None:
+    def _change(self, changed: Callable[[tuple[Observer, ...]], tuple[Observer, ...]]) -> None:
         with self._lock:
-            self._observers = observers
+            self._observers = changed(self._observers)
             for function in self.functions:
                 self._install(function)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 
 import pytest
@@ -97,3 +98,24 @@ def test_pictures_of_recorded_graphs_name_kernels():
     assert nodes["GeluBackward0"]["compiled kernel"] == "gelu_float32"
     assert nodes["SumBackward0"]["compiled kernel"].startswith("reduce_rows")
     assert before == ways()
+
+
+def test_profiles_that_threads_begin_and_end_at_once_all_end():
+    torch.randn(600, 600).exp()
+
+    def profiling():
+        for _ in range(300):
+            with profile():
+                pass
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=profiling) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert not KERNELS._observers
