@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from .._runtime.forks import lock_across_forks
 from .._runtime.uninterrupted import uninterrupted
 from ..dtypes import dtype, get_default_dtype, set_default_dtype
 from .interpreters import tensors_in
@@ -50,14 +51,18 @@ _LEVELS = -1
 """The number under which levels of forward mode, which hold in all threads, raise the flag."""
 
 
+_changing_levels = lock_across_forks()
+
+
 @uninterrupted
-def set_levels(levels: tuple[Any, ...]) -> None:
-    """Set the interpreters of all threads that have entered none of their own."""
-    FLAGS.levels = levels
-    if levels:
-        FLAGS.special[_LEVELS] = True
-    elif _LEVELS in FLAGS.special:
-        del FLAGS.special[_LEVELS]
+def set_levels(changed: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> None:
+    """Change the interpreters of all threads that have entered none of their own."""
+    with _changing_levels:
+        FLAGS.levels = changed(FLAGS.levels)
+        if FLAGS.levels:
+            FLAGS.special[_LEVELS] = True
+        elif _LEVELS in FLAGS.special:
+            del FLAGS.special[_LEVELS]
 
 
 _ANOMALY = 0

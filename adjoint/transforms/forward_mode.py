@@ -462,14 +462,14 @@ class _PublicInterpreter(JvpInterpreter):
         self.thread = modes.STATE.number
         if modes.STATE.stack is None:
             self.outside = None
-            mode_switches.set_levels((*modes.FLAGS.levels, self))
+            mode_switches.set_levels(lambda levels: (*levels, self))
         else:
             super().enter()
 
     @uninterrupted
     def leave(self) -> None:
         """Leave the level in all threads, whichever has entered it."""
-        mode_switches.set_levels(tuple([level for level in modes.FLAGS.levels if level is not self]))
+        mode_switches.set_levels(lambda levels: tuple([level for level in levels if level is not self]))
         if self.thread == modes.STATE.number:
             super().leave()
         else:
