@@ -84,6 +84,7 @@ print(frames(lambda: torch.mul(w, d)))
 def test_code_is_printed_of_plans_that_are_taken_often():
     op = OPERATORS["add"]
     op.plans.clear()
+    op.frequent.clear()
     for count in range(slow_path.OFTEN + 1):
         assert (plan_of(op, (w, d, 1), FUNCTION).code is None) is (count < slow_path.OFTEN)
         w + d
