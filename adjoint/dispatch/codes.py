@@ -62,7 +62,7 @@ def frequent_lines(op: Operator, way: str, inference: str = "False", result: str
 
 def frequent_call_lines(op: Operator, variant: str, way: str) -> list[str]:
     """Run the code for plain tensors on plain arrays with `out`, in inference mode, and while other threads are in modes."""
-    if op.sequence is not None:
+    if op.sequence is not None or op.lists:  # whose tensors the key does not tell
         return []
     plain, arrays = ["inference is not None"], []
     for name in op.tensors:
