@@ -8,7 +8,6 @@ import pytest
 
 import adjoint as torch
 from adjoint import nn
-from adjoint.tape.modes import FLAGS
 
 
 @pytest.fixture
@@ -338,19 +337,3 @@ def test_tracing_asks_for_attributes_of_its_own_thread_only(eager_switching):
         return {layer(torch.ones(2)).shape for _ in range(50)}.pop()
 
     assert run_together(8, turn) == [(2,)] * 8
-
-
-@pytest.mark.usefixtures("eager_switching")
-def test_levels_of_forward_mode_that_threads_enter_and_leave_at_once_are_all_left():
-    def entering():
-        for _ in range(300):
-            with torch.autograd.forward_ad.dual_level():
-                pass
-
-    threads = [threading.Thread(target=entering) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert FLAGS.levels == ()
-    assert not FLAGS.special

@@ -1,5 +1,6 @@
 """Levels of forward mode hold in all threads: tangents go where tensors go."""
 
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -119,3 +120,23 @@ def test_a_level_ends_in_any_thread():
         assert fwAD.unpack_dual(dual * 1).tangent is not None
         fwAD.exit_dual_level()
         assert thread.submit(lambda: fwAD._current_level).result() == -1 and fwAD.unpack_dual(dual).tangent is None
+
+
+def test_levels_of_forward_mode_that_threads_enter_and_leave_at_once_are_all_left():
+    def entering():
+        for _ in range(300):
+            with fwAD.dual_level():
+                pass
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=entering) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert modes.FLAGS.levels == ()
+    assert not modes.FLAGS.special
