@@ -14,6 +14,11 @@ from .program import Constant, Instruction
 IDENTITY = Expression((Graph().node(INPUT, (), NUMBER, "x"),))
 
 
+def copy(writer: Writer, given: Any, out: Place) -> None:
+    """Write the loop that copies the elements of one array to another array."""
+    writer.pointwise(writer.function(IDENTITY, [IDENTITY.outputs[0]], {}), [given], out)
+
+
 def write_joined(stacked: bool, writer: Writer, instruction: Instruction) -> None:
     """Arrays one after another."""
     tensors, dim, *_ = instruction.operands
@@ -34,8 +39,7 @@ def write_joined(stacked: bool, writer: Writer, instruction: Instruction) -> Non
         if len(each.shape) != len(out.shape) or not math.prod(each.shape):
             raise Foreign
         part = out._replace(offset=out.offset + done * out.strides[along], shape=each.shape)
-        name = writer.function(IDENTITY, [IDENTITY.outputs[0]], {})
-        writer.pointwise(name, [each], part)
+        copy(writer, each, part)
         writer.finish()
         done += each.shape[along]
 
@@ -43,7 +47,7 @@ def write_joined(stacked: bool, writer: Writer, instruction: Instruction) -> Non
 def write_clone(writer: Writer, instruction: Instruction) -> None:
     """A copy, which may have another order of dimensions."""
     given = writer.operand(instruction.operands[0])
-    writer.pointwise(writer.function(IDENTITY, [IDENTITY.outputs[0]], {}), [given], writer.result(instruction))
+    copy(writer, given, writer.result(instruction))
 
 
 def write_copy(writer: Writer, instruction: Instruction) -> None:
@@ -51,7 +55,7 @@ def write_copy(writer: Writer, instruction: Instruction) -> None:
     out, given = map(writer.operand, instruction.operands[:2])
     if not isinstance(given, Place) or given.buffer == out.buffer or not 0 < math.prod(out.shape) <= SMALL:
         raise Foreign
-    writer.pointwise(writer.function(IDENTITY, [IDENTITY.outputs[0]], {}), [given], out)
+    copy(writer, given, out)
 
 
 def uniform(writer: Writer, out: Place, value: Any) -> None:

@@ -60,16 +60,18 @@ def frequent_lines(op: Operator, way: str, inference: str = "False", result: str
     ]
 
 
-def frequent_call_lines(op: Operator, variant: str, way: str) -> list[str]:
-    """Run the code for plain tensors on plain arrays with `out`, in inference mode, and while other threads are in modes."""
+def frequent_call_lines(op: Operator, variant: str, way: str, arrays: list[str]) -> list[str]:
+    """Run the code for plain tensors on plain arrays with `out`, in inference mode, and while other threads are in modes.
+
+    `arrays`: the lines that read the arrays.
+    """
     if op.sequence is not None or op.lists:  # whose tensors the key does not tell
         return []
-    plain, arrays = ["inference is not None"], []
+    plain = ["inference is not None"]
     for name in op.tensors:
         public = public_name(name)
         none = f"{public} is None or " if op.kinds[name] == OPTIONAL_ARRAY else ""
         plain.append(f"({none}type({public}) is Tensor and type({public}._array) is ndarray)")
-        arrays.append(f"{name}_array = {'None if ' + public + ' is None else ' if none else ''}{public}._array")
     way, result = repr(way), "code({})"
     if variant == "function":
         plain += [f"{name} is MISSING" for name in numpy_names(op)]

@@ -16,7 +16,7 @@ from .parameter_source import deprecated_order_lines, numpy_names, signature, va
 from .plan import FUNCTION, IN_PLACE, IN_PLACE_VIEW, OUT, Plan
 from .planning import planned
 from .source import function, guard, public_function, public_name
-from .steps.promote import number_lines, reads_plainly, unusual_types
+from .steps.promote import array_lines, number_lines, reads_plainly, unusual_types
 
 WAYS = {"inplace": IN_PLACE, "inplace_view": IN_PLACE_VIEW}
 """The ways of the variants that do not return a new result."""
@@ -35,7 +35,12 @@ def function_source(op: Operator, variant: str = "function") -> tuple[str, dict[
     if not op.sparse_result:
         lines = [
             *deprecated_order_lines(op, variant),
-            *guard(unusual_call(op, variant), *number_lines(op), *frequent_call_lines(op, variant, way), leave),
+            *guard(
+                unusual_call(op, variant),
+                *number_lines(op),
+                *frequent_call_lines(op, variant, way, array_lines(op)),
+                leave,
+            ),
             *step_lines(planned(op, way, caller=op.caller if way == FUNCTION else 1), leave),
         ]
     return public_function(op.name, parameters, lines), defaults

@@ -75,7 +75,7 @@ def check_places(op: Operator, args: Iterable[Any]) -> None:
     tensors = list(tensors_in(args))
     if op.function_name.startswith("index"):  # the indices may have elements
         tensors, indices = tensors[:1], tensors[1:]
-        if op.function_name == "index" and any(_is_mask(index._array) for index in indices):
+        if op.shape_of_elements == "masks" and any(_is_mask(index._array) for index in indices):
             raise _depends_on_elements("nonzero")
     expected = next((tensor for tensor in tensors if tensor._array.ndim), tensors[0]).device
     for tensor in tensors:
