@@ -21,6 +21,7 @@ from ..codegen.llvm.host import HOST
 from ..codegen.llvm.values import CompilationError
 from ..kernels.runtime.addresses import AFTER_HEAD, IN_OBJECTS
 from .blocks import POINTERS, SIZES, STATUS, TYPES, Foreign, Writer, order_of
+from .extents import is_contiguous
 from .loops import write
 from .passes import in_few_buffers, recomputed
 from .program import Instruction, Program, Reference
@@ -303,11 +304,7 @@ class Part:
         shape, dtype = program.shapes[place.buffer]  # type: ignore[misc]
         strides, _ = program.memory[place.buffer]  # type: ignore[misc]
         whole = numpy.empty(0, dtype)  # of which no more is asked than the size of an element
-        row_major, step = True, whole.itemsize
-        for size, found in zip(shape[::-1], strides[::-1], strict=True):
-            row_major &= size == 1 or found == step
-            step *= size
-        if program.varying or not row_major:
+        if program.varying or not is_contiguous(shape, strides, whole.itemsize):
             return None
         strides = tuple([each * whole.itemsize for each in place.strides])
         return Part(place.buffer, place.shape, whole.dtype, place.offset * whole.itemsize, strides)

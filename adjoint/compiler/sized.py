@@ -60,7 +60,7 @@ class Sized:
 
     `plans`: what runs for the sizes of a key; `tried`: what values are like, for keys that have occurred once. `tail`: the lines
     behind the instructions. `function`: what the program stands for; `outputs`: the numbers of the tensors in its result, in
-    order; `targets`: the tensors that have gradients, with the places of those that are arguments.
+    order; `targets`: the tensors that have gradients.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Sized:
         tail: list[str],
         function: Any,
         outputs: list[int | None],
-        targets: list[tuple[str, Tensor]],
+        targets: list[Tensor],
     ) -> None:
         self.general, self.program, self.source, self.tail = general, program, source, tail
         self.function, self.outputs, self.targets = function, outputs, targets
@@ -180,7 +180,7 @@ class Sized:
             ]
         if program.seeds:
             roots = [made[number] for number in program.roots]
-            targets = [eval(place, given) if place else target for place, target in self.targets]
+            targets = [self.now(target, given) for target in self.targets]
             with torch.enable_grad(), torch.autocast("cpu", enabled=False):
                 seeds = [torch.ones_like(root) for root in roots]
                 found = torch.autograd.grad(roots, targets, seeds, retain_graph=True, allow_unused=True)

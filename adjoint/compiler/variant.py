@@ -279,8 +279,9 @@ class Written:
         if self.general is not None:
             tail = [*self.effects(), *self.returned(saved, "gradients" if program.seeds else None)]
             outputs = [self.results.get(id(each), (None, None))[1] for each in tensors_of(self.result)]
+            targets = [target for _, target in self.targets]
             sized = Sized(
-                self.general, program, source, wanted, saved, gradients, tail, self.function, outputs, self.targets
+                self.general, program, source, wanted, saved, gradients, tail, self.function, outputs, targets
             )
             body = self.dispatch(source.constant(sized.plans), source.constant(sized))
         else:
@@ -460,8 +461,11 @@ class Written:
             if not count:
                 continue
             given = self.program.inputs[number]
-            place = {"argument": given.source}.get(given.kind) or self.source.tensor(given.source)
-            place = f"{place}._grad" if given.kind == "grad" else place
+            place = (
+                f"{self.source.tensor(given.source)}._grad"
+                if given.kind == "grad"
+                else self.source.tensor(given.tensor)
+            )
             lines += [f"counter = counting({place})", "if counter is not None:", f"    counter[0] += {count}"]
         return lines
 
