@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy
 from numpy import ndarray
@@ -22,8 +22,11 @@ from .expression import (
     Node,
     scalar_source,
 )
-from .plans import Memory, Plan
+from .plans import Memory
 from .schedule import lowered
+
+if TYPE_CHECKING:
+    from .llvm.calls import NativeCall
 
 BLOCKS, SMALLEST = 16, 64
 """The number of blocks of rows that are summed separately, and the minimum size of a block.
@@ -41,13 +44,10 @@ Dtype = numpy.dtype[Any]
 class CompiledRows:
     """The compiled forms of one expression of a row program in one dtype."""
 
-    def __init__(
-        self, name: str, expression: Expression, inputs: Sequence[str], parameters: Sequence[str], char: str
-    ) -> None:
+    def __init__(self, name: str, expression: Expression, inputs: Sequence[str], char: str) -> None:
         self.name = name
         self.expression = lowered(expression, char, decomposed=False)
         self.inputs = list(inputs)
-        self.parameters = [*inputs, *parameters]
         self.nodes = {node.value: node for node in self.expression.nodes() if node.operation == "input"}
         operations = {node.operation for node in self.expression.nodes()}
         self.of_arrays = not operations.isdisjoint(ROW_SCANS - {"row_cumsum", "row_cumprod"}) or any(
@@ -65,20 +65,18 @@ class CompiledRows:
         self._turned: dict[Any, int] = {}
         """The maximum length of rows that are transposed to stand side by side, by the dtypes of numbers."""
 
-    def plan(
+    def call(
         self,
         arrays: Sequence[ndarray | None],
         results: Sequence[Memory | None],
         geometry: tuple[int, int, int],
         compute: Dtype,
         parts: Sequence[int] = (),
-        parameters: Sequence[str] = (),
-    ) -> Plan | None:
-        """Return the plan for arrays like these and these results, or None if NumPy computes.
+    ) -> NativeCall | None:
+        """Return the call for arrays like these and these results, or None if NumPy computes.
 
         `parts`: the data of the layout about parts of rows (`row_loops`); the geometry contains the length of a
         stretch.
-        `parameters`: those of the plan's functions, if they have more than the program.
         """
         if self.of_arrays or LOOPS.has_given_up(self.name) or compute.kind != "f":
             return None
@@ -123,11 +121,11 @@ class CompiledRows:
         row_bytes = whole * (compute.itemsize * (len(operands) + len(outputs)) + WEIGHT)
         return NativeCall(
             function, -(-units // block), row_bytes * block * (1 if mode in (ALONG, PARTED) else width),
-            [units, length, inner, block, *parts], parameters or self.parameters, list(given), results,
+            [units, length, inner, block, *parts], list(given), results,
             [*map(scalar_source, self.scalars)], constants={ROW_LENGTH: whole},
             copied=[name for name, item in given.items() if item is not None and not (item.ndim and item.flags.c_contiguous)],
             sums=sums, blocks=-(-units // block),
-        ).plan()  # fmt: skip
+        )  # fmt: skip
 
     def _compile(
         self,

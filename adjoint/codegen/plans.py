@@ -48,9 +48,12 @@ class Plan:
     Both return NotImplemented if the arguments' values demand another plan.
 
     Each of the two is made from the other one if it is not given.
+
+    `compiled`: what the function that plans compiled code is given in place of the arguments of the kernel. NotImplemented:
+    there is no compiled code for arrays of this signature.
     """
 
-    __slots__ = ("into", "results", "run")
+    __slots__ = ("compiled", "into", "results", "run")
 
     def __init__(
         self,
@@ -58,8 +61,10 @@ class Plan:
         *,
         run: Callable[..., Any] | None = None,
         into: Callable[..., Any] | None = None,
+        compiled: Any = None,
     ) -> None:
         self.results = tuple(results)
+        self.compiled = compiled
         self.run: Callable[..., Any] = run or _allocating(self.results, into)
         self.into: Callable[..., Any] = into or _copying(self.run)
 
@@ -145,9 +150,10 @@ def _plan_of({passed}):
 def planned(path: str, *, least: int = 0, exact: bool = False) -> Callable[[Callable[..., Plan]], Any]:
     """Plan a kernel once for each signature: the dtypes, shapes and strides of its arrays, and its other arguments.
 
-    The decorated function returns NumPy's plan. `path` names the function below `kernels.compiled` that returns the plan
-    of compiled code, or NotImplemented for signatures that it does not support. Both look at the signature alone. The
-    kernel computes; its attribute `plan` returns the plan for arguments.
+    The decorated function checks the arguments and returns NumPy's plan. `path` names the function below
+    `kernels.compiled` that returns the plan of compiled code, a `NativeCall`, or NotImplemented for signatures that it
+    does not support. Both look at the signature alone. The kernel computes; its attribute `plan` returns the plan for
+    arguments.
 
     Arrays are the parameters whose annotations begin with an array type. A kernel with NumPy's plan `NUMPY` returns
     NotImplemented where there is no compiled code, and if its first array has less than `least` elements. If it is
@@ -160,8 +166,12 @@ def planned(path: str, *, least: int = 0, exact: bool = False) -> Callable[[Call
         plans: Plans[Plan] = Plans()
 
         def make(key: Any, *args: Any) -> Plan:
-            made = LOOPS.run(path, *args) if LOOPS.enabled else NotImplemented
-            return plans.keep(key, form(*args) if made is NotImplemented else made)
+            plan = form(*args)
+            given = args if plan.compiled is None else plan.compiled
+            made = LOOPS.run(path, *given) if LOOPS.enabled and given is not NotImplemented else NotImplemented
+            if made is not NotImplemented:
+                plan = made if isinstance(made, Plan) else made.plan(names)
+            return plans.keep(key, plan)
 
         parts = ["LOOPS._enabled", "LOOPS.every_size"]
         for name in names:

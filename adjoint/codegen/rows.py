@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy
 from numpy import ndarray
@@ -47,6 +47,9 @@ from .pointwise import BASE_NAMES
 from .row_functions import STRAIGHT_FUNCTIONS, TILE_FUNCTIONS
 from .row_tiles import Geometry, Tile, dtype_of, run_rows
 from .tracing import Parameters, trace
+
+if TYPE_CHECKING:
+    from .llvm.calls import NativeCall
 
 Dtype = numpy.dtype[Any]
 
@@ -138,8 +141,7 @@ class RowProgram:
         """The compiled loops of one dtype."""
         found = self._loops.get((variant, char))
         if found is None:
-            arrays, scalars = self.parameters.arrays, self.parameters.scalars
-            made = CompiledRows(self.name, self.variants[variant], arrays, scalars, char)
+            made = CompiledRows(self.name, self.variants[variant], self.parameters.arrays, char)
             found = self._loops.setdefault((variant, char), made)
         return found
 
@@ -185,25 +187,23 @@ class RowProgram:
         variant = self.choose(*arrays, *scalars)[0]
         return self._new_plan(arrays, dim, variant, shape, LOOPS.enabled)
 
-    def plan_in_parts(
+    def call_in_parts(
         self,
         arrays: Sequence[ndarray | None],
         scalars: Sequence[Any],
         shapes: dict[str, tuple[int, ...]],
         length: int,
         parts: Sequence[int],
-        parameters: Sequence[str],
-    ) -> Plan | None:
-        """The plan of a program for rows `in_parts`; None if NumPy computes.
+    ) -> NativeCall | None:
+        """The call of a program for rows `in_parts`; None if NumPy computes.
 
-        `shapes`: those of results of each extent. `length` and `parts`: what the layout says (`row_loops`). `parameters`: those
-        of the plan's functions.
+        `shapes`: those of results of each extent. `length` and `parts`: what the layout says (`row_loops`).
         """
         dtype, variant = arrays[0].dtype, self.choose(*arrays, *scalars)[0]  # type: ignore[union-attr]
         outputs = self.variants[variant].outputs
         memory = [None if is_absent(node) else Memory(shapes[node.extent], dtype) for node in outputs]
         geometry = math.prod(shapes[ROW]), length, 1
-        return self._compiled(variant, dtype.char).plan(arrays, memory, geometry, dtype, parts, parameters)
+        return self._compiled(variant, dtype.char).call(arrays, memory, geometry, dtype, parts)
 
     def _new_plan(
         self, arrays: Sequence[ndarray | None], dim: int, variant: int, shape: tuple[int, ...] | None, compiled: bool
@@ -228,9 +228,9 @@ class RowProgram:
         if not size:  # What is not of elements is 0.
             return Plan(memory, into=_fill_with_zeros)
         if compiled:
-            plan = self._compiled(variant, compute.char).plan(arrays, memory, geometry, compute)
-            if plan is not None:
-                return plan
+            call = self._compiled(variant, compute.char).call(arrays, memory, geometry, compute)
+            if call is not None:
+                return call.plan([*self.parameters.arrays, *self.parameters.scalars])
         if size <= THREADED and compute is dtype:
             function = self.straight(variant, compute.char)
             if function is not None:

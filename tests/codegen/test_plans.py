@@ -17,7 +17,7 @@ def random(*shape, dtype="f4"):
 
 X, LAST, HALF = random(2, 4, 8, 9), numpy.moveaxis(random(2, 8, 9, 4), -1, 1), random(2, 4, 8, 9, dtype="f2")
 CHANNELS, KERNEL, GRAD = random(4), random(6, 4, 3, 3), random(2, 6, 6, 7)
-MEAN, INVERSE, NEEDS = random(4), random(4), (True, True, True)
+MEAN, INVERSE = random(4), random(4)
 CONV = ((1, 1), (0, 0), (1, 1), 1)
 WINDOWS = ((2, 2), (2, 2), (0, 0))
 SCORES, CLASSES = random(6, 5), numpy.array([0, 1, 2, 3, 4, 0])
@@ -53,12 +53,12 @@ CALLS = {
     "losses": (loss.nll_loss, SCORES, CLASSES, random(5), -100, "none"),
     "loss backward": (loss.nll_loss_backward, numpy.array(1, "f4"), SCORES, CLASSES, None, -100, "mean"),
 }
-for needs in (NEEDS, (True, False, True), (False, True, False)):
-    CALLS[f"batch norm backward {needs}"] = (
-        normalization.batch_norm_gradients, X, X, CHANNELS, MEAN, INVERSE, None, None, True, 1e-5, needs,
+for of_input in (True, False):
+    CALLS[f"batch norm backward {of_input}"] = (
+        normalization._batch_gradients, X, X, CHANNELS, MEAN, INVERSE, True, of_input,
     )  # fmt: skip
-    CALLS[f"group norm backward {needs}"] = (
-        normalization.group_norm_gradients, X, X, CHANNELS, 2, MEAN.reshape(2, 2), INVERSE.reshape(2, 2), 1e-5, needs,
+    CALLS[f"group norm backward {of_input}"] = (
+        normalization._group_gradients, X, X, CHANNELS, MEAN.reshape(2, 2), INVERSE.reshape(2, 2), 2, of_input,
     )  # fmt: skip
 for name, function in normalization.__dict__.items():
     if name in ("layer_norm_rows", "channel_norm_rows"):

@@ -90,7 +90,7 @@ class NativeCall:
     It holds everything that is known before the arrays.
 
     `function` takes a table and a range of `rows`. Each row touches `row_bytes` bytes. The table contains the `layout`;
-    the `parameters` named in `arrays`, in row-major order (copies of those in `copied`); the results; and `scalars`:
+    the parameters named in `arrays`, in row-major order (copies of those in `copied`); the results; and `scalars`:
     Python expressions of parameters and `constants`, with the struct's `character`.
 
     `results`: the arrays to allocate and return; None for results that are not requested. `sums`: the results that are
@@ -102,7 +102,6 @@ class NativeCall:
     rows: int
     row_bytes: int
     layout: Sequence[int]
-    parameters: Sequence[str]
     arrays: Sequence[str]
     results: Sequence[Memory | None]
     scalars: Sequence[str] = ()
@@ -112,14 +111,14 @@ class NativeCall:
     sums: Sequence[int] = ()
     blocks: int = 1
 
-    def plan(self) -> Plan:
-        """Return the plan. Its functions return NotImplemented if scalars are not numbers."""
+    def plan(self, parameters: Sequence[str]) -> Plan:
+        """Return the plan of a kernel with these parameters. Its functions return NotImplemented if scalars are not numbers."""
         memory = {f"r{n}": item for n, item in enumerate(self.results) if item is not None and n not in self.sums}
         if self.sums:
             shape, dtype, _ = self.results[self.sums[0]]  # type: ignore[misc]
             memory["total"] = Memory((self.blocks, len(self.sums), *shape), dtype)
         source = _call_source(
-            tuple(self.parameters), tuple(self.arrays), tuple(self.scalars), tuple(self.copied),
+            tuple(parameters), tuple(self.arrays), tuple(self.scalars), tuple(self.copied),
             tuple([item is not None for item in self.results]), tuple(self.sums), self.blocks > 1,
             self.rows * self.row_bytes < PARALLEL_BYTES, tuple(self.constants),
         )  # fmt: skip

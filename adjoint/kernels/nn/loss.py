@@ -262,6 +262,7 @@ def nll_loss_backward(
     reduction: str,
 ) -> Plan:
     """The gradient of `log_probs`. Only the shape and type of `log_probs` matter."""
+    check_classes(log_probs, target, weight)
 
     def into(
         out: Sequence[ndarray], grad: ndarray, log_probs: ndarray, target: ndarray, weight: ndarray | None, *_: Any

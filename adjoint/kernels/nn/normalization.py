@@ -6,7 +6,6 @@ half types. Results are (output, mean, inverse standard deviation); gradients ar
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -25,6 +24,7 @@ from ..runtime.layout import has_channels_last, row_major
 Array = numpy.ndarray[Any, Any]
 Triple = tuple[ndarray, ndarray, ndarray]
 Gradients = tuple[ndarray | None, ndarray | None, ndarray | None]
+Sums = tuple[ndarray | None, ndarray, ndarray]
 Needs = Sequence[bool]
 
 _TALL = 1 << 15  # elements of columns; larger arrays are better read row by row, for sums over all rows
@@ -259,9 +259,9 @@ def batch_norm(
     )
 
 
-@planned("nn.plane_norm.batch_norm")
+@planned("nn.plane_norm.normalized")
 def _batch_norm(
-    input: ndarray,
+    x: ndarray,
     weight: ndarray | None,
     bias: ndarray | None,
     running_mean: ndarray | None,
@@ -269,45 +269,35 @@ def _batch_norm(
     training: bool,
     eps: float,
 ) -> Plan:
-    channels = _Channels(input)
-    kept = input if training else asarray(running_mean)
-    saved = Memory((input.shape[1] if training else 0,), compute_dtype(kept.dtype))
-    if training and not (channels.are_columns and input.size > _TALL):
+    channels = _Channels(x)
+    by_rows = training and not (channels.are_columns and x.size > _TALL)
+    if not by_rows:
+        check_floating("batch_norm", x)
 
-        def run(input: ndarray, weight: ndarray | None, bias: ndarray | None, *_: Any) -> Triple:
-            result, mean, invstd = channel_norm_rows.run((channels.flat(input), weight, bias), channels.dim, (eps,))
-            return channels.restored(result), mean.reshape(-1), invstd.reshape(-1)
+    def run(
+        x: ndarray, weight: ndarray | None, bias: ndarray | None, running_mean: ndarray, running_var: ndarray, *_: Any
+    ) -> Triple:
+        if by_rows:
+            result, mean, rstd = channel_norm_rows.run((channels.flat(x), weight, bias), channels.dim, (eps,))
+            return channels.restored(result), mean.reshape(-1), rstd.reshape(-1)
+        if training:
+            variance, mean = moments.var_mean(widen(channels.flat(x)), 0, 0)
+            rstd = _inverse_deviation(variance, eps)
+        else:
+            mean, rstd = _running(running_mean, running_var, eps)
+        scale = rstd if weight is None else rstd * widen(weight)
+        shift = -mean * scale if bias is None else widen(bias) - mean * scale
+        if channels.are_columns:
+            result = channels.restored(_affine(widen(channels.flat(x)), scale, shift).astype(x.dtype, copy=False))
+        else:
+            factors = [item.reshape(-1, *(1,) * (x.ndim - 2)) for item in (scale, shift)]
+            result = _affine(widen(row_major(x)), *factors).astype(x.dtype, copy=False)
+        return (result, mean, rstd) if training else (result, mean[:0], rstd[:0])
 
-        return Plan([channels.memory, saved, saved], run=run)
-    check_floating("batch_norm", input)
-    return Plan([channels.memory, saved, saved], run=functools.partial(_affine_norm, channels))
-
-
-def _affine_norm(
-    channels: _Channels,
-    input: ndarray,
-    weight: ndarray | None,
-    bias: ndarray | None,
-    running_mean: ndarray | None,
-    running_var: ndarray | None,
-    training: bool,
-    eps: float,
-) -> Triple:
-    if training:
-        variance, mean = moments.var_mean(widen(channels.flat(input)), 0, 0)
-        invstd = _inverse_deviation(variance, eps)
-        saved = mean, invstd
-    else:
-        mean, invstd = _running(running_mean, running_var, eps)
-        saved = numpy.empty(0, mean.dtype), numpy.empty(0, mean.dtype)
-    scale = invstd if weight is None else invstd * widen(weight)
-    shift = -mean * scale if bias is None else widen(bias) - mean * scale
-    if channels.are_columns:
-        return channels.restored(
-            _affine(widen(channels.flat(input)), scale, shift).astype(input.dtype, copy=False)
-        ), *saved
-    factors = [item.reshape(-1, *(1,) * (input.ndim - 2)) for item in (scale, shift)]
-    return _affine(widen(row_major(input)), *factors).astype(input.dtype, copy=False), *saved
+    kept = x if training else asarray(running_mean)
+    saved = Memory((x.shape[1] if training else 0,), compute_dtype(kept.dtype))
+    compiled = (x, weight, bias, None, eps) if training and not channels.last else NotImplemented
+    return Plan([channels.memory, saved, saved], run=run, compiled=compiled)
 
 
 def _inverse_deviation(variance: ndarray, eps: float) -> ndarray:
@@ -319,7 +309,6 @@ def _running(running_mean: ndarray | None, running_var: ndarray | None, eps: flo
     return widen(asarray(running_mean)), _inverse_deviation(widen(asarray(running_var)), eps)
 
 
-@planned("nn.plane_norm.batch_norm_gradients")
 def batch_norm_gradients(
     grad: ndarray,
     input: ndarray,
@@ -331,41 +320,35 @@ def batch_norm_gradients(
     training: bool,
     eps: float,
     needs: Needs,
-) -> Plan:
+) -> Gradients:
     """The gradients of `input`, `weight` and `bias`; `mean` and `invstd` are those that `batch_norm` returned.
 
     S. Ioffe and C. Szegedy, "Batch Normalization" (2015), section 3.
     """
-    channels = _Channels(input)
-
-    def run(
-        grad: ndarray,
-        input: ndarray,
-        weight: ndarray | None,
-        mean: ndarray,
-        invstd: ndarray,
-        running_mean: ndarray | None,
-        running_var: ndarray | None,
-        *_: Any,
-    ) -> Gradients:
-        if not training:
-            mean, invstd = _running(running_mean, running_var, eps)
-        arrays = channels.flat(grad), channels.flat(input), mean, invstd, weight
-        to_input, along, total = channel_norm_backward_rows.run(arrays, channels.dim, (needs[0], training))
-        to_input = None if to_input is None else channels.restored(to_input)
-        return _gradients(to_input, total.reshape(-1), along.reshape(-1), input if weight is None else weight, needs)
-
-    return Plan(_gradient_memory(channels.memory, weight, needs), run=run)
+    if not training:
+        mean, invstd = _running(running_mean, running_var, eps)
+    to_input, along, total = _batch_gradients(grad, input, weight, mean, invstd, training, needs[0])
+    return _requested(to_input, along, total, input if weight is None else weight, needs)
 
 
-def _gradient_memory(of_input: Memory, weight: ndarray | None, needs: Needs) -> list[Memory | None]:
-    """The arrays that receive the gradients of input, weight and bias."""
-    of_channels = Memory((of_input.shape[1],), of_input.dtype if weight is None else weight.dtype)
-    wanted = zip((of_input, of_channels, of_channels), needs, strict=True)
-    return [memory if needed else None for memory, needed in wanted]
+@planned("nn.plane_norm.gradients")
+def _batch_gradients(
+    grad: ndarray, x: ndarray, weight: ndarray | None, mean: ndarray, rstd: ndarray, training: bool, of_input: bool
+) -> Plan:
+    """The gradient of `x`; for each channel the sum of `grad`'s products with the normalized channel, and of `grad`."""
+    channels = _Channels(x)
+
+    def run(grad: ndarray, x: ndarray, weight: ndarray | None, mean: ndarray, rstd: ndarray, *_: Any) -> Sums:
+        arrays = channels.flat(grad), channels.flat(x), mean, rstd, weight
+        to_input, along, total = channel_norm_backward_rows.run(arrays, channels.dim, (of_input, training))
+        return None if to_input is None else channels.restored(to_input), along.reshape(-1), total.reshape(-1)
+
+    sums = Memory(x.shape[1:2], compute_dtype(x.dtype))
+    compiled = (grad, x, weight, mean, rstd, None, of_input) if training and not channels.last else NotImplemented
+    return Plan([channels.memory if of_input else None, sums, sums], run=run, compiled=compiled)
 
 
-def _gradients(to_input: ndarray | None, total: ndarray, along: ndarray, parameter: ndarray, needs: Needs) -> Gradients:
+def _requested(to_input: ndarray | None, along: ndarray, total: ndarray, parameter: ndarray, needs: Needs) -> Gradients:
     """The requested gradients of input, weight and bias. The last two have the dtype of the parameters."""
     to_weight = along.astype(parameter.dtype, copy=False) if needs[1] else None
     return to_input, to_weight, total.astype(parameter.dtype, copy=False) if needs[2] else None
@@ -387,14 +370,14 @@ def group_norm(input: ndarray, weight: ndarray | None, bias: ndarray | None, gro
     return _with_large(results, input, shape, (2,), lambda scaled: _group_norm(scaled, weight, bias, groups, 0.0))
 
 
-@planned("nn.plane_norm.group_norm")
-def _group_norm(input: ndarray, weight: ndarray | None, bias: ndarray | None, groups: int, eps: float) -> Plan:
-    check_floating("GroupNormKernelImpl", input)
-    batch, channels = input.shape[:2]
-    size = math.prod(input.shape[2:])
+@planned("nn.plane_norm.normalized")
+def _group_norm(x: ndarray, weight: ndarray | None, bias: ndarray | None, groups: int, eps: float) -> Plan:
+    check_floating("GroupNormKernelImpl", x)
+    batch, channels = x.shape[:2]
+    size = math.prod(x.shape[2:])
 
-    def run(input: ndarray, weight: ndarray | None, bias: ndarray | None, *_: Any) -> Triple:
-        rows = input.reshape(batch * groups, channels // groups * size)
+    def run(x: ndarray, weight: ndarray | None, bias: ndarray | None, *_: Any) -> Triple:
+        rows = x.reshape(batch * groups, channels // groups * size)
         result, mean, rstd = layer_norm_rows.run(
             (rows if weight is None and bias is None else widen(rows), None, None), 1, (eps,)
         )
@@ -403,14 +386,13 @@ def _group_norm(input: ndarray, weight: ndarray | None, bias: ndarray | None, gr
             planes *= widen(weight)[:, None]
         if bias is not None:
             planes += widen(bias)[:, None]
-        result = planes.reshape(input.shape).astype(input.dtype, copy=False)
+        result = planes.reshape(x.shape).astype(x.dtype, copy=False)
         return result, mean.reshape(batch, groups), rstd.reshape(batch, groups)
 
-    saved = Memory((batch, groups), compute_dtype(input.dtype))
-    return Plan([Memory(input.shape, input.dtype), saved, saved], run=run)
+    saved = Memory((batch, groups), compute_dtype(x.dtype))
+    return Plan([Memory(x.shape, x.dtype), saved, saved], run=run)
 
 
-@planned("nn.plane_norm.group_norm_gradients")
 def group_norm_gradients(
     grad: ndarray,
     input: ndarray,
@@ -420,37 +402,42 @@ def group_norm_gradients(
     rstd: ndarray,
     eps: float,
     needs: Needs,
-) -> Plan:
+) -> Gradients:
     """The gradients of `input`, `weight` and `bias`; `mean` and `rstd` are those that `group_norm` returned.
 
     Y. Wu and K. He, "Group Normalization" (2018).
     """
-    batch, channels = input.shape[:2]
-    planes = batch * channels, math.prod(input.shape[2:])
+    to_input, *sums = _group_gradients(grad, input, weight, mean, rstd, groups, needs[0])
+    along, total = (numpy.add.reduce(item, 0) for item in sums)
+    return _requested(to_input, along, total, input if weight is None else weight, needs)
+
+
+@planned("nn.plane_norm.gradients")
+def _group_gradients(
+    grad: ndarray, x: ndarray, weight: ndarray | None, mean: ndarray, rstd: ndarray, groups: int, of_input: bool
+) -> Plan:
+    """The gradient of `x` and, for each channel of each sample, the sums of `_batch_gradients`."""
+    batch, channels = x.shape[:2]
+    planes = batch * channels, math.prod(x.shape[2:])
     shape = batch, groups, channels // groups, planes[1]
     count = max(shape[2] * shape[3], 1)
 
-    def run(
-        grad: ndarray, input: ndarray, weight: ndarray | None, groups: int, mean: ndarray, rstd: ndarray, *_: Any
-    ) -> Gradients:
+    def run(grad: ndarray, x: ndarray, weight: ndarray | None, mean: ndarray, rstd: ndarray, *_: Any) -> Sums:
         of_planes = [numpy.repeat(item, channels // groups, 1) for item in (mean, rstd)]
-        arrays = grad.reshape(planes), input.reshape(planes), *of_planes, None
+        arrays = grad.reshape(planes), x.reshape(planes), *of_planes, None
         _, along, total = channel_norm_backward_rows.run(arrays, 1, (False, True))
-        total, along = total.reshape(batch, channels), along.reshape(batch, channels)
-        to_input = None
-        if needs[0]:
-            factor = numpy.ones(channels, mean.dtype) if weight is None else widen(weight)
-            offset, slope = (
-                (item * factor).reshape(shape[:3]).sum(2)[:, :, None, None] / count for item in (total, along)
-            )
-            centre, inverse = mean[:, :, None, None], rstd[:, :, None, None]
-            scaled = (widen(grad).reshape(batch, channels, planes[1]) * factor[:, None]).reshape(shape)
-            to_input = (scaled - offset - (widen(input).reshape(shape) - centre) * (slope * inverse)) * inverse
-            to_input = row_major(to_input.reshape(input.shape).astype(input.dtype, copy=False))
-        parameter = input if weight is None else weight
-        return _gradients(to_input, numpy.add.reduce(total, 0), numpy.add.reduce(along, 0), parameter, needs)
+        along, total = along.reshape(batch, channels), total.reshape(batch, channels)
+        if not of_input:
+            return None, along, total
+        factor = numpy.ones(channels, mean.dtype) if weight is None else widen(weight)
+        offset, slope = ((item * factor).reshape(shape[:3]).sum(2)[:, :, None, None] / count for item in (total, along))
+        centre, inverse = mean[:, :, None, None], rstd[:, :, None, None]
+        scaled = (widen(grad).reshape(batch, channels, planes[1]) * factor[:, None]).reshape(shape)
+        to_input = (scaled - offset - (widen(x).reshape(shape) - centre) * (slope * inverse)) * inverse
+        return row_major(to_input.reshape(x.shape).astype(x.dtype, copy=False)), along, total
 
-    return Plan(_gradient_memory(Memory(input.shape, input.dtype), weight, needs), run=run)
+    sums = Memory((batch, channels), compute_dtype(x.dtype))
+    return Plan([Memory(x.shape, x.dtype) if of_input else None, sums, sums], run=run)
 
 
 def has_infinity(x: ndarray) -> bool:

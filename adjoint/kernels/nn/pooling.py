@@ -68,7 +68,8 @@ def max_pool(
         found = _largest(input, windows.sizes, windows.elements)
         return found if values.order is None else (_in_order_of(values, found[0]), _in_order_of(indices, found[1]))
 
-    return Plan([values, indices if indexed else None], run=run)
+    results = values, indices if indexed else None
+    return Plan(results, run=run, compiled=(input, windows, results))
 
 
 def _like(input: ndarray, dims: int, sizes: Sizes, dtype: numpy.dtype[Any]) -> Memory:
@@ -103,7 +104,11 @@ def adaptive_max_pool(input: ndarray, output_size: Sizes) -> Plan:
     def run(input: ndarray, *_: Any) -> Pair:
         return _largest(input, output_size, elements)
 
-    return Plan([Memory(shape, input.dtype), Memory(shape, _INT64)], run=run)
+    results = Memory(shape, input.dtype), Memory(shape, _INT64)
+    uneven = 0 not in output_size and any(
+        map(int.__mod__, spatial, output_size)
+    )  # other windows are those of `max_pool`
+    return Plan(results, run=run, compiled=(input, elements, results) if uneven else NotImplemented)
 
 
 def _largest(input: ndarray, sizes: Sizes, elements: ndarray) -> Pair:
@@ -221,7 +226,7 @@ def avg_pool(
     def run(input: ndarray, *_: Any) -> ndarray:
         return _in_order_of(memory, row_major(divide(sums(widen(input)), divisors).astype(input.dtype, copy=False)))
 
-    return Plan([memory], run=run)
+    return Plan([memory], run=run, compiled=(input, windows, divisors, memory))
 
 
 def _summing(bounds: Sequence[Bounds], lengths: Sizes, transposed: bool = False) -> Callable[[ndarray], ndarray]:
@@ -272,7 +277,7 @@ def divisor(windows: tuple[Along, ...], count_include_pad: bool, divisor_overrid
     return total.reshape(-1)[:1].reshape(()) if total.size and (total == total.reshape(-1)[0]).all() else total
 
 
-@planned("nn.pooling.avg_pool_backward")
+@planned("nn.adaptive_pooling.means")
 def avg_pool_backward(
     grad: ndarray,
     input_shape: Sizes,
@@ -286,13 +291,15 @@ def avg_pool_backward(
 ) -> Plan:
     """The gradient of the input of `avg_pool`: each mean's share added to the elements of its window."""
     windows = windows_of(f"avg_pool{dims}d", input_shape, kernel_size, stride, padding, (1,), ceil_mode)
-    sums = _summing([along.bounds() for along in windows.dims], windows.lengths, transposed=True)
+    bounds = [along.bounds() for along in windows.dims]
+    sums = _summing(bounds, windows.lengths, transposed=True)
     divisors = divisor(windows.dims, count_include_pad, divisor_override).astype(compute_dtype(grad.dtype))
 
     def run(grad: ndarray, *_: Any) -> ndarray:
         return row_major(sums(widen(grad) / divisors).astype(grad.dtype, copy=False))
 
-    return Plan([Memory(tuple(input_shape), grad.dtype)], run=run)
+    memory = Memory(tuple(input_shape), grad.dtype)
+    return Plan([memory], run=run, compiled=(grad, bounds, divisors, memory, True))
 
 
 def avg_pooling(dims: int) -> tuple[Callable[..., ndarray], Callable[..., ndarray]]:
@@ -316,7 +323,7 @@ def adaptive_averaging(dims: int) -> Callable[..., ndarray]:
     return kernel
 
 
-@planned("nn.adaptive_pooling.adaptive_avg_pool")
+@planned("nn.adaptive_pooling.means")
 def adaptive_avg_pool(input: ndarray, output_size: Sizes) -> Plan:
     """The mean of windows that divide the input into `output_size`, as `adaptive_max_pool` does.
 
@@ -326,33 +333,28 @@ def adaptive_avg_pool(input: ndarray, output_size: Sizes) -> Plan:
     dims = len(output_size)
     if not is_floating(input.dtype):
         raise refuse("adaptive_avg_pool3d_cpu" if dims == 3 else "adaptive_avg_pool2d", input)
-    return Plan([Memory((*input.shape[: input.ndim - dims], *output_size), input.dtype)], run=_adaptive_means)
-
-
-def _adaptive_means(input: ndarray, output_size: Sizes) -> ndarray:
-    dims = len(output_size)
-    lengths = input.shape[-dims:]
+    lengths, leading = input.shape[-dims:], input.shape[: input.ndim - dims]
+    bounds, sizes = list(map(divided, lengths, output_size)), window_sizes(lengths, output_size)
+    every = tuple(range(len(leading), input.ndim))
+    memory = Memory((*leading, *output_size), input.dtype)
     if max(output_size) <= 1 <= min(output_size):
-        every = tuple(range(input.ndim - dims, input.ndim))
-        return reduction.mean(widen(input), every, True).astype(input.dtype, copy=False)
-    total = _summing(list(map(divided, lengths, output_size)), lengths)(widen(input))
-    return row_major((total / window_sizes(lengths, output_size)).astype(input.dtype))
+        mean = lambda input, _: reduction.mean(widen(input), every, True).astype(input.dtype, copy=False)
+        return Plan([memory], run=mean, compiled=NotImplemented)
+    sums = _summing(bounds, lengths)
+    means = lambda input, _: row_major((sums(widen(input)) / sizes).astype(input.dtype))
+    return Plan([memory], run=means, compiled=(input, bounds, sizes, memory))
 
 
-@planned("nn.adaptive_pooling.adaptive_avg_pool_backward")
+@planned("nn.adaptive_pooling.means")
 def adaptive_avg_pool_backward(grad: ndarray, input_shape: Sizes, dims: int) -> Plan:
     """The gradient of the input of `adaptive_avg_pool`."""
-    return Plan([Memory(tuple(input_shape), grad.dtype)], run=_adaptive_shares)
-
-
-def _adaptive_shares(grad: ndarray, input_shape: Sizes, dims: int) -> ndarray:
     lengths, counts = input_shape[-dims:], grad.shape[-dims:]
-    share = widen(grad) / window_sizes(lengths, counts)
-    if math.prod(counts) == 1:
-        share = numpy.broadcast_to(share, input_shape)
-    else:
-        share = _summing(list(map(divided, lengths, counts)), lengths, transposed=True)(share)
-    return numpy.array(share, grad.dtype, order="C")
+    bounds, sizes = list(map(divided, lengths, counts)), window_sizes(tuple(lengths), counts)
+    single = math.prod(counts) == 1
+    sums = (lambda x: numpy.broadcast_to(x, input_shape)) if single else _summing(bounds, lengths, transposed=True)
+    shares = lambda grad, *_: numpy.array(sums(widen(grad) / sizes), grad.dtype, order="C")
+    memory = Memory(tuple(input_shape), grad.dtype)
+    return Plan([memory], run=shares, compiled=NotImplemented if single else (grad, bounds, sizes, memory, True))
 
 
 Array = numpy.ndarray[Any, Any]

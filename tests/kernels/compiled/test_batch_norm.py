@@ -10,14 +10,20 @@ pytest.importorskip("llvmlite", reason="compiled kernels need the extra `fast`")
 import adjoint as torch
 from adjoint.codegen.acceleration import LOOPS
 from adjoint.kernels.compiled.nn import plane_norm
+from adjoint.kernels.nn import normalization
 
 SHAPES = [(3, 5, 4, 4), (2, 3, 7, 9), (5, 1, 33), (1, 4, 6, 5, 8), (2, 2, 90, 101), (40, 3, 16)]
 
 
-def planned(plan, *arguments):
-    """The results of the plan for these arguments; NotImplemented if there is none."""
-    made = plan(*arguments)
-    return made if made is NotImplemented else made.run(*arguments)
+def normalized(x, weight, bias, eps):
+    """The results of compiled code."""
+    return plane_norm.normalized(x, weight, bias, None, eps).plan("x weight bias eps".split()).run(x, weight, bias, eps)
+
+
+def gradients(grad, x, weight, mean, rstd, of_input=True):
+    """The gradients by compiled code."""
+    call = plane_norm.gradients(grad, x, weight, mean, rstd, None, of_input)
+    return call.plan("grad x weight mean rstd".split()).run(grad, x, weight, mean, rstd)
 
 
 def sample(shape, dtype, seed=0):
@@ -42,10 +48,8 @@ def expected(grad, x, weight, bias, eps):
 def test_result_and_gradients(shape, dtype):
     x, grad = sample(shape, dtype), sample(shape, dtype, 1)
     weight, bias = sample(shape[1], dtype, 2), sample(shape[1], dtype, 3)
-    found = planned(plane_norm.batch_norm, x, weight, bias, None, None, True, 1e-5)
-    back = planned(
-        plane_norm.batch_norm_gradients, grad, x, weight, *found[1:], None, None, True, 1e-5, (True, True, True)
-    )
+    found = normalized(x, weight, bias, 1e-5)
+    back = gradients(grad, x, weight, *found[1:])
     tolerance = 1e-4 if dtype == "f4" else 1e-11
     for actual, exact in zip([*found, *back], expected(grad, x, weight, bias, 1e-5), strict=True):
         assert actual.dtype == x.dtype and actual.shape == exact.shape
@@ -54,16 +58,17 @@ def test_result_and_gradients(shape, dtype):
 
 def test_variance_far_from_zero():
     x = (numpy.random.default_rng(0).standard_normal((8, 2, 64, 64)) + 3000).astype("f4")
-    _, mean, inverse = planned(plane_norm.batch_norm, x, None, None, None, None, True, 0.0)
+    _, mean, inverse = normalized(x, None, None, 0.0)
     numpy.testing.assert_allclose(mean, x.astype("f8").mean((0, 2, 3)), rtol=1e-6)
     numpy.testing.assert_allclose(inverse, 1 / x.astype("f8").std((0, 2, 3)), rtol=1e-5)
 
 
 def test_only_what_is_needed():
     x = sample((2, 3, 5, 5), "f4")
-    _, mean, inverse = planned(plane_norm.batch_norm, x, None, None, None, None, True, 1e-5)
+    _, mean, inverse = normalized(x, None, None, 1e-5)
+    assert gradients(x, x, None, mean, inverse, of_input=False)[0] is None
     for needs in [(True, False, False), (False, True, False), (False, False, True)]:
-        back = planned(plane_norm.batch_norm_gradients, x, x, None, mean, inverse, None, None, True, 1e-5, needs)
+        back = normalization.batch_norm_gradients(x, x, None, mean, inverse, None, None, True, 1e-5, needs)
         assert tuple(item is not None for item in back) == needs
 
 
@@ -71,17 +76,19 @@ def test_what_is_left_to_numpy():
     x = sample((2, 3, 5, 5), "f4")
     last = numpy.ascontiguousarray(x.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
     mean = numpy.ones(3, "f4")
-    for given in (last, x.astype("f2"), x[:, :, :2, :2], sample((20, 3), "f4")):
-        assert planned(plane_norm.batch_norm, given, None, None, None, None, True, 1e-5) is NotImplemented
-    assert planned(plane_norm.batch_norm, x, None, None, mean, mean, False, 1e-5) is NotImplemented
-    assert planned(plane_norm.batch_norm, x, mean.astype("f8"), None, None, None, True, 1e-5) is NotImplemented
+    for given in (x.astype("f2"), x[:, :, :2, :2], sample((20, 3), "f4")):
+        assert plane_norm.normalized(given, None, None, None, 1e-5) is NotImplemented
+    assert plane_norm.normalized(x, mean.astype("f8"), None, None, 1e-5) is NotImplemented
+    form = normalization._batch_norm.__wrapped__
+    assert form(last, None, None, None, None, True, 1e-5).compiled is NotImplemented
+    assert form(x, None, None, mean, mean, False, 1e-5).compiled is NotImplemented
 
 
 @pytest.mark.parametrize("special", [numpy.nan, numpy.inf])
 def test_a_channel_that_is_not_finite(special):
     x = sample((2, 3, 5, 5), "f4")
     x[1, 1, 2, 2] = special
-    result, _, _ = planned(plane_norm.batch_norm, x, None, None, None, None, True, 1e-5)
+    result, _, _ = normalized(x, None, None, 1e-5)
     assert numpy.isnan(result[:, 1]).all() and numpy.isfinite(result[:, [0, 2]]).all()
 
 

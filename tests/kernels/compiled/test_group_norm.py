@@ -10,14 +10,15 @@ pytest.importorskip("llvmlite", reason="compiled kernels need the extra `fast`")
 import adjoint as torch
 from adjoint.codegen.acceleration import LOOPS
 from adjoint.kernels.compiled.nn import plane_norm
+from adjoint.kernels.nn import normalization
 
 SHAPES = [((3, 6, 4, 4), 3), ((2, 4, 7, 9), 1), ((5, 2, 33), 2), ((1, 4, 6, 5, 8), 2), ((2, 4, 90, 101), 2)]
 
 
-def planned(plan, *arguments):
-    """The results of the plan for these arguments; NotImplemented if there is none."""
-    made = plan(*arguments)
-    return made if made is NotImplemented else made.run(*arguments)
+def normalized(x, weight, bias, groups, eps):
+    """The results of compiled code."""
+    call = plane_norm.normalized(x, weight, bias, groups, eps)
+    return call.plan("x weight bias eps".split()).run(x, weight, bias, eps)
 
 
 def sample(shape, dtype, seed=0):
@@ -43,8 +44,8 @@ def expected(grad, x, weight, bias, groups, eps):
 def test_result_and_gradients(shape, groups, dtype):
     x, grad = sample(shape, dtype), sample(shape, dtype, 1)
     weight, bias = sample(shape[1], dtype, 2), sample(shape[1], dtype, 3)
-    found = planned(plane_norm.group_norm, x, weight, bias, groups, 1e-5)
-    back = planned(plane_norm.group_norm_gradients, grad, x, weight, groups, *found[1:], 1e-5, (True, True, True))
+    found = normalized(x, weight, bias, groups, 1e-5)
+    back = normalization.group_norm_gradients(grad, x, weight, groups, *found[1:], 1e-5, (True, True, True))
     tolerance = 1e-4 if dtype == "f4" else 1e-11
     for actual, exact in zip([*found, *back], expected(grad, x, weight, bias, groups, 1e-5), strict=True):
         assert actual.dtype == x.dtype and actual.size == exact.size
@@ -54,7 +55,7 @@ def test_result_and_gradients(shape, groups, dtype):
 
 def test_variance_far_from_zero():
     x = (numpy.random.default_rng(0).standard_normal((2, 4, 64, 64)) + 3000).astype("f4")
-    _, mean, inverse = planned(plane_norm.group_norm, x, None, None, 2, 0.0)
+    _, mean, inverse = normalized(x, None, None, 2, 0.0)
     exact = x.astype("f8").reshape(2, 2, -1)
     numpy.testing.assert_allclose(mean, exact.mean(2), rtol=1e-6)
     numpy.testing.assert_allclose(inverse, 1 / exact.std(2), rtol=1e-5)
@@ -62,23 +63,23 @@ def test_variance_far_from_zero():
 
 def test_only_what_is_needed():
     x = sample((2, 4, 5, 5), "f4")
-    _, mean, rstd = planned(plane_norm.group_norm, x, None, None, 2, 1e-5)
+    _, mean, rstd = normalized(x, None, None, 2, 1e-5)
     for needs in [(True, False, False), (False, True, False), (False, False, True)]:
-        back = planned(plane_norm.group_norm_gradients, x, x, None, 2, mean, rstd, 1e-5, needs)
+        back = normalization.group_norm_gradients(x, x, None, 2, mean, rstd, 1e-5, needs)
         assert tuple(item is not None for item in back) == needs
 
 
 def test_what_is_left_to_numpy():
     for x in (sample((4, 6), "f4"), sample((2, 4, 3), "f4"), sample((2, 4, 5, 5), "f2")):
-        assert planned(plane_norm.group_norm, x, None, None, 2, 1e-5) is NotImplemented
+        assert plane_norm.normalized(x, None, None, 2, 1e-5) is NotImplemented
 
 
 def test_arrays_in_another_order():
     x = sample((5, 5, 4, 2), "f4").T
     laid = numpy.ascontiguousarray(x)
     for found, expected in zip(
-        planned(plane_norm.group_norm, x, None, None, 2, 1e-5),
-        planned(plane_norm.group_norm, laid, None, None, 2, 1e-5),
+        normalized(x, None, None, 2, 1e-5),
+        normalized(laid, None, None, 2, 1e-5),
         strict=True,
     ):
         numpy.testing.assert_array_equal(found, expected)

@@ -1,4 +1,4 @@
-"""The compiled form of a kernel takes the parameters of the NumPy form, in the same order."""
+"""The compiled form of a kernel takes the parameters of the NumPy form, in the same order, unless the plan says what it takes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def attached() -> Iterator[tuple[str, Callable[..., Any]]]:
         for value in vars(importlib.import_module(module.name)).values():
             code = getattr(value, "__code__", None)
             if hasattr(value, "plan") and hasattr(value, "path"):
-                found[value.path] = value.__wrapped__
+                if "compiled=" not in inspect.getsource(value.__wrapped__):
+                    found[value.path] = value.__wrapped__
             elif hasattr(value, "__wrapped__") and code is not None and code.co_filename == acceleration.__file__:
                 found[inspect.getclosurevars(value).nonlocals["path"]] = value.__wrapped__
     return iter(sorted(found.items()))

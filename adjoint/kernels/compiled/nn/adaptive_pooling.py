@@ -1,7 +1,6 @@
 """Compiled pooling over windows that divide the input into a given number, from tables of their bounds.
 
-The plans of the forms in `kernels.nn.pooling`. A single window is left to the reductions, maxima over windows of one
-length to `max_pool`.
+A single window is left to the reductions, maxima over windows of one length to `max_pool`.
 """
 
 from __future__ import annotations
@@ -17,9 +16,7 @@ from ....codegen.llvm.language import *
 from ....codegen.llvm.launch import launch
 from ....codegen.llvm.vectors import first_lanes
 from ....codegen.plans import Memory, Plan
-from ...nn.windows import Bounds, divided, divided_elements, window_sizes
-
-Sizes = tuple[int, ...]
+from ...nn.windows import Bounds
 
 SIZES = Struct("length:3 count:3")
 
@@ -52,19 +49,18 @@ def largest(
 
 
 def _largest_plan(
-    shape: Sizes, dtype: numpy.dtype[Any], planes: int, size: int, corner_step: int, elements: int, alike: bool
+    results: Sequence[Memory], planes: int, size: int, corner_step: int, elements: int, alike: bool
 ) -> Plan:
-    """The plan of `largest` for results of a shape, given an array, corners and steps."""
-    function, count = (
-        largest.compiled(T=type_of(dtype), W=HOST.vector_bytes // 8, ALIKE=alike),
-        math.prod(shape) // planes,
-    )
+    """The plan of `largest` for an array, corners and steps."""
+    shape, dtype, _ = results[0]
+    count = math.prod(shape) // planes
+    function = largest.compiled(T=type_of(dtype), W=HOST.vector_bytes // 8, ALIKE=alike)
 
     def into(out: Sequence[ndarray], x: ndarray, corners: ndarray, steps: ndarray) -> None:
         arrays = map(address, (*out, x, corners, steps))
         launch(function, planes, 8 * elements * count, *arrays, size, count, elements, corner_step)
 
-    return Plan([Memory(shape, dtype), Memory(shape, numpy.dtype(numpy.int64))], into=into)
+    return Plan(results, into=into)
 
 
 @loops(explicit=True, plain=True)
@@ -111,86 +107,48 @@ def averages(
                     place += 1
 
 
-def _table(lengths: Sizes, bounds: Sequence[Bounds]) -> tuple[ndarray, ndarray]:
-    """Lengths and counts, and the bounds of windows. Missing dimensions come first."""
-    missing = 3 - len(lengths)
-    counts = [len(starts) for starts, _ in bounds]
-    sizes = SIZES.pack(length=[1] * missing + list(lengths), count=[1] * missing + counts)
-    pairs = [numpy.stack(along, 1).reshape(-1) for along in bounds]
-    return numpy.array(sizes, numpy.int64), numpy.concatenate([numpy.array([0, 1] * missing, numpy.int64), *pairs])
-
-
-def _several(lengths: Sizes, counts: Sizes) -> bool:
-    """Return whether there are several windows with more than one element."""
-    return min(counts) > 0 and max(counts) > 1 and tuple(lengths) != tuple(counts)
-
-
-def _fits(x: ndarray) -> bool:
+def fits(x: ndarray) -> bool:
+    """Whether there are loops for an array."""
     return bool(x.dtype.char in "fd" and x.dtype.isnative and x.flags.c_contiguous and x.size)
 
 
-def adaptive_max_pool(input: ndarray, output_size: Sizes) -> Any:
-    """The plan of the largest element, and its index, of windows that divide the input into `output_size`."""
-    dims = len(output_size)
-    lengths = input.shape[-dims:]
-    if not _fits(input) or not _several(lengths, output_size):
+def adaptive_max_pool(input: ndarray, elements: ndarray, results: Sequence[Memory]) -> Any:
+    """The plan of the largest of the `elements`, flat places in each plane, of windows that divide planes, and its index."""
+    if not fits(input):
         return NotImplemented
-    if not any(length % count for length, count in zip(lengths, output_size, strict=True)):
-        return NotImplemented
-    size, elements = math.prod(lengths), divided_elements(lengths, output_size)
+    planes = math.prod(results[0].shape) // elements.shape[1]
     corners, steps = elements[0], elements - elements[0]
-    plan = _largest_plan(
-        (*input.shape[:-dims], *output_size), input.dtype, input.size // size, size, 0, len(steps), False
-    )
-    return Plan(plan.results, into=lambda out, x, _: plan.into(out, x, corners, steps))
+    plan = _largest_plan(results, planes, input.size // planes, 0, len(steps), False)
+    return Plan(results, into=lambda out, x, _: plan.into(out, x, corners, steps))
 
 
 def largest_at(values: ndarray, corners: ndarray, offsets: ndarray) -> Any:
     """The plan of `kernels.nn.pooling._largest_at`."""
     if values.dtype.char not in "fd" or not corners.size:
         return NotImplemented
-    planes, windows = len(corners), corners[0].size
-    return _largest_plan(corners.shape, values.dtype, planes, 0, windows, len(offsets), True)
+    results = Memory(corners.shape, values.dtype), Memory(corners.shape, numpy.dtype(numpy.int64))
+    return _largest_plan(results, len(corners), 0, corners[0].size, len(offsets), True)
 
 
-def adaptive_avg_pool(input: ndarray, output_size: Sizes) -> Any:
-    """The plan of the mean of windows that divide the input into `output_size`."""
-    dims = len(output_size)
-    lengths = input.shape[-dims:]
-    if not _fits(input) or not _several(lengths, output_size):
-        return NotImplemented
-    bounds, size = _bounds(lengths, output_size), math.prod(lengths)
-    return mean_plan(input, input.shape, 4 * size, bounds, window_sizes(lengths, output_size), spread=False)
-
-
-def adaptive_avg_pool_backward(grad: ndarray, input_shape: Sizes, dims: int) -> Any:
-    """The plan of the gradient of the input of `adaptive_avg_pool`."""
-    lengths, counts = tuple(input_shape[-dims:]), grad.shape[-dims:]
-    if not _fits(grad) or not _several(lengths, counts) or 0 in input_shape:
-        return NotImplemented
-    bounds, size = _bounds(lengths, counts), math.prod(lengths)
-    return mean_plan(grad, tuple(input_shape), 6 * size, bounds, window_sizes(lengths, counts), spread=True)
-
-
-def _bounds(lengths: Sizes, counts: Sizes) -> list[Bounds]:
-    return [divided(*each) for each in zip(lengths, counts, strict=True)]
-
-
-def mean_plan(
-    x: ndarray, input_shape: Sizes, work: int, bounds: Sequence[Bounds], divisors: ndarray, *, spread: bool
-) -> Plan:
-    """The plan of the sums of windows over their divisors, or of the transpose.
-
-    A plane is as much `work` as moving this many numbers.
-    """
+def means(x: ndarray, bounds: Sequence[Bounds], divisors: ndarray, result: Memory, spread: bool = False) -> Any:
+    """The plan of the sums of windows over their divisors, or of the transpose."""
     dims, counts = len(bounds), tuple([len(starts) for starts, _ in bounds])
-    shape = input_shape if spread else (*input_shape[: len(input_shape) - dims], *counts)
-    of_each = numpy.broadcast_to(divisors, counts).astype(x.dtype, order="C")
+    whole, pooled = (result.shape, x.shape) if spread else (x.shape, result.shape)
+    if not fits(x) or 0 in whole or pooled != (*whole[:-dims], *counts):
+        return NotImplemented
+    missing, lengths = 3 - dims, whole[-dims:]
+    sizes = SIZES.pack(length=[1] * missing + list(lengths), count=[1] * missing + list(counts))
+    pairs = [numpy.stack(along, 1).reshape(-1) for along in bounds]
+    tables = (
+        numpy.array(sizes, numpy.int64),
+        numpy.concatenate([numpy.array([0, 1] * missing, numpy.int64), *pairs]),
+        numpy.broadcast_to(divisors, counts).astype(x.dtype, order="C"),
+    )
     function = averages.compiled(T=type_of(x.dtype), SPREAD=spread)
-    tables = *_table(input_shape[-dims:], bounds), of_each
-    planes, plane_bytes = math.prod(shape[:-dims]), work * x.itemsize
+    touched = math.prod([int((stops - starts).sum()) for starts, stops in bounds])
+    planes, plane_bytes = math.prod(whole[:-dims]), (math.prod(lengths) + 4 * touched) * x.itemsize
 
     def into(out: Sequence[ndarray], x: ndarray, *_: Any) -> None:
         launch(function, planes, plane_bytes, *map(address, (*out, x, *tables)))
 
-    return Plan([Memory(shape, x.dtype)], into=into)
+    return Plan([result], into=into)

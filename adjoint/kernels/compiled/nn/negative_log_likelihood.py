@@ -11,7 +11,6 @@ from numpy import ndarray
 from ....codegen.llvm.calls import NativeCall, array_at, not_row_major
 from ....codegen.llvm.language import *
 from ....codegen.plans import Memory, Plan
-from ...nn.loss import check_classes
 from ...runtime.floating import compute_dtype
 
 _TILE = 512
@@ -87,22 +86,18 @@ def sums(table: Pointer[i64], start: Int, stop: Int, T: Static, WEIGHTED: Static
         out[3 * block + 2] = wrong
 
 
-_ARGUMENTS = ["log_probs", "target", "weight", "ignore_index", "reduction"]
-
-
 def _summing(log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int) -> Any:
     """Return the function that finds the sums of losses and weights and counts the invalid targets; None if there is no loop."""
-    check_classes(log_probs, target, weight)
     dtype, positions = log_probs.dtype, target.size
     if type_of(dtype) is None or not positions or target.dtype != numpy.int64:
         return None
     blocks = -(-positions // _BLOCK)
     run: Any = NativeCall(
         sums.compiled(T=type_of(dtype), WEIGHTED=weight is not None), blocks, _BLOCK * _FAR,
-        _layout(log_probs, target, ignore_index), _ARGUMENTS,
+        _layout(log_probs, target, ignore_index),
         ["log_probs", "target", "target" if weight is None else "weight"], [Memory((blocks, 3), numpy.dtype(float))],
         copied=not_row_major(log_probs=log_probs, target=target, weight=weight),
-    ).plan().run  # fmt: skip
+    ).plan(["log_probs", "target", "weight", "ignore_index", "reduction"]).run  # fmt: skip
     return lambda *arguments: (run(*arguments).sum(0) if blocks > 1 else run(*arguments)[0]).tolist()
 
 
@@ -145,10 +140,10 @@ def loss_gradient(
     each = int(grad.ndim > 0)
     spreading = NativeCall(
         spread.compiled(T=type_of(dtype), S=type_of(compute), STEP=each, WEIGHTED=weight is not None), pieces,
-        log_probs.nbytes // pieces + _FAR, _layout(log_probs, target, ignore_index), ["grad", "target", "weight"],
+        log_probs.nbytes // pieces + _FAR, _layout(log_probs, target, ignore_index),
         ["grad", "target", "target" if weight is None else "weight"], [Memory(shape, dtype)],
         copied=not_row_major(target=target, weight=weight),
-    ).plan()  # fmt: skip
+    ).plan(["grad", "target", "weight"])  # fmt: skip
 
     def into(out: Any, grad: Any, *arguments: Any) -> Any:
         _, weights, wrong = summing(*arguments)

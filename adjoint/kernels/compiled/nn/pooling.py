@@ -1,12 +1,12 @@
 """Compiled pooling: vectors run along the windows of a row, and each element of the windows is read in place.
 
-The plans of the forms in `kernels.nn.pooling`, which describes their arguments. The layout of a table is that of the
-windows.
+The layout of a table is that of the windows.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy
@@ -15,9 +15,8 @@ from numpy import ndarray
 from ....codegen.llvm.calls import ARRAYS_AT, NativeCall, array_at
 from ....codegen.llvm.language import *
 from ....codegen.plans import Memory, Plan
-from ...nn.pooling import divisor
-from ...nn.windows import Windows, windows_of
-from .adaptive_pooling import mean_plan
+from ...nn.windows import Windows
+from .adaptive_pooling import fits
 from .convolution_kernels import dealt, store_first
 
 Sizes = tuple[int, ...]
@@ -137,61 +136,50 @@ def _layout(windows: Windows) -> list[int]:
     return WINDOWS.pack(**found)
 
 
-def _fits(x: ndarray) -> bool:
-    return bool(x.dtype.char in "fd" and x.dtype.isnative and x.flags.c_contiguous and x.size)
-
-
 def _statics(x: ndarray) -> dict[str, Any]:
     return {"T": type_of(x.dtype), "W": HOST.vector_bytes // x.itemsize}
 
 
-def _step(windows: Windows) -> int:
-    """The parameter `STEP`: the step of the last dimension if it is 1 or 2, otherwise 0."""
-    step = windows.dims[-1].stride
-    return step if step < 3 else 0
-
-
-_MAXIMUM = ["input", "dims", "kernel_size", "stride", "padding", "dilation", "ceil_mode", "indexed"]
-_MEAN = ["dims", "kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override"]
-
-
-def max_pool(
-    input: ndarray,
-    dims: int,
-    kernel_size: Sizes,
-    stride: Sizes,
-    padding: Sizes,
-    dilation: Sizes,
-    ceil_mode: bool,
-    indexed: bool,
-) -> Any:
-    """The plan of the largest elements of windows and their indices, with None for these if they are not `indexed`."""
-    windows = windows_of(f"max_pool{dims}d", input.shape, kernel_size, stride, padding, dilation, ceil_mode)
+def _call(loop: Any, x: ndarray, windows: Windows, results: Sequence[Memory | None], **options: Any) -> Any:
+    """The call of a loop over the windows of each plane. It knows the step of the last dimension if that is 1 or 2."""
     size, count = math.prod(windows.lengths), math.prod(windows.sizes)
-    if not _fits(input) or not count or size >= 1 << 31 or any(w.padding and w.dilation > 1 for w in windows.dims):
+    if not fits(x) or not count or size >= 1 << 31:
         return NotImplemented
-    shape = input.shape[: input.ndim - dims] + windows.sizes
-    elements = math.prod(w.kernel for w in windows.dims)
-    return NativeCall(
-        largest.compiled(**_statics(input), STEP=_step(windows), INDEXED=indexed),
-        input.size // size, (elements + 4) * count * input.itemsize, _layout(windows), _MAXIMUM, ["input"],
-        [Memory(shape, input.dtype), Memory(shape, numpy.dtype(numpy.int64)) if indexed else None],
-    ).plan()  # fmt: skip
+    elements, step = math.prod(along.kernel for along in windows.dims), windows.dims[-1].stride
+    function = loop.compiled(**_statics(x), STEP=step if step < 3 else 0, **options)
+    row_bytes = (elements + 4) * count * x.itemsize
+    return NativeCall(function, x.size // size, row_bytes, _layout(windows), ["input"], results)
+
+
+def max_pool(input: ndarray, windows: Windows, results: Sequence[Memory | None]) -> Any:
+    """The call that finds the largest elements of windows, and their indices if these are requested."""
+    if any(along.padding and along.dilation > 1 for along in windows.dims):
+        return NotImplemented
+    return _call(largest, input, windows, results, INDEXED=results[1] is not None)
+
+
+def avg_pool(input: ndarray, windows: Windows, divisors: ndarray, result: Memory) -> Any:
+    """The call that divides the sums of windows by `divisors`."""
+    call = _call(averages, input, windows, [result])
+    if call is not NotImplemented:
+        call.arrays = ["input", "divisors"]
+        call.constants = {"divisors": numpy.broadcast_to(divisors, windows.sizes).astype(input.dtype, order="C")}
+    return call
 
 
 def max_pool_backward(grad: ndarray, indices: ndarray, input_shape: Sizes, dims: int) -> Any:
     """The plan of zeros of `input_shape`, to which `grad` is added at `indices` into the flattened spatial dimensions."""
     planes, size = math.prod(input_shape[:-dims]), math.prod(input_shape[-dims:])
-    if not _fits(grad) or indices.dtype != numpy.int64 or not indices.flags.c_contiguous or indices.size != grad.size:
+    if not fits(grad) or indices.dtype != numpy.int64 or not indices.flags.c_contiguous or indices.size != grad.size:
         return NotImplemented
     if not planes or grad.size % planes:
         return NotImplemented
     count = grad.size // planes
     plan = NativeCall(
         scatter_planes.compiled(**_statics(grad)), planes, (size + 8 * count) * grad.itemsize,
-        PLANES.pack(size=size, count=count), ["grad", "indices", "wrong"], ["grad", "indices"],
+        PLANES.pack(size=size, count=count), ["grad", "indices"],
         [Memory(tuple(input_shape), grad.dtype)], ["wrong"], "q",
-    ).plan()  # fmt: skip
+    ).plan(["grad", "indices", "wrong"])  # fmt: skip
 
     def into(out: Any, grad: ndarray, indices: ndarray, *_: Any) -> Any:
         wrong = numpy.zeros(1, numpy.int64)
@@ -199,56 +187,3 @@ def max_pool_backward(grad: ndarray, indices: ndarray, input_shape: Sizes, dims:
         return NotImplemented if wrong[0] else None  # NumPy's form says which index is wrong
 
     return Plan(plan.results, into=into)
-
-
-def avg_pool(
-    input: ndarray,
-    dims: int,
-    kernel_size: Sizes,
-    stride: Sizes,
-    padding: Sizes,
-    ceil_mode: bool,
-    count_include_pad: bool,
-    divisor_override: int | None,
-) -> Any:
-    """The plan of the sums of windows over how many elements they have, or over `divisor_override`."""
-    windows = windows_of(f"avg_pool{dims}d", input.shape, kernel_size, stride, padding, (1,), ceil_mode)
-    size, count = math.prod(windows.lengths), math.prod(windows.sizes)
-    if not _fits(input) or not count or size >= 1 << 31:
-        return NotImplemented
-    elements = math.prod(w.kernel for w in windows.dims)
-    return NativeCall(
-        averages.compiled(**_statics(input), STEP=_step(windows)), input.size // size,
-        (elements + 2) * count * input.itemsize, _layout(windows), ["input", *_MEAN], ["input", "divisors"],
-        [Memory(input.shape[: input.ndim - dims] + windows.sizes, input.dtype)],
-        constants={"divisors": _divisors(windows, count_include_pad, divisor_override, input.dtype.char)},
-    ).plan()  # fmt: skip
-
-
-def _divisors(windows: Windows, count_include_pad: bool, divisor_override: int | None, code: str) -> ndarray:
-    """The divisor of each window."""
-    found = numpy.empty(windows.sizes, code)
-    found[...] = divisor(windows.dims, count_include_pad, divisor_override)
-    return found
-
-
-def avg_pool_backward(
-    grad: ndarray,
-    input_shape: Sizes,
-    dims: int,
-    kernel_size: Sizes,
-    stride: Sizes,
-    padding: Sizes,
-    ceil_mode: bool,
-    count_include_pad: bool,
-    divisor_override: int | None,
-) -> Any:
-    """The plan of the gradient of the input of `avg_pool`: each mean's share added to the elements of its window."""
-    windows = windows_of(f"avg_pool{dims}d", tuple(input_shape), kernel_size, stride, padding, (1,), ceil_mode)
-    size, count = math.prod(windows.lengths), math.prod(windows.sizes)
-    if not _fits(grad) or not size or grad.shape != (*input_shape[:-dims], *windows.sizes):
-        return NotImplemented
-    elements = math.prod(w.kernel for w in windows.dims)
-    divisors = divisor(windows.dims, count_include_pad, divisor_override)
-    bounds, work = [along.bounds() for along in windows.dims], size + 4 * elements * count
-    return mean_plan(grad, tuple(input_shape), work, bounds, divisors, spread=True)
