@@ -1,4 +1,4 @@
-"""`torch.nn`: modules, parameters, and the functions they call; names, no logic."""
+"""`torch.nn`: modules, parameters, and the functions that modules call. This file contains names only."""
 
 from .._runtime.first_use import late_names
 from . import functional, init, utils

@@ -1,4 +1,4 @@
-"""PyTorch's numbers for the reductions of losses, and its former arguments.
+"""PyTorch's numbers for the reductions of losses, and the deprecated arguments that select a reduction.
 
 Libraries with their own losses use these functions.
 """
@@ -13,7 +13,7 @@ _NUMBERS = {"none": 0, "mean": 1, "sum": 2}
 
 
 def get_enum(reduction: str) -> int:
-    """The number of a reduction.
+    """Return the number of a reduction.
 
     Raises:
         ValueError: if the reduction does not exist.
@@ -22,12 +22,12 @@ def get_enum(reduction: str) -> int:
 
 
 def legacy_get_string(size_average: bool | None, reduce: bool | None, emit_warning: bool = True) -> str:
-    """Return the reduction that the former arguments select."""
+    """Return the reduction that the deprecated arguments select."""
     if emit_warning:
         legacy_reduction(size_average is None or size_average, reduce is None or reduce, "mean")
     return meant_by(size_average, reduce)
 
 
 def legacy_get_enum(size_average: bool | None, reduce: bool | None, emit_warning: bool = True) -> int:
-    """Return the number of the reduction that the former arguments select."""
+    """Return the number of the reduction that the deprecated arguments select."""
     return get_enum(legacy_get_string(size_average, reduce, emit_warning))

@@ -1,4 +1,4 @@
-"""Names of types for annotations of layers: a number for all dimensions, or one for each."""
+"""Type names for annotations of layers: one number for all dimensions, or one number for each dimension."""
 
 from adjoint import Tensor
 

@@ -1,4 +1,4 @@
-"""`torch.nn.grad`: the gradients of convolutions as functions, which are differentiable themselves."""
+"""`torch.nn.grad`: the gradients of convolutions as functions. These functions are differentiable too."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Ints = int | Sequence[int]
 def _spread(
     ndim: int, input: Sequence[int], weight: Sequence[int], output: Sequence[int], *options: Any
 ) -> tuple[Any, ...]:
-    """Find the options of a convolution from the shapes of its input, weight and output, one number per dimension."""
+    """Derive the options of a convolution from the shapes of its input, weight and output, one number per dimension."""
     *given, groups = options
     stride, padding, dilation = (_ntuple(ndim)(value) for value in given)
     of_input, of_weight = (torch.empty(tuple(shape), device="meta") for shape in (input, weight))

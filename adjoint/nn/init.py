@@ -1,6 +1,4 @@
-"""Initialisation of parameters.
-
-Each function fills its tensor in place without recording, and returns it.
+"""Initialization of parameters. Each function fills its tensor in place without recording, and returns it.
 
 The random numbers are drawn in PyTorch's order, so that the same seed gives the same values.
 """
@@ -23,8 +21,8 @@ _LINEAR = frozenset(
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     """Return the factor by which a layer before `nonlinearity` preserves the variance of its signal.
 
-    1 for linear layers and sigmoid, 5/3 for tanh, √2 for relu, √(2 / (1 + slope²)) for leaky_relu with negative slope
-    `param` (0.01 by default), 3/4 for selu.
+    It is 1 for linear layers and sigmoid, 5/3 for tanh, √2 for relu, √(2 / (1 + slope²)) for leaky_relu with negative
+    slope `param` (0.01 by default), and 3/4 for selu.
 
     Raises:
         ValueError: if the nonlinearity is unknown, or the slope is not a number.
@@ -139,7 +137,7 @@ def zeros_(tensor: torch.Tensor) -> torch.Tensor:
 
 @torch.no_grad()
 def eye_(tensor: torch.Tensor) -> torch.Tensor:
-    """Fill a matrix with the identity; ValueError for other tensors."""
+    """Fill a matrix with the identity. Raise ValueError for other tensors."""
     if tensor.ndimension() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     return tensor.copy_(torch.eye(*tensor.shape, dtype=tensor.dtype))
@@ -150,7 +148,7 @@ def dirac_(tensor: torch.Tensor, groups: int = 1) -> torch.Tensor:
     """Fill the weight of a convolution so that it preserves as many input channels as possible.
 
     Args:
-        tensor: 3 to 5 dimensions; the size of the first must be divisible by `groups`.
+        tensor: a tensor with 3 to 5 dimensions. The size of the first dimension must be divisible by `groups`.
 
     Raises:
         ValueError: if the shape does not fit.
@@ -170,7 +168,7 @@ def dirac_(tensor: torch.Tensor, groups: int = 1) -> torch.Tensor:
 
 
 def _calculate_fan_in_and_fan_out(tensor: torch.Tensor) -> tuple[int, int]:
-    """The number of inputs of each output and the number of outputs of each input, for a weight `(out, in, *kernel)`."""
+    """Return the number of inputs of each output and of outputs of each input, for a weight `(out, in, *kernel)`."""
     if tensor.dim() < 2:
         raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
     out_features, in_features, *kernel = tensor.shape
@@ -208,11 +206,12 @@ def kaiming_uniform_(
     nonlinearity: str = "leaky_relu",
     generator: torch.Generator | None = None,
 ) -> torch.Tensor:
-    """Fill uniformly with the standard deviation `gain / √fan` (He et al., 2015).
+    """Fill with uniform numbers of standard deviation `gain / √fan` (He et al., 2015).
 
     Args:
         a: the negative slope of leaky_relu.
-        mode: "fan_in" keeps the variance of the forward pass, "fan_out" that of the backward pass.
+        mode: "fan_in" preserves the variance of the forward pass, and "fan_out" preserves the variance of the backward
+            pass.
         nonlinearity: the nonlinearity after the layer; see `calculate_gain`.
     """
     std = _kaiming_std(tensor, a, mode, nonlinearity)
@@ -244,9 +243,9 @@ def _kaiming_std(tensor: torch.Tensor, a: float, mode: str, nonlinearity: str) -
 
 @torch.no_grad()
 def orthogonal_(tensor: torch.Tensor, gain: float = 1, generator: torch.Generator | None = None) -> torch.Tensor:
-    """Fill with a (semi-)orthogonal matrix, trailing dimensions flattened (Saxe et al., 2013).
+    """Fill with a (semi-)orthogonal matrix (Saxe et al., 2013). Trailing dimensions are flattened.
 
-    The random numbers and the signs are PyTorch's. The last digits depend on NumPy's LAPACK; all dtypes are computed in
+    The random numbers and the signs are PyTorch's. The last digits depend on NumPy's LAPACK. All dtypes are computed in
     float64.
 
     Raises:
@@ -269,7 +268,7 @@ def orthogonal_(tensor: torch.Tensor, gain: float = 1, generator: torch.Generato
 def sparse_(
     tensor: torch.Tensor, sparsity: float, std: float = 0.01, generator: torch.Generator | None = None
 ) -> torch.Tensor:
-    """Fill a matrix normally and set a fraction `sparsity` of each column to zero (Martens, 2010).
+    """Fill a matrix with normal numbers, and set a fraction `sparsity` of each column to zero (Martens, 2010).
 
     Raises:
         ValueError: if the tensor is not a matrix.

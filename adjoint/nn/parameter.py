@@ -23,7 +23,7 @@ class Parameter(torch.Tensor, metaclass=_ParameterMeta, plain=True):
     """A tensor that a `Module` registers as a parameter when it is assigned as an attribute.
 
     Args:
-        data: the tensor; memory and version counter are shared with it. Empty when left out.
+        data: the tensor. The parameter shares memory and version counter with it. The default is an empty tensor.
         requires_grad: whether autograd accumulates a gradient into it.
 
     Raises:
@@ -37,7 +37,7 @@ class Parameter(torch.Tensor, metaclass=_ParameterMeta, plain=True):
 
     @ending_at_caller
     def __new__(cls, data: torch.Tensor | None = None, requires_grad: bool = True) -> Parameter:
-        """Create a leaf on the memory of `data`; a tensor subclass keeps its class."""
+        """Create a leaf on the memory of `data`. A tensor subclass keeps its class."""
         plain = torch.empty(0) if data is None else data
         if type(plain) is torch.Tensor or type(plain) is Parameter:
             made: Parameter = torch.Tensor._make_subclass(cls, plain, requires_grad)
@@ -77,7 +77,7 @@ class Buffer(metaclass=_BufferMeta):
     """Creates a tensor that a `Module` registers as a buffer when it is assigned as an attribute.
 
     Args:
-        data: the tensor; memory and version counter are shared with it. Empty when left out.
+        data: the tensor. The parameter shares memory and version counter with it. The default is an empty tensor.
         persistent: whether the buffer is part of the module's `state_dict`.
 
     >>> import adjoint as torch
@@ -90,7 +90,7 @@ class Buffer(metaclass=_BufferMeta):
     persistent: bool
 
     def __new__(cls, data: torch.Tensor | None = None, *, persistent: bool = True) -> torch.Tensor:  # type: ignore[misc]
-        """Create a tensor on the memory of `data` that modules recognise."""
+        """Create a tensor on the memory of `data` that modules register as a buffer."""
         tensor: Any = torch.empty(0) if data is None else data.detach()
         tensor.requires_grad = data is not None and data.requires_grad
         tensor.persistent = persistent
@@ -99,7 +99,7 @@ class Buffer(metaclass=_BufferMeta):
 
 
 def is_lazy(param: Any) -> bool:
-    """Whether `param` is a tensor of a lazy module that has no shape yet."""
+    """Return whether `param` is a tensor of a lazy module whose shape is not known yet."""
     return hasattr(type(param), "cls_to_become")
 
 
@@ -112,12 +112,12 @@ __getattr__ = late_names(
 
 @ending_at_caller
 def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
-    """The arguments `device`, `dtype` and `memory_format` among these, for functions such as `torch.empty`.
+    """Return the arguments `device`, `dtype` and `memory_format`, for functions such as `torch.empty`.
 
-    They may also be in an argument `factory_kwargs`, if the module has an argument with such a name.
+    They may also be given in one argument `factory_kwargs`.
 
     Raises:
-        TypeError: if there are other arguments, or an argument is given twice.
+        TypeError: if there are other arguments, or if an argument is given twice.
 
     >>> import adjoint as torch
     >>> torch.nn.factory_kwargs({"dtype": torch.float64})

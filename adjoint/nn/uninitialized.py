@@ -18,7 +18,7 @@ _NO_SHAPE = (
 
 
 class UninitializedTensorMixin:
-    """A tensor of a lazy module: its dtype and device are known, and its shape is not until `materialize` is called."""
+    """A tensor of a lazy module. Its dtype and device are known. Its shape is not known until `materialize` is called."""
 
     cls_to_become: type[torch.Tensor]
     _allowed_methods = [
@@ -42,14 +42,14 @@ class UninitializedTensorMixin:
     ]
 
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
-        """Become an ordinary parameter or tensor of the given shape with uninitialized elements."""
+        """Convert it in place to an ordinary parameter or tensor of the given shape with uninitialized elements."""
         own: Any = self
         own.data = torch.empty(shape, device=device or own.data.device, dtype=dtype or own.data.dtype)
         own.__class__ = self.cls_to_become
 
     @property
     def shape(self) -> torch.Size:
-        """Raises RuntimeError: the shape is not known yet."""
+        """Raise RuntimeError, because the shape is not known yet."""
         raise RuntimeError(_NO_SHAPE)
 
     def share_memory_(self) -> torch.Tensor:
@@ -79,7 +79,7 @@ class UninitializedTensorMixin:
 
 
 class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: ignore[misc]
-    """A parameter whose shape is not known yet; it accumulates a gradient once it is materialized.
+    """A parameter whose shape is not known yet. It accumulates a gradient after it is materialized.
 
     >>> import adjoint as torch
     >>> parameter = torch.nn.UninitializedParameter()

@@ -17,6 +17,6 @@ __all__ = ["OPERATORS", "PUBLIC", "SOURCES", "load_all"]
 
 
 def __getattr__(name: str) -> Any:
-    """An operator by its name, from then on an attribute."""
+    """Return an operator by its name, and store it as an attribute."""
     found = globals()[name] = getattr(_by_name, name)
     return found

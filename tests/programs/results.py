@@ -48,7 +48,7 @@ def part() -> str:
     lines += [f"| {kind} | {', '.join(counted([p for p in equal if p.kind == kind]))} |" for kind in sorted(kinds)]
     others = [program for program in tried if program not in equal]
     if others:
-        lines += ["", "| program | what came of it | why |", "|---|---|---|"]
+        lines += ["", "| program | result | reason |", "|---|---|---|"]
         lines += [f"| `{program.name}` | {verdicts[program.name]} | {program.stops} |" for program in others]
     return "\n".join(lines) + "\n"
 

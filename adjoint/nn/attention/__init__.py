@@ -1,6 +1,6 @@
-"""`torch.nn.attention`: which implementation computes attention.
+"""`torch.nn.attention`: the choice of the implementation that computes attention.
 
-Only one implementation exists here. Choices of programs are checked and have no other effect.
+Only one implementation exists here. A program's choice is checked, but has no other effect.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _chosen: ContextVar[tuple[SDPBackend, ...]] = ContextVar("chosen", default=_PRIO
 
 
 def _cur_sdpa_kernel_backends(with_priority: bool = False) -> list[SDPBackend]:
-    """The implementations that may be used in this context."""
+    """Return the implementations that may be used in this context."""
     return list(_chosen.get())
 
 
@@ -57,7 +57,7 @@ def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[dict[Any,
 
     Args:
         backends: an `SDPBackend`, or a list of them.
-        set_priority: whether the list is in the order of preference.
+        set_priority: whether the list is in order of preference.
 
     Raises:
         AssertionError: if `backends` has another type.

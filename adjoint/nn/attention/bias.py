@@ -12,7 +12,7 @@ __all__ = ["CausalBias", "CausalVariant", "causal_lower_right", "causal_upper_le
 
 
 class CausalVariant(IntEnum):
-    """Which corner of the scores the diagonal of a causal mask starts or ends in."""
+    """The corner of the score matrix in which the diagonal of a causal mask starts or ends."""
 
     UPPER_LEFT = auto()
     LOWER_RIGHT = auto()

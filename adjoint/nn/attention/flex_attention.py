@@ -1,4 +1,4 @@
-"""Attention with a function that changes the scores and a mask that is a function of positions."""
+"""Attention with a function that changes the scores, and with a mask defined by a function of positions."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class AuxOutput(NamedTuple):
 
 
 def noop_mask(batch: torch.Tensor, head: torch.Tensor, token_q: torch.Tensor, token_kv: torch.Tensor) -> torch.Tensor:
-    """A mask function that excludes nothing."""
+    """A mask function that excludes no pairs."""
     return batch.new_ones((), dtype=torch.bool)
 
 
@@ -66,7 +66,7 @@ def and_masks(*mask_mods: _Mod) -> _Mod:
 
 
 def or_masks(*mask_mods: _Mod) -> _Mod:
-    """Return a mask function that is true if one of the given functions is true."""
+    """Return a mask function that is true if at least one of the given functions is true."""
     _require_functions(mask_mods)
 
     def or_mask(b: torch.Tensor, h: torch.Tensor, q_idx: torch.Tensor, kv_idx: torch.Tensor) -> torch.Tensor:
@@ -90,7 +90,7 @@ def _for_all_positions(function: _Mod, sizes: tuple[int, int, int, int], *scores
 def create_mask(
     mod_fn: _Mod, B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: Any = None
 ) -> torch.Tensor:
-    """The mask `(B, H, Q_LEN, KV_LEN)` that a mask function describes.
+    """Return the mask `(B, H, Q_LEN, KV_LEN)` that a mask function describes.
 
     >>> from adjoint.nn.attention.flex_attention import create_mask
     >>> create_mask(lambda b, h, q_idx, kv_idx: q_idx >= kv_idx, 1, 1, 2, 2)
@@ -101,7 +101,7 @@ def create_mask(
 
 
 class BlockMask:
-    """A mask function, and the blocks of queries and keys that it does not exclude completely.
+    """A mask function, with the blocks of queries and keys that it does not exclude completely.
 
     `flex_attention` reads the function and the lengths. For each block of queries, `kv_num_blocks` and `kv_indices`
     list the blocks of keys that are partly excluded. `full_kv_num_blocks` and `full_kv_indices` list the blocks of keys
@@ -139,7 +139,7 @@ class BlockMask:
         mask_mod: _Mod | None = None,
         seq_lengths: tuple[int, int] | None = None,
     ) -> BlockMask:
-        """A mask of the given blocks."""
+        """Return a mask that consists of the given blocks."""
         size = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else BLOCK_SIZE
         if seq_lengths is None:
             seq_lengths = (kv_indices.shape[-2] * size[0], kv_indices.shape[-1] * size[1])
@@ -163,14 +163,14 @@ class BlockMask:
         return math.prod(self.shape)
 
     def sparsity(self) -> float:
-        """Return the percentage of pairs that lie in no block. It is negative if blocks extend beyond the lengths."""
+        """Return the percentage of pairs that belong to no block. It is negative if blocks extend beyond the lengths."""
         blocks = int(self.kv_num_blocks.sum())
         if self.full_kv_num_blocks is not None:
             blocks += int(self.full_kv_num_blocks.sum())
         return 100 * (1 - blocks * self.BLOCK_SIZE[0] * self.BLOCK_SIZE[1] / self.numel())
 
     def to_dense(self) -> torch.Tensor:
-        """Return 1 for each block that is not excluded completely, else 0."""
+        """Return 1 for each block that is not excluded completely, and 0 for the others."""
         dense = _as_dense(self.kv_num_blocks, self.kv_indices)
         if self.full_kv_num_blocks is not None and self.full_kv_indices is not None:
             dense = dense | _as_dense(self.full_kv_num_blocks, self.full_kv_indices)
@@ -195,7 +195,7 @@ def _as_dense(counts: torch.Tensor, indices: torch.Tensor) -> torch.Tensor:
 
 
 def _as_listed(dense: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """How many blocks each row has, and their indices first."""
+    """Return the number of blocks in each row, and the indices with the blocks first."""
     ones = dense.to(torch.int32)
     return ones.sum(-1).to(torch.int32), torch.argsort(ones, dim=-1, descending=True, stable=True).to(torch.int32)
 
@@ -211,14 +211,14 @@ def create_block_mask(
     _compile: bool = False,
     separate_full_blocks: bool = True,
 ) -> BlockMask:
-    """The block mask that a mask function describes.
+    """Return the block mask that a mask function describes.
 
     Args:
         mask_mod: `mask_mod(b, h, q_idx, kv_idx)` is True if query `q_idx` attends to key `kv_idx`.
         B: the number of samples; None if all samples share one mask.
         H: the number of heads; None if all heads share one mask.
         BLOCK_SIZE: the size of a block, or its number of queries and keys.
-        separate_full_blocks: list the blocks that are not excluded at all apart.
+        separate_full_blocks: whether to list the blocks that are not excluded at all separately.
     """
     size = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else BLOCK_SIZE
     mask = create_mask(mask_mod, B, H, Q_LEN, KV_LEN, device)
@@ -265,16 +265,16 @@ def flex_attention(
     *,
     return_aux: AuxRequest | None = None,
 ) -> Any:
-    """`softmax(score_mod(query @ key.mT * scale)) @ value`, of `(batch, heads, length, features)`.
+    """Return `softmax(score_mod(query @ key.mT * scale)) @ value` for tensors of shape `(batch, heads, length, features)`.
 
-    All scores are computed, including the excluded scores. Gradients go through `score_mod` too.
+    All scores are computed, including the excluded scores. Gradients flow through `score_mod` too.
 
     Args:
-        score_mod: `score_mod(score, b, h, q_idx, kv_idx)` gives a score in place of each.
+        score_mod: `score_mod(score, b, h, q_idx, kv_idx)` returns the new score.
         block_mask: the keys that each query attends to; see `create_block_mask`.
-        scale: `1 / sqrt(features)` if None.
-        enable_gqa: let groups of query heads share one key and value head.
-        return_lse: also return the logarithm of the sum of the exponentials of each query's scores.
+        scale: the factor of the scores; `1 / sqrt(features)` if None.
+        enable_gqa: whether groups of query heads share one key and value head.
+        return_lse: whether to also return, for each query, the logarithm of the sum of the exponentials of its scores.
         kernel_options: has no effect.
         return_aux: the additional results to return in an `AuxOutput`.
 

@@ -1,7 +1,7 @@
 """`torch.nn.functional`: the computations of layers as functions of tensors.
 
-Most of these functions are operators; the functions written here compose operators. If PyTorch calls another function
-of the namespace, these functions call it as `torch.nn.functional.name`, because a program may have replaced it.
+Most of these functions are operators. The functions written here compose operators. If PyTorch calls another function
+of the namespace, these functions call `torch.nn.functional.name` too, because a program may have replaced it.
 """
 
 import adjoint as torch

@@ -1,4 +1,4 @@
-"""Activations. The derivatives at kinks equal PyTorch's."""
+"""Activations. Their derivatives at kinks equal PyTorch's."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def relu(input: torch.Tensor, inplace: bool = False) -> torch.Tensor:
 
 
 def threshold(input: torch.Tensor, threshold: float, value: float, inplace: bool = False) -> torch.Tensor:
-    """`input` where it is greater than `threshold`, else `value`."""
+    """`input` where it is greater than `threshold`, and `value` elsewhere."""
     return operators.threshold_(input, threshold, value) if inplace else operators.threshold(input, threshold, value)
 
 
 def hardtanh(input: torch.Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> torch.Tensor:
-    """`input` limited to the interval from `min_val` to `max_val`; the derivative is 0 at both ends."""
+    """`input` limited to the interval from `min_val` to `max_val`. The derivative is 0 at both ends."""
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
     return operators.hardtanh_(input, min_val, max_val) if inplace else operators.hardtanh(input, min_val, max_val)
@@ -33,7 +33,7 @@ def relu6(input: torch.Tensor, inplace: bool = False) -> torch.Tensor:
 
 
 def elu(input: torch.Tensor, alpha: float = 1.0, inplace: bool = False) -> torch.Tensor:
-    """`input` where positive, else `alpha * (exp(input) - 1)`."""
+    """`input` where it is positive, and `alpha * (exp(input) - 1)` elsewhere."""
     return operators.elu_(input, alpha) if inplace else operators.elu(input, alpha)
 
 
@@ -43,12 +43,12 @@ def selu(input: torch.Tensor, inplace: bool = False) -> torch.Tensor:
 
 
 def celu(input: torch.Tensor, alpha: float = 1.0, inplace: bool = False) -> torch.Tensor:
-    """`input` where positive, else `alpha * (exp(input / alpha) - 1)` (Barron, 2017)."""
+    """`input` where it is positive, and `alpha * (exp(input / alpha) - 1)` elsewhere (Barron, 2017)."""
     return operators.celu_(input, alpha) if inplace else operators.celu(input, alpha)
 
 
 def leaky_relu(input: torch.Tensor, negative_slope: float = 0.01, inplace: bool = False) -> torch.Tensor:
-    """`input` where positive, else `negative_slope * input`."""
+    """`input` where it is positive, and `negative_slope * input` elsewhere."""
     return operators.leaky_relu_(input, negative_slope) if inplace else operators.leaky_relu(input, negative_slope)
 
 
@@ -59,13 +59,13 @@ def rrelu(
     training: bool = False,
     inplace: bool = False,
 ) -> torch.Tensor:
-    """Leaky ReLU with a random slope from `[lower, upper)` for each element; outside training, with the mean slope."""
+    """Leaky ReLU with a random slope from `[lower, upper)` for each element in training, and with the mean slope otherwise."""
     function = operators.rrelu_ if inplace else operators.rrelu
     return function(input, lower, upper, training)
 
 
 def glu(input: torch.Tensor, dim: int = -1) -> torch.Tensor:
-    """The first half of `input` along `dim` times the sigmoid of the second (Dauphin et al., 2017)."""
+    """The first half of `input` along `dim` times the sigmoid of the second half (Dauphin et al., 2017)."""
     if input.dim() == 0:
         raise RuntimeError("glu does not support scalars because halving size must be even")
     return operators.glu(input, dim)
@@ -82,7 +82,7 @@ def softsign(input: torch.Tensor) -> torch.Tensor:
 
 
 def tanh(input: torch.Tensor) -> torch.Tensor:
-    """Elementwise hyperbolic tangent."""
+    """The hyperbolic tangent, elementwise."""
     return input.tanh()
 
 
@@ -130,7 +130,7 @@ def _along_dim(
 def softmax(
     input: torch.Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: torch.dtype | None = None
 ) -> torch.Tensor:
-    """`exp(input)` divided by its sum along `dim`; the input is cast to `dtype` first if that is given."""
+    """`exp(input)` divided by its sum along `dim`. If `dtype` is given, the input is cast to it first."""
     return _along_dim(operators.softmax, input, dim, dtype)
 
 
@@ -157,8 +157,8 @@ def gumbel_softmax(
 
     Args:
         tau: the temperature.
-        hard: return one-hot vectors, differentiated like the soft samples.
-        eps: has no effect (kept for compatibility).
+        hard: whether to return one-hot vectors with the gradients of the soft samples.
+        eps: has no effect; accepted for compatibility.
         dim: the dimension along which softmax is computed.
     """
     if eps != 1e-10:

@@ -38,15 +38,15 @@ def scaled_dot_product_attention(
         query: shape `(..., L, E)`.
         key: shape `(..., S, E)`.
         value: shape `(..., S, Ev)`.
-        attn_mask: broadcast to `(..., L, S)`; False in a boolean mask excludes a key, any other mask is added to the
-            scores.
-        dropout_p: probability of dropping an attention weight.
-        is_causal: attend only to the same and earlier positions.
-        scale: `1 / sqrt(E)` if None.
-        enable_gqa: let groups of query heads (dimension -3) share one key and value head.
+        attn_mask: a mask that broadcasts to `(..., L, S)`. A boolean mask excludes the keys that are False. Any other
+            mask is added to the scores.
+        dropout_p: the probability of dropping an attention weight.
+        is_causal: whether each position attends only to itself and to earlier positions.
+        scale: the factor of the scores; `1 / sqrt(E)` if None.
+        enable_gqa: whether groups of query heads (dimension -3) share one key and value head.
 
     Raises:
-        RuntimeError: if both `attn_mask` and `is_causal` are given, or a tensor has fewer than 2 dimensions.
+        RuntimeError: if both `attn_mask` and `is_causal` are given, or if a tensor has fewer than 2 dimensions.
     """
     if min(query.dim(), key.dim(), value.dim()) < 2:
         raise RuntimeError(
@@ -127,7 +127,7 @@ def multi_head_attention_forward(
     average_attn_weights: bool = True,
     is_causal: bool = False,
 ) -> tuple[torch.Tensor, Optional]:
-    """The computation of `nn.MultiheadAttention`, with the same arguments: the outputs, and the weights if requested.
+    """Compute `nn.MultiheadAttention` with the same arguments. Return the outputs, and the weights if requested.
 
     `query`, `key` and `value` have the shape `(length, batch, features)` or `(length, features)`.
     """
@@ -232,7 +232,7 @@ def _check_shapes(
 
 
 def _none_or_dtype(input: Optional) -> torch.dtype | None:
-    """The dtype of a tensor, None of None."""
+    """Return the dtype of a tensor, or None for None."""
     if input is None:
         return None
     if isinstance(input, torch.Tensor):
@@ -248,7 +248,7 @@ def _canonical_mask(
     target_type: torch.dtype,
     check_other: bool = True,
 ) -> Optional:
-    """A mask to be added to the scores: True in a boolean mask excludes a key."""
+    """Return a mask to be added to the scores. True in a boolean mask excludes a key."""
     if mask is None:
         return None
     if mask.dtype != torch.bool and not mask.is_floating_point():
@@ -273,7 +273,7 @@ def _checked_mask(mask: Optional, length: int, keys: int, heads: int) -> Optiona
 
 
 def _wider(mask: Optional) -> Optional:
-    """Extend a mask by one key, which is never excluded."""
+    """Extend a mask by one key that is never excluded."""
     return None if mask is None else torch.nn.functional.pad(mask, (0, 1))
 
 

@@ -6,7 +6,7 @@ import adjoint as torch
 
 
 class _Operators:
-    """The operators as attributes, found on first use: the public function, or the function for formulas."""
+    """The operators as attributes, looked up on first use: the public function, or the function for formulas."""
 
     def __getattr__(self, name: str) -> Any:
         public = torch.operators.PUBLIC

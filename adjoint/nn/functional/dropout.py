@@ -1,4 +1,4 @@
-"""Variants of dropout; the random numbers are drawn in PyTorch's order."""
+"""Variants of dropout. The random numbers are drawn in PyTorch's order."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ def _check_probability(p: float) -> None:
 
 
 def dropout(input: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> torch.Tensor:
-    """Set elements to zero with probability `p` and divide the others by `1 - p`.
-
-    Outside training, do nothing.
+    """Set elements to zero with probability `p`, and divide the others by `1 - p`. Outside training, return the input.
 
     Raises:
         ValueError: if `p` is not between 0 and 1.

@@ -1,4 +1,4 @@
-"""Bags of embeddings: one vector for each group of indices."""
+"""Bags of embeddings: one vector for each bag of indices."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def embedding_bag(
     Empty bags give zeros.
 
     Args:
-        input: bags of equal size as `(bags, size)`, or all indices in one dimension with the start of each bag in
-            `offsets`.
-        per_sample_weights: the factor of each row, for mode "sum".
-        include_last_offset: the last offset is the end of the last bag, not the start of another.
+        input: bags of equal size, of shape `(bags, size)`, or all indices in one dimension with the start of each bag
+            in `offsets`.
+        per_sample_weights: the factor of each row, in the mode "sum".
+        include_last_offset: whether the last offset is the end of the last bag instead of the start of another bag.
         padding_idx: an index to ignore.
 
     >>> import adjoint as torch
@@ -102,7 +102,7 @@ def embedding_bag(
 def _reduced(
     input: torch.Tensor, weight: torch.Tensor, offsets: torch.Tensor | None, mode: str, include_last_offset: bool
 ) -> torch.Tensor:
-    """The sums or means of rows, which need no factors, without the rows themselves."""
+    """Return the sums or means of rows that need no factors, without creating the rows themselves."""
     if offsets is None:
         bounds = torch.arange(0, input.numel() + 1, input.size(1), device=input.device)
     else:
@@ -177,7 +177,7 @@ def _require(name: str, tensor: torch.Tensor, kinds: tuple[torch.dtype, ...], na
 
 
 def _bag_of_each(input: torch.Tensor, offsets: torch.Tensor, include_last_offset: bool) -> tuple[torch.Tensor, int]:
-    """The number of the bag of each index, and the number of bags."""
+    """Return the number of the bag of each index, and the number of bags."""
     sizes = _bounds(input, offsets, include_last_offset).diff().long()
     return torch.arange(sizes.size(0), device=sizes.device).repeat_interleave(sizes), sizes.size(0)
 

@@ -1,6 +1,6 @@
-"""Functions of `torch` that `torch.nn.functional` has under the same names with other arguments.
+"""Functions of `torch` whose names also exist in `torch.nn.functional`, with other arguments.
 
-There, a reduction is a number (0 none, 1 mean, 2 sum), and arguments have another order.
+In `torch`, a reduction is a number (0 none, 1 mean, 2 sum), and the order of the arguments differs.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ def _word(reduction: int) -> str:
 def cosine_embedding_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: int = 1
 ) -> Tensor:
-    """The loss of pairs that are to be similar (target 1) or not (-1)."""
+    """The loss of pairs that should be similar (target 1) or dissimilar (target -1)."""
     return torch.nn.functional.cosine_embedding_loss(input1, input2, target, margin, reduction=_word(reduction))
 
 
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: int = 1) -> Tensor:
-    """The loss of distances that are to be small (target 1) or greater than `margin` (-1)."""
+    """The loss of distances that should be small (target 1) or greater than `margin` (target -1)."""
     return torch.nn.functional.hinge_embedding_loss(input, target, margin, reduction=_word(reduction))
 
 
 def kl_div(input: Tensor, target: Tensor, reduction: int = 1, *, log_target: bool = False) -> Tensor:
-    """The Kullback-Leibler divergence, elementwise; `input` is a logarithm."""
+    """The Kullback-Leibler divergence, elementwise. `input` contains log-probabilities."""
     return torch.nn.functional.kl_div(input, target, reduction=_word(reduction), log_target=log_target)
 
 
@@ -49,7 +49,7 @@ def margin_ranking_loss(
 
 
 def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int) -> Tensor:
-    """The negative logarithm of the likelihood of Poisson counts."""
+    """The negative log-likelihood of Poisson counts."""
     return torch.nn.functional.poisson_nll_loss(input, target, log_input, full, eps=eps, reduction=_word(reduction))
 
 
@@ -63,7 +63,7 @@ def triplet_margin_loss(
     swap: bool = False,
     reduction: int = 1,
 ) -> Tensor:
-    """The loss of triplets: the anchor is to be nearer to the positive than to the negative, by `margin`."""
+    """The loss of triplets. The anchor should be nearer to the positive than to the negative, by `margin`."""
     return torch.nn.functional.triplet_margin_loss(
         anchor, positive, negative, margin, p, eps, swap, reduction=_word(reduction)
     )

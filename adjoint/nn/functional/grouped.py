@@ -1,4 +1,4 @@
-"""Products of groups of matrices, as mixtures of experts need, and of matrices of eight-bit numbers with scales."""
+"""Products of groups of matrices, as in mixtures of experts, and of matrices of eight-bit numbers with scales."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def grouped_mm(
     (groups, m, k)      (groups, k, n)      (groups, m, n), without `offs`
     ==================  ==================  ====================================================
 
-    Elements behind the last group are zero in the result.
+    Elements after the last group are zero in the result.
 
     Args:
-        mat_a, mat_b: float32, float16 or bfloat16, both of one dtype.
-        offs: int32, not decreasing.
+        mat_a, mat_b: float32, float16 or bfloat16 tensors of one dtype.
+        offs: the ends of the groups, as int32, in ascending order.
         bias: not supported, as in PyTorch.
         out_dtype: the dtype of `mat_a`, or None.
 
@@ -95,8 +95,8 @@ def scaled_mm(
 
     Args:
         mat_a, mat_b: (m, k) and (k, n), such as `float8_e4m3fn`.
-        scale_a, scale_b: one number each (`ScalingType.TensorWise`), or (m, 1) and (1, n) (`RowWise`).
-        swizzle_a, swizzle_b, contraction_dim, use_fast_accum: for GPUs.
+        scale_a, scale_b: one number for each matrix (`ScalingType.TensorWise`), or (m, 1) and (1, n) (`RowWise`).
+        swizzle_a, swizzle_b, contraction_dim, use_fast_accum: options for GPUs.
 
     Raises:
         RuntimeError, ValueError: if shapes, scales or dtypes do not fit.
@@ -185,7 +185,7 @@ def _scaled_mm(
 def _checked(
     mat_a: Tensor, mat_b: Tensor, offs: Tensor | None, bias: Tensor | None, out_dtype: Any
 ) -> list[int] | None:
-    """Return the ends of the groups, or None if both arguments enumerate the groups."""
+    """Return the ends of the groups, or None if both arguments have a dimension of groups."""
     if mat_a.dtype not in (torch.float32, torch.float16, torch.bfloat16):
         raise RuntimeError(f"Expected mat_a to be Float32, BFloat16 or Float16 matrix, got {mat_a.dtype}")
     if mat_a.dtype != mat_b.dtype:

@@ -14,7 +14,7 @@ from ..._runtime.tracebacks import warn
 
 _NEAREST = ("nearest", "nearest-exact", "area")
 _SMOOTH = {"linear": 1, "bilinear": 2, "trilinear": 3, "bicubic": 2, "lanczos": 2}
-"""The modes with `align_corners`, and their numbers of dimensions."""
+"""The modes that support `align_corners`, and their numbers of dimensions."""
 _MODES = "nearest | linear | bilinear | bicubic | trilinear | lanczos | area | nearest-exact"
 
 
@@ -30,13 +30,14 @@ def interpolate(
     """Resize the last one to three dimensions of `(N, C, *)`.
 
     Args:
-        size: the new size; or
-        scale_factor: its ratio to the old size, a number or one for each dimension.
-        mode: "nearest", "nearest-exact", "area"; "linear" (one dimension), "bilinear" and "bicubic" (two), "trilinear"
+        size: the new size. Alternatively:
+        scale_factor: the ratio of the new size to the old size, as one number or one number per dimension.
+        mode: "nearest", "nearest-exact" or "area"; "linear" (one dimension), "bilinear" or "bicubic" (two), "trilinear"
             (three).
-        align_corners: align the centres of the corner elements rather than their outer corners.
-        recompute_scale_factor: compute the factors from the rounded sizes instead of using the given factors.
-        antialias: average when the image shrinks (bilinear, bicubic and lanczos only).
+        align_corners: whether to align the centres of the corner elements instead of their outer corners.
+        recompute_scale_factor: whether to compute the factors from the rounded sizes instead of using the given
+            factors.
+        antialias: whether to average when the image shrinks (bilinear, bicubic and lanczos only).
 
     >>> import adjoint as torch
     >>> torch.nn.functional.interpolate(torch.tensor([[[1.0, 3.0]]]), scale_factor=2, mode="linear")
@@ -73,7 +74,7 @@ def interpolate(
 def _sizes(
     input: torch.Tensor, size: Any, scale_factor: Any, recompute: bool | None
 ) -> tuple[tuple[int, ...], tuple[float | None, ...]]:
-    """The new size, and the factors to use."""
+    """Return the new size, and the factors to use."""
     dims = input.dim() - 2
     if size is not None and scale_factor is not None:
         raise ValueError("only one of size or scale_factor should be defined")
@@ -114,13 +115,13 @@ def _check_count(name: str, form: str, input: torch.Tensor, given: tuple[Any, ..
 def upsample(
     input: torch.Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: Any = None
 ) -> torch.Tensor:
-    """Old name of `interpolate`."""
+    """The old name of `interpolate`."""
     warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.")
     return torch.nn.functional.interpolate(input, size, scale_factor, mode, align_corners)
 
 
 def upsample_nearest(input: torch.Tensor, size: Any = None, scale_factor: Any = None) -> torch.Tensor:
-    """`interpolate` by the nearest elements (deprecated)."""
+    """`interpolate` with nearest elements (deprecated)."""
     warnings.warn(
         "`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
     )

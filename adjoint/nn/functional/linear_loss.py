@@ -12,9 +12,11 @@ __all__ = ["LinearCrossEntropyOptions", "linear_cross_entropy"]
 
 @dataclass
 class LinearCrossEntropyOptions:
-    """How PyTorch computes `linear_cross_entropy` in chunks of the batch. Here all options give the same result.
+    """The options by which PyTorch computes `linear_cross_entropy` in chunks of the batch.
 
-    `batch_chunk_size`: the number of samples per step; by default all.
+    Here all options give the same result.
+
+    `batch_chunk_size` is the number of samples per step, by default all.
     """
 
     allow_retain_graph: bool = False
@@ -40,12 +42,12 @@ def linear_cross_entropy(
 
     Args:
         input: samples, of shape (N, in) or (in,).
-        linear_weight: of shape (C, in), or (C, d1, ..., in) for a loss with further dimensions.
-        target: classes, or probabilities.
-        linear_bias: of the shape of `linear_weight` without its last dimension.
-        weight, reduction, label_smoothing: of `cross_entropy`.
-        ignore_index: the class that does not count (-100).
-        options: accepted; the result does not depend on it.
+        linear_weight: a tensor of shape (C, in), or (C, d1, ..., in) for a loss with more dimensions.
+        target: classes or probabilities.
+        linear_bias: a tensor with the shape of `linear_weight` without its last dimension.
+        weight, reduction, label_smoothing: as in `cross_entropy`.
+        ignore_index: the class to ignore (-100).
+        options: accepted, but the result does not depend on it.
 
     >>> import adjoint as torch
     >>> torch.nn.functional.linear_cross_entropy(torch.zeros(2, 3), torch.ones(4, 3), torch.tensor([0, 1]))
@@ -63,7 +65,7 @@ def linear_cross_entropy(
 
 
 def check_options(classes: int, weight: torch.Tensor | None, label_smoothing: float) -> None:
-    """Raise an error unless there is one weight per class and the smoothing lies between 0 and 1."""
+    """Raise an error unless there is one weight per class and the smoothing is between 0 and 1."""
     if weight is not None and tuple(weight.shape) != (classes,):
         raise RuntimeError(f"expected weight shape to be ({classes},), got {tuple(weight.shape)}")
     if not 0 <= label_smoothing <= 1:

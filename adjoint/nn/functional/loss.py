@@ -1,4 +1,4 @@
-"""Losses. Losses that are operators get PyTorch's deprecated arguments here; the rarer ones are composed of operators."""
+"""Losses. Losses that are operators get PyTorch's deprecated arguments here. Rarer losses are composed of operators."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .reduction import REDUCTIONS, checked_reduction, weighted
 
 
 def _of_one_size(input: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Broadcast input and target together; warn if that changes their shapes."""
+    """Broadcast input and target together, with a warning if that changes a shape."""
     if input.shape == target.shape:
         return input, target
     warn(
@@ -102,7 +102,7 @@ def nll_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> torch.Tensor:
-    """The negative log-likelihood of the classes `target` (shape `(N, ...)`) under `input` (shape `(N, C, ...)`)."""
+    """The negative log-likelihood of the classes `target` `(N, ...)` under log-probabilities `input` `(N, C, ...)`."""
     reduction = checked_reduction(size_average, reduce, reduction)
     return operators.nll_loss(input, target, weight=weight, ignore_index=ignore_index, reduction=reduction)
 
@@ -181,9 +181,9 @@ def kl_div(
     reduction: str = "mean",
     log_target: bool = False,
 ) -> torch.Tensor:
-    """The Kullback-Leibler divergence `target (log target - input)`, where `input` holds log-probabilities.
+    """The Kullback-Leibler divergence `target (log target - input)`. `input` contains log-probabilities.
 
-    `reduction="batchmean"` divides the sum by the batch size, which is the divergence itself.
+    `reduction="batchmean"` divides the sum by the batch size, which gives the mathematical divergence.
     """
     reduction = checked_reduction(size_average, reduce, reduction, (*REDUCTIONS, "batchmean"))
     if reduction == "mean":
@@ -208,12 +208,12 @@ def poisson_nll_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> torch.Tensor:
-    """The negative log-likelihood of Poisson distributed counts.
+    """The negative log-likelihood of Poisson-distributed counts.
 
     Args:
-        log_input: `input` is the logarithm of the rate.
-        full: add Stirling's approximation of `log(target!)` where `target > 1`.
-        eps: added to the rate before taking its logarithm.
+        log_input: whether `input` is the logarithm of the rate.
+        full: whether to add Stirling's approximation of `log(target!)` where `target > 1`.
+        eps: a number that is added to the rate before its logarithm is taken.
     """
     reduction = checked_reduction(size_average, reduce, reduction)
     return operators.poisson_nll_loss(input, target, log_input, full, eps, reduction)
@@ -230,13 +230,13 @@ def gaussian_nll_loss(
     """The negative log-likelihood of `target` under normal distributions with means `input` and variances `var`.
 
     Args:
-        var: a number, or a tensor of the shape of `input`, also without the last dimension, or with one dimension of
-            size 1.
-        full: add the constant `log(2 π) / 2`.
-        eps: the lower limit of the variance; the limit is not differentiated.
+        var: a number or a tensor. A tensor has the shape of `input`, or this shape without its last dimension, or with
+            one dimension of size 1.
+        full: whether to add the constant `log(2 π) / 2`.
+        eps: the lower limit of the variance. The limit is not differentiated.
 
     Raises:
-        ValueError: if `var` has negative entries or does not fit.
+        ValueError: if `var` contains negative numbers, or its shape does not fit.
     """
     if not isinstance(var, torch.Tensor):
         if var < 0:
@@ -269,7 +269,7 @@ def cosine_embedding_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> torch.Tensor:
-    """`1 - cos` where `target` is 1, `max(0, cos - margin)` where it is -1.
+    """`1 - cos` where `target` is 1, and `max(0, cos - margin)` where it is -1.
 
     Raises:
         RuntimeError: if the numbers of dimensions do not fit.
@@ -316,7 +316,7 @@ def hinge_embedding_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> torch.Tensor:
-    """`input` where `target` is 1, `max(0, margin - input)` where it is -1."""
+    """`input` where `target` is 1, and `max(0, margin - input)` where it is -1."""
     reduction = checked_reduction(size_average, reduce, reduction)
     return operators.hinge_embedding_loss(input, target, margin, reduction)
 
@@ -333,10 +333,10 @@ def triplet_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> torch.Tensor:
-    """`max(0, d(anchor, positive) - d(anchor, negative) + margin)` with d the p-norm (Balntas et al., 2016).
+    """`max(0, d(anchor, positive) - d(anchor, negative) + margin)`, where d is the p-norm (Balntas et al., 2016).
 
     Args:
-        swap: use the distance between positive and negative where that is smaller.
+        swap: whether to use the distance between positive and negative where it is smaller.
 
     Raises:
         ValueError: if the margin is not positive.
@@ -357,7 +357,7 @@ def triplet_margin_with_distance_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> torch.Tensor:
-    """`triplet_margin_loss` with any distance; `pairwise_distance` if None."""
+    """`triplet_margin_loss` with any distance function, by default `pairwise_distance`."""
     checked_reduction(None, None, reduction)
     _check_triplet(anchor, positive, negative, margin)
     distance = operators.pairwise_distance if distance_function is None else distance_function
@@ -402,7 +402,7 @@ def multi_margin_loss(
 ) -> torch.Tensor:
     """The mean over classes i ≠ target of `max(0, margin - input[target] + input[i]) ** p`.
 
-    Shapes: input `(N, C)` or `(C,)`, target `(N,)` or `()`.
+    The shapes are: input `(N, C)` or `(C,)`, target `(N,)` or `()`.
 
     Raises:
         ValueError: if `p` is neither 1 nor 2, or `weight` is not a vector.
@@ -425,7 +425,7 @@ def multilabel_margin_loss(
 ) -> torch.Tensor:
     """The sum over labels j and other classes i of `max(0, 1 - (input[j] - input[i])) / C`.
 
-    Shapes: both `(N, C)` or `(C,)`; the labels of a row come before its first negative entry.
+    Both shapes are `(N, C)` or `(C,)`. The labels of a row come before its first negative entry.
 
     Raises:
         RuntimeError: if the sizes differ.
@@ -459,10 +459,10 @@ def ctc_loss(
     reduction: str = "mean",
     zero_infinity: bool = False,
 ) -> torch.Tensor:
-    """The negative logarithm of the probability of a sequence of labels, over all ways to stretch it in time.
+    """The negative logarithm of the probability of a sequence of labels, summed over all alignments in time.
 
-    Shapes: `log_probs` `(T, N, C)` or `(T, C)`, logarithms of the probabilities of labels at each time; `targets` `(N,
-    S)`, or the targets of all samples in one vector. The mean is of the losses over the lengths of their targets.
+    `log_probs` `(T, N, C)` or `(T, C)` contains the log-probabilities of labels at each time. `targets` is `(N, S)`, or
+    one vector with the targets of all samples. A mean averages the losses divided by the lengths of their targets.
 
     Raises:
         RuntimeError: if lengths and sizes do not fit.

@@ -25,12 +25,12 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> torch.Tensor:
-    """Normalize each channel (dimension 1) over all others (Ioffe and Szegedy, 2015).
+    """Normalize each channel (dimension 1) over all other dimensions (Ioffe and Szegedy, 2015).
 
-    In training the batch's own statistics are used, and the running ones move towards them by `momentum`.
+    In training, the statistics of the batch are used, and the running statistics move towards them by `momentum`.
 
     Raises:
-        ValueError: if `eps` is negative; in training, if it is 0 or a channel has a single value.
+        ValueError: if `eps` is negative. In training, also if it is 0 or a channel has a single value.
     """
     if training and eps <= 0.0:
         raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
@@ -130,9 +130,10 @@ def embedding(
 
     Args:
         padding_idx: the row that gets no gradient.
-        max_norm: rows that are looked up and have a larger norm are scaled down in `weight` itself.
-        norm_type: the p of that norm.
-        scale_grad_by_freq: divide gradients by the number of occurrences of the index.
+        max_norm: the largest norm of a row. Rows with a larger norm are scaled down in `weight` itself when they are
+            looked up.
+        norm_type: the order p of the norm.
+        scale_grad_by_freq: whether to divide gradients by the number of occurrences of the index.
         sparse: whether the gradient of `weight` is a sparse tensor.
     """
     if padding_idx is None:
@@ -149,7 +150,7 @@ def embedding(
 
 @torch.no_grad()
 def limit_norms(weight: torch.Tensor, indices: torch.Tensor, max_norm: float, norm_type: float) -> None:
-    """Scale the rows of `weight` at `indices` down to `max_norm`."""
+    """Scale the rows of `weight` at `indices` down to the norm `max_norm`."""
     if indices.dtype not in (torch.long, torch.int):
         raise RuntimeError(
             "Expected tensor for argument #2 'indices' to have one of the following scalar types: Long, Int; but got "
@@ -214,6 +215,6 @@ def normalize(
     eps: float = 1e-12,
     out: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """`input` divided by its p-norm along `dim`, or by `eps` where that is larger."""
+    """`input` divided by its p-norm along `dim`, or by `eps` where the norm is smaller."""
     norm = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
     return input / norm if out is None else torch.div(input, norm, out=out)

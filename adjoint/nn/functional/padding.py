@@ -10,12 +10,12 @@ from .declared import operators
 
 
 def pad(input: torch.Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> torch.Tensor:
-    """Pad (or crop, where negative) the last `len(pad) / 2` dimensions.
+    """Pad the last `len(pad) / 2` dimensions. Negative numbers crop.
 
     Args:
-        pad: `(before, after)` for the last dimension, then for the one before it, and so on.
+        pad: `(before, after)` for the last dimension, then for the dimension before it, and so on.
         mode: "constant", "reflect", "replicate" or "circular".
-        value: the padding value in the mode "constant", 0 by default.
+        value: the padding value in the mode "constant"; 0 by default.
 
     Raises:
         NotImplementedError: for another mode, or for a number of dimensions that the mode does not support.

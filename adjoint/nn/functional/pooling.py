@@ -1,4 +1,4 @@
-"""Maximum pooling, with or without the indices of the maxima. Norms of windows. The other pooling functions are operators."""
+"""Max pooling, with or without the indices of the maxima, and norms of windows. The other pooling functions are operators."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ def _max_pool(name: str, plain: Callable[..., Any], with_indices: Callable[..., 
 
 
 def _adaptive_max_pool(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Two functions of a name, the second `with_indices`, which the first looks up: a program may have replaced it."""
+    """Return two functions for one name.
+
+    The first looks up the second, `with_indices`, because a program may have replaced it.
+    """
 
     def with_indices(input: torch.Tensor, output_size: Any, return_indices: bool = False) -> Any:
         return getattr(operators, name)(input, output_size)

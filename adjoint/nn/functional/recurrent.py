@@ -1,7 +1,7 @@
 """Recurrent networks as functions: cells, and layers of cells over sequences.
 
-`torch.lstm` and its relatives take two forms: a tensor `(L, N, features)`, or packed sequences as their data and batch
-sizes. In packed sequences, consecutive steps with the same sequences form one run.
+`torch.lstm` and similar functions accept a tensor `(L, N, features)`, or packed sequences as data and batch sizes. In
+packed sequences, consecutive steps with the same sequences form one run.
 """
 
 from __future__ import annotations
@@ -117,16 +117,16 @@ def run_layers(
     bidirectional: bool,
     batch_sizes: list[int] | None = None,
 ) -> tuple[Tensor, list[Tensor]]:
-    """Run all layers over a sequence; return the outputs of the last layer and the final states, as `hx`.
+    """Run all layers over a sequence. Return the outputs of the last layer, and the final states in the form of `hx`.
 
     Args:
         mode: "RNN_TANH", "RNN_RELU", "LSTM" or "GRU".
         input: `(L, N, features)`, or the data of packed sequences.
-        hx: the first hidden states, `(layers and directions, N, hidden)`, and for an LSTM the first cells.
+        hx: the initial hidden states, `(layers and directions, N, hidden)`, and for an LSTM also the initial cells.
         weights: the weights of each layer and direction.
         dropout: the probability of dropping outputs, for all layers except the last.
-        bidirectional: each layer has a second direction, over the reversed sequence.
-        batch_sizes: of packed sequences, how many have each step.
+        bidirectional: whether each layer has a second direction, over the reversed sequence.
+        batch_sizes: for packed sequences, the number of sequences that have each step.
     """
     if input.size(0) == 0:
         raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
@@ -171,7 +171,7 @@ def _run_layer(mode: str, input: Tensor, state: State, weights: Weights, backwar
 def _run_as_one(
     mode: str, input: Tensor, hidden: Tensor, cell: Tensor | None, weights: Weights, backwards: bool
 ) -> tuple[Tensor, State]:
-    """The same as one operator."""
+    """Run one layer in one direction over the sequence, as one operator."""
     weight, weight_hidden, bias, bias_hidden, _ = weights
     if bias is not None and bias_hidden is not None and mode != "GRU":  # in a GRU the reset gate multiplies one of them
         bias_hidden = bias + bias_hidden
@@ -187,7 +187,7 @@ def _run_as_one(
 
 
 def _grouped(params: Sequence[Tensor], has_biases: bool, layers: int, projected: bool) -> list[Weights]:
-    """Split the list of all weights by layer and direction. Either each has a projection or none has one."""
+    """Split the list of all weights by layer and direction. Either each layer has a projection, or no layer has one."""
     plain = 4 if has_biases else 2
     each = len(params) // layers if layers > 0 else 0
     if each * layers != len(params) or each not in ((plain, plain + 1) if projected else (plain,)):
@@ -216,7 +216,7 @@ def _run(
     batch_first: bool = False,
     batch_sizes: Tensor | None = None,
 ) -> tuple[Tensor, list[Tensor]]:
-    """The outputs of all layers and their final states, stacked."""
+    """Return the outputs of all layers and their final states, stacked."""
     if input.dim() != (3 if batch_sizes is None else 2):
         expected = "3 dimensions (L, N, features)" if batch_sizes is None else "2 dimensions, as packed data has"
         raise RuntimeError(f"input must have {expected}, got {input.dim()}")
@@ -244,7 +244,7 @@ _TYPES = {
 def _arguments(function: str, args: tuple[Any, ...], kwargs: dict[str, Any], state: str = "Tensor") -> dict[str, Any]:
     """Return the arguments by name.
 
-    For packed sequences, data, batch sizes and states come before the weights; otherwise the first argument is a
+    For packed sequences, data, batch sizes and states come before the weights. Otherwise the first argument is a
     tensor.
     """
     packed, dense = _FORMS
@@ -275,16 +275,18 @@ def _with_one_state(function: str, args: tuple[Any, ...], kwargs: dict[str, Any]
 
 
 def rnn_tanh(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
-    """Layers of a recurrent network with tanh over a sequence: the outputs of the last layer, and the final states.
+    """Run layers of a recurrent network with tanh over a sequence.
 
-    Called with `(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)`, or for packed sequences
-    with `(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional)`.
+    Return the outputs of the last layer, and the final states.
+
+    Call it with `(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)`. For packed
+    sequences, call it with `(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional)`.
 
     Args:
-        input: `(L, N, features)`, or with `batch_first` `(N, L, features)`.
-        hx: the first states, `(layers and directions, N, hidden)`.
-        params: for each layer and direction the weights of input and state, and with `has_biases` their biases.
-        dropout: the probability of dropping outputs, for all layers except the last, if `train`.
+        input: `(L, N, features)`, or `(N, L, features)` with `batch_first`.
+        hx: the initial states, `(layers and directions, N, hidden)`.
+        params: for each layer and direction the weights of input and state. With `has_biases`, also their biases.
+        dropout: the probability of dropping outputs in training (`train`), for all layers except the last.
 
     >>> import adjoint as torch
     >>> weights = [torch.eye(2), torch.zeros(2, 2)]
@@ -305,10 +307,12 @@ def gru(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
 
 
 def lstm(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """Layers of long short-term memory (Hochreiter and Schmidhuber, 1997): outputs, final hidden states, final cells.
+    """Run layers of long short-term memory (Hochreiter and Schmidhuber, 1997).
+
+    Return outputs, final hidden states, final cells.
 
     The arguments are those of `rnn_tanh`, except that `hx` is a pair of hidden states and cells. Each layer and
-    direction may have one more weight, a projection of its hidden state (Sak et al., 2014).
+    direction may have one more weight: a projection of its hidden state (Sak et al., 2014).
     """
     call = _arguments("lstm", args, kwargs, "tuple of Tensors")
     if len(call["hx"]) != 2:
@@ -321,17 +325,17 @@ end_public_at_caller(globals())
 
 
 Run = Callable[[torch.Tensor, Any], tuple[torch.Tensor, Any]]
-"""Runs a layer over `(L, N, features)` from a state: a tensor `(N, features)` or a pair of such tensors."""
+"""A function that runs a layer over `(L, N, features)` from a state: a tensor `(N, features)` or a pair of such tensors."""
 
 
 def run_packed(
     run: Run, data: torch.Tensor, batch_sizes: list[int], state: Any, backwards: bool
 ) -> tuple[torch.Tensor, Any]:
-    """Run over packed `data` of shape `(steps of all sequences, features)`; return packed outputs and final states.
+    """Run over packed `data` of shape `(steps of all sequences, features)`. Return packed outputs and final states.
 
     The sequences are sorted by length, so the first `batch_sizes[t]` sequences have a step t. In forward direction, the
-    states of ended sequences are set aside. In backward direction, each sequence joins at its last step with its own
-    first state.
+    state of each sequence is set aside when the sequence ends. In backward direction, each sequence starts at its last
+    step with its own initial state.
     """
     stretches = [(size, len(list(steps))) for size, steps in groupby(batch_sizes)]
     parts = data.split([size * length for size, length in stretches])

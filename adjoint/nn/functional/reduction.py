@@ -1,4 +1,4 @@
-"""The reduction of losses: `reduction`, the two deprecated arguments that replace it, and weights of elements."""
+"""The reduction of losses: `reduction`, the two deprecated arguments that select it, and weights of elements."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ REDUCTIONS = ("none", "mean", "sum")
 
 
 def legacy_reduction(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
-    """The reduction for the two deprecated arguments, if either is given; it may be invalid."""
+    """Return the reduction that the two deprecated arguments select, if either is given. It may be invalid."""
     if size_average is None and reduce is None:
         return reduction
     meant = meant_by(size_average, reduce)
@@ -31,7 +31,7 @@ def meant_by(size_average: bool | None, reduce: bool | None) -> str:
 def checked_reduction(
     size_average: bool | None, reduce: bool | None, reduction: str, allowed: tuple[str, ...] = REDUCTIONS
 ) -> str:
-    """The requested reduction, from its name or from the deprecated arguments.
+    """Return the requested reduction, from its name or from the deprecated arguments.
 
     Raises:
         ValueError: if it is not one of `allowed`.
@@ -52,11 +52,11 @@ def weighted(
     by_weight: bool = True,
     **options: float,
 ) -> torch.Tensor:
-    """`loss` with an optional weight for each element.
+    """Return `loss` with an optional weight for each element.
 
     Args:
-        by_weight: for a mean, divide the sum by the sum of the weights, not by the number of elements.
-        options: further arguments of the loss.
+        by_weight: whether a mean divides the sum by the sum of the weights instead of the number of elements.
+        options: additional arguments of the loss.
 
     Raises:
         ValueError: if the sizes of weights and input differ.

@@ -1,4 +1,4 @@
-"""Modules: the layers, losses and containers of neural networks, and their base class; names, no logic."""
+"""Modules: the layers, losses and containers of neural networks, and their base class. This file contains names only."""
 
 from ..._runtime.first_use import late_names
 from .activation import *

@@ -45,7 +45,7 @@ __all__ = [
 
 
 class _Inplace(Module):
-    """An activation whose only argument is `inplace`."""
+    """An activation with `inplace` as its only argument."""
 
     __constants__ = ["inplace"]
     inplace: bool
@@ -63,7 +63,7 @@ def _with_inplace(shown: str, inplace: bool) -> str:
 
 
 class Threshold(Module):
-    """`input` where it is greater than `threshold`, else `value`."""
+    """`input` where it is greater than `threshold`, and `value` elsewhere."""
 
     __constants__ = ["threshold", "value", "inplace"]
 
@@ -88,7 +88,7 @@ class ReLU(_Inplace):
 
 
 class RReLU(Module):
-    """Leaky ReLU with a random slope from `[lower, upper)` in training, their mean otherwise (Xu et al., 2015)."""
+    """Leaky ReLU with a random slope from `[lower, upper)` in training, and with the mean slope otherwise (Xu et al., 2015)."""
 
     __constants__ = ["lower", "upper", "inplace"]
 
@@ -196,7 +196,7 @@ class Hardswish(_Inplace):
 
 
 class ELU(Module):
-    """`input` where positive, else `alpha * (exp(input) - 1)`."""
+    """`input` where it is positive, and `alpha * (exp(input) - 1)` elsewhere."""
 
     __constants__ = ["alpha", "inplace"]
 
@@ -213,7 +213,7 @@ class ELU(Module):
 
 
 class CELU(Module):
-    """`input` where positive, else `alpha * (exp(input / alpha) - 1)`."""
+    """`input` where it is positive, and `alpha * (exp(input / alpha) - 1)` elsewhere."""
 
     __constants__ = ["alpha", "inplace"]
 
@@ -237,7 +237,7 @@ class SELU(_Inplace):
 
 
 class GLU(Module):
-    """The first half of the input along `dim` times the sigmoid of the second."""
+    """The first half of the input along `dim` times the sigmoid of the second half."""
 
     __constants__ = ["dim"]
 
@@ -269,7 +269,7 @@ class GELU(Module):
 
 
 class LeakyReLU(Module):
-    """`input` where positive, else `negative_slope * input`."""
+    """`input` where it is positive, and `negative_slope * input` elsewhere."""
 
     __constants__ = ["inplace", "negative_slope"]
 
@@ -286,7 +286,7 @@ class LeakyReLU(Module):
 
 
 class PReLU(Module):
-    """Leaky ReLU with a learned slope, or one for each channel (He et al., 2015)."""
+    """Leaky ReLU with a learned slope, or with one learned slope for each channel (He et al., 2015)."""
 
     __constants__ = ["num_parameters"]
     num_parameters: int
@@ -316,7 +316,7 @@ class LogSigmoid(Module):
 
 
 class Softplus(Module):
-    """`log(1 + exp(beta * input)) / beta`; the identity where `beta * input` exceeds `threshold`."""
+    """`log(1 + exp(beta * input)) / beta`, and the identity where `beta * input` exceeds `threshold`."""
 
     __constants__ = ["beta", "threshold"]
 
@@ -333,7 +333,7 @@ class Softplus(Module):
 
 
 class Softshrink(Module):
-    """`input` shrunk towards 0 by `lambd`; 0 where the absolute value is smaller than `lambd`."""
+    """`input` shrunk towards 0 by `lambd`. It is 0 where the absolute value is smaller than `lambd`."""
 
     __constants__ = ["lambd"]
 

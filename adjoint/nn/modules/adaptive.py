@@ -1,4 +1,4 @@
-"""Classification into very many classes, the frequent ones first."""
+"""Classification into very many classes, with the frequent classes first."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ class _ASMoutput(NamedTuple):
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
-    """The log softmax of classes in clusters by frequency.
+    """The log softmax of classes, which are divided into clusters by frequency.
 
     Rarer clusters have fewer features (Grave et al., 2017).
 
     Args:
-        in_features: features of the input.
-        n_classes: the number of classes, which are sorted from frequent to rare.
+        in_features: the number of features of the input.
+        n_classes: the number of classes. Classes are sorted from frequent to rare.
         cutoffs: the first class of each cluster except the first cluster.
-        div_value: each cluster has the features of the one before it divided by this.
+        div_value: the factor by which the number of features decreases from one cluster to the next.
         head_bias: whether the linear map to the first cluster has a bias.
 
     >>> import adjoint as torch
@@ -87,7 +87,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             second.reset_parameters()
 
     def forward(self, input_: torch.Tensor, target_: torch.Tensor) -> _ASMoutput:
-        """The log probabilities of the targets, and their negative mean.
+        """Return the log-probabilities of the targets, and their negative mean.
 
         Args:
             input_: `(N, in_features)` or `(in_features)`.
@@ -139,11 +139,11 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return torch.cat(parts, 1)
 
     def log_prob(self, input: torch.Tensor) -> torch.Tensor:
-        """The log probabilities `(N, n_classes)` of all classes."""
+        """Return the log-probabilities `(N, n_classes)` of all classes."""
         return self._get_full_log_prob(input, self.head(input))
 
     def predict(self, input: torch.Tensor) -> torch.Tensor:
-        """Return the most probable class of each row. Only clusters that can affect the result are computed."""
+        """Return the most probable class of each row. Only the clusters that can affect the result are computed."""
         head = self.head(input)
         output = torch.argmax(head, dim=1)
         outside = output >= self.shortlist_size

@@ -134,10 +134,10 @@ class BatchNorm2d(_BatchNorm):
 
     Args:
         num_features: C.
-        eps: added to the variance.
-        momentum: weight of the newest batch in the running statistics; None averages over all batches.
-        affine: scale and shift each channel by parameters, initially 1 and 0.
-        track_running_stats: keep running statistics and use them in evaluation.
+        eps: a number that is added to the variance.
+        momentum: the weight of the newest batch in the running statistics. None averages over all batches.
+        affine: whether to scale and shift each channel by parameters, initially 1 and 0.
+        track_running_stats: whether to update running statistics, and to use them in evaluation.
         bias: whether to shift.
     """
 
@@ -201,11 +201,11 @@ class SyncBatchNorm(_BatchNorm):
         return (result if self.bias is None else result + self.bias.view(shape)).to(input.dtype)
 
     def _statistics_of_all(self, input: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """The mean and the variance of each channel in all processes, and of how many numbers they are.
+        """Return the mean and the variance of each channel in all processes, and the number of values.
 
         The variance is the sum of the variance within the processes and the variance of their means (Chan, Golub and
-        LeVeque, Updating Formulae and a Pairwise Algorithm for Computing Sample Variances, 1979), so one exchange is
-        enough.
+        LeVeque, Updating Formulae and a Pairwise Algorithm for Computing Sample Variances, 1979). One exchange is
+        therefore enough.
         """
         rows = input.movedim(1, 0).flatten(1)
         count = rows.shape[1]

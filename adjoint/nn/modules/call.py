@@ -1,4 +1,4 @@
-"""Calls of watched modules: the registration of hooks, the call that runs them, and records for pictures of the graph."""
+"""Calls of modules with hooks: the registration of hooks, the call that runs them, and records for pictures of the graph."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ note_call = module_calls.append
 
 
 def register_module_forward_pre_hook(hook: Hook) -> RemovableHandle:
-    """Call `hook(module, args)` before the forward of every module; a result replaces the arguments."""
+    """Call `hook(module, args)` before the forward of every module. Its result, if any, replaces the arguments."""
     return _register(TABLES._global_forward_pre_hooks, hook, watchers)
 
 
 def register_module_forward_hook(
     hook: Hook, *, with_kwargs: bool = False, always_call: bool = False
 ) -> RemovableHandle:
-    """Call `hook(module, args, output)` after the forward of every module; a result replaces the output."""
+    """Call `hook(module, args, output)` after the forward of every module. Its result, if any, replaces the output."""
     return _register(
         TABLES._global_forward_hooks,
         hook,
@@ -51,7 +51,7 @@ def register_module_forward_hook(
 
 
 def register_module_full_backward_pre_hook(hook: Hook) -> RemovableHandle:
-    """Call `hook(module, grad_output)` in the backward of every module; a result replaces the gradients."""
+    """Call `hook(module, grad_output)` in the backward of every module. Its result, if any, replaces the gradients."""
     return _register(TABLES._global_backward_pre_hooks, hook, watchers)
 
 
@@ -62,7 +62,7 @@ def register_module_full_backward_hook(hook: Hook) -> RemovableHandle:
 
 
 def register_module_backward_hook(hook: Hook) -> RemovableHandle:
-    """Call `hook(module, grad_input, grad_output)` with the gradients of each output's own node (deprecated)."""
+    """Call `hook(module, grad_input, grad_output)` with the gradients of the node of each output (deprecated)."""
     _require_kind_of_global_backward_hook(full=False)
     return _register(TABLES._global_backward_hooks, hook, watchers)
 
@@ -77,7 +77,7 @@ def _require_kind_of_global_backward_hook(full: bool) -> None:
 
 
 def require_kind_of_backward_hook(module: Registered, full: bool) -> None:
-    """Raise for a mix of full and other backward hooks on one module."""
+    """Raise an error if full and other backward hooks are mixed on one module."""
     if module._is_full_backward_hook is (not full):
         raise RuntimeError(
             "Cannot use both regular backward hooks and full backward hooks on a single Module. "
@@ -89,7 +89,7 @@ def require_kind_of_backward_hook(module: Registered, full: bool) -> None:
 def register(
     module: Registered, table: str, hook: Hook, prepend: bool, flags: dict[str, bool] | None = None
 ) -> RemovableHandle:
-    """Add `hook` to the module's `table` of hooks, and its id to each table in `flags` that is true."""
+    """Add `hook` to the module's `table` of hooks, and its id to each table in `flags` that is selected."""
     tables = [(getattr(module, name), value) for name, value in (flags or {}).items()]
     return _register(getattr(module, table), hook, module._call_hooks, tables, prepend)
 
@@ -112,13 +112,13 @@ def _register(
 
 
 COMPILED = "compiled"
-"""The mark, among the hooks that a module has, that it is compiled in place."""
+"""The entry among a module's hooks which shows that the module is compiled in place."""
 
 
 def watched_call(module: Registered, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call `module` with its hooks and the global hooks, and note the call if it records something and calls are noted.
+    """Call `module` with its hooks and the global hooks. Record the call if calls are recorded and it records something.
 
-    A module that is compiled in place is called as a program.
+    If the module is compiled in place, a program runs instead.
     """
     if COMPILED in module._call_hooks:
         return module._compiled_call_impl(*args, **kwargs)
@@ -143,19 +143,19 @@ def called_as_it_is(module: Registered, args: tuple[Any, ...], kwargs: dict[str,
 
 
 def without_compiled_form(state: dict[str, Any]) -> dict[str, Any]:
-    """The attributes of a module that is compiled in place, for a copy of it that is not."""
+    """Return the attributes of a module that is compiled in place, for a copy that is not compiled."""
     if state.pop("_compiled_call_impl", None) is not None:
         state["_call_hooks"] = OrderedDict(each for each in state["_call_hooks"].items() if each[0] != COMPILED)
     return state
 
 
 def has_hooks(module: Any) -> bool:
-    """Whether the module has hooks of its own, or there are hooks of all modules."""
+    """Return whether the module has hooks, or whether global hooks exist."""
     return len(module._call_hooks) > (COMPILED in module._call_hooks) or all_have_hooks()
 
 
 def all_have_hooks() -> bool:
-    """Return whether there are hooks of all modules; a program may have put them into the tables itself."""
+    """Return whether global hooks exist. A program may have put them into the tables itself."""
     if not watchers:
         return False
     if len(watchers) > (NOTES in watchers) + (TABLES_SHOWN in watchers):
@@ -209,7 +209,7 @@ class _Call:
         return hook(self.module, self.args, self.result)
 
     def run_hooks_that_are_always_called(self) -> None:
-        """After an exception, call the hooks with `always_call`; their exceptions become warnings."""
+        """After an exception, call the hooks with `always_call`. Their exceptions become warnings."""
         for id, hook, with_kwargs, always_called in _forward_hooks(self.module):
             if not always_called or id in self.called:
                 continue
@@ -225,7 +225,7 @@ class _Call:
 
 
 def _backward_hooks(module: Registered) -> tuple[list[Hook], list[Hook], list[Hook]]:
-    """The full hooks, the other hooks and the pre-hooks for backward, the global ones first."""
+    """Return the full hooks, the other hooks and the pre-hooks for backward, with global hooks first."""
     full: list[Hook] = []
     other: list[Hook] = []
     (full if TABLES._global_is_full_backward_hook else other).extend(TABLES._global_backward_hooks.values())
@@ -234,7 +234,7 @@ def _backward_hooks(module: Registered) -> tuple[list[Hook], list[Hook], list[Ho
 
 
 def _forward_hooks(module: Registered) -> list[tuple[int, Hook, bool, bool]]:
-    """`(id, hook, with_kwargs, always_called)` of all forward hooks, the global ones first."""
+    """Return `(id, hook, with_kwargs, always_called)` for all forward hooks, with global hooks first."""
     tables = (
         (
             TABLES._global_forward_hooks,
@@ -271,7 +271,7 @@ def _call_forward_pre_hooks(
 
 
 def _watch_last_node(module: Registered, hooks: list[Hook], args: tuple[Any, ...], result: Any) -> None:
-    """Register old-style backward hooks on the node that created the (first) output."""
+    """Register old-style backward hooks on the node of the (first) output."""
     tensor = result
     while not isinstance(tensor, torch.Tensor):
         if isinstance(tensor, dict):

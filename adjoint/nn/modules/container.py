@@ -16,7 +16,7 @@ __all__ = ["Container", "ModuleDict", "ModuleList", "Sequential"]
 
 
 def absolute_index(index: Any, length: int) -> int:
-    """`index` counted from the start; IndexError if out of range."""
+    """Return `index` counted from the start. Raise IndexError if it is out of range."""
     index = operator.index(index)
     if not -length <= index < length:
         raise IndexError(f"index {index} is out of range")
@@ -28,7 +28,10 @@ def _renumbered(modules: Iterable[Module | None]) -> OrderedDict[str, Module | N
 
 
 class Container(Module):
-    """A module whose constructor takes named submodules. It exists for compatibility, because `Module` has submodules."""
+    """A module with named submodules as arguments of its constructor.
+
+    It exists for compatibility only, because every `Module` may have submodules.
+    """
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__()
@@ -41,9 +44,9 @@ class Container(Module):
 
 
 class Sequential(Module):
-    """Calls its modules in order; each receives the output of the previous one.
+    """Calls its modules in order. Each module receives the output of the previous module.
 
-    Takes modules, or one ordered dictionary of modules by name.
+    The arguments are modules, or one ordered dictionary of modules by name.
 
     >>> import adjoint as torch
     >>> torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU())
@@ -132,7 +135,7 @@ class Sequential(Module):
         return self
 
     def insert(self, index: int, module: Module) -> Sequential:
-        """Add a module before position `index`; IndexError if that is out of range."""
+        """Add a module before position `index`. Raise IndexError if the position is out of range."""
         if not isinstance(module, Module):
             raise AssertionError(f"module should be of type: {Module}")
         n = len(self._modules)
@@ -159,7 +162,7 @@ class Sequential(Module):
 
 
 class ModuleList(Module):
-    """A list of modules, all registered. It has no `forward`.
+    """A list of registered modules. It has no `forward`.
 
     >>> import adjoint as torch
     >>> layers = torch.nn.ModuleList(torch.nn.Linear(2, 2) for _ in range(3))
@@ -206,7 +209,7 @@ class ModuleList(Module):
         return [name for name in super().__dir__() if not name.isdigit()]
 
     def __repr__(self) -> str:
-        """Consecutive modules with equal text are printed once, with their number."""
+        """Return the printed form. Consecutive modules with equal text are printed once, with their number."""
         if len(self) == 0:
             return self._get_name() + "()"
         runs: list[tuple[int, int, str]] = []
@@ -239,7 +242,7 @@ class ModuleList(Module):
         return module
 
     def extend(self, modules: Iterable[Module]) -> ModuleList:
-        """Add modules at the end; TypeError if they are not iterable."""
+        """Add modules at the end. Raise TypeError if they are not iterable."""
         if not isinstance(modules, Iterable):
             raise TypeError("ModuleList.extend should be called with an iterable, but got " + type(modules).__name__)
         offset = len(self)
@@ -249,7 +252,7 @@ class ModuleList(Module):
 
 
 class ModuleDict(Module):
-    """A dictionary of modules by name, all registered, in the order of insertion. It has no `forward`."""
+    """A dictionary of registered modules by name, in the order of insertion. It has no `forward`."""
 
     _modules: dict[str, Module]  # type: ignore[assignment]
 
@@ -299,13 +302,13 @@ class ModuleDict(Module):
         return self._modules.values()
 
     def update(self, modules: Any) -> None:
-        """Add the modules of a mapping or of an iterable of pairs, replacing those of the same names."""
+        """Add the modules of a mapping or of an iterable of pairs. They replace modules with the same names."""
         for name, module in pairs(modules, "ModuleDict", "ModuleDict"):
             self[name] = module
 
 
 def pairs(source: Any, called: str, kind: str) -> Iterator[tuple[str, Any]]:
-    """The key/value pairs of a mapping or of an iterable of pairs, in order."""
+    """Return the key/value pairs of a mapping or of an iterable of pairs, in order."""
     if not isinstance(source, Iterable):
         raise TypeError(
             f"{called}.update should be called with an iterable of key/value pairs, but got {type(source).__name__}"

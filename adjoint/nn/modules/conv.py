@@ -33,7 +33,7 @@ def _repeated(value: Any, times: int) -> tuple[Any, ...]:
 
 
 class _ConvNd(Module):
-    """The base of convolutions of all dimensions: parameters, their initialisation, and printing."""
+    """The base of convolutions of all dimensions: parameters, their initialization, and printing."""
 
     __constants__ = [
         "stride",
@@ -100,7 +100,7 @@ class _ConvNd(Module):
         self.reset_parameters()
 
     def _padding_for_pad(self) -> list[int]:
-        """The padding in the order of the argument of `pad`: before and after the last dimension first."""
+        """Return the padding in the order of the argument of `pad`: before and after the last dimension first."""
         if isinstance(self.padding, str):
             total = [d * (k - 1) for d, k in zip(self.dilation, self.kernel_size, strict=True)]
             if self.padding == "valid":
@@ -201,8 +201,9 @@ class Conv2d(_Conv):
     """Cross-correlation of `(N, in_channels, H, W)` with a kernel `(out_channels, in_channels / groups, kH, kW)`.
 
     Args:
-        padding: the number of zeros on both sides of each dimension, or "valid" (none) or "same" (preserves the size).
-        dilation: distance between the elements of the kernel.
+        padding: the number of zeros on both sides of each dimension, or "valid" (no padding) or "same" (preserves the
+            size).
+        dilation: the distance between the elements of the kernel.
         groups: the number of groups of input and output channels that are computed independently.
         padding_mode: "zeros", "reflect", "replicate" or "circular".
 
@@ -263,7 +264,7 @@ class _ConvTransposeNd(_ConvNd):
         )
 
     def _output_padding(self, input: torch.Tensor, output_size: Sequence[int] | None) -> tuple[int, ...]:
-        """The additional size on one side that gives the output the requested size."""
+        """Return the additional size on one side that gives the output the requested size."""
         if output_size is None:
             return _repeated(self.output_padding, self._dims)
         n = self._dims
@@ -312,8 +313,8 @@ class ConvTranspose2d(_ConvTransposeNd):
     """The gradient of `Conv2d` with respect to its input, as a layer.
 
     Args:
-        output_padding: additional size on one side of the output, because several input sizes of the convolution give
-            the same output size. `forward` takes an `output_size` instead.
+        output_padding: an additional size on one side of the output. It selects one of several output sizes, because a
+            convolution maps them to the same size. Alternatively, pass `output_size` to `forward`.
     """
 
     _dims = 2

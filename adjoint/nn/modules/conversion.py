@@ -66,7 +66,7 @@ def converter(
 ) -> Callable[[torch.Tensor], torch.Tensor]:
     """Return the conversion that `Module.to` applies to each tensor.
 
-    All tensors get the device; floating-point and complex tensors get the dtype.
+    All tensors are moved to the device. Floating-point and complex tensors are converted to the dtype.
     """
 
     def convert(tensor: torch.Tensor) -> torch.Tensor:
@@ -84,10 +84,10 @@ def converter(
 
 
 def convert_parameters(module: Registered, fn: Callable[[torch.Tensor], torch.Tensor]) -> None:
-    """Replace the data of the parameters of `module`, and of their gradients, by `fn` of the data.
+    """Replace the data of the parameters of `module`, and of their gradients, by the result of `fn`.
 
     Raises:
-        RuntimeError: if a parameter must be swapped with its new value and cannot be.
+        RuntimeError: if a parameter must be swapped with its new value, but cannot be swapped.
     """
     for name, param in module._parameters.items():
         if param is None:
@@ -134,7 +134,7 @@ def _convert_grad(
 
 
 def _takes_data(tensor: torch.Tensor, converted: torch.Tensor) -> bool:
-    """Whether `tensor` stays, and only its data is replaced."""
+    """Return whether only the data of `tensor` is replaced, and not the tensor."""
     same = torch._has_compatible_shallow_copy_type(tensor, converted)
     return bool(same and not torch.__future__.get_overwrite_module_params_on_conversion())
 
@@ -145,7 +145,7 @@ def to_gpu(module: Any, device: Any = None) -> Any:
 
 
 def compiled_in_place(module: Any, *args: Any, **kwargs: Any) -> None:
-    """Compile the calls of this module, with the options of `torch.compile`; the module stays the object that it is.
+    """Compile the calls of this module, with the options of `torch.compile`. The module remains the same object.
 
     >>> import adjoint as torch
     >>> layer = torch.nn.Linear(2, 2)

@@ -55,14 +55,14 @@ class Dropout3d(_DropoutNd):
 
 
 class AlphaDropout(_DropoutNd):
-    """In training, dropout that keeps mean and variance of SELU activations (Klambauer et al., 2017)."""
+    """In training, applies dropout that keeps the mean and variance of SELU activations (Klambauer et al., 2017)."""
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         return F.alpha_dropout(input, self.p, self.training, self.inplace)
 
 
 class FeatureAlphaDropout(_DropoutNd):
-    """In training, `AlphaDropout` of whole channels."""
+    """In training, applies `AlphaDropout` to whole channels."""
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         return F.feature_alpha_dropout(input, self.p, self.training, self.inplace)

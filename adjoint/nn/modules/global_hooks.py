@@ -1,7 +1,7 @@
-"""The hooks of all modules.
+"""The global hooks, which apply to all modules.
 
-PyTorch stores their tables in `torch.nn.modules.module._global_forward_hooks` and similar names, where programs read,
-change and replace them.
+PyTorch stores their tables under names such as `torch.nn.modules.module._global_forward_hooks`. Programs read, change
+and replace these tables.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TABLES: Any = SimpleNamespace(
         )
     },
 )  # fmt: skip
-"""The tables by PyTorch's names."""
+"""The tables by their names in PyTorch."""
 
 
 class HasTables(ModuleType):
@@ -48,6 +48,6 @@ for _name in vars(TABLES):
 
 
 def show_tables(module: str) -> None:
-    """Give a Python module the tables as attributes, which take precedence over entries of its dictionary."""
+    """Give a Python module the tables as attributes. These take precedence over entries of its dictionary."""
     sys.modules[module].__class__ = HasTables
     sys.modules[module].__dict__.update(vars(TABLES))

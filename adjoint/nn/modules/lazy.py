@@ -1,4 +1,4 @@
-"""Lazy modules: they take the number of their input features or channels from the first input."""
+"""Lazy modules. They derive the number of input features or channels from the first input."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ __all__ = [
 class LazyModuleMixin:
     """Gives a module parameters whose shapes are derived from its first call.
 
-    A subclass names it before the class of the module, creates `UninitializedParameter` and `UninitializedBuffer` in its
-    constructor, and materializes them in `initialize_parameters`, which is called with the arguments of the first call.
-    After that call the module becomes a `cls_to_become`, unless this is None.
+    A subclass lists this class before the class of the module. Its constructor creates `UninitializedParameter` and
+    `UninitializedBuffer` objects. Its method `initialize_parameters` materializes them, and is called with the
+    arguments of the first call. After that call the class of the module becomes `cls_to_become`, unless this is None.
 
     >>> import adjoint as torch
     >>> layer = torch.nn.LazyLinear(2)
@@ -81,16 +81,16 @@ class LazyModuleMixin:
                     tensor.materialize(loaded.shape)
 
     def initialize_parameters(self, *args: Any, **kwargs: Any) -> None:
-        """Materialize all parameters and buffers for a call with these arguments; subclasses define it."""
+        """Materialize all parameters and buffers for a call with these arguments. Subclasses define this method."""
         raise NotImplementedError(f"initialize_parameters is not implemented for {type(self).__name__}")
 
     def has_uninitialized_params(self) -> bool:
-        """Whether a parameter or buffer of this module itself has no shape yet."""
+        """Whether the shape of a parameter or buffer of this module itself is unknown."""
         own: Any = self
         return any(is_lazy(tensor) for tensor in (*own._parameters.values(), *own._buffers.values()))
 
     def _infer_parameters(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> None:
-        """Initialize `module` for its first call, and let it become an ordinary module."""
+        """Initialize `module` for its first call, and convert it to an ordinary module."""
         module.initialize_parameters(*args, **(kwargs or {}))
         if module.has_uninitialized_params():
             raise RuntimeError(f"module {self._get_name()} has not been fully initialized")  # type: ignore[attr-defined]
@@ -154,14 +154,14 @@ class _LazyConvXdMixin(LazyModuleMixin):
     bias: Any
 
     def _create_lazily(self, out_channels: int, bias: bool, device: Any, dtype: Any) -> None:
-        """Take the place of the parameters of a convolution of no channels."""
+        """Create placeholders instead of the parameters of a convolution without channels."""
         self.weight = UninitializedParameter(device=device, dtype=dtype)
         self.out_channels = out_channels
         if bias:
             self.bias = UninitializedParameter(device=device, dtype=dtype)
 
     def reset_parameters(self) -> None:
-        """Draw the parameters, once they have shapes."""
+        """Draw the parameters if their shapes are known."""
         if not self.has_uninitialized_params() and self.in_channels != 0:
             super().reset_parameters()  # type: ignore[misc]
 
@@ -306,7 +306,7 @@ class _LazyNormBase(LazyModuleMixin):
             own.num_batches_tracked = torch.tensor(0, dtype=torch.long, device=device)
 
     def reset_parameters(self) -> None:
-        """Set the initial values, once they have shapes."""
+        """Set the initial values if the shapes are known."""
         if not self.has_uninitialized_params() and self.num_features != 0:
             super().reset_parameters()  # type: ignore[misc]
 

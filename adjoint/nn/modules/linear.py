@@ -29,7 +29,7 @@ class Linear(Module):
     """`input @ weight.T + bias`.
 
     Shapes: input `(..., in_features)`, output `(..., out_features)`, weight `(out_features, in_features)`. Weight and
-    bias are drawn uniformly from ±1 / √in_features.
+    bias are drawn uniformly from the interval ±1 / √in_features.
 
     >>> import adjoint as torch
     >>> torch.nn.Linear(3, 2)(torch.ones(5, 3)).shape

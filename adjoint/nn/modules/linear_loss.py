@@ -1,4 +1,4 @@
-"""A linear layer and the cross entropy of its outputs as one loss."""
+"""A linear layer and the cross entropy of its outputs, computed as one loss."""
 
 from __future__ import annotations
 
@@ -14,17 +14,15 @@ __all__ = ["LinearCrossEntropyLoss", "LinearCrossEntropyOptions"]
 
 
 class LinearCrossEntropyLoss(Module):
-    """The cross entropy of classes.
-
-    A linear layer of the module computes the scores from samples.
+    """The cross entropy of classes. A linear layer of the module computes the scores from the samples.
 
     Args:
         in_features: the size of a sample.
         num_classes: the number of classes.
-        out_features: further dimensions of the loss.
+        out_features: additional dimensions of the loss.
         bias: whether the linear layer has a bias.
-        reduction, weight, label_smoothing: of `CrossEntropyLoss`.
-        ignore_index: the class that does not count (-100).
+        reduction, weight, label_smoothing: as in `CrossEntropyLoss`.
+        ignore_index: the class to ignore (-100).
         options: see `LinearCrossEntropyOptions`.
 
     >>> import adjoint as torch
@@ -61,7 +59,7 @@ class LinearCrossEntropyLoss(Module):
         self.label_smoothing, self.options = label_smoothing, options
 
     def forward(self, input: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-        """The loss of samples and their classes."""
+        """Return the loss of samples and their classes."""
         shape = (self.num_classes, *self.out_features)
         bias: Any = self.linear.bias
         return F.linear_cross_entropy(

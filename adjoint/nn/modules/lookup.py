@@ -1,4 +1,4 @@
-"""Finds members of a module by dotted names (the methods of `Module` describe the errors), and prints them."""
+"""Finding members of a module by dotted names, and printing them. The methods of `Module` describe the errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..parameter import Parameter
 
 
 def submodule(module: Any, target: str) -> Any:
-    """The submodule with the dotted name `target`."""
+    """Return the submodule with the dotted name `target`."""
     if target == "":
         return module
     for part in target.split("."):
@@ -36,7 +36,7 @@ def replace_submodule(root: Any, target: str, module: Any, strict: bool) -> None
 
 
 def parameter(root: Any, target: str) -> Parameter:
-    """The parameter with the dotted name `target`."""
+    """Return the parameter with the dotted name `target`."""
     module_path, _, name = target.rpartition(".")
     found = _attribute(root.get_submodule(module_path), name)
     if not isinstance(found, Parameter):
@@ -45,7 +45,7 @@ def parameter(root: Any, target: str) -> Parameter:
 
 
 def buffer(root: Any, target: str) -> torch.Tensor:
-    """The buffer with the dotted name `target`."""
+    """Return the buffer with the dotted name `target`."""
     module_path, _, name = target.rpartition(".")
     module = root.get_submodule(module_path)
     found: torch.Tensor = _attribute(module, name)
@@ -61,7 +61,7 @@ def _attribute(module: Any, name: str) -> Any:
 
 
 def printed(module: Any) -> str:
-    """The printed form of `module`: its name, its `extra_repr`, and the modules in it."""
+    """Return the printed form of `module`: its name, its `extra_repr`, and its submodules."""
     extra = module.extra_repr()
     lines = extra.split("\n") if extra else []
     if not module._modules and len(lines) <= 1:

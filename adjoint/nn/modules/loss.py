@@ -1,4 +1,4 @@
-"""Losses as modules; the functions of the same names contain the formulas."""
+"""Losses as modules. The functions with the same names contain the formulas."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class MSELoss(_Loss):
 
 
 class SmoothL1Loss(_Loss):
-    """Quadratic below `beta`, linear above."""
+    """A loss that is quadratic for differences below `beta`, and linear above."""
 
     __constants__ = ["reduction"]
 
@@ -97,7 +97,7 @@ class SmoothL1Loss(_Loss):
 
 
 class HuberLoss(_Loss):
-    """Quadratic below `delta`, linear above."""
+    """A loss that is quadratic for differences below `delta`, and linear above."""
 
     __constants__ = ["reduction", "delta"]
 
@@ -124,7 +124,7 @@ class NLLLoss(_WeightedLoss):
     """The negative log-likelihood of the target classes, given log-probabilities.
 
     Args:
-        weight: one for each class.
+        weight: the weight of each class.
         ignore_index: a target to ignore.
     """
 
@@ -169,7 +169,7 @@ class CrossEntropyLoss(_WeightedLoss):
     """The cross entropy between logits and class indices or class probabilities.
 
     Args:
-        weight: one for each class.
+        weight: the weight of each class.
         ignore_index: a target index to ignore.
         label_smoothing: the fraction of the uniform distribution that is mixed into the targets.
 
@@ -207,7 +207,7 @@ class CrossEntropyLoss(_WeightedLoss):
 
 
 class BCELoss(_WeightedLoss):
-    """The cross entropy between probabilities of two classes."""
+    """The binary cross entropy between probabilities."""
 
     __constants__ = ["reduction"]
 
@@ -219,8 +219,8 @@ class BCEWithLogitsLoss(_Loss):
     """`BCELoss` of the sigmoid of the input.
 
     Args:
-        weight: of each element of the batch.
-        pos_weight: of positive samples, for each class.
+        weight: the weight of each element of the batch.
+        pos_weight: the weight of positive samples, for each class.
     """
 
     def __init__(
@@ -247,7 +247,7 @@ class KLDivLoss(_Loss):
     `reduction` may also be "batchmean".
 
     Args:
-        log_target: the target holds log-probabilities too.
+        log_target: whether the target contains log-probabilities too.
     """
 
     __constants__ = ["reduction"]
@@ -263,7 +263,7 @@ class KLDivLoss(_Loss):
 
 
 class PoissonNLLLoss(_Loss):
-    """The negative log-likelihood of Poisson distributed counts; arguments as `F.poisson_nll_loss`."""
+    """The negative log-likelihood of Poisson-distributed counts. The arguments are those of `F.poisson_nll_loss`."""
 
     __constants__ = ["log_input", "full", "eps", "reduction"]
 
@@ -293,7 +293,7 @@ class PoissonNLLLoss(_Loss):
 
 
 class GaussianNLLLoss(_Loss):
-    """The negative log-likelihood under normal distributions; arguments as `F.gaussian_nll_loss`."""
+    """The negative log-likelihood under normal distributions. The arguments are those of `F.gaussian_nll_loss`."""
 
     __constants__ = ["full", "eps", "reduction"]
 
@@ -307,7 +307,7 @@ class GaussianNLLLoss(_Loss):
 
 
 class HingeEmbeddingLoss(_Loss):
-    """`input` where the target is 1, `max(0, margin - input)` where it is -1."""
+    """`input` where the target is 1, and `max(0, margin - input)` where it is -1."""
 
     __constants__ = ["margin", "reduction"]
 
@@ -322,7 +322,7 @@ class HingeEmbeddingLoss(_Loss):
 
 
 class CosineEmbeddingLoss(_Loss):
-    """`1 - cos` where the target is 1, `max(0, cos - margin)` where it is -1."""
+    """`1 - cos` where the target is 1, and `max(0, cos - margin)` where it is -1."""
 
     __constants__ = ["margin", "reduction"]
 
@@ -398,7 +398,7 @@ class MultiMarginLoss(_WeightedLoss):
 
 
 class TripletMarginLoss(_Loss):
-    """`max(0, d(anchor, positive) - d(anchor, negative) + margin)`; arguments as `F.triplet_margin_loss`."""
+    """`max(0, d(anchor, positive) - d(anchor, negative) + margin)`. The arguments are those of `F.triplet_margin_loss`."""
 
     __constants__ = ["margin", "p", "eps", "swap", "reduction"]
 

@@ -1,7 +1,7 @@
-"""`Module`: the base of all objects with parameters; traversal, modes, conversion and printing.
+"""`Module`, the base of all objects with parameters: traversal, modes, conversion and printing.
 
-The assignment of attributes is in `registration`, calls with hooks in `call`, state dicts in `state_dict`, conversions
-in `conversion`, and the look-up of dotted names in `lookup`.
+`registration` contains the assignment of attributes, `call` contains calls with hooks, `state_dict` state dicts,
+`conversion` conversions, and `lookup` the lookup of dotted names.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = [
 ]  # fmt: skip
 
 _EXTRA_STATE_KEY_SUFFIX = state_dict.EXTRA_STATE_KEY
-"""The end of the key of `get_extra_state` in a state dict, by the name that other libraries import."""
+"""The end of the key of `get_extra_state` in a state dict, under the name that other libraries import."""
 
 _HOOK_TABLES = (
     "_call_hooks", "_backward_pre_hooks", "_backward_hooks", "_forward_hooks", "_forward_hooks_with_kwargs",
@@ -55,10 +55,11 @@ show_tables(__name__)
 
 
 class Module:
-    """Base class of all neural network modules.
+    """The base class of all neural network modules.
 
-    Parameters, buffers and submodules that are assigned as attributes are registered: they appear in `parameters()`,
-    `state_dict()` and so on. A subclass calls `super().__init__()` first and defines `forward`.
+    Parameters, buffers and submodules that are assigned as attributes are registered. They then appear in
+    `parameters()`, `state_dict()` and similar methods. A subclass calls `super().__init__()` first, and defines
+    `forward`.
 
     >>> import adjoint as torch
     >>> class Scale(torch.nn.Module):
@@ -115,7 +116,7 @@ class Module:
     else:
 
         def forward(self, *input: Any) -> Any:
-            """Define the computation of a call; every subclass overrides it."""
+            """Define the computation of a call. Every subclass overrides this method."""
             raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -128,17 +129,17 @@ class Module:
             raise
 
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the module, which may be compiled in place, as it is."""
+        """Call the module without its compiled program."""
         return call.called_as_it_is(self, args, kwargs)
 
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> RemovableHandle:
-        """Call `hook(module, args)` before each `forward`; a result that is not None replaces the arguments.
+        """Call `hook(module, args)` before each `forward`. If its result is not None, it replaces the arguments.
 
         Args:
-            prepend: call it before the hooks that the module already has.
-            with_kwargs: call `hook(module, args, kwargs)`; it returns None or a new `(args, kwargs)`.
+            prepend: whether to call it before the existing hooks of the module.
+            with_kwargs: whether to call `hook(module, args, kwargs)`, which returns None or a new `(args, kwargs)`.
         """
         extra = {"_forward_pre_hooks_with_kwargs": with_kwargs}
         return call.register(self, "_forward_pre_hooks", hook, prepend, extra)
@@ -151,38 +152,38 @@ class Module:
         with_kwargs: bool = False,
         always_call: bool = False,
     ) -> RemovableHandle:
-        """Call `hook(module, args, output)` after each `forward`; a result that is not None replaces the output.
+        """Call `hook(module, args, output)` after each `forward`. If its result is not None, it replaces the output.
 
         Args:
-            prepend: call it before the hooks that the module already has.
-            with_kwargs: call `hook(module, args, kwargs, output)`.
-            always_call: call it (with None for the output) also when the call raises.
+            prepend: whether to call it before the existing hooks of the module.
+            with_kwargs: whether to call `hook(module, args, kwargs, output)`.
+            always_call: whether to call it, with None as the output, if the call raises an exception.
         """
         extra = {"_forward_hooks_with_kwargs": with_kwargs, "_forward_hooks_always_called": always_call}
         return call.register(self, "_forward_hooks", hook, prepend, extra)
 
     def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """Call `hook(module, grad_output)` when the gradients of the outputs are known; its result replaces them."""
+        """Call `hook(module, grad_output)` when the gradients of the outputs are known. Its result replaces them."""
         return call.register(self, "_backward_pre_hooks", hook, prepend)
 
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """Call `hook(module, grad_input, grad_output)` in each backward; its result replaces `grad_input`.
+        """Call `hook(module, grad_input, grad_output)` in each backward. Its result replaces `grad_input`.
 
-        Both are tuples with an entry for each positional input and each output. The entry is None if the value is not a
-        tensor.
+        `grad_input` and `grad_output` are tuples with an entry for each positional input and each output. The entry is
+        None if the value is not a tensor.
         """
         call.require_kind_of_backward_hook(self, full=True)
         return call.register(self, "_backward_hooks", hook, prepend)
 
     def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook(module, grad_input, grad_output)` with the gradients of the output's own node (deprecated)."""
+        """Call `hook(module, grad_input, grad_output)` with the gradients of the output's node (deprecated)."""
         call.require_kind_of_backward_hook(self, full=False)
         return call.register(self, "_backward_hooks", hook, prepend=False)
 
     # Registering
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
-        """Add the parameter `param` (None reserves the name) under `name`.
+        """Add the parameter `param` under `name`. None reserves the name.
 
         Raises:
             TypeError: if `name` is not a string, or `param` is not a Parameter.
@@ -191,7 +192,7 @@ class Module:
         registration.register_parameter(self, name, param)
 
     def register_buffer(self, name: str, tensor: torch.Tensor | None, persistent: bool = True) -> None:
-        """Add the buffer `tensor` under `name`; it is part of `state_dict` if `persistent`.
+        """Add the buffer `tensor` under `name`. It is part of `state_dict` if `persistent`.
 
         Raises:
             TypeError: if `name` is not a string, or `tensor` is not a tensor.
@@ -211,7 +212,7 @@ class Module:
         registration.add_module(self, name, module)
 
     def register_module(self, name: str, module: Module | None) -> None:
-        """Alias of `add_module`."""
+        """An alias of `add_module`."""
         self.add_module(name, module)
 
     def __getattr__(self, name: str) -> Any:
@@ -242,7 +243,7 @@ class Module:
     # Finding by name
 
     def get_submodule(self, target: str) -> Module:
-        """Return the submodule with the dotted name `target`; the module itself for the empty string.
+        """Return the submodule with the dotted name `target`, or the module itself for the empty string.
 
         Raises:
             AttributeError: if a part of the path does not exist or is not a module.
@@ -251,13 +252,13 @@ class Module:
         return found
 
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
-        """Put `module` in the place of the submodule with the dotted name `target`.
+        """Replace the submodule with the dotted name `target` by `module`.
 
         Args:
-            strict: raise an error if the submodule does not exist yet; otherwise only its parent must exist.
+            strict: whether the submodule must exist already. Otherwise only its parent must exist.
 
         Raises:
-            ValueError: if `target` is empty or `module` no Module.
+            ValueError: if `target` is empty or `module` is not a Module.
             AttributeError: if the path does not exist, or names an object that is not a module.
         """
         lookup.replace_submodule(self, target, module, strict)
@@ -275,7 +276,7 @@ class Module:
     def named_modules(
         self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Module]]:
-        """Yield `(dotted name, module)` for this module and all its descendants; each once, unless `remove_duplicate` is off."""
+        """Yield `(dotted name, module)` for this module and all its descendants, each once unless `remove_duplicate` is False."""
         memo = set() if memo is None else memo
         if self in memo:
             return
@@ -288,12 +289,12 @@ class Module:
                 yield from module.named_modules(memo, below, remove_duplicate)
 
     def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
-        """Yield this module and all its descendants, each once unless `remove_duplicate` is off."""
+        """Yield this module and all its descendants, each once unless `remove_duplicate` is False."""
         for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
-        """Yield `(name, module)` for the immediate submodules, each module once."""
+        """Yield `(name, module)` for the immediate submodules, each once."""
         seen: set[Module] = set()
         for name, module in self._modules.items():
             if module is not None and module not in seen:
@@ -347,7 +348,7 @@ class Module:
     # Modes and gradients
 
     def apply(self, fn: Callable[[Module], None]) -> Self:
-        """Call `fn` with every submodule and then with this module; return this module."""
+        """Call `fn` with every submodule and then with this module. Return this module."""
         for module in self.children():
             module.apply(fn)
         fn(self)
@@ -363,7 +364,7 @@ class Module:
         return self
 
     def eval(self) -> Self:
-        """Set evaluation mode: the same as `train(False)`."""
+        """Set evaluation mode, like `train(False)`."""
         return self.train(False)
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
@@ -373,7 +374,7 @@ class Module:
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Set the gradients of all parameters to None, or to zeros if `set_to_none` is off."""
+        """Set the gradients of all parameters to None, or to zeros if `set_to_none` is False."""
         if getattr(self, "_is_replica", False):
             warn(
                 "Calling .zero_grad() from a module created with nn.DataParallel() has no effect. "
@@ -391,7 +392,7 @@ class Module:
     # Converting
 
     def _apply(self, fn: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True) -> Self:
-        """Replace the data of every parameter, gradient and buffer by `fn` of it."""
+        """Replace the data of every parameter, gradient and buffer by the result of `fn`."""
         if recurse:
             for module in self.children():
                 module._apply(fn)
@@ -402,9 +403,9 @@ class Module:
         return self
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
-        """Convert floating point and complex parameters and buffers in place.
+        """Convert floating-point and complex parameters and buffers in place.
 
-        Called as `to(device, dtype, non_blocking)`, `to(dtype, non_blocking)` or `to(tensor, non_blocking)`.
+        Call it as `to(device, dtype, non_blocking)`, `to(dtype, non_blocking)` or `to(tensor, non_blocking)`.
 
         Raises:
             TypeError: if the dtype is neither floating point nor complex.
@@ -452,7 +453,7 @@ class Module:
     # State dicts
 
     def get_extra_state(self) -> Any:
-        """Return additional state for the state dict; a subclass overrides it together with `set_extra_state`."""
+        """Return additional state for the state dict. A subclass overrides it together with `set_extra_state`."""
         raise RuntimeError(state_dict.UNREACHABLE.format("get_extra_state"))
 
     def set_extra_state(self, state: Any) -> None:
@@ -466,8 +467,8 @@ class Module:
 
         Args:
             destination: a dictionary to write into instead of a new one.
-            prefix: put before every name.
-            keep_vars: return the tensors themselves instead of detached ones.
+            prefix: a string to put before every name.
+            keep_vars: whether to return the tensors themselves instead of detached tensors.
         """
         if args:
             warn(state_dict.POSITIONAL_ARGUMENTS, FutureWarning)
@@ -482,19 +483,19 @@ class Module:
         """Copy parameters and buffers from `state_dict` into this module and all its descendants.
 
         Args:
-            strict: require the keys to be exactly those of `self.state_dict()`.
-            assign: keep the tensors of `state_dict` instead of copying their values.
+            strict: whether the keys must be exactly the keys of `self.state_dict()`.
+            assign: whether to use the tensors of `state_dict` themselves instead of copying their values.
 
         Returns:
             A named tuple `(missing_keys, unexpected_keys)`.
 
         Raises:
-            RuntimeError: if keys (when `strict`) or shapes do not match.
+            RuntimeError: if shapes do not match or, when `strict`, if keys do not match.
         """
         return _load(self, state_dict, strict, assign)
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
-        """Save this module's own state; subclasses with more to save extend it."""
+        """Save this module's own state. Subclasses with more state extend this method."""
         has_extra_state = type(self).get_extra_state is not Module.get_extra_state
         state_dict.save_own(self, destination, prefix, keep_vars, has_extra_state)
 
@@ -508,7 +509,7 @@ class Module:
         unexpected_keys: list[str],
         error_msgs: list[str],
     ) -> None:
-        """Load this module's own state; subclasses with more to load extend it."""
+        """Load this module's own state. Subclasses with more state extend this method."""
         has_extra_state = type(self).set_extra_state is not Module.set_extra_state
         _load_own(
             self,
@@ -527,7 +528,7 @@ class Module:
         return add_hook(self._state_dict_pre_hooks, hook)
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook(module, state_dict, prefix, local_metadata)` after `state_dict` is created; it returns None."""
+        """Call `hook(module, state_dict, prefix, local_metadata)` after `state_dict` is created. The hook returns None."""
         hook._from_public_api = True  # type: ignore[attr-defined]
         return add_hook(self._state_dict_hooks, hook)
 
@@ -550,7 +551,7 @@ class Module:
         return add_hook(self._load_state_dict_pre_hooks, state_dict._WrappedHook(hook, self if with_module else None))
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook(module, incompatible_keys)` after loading; it may change the two lists in place."""
+        """Call `hook(module, incompatible_keys)` after loading. The hook may change the two lists of keys in place."""
         return add_hook(self._load_state_dict_post_hooks, hook)
 
     # Copying and printing
@@ -565,7 +566,7 @@ class Module:
                 self._call_hooks.update(dict.fromkeys(getattr(self, table), True))
 
     def _replicate_for_data_parallel(self) -> Module:
-        """Return a copy that shares all tensors; it has its own registries, so that they can be refilled."""
+        """Return a copy that shares all tensors. It has its own registries, so that they can be refilled."""
         replica = type(self).__new__(type(self))
         replica.__dict__.update(call.without_compiled_form(self.__dict__.copy()))
         replica.__dict__["_parameters"] = self._parameters.copy()
@@ -578,7 +579,7 @@ class Module:
         return type(self).__name__
 
     def extra_repr(self) -> str:
-        """Return the text between the parentheses of the printed form; subclasses override it."""
+        """Return the text between the parentheses of the printed form. Subclasses override this method."""
         return ""
 
     __repr__ = printed

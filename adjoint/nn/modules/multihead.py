@@ -16,17 +16,17 @@ __all__ = ["MultiheadAttention"]
 
 
 class MultiheadAttention(Module):
-    """Several attention heads in parallel, each on a part of the projected inputs (Vaswani et al., 2017).
+    """Several attention heads in parallel, each with a part of the projected inputs (Vaswani et al., 2017).
 
     Args:
-        embed_dim: features of the queries and of the outputs, divided among the heads.
+        embed_dim: the number of features of queries and outputs, divided among the heads.
         num_heads: the number of heads.
-        dropout: probability of dropping an attention weight.
-        add_bias_kv: append a learned key and value.
-        add_zero_attn: append a key and a value of zeros.
-        kdim: features of the keys; `embed_dim` if None.
-        vdim: features of the values; `embed_dim` if None.
-        batch_first: inputs and outputs are `(batch, length, features)` instead of `(length, batch, features)`.
+        dropout: the probability of dropping an attention weight.
+        add_bias_kv: whether to append a learned key and value.
+        add_zero_attn: whether to append a key and a value of zeros.
+        kdim: the number of features of the keys; `embed_dim` if None.
+        vdim: the number of features of the values; `embed_dim` if None.
+        batch_first: whether inputs and outputs are `(batch, length, features)` instead of `(length, batch, features)`.
 
     >>> import adjoint as torch
     >>> attention = torch.nn.MultiheadAttention(4, 2)
@@ -112,14 +112,15 @@ class MultiheadAttention(Module):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """The outputs, of the shape of `query`, and the weights `(batch, length, keys)` if requested.
+        """Return the outputs, with the shape of `query`, and the weights `(batch, length, keys)` if requested.
 
         Args:
-            key_padding_mask: `(batch, keys)`; True for padding, or values that are added to the scores.
-            attn_mask: `(length, keys)` or one for each head; True excludes a key, other values are added to the scores.
-            average_attn_weights: average the weights over the heads; otherwise their shape is `(batch, heads, length,
-                keys)`.
-            is_causal: a hint that `attn_mask`, which must be given, is causal.
+            key_padding_mask: `(batch, keys)`, True for padding, or values that are added to the scores.
+            attn_mask: `(length, keys)`, or one mask for each head. True excludes a key. Other values are added to the
+                scores.
+            average_attn_weights: whether to average the weights over the heads. Otherwise their shape is `(batch,
+                heads, length, keys)`.
+            is_causal: a hint that `attn_mask` is causal. `attn_mask` must be given.
         """
         turned = self.batch_first and query.dim() == 3
         if turned:

@@ -26,8 +26,8 @@ class LayerNorm(Module):
     """Normalizes over the last dimensions, of sizes `normalized_shape` (Ba et al., 2016).
 
     Args:
-        eps: added to the variance.
-        elementwise_affine: scale and shift each element by parameters, initially 1 and 0.
+        eps: a number that is added to the variance.
+        elementwise_affine: whether to scale and shift each element by parameters, initially 1 and 0.
         bias: whether to shift.
     """
 
@@ -79,8 +79,8 @@ class RMSNorm(Module):
     """Divides by the root mean square over the last dimensions (Zhang and Sennrich, 2019).
 
     Args:
-        eps: added to the mean square; the machine epsilon of the input's dtype if None.
-        elementwise_affine: scale each element by a parameter, initially 1.
+        eps: a number that is added to the mean square; the machine epsilon of the input's dtype if None.
+        elementwise_affine: whether to scale each element by a parameter, initially 1.
     """
 
     __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
@@ -122,9 +122,9 @@ class GroupNorm(Module):
 
     Args:
         num_groups: the number of groups of channels (dimension 1).
-        num_channels: the number of channels, divisible by `num_groups`.
-        eps: added to the variance.
-        affine: scale and shift each channel by parameters, initially 1 and 0.
+        num_channels: the number of channels. `num_groups` must divide it.
+        eps: a number that is added to the variance.
+        affine: whether to scale and shift each channel by parameters, initially 1 and 0.
         bias: whether to shift.
     """
 
@@ -193,13 +193,15 @@ class LocalResponseNorm(Module):
 
 
 class CrossMapLRN2d(Module):
-    """`LocalResponseNorm` with the sums of Torch7: near the last channels they reach further back.
+    """`LocalResponseNorm` with the sums of Torch7.
+
+    Near the last channels, the sums include more of the preceding channels.
 
     Args:
-        size: the number of channels that are summed over.
+        size: the number of channels in each sum.
         alpha: the factor of the mean square.
         beta: the exponent.
-        k: added to the mean square.
+        k: a number that is added to the mean square.
     """
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:

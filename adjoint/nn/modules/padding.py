@@ -35,7 +35,7 @@ Size = int | Sequence[int]
 
 
 class _Pad(Module):
-    """`padding` is one number for all sides, or `(before, after)` of the last dimension, then of the one before it."""
+    """`padding` is one number for all sides, or `(before, after)` for the last dimension, then for the dimension before it."""
 
     __constants__ = ["padding"]
     _dims: ClassVar[int]
@@ -163,19 +163,19 @@ class _CircularPad(_Pad):
 
 
 class CircularPad1d(_CircularPad):
-    """Pads the last dimension with values from its other end."""
+    """Pads the last dimension with values from the opposite end."""
 
     _dims = 1
 
 
 class CircularPad2d(_CircularPad):
-    """Pads the last two dimensions with values from their other ends."""
+    """Pads the last two dimensions with values from the opposite ends."""
 
     _dims = 2
 
 
 class CircularPad3d(_CircularPad):
-    """Pads the last three dimensions with values from their other ends."""
+    """Pads the last three dimensions with values from the opposite ends."""
 
     _dims = 3
 

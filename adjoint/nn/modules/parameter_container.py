@@ -18,7 +18,7 @@ __all__ = ["ParameterDict", "ParameterList"]
 
 
 def _as_parameter(value: Any) -> Any:
-    """Convert plain tensors to parameters; return other values as they are."""
+    """Convert plain tensors to parameters. Return other values unchanged."""
     return Parameter(value) if isinstance(value, torch.Tensor) and not isinstance(value, Parameter) else value
 
 
@@ -58,7 +58,7 @@ class ParameterList(Module):
         return self
 
     def extend(self, values: Iterable[Any]) -> ParameterList:
-        """Add values at the end; TypeError if they are not iterable, or a tensor."""
+        """Add values at the end. Raise TypeError if they are not iterable, or are a tensor."""
         if isinstance(values, torch.Tensor) or not isinstance(values, Iterable):
             raise TypeError("ParameterList.extend should be called with an iterable, but got " + type(values).__name__)
         for value in values:
@@ -76,7 +76,7 @@ class ParameterList(Module):
 
 
 class ParameterDict(Module):
-    """A dictionary of parameters by name, all registered, in the order of insertion.
+    """A dictionary of registered parameters by name, in the order of insertion.
 
     Tensors become parameters, and other values are stored unchanged.
     """
@@ -180,7 +180,7 @@ class ParameterDict(Module):
     def update(self, parameters: Any) -> None:
         """Add the values of a mapping or of an iterable of pairs, and replace values with the same names.
 
-        If the class of the mapping defines no order, as with `dict`, the values are added in the order of the sorted
+        If the class of the mapping has no defined order, like `dict`, the values are added in the order of the sorted
         keys.
         """
         added = pairs(parameters, "ParametersDict", "ParameterDict")

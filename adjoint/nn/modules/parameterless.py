@@ -1,9 +1,7 @@
-"""Modules without parameters.
+"""Modules without parameters, each of which calls one function.
 
-Each calls one function.
-
-Sliding blocks of images (extraction as columns, and summation of columns); merging dimensions into one and splitting one into
-several; upsampling of images, sequences and volumes; distances and similarities.
+They extract and sum sliding blocks of images; merge and split dimensions; upsample images, sequences and volumes; and
+compute distances and similarities.
 """
 
 from __future__ import annotations
@@ -25,7 +23,10 @@ Size = int | Sequence[int]
 
 
 class Unfold(Module):
-    """The elements of each sliding block of `(N, C, H, W)`, as columns `(N, C * kh * kw, blocks)`: `functional.unfold`."""
+    """The elements of each sliding block of `(N, C, H, W)`, as columns `(N, C * kh * kw, blocks)`.
+
+    See `functional.unfold`.
+    """
 
     __constants__ = ["kernel_size", "dilation", "padding", "stride"]
 
@@ -44,7 +45,7 @@ class Unfold(Module):
 
 
 class Fold(Module):
-    """The image `(N, C, *output_size)` in which each element is the sum of its values in the columns: `functional.fold`."""
+    """The image `(N, C, *output_size)`. Each element is the sum of its values in the columns. See `functional.fold`."""
 
     __constants__ = ["output_size", "kernel_size", "dilation", "padding", "stride"]
 
@@ -115,7 +116,7 @@ class Unflatten(Module):
 
 
 class Upsample(Module):
-    """Resizes `(N, C, *)`: `functional.interpolate`."""
+    """Resizes `(N, C, *)`. See `functional.interpolate`."""
 
     __constants__ = ["size", "scale_factor", "mode", "align_corners", "name", "recompute_scale_factor"]
 
@@ -149,14 +150,14 @@ class Upsample(Module):
 
 
 class UpsamplingNearest2d(Upsample):
-    """Upsamples images by repeating elements; `Upsample` is preferred."""
+    """Upsamples images by repeating elements. Use `Upsample` instead."""
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, mode="nearest")
 
 
 class UpsamplingBilinear2d(Upsample):
-    """Upsamples images with aligned corners: `Upsample` with `align_corners` is preferred."""
+    """Upsamples images with aligned corners. Use `Upsample` with `align_corners` instead."""
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)

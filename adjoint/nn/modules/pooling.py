@@ -1,6 +1,6 @@
 """Pooling: one value for each window.
 
-A class names its function, which a call looks up: a program may have replaced it.
+Each class names its function. A call looks the function up, because a program may have replaced it.
 """
 
 from __future__ import annotations
@@ -84,12 +84,12 @@ class MaxPool2d(_MaxPoolNd):
     """The maximum of each window of the last two dimensions.
 
     Args:
-        kernel_size: size of the window.
-        stride: distance between windows, `kernel_size` by default.
-        padding: minus infinities on both sides, at most half of the window.
-        dilation: distance between the elements of a window.
-        return_indices: return the flat index of each maximum too.
-        ceil_mode: keep windows that extend beyond the end.
+        kernel_size: the size of the window.
+        stride: the distance between windows; `kernel_size` by default.
+        padding: the number of minus infinities on both sides, at most half of the window.
+        dilation: the distance between the elements of a window.
+        return_indices: whether to return the flat index of each maximum too.
+        ceil_mode: whether to use windows that extend beyond the end.
     """
 
     _pool = "max_pool2d"
@@ -171,12 +171,12 @@ class AvgPool2d(_AvgPoolWithDivisor):
     """The mean of each window of the last two dimensions.
 
     Args:
-        kernel_size: size of the window.
-        stride: distance between windows, `kernel_size` by default.
-        padding: zeros on both sides, at most half of the window.
-        ceil_mode: keep windows that extend beyond the end.
-        count_include_pad: count the padding when dividing.
-        divisor_override: divide by this instead of by the size of the window.
+        kernel_size: the size of the window.
+        stride: the distance between windows; `kernel_size` by default.
+        padding: the number of zeros on both sides, at most half of the window.
+        ceil_mode: whether to use windows that extend beyond the end.
+        count_include_pad: whether the divisor includes the padding.
+        divisor_override: a divisor to use instead of the size of the window.
     """
 
     _pool = "avg_pool2d"
@@ -204,19 +204,19 @@ class _AdaptiveAvgPoolNd(Module):
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
-    """Averages over windows chosen so that the size of the last dimension becomes `output_size`."""
+    """Averages over windows. The size of the last dimension becomes `output_size`."""
 
     _pool = "adaptive_avg_pool1d"
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
-    """Averages over windows chosen so that the last two dimensions become `output_size` (None keeps a dimension)."""
+    """Averages over windows. The sizes of the last two dimensions become `output_size` (None keeps a size)."""
 
     _pool = "adaptive_avg_pool2d"
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
-    """Averages over windows chosen so that the last three dimensions become `output_size`."""
+    """Averages over windows. The sizes of the last three dimensions become `output_size`."""
 
     _pool = "adaptive_avg_pool3d"
 
@@ -239,19 +239,19 @@ class _AdaptiveMaxPoolNd(Module):
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
-    """Maxima of windows chosen so that the size of the last dimension becomes `output_size`."""
+    """The maxima of windows. The size of the last dimension becomes `output_size`."""
 
     _pool = "adaptive_max_pool1d"
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
-    """Maxima of windows chosen so that the last two dimensions become `output_size`."""
+    """The maxima of windows. The sizes of the last two dimensions become `output_size`."""
 
     _pool = "adaptive_max_pool2d"
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
-    """Maxima of windows chosen so that the last three dimensions become `output_size`."""
+    """The maxima of windows. The sizes of the last three dimensions become `output_size`."""
 
     _pool = "adaptive_max_pool3d"
 
@@ -285,7 +285,7 @@ class MaxUnpool1d(_MaxUnpoolNd):
 
 
 class MaxUnpool2d(_MaxUnpoolNd):
-    """The partial inverse of `MaxPool2d`: the maxima back at their indices, among zeros.
+    """The partial inverse of `MaxPool2d`. It places the maxima at their indices, and zeros elsewhere.
 
     >>> import adjoint as torch
     >>> images = torch.tensor([[[[1.0, 2.0], [4.0, 3.0]]]])
@@ -332,7 +332,7 @@ class LPPool1d(_LPPoolNd):
 
 
 class LPPool2d(_LPPoolNd):
-    """The p-norm of each window of the last two dimensions, for p the `norm_type`.
+    """The p-norm of each window of the last two dimensions, where p is `norm_type`.
 
     >>> import adjoint as torch
     >>> torch.nn.LPPool2d(2, 2)(torch.tensor([[[[1.0, 1.0], [1.0, 1.0]]]]))
@@ -390,12 +390,12 @@ class _FractionalMaxPoolNd(Module):
 
 
 class FractionalMaxPool2d(_FractionalMaxPoolNd):
-    """The maximum of windows at random positions, drawn for each call (Graham, 2014).
+    """The maximum of windows at random positions. Each call draws new positions (Graham, 2014).
 
     Args:
-        output_size: the size of the output; or
+        output_size: the size of the output. Alternatively:
         output_ratio: the ratio of the output size to the input size.
-        return_indices: also return the flat indices of the maxima.
+        return_indices: whether to return the flat indices of the maxima too.
 
     >>> import adjoint as torch
     >>> torch.nn.FractionalMaxPool2d(2, output_ratio=0.5)(torch.rand(1, 1, 8, 8)).shape

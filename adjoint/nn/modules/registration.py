@@ -1,7 +1,6 @@
-"""The assignment of parameters, buffers and submodules to a module: where they are stored, and which values are refused.
+"""Assigning parameters, buffers and submodules to a module: where they are stored, and which values are refused.
 
-`Registered` is the interface of modules for the functions around `Module`, so these functions need not import the
-class.
+Functions around `Module` use the interface `Registered`, so they need not import the class.
 """
 
 from __future__ import annotations
@@ -18,17 +17,17 @@ from .global_hooks import TABLES
 
 
 def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(module, name, parameter)` whenever any module registers a parameter; its result replaces it."""
+    """Call `hook(module, name, parameter)` when any module registers a parameter. Its result replaces the parameter."""
     return add_hook(TABLES._global_parameter_registration_hooks, hook)
 
 
 def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(module, name, buffer)` whenever any module registers a buffer; its result replaces it."""
+    """Call `hook(module, name, buffer)` when any module registers a buffer. Its result replaces the buffer."""
     return add_hook(TABLES._global_buffer_registration_hooks, hook)
 
 
 def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(module, name, submodule)` whenever any module registers a submodule; its result replaces it."""
+    """Call `hook(module, name, submodule)` when any module registers a submodule. Its result replaces the submodule."""
     return add_hook(TABLES._global_module_registration_hooks, hook)
 
 
@@ -83,7 +82,10 @@ def _require_free_name(module: Registered, name: str, kind: str, registered: Map
 
 
 def set_attribute(module: Registered, name: str, value: Any, is_module: bool) -> None:
-    """Assign an attribute: register parameters, buffers and submodules; refuse to change the kind of a registered attribute."""
+    """Assign an attribute.
+
+    Register parameters, buffers and submodules. Refuse to change the kind of a registered attribute.
+    """
     own = module.__dict__
     if isinstance(value, Parameter):
         if "_parameters" not in own:
@@ -129,7 +131,7 @@ def _set_buffer(module: Registered, name: str, value: Any) -> None:
 
 
 def delete_attribute(module: Registered, name: str) -> None:
-    """Delete an attribute, registered or not."""
+    """Delete an attribute, whether it is registered or not."""
     for registered in (module._parameters, module._buffers, module._modules):
         if name in registered:
             del registered[name]
@@ -141,7 +143,7 @@ def delete_attribute(module: Registered, name: str) -> None:
 
 
 def _forget(module: Registered, name: str, except_in: str) -> None:
-    """Remove the former registration of `name`, so that it can be registered as another kind."""
+    """Remove the previous registration of `name`, so that it can be registered as another kind."""
     own = module.__dict__
     own.pop(name, None)
     for kind in ("_parameters", "_buffers", "_modules"):
@@ -159,7 +161,7 @@ def add_hook(hooks: OrderedDict[int, Callable[..., Any]], hook: Callable[..., An
 
 
 def _consult(hooks: OrderedDict[int, Callable[..., Any]], module: Registered, name: str, value: Any) -> Any:
-    """Call the registration hooks for a new value; each may replace it."""
+    """Call the registration hooks for a new value. Each hook may replace it."""
     for hook in hooks.values():
         result = hook(module, name, value)
         if result is not None:
@@ -168,12 +170,12 @@ def _consult(hooks: OrderedDict[int, Callable[..., Any]], module: Registered, na
 
 
 def type_name(value: Any) -> str:
-    """The name of a value's type in PyTorch's errors: `torch.FloatTensor` for a tensor."""
+    """Return the name of a value's type in PyTorch's errors, such as `torch.FloatTensor` for a tensor."""
     return value.type() if isinstance(value, torch.Tensor) else type(value).__name__
 
 
 class Registered(Protocol):
-    """A module: parameters, buffers and submodules by name; the tables of hooks are attributes."""
+    """A module with parameters, buffers and submodules by name. The tables of hooks are attributes."""
 
     _version: int
     _parameters: dict[str, Parameter | None]

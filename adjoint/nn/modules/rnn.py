@@ -22,7 +22,7 @@ _GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
 
 
 _DERIVED = ("_flat_weights_names", "_flat_weights")
-"""The attributes that PyTorch's modules and pickles contain besides the parameters and `_all_weights`.
+"""Attributes of PyTorch's modules and pickles, in addition to the parameters and `_all_weights`.
 
 They are derived from `_all_weights`.
 """
@@ -33,14 +33,14 @@ class RNNBase(Module):
 
     Args:
         mode: "RNN_TANH", "RNN_RELU", "LSTM" or "GRU".
-        input_size: features of the input.
-        hidden_size: features of the hidden state.
-        num_layers: the number of layers; each takes the outputs of the previous layer.
+        input_size: the number of features of the input.
+        hidden_size: the number of features of the hidden state.
+        num_layers: the number of layers. Each layer takes the outputs of the previous layer.
         bias: whether the layers have biases.
-        batch_first: input and output are `(N, L, features)` instead of `(L, N, features)`.
+        batch_first: whether input and output are `(N, L, features)` instead of `(L, N, features)`.
         dropout: the probability of dropping outputs, for all layers except the last.
-        bidirectional: also run over the reversed sequence, and join the outputs.
-        proj_size: project the hidden state of an LSTM to this many features (Sak et al., 2014).
+        bidirectional: whether to run over the reversed sequence too, and to join the outputs.
+        proj_size: the number of features to which the hidden state of an LSTM is projected (Sak et al., 2014).
 
     The input may be a `PackedSequence` of sequences of different lengths. The output is then also a `PackedSequence`,
     and the final states are the states after each sequence's last step.
@@ -151,7 +151,10 @@ class RNNBase(Module):
     def _walk(
         self, input: torch.Tensor, hx: Sequence[torch.Tensor], batch_sizes: list[int] | None = None
     ) -> tuple[torch.Tensor, list[torch.Tensor]]:
-        """Run all layers over `input`, `(L, N, features)` or packed, from the parts of a state, each `(layers, N, features)`."""
+        """Run all layers over `input`, `(L, N, features)` or packed.
+
+        The parts of the initial state are `(layers, N, features)`.
+        """
         weights = [self._weights(suffix) for layer in range(self.num_layers) for suffix in self._suffixes(layer)]
         dropout = self.dropout if self.training else 0.0
         return recurrent.run_layers(self.mode, input, hx, weights, dropout, self.bidirectional, batch_sizes)
@@ -162,7 +165,7 @@ class RNNBase(Module):
         return getattr(self, "weight_ih" + suffix), getattr(self, "weight_hh" + suffix), *biases, projection
 
     def _prepare(self, input: torch.Tensor) -> tuple[torch.Tensor, bool]:
-        """The input as `(L, N, features)`, and whether it has a batch dimension."""
+        """Return the input as `(L, N, features)`, and whether it has a batch dimension."""
         if input.dim() not in (2, 3):
             tensor = "" if self.mode in ("LSTM", "GRU") else " tensor"
             raise ValueError(
@@ -188,7 +191,7 @@ class RNNBase(Module):
             raise RuntimeError(message.format(expected, list(state.shape)))
 
     def _unpack(self, packed: PackedSequence) -> tuple[torch.Tensor, list[int]]:
-        """The data of packed sequences, and the number of sequences that have each step."""
+        """Return the data of packed sequences, and the number of sequences that have each step."""
         data = packed.data
         if data.dim() != 2:
             raise RuntimeError(f"input must have 2 dimensions, got {data.dim()}")
@@ -198,7 +201,10 @@ class RNNBase(Module):
     def _with_packed(
         self, packed: PackedSequence, state: list[torch.Tensor] | None
     ) -> tuple[PackedSequence, list[Any]]:
-        """The forward pass over packed sequences, from the parts of a state (hidden, cell), each `(layers, N, features)`."""
+        """Run the forward pass over packed sequences.
+
+        The parts of the initial state (hidden, cell) are `(layers, N, features)`.
+        """
         data, batch_sizes = self._unpack(packed)
         batch, layers = batch_sizes[0], self.num_layers * self._directions
         widths = [self.proj_size or self.hidden_size, self.hidden_size][: 2 if self.mode == "LSTM" else 1]
@@ -221,7 +227,7 @@ class RNNBase(Module):
         return output.transpose(0, 1) if self.batch_first else output
 
     def _with_hidden(self, input: Any, hx: torch.Tensor | None) -> tuple[Any, torch.Tensor]:
-        """Run the forward pass of a network whose state is one tensor."""
+        """Run the forward pass of a network with one tensor as its state."""
         if isinstance(input, PackedSequence):
             packed, (final,) = self._with_packed(input, None if hx is None else [hx])
             return packed, final
@@ -295,16 +301,16 @@ def _layers(
 ) -> None:
     """Return the parameters of recurrent layers.
 
-    `nonlinearity` belongs to `RNN`, which also accepts it as fourth argument.
+    `nonlinearity` is an argument of `RNN`, which also accepts it as fourth positional argument.
     """
 
 
 class RNN(RNNBase):
     """An Elman network: `h' = tanh(W_ih x + b_ih + W_hh h + b_hh)` in each layer.
 
-    Arguments as `RNNBase`, and `nonlinearity`: "tanh" or "relu".
+    The arguments are those of `RNNBase`, and `nonlinearity`, which is "tanh" or "relu".
 
-    Called as `rnn(input, h_0)`; returns the outputs of the last layer and the final hidden states.
+    Call it as `rnn(input, h_0)`. It returns the outputs of the last layer and the final hidden states.
     """
 
     @_with_parameters_of(_layers)
@@ -325,9 +331,9 @@ class RNN(RNNBase):
 
 
 class GRU(RNNBase):
-    """A network of gated recurrent units (Cho et al., 2014). Arguments as `RNNBase`.
+    """A network of gated recurrent units (Cho et al., 2014). The arguments are those of `RNNBase`.
 
-    Called as `gru(input, h_0)`; returns the outputs of the last layer and the final hidden states.
+    Call it as `gru(input, h_0)`. It returns the outputs of the last layer and the final hidden states.
     """
 
     @_with_parameters_of(_layers)
@@ -340,9 +346,9 @@ class GRU(RNNBase):
 
 
 class LSTM(RNNBase):
-    """A network of long short-term memory (Hochreiter and Schmidhuber, 1997). Arguments as `RNNBase`.
+    """A network of long short-term memory (Hochreiter and Schmidhuber, 1997). The arguments are those of `RNNBase`.
 
-    Called as `lstm(input, (h_0, c_0))`; returns the outputs of the last layer and the final `(h_n, c_n)`.
+    Call it as `lstm(input, (h_0, c_0))`. It returns the outputs of the last layer and the final `(h_n, c_n)`.
 
     >>> import adjoint as torch
     >>> output, (h_n, c_n) = torch.nn.LSTM(2, 3, num_layers=2)(torch.zeros(5, 4, 2))
@@ -442,7 +448,7 @@ class RNNCellBase(Module):
                 )
 
     def _step(self, step: Callable[..., Any], input: torch.Tensor, hx: torch.Tensor | None) -> torch.Tensor:
-        """One step of a cell whose state is one tensor."""
+        """Run one step of a cell with one tensor as its state."""
         self._check(input, "input")
         if hx is not None:
             self._check(hx, "hidden")
@@ -458,7 +464,7 @@ class RNNCellBase(Module):
 
 
 class RNNCell(RNNCellBase):
-    """`h' = tanh(W_ih x + b_ih + W_hh h + b_hh)`, or with relu."""
+    """`h' = tanh(W_ih x + b_ih + W_hh h + b_hh)`, or the same with relu."""
 
     __constants__ = ["input_size", "hidden_size", "bias", "nonlinearity"]
     nonlinearity: str
@@ -495,7 +501,7 @@ class GRUCell(RNNCellBase):
 
 
 class LSTMCell(RNNCellBase):
-    """A cell of long short-term memory; takes and returns `(h, c)`."""
+    """A cell of long short-term memory. It takes and returns `(h, c)`."""
 
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None

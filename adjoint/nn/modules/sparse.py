@@ -18,10 +18,10 @@ class Embedding(Module):
     """A table of `num_embeddings` vectors, drawn from the standard normal distribution.
 
     Args:
-        padding_idx: this row is initially zero and gets no gradient.
-        max_norm: rows that are looked up and have a larger norm are scaled down.
-        norm_type: the p of that norm.
-        scale_grad_by_freq: divide gradients by the number of occurrences of the index in the batch.
+        padding_idx: the index of a row that is initially zero and gets no gradient.
+        max_norm: the largest norm of a row. Rows with a larger norm are scaled down when they are looked up.
+        norm_type: the order p of the norm.
+        scale_grad_by_freq: whether to divide gradients by the number of occurrences of the index in the batch.
         sparse: whether the gradient of the table is a sparse tensor.
 
     >>> import adjoint as torch
@@ -121,7 +121,7 @@ class Embedding(Module):
         scale_grad_by_freq: bool = False,
         sparse: bool = False,
     ) -> Embedding:
-        """Create an embedding from a table `(num_embeddings, embedding_dim)`; `freeze` excludes it from training."""
+        """Create an embedding from a table `(num_embeddings, embedding_dim)`. `freeze` excludes it from training."""
         rows, columns = _sizes_of_table(embeddings)
         return cls(
             num_embeddings=rows,
@@ -137,14 +137,14 @@ class Embedding(Module):
 
 
 class EmbeddingBag(Module):
-    """A table of vectors; computes the sum, mean or maximum for each bag of indices: `functional.embedding_bag`.
+    """A table of vectors. It computes the sum, mean or maximum for each bag of indices. See `functional.embedding_bag`.
 
     Args:
         num_embeddings: the number of vectors.
-        embedding_dim: their number of elements, drawn from the standard normal distribution.
+        embedding_dim: the number of elements of a vector. They are drawn from the standard normal distribution.
         mode: "sum", "mean" or "max".
-        include_last_offset: the last offset is the end of the last bag.
-        padding_idx: an index to ignore; its vector is initially zero.
+        include_last_offset: whether the last offset is the end of the last bag.
+        padding_idx: an index to ignore. Its vector is initially zero.
     """
 
     __constants__ = [
@@ -237,7 +237,7 @@ class EmbeddingBag(Module):
         include_last_offset: bool = False,
         padding_idx: int | None = None,
     ) -> EmbeddingBag:
-        """Create it from a table `(num_embeddings, embedding_dim)`; `freeze` excludes the table from training."""
+        """Create it from a table `(num_embeddings, embedding_dim)`. `freeze` excludes the table from training."""
         rows, columns = _sizes_of_table(embeddings)
         made = cls(
             num_embeddings=rows,
@@ -256,7 +256,10 @@ class EmbeddingBag(Module):
 
 
 def _sizes_of_table(embeddings: torch.Tensor) -> torch.Size:
-    """Return the number of vectors and of their elements. Raise AssertionError unless the table has two dimensions."""
+    """Return the number of vectors and the number of elements of a vector.
+
+    Raise AssertionError unless the table has two dimensions.
+    """
     if embeddings.dim() != 2:
         raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
     return embeddings.shape

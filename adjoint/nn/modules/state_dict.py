@@ -39,7 +39,7 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpec
 
 
 class _WrappedHook:
-    """A hook that runs before loading. It receives its module first, if it was registered with the module."""
+    """A hook that runs before loading. If the hook was registered with the module, it receives the module first."""
 
     def __init__(self, hook: Callable[..., Any], module: Registered | None) -> None:
         self.hook = hook
@@ -64,7 +64,7 @@ class _WrappedHook:
 
 
 def save(module: Registered, destination: Any, prefix: str, keep_vars: bool) -> Any:
-    """Write the state of `module` and its descendants into `destination`, a new ordered dictionary if None."""
+    """Write the state of `module` and its descendants into `destination`. If it is None, create an ordered dictionary."""
     if destination is None:
         destination = OrderedDict()
         destination._metadata = OrderedDict()
@@ -96,7 +96,7 @@ def save_own(module: Registered, destination: Any, prefix: str, keep_vars: bool,
 
 
 def load(module: Registered, state_dict: Mapping[str, Any], strict: bool, assign: bool) -> _IncompatibleKeys:
-    """Load `state_dict` into `module` and its descendants; all errors are collected before one is raised."""
+    """Load `state_dict` into `module` and its descendants. Collect all errors before raising one."""
     if not isinstance(state_dict, Mapping):
         raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
     missing_keys: list[str] = []
@@ -151,7 +151,7 @@ def load_own(
     unexpected_keys: list[str],
     error_msgs: list[str],
 ) -> None:
-    """Load the state that `module` itself owns; record missing and unexpected keys, and mismatches."""
+    """Load the state that `module` itself owns. Record missing and unexpected keys, and mismatches."""
     for hook in module._load_state_dict_pre_hooks.values():
         hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
     own = _own_state(module)
@@ -243,7 +243,7 @@ def _exchange(param: torch.Tensor, value: torch.Tensor, assign: bool) -> None:
 
 
 def _own_state(module: Registered) -> dict[str, torch.Tensor]:
-    """The parameters and persistent buffers of `module` itself, by name."""
+    """Return the parameters and persistent buffers of `module` itself, by name."""
     own: dict[str, torch.Tensor] = {name: p for name, p in module._parameters.items() if p is not None}
     dropped = module._non_persistent_buffers_set
     own.update({name: b for name, b in module._buffers.items() if b is not None and name not in dropped})

@@ -37,7 +37,7 @@ def _generate_square_subsequent_mask(size: int, device: Any = None, dtype: Any =
 
 
 def _get_seq_len(src: torch.Tensor, batch_first: bool) -> int | None:
-    """The length of the sequences, or None if `src` has not the dimensions of sequences."""
+    """Return the length of the sequences, or None if `src` does not have the dimensions of sequences."""
     sizes = src.size()
     if len(sizes) == 2:
         return sizes[0]
@@ -87,7 +87,7 @@ class _Layer(Module):
     def _added(
         self, x: torch.Tensor, norm: LayerNorm, block: Callable[..., torch.Tensor], *others: Any
     ) -> torch.Tensor:
-        """Return `x` plus the output of a block. The norm comes before the block or after the sum."""
+        """Return `x` plus the output of a block. The norm is applied before the block or after the sum."""
         if self.norm_first:
             return x + block(norm(x), *others)
         return norm(x + block(x, *others))
@@ -108,14 +108,14 @@ class TransformerEncoderLayer(_Layer):
     """Self-attention and a feed-forward block, each with a residual connection and layer normalization.
 
     Args:
-        d_model: features of the inputs and of the outputs.
+        d_model: the number of features of inputs and outputs.
         nhead: the number of attention heads.
-        dim_feedforward: features between the two linear maps of the feed-forward block.
-        dropout: probability of dropping an element.
+        dim_feedforward: the number of features between the two linear maps of the feed-forward block.
+        dropout: the probability of dropping an element.
         activation: a function, or "relu" or "gelu".
-        layer_norm_eps: added to the variances.
-        batch_first: inputs and outputs are `(batch, length, features)` instead of `(length, batch, features)`.
-        norm_first: normalize before attention and feed-forward block instead of after them.
+        layer_norm_eps: a number that is added to the variances.
+        batch_first: whether inputs and outputs are `(batch, length, features)` instead of `(length, batch, features)`.
+        norm_first: whether to normalize before attention and the feed-forward block instead of after them.
         bias: whether linear maps and norms have biases.
 
     >>> import adjoint as torch
@@ -160,13 +160,13 @@ class TransformerEncoderLayer(_Layer):
     def forward(
         self, src: torch.Tensor, src_mask: Mask = None, src_key_padding_mask: Mask = None, is_causal: bool = False
     ) -> torch.Tensor:
-        """The transformed sequences, of the shape of `src`.
+        """Return the transformed sequences, with the shape of `src`.
 
         Args:
-            src_mask: `(length, length)`, or one for each head; True excludes a position, other values are added to the
-                scores.
-            src_key_padding_mask: `(batch, length)`; True for padding, or values that are added to the scores.
-            is_causal: a hint that `src_mask`, which must be given, is causal.
+            src_mask: `(length, length)`, or one mask for each head. True excludes a position. Other values are added to
+                the scores.
+            src_key_padding_mask: `(batch, length)`, True for padding, or values that are added to the scores.
+            is_causal: a hint that `src_mask` is causal. `src_mask` must be given.
         """
         src_key_padding_mask = F._canonical_mask(
             mask=src_key_padding_mask,
@@ -240,12 +240,12 @@ class TransformerDecoderLayer(_Layer):
         tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
     ) -> torch.Tensor:
-        """The transformed targets, of the shape of `tgt`.
+        """Return the transformed targets, with the shape of `tgt`.
 
         Args:
             memory: the output of the encoder.
-            tgt_mask: the positions of the targets that each position attends to; see `TransformerEncoderLayer`.
-            memory_mask: which places of `memory` each place of the targets attends to.
+            tgt_mask: the positions of the targets that each position may attend to; see `TransformerEncoderLayer`.
+            memory_mask: the positions of `memory` that each position of the targets may attend to.
             tgt_key_padding_mask: the padding of the targets.
             memory_key_padding_mask: the padding of `memory`.
             tgt_is_causal: a hint that `tgt_mask` is causal.
@@ -268,7 +268,7 @@ class TransformerDecoderLayer(_Layer):
 
 
 def _why_without_nested(layer: Any) -> str:
-    """Return why PyTorch's encoder does not skip padding with such layers, or an empty string if it does."""
+    """Return why PyTorch's encoder does not skip padding with such layers, or an empty string if it skips padding."""
     if not isinstance(layer, TransformerEncoderLayer):
         return "encoder_layer was not TransformerEncoderLayer"
     attention = layer.self_attn
@@ -291,12 +291,12 @@ class TransformerEncoder(Module):
     """A stack of encoder layers.
 
     Args:
-        encoder_layer: a layer; the stack contains copies of it.
-        num_layers: how many.
+        encoder_layer: a layer. The stack contains copies of it.
+        num_layers: the number of layers.
         norm: a module to apply to the output.
-        enable_nested_tensor: in evaluation without gradients, the output is zero at padding. It is so in PyTorch,
-            because PyTorch's encoder then computes on sequences without padding.
-        mask_check: do this only if padding comes after all other elements.
+        enable_nested_tensor: whether, in evaluation without gradients, the output is zero at padding. PyTorch's encoder
+            gives zeros, because it computes on sequences without padding.
+        mask_check: whether to do this only if padding comes after all other elements.
 
     >>> import adjoint as torch
     >>> layer = torch.nn.TransformerEncoderLayer(d_model=8, nhead=2, dim_feedforward=16, batch_first=True)
@@ -346,7 +346,7 @@ class TransformerEncoder(Module):
 
         See `TransformerEncoderLayer` for the arguments.
 
-        `is_causal` is found out by comparison if it is None.
+        If `is_causal` is None, it is determined by a comparison.
         """
         src_key_padding_mask = F._canonical_mask(
             mask=src_key_padding_mask,
@@ -372,8 +372,8 @@ class TransformerDecoder(Module):
     """A stack of decoder layers.
 
     Args:
-        decoder_layer: a layer; the stack contains copies of it.
-        num_layers: how many.
+        decoder_layer: a layer. The stack contains copies of it.
+        num_layers: the number of layers.
         norm: a module to apply to the output.
     """
 
@@ -400,7 +400,7 @@ class TransformerDecoder(Module):
 
         See `TransformerDecoderLayer` for the arguments.
 
-        `tgt_is_causal` is found out by comparison if it is None.
+        If `tgt_is_causal` is None, it is determined by a comparison.
         """
         batch_first = getattr(getattr(self.layers[0], "self_attn", None), "batch_first", False)
         causal = _detect_is_causal_mask(tgt_mask, tgt_is_causal, _get_seq_len(tgt, batch_first))
@@ -420,15 +420,15 @@ class TransformerDecoder(Module):
 
 
 class Transformer(Module):
-    """An encoder and a decoder, which attends to the encoder's output (Vaswani et al., 2017).
+    """An encoder, and a decoder that attends to the encoder's output (Vaswani et al., 2017).
 
     Args:
-        d_model: features of the inputs and of the outputs.
+        d_model: the number of features of inputs and outputs.
         nhead: the number of attention heads.
-        num_encoder_layers: layers of the encoder.
-        num_decoder_layers: layers of the decoder.
-        custom_encoder: a module in place of the encoder.
-        custom_decoder: a module in place of the decoder.
+        num_encoder_layers: the number of layers of the encoder.
+        num_decoder_layers: the number of layers of the decoder.
+        custom_encoder: a module to use instead of the encoder.
+        custom_decoder: a module to use instead of the decoder.
 
     The other arguments are those of `TransformerEncoderLayer`.
 
@@ -509,7 +509,7 @@ class Transformer(Module):
 
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> torch.Tensor:
-        """Return the causal mask `(sz, sz)`: zeros on and below the diagonal, -inf above it.
+        """Return the causal mask `(sz, sz)`, with zeros on and below the diagonal and -inf above it.
 
         >>> import adjoint as torch
         >>> torch.nn.Transformer.generate_square_subsequent_mask(2)

@@ -9,7 +9,7 @@ __all__ = ["consume_prefix_in_state_dict_if_present"]
 
 
 def _ntuple(count: int) -> Callable[[Any], tuple[Any, ...]]:
-    """A function that converts an iterable to a tuple, and any other value to a tuple of `count` copies."""
+    """Return a function that converts an iterable to a tuple, and any other value to a tuple of `count` copies."""
 
     def spread(value: Any) -> tuple[Any, ...]:
         return tuple(value) if isinstance(value, Iterable) else (value,) * count
@@ -24,7 +24,7 @@ _quadruple = _ntuple(4)
 
 
 def _reverse_repeat_tuple(values: tuple[Any, ...], count: int) -> tuple[Any, ...]:
-    """The values in reverse order, each repeated `count` times: the form of the argument of `pad`."""
+    """Return the values in reverse order, each repeated `count` times, as the argument of `pad`."""
     return tuple(value for value in reversed(values) for _ in range(count))
 
 

@@ -1,4 +1,4 @@
-"""`DataParallel` runs a model in several threads; names, no logic."""
+"""`DataParallel` runs a model in several threads. This file contains names only."""
 
 import sys
 

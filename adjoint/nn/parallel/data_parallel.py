@@ -25,10 +25,10 @@ def parallel_apply(
     kwargs_tup: Sequence[dict[str, Any]] | None = None,
     devices: Sequence[Any] | None = None,
 ) -> list[Any]:
-    """Call each module with its inputs (a tuple of arguments, or one argument) and named arguments, in threads.
+    """Call each module in a thread, with its inputs (a tuple of arguments or one argument) and its keyword arguments.
 
     Raises:
-        AssertionError: unless the numbers of inputs, of named arguments and of modules are equal.
+        AssertionError: if the numbers of inputs, of keyword arguments and of modules differ.
     """
     if len(modules) != len(inputs):
         raise AssertionError(f"The number of modules {len(modules)} is not equal to the number of inputs {len(inputs)}")
@@ -69,7 +69,7 @@ def _in_threads(calls: Sequence[Callable[[], Any]]) -> list[Any]:
 def replicate(network: Module, devices: Sequence[Any], detach: bool = False) -> list[Module]:
     """Return one copy of `network` for each entry of `devices`.
 
-    They share parameters and buffers; on a CPU nothing is copied.
+    The copies share parameters and buffers. On a CPU nothing is copied.
 
     With `detach`, the parameters of the copies are detached from the parameters of `network`.
     """
@@ -82,7 +82,7 @@ def replicate(network: Module, devices: Sequence[Any], detach: bool = False) -> 
 
 
 def _replica(module: Module) -> Module:
-    """A copy of the module and its descendants that shares parameters and buffers."""
+    """Return a copy of the module and its descendants that shares parameters and buffers."""
     replicas = {original: original._replicate_for_data_parallel() for original in module.modules()}
     for replica in replicas.values():
         for name, child in replica._modules.items():
@@ -95,9 +95,9 @@ class DataParallel(Module):
     """Splits the batch along `dim`, runs a replica of `module` on each part in its own thread, and joins the outputs.
 
     Args:
-        module: the module; it is `self.module`, so state dict keys begin with `module.`.
-        device_ids: its length is the number of threads; `torch.get_num_threads()` if None or empty.
-        output_device: stored, without effect.
+        module: the module. It is the attribute `module`, so keys of the state dict begin with `module.`.
+        device_ids: a sequence with one entry for each thread; `torch.get_num_threads()` threads if None or empty.
+        output_device: stored, but not used.
         dim: the batch dimension.
 
         With one thread, or an input that cannot be split, the module is called directly.

@@ -19,7 +19,7 @@ from .gradient_buckets import Reducer
 __all__ = ["DistributedDataParallel"]
 
 FIRST_BUCKET = 1 << 20
-"""The bytes of the first bucket, which is small so that communication begins early."""
+"""The number of bytes of the first bucket. It is small, so that communication begins early."""
 
 BUCKET_MB = 4.0
 
@@ -28,28 +28,29 @@ EMBEDDINGS = (Embedding, EmbeddingBag)
 
 
 class DistributedDataParallel(Module):
-    """Wraps `module`: parameters begin equal in all processes, and stay so, since each step has the average gradient of all.
+    """Wraps `module`. The parameters of all processes stay equal, because each step uses the average of all gradients.
 
     Args:
-        module: the model; it is `self.module`, so keys of the state dict begin with `module.`.
-        device_ids, output_device, dim: must be None, None and 0, because only CPUs exist.
+        module: the model. It is the attribute `module`, so keys of the state dict begin with `module.`.
+        device_ids, output_device, dim: these must be None, None and 0, because only CPUs exist.
         broadcast_buffers: whether each forward starts with the buffers of the first process; True if None.
-        init_sync: whether to compare the parameters of all processes, and to take the values of the first.
-        process_group: the processes; all if None.
-        bucket_cap_mb: the size of a gradient group in MiB; 4 if None, because a call of MPI costs little.
-        find_unused_parameters: whether a backward may leave out parameters. The graph is then searched after each
+        init_sync: whether to compare the parameters of all processes, and to use the values of the first process.
+        process_group: the group of processes; all processes if None.
+        bucket_cap_mb: the size of a bucket of gradients in MiB; 4 if None, because MPI calls cost little.
+        find_unused_parameters: whether a backward may skip parameters. In this case, the graph is searched after each
             forward.
         check_reduction: has no effect, as in PyTorch.
-        gradient_as_bucket_view: whether `.grad` is the memory that is reduced. This saves a copy of all gradients.
-        static_graph: whether all steps use the same parameters, as often as the first.
-        device_mesh: a mesh of one dimension instead of `process_group`.
+        gradient_as_bucket_view: whether `.grad` is a part of the memory that is reduced. This avoids a copy of all
+            gradients.
+        static_graph: whether all steps use the same parameters, each as often as in the first step.
+        device_mesh: a mesh of one dimension to use instead of `process_group`.
 
     Raises:
         RuntimeError: if no parameter requires a gradient, or if the models of the processes differ. The error names the
             parameter.
 
-    The derivative is of the mean of the processes' losses. `no_sync()` accumulates gradients without communication. `join()` lets
-    processes have different numbers of batches.
+    The gradient is the gradient of the mean of the processes' losses. `no_sync()` accumulates gradients without
+    communication. `join()` lets processes have different numbers of batches.
     """
 
     _active_ddp_module: DistributedDataParallel | None = None
@@ -144,13 +145,13 @@ class DistributedDataParallel(Module):
     # --- the same model everywhere ----------------------------------------------------------------------------------
 
     def _synchronized_parameters(self) -> Iterator[tuple[str, Any]]:
-        """The parameters whose gradients are averaged, by name."""
+        """Return the parameters whose gradients are averaged, by name."""
         for name, parameter in self.module.named_parameters():
             if parameter.requires_grad and name not in self.parameters_to_ignore:
                 yield name, parameter
 
     def _sparse_names(self) -> Iterator[str]:
-        """The names of the parameters whose gradients are sparse."""
+        """Return the names of the parameters whose gradients are sparse."""
         sparse = {id(each.weight) for each in self.module.modules() if isinstance(each, EMBEDDINGS) and each.sparse}
         return (name for name, parameter in self._synchronized_parameters() if id(parameter) in sparse)
 
@@ -164,9 +165,9 @@ class DistributedDataParallel(Module):
         return [*parameters, *self._broadcast_each_forward()]
 
     def _check_same_model(self, names: list[str], parameters: list[Any]) -> None:
-        """Compare names, shapes and dtypes with those of the first process.
+        """Compare names, shapes and dtypes with those in the first process.
 
-        If one differs, all processes raise the error.
+        If one of them differs, all processes raise the error.
         """
         own = [[name, tuple(each.shape), str(each.dtype)] for name, each in zip(names, parameters, strict=True)]
         models: list[Any] = [None] * self.process_group.size()
@@ -224,7 +225,7 @@ class DistributedDataParallel(Module):
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:
-        """Inside the context, gradients accumulate in each process. The first backward after it averages their sum."""
+        """Inside this context, gradients accumulate in each process. The first backward after it averages their sum."""
         former = self.require_backward_grad_sync
         self.require_backward_grad_sync = False
         try:
@@ -238,7 +239,7 @@ class DistributedDataParallel(Module):
         return self
 
     def scatter(self, inputs: Any, kwargs: Any, device_ids: Any) -> Any:
-        """The arguments themselves, as for one device."""
+        """Return the arguments themselves, as for one device."""
         return (inputs,), (kwargs,)
 
     # --- communication hooks ----------------------------------------------------------------------------------------
@@ -247,8 +248,9 @@ class DistributedDataParallel(Module):
         """Let `hook(state, bucket)` reduce the gradients of each bucket instead of averaging them.
 
         Args:
-            state: for the hook, such as a group or a `PowerSGDState`.
-            hook: takes a `torch.distributed.GradBucket`, and returns a future of a tensor like its buffer.
+            state: an object for the hook, such as a group or a `PowerSGDState`.
+            hook: a function of the state and a `torch.distributed.GradBucket`. It returns a future of a tensor like the
+                bucket's buffer.
         """
         if not callable(hook):
             raise TypeError("Communication hook must be callable.")
@@ -279,12 +281,12 @@ class DistributedDataParallel(Module):
     def join(
         self, divide_by_initial_world_size: bool = True, enable: bool = True, throw_on_early_termination: bool = False
     ) -> Any:
-        """A context in which processes may have different numbers of batches; see `torch.distributed.algorithms.Join`.
+        """Return a context in which processes may have different numbers of batches; see `torch.distributed.algorithms.Join`.
 
         Args:
-            divide_by_initial_world_size: whether gradients are divided by the number of all processes, or by the number
+            divide_by_initial_world_size: whether to divide gradients by the number of all processes, or by the number
                 of processes that still have inputs.
-            enable: whether the context does anything.
+            enable: whether the context has any effect.
             throw_on_early_termination: whether all processes raise an error when the first has used up its inputs.
         """
         return torch.distributed.algorithms.Join(
@@ -292,7 +294,7 @@ class DistributedDataParallel(Module):
         )
 
     def join_hook(self, **kwargs: Any) -> Any:
-        """The hook that shadows the collectives of this module."""
+        """Return the hook that shadows the collectives of this module."""
         return _shadow(self, kwargs.get("divide_by_initial_world_size", True))
 
     @property
@@ -302,7 +304,7 @@ class DistributedDataParallel(Module):
 
     @property
     def join_process_group(self) -> Any:
-        """The group over which gradients are averaged."""
+        """Return the group over which gradients are averaged."""
         return self.process_group
 
     def _tell_whether(self, synchronizes: bool) -> bool:
@@ -343,7 +345,7 @@ def _shadow(module: DistributedDataParallel, divide_by_initial_world_size: bool)
 
 
 def tensors_in(output: Any) -> Iterator[Any]:
-    """The tensors in a result: in tuples, lists, dicts, dataclasses, to any depth."""
+    """Return the tensors in a result, which may contain tuples, lists, dicts and dataclasses to any depth."""
     if isinstance(output, torch.Tensor):
         yield output
     elif isinstance(output, (tuple, list)):
@@ -356,9 +358,10 @@ def tensors_in(output: Any) -> Iterator[Any]:
 
 
 def _through_sink(reducer: Reducer, output: Any) -> Any:
-    """The same result.
+    """Return the result unchanged.
 
-    Backward through it reaches all parameters below it. Parts that the loss does not use get no gradient.
+    A backward through it reaches all parameters below it. Parts of the result that the loss does not use get no
+    gradient.
     """
     tree: Any = torch.utils._pytree
     flat, structure = tree.tree_flatten(output)
@@ -372,7 +375,7 @@ def _through_sink(reducer: Reducer, output: Any) -> Any:
 
 
 class _Sink(torch.autograd.Function):
-    """The identity. Its backward runs first."""
+    """The identity. A node whose backward runs first."""
 
     @staticmethod
     def forward(ctx: Any, reducer: Reducer, *tensors: Any) -> Any:

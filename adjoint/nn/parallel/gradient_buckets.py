@@ -2,12 +2,12 @@
 
 `Reducer` puts them into buckets, and each bucket is reduced when it is full.
 
-Buckets hold parameters in the order in which their gradients arrive. Before the first backward the order is a guess,
-from the last parameter to the first. The first backward shows the real order. All processes start their buckets in the
-same order, even if gradients arrive in another order.
+Buckets hold parameters in the order in which their gradients arrive. Before the first backward, the order is assumed to
+run from the last parameter to the first. The first backward reveals the actual order. All processes start their buckets
+in the same order, even if gradients arrive in a different order.
 
-If no hook and no view needs a buffer, large gradients are reduced in place. Only small gradients are copied, and sent
-together. If gradients are views of buckets, ranks on one machine keep the buckets in shared memory.
+Large gradients are reduced in place if neither a hook nor a view needs a buffer. Only small gradients are copied and
+sent together. If gradients are views of buckets, ranks on one machine place the buckets in shared memory.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ import adjoint as torch
 __all__ = ["Reducer"]
 
 ALONE = 1 << 15
-"""A gradient with more bytes is reduced in place."""
+"""Gradients with more bytes are reduced in place."""
 
 
 class Bucket:
-    """Parameters whose gradients are reduced together.
+    """A group of parameters whose gradients are reduced together.
 
     Attributes:
         numbers: the numbers of its parameters.
         buffer: the tensor of one dimension into which gradients are copied.
         shared: the memory of the buffer, which all ranks of the group can access.
-        views: by number, the parts of the buffer in the shapes of the parameters.
-        is_sparse: whether the bucket is for one parameter with sparse gradients, which use no buffer.
+        views: by parameter number, the parts of the buffer in the shapes of the parameters.
+        is_sparse: whether the bucket contains one parameter with sparse gradients, which need no buffer.
         missing: the number of gradients that have not arrived yet in this backward.
     """
 
@@ -84,7 +84,7 @@ class Bucket:
         return self.placed[self.numbers[0]] if self.is_sparse else self.buffer
 
     def pieces(self) -> list[Any]:
-        """The tensors to reduce."""
+        """Return the tensors to reduce."""
         return [*([self.buffer] if self.views else []), *(self.placed[number] for number in sorted(self.placed))]
 
     def restart(self) -> None:
@@ -100,11 +100,11 @@ class Reducer:
     Args:
         names, parameters: the parameters, in the same order in all processes.
         sparse: the names of the parameters with sparse gradients.
-        group: the processes.
+        group: the group of processes.
         cap_bytes: the size of a bucket. The first bucket is full at `first_bytes`, so that communication starts early.
-        find_unused: whether parameters may take no part in a backward.
-        as_views: whether `.grad` is the bucket's memory after a backward.
-        static: whether every backward uses the same parameters, as often as the first.
+        find_unused: whether a backward may skip parameters.
+        as_views: whether `.grad` is a part of the bucket's memory after a backward.
+        static: whether every backward uses the same parameters, each as often as in the first.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class Reducer:
     # --- buckets ----------------------------------------------------------------------------------------------------
 
     def assign(self, order: list[int]) -> None:
-        """Make buckets of the parameters in this order, of one dtype each."""
+        """Create buckets of the parameters in this order. Each bucket has one dtype."""
         self.buckets: list[Bucket] = []
         filling: dict[Any, tuple[list[int], int]] = {}
         limit = self.first_bytes
@@ -178,9 +178,9 @@ class Reducer:
         self.assign([number for bucket in self.buckets for number in bucket.numbers])
 
     def rebuild(self) -> bool:
-        """After the first backward, adopt the order in which gradients arrived at the first process.
+        """After the first backward, use the order in which gradients arrived at the first process.
 
-        Return whether this happened now.
+        Return whether the order was changed.
         """
         if self.rebuilt or not self.finished or (self.find_unused and not self.static):
             return False
@@ -194,10 +194,10 @@ class Reducer:
     # --- one backward -----------------------------------------------------------------------------------------------
 
     def expect(self, outputs: Iterator[Any] | None) -> None:
-        """Prepare for the gradients of a backward from `outputs`, which are needed only if parameters may be unused.
+        """Prepare for the gradients of a backward from `outputs`. The outputs are needed only if parameters may be unused.
 
         Raises:
-            RuntimeError: if the backward before has left out parameters.
+            RuntimeError: if the previous backward has skipped parameters.
         """
         if self.expecting and self.arrived:
             self.check_finished()
@@ -254,7 +254,7 @@ class Reducer:
         self._launch()
 
     def _check_layout(self, number: int) -> None:
-        """Raise RuntimeError if a gradient is sparse and should be dense, or the reverse."""
+        """Raise RuntimeError if a gradient is sparse but should be dense, or the reverse."""
         grad = self.parameters[number].grad
         if grad is not None and grad.is_sparse != (number in self.sparse):
             expected = "sparse" if number in self.sparse else "dense"
@@ -267,10 +267,7 @@ class Reducer:
         self.bucket_of[number].place(number, self.parameters[number], self.as_views)
 
     def _launch(self) -> None:
-        """Start the full buckets up to the first incomplete bucket.
-
-        After the last bucket, finish at the end of backward.
-        """
+        """Start all full buckets before the first incomplete bucket. After the last bucket, finish at the end of backward."""
         if self.launched == len(self.buckets):
             return
         while self.launched < len(self.buckets) and not self.buckets[self.launched].missing:
@@ -362,7 +359,7 @@ class Reducer:
             grad.detach().copy_(view)
 
     def shadow(self) -> None:
-        """Take part with zeros in the collectives of a backward of the other processes. Gradients do not change."""
+        """Participate with zeros in the collectives of a backward of the other processes. Gradients do not change."""
         former = [bucket.buffer.clone() if self.as_views else bucket.buffer for bucket in self.buckets]
         for bucket in self.buckets:
             bucket.restart()
@@ -384,7 +381,7 @@ class Reducer:
 
 
 def _arrival(itself: Any, number: int) -> Callable[[Any], None]:
-    """Return the hook of a parameter. It does not keep the reducer alive."""
+    """Return the hook of a parameter. The hook does not keep the reducer alive."""
 
     def arrive(_: Any) -> None:
         reducer = itself()
@@ -395,7 +392,7 @@ def _arrival(itself: Any, number: int) -> Callable[[Any], None]:
 
 
 def leaves(outputs: Iterator[Any]) -> Iterator[Any]:
-    """The leaves that the graphs of `outputs` lead to."""
+    """Return the leaves of the graphs of `outputs`."""
     seen: set[Any] = set()
     waiting = []
     for output in outputs:

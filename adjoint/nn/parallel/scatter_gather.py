@@ -1,4 +1,4 @@
-"""The parts of a batch for several workers, and their results joined."""
+"""Splitting a batch into parts for several workers, and joining their results."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ __all__ = ["gather", "scatter", "scatter_kwargs"]
 
 
 def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> Any:
-    """Split every tensor inside `inputs` along `dim` into at most one part for each of `target_gpus`, which count workers.
+    """Split every tensor inside `inputs` along `dim` into at most one part for each of `target_gpus`, the workers.
 
-    Objects other than tensors go to each part.
+    Other objects are passed to every worker.
 
     >>> import adjoint as torch
     >>> torch.nn.parallel.scatter(torch.arange(4), [0, 1])
@@ -26,7 +26,7 @@ def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> Any:
 def scatter_kwargs(
     inputs: tuple[Any, ...], kwargs: dict[str, Any] | None, target_gpus: Sequence[Any], dim: int = 0
 ) -> tuple[tuple[Any, ...], tuple[dict[str, Any], ...]]:
-    """`scatter` of positional and of named arguments: the tuples and the dictionaries of the parts."""
+    """Call `scatter` for positional and keyword arguments. Return the tuples and the dictionaries of the parts."""
     parts = split((inputs, kwargs or {}), len(target_gpus), dim)
     if _is_everywhere(parts):
         return (inputs,), (kwargs or {},)
@@ -34,7 +34,7 @@ def scatter_kwargs(
 
 
 def split(value: Any, count: int, dim: int) -> list[Any]:
-    """Split every tensor inside `value` along `dim` into at most `count` parts; other objects go to every part."""
+    """Split every tensor inside `value` along `dim` into at most `count` parts. Other objects are passed to every part."""
     if isinstance(value, torch.Tensor):
         return list(value.chunk(count, dim))
     if isinstance(value, (tuple, list)) and value:
@@ -61,7 +61,7 @@ class _Everywhere:
 
 
 def _align(columns: list[list[Any]]) -> list[tuple[Any, ...]]:
-    """Turn the parts of each item into the items of each part."""
+    """Convert the parts of each item to the items of each part."""
     count = min(len(column) for column in columns if not _is_everywhere(column))
     return [tuple(column[0].value if _is_everywhere(column) else column[i] for column in columns) for i in range(count)]
 
@@ -71,7 +71,7 @@ def _is_everywhere(column: list[Any]) -> bool:
 
 
 def gather(outputs: Any, target_device: Any = None, dim: int = 0) -> Any:
-    """Join the outputs of the parts along `dim`; zero-dimensional ones are stacked into a vector.
+    """Join the outputs of the parts along `dim`. Zero-dimensional outputs are stacked into a vector.
 
     All tensors are on the CPU.
     """

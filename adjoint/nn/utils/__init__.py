@@ -1,4 +1,4 @@
-"""Functions on the parameters of a model; names, no logic."""
+"""Functions on the parameters of a model. This file contains names only."""
 
 from ..._runtime.first_use import late_names
 from . import rnn, stateless

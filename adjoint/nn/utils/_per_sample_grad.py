@@ -16,16 +16,17 @@ __all__ = ["call_for_per_sample_grads"]
 def call_for_per_sample_grads(
     module: Module, *, batch_size: int | None = None, loss_reduction: str = "sum", batch_first: bool = True
 ) -> Callable[..., Any]:
-    """Wrap `module` so that backward stores, in `grad_sample` of each parameter, one gradient for every sample.
+    """Wrap `module` so that backward stores one gradient per sample in `grad_sample` of each parameter.
 
-    The wrapped call runs the module once for all samples, as `vmap` does, each with its own copy of the parameters.
-    `param.grad` is unchanged; `param.grad_sample` has the batch dimension first, and must be cleared before the next
-    call.
+    The wrapped call runs the module once for all samples, as `vmap` does. Each sample has its own copy of the
+    parameters. `param.grad` is unchanged. `param.grad_sample` has the batch dimension first, and must be cleared before
+    the next call.
 
     Args:
         module: any module that computes on each sample independently.
         batch_size: the number of samples; by default the common batch size of all tensor arguments.
-        loss_reduction: `'mean'` if the loss is a mean over the batch: its factor is removed from the gradients.
+        loss_reduction: `'mean'` if the loss is a mean over the batch. The factor of the mean is removed from the
+            gradients.
         batch_first: whether the batch is the first dimension of arguments and results, or the second.
 
     Raises:
@@ -96,7 +97,7 @@ class _PerSample(torch.autograd.Function):
 
 
 def _mapped(function: Callable[[Any], Any], value: Any) -> Any:
-    """Apply `function` to the contents of `value`, and keep its containers."""
+    """Apply `function` to the contents of `value`, and preserve its containers."""
     if isinstance(value, dict):
         return type(value)((name, _mapped(function, item)) for name, item in value.items())
     if isinstance(value, (tuple, list)) and not isinstance(value, torch.Size):
@@ -106,7 +107,7 @@ def _mapped(function: Callable[[Any], Any], value: Any) -> Any:
 
 
 def _batch_size(given: Any, dim: int) -> int:
-    """The common batch size of all tensors."""
+    """Return the common batch size of all tensors."""
     sizes: list[int] = []
     _mapped(lambda value: sizes.append(value.size(dim)) if isinstance(value, torch.Tensor) else None, given)
     for size in sizes:
@@ -124,7 +125,7 @@ def _batch_size(given: Any, dim: int) -> int:
 
 
 def _checked_dim(value: Any, size: int, dim: int) -> int | None:
-    """The batch dimension `dim` of a tensor with `size` samples; None for an object that is not a tensor."""
+    """Return the batch dimension `dim` of a tensor with `size` samples, or None for an object that is not a tensor."""
     if not isinstance(value, torch.Tensor):
         return None
     if value.dim() < 2:

@@ -32,11 +32,11 @@ def get_total_norm(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> torch.Tensor:
-    """Return the norm of all tensors together, as of one vector.
+    """Return the norm of all tensors together, treated as one vector.
 
     Args:
-        norm_type: the p of the p-norm; infinity for the largest absolute value.
-        foreach: accepted, without effect.
+        norm_type: the order p of the norm; infinity gives the largest absolute value.
+        foreach: accepted, but has no effect.
 
     Raises:
         RuntimeError: if `error_if_nonfinite` and the norm is nan or infinite.
@@ -81,7 +81,7 @@ def clip_grad_norm_(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> torch.Tensor:
-    """Scale the gradients in place so that their total norm is at most `max_norm`; return the previous norm.
+    """Scale the gradients in place so that their total norm is at most `max_norm`. Return the norm before scaling.
 
     Raises:
         RuntimeError: if `error_if_nonfinite` and the norm is nan or infinite.
@@ -93,7 +93,7 @@ def clip_grad_norm_(
 
 
 def clip_grad_norm(*args: Any, **kwargs: Any) -> torch.Tensor:
-    """Deprecated name of `clip_grad_norm_`."""
+    """The deprecated name of `clip_grad_norm_`."""
     warn(
         "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.",
         FutureWarning,
@@ -103,7 +103,7 @@ def clip_grad_norm(*args: Any, **kwargs: Any) -> torch.Tensor:
 
 @torch.no_grad()
 def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | None = None) -> None:
-    """Limit each element of the gradients to between `-clip_value` and `clip_value`."""
+    """Limit each element of the gradients to the interval from `-clip_value` to `clip_value`."""
     clip_value = float(clip_value)
     for grad in [parameter.grad for parameter in _as_list(parameters) if parameter.grad is not None]:
         grad.clamp_(min=-clip_value, max=clip_value)

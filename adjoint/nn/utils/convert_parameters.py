@@ -1,4 +1,4 @@
-"""Converts all parameters of a model to one vector, and back."""
+"""Converting all parameters of a model to one vector, and back."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def parameters_to_vector(parameters: Iterable[torch.Tensor]) -> torch.Tensor:
 
 
 def vector_to_parameters(vec: torch.Tensor, parameters: Iterable[torch.Tensor]) -> None:
-    """Set the data of the parameters to parts of the vector (they share its memory).
+    """Set the data of the parameters to parts of the vector. They share its memory.
 
     Raises:
         TypeError: if `vec` is not a tensor.

@@ -1,4 +1,4 @@
-"""Batch normalization in evaluation joined with the linear map or convolution before it."""
+"""Fusing batch normalization in evaluation with the preceding linear map or convolution."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ _M = TypeVar("_M", bound=Any)
 
 
 def fuse_conv_bn_eval(conv: _M, bn: Any, transpose: bool = False) -> _M:
-    """Return a convolution that computes the same as `conv` followed by `bn`.
-
-    Both are in evaluation mode.
+    """Return a convolution with the same results as `conv` followed by `bn`. Both modules are in evaluation mode.
 
     Args:
         transpose: whether `conv` is a transposed convolution.
@@ -44,7 +42,7 @@ def fuse_conv_bn_weights(
     bn_b: torch.Tensor | None,
     transpose: bool = False,
 ) -> tuple[Parameter, Parameter]:
-    """Weight and bias of the convolution of `fuse_conv_bn_eval`."""
+    """Return weight and bias of the convolution of `fuse_conv_bn_eval`."""
     channels = [-1] + [1] * (conv_w.dim() - 1)
     if transpose:
         channels[:2] = [1, -1]
@@ -54,7 +52,7 @@ def fuse_conv_bn_weights(
 
 
 def fuse_linear_bn_eval(linear: _M, bn: Any) -> _M:
-    """Return a linear map that computes the same as `linear` followed by `bn`. Both are in evaluation mode."""
+    """Return a linear map with the same results as `linear` followed by `bn`. Both modules are in evaluation mode."""
     if linear.training or bn.training:
         raise AssertionError("Fusion only for eval!")
     if bn.running_mean is None or bn.running_var is None:
@@ -80,7 +78,7 @@ def fuse_linear_bn_weights(
     bn_w: torch.Tensor,
     bn_b: torch.Tensor,
 ) -> tuple[Parameter, Parameter]:
-    """Weight and bias of the linear map of `fuse_linear_bn_eval`."""
+    """Return weight and bias of the linear map of `fuse_linear_bn_eval`."""
     factor, bias = _fused(linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, linear_w)
     return Parameter((linear_w * factor.unsqueeze(-1)).to(linear_w.dtype), linear_w.requires_grad), bias
 
@@ -94,7 +92,7 @@ def _fused(
     shift: torch.Tensor | None,
     weight: torch.Tensor,
 ) -> tuple[torch.Tensor, Parameter]:
-    """The factor of each channel, and the joined bias."""
+    """Return the factor of each channel, and the fused bias."""
     given = torch.zeros_like(mean) if bias is None else bias
     factor = torch.rsqrt(var + eps) * (torch.ones_like(mean) if scale is None else scale)
     joined = (given - mean) * factor + (torch.zeros_like(mean) if shift is None else shift)

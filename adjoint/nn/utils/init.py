@@ -1,4 +1,4 @@
-"""Modules whose parameters are not initialized."""
+"""Creating modules without initializing their parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order in memory of the weights of convolutions."""
+"""The memory layout of the weights of convolutions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parametrizations of weights: by length and direction, of spectral norm 1, and orthogonal."""
+"""Parametrizations of weights: by length and direction, with spectral norm 1, and orthogonal."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _is_orthogonal(Q: torch.Tensor, eps: float | None = None) -> bool:
 
 
 def _make_orthogonal(A: torch.Tensor) -> torch.Tensor:
-    """Return the orthogonal factor of a tall matrix. The triangular factor has a positive diagonal."""
+    """Return the orthogonal factor of a tall matrix. The triangular factor of the decomposition has a positive diagonal."""
     X, tau = torch.geqrf(A)
     Q = torch.linalg.householder_product(X, tau)
     # The diagonal of R is that of X.
@@ -39,7 +39,10 @@ class _OrthMaps(Enum):
 
 
 class _Orthogonal(Module):
-    """An orthogonal matrix as a function of a triangle. With `base` as a factor, any matrix can be the starting point."""
+    """An orthogonal matrix as a function of a triangular matrix.
+
+    With `base` as a factor, any orthogonal matrix can be the initial value.
+    """
 
     base: torch.Tensor
 
@@ -120,14 +123,14 @@ def orthogonal(
 ) -> Module:
     """Make a matrix parameter orthogonal.
 
-    Its columns are orthonormal, or its rows if it has fewer rows than columns.
+    Its columns are orthonormal. If it has fewer rows than columns, its rows are orthonormal.
 
     Args:
         orthogonal_map: "matrix_exp" (the default for square or complex matrices), "cayley" or "householder".
-        use_trivialization: multiply by a fixed matrix, so that any orthogonal matrix can be assigned.
+        use_trivialization: whether to multiply by a fixed matrix, so that any orthogonal matrix can be assigned.
 
     Raises:
-        ValueError: if the parameter has fewer than two dimensions, or the map does not exist.
+        ValueError: if the parameter has fewer than two dimensions, or if the map does not exist.
     """
     weight = getattr(module, name, None)
     if not isinstance(weight, torch.Tensor):
@@ -163,12 +166,12 @@ class _WeightNorm(Module):
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
-    """Let a weight be the product of a length for each index of `dim` and a direction (Salimans and Kingma, 2016).
+    """Make a weight the product of a direction and of a length for each index of `dim` (Salimans and Kingma, 2016).
 
-    `parametrizations.<name>.original0` holds the lengths, `original1` the directions.
+    `parametrizations.<name>.original0` contains the lengths, and `original1` the directions.
 
     Args:
-        dim: the dimension; None for one length of the whole weight.
+        dim: the dimension with one length per index; None for one length of the whole weight.
 
     >>> import adjoint as torch
     >>> layer = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(20, 40))
@@ -178,7 +181,7 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
     parametrize.register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
 
     def take_old_names(state_dict: Any, prefix: str, *others: Any) -> None:
-        """State dicts of the older `weight_norm` have other keys."""
+        """Convert the keys of state dicts of the older `weight_norm`."""
         for i, suffix in enumerate(("_g", "_v")):
             key = f"{prefix}{name}{suffix}"
             if key in state_dict:
@@ -189,7 +192,7 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
 
 
 class _SpectralNorm(Module):
-    """A weight divided by its spectral norm, which power iteration estimates."""
+    """A weight divided by its spectral norm. Power iteration estimates the norm."""
 
     _u: torch.Tensor
     _v: torch.Tensor
@@ -243,12 +246,13 @@ class _SpectralNorm(Module):
 def spectral_norm(
     module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Module:
-    """Give a weight the spectral norm 1 by dividing it by an estimate of its norm (Miyato et al., 2018).
+    """Give a weight the spectral norm 1, by dividing it by an estimate of its norm (Miyato et al., 2018).
 
     Args:
-        n_power_iterations: steps of power iteration for each call in training.
-        eps: added to norms.
-        dim: the dimension of the weight that becomes the rows of the matrix; 1 for transposed convolutions, else 0.
+        n_power_iterations: the number of steps of power iteration for each call in training.
+        eps: a number that is added to norms.
+        dim: the dimension of the weight that becomes the rows of the matrix; by default 1 for transposed convolutions,
+            and 0 otherwise.
     """
     weight = getattr(module, name, None)
     if not isinstance(weight, torch.Tensor):

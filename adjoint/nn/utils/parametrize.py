@@ -28,14 +28,14 @@ __all__ = [
 _cache: ContextVar[dict[tuple[Any, ...], torch.Tensor] | None] = ContextVar("cache", default=None)
 """The tensors that have been computed inside `cached`.
 
-Each new entry creates another dictionary. Code that copies the context, such as a recomputation, then sees the entries
-of that time.
+Each new entry creates a new dictionary. Code that copies the context, such as a recomputation, then sees the entries
+that existed at that time.
 """
 
 
 @contextmanager
 def cached() -> Iterator[None]:
-    """A context in which each parametrized tensor is computed once on first use, and once without recording."""
+    """A context in which each parametrized tensor is computed once on first use, and once more without recording."""
     if _cache.get() is not None:
         yield
         return
@@ -52,7 +52,7 @@ def _require_tensor(value: Any, words: str) -> None:
 
 
 def _require_same(words: str, first: Any, second: Any, first_name: str, second_name: str) -> None:
-    """Raise if a shape or dtype has changed."""
+    """Raise an error if a shape or dtype has changed."""
     if first != second:
         raise ValueError(f"{words}\n{first_name}: {first}\n{second_name}: {second}")
 
@@ -65,7 +65,7 @@ def _register_parameter_or_buffer(module: Module, name: str, tensor: torch.Tenso
 
 
 class ParametrizationList(ModuleList):
-    """The parametrizations of one tensor, applied one by one to `original` (or `original0`, `original1`, ...).
+    """The parametrizations of one tensor, applied in order to `original` (or `original0`, `original1`, ...).
 
     Args:
         modules: the parametrizations, at least one.
@@ -128,7 +128,7 @@ class ParametrizationList(ModuleList):
             _register_parameter_or_buffer(self, f"original{i}", part)
 
     def right_inverse(self, value: torch.Tensor) -> None:
-        """Store the tensors that give `value`, by `right_inverse` of the parametrizations in reversed order.
+        """Store the tensors that give `value`, by calling `right_inverse` of the parametrizations in reversed order.
 
         Raises:
             RuntimeError: if a parametrization has no `right_inverse`.
@@ -168,7 +168,7 @@ class ParametrizationList(ModuleList):
                 getattr(self, f"original{i}").set_(part)
 
     def forward(self) -> torch.Tensor:
-        """The parametrized tensor."""
+        """Return the parametrized tensor."""
         if self.is_tensor:
             value = self[0](self.original)
         else:
@@ -187,7 +187,7 @@ def _refuse_state(self: Module) -> Any:
 
 
 def _deep_copy(self: Module, memo: dict[int, Any]) -> Module:
-    """Copy without the state that `__getstate__` refuses."""
+    """Copy the module without the state that `__getstate__` refuses to pickle."""
     if id(self) not in memo:
         made = memo[id(self)] = self.__new__(type(self))
         made.__dict__ = copy.deepcopy(self.__dict__, memo)
@@ -204,7 +204,7 @@ def _inject_new_class(module: Module) -> None:
 
 
 def _inject_property(module: Module, tensor_name: str) -> None:
-    """Let the attribute compute the parametrized tensor, and its assignment call `right_inverse`."""
+    """Make the attribute compute the parametrized tensor, and make its assignment call `right_inverse`."""
 
     def compute(self: Any) -> torch.Tensor:
         known = _cache.get()
@@ -228,13 +228,13 @@ def register_parametrization(
     """Replace `module.tensor_name` by the result of `parametrization`, applied to a stored tensor.
 
     Args:
-        parametrization: its `forward` gives the tensor. If the parametrization has a method `right_inverse`, this
-            method computes the stored tensor from the present value and from values that are assigned later. Otherwise
-            the present value is stored.
+        parametrization: a module. Its `forward` computes the tensor. If the parametrization has a method
+            `right_inverse`, the method computes the stored tensor from the current value, and from values that are
+            assigned later. Otherwise the current value is stored.
         unsafe: whether the parametrization may change shape and dtype.
 
     Returns:
-        `module`, which now has a subclass of its former class.
+        `module`. Its class is now a subclass of its former class.
 
     Raises:
         ValueError: if the tensor does not exist, or its shape or dtype changes.
@@ -270,7 +270,7 @@ def register_parametrization(
 
 
 def _check_another(module: Module, tensor_name: str, parametrization: Any) -> None:
-    """Raise if one more parametrization changes shape or dtype, forward or back."""
+    """Raise an error if one more parametrization changes shape or dtype, in either direction."""
     value = getattr(module, tensor_name)
     new = parametrization(value)
     _require_tensor(new, "A parametrization must return a tensor. Got {}.")
@@ -302,7 +302,7 @@ def _check_another(module: Module, tensor_name: str, parametrization: Any) -> No
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
-    """Whether the tensor of this name, or any tensor, of `module` is parametrized."""
+    """Return whether the named tensor of `module` is parametrized. Without a name, return whether any tensor is."""
     parametrizations = getattr(module, "parametrizations", None)
     if not isinstance(parametrizations, ModuleDict):
         return False
@@ -310,14 +310,15 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
 
 
 def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized: bool = True) -> Module:
-    """Remove all parametrizations of a tensor, which is an ordinary parameter or buffer again.
+    """Remove all parametrizations of a tensor. The tensor is then an ordinary parameter or buffer again.
 
     Args:
-        leave_parametrized: keep the value that the parametrizations compute. Otherwise keep the stored tensor, which
-            must be the only one.
+        leave_parametrized: whether to keep the value that the parametrizations compute. Otherwise the stored tensor is
+            kept. There must be exactly one.
 
     Raises:
-        ValueError: if the tensor is not parametrized, or several tensors are stored for it and `leave_parametrized` is off.
+        ValueError: if the tensor is not parametrized, or if several tensors are stored for it and `leave_parametrized`
+            is False.
     """
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
@@ -346,7 +347,7 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
 
 
 def type_before_parametrizations(module: Module) -> type:
-    """The class that `module` had before its first parametrization."""
+    """Return the class that `module` had before its first parametrization."""
     return type(module).__bases__[0] if is_parametrized(module) else type(module)
 
 

@@ -16,7 +16,7 @@ Scores = torch.Tensor | None
 
 
 class BasePruningMethod(ABC):
-    """A way to choose the elements to prune, and the hook that applies its mask before each call."""
+    """A rule that chooses the elements to prune, and the hook that applies its mask before each call."""
 
     PRUNING_TYPE: str
     _tensor_name: str
@@ -27,10 +27,10 @@ class BasePruningMethod(ABC):
 
     @abstractmethod
     def compute_mask(self, t: torch.Tensor, default_mask: torch.Tensor) -> torch.Tensor:
-        """Return a mask for `t`, which `default_mask` has already pruned. Zeros in the mask prune."""
+        """Return a mask for `t`, which `default_mask` has already pruned. Zeros in the mask mark the elements to prune."""
 
     def apply_mask(self, module: Module) -> Any:
-        """The original parameter times its mask."""
+        """Return the original parameter times its mask."""
         if self._tensor_name is None:
             raise AssertionError(f"Module {module} has to be pruned")
         mask = getattr(module, self._tensor_name + "_mask")
@@ -41,7 +41,7 @@ class BasePruningMethod(ABC):
     def apply(
         cls, module: Module, name: str, *args: Any, importance_scores: Scores = None, **kwargs: Any
     ) -> BasePruningMethod:
-        """Prune a parameter by this method, after earlier pruning, and register the hook."""
+        """Prune a parameter by this method, after any earlier pruning, and register the hook."""
         found: list[Any] = [
             (key, hook)
             for key, hook in module._forward_pre_hooks.items()
@@ -102,7 +102,7 @@ class BasePruningMethod(ABC):
         return t * self.compute_mask(importance_scores, default_mask=default_mask)
 
     def remove(self, module: Module) -> None:
-        """Make the pruned parameter permanent; the original is lost."""
+        """Make the pruned parameter permanent. The original is lost."""
         name = self._tensor_name
         if name is None:
             raise AssertionError(f"Module {module} has to be pruned before pruning can be removed")
@@ -117,7 +117,7 @@ class BasePruningMethod(ABC):
 
 
 class PruningContainer(BasePruningMethod):
-    """Several pruning methods on one parameter. Each prunes the elements that the earlier methods have left."""
+    """Several pruning methods on one parameter. Each method prunes elements that the earlier methods have left."""
 
     PRUNING_TYPE = "global"
 
@@ -177,7 +177,7 @@ class Identity(BasePruningMethod):
     PRUNING_TYPE = "unstructured"
 
     def compute_mask(self, t: torch.Tensor, default_mask: torch.Tensor) -> torch.Tensor:
-        """The mask that was given."""
+        """Return the given mask."""
         return default_mask
 
 
@@ -195,7 +195,7 @@ class _Unstructured(BasePruningMethod):
         raise NotImplementedError
 
     def compute_mask(self, t: torch.Tensor, default_mask: torch.Tensor) -> torch.Tensor:
-        """A mask without the elements that are chosen."""
+        """Return a mask without the chosen elements."""
         size = t.nelement()
         count = _compute_nparams_toprune(self.amount, size)
         _validate_pruning_amount(count, size)
@@ -230,7 +230,7 @@ class _Structured(BasePruningMethod):
     dim: int
 
     def _checked(self, t: torch.Tensor) -> tuple[int, int]:
-        """How many slices to prune, and of how many."""
+        """Return the number of slices to prune, and the number of all slices."""
         _validate_structured_pruning(t)
         _validate_pruning_dim(t, self.dim)
         size = t.shape[self.dim]
@@ -255,7 +255,7 @@ class RandomStructured(_Structured):
         self.dim = dim
 
     def compute_mask(self, t: torch.Tensor, default_mask: torch.Tensor) -> torch.Tensor:
-        """A mask without random slices."""
+        """Return a mask without random slices."""
         count, size = self._checked(t)
         if count == 0:
             return default_mask
@@ -277,7 +277,7 @@ class LnStructured(_Structured):
         self.dim = dim
 
     def compute_mask(self, t: torch.Tensor, default_mask: torch.Tensor) -> torch.Tensor:
-        """A mask without the slices of the smallest norms."""
+        """Return a mask without the slices with the smallest norms."""
         count, size = self._checked(t)
         if count == 0:
             return default_mask
@@ -289,12 +289,12 @@ class LnStructured(_Structured):
     def apply(  # type: ignore[override]
         cls, module: Module, name: str, amount: float, n: Any, dim: int, importance_scores: Scores = None
     ) -> BasePruningMethod:
-        """Prune a parameter by this method, after earlier pruning, and register the hook."""
+        """Prune a parameter by this method, after any earlier pruning, and register the hook."""
         return super().apply(module, name, amount=amount, n=n, dim=dim, importance_scores=importance_scores)
 
 
 class CustomFromMask(BasePruningMethod):
-    """Prunes by a given mask."""
+    """Prunes according to a given mask."""
 
     PRUNING_TYPE = "global"
 
@@ -311,7 +311,7 @@ class CustomFromMask(BasePruningMethod):
 
 
 def identity(module: Module, name: str) -> Module:
-    """Prune nothing: the parameter becomes `<name>_orig` and has a mask of ones."""
+    """Prune nothing. The parameter becomes `<name>_orig` and has a mask of ones."""
     Identity.apply(module, name)
     return module
 
@@ -323,7 +323,7 @@ def random_unstructured(module: Module, name: str, amount: float) -> Module:
 
 
 def l1_unstructured(module: Module, name: str, amount: float, importance_scores: Scores = None) -> Module:
-    """Prune the elements of the smallest absolute values, or of the smallest `importance_scores`.
+    """Prune the elements with the smallest absolute values, or with the smallest `importance_scores`.
 
     >>> import adjoint as torch
     >>> layer = torch.nn.utils.prune.l1_unstructured(torch.nn.Linear(4, 3), "weight", amount=0.5)
@@ -335,7 +335,7 @@ def l1_unstructured(module: Module, name: str, amount: float, importance_scores:
 
 
 def random_structured(module: Module, name: str, amount: float, dim: int) -> Module:
-    """Prune slices along `dim` at random."""
+    """Prune random slices along `dim`."""
     RandomStructured.apply(module, name, amount=amount, dim=dim)
     return module
 
@@ -343,13 +343,13 @@ def random_structured(module: Module, name: str, amount: float, dim: int) -> Mod
 def ln_structured(
     module: Module, name: str, amount: float, n: Any, dim: int, importance_scores: Scores = None
 ) -> Module:
-    """Prune the slices along `dim` of the smallest norms of order `n`."""
+    """Prune the slices along `dim` with the smallest norms of order `n`."""
     LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
     return module
 
 
 def custom_from_mask(module: Module, name: str, mask: torch.Tensor) -> Module:
-    """Prune by the given mask. Zeros in the mask prune."""
+    """Prune according to the given mask. Zeros in the mask mark the elements to prune."""
     CustomFromMask.apply(module, name, mask=mask)
     return module
 
@@ -357,12 +357,12 @@ def custom_from_mask(module: Module, name: str, mask: torch.Tensor) -> Module:
 def global_unstructured(
     parameters: Any, pruning_method: Any, importance_scores: dict[Any, torch.Tensor] | None = None, **kwargs: Any
 ) -> None:
-    """Prune elements of several parameters, chosen among all of them together.
+    """Prune elements of several parameters, selected from all parameters together.
 
     Args:
         parameters: pairs of a module and the name of its parameter.
-        pruning_method: an unstructured method, such as `L1Unstructured`; `kwargs` are its arguments.
-        importance_scores: by pairs, the values that decide what to prune, in place of the parameters.
+        pruning_method: an unstructured method, such as `L1Unstructured`. `kwargs` are its arguments.
+        importance_scores: by pair, the values that are compared instead of the parameters.
     """
     if not isinstance(parameters, Iterable):
         raise TypeError("global_unstructured(): parameters is not an Iterable")
@@ -391,7 +391,7 @@ def global_unstructured(
 
 
 def remove(module: Module, name: str) -> Module:
-    """Make the pruning of a parameter permanent; ValueError if it is not pruned."""
+    """Make the pruning of a parameter permanent. Raise ValueError if it is not pruned."""
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, BasePruningMethod) and hook._tensor_name == name:
             hook.remove(module)
@@ -401,7 +401,7 @@ def remove(module: Module, name: str) -> Module:
 
 
 def is_pruned(module: Module) -> bool:
-    """Whether a parameter of `module`, or of a module in it, is pruned."""
+    """Return whether a parameter of `module`, or of one of its descendants, is pruned."""
     return any(
         isinstance(hook, BasePruningMethod) for each in module.modules() for hook in each._forward_pre_hooks.values()
     )

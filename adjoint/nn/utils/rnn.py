@@ -1,4 +1,4 @@
-"""Sequences of different lengths: padded to one length, or packed without padding."""
+"""Sequences of different lengths, padded to one length or packed without padding."""
 
 from __future__ import annotations
 
@@ -32,10 +32,13 @@ class PackedSequence_(NamedTuple):
 
 
 class PackedSequence(PackedSequence_):
-    """Sequences in packed form, the longest first: all first elements, then all second elements, ...
+    """Sequences in packed form, the longest first.
+
+    The data contains all first elements, then all second elements, and so on.
 
     `batch_sizes[t]` is the number of sequences with a step t. `sorted_indices` are the original positions of the
-    sequences, `unsorted_indices` the inverse permutation. Created by `pack_sequence` and `pack_padded_sequence`.
+    sequences, and `unsorted_indices` are the inverse permutation. `pack_sequence` and `pack_padded_sequence` create
+    packed sequences.
     """
 
     __slots__ = ()
@@ -55,12 +58,12 @@ class PackedSequence(PackedSequence_):
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
 
     def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
-        """Convert by `data.to(...)`."""
+        """Convert the data by `data.to(...)`."""
         data = self.data.to(*args, **kwargs)
         return self if data is self.data else type(self)(data, *self[1:])
 
     def cpu(self, *args: Any, **kwargs: Any) -> PackedSequence:
-        """Return the sequences, which are on the CPU already."""
+        """Return the sequences, which are already on the CPU."""
         return self.to(*args, device="cpu", **kwargs)
 
     def double(self) -> PackedSequence:
@@ -96,7 +99,7 @@ class PackedSequence(PackedSequence_):
         return self.to(torch.uint8)
 
     def pin_memory(self) -> PackedSequence:
-        """The same, with the data in pinned memory."""
+        """Return the same sequences with the data in pinned memory."""
         return PackedSequence(self.data.pin_memory(), *self[1:])
 
     def is_pinned(self) -> bool:
@@ -110,7 +113,7 @@ class PackedSequence(PackedSequence_):
 
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
-    """The inverse permutation."""
+    """Return the inverse permutation."""
     if permutation is None:
         return None
     result = torch.empty_like(permutation)
@@ -121,7 +124,7 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
 def pad_sequence(
     sequences: Any, batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
 ) -> Tensor:
-    """Sequences `(length, *)` as one tensor `(longest, batch, *)`, or `(batch, longest, *)`, of the dtype of the first one.
+    """Pad sequences `(length, *)` to one tensor `(longest, batch, *)` or `(batch, longest, *)` with the first one's dtype.
 
     >>> from adjoint.nn.utils.rnn import pad_sequence
     >>> pad_sequence([torch.tensor([1, 2]), torch.tensor([3])], batch_first=True)
@@ -151,7 +154,7 @@ def pad_sequence(
 
 
 def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
-    """The sequences before `pad_sequence`, given their lengths."""
+    """Return the original sequences of `pad_sequence`, given their lengths."""
     if not batch_first:
         padded_sequences = padded_sequences.transpose(0, 1)
     return [part[: int(length)] for part, length in zip(padded_sequences, lengths, strict=True)]
@@ -160,10 +163,10 @@ def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool 
 def pack_padded_sequence(
     input: Tensor, lengths: Tensor | Sequence[int], batch_first: bool = False, enforce_sorted: bool = True
 ) -> PackedSequence:
-    """A batch `(longest, batch, *)` (or `(batch, longest, *)`) of padded sequences, packed.
+    """Pack a batch `(longest, batch, *)` (or `(batch, longest, *)`) of padded sequences.
 
     Raises:
-        RuntimeError: if lengths are not positive, or not descending although `enforce_sorted`.
+        RuntimeError: if lengths are not positive, or if `enforce_sorted` is True and they are not in descending order.
     """
     counts = torch.as_tensor(lengths, dtype=torch.int64)
     order = None
@@ -197,7 +200,7 @@ def pack_padded_sequence(
 def pad_packed_sequence(
     sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: int | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Pad packed sequences; return them in their original order, and their lengths."""
+    """Pad packed sequences. Return them in their original order, and their lengths."""
     sizes = sequence.batch_sizes.tolist()
     steps = len(sizes)
     if total_length is not None and total_length < steps:
@@ -221,13 +224,13 @@ def pad_packed_sequence(
 
 
 def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:
-    """Sequences of different lengths, packed."""
+    """Pack sequences of different lengths."""
     lengths = torch.as_tensor([part.size(0) for part in sequences])
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
 
 
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
-    """The sequences before packing."""
+    """Return the original sequences of `pack_sequence`."""
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(padded, lengths, batch_first=True)
 

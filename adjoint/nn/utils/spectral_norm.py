@@ -1,4 +1,4 @@
-"""Spectral normalization by a hook before each call (Miyato et al., 2018); `parametrizations` has it without a hook."""
+"""Spectral normalization by a hook before each call (Miyato et al., 2018). `parametrizations` offers it without a hook."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class SpectralNorm:
         return weight.reshape(weight.size(0), -1)
 
     def compute_weight(self, module: Module, do_power_iteration: bool) -> torch.Tensor:
-        """The weight divided by the estimate of its norm, after steps of power iteration if requested."""
+        """Return the weight divided by the estimate of its norm, after steps of power iteration if requested."""
         weight = getattr(module, self.name + "_orig")
         u, v = getattr(module, self.name + "_u"), getattr(module, self.name + "_v")
         matrix = self.reshape_weight_to_matrix(weight)
@@ -108,7 +108,7 @@ class SpectralNormStateDictHook:
 
 
 class SpectralNormLoadStateDictPreHook:
-    """Adds the vector that state dicts before version 1 lack, so that the norm does not change."""
+    """Adds the vector that is missing from state dicts before version 1, so that the norm does not change."""
 
     def __init__(self, hook: SpectralNorm) -> None:
         self.fn = hook
@@ -144,9 +144,10 @@ def spectral_norm(
     `torch.nn.utils.parametrizations.spectral_norm` does the same without a hook.
 
     Args:
-        n_power_iterations: steps of power iteration for each call in training.
-        eps: added to norms.
-        dim: the dimension of the weight that becomes the rows of the matrix; 1 for transposed convolutions, else 0.
+        n_power_iterations: the number of steps of power iteration for each call in training.
+        eps: a number that is added to norms.
+        dim: the dimension of the weight that becomes the rows of the matrix; by default 1 for transposed convolutions,
+            and 0 otherwise.
     """
     if dim is None:
         dim = int(isinstance(module, (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)))
@@ -155,7 +156,7 @@ def spectral_norm(
 
 
 def remove_spectral_norm(module: _M, name: str = "weight") -> _M:
-    """Undo `spectral_norm`. Raise ValueError if it was not applied."""
+    """Undo `spectral_norm`. Remove spectral normalization. Raise ValueError if it was not applied."""
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, SpectralNorm) and hook.name == name:
             hook.remove(module)

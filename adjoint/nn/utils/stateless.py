@@ -1,4 +1,4 @@
-"""Modules called with other parameters, under the names that preceded `torch.func`."""
+"""Calling modules with other parameters, under the names that preceded `torch.func`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """Deprecated name of `torch.func.functional_call`."""
+    """The deprecated name of `torch.func.functional_call`."""
     warn(
         "`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0 and will be removed in a future version of "
         "PyTorch. Please use `torch.func.functional_call` instead which is a drop-in replacement.",
@@ -40,7 +40,7 @@ def _reparametrize_module(
     strict: bool = False,
     stack_weights: bool = False,
 ) -> AbstractContextManager[None]:
-    """Context manager: replace parameters and buffers of a module."""
+    """A context manager that replaces parameters and buffers of a module."""
     from adjoint.func.modules import replaced  # here, because it is imported after this module
 
     return replaced(module, parameters_and_buffers, tie_weights, strict)

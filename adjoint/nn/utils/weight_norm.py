@@ -1,4 +1,7 @@
-"""Weight normalization by a hook before each call (Salimans and Kingma, 2016); `parametrizations` has it without a hook."""
+"""Weight normalization by a hook before each call (Salimans and Kingma, 2016).
+
+`parametrizations` offers it without a hook.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +28,12 @@ def norm_except_dim(v: torch.Tensor, pow: int = 2, dim: int = 0) -> torch.Tensor
 
 
 def weight_of(v: torch.Tensor, g: torch.Tensor, dim: int) -> torch.Tensor:
-    """The weight of direction `v` and length `g`."""
+    """Return the weight with direction `v` and length `g`."""
     return torch._weight_norm(v, g, dim)
 
 
 class WeightNorm:
-    """The hook that computes a weight of its length and direction."""
+    """The hook that computes a weight from its length and direction."""
 
     name: str
     dim: int
@@ -40,7 +43,7 @@ class WeightNorm:
         self.dim = -1 if dim is None else dim
 
     def compute_weight(self, module: Module) -> Any:
-        """The weight of the present length and direction."""
+        """Return the weight for the current length and direction."""
         return weight_of(getattr(module, self.name + "_v"), getattr(module, self.name + "_g"), self.dim)
 
     @staticmethod
@@ -94,7 +97,7 @@ def weight_norm(module: _M, name: str = "weight", dim: int | None = 0) -> _M:
 
 
 def remove_weight_norm(module: _M, name: str = "weight") -> _M:
-    """Undo `weight_norm`. Raise ValueError if it was not applied."""
+    """Undo `weight_norm`. Remove spectral normalization. Raise ValueError if it was not applied."""
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, WeightNorm) and hook.name == name:
             hook.remove(module)

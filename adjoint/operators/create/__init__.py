@@ -1,1 +1,1 @@
-"""Functions that create tensors: from data, filled, in ranges, random."""
+"""Functions that create tensors: from data, filled with a number, as ranges, or random."""

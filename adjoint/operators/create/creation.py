@@ -1,4 +1,4 @@
-"""New tensors: from data, from memory, filled with a number."""
+"""New tensors: from data, from existing memory, or filled with a number."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def check_request(
 
 
 def shape_of(sizes: Any, size: Any, function: str) -> tuple[int, ...]:
-    """Sizes given one by one or as one sequence, or as the keyword `size`."""
+    """Return the shape given as separate sizes, as one sequence, or as the keyword `size`."""
     if sizes and size is None:
         for length in sizes:
             if type(length) is not int or length < 0:
@@ -125,7 +125,7 @@ def checked_shape(
 ) -> tuple[int, ...]:
     """Return a sequence of sizes as a tuple of ints.
 
-    Errors name its position `where`, unless the sizes are given `one_by_one`.
+    Errors name its position `where`, unless the sizes are given one by one (`one_by_one`).
     """
     if not isinstance(size, (tuple, list)):
         raise TypeError(f"{function}(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}")
@@ -182,7 +182,7 @@ def finished(
     pin_memory: bool = False,
     layout: Any = None,
 ) -> Tensor:
-    """`array` as a new leaf, or written to `out`."""
+    """Return `array` as a new leaf, or write it to `out`."""
     if out is device is layout is None and pin_memory is requires_grad is False and not modes.FLAGS.special:
         return wrap(array)
     if out is None:
@@ -228,9 +228,9 @@ def warn_of_copy(name: str, data: Tensor) -> None:
 
 @public(retried=False)
 def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
-    """A tensor holding a copy of `data`: a number, nested sequences of numbers, a NumPy array or a tensor.
+    """A tensor with a copy of `data`, which is a number, nested sequences of numbers, a NumPy array or a tensor.
 
-    Integers give int64, floats the default dtype; NumPy arrays, NumPy scalars and tensors keep their dtype.
+    Integers give int64, and floats give the default dtype. NumPy arrays, NumPy scalars and tensors keep their dtype.
 
     Raises:
         ValueError: for ragged sequences.
@@ -270,7 +270,7 @@ def as_tensor(data, *, dtype=None, device=None):
 
 @public()
 def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
-    """Convert `obj` to a tensor, without a copy if that is possible or `copy` is False.
+    """Convert `obj` to a tensor, without a copy if possible. `copy=True` forces a copy, and `copy=False` forbids it.
 
     Raises:
         ValueError: if `copy` is False and a copy is needed.
@@ -304,7 +304,7 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
 
 
 def _shared(obj, dtype):
-    """Return a tensor on the memory of `obj`, or None if it has none."""
+    """Return a tensor that shares the memory of `obj`, or None if `obj` has no memory to share."""
     if isinstance(obj, Tensor):
         return obj
     if isinstance(obj, numpy.ndarray):
@@ -327,7 +327,7 @@ def _shared(obj, dtype):
 
 @public()
 def from_numpy(ndarray, /):
-    """A tensor on the memory of a NumPy array: a change of one changes the other.
+    """A tensor that shares the memory of a NumPy array. A change of one changes the other.
 
     >>> import adjoint as torch, numpy
     >>> array = numpy.zeros(2)
@@ -362,9 +362,9 @@ def _warn_of_reading(source, name):
 
 @public()
 def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
-    """A one-dimensional tensor on the memory of an object that exposes it (`bytearray`, `array.array`, `mmap`).
+    """A one-dimensional tensor that shares the memory of an object with a buffer (`bytearray`, `array.array`, `mmap`).
 
-    `count` elements (-1: all) from `offset` bytes on.
+    The tensor has `count` elements (-1: all), starting at byte `offset`.
 
     Raises:
         ValueError: if the buffer is too small, or `buffer` is not a buffer.
@@ -405,7 +405,7 @@ def from_file(
 ):
     """A tensor of the first `size` elements of a file, mapped into memory.
 
-    With `shared` changes reach the file, which is made, or made longer, if need be.
+    With `shared`, changes are written to the file. The file is created or extended if necessary.
 
     Raises:
         RuntimeError: if the file cannot be opened, or is too short.
@@ -424,7 +424,7 @@ def from_file(
 
 @public()
 def from_dlpack(ext_tensor, *, device=None, copy=None):
-    """A tensor on the memory of any object that speaks DLPack (`__dlpack__`): arrays of NumPy or JAX, tensors, capsules.
+    """A tensor that shares the memory of an object with a `__dlpack__` method (an array of NumPy or JAX, a tensor), or a capsule.
 
     >>> import adjoint as torch
     >>> torch.from_dlpack(torch.ones(2, dtype=torch.bfloat16))
@@ -509,7 +509,7 @@ def empty(
     requires_grad=False,
     memory_format=None,
 ):
-    """A tensor of whatever its memory held before, of the given size."""
+    """An uninitialized tensor of the given size."""
     shape = shape_of(sizes, size, "empty")
     kind = result_dtype("empty", dtype, out) or dtypes.get_default_dtype()
     if out is not None and out._array.shape == shape:
@@ -524,7 +524,7 @@ def empty(
 def empty_permuted(
     size, physical_layout, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
 ):
-    """An uninitialized tensor whose dimensions lie in memory in the order `physical_layout`, the slowest first."""
+    """An uninitialized tensor with its dimensions in memory in the order `physical_layout`, the slowest dimension first."""
     size, order = checked_shape(size, "empty_permuted"), tuple(physical_layout)
     if len(size) != len(order):
         raise RuntimeError(
@@ -547,7 +547,7 @@ def empty_permuted(
 
 @public()
 def empty_strided(size, stride, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
-    """An uninitialised tensor of the given size and strides in elements."""
+    """An uninitialized tensor of the given size and strides. Strides are counted in elements."""
     size = checked_shape(size, "empty_strided")
     if not is_of_type(stride, "Ints") or not all(map(fits, stride)):
         raise wrong_type("empty_strided", "stride", " (position 2)", "Ints", stride)
@@ -566,14 +566,14 @@ def fill_number(value, function, position):
 
 
 def filled_with(array, value):
-    """The array itself, after all its elements have been set to `value`."""
+    """Set all elements of the array to `value`, and return the array."""
     copying.fill_(array, value)
     return array
 
 
 @public()
 def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
-    """A tensor of the given size filled with `fill_value`, whose type decides the dtype.
+    """A tensor of the given size filled with `fill_value`. The type of `fill_value` determines the default dtype.
 
     >>> import adjoint as torch
     >>> torch.full((2,), 7)

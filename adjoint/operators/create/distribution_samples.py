@@ -1,6 +1,6 @@
 """Samples of distributions with tensors as parameters: Poisson, multinomial, binomial, gamma, Dirichlet.
 
-They are bit for bit PyTorch's from the same seed.
+With the same seed, they equal PyTorch's samples bit for bit.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .random import drawing, zeros_like_grad
 
 @operator(kernel=drawing(kernels.poisson), namespace="torch", method=True, batch="leading")
 class poisson:
-    """Poisson-distributed numbers of events, with the elements of `self` as expected numbers."""
+    """Poisson-distributed numbers of events. The elements of `self` are the expected numbers."""
 
     def forward(self: Array, generator=None): ...
 
@@ -65,7 +65,7 @@ def _check_trials(count, prob, generator=None):
     check=_check_trials,
 )
 class binomial:
-    """How many of `count` trials succeed, each with probability `prob`, in tensors of one dtype."""
+    """The number of successes in `count` trials, each with probability `prob`. Both tensors have the same dtype."""
 
     def forward(count: Array, prob: Array, generator=None): ...
 
@@ -84,7 +84,7 @@ class binomial:
 class standard_gamma:
     """Numbers from gamma distributions with concentrations `self` and rate 1.
 
-    They have a derivative by `self` (`kernels.incomplete`).
+    They have a derivative with respect to `self` (`kernels.incomplete`).
     """
 
     def forward(self: Array, generator=None): ...
@@ -102,7 +102,7 @@ class standard_gamma:
     node="StandardGammaGradBackward0",
 )
 class standard_gamma_grad:
-    """How the sample `output` of the gamma distribution of concentration `self` moves with that."""
+    """The derivative of the sample `output` of a gamma distribution with respect to its concentration `self`."""
 
     def forward(self: Array, output: Array): ...
 
@@ -123,7 +123,7 @@ class sample_dirichlet:
 
 @operator(kernel=incomplete.dirichlet_grad, name="_dirichlet_grad", namespace="torch", method=(), out=False)
 class dirichlet_grad:
-    """How components `x` of Dirichlet samples move with their concentrations `alpha` of sum `total`, over `1 - x`."""
+    """The derivative of components `x` of Dirichlet samples by their concentrations `alpha` of sum `total`, over `1 - x`."""
 
     differentiable = ()
 

@@ -64,7 +64,7 @@ def legacy_array(
 
 
 def _no_such_form(args: tuple[Any, ...], names: dict[str, Any]) -> TypeError:
-    """Return the error for arguments of `Tensor` that no form accepts."""
+    """Return the error for arguments that no form of `Tensor` accepts."""
     given = [type(value).__name__ for value in args]
     given += [
         f"{name}={'torch.dtype' if type(value) is dtypes.dtype else type(value).__name__}"
@@ -78,7 +78,7 @@ def _no_such_form(args: tuple[Any, ...], names: dict[str, Any]) -> TypeError:
 
 
 def _options(kind: dtypes.dtype) -> str:
-    """A dtype as one error of PyTorch spells it."""
+    """Return a dtype in the spelling of one of PyTorch's errors."""
     return (
         f"TensorOptions(dtype={dtypes.C_NAMES[kind]}, device=cpu, layout=Strided, requires_grad=false (default), "
         "pinned_memory=false (default), memory_format=(nullopt))"
@@ -186,13 +186,13 @@ def named_dtype(value: Any) -> dtypes.dtype:
 
 @public(namespace=None, method=True)
 def new(input, *args, device=None):
-    """An uninitialised tensor of the given size, or one of the given data, of this tensor's dtype."""
+    """An uninitialized tensor of the given size, or a tensor of the given data, with this tensor's dtype."""
     return wrap(legacy_array(args, input.dtype, device))
 
 
 @public()
 def set_default_tensor_type(t, /):
-    """Make the dtype of a typed constructor (or its name) the default one. Deprecated: use `set_default_dtype`."""
+    """Make the dtype of a typed constructor, or of its name, the default dtype. Deprecated: use `set_default_dtype`."""
     warn(
         "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and "
         "torch.set_default_device() as alternatives."

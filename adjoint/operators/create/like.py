@@ -1,4 +1,4 @@
-"""New tensors with the shape and dtype of an existing tensor, or with its dtype alone."""
+"""New tensors with the shape and dtype of an existing tensor, or only with its dtype."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random tensors, and tensors filled in place with random numbers, bit for bit PyTorch's from the same seed.
+"""Random tensors, and tensors filled in place with random numbers. With the same seed they equal PyTorch's bit for bit.
 
 The gradient of random samples is zero.
 """
@@ -50,7 +50,7 @@ def stream_of(generator: Any) -> kernels.Stream:
 
 
 def check_levels() -> None:
-    """Raise if numbers are about to be drawn for the whole batch of a `vmap` that does not share them; tell what captures."""
+    """Raise if a `vmap` that needs different numbers would draw once for its whole batch. Tell captures of the draw."""
     if modes.STATE.capture is not None:
         modes.STATE.capture.draws()
     for level in modes.STATE.interpreters:
@@ -83,7 +83,7 @@ def for_each_example(create: Any) -> Any:
 
 
 def _draws_nothing(device: Any) -> bool:
-    """Whether a new tensor is to have no elements, because it is on `meta`."""
+    """Return whether a new tensor has no elements because it is on `meta`."""
     if device is None and modes.FLAGS.special:
         device = mode_switches.current_place()
     return device is not None and device is not cpu and is_meta(device)
@@ -117,7 +117,7 @@ def _sampled(name, sample, sampler, doc):
 
 
 def _drawn_like(like: Any, dtype: Any, order: Any, sample: Any, generator: Generator | None, *parameters: Any) -> Any:
-    """What `sample` draws into an array like another one."""
+    """Return what `sample` draws into an array like another array."""
     return sample(stream_of(generator), copying.empty_like(like, dtype, order), *parameters)
 
 
@@ -171,7 +171,7 @@ def randint(
     *arguments, low=0, high=None, size=None, generator=None, out=None, dtype=None, layout=None, device=None,
     pin_memory=False, requires_grad=False,
 ):  # fmt: skip
-    """Integers in [low, high): `randint(high, size)` or `randint(low, high, size)`.
+    """Integers in [low, high). Call `randint(high, size)` or `randint(low, high, size)`.
 
     >>> import adjoint as torch
     >>> torch.randint(10, (3,), generator=torch.Generator().manual_seed(0))
@@ -207,9 +207,9 @@ def randint_like(
     input, *bounds, low=0, high=None, generator=None, dtype=None, layout=strided, device=None, pin_memory=False,
     requires_grad=False, memory_format=None,
 ):  # fmt: skip
-    """Integers in [low, high), in the shape and the dtype of `input`.
+    """Integers in [low, high), with the shape and the dtype of `input`.
 
-    `randint_like(input, high)` or `randint_like(input, low, high)`.
+    Call `randint_like(input, high)` or `randint_like(input, low, high)`.
     """
     if len(bounds) == 2:
         low, high = bounds
@@ -269,7 +269,7 @@ def drawing(sampler: Callable[..., Any], *, like_first: bool = False) -> Callabl
     narrow="halves",
 )
 class normal_of_mean:
-    """Normally distributed numbers about the given means, of one standard deviation."""
+    """Normally distributed numbers with the given means and one standard deviation."""
 
     def forward(mean: Array, std=1.0, *, generator=None): ...
 
@@ -278,7 +278,7 @@ class normal_of_mean:
 
 @operator(kernel=drawing(kernels.normal), namespace=None, method=(), node="NormalBackward2", aten_name="normal")
 class normal_of_std:
-    """Normally distributed numbers about one mean, of the given standard deviations."""
+    """Normally distributed numbers with one mean and the given standard deviations."""
 
     def forward(mean, std: Array, *, generator=None): ...
 
@@ -310,7 +310,7 @@ def normal_function(
     mean, std=1.0, size=None, *, generator=None, out=None, dtype=None, layout=None, device=None, pin_memory=False,
     requires_grad=False,
 ):  # fmt: skip
-    """Normally distributed numbers: one for each mean or standard deviation in a tensor, or `size` of one distribution.
+    """Normally distributed numbers: one for each mean or standard deviation in a tensor, or `size` numbers of one distribution.
 
     >>> import adjoint as torch
     >>> torch.normal(2.0, 3.0, (2,), generator=torch.Generator().manual_seed(0))
@@ -388,7 +388,7 @@ def _wrong_normal(*arguments, **names):
     aten_name="bernoulli",
 )
 class bernoulli_of_each:
-    """1 with the probability that the element of `self` gives, otherwise 0."""
+    """1 with the probability in the element of `self`, otherwise 0."""
 
     def forward(self: Array, *, generator=None): ...
 
@@ -404,7 +404,7 @@ class bernoulli_of_each:
     aten_name="bernoulli",
 )
 class bernoulli_of_one:
-    """1 with probability `p`, otherwise 0, in the shape of `self`."""
+    """1 with probability `p`, otherwise 0, with the shape of `self`."""
 
     def forward(self: Array, p, *, generator=None): ...
 
@@ -413,7 +413,7 @@ class bernoulli_of_one:
 
 @public(name="bernoulli", method=True)
 def bernoulli_function(input=None, p=None, *, generator=None, out=None, x=None):
-    """1 with the probability that the element of `input` gives (or with probability `p` each), otherwise 0."""
+    """1 with the probability in the element of `input`, or with probability `p`, otherwise 0."""
     input = x if input is None else input
     if out is not None:
         if input.requires_grad and is_grad_enabled():
@@ -483,21 +483,21 @@ class exponential:
 
 @drawn(kernels.geometric_, "GeometricBackward0")
 class geometric:
-    """Fill the tensor with how many trials of success probability `p` the first success takes."""
+    """Fill the tensor with the number of trials up to the first success. Each trial succeeds with probability `p`."""
 
     def forward(self: Array, p, *, generator=None): ...
 
 
 @drawn(kernels.uniform_, "UniformBackward0", narrow="converts")
 class uniform:
-    """Fill the tensor with numbers evenly spread over [low, high)."""
+    """Fill the tensor with numbers from the uniform distribution over [low, high)."""
 
     def forward(self: Array, low: Float = 0.0, high: Float = 1.0, *, generator=None): ...
 
 
 @drawn(kernels.random_, "RandomBackward2")
 class random:
-    """Fill the tensor with integers from 0 to the largest that its dtype holds all integers up to."""
+    """Fill the tensor with integers from 0 to the end of the range in which its dtype represents every integer."""
 
     def forward(self: Array, *, generator=None): ...
 
@@ -539,7 +539,7 @@ class bernoulli:
     vmap_name="inplace bernoulli",
 )
 class bernoulli_of_tensor:
-    """Fill the tensor with 1 with the probability that the element of `p` gives, otherwise 0."""
+    """Fill the tensor with 1 with the probability in the element of `p`, otherwise 0."""
 
     def forward(self: Array, p: Array, *, generator=None): ...
 
@@ -558,7 +558,7 @@ def _interval(function, limits, names, defaults):
 
 @public(namespace=None, method=True)
 def uniform_(input, *limits, generator=None, **names):
-    """Fill the tensor with numbers evenly spread over [from, to): `uniform_(from=0, to=1)`."""
+    """Fill the tensor with numbers from the uniform distribution over [from, to): `uniform_(from=0, to=1)`."""
     if not limits and not names:
         return uniform(input, generator=generator)
     interval = _interval("uniform_", limits, names, {"from": 0.0, "to": 1.0})
@@ -569,7 +569,7 @@ def uniform_(input, *limits, generator=None, **names):
 def random_(input, *limits, generator=None, **names):
     """Fill the tensor with integers: `random_()`, `random_(to)` in [0, to), `random_(from, to)` in [from, to).
 
-    Without limits, up to the largest that the dtype holds all integers up to.
+    Without limits, the integers start at 0 and end where the dtype no longer represents every integer.
     """
     if len(limits) == 1 and not names:
         return random_to(input, limits[0], generator=generator)
@@ -583,7 +583,7 @@ def random_(input, *limits, generator=None, **names):
 
 @public(namespace=None, method=True)
 def bernoulli_(input, p=0.5, *, generator=None):
-    """Fill the tensor with 1 with probability `p` (a number, or a tensor of them), otherwise 0."""
+    """Fill the tensor with 1 with probability `p` (a number or a tensor), otherwise 0."""
     if isinstance(p, Tensor):
         if p._array.ndim > input._array.ndim:
             return bernoulli_of_tensor.inplace(input, p.expand(input._array.shape), generator=generator)

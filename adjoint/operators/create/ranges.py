@@ -1,4 +1,4 @@
-"""Regular tensors: numbers at equal distances, the identity, indices of triangles, grids and products of sequences."""
+"""Regular tensors: evenly spaced numbers, identity matrices, indices of triangles, grids and products of sequences."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _REAL = frozenset((int, float))
 # --- at equal distances ---------------------------------------------------------------------------------------
 
 _FEW = 1 << 15
-"""For at most this many numbers, NumPy is as fast as a compiled kernel."""
+"""Up to this many numbers, NumPy is as fast as a compiled kernel."""
 
 
 @public()
@@ -60,9 +60,9 @@ def arange(
     *bounds, start=None, end=None, step=None, out=None, dtype=None, layout=None, device=None, pin_memory=False,
     requires_grad=False,
 ):  # fmt: skip
-    """The numbers from `start` (0) to before `end` in steps of `step` (1): `arange(end)`, `arange(start, end, step)`.
+    """The numbers from `start` to before `end` in steps of `step`. Call `arange(end)` or `arange(start, end, step)`.
 
-    int64 if all three are integers, otherwise the default dtype.
+    The dtype is int64 if all three are integers, otherwise the default dtype.
 
     >>> import adjoint as torch
     >>> torch.arange(1, 2.5, 0.5)
@@ -121,7 +121,7 @@ def _named_bounds(bounds, start, end, step):
 def range_with_end(
     start=0, end=None, step=1, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
 ):
-    """The numbers from `start` to `end`, included, in steps of `step`. Deprecated: use `arange`."""
+    """The numbers from `start` to `end`, both included, in steps of `step`. Deprecated: use `arange`."""
     warn(
         "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
         "Python's "
@@ -170,7 +170,7 @@ def _spaced_arguments(function, start, end, steps, dtype, out):
 def linspace(
     start, end, steps=None, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
 ):
-    """`steps` numbers at equal distances from `start` to `end`, both included.
+    """`steps` evenly spaced numbers from `start` to `end`, both included.
 
     >>> import adjoint as torch
     >>> torch.linspace(0, 1, 3)
@@ -206,7 +206,7 @@ def logspace(
 
 @public()
 def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
-    """Ones on the diagonal of an n by m (n by n) matrix, zeros elsewhere.
+    """An n by m matrix with ones on the diagonal and zeros elsewhere. By default m is n.
 
     >>> import adjoint as torch
     >>> torch.eye(2)
@@ -252,7 +252,7 @@ triu_indices = _triangle(
 
 @public()
 def vander(x, N=None, increasing=False):
-    """The Vandermonde matrix: the powers of `x`, from the highest to 0 (or the other way round), as columns."""
+    """The Vandermonde matrix. Its columns are the powers of `x`, in descending order unless `increasing` is true."""
     if x._array.ndim != 1:
         raise RuntimeError("x must be a one-dimensional tensor.")
     if N is not None and N < 0:
@@ -273,7 +273,7 @@ def vander(x, N=None, increasing=False):
 
 @public()
 def broadcast_shapes(*shapes):
-    """The shape that tensors of the given shapes broadcast to.
+    """The shape to which tensors of the given shapes broadcast.
 
     >>> import adjoint as torch
     >>> torch.broadcast_shapes((2,), (3, 1))
@@ -311,7 +311,7 @@ def _check_element(position, value):
 def meshgrid(*tensors, indexing=None):
     """The coordinates of a grid, one tensor for each one-dimensional input.
 
-    `indexing="ij"`: the first input varies along the rows; `"xy"`: along the columns.
+    With `indexing="ij"` the first input varies along the rows, and with `"xy"` along the columns.
 
     >>> import adjoint as torch
     >>> torch.meshgrid(torch.arange(2), torch.arange(3), indexing="ij")[1]
@@ -389,7 +389,7 @@ _COMPLEX = "Expected object of scalar type {wanted} but got scalar type {given} 
 
 @operator(kernel=kernels.complex_from_parts, method=False, name="complex", same_out=_COMPLEX, batch="elementwise")
 class complex_:
-    """Complex numbers of the given real and imaginary parts."""
+    """Complex numbers with the given real and imaginary parts."""
 
     def forward(real: Array, imag: Array): ...
 
@@ -402,7 +402,7 @@ class complex_:
 
 @operator(kernel=kernels.polar, method=False, same_out=_COMPLEX, batch="elementwise")
 class polar:
-    """Complex numbers of the given absolute values and angles in radians."""
+    """Complex numbers with the given absolute values, and angles in radians."""
 
     def forward(abs: Array, angle: Array): ...
 

@@ -74,5 +74,5 @@ def hann_window(window_length, periodic=True, **options):
 
 @public()
 def kaiser_window(window_length, periodic=True, beta=12.0, **options):
-    """Kaiser's window: the larger `beta`, the smaller its side lobes and the wider its main lobe."""
+    """Kaiser's window. A larger `beta` gives smaller side lobes and a wider main lobe."""
     return _window("kaiser_window", kernels.kaiser, window_length, periodic, (beta,), options)

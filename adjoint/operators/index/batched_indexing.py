@@ -37,7 +37,7 @@ def at_indices(op, batch, *args):
 
 
 def _at_own_indices(batch, named):
-    """Read or write if the batch has separate indices. For a slice, each element gets its position."""
+    """Read or write if the batch has separate indices. For a slice, each element gets the position of the slice."""
     if "shape" in named or named["index"]._array.ndim != 1 or not batch.size:
         return None
     value, dim = batch.expanded(named["self"]), batch.shifted(named["dim"], named["self"]._array.ndim)
@@ -63,7 +63,7 @@ def _along(index, dim, shape):
 
 
 def index_select(op, batch, value, dim, index):
-    """Slices that the whole batch, or each place of it, selects."""
+    """Slices selected by the whole batch or by each example in the batch."""
     if not value._array.ndim:
         return None
     place = batch.shifted(dim, value._array.ndim)
@@ -156,7 +156,7 @@ def _has_masks(tensors):
 
 
 def index(op, batch, value, indices):
-    """The places of the batch are one more index, or one more dimension in front."""
+    """The positions in the batch become one more index, or one more dimension in front."""
     keys = _keys(indices)
     given = [tensor for tensor, _ in indices.tensors]
     rank = max(tensor._array.ndim for tensor in given)
@@ -193,7 +193,7 @@ def index_backward(op, batch, grad, shape, indices):
 
 
 def index_put(op, batch, value, indices, values, accumulate):
-    """The position in the batch is one more index if the other indices are integers for the first dimensions."""
+    """The position in the batch becomes one more index if the other indices are integers for the first dimensions."""
     keys = _keys(indices)
     if not _together(indices) or not isinstance(keys[0], Tensor):
         return None

@@ -1,4 +1,4 @@
-"""Reading and writing at tensors of indices: gather and scatter, `index_select` and related functions, take and put, tables."""
+"""Reading and writing at tensors of indices: `gather`, `scatter`, `index_select`, `take`, `put`, tables and others."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from . import batched_indexing
     narrow="trivial",
 )
 class gather:
-    """The elements at `index` along `dim`: `out[i][j] = input[index[i][j]][j]` for `dim` 0.
+    """The elements at `index` along `dim`. For `dim` 0: `out[i][j] = input[index[i][j]][j]`.
 
     >>> import adjoint as torch
     >>> torch.tensor([[1, 2], [3, 4]]).gather(1, torch.tensor([[0], [1]]))
@@ -89,7 +89,7 @@ class scatter_source:
 
 
 def _fitted(grad, shape, xp):
-    """Return the gradient of a source if only the part with the shape of the index was used."""
+    """Return the gradient of a source of which only the part with the shape of the index was used."""
     if tuple(grad.shape) == tuple(shape):
         return grad
     for dim, (have, want) in enumerate(zip(grad.shape, shape, strict=True)):
@@ -144,7 +144,7 @@ def _scatter_overload(src, reduce, value):
 
 @public(method=True, numpy_names=True)
 def scatter(input, dim, index, src=None, *, reduce=None, value=None, out=None):
-    """A copy with `src` (a tensor or number) at `index` along `dim`: `out[index[i][j]][j] = src[i][j]` for `dim` 0."""
+    """A copy with `src` (a tensor or number) at `index` along `dim`. For `dim` 0: `out[index[i][j]][j] = src[i][j]`."""
     overload, arguments = _scatter_overload(src, reduce, value)
     return overload(input, dim, index, *arguments, out=out)
 
@@ -199,13 +199,13 @@ class scatter_reduce:
 
 
 class _Elements:
-    """The elements at `index` along `dim`, one index per element: they are read, added to, multiplied or written."""
+    """Access to the elements at `index` along `dim`, with one index per element: read, add, multiply or write."""
 
     def __init__(self, dim, index, shape, xp):
         self.dim, self.index, self.shape, self.xp = dim, index, shape, xp
 
     def read(self, x):
-        """Return the values for a source of `shape`, and 0 where the index has no element."""
+        """Return the values for a source of `shape`, and 0 at positions for which the index has no element."""
         return _fitted(self.xp.gather(x, self.dim, self.index, sparse_grad=False), self.shape, self.xp)
 
     def add(self, x, src):
@@ -219,7 +219,7 @@ class _Elements:
 
 
 class _Slices(_Elements):
-    """The same for one index for each slice."""
+    """Access like `_Elements`, with one index per slice."""
 
     def read(self, x):
         return self.xp.index_select(x, self.dim, self.index)
@@ -235,7 +235,7 @@ class _Slices(_Elements):
 
 
 def _reduced_gradients(grad, self, places, src, reduce, include_self, result, xp):
-    """The gradients of `self` and `src`, by how `src` is reduced into `places`."""
+    """The gradients of `self` and `src` for each way to reduce `src` into `places`."""
     ones = xp.ones_like(src)
     if reduce in ("sum", "mean"):
         to_self = grad
@@ -259,7 +259,7 @@ def _reduced_gradients(grad, self, places, src, reduce, include_self, result, xp
 
 
 def _product_gradients(grad, self, places, src, include_self, result, xp):
-    """The gradient of each factor is the product of the other factors, also if one factor is zero."""
+    """The gradient of each factor is the product of the other factors, even if one factor is zero."""
     base = self if include_self else places.write(self, 1)
     zero_base, zero_src = base == 0, src == 0
     if type(zero_base) is numpy.ndarray is type(zero_src) and not (zero_base.any() or zero_src.any()):
@@ -333,7 +333,7 @@ class index_select_backward:
 
 @operator(kernel=counting.sum_of_runs, namespace=None, method=False, out=False, tangent="linear")
 class sum_of_runs:
-    """Sums, or means, of the slices `bounds[g]` to `bounds[g + 1]` of `input`, or of `input[index]`."""
+    """Sums or means of the slices `bounds[g]` to `bounds[g + 1]` of `input`, or of `input[index]`."""
 
     def forward(self: Array, bounds: Array, index: Array | None = None, mean=False): ...
 
@@ -485,7 +485,7 @@ class take_backward:
     batch=batched_indexing.put,
 )
 class put:
-    """A copy with `source` at (or added at) `index` of the flattened tensor."""
+    """A copy of the tensor in which `source` is written, or added, at `index` of the flattened tensor."""
 
     def forward(self: Array, index: Array, source: Array, accumulate: Bool = False): ...
 
@@ -498,9 +498,9 @@ class put:
 
 @public(method=True, numpy_names=True)
 def take_along_dim(input, indices, dim=None, *, out=None):
-    """The elements at `indices` along `dim`, with other dimensions broadcast.
+    """The elements at `indices` along `dim`. The other dimensions broadcast.
 
-    Without `dim`, the elements of the flattened tensor.
+    Without `dim`, `indices` select elements of the flattened tensor.
     """
     if indices._array.dtype != numpy.int64:
         raise RuntimeError(
@@ -563,7 +563,7 @@ class embedding:
     narrow="halves",
 )
 class embedding_dense_backward:
-    """The gradient of the table: each row's gradients added up."""
+    """The gradient of the table. The gradients of equal rows are added up."""
 
     def forward(self: Array, indices: Array, num_weights, padding_idx, scale_grad_by_freq): ...
 

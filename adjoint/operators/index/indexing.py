@@ -45,7 +45,7 @@ _SHOWN = {"indices": lambda node: unpack_list(node, "indices").shown()}
 
 
 class Indices(tuple[Any, ...]):  # noqa: SLOT001  (a tuple can have no slots of its own)
-    """Arrays of indices, and their tensors with versions, so that backward detects changes."""
+    """Arrays of indices, with their tensors and versions, so that backward detects changes."""
 
     tensors: tuple[tuple[Tensor, int | None], ...]
 
@@ -65,20 +65,20 @@ class Indices(tuple[Any, ...]):  # noqa: SLOT001  (a tuple can have no slots of 
         return self
 
     def check_savable(self) -> None:
-        """Raise for a tensor made in inference mode."""
+        """Raise for a tensor created in inference mode."""
         for tensor, version in self.tensors:
             if version is None:
                 tensor._counter[0]  # type: ignore[index]  # which raises
 
     packed: dict[int, Packed] | None = None
-    """The indices that have gone through a pack hook, by position. The list contains None in their places."""
+    """The indices that have gone through a pack hook, by position. The list contains None in place of these indices."""
 
     def element(self, position: int) -> Tensor | None:
-        """The tensor at `position`."""
+        """Return the tensor at `position`."""
         return next((tensor for tensor, _ in self.tensors if tensor._array is self[position]), None)
 
     def packed_by(self, hooks: Any, positions: Any = None) -> Indices:
-        """Return the indices with those at `positions` (or all) packed by the pack hook in `hooks`, a pair (pack, unpack)."""
+        """Return the indices after the pack hook of `hooks`, a pair (pack, unpack), has packed those at `positions` (or all)."""
         chosen = [position for position in positions or range(len(self)) if self[position] is not None]
         packed = {}
         for position in chosen:
@@ -100,14 +100,14 @@ class Indices(tuple[Any, ...]):  # noqa: SLOT001  (a tuple can have no slots of 
         return result
 
     def given(self) -> list[Tensor | None]:
-        """The indices as tensors."""
+        """Return the indices as tensors."""
         found = [None if array is None else self.element(position) for position, array in enumerate(self)]
         return [
             wrap(array) if each is None and array is not None else each for each, array in zip(found, self, strict=True)
         ]
 
     def shown(self) -> tuple[Any, ...]:
-        """Return the indices as `_saved_indices` shows them, up to the last one that is not None."""
+        """Return the indices as `_saved_indices` shows them, up to the last index that is not None."""
         count = max((position for position, array in enumerate(self, 1) if array is not None), default=0)
         return tuple(None if array is None else wrap(array) for array in self[:count])
 
@@ -120,10 +120,10 @@ def version_of(tensor: Tensor) -> int | None:
 
 
 def unchanged(indices: Any) -> Any:
-    """The indices a node has saved.
+    """Return the indices that a node has saved.
 
     Raises:
-        RuntimeError: if a tensor of them has been changed in place since it was used.
+        RuntimeError: if a tensor of indices has been changed in place since it was used.
     """
     for tensor, version in getattr(indices, "tensors", ()):
         if tensor._counter is not None and int(tensor._counter[0]) != int(version):
@@ -142,7 +142,7 @@ def unchanged(indices: Any) -> Any:
     shape_of_elements="masks",
 )
 class index:
-    """The elements that arrays of indices, or masks, for the leading dimensions (None: all of it) point at together."""
+    """The elements that arrays of indices, or masks, for the leading dimensions select together (None: the whole dimension)."""
 
     saved_display = _SHOWN
     lists = ("indices",)
@@ -210,12 +210,12 @@ def as_masks(indices: Any) -> Any:
 
 @public(namespace=None, on_arrays=creation.zeros_of)
 def zero_of(grad):
-    """A zero of the dtype of `grad`."""
+    """Return a zero of the dtype of `grad`."""
     return grad.new_zeros(())
 
 
 def _index_tensors(indices: Any, function: str) -> Indices:
-    """Tensors of indices as arrays."""
+    """Return arrays of indices as tensors."""
     if not isinstance(indices, (tuple, list)):
         raise TypeError(
             f"{function}(): argument 'indices' (position 1) must be tuple of Tensors, not {type(indices).__name__}"
@@ -228,7 +228,7 @@ def _index_tensors(indices: Any, function: str) -> Indices:
 
 @public(method=True, numpy_names=True)
 def index_put(input, indices, values, accumulate=False):
-    """A copy of the tensor with `values` at the positions that the tensors `indices` point at together."""
+    """A copy of the tensor with `values` at the positions at which the tensors `indices` point together."""
     return index_put_arrays(input, _index_tensors(indices, "index_put"), values, accumulate)
 
 
@@ -240,7 +240,7 @@ def index_put_(input, indices, values, accumulate=False):
 
 @public()
 def _unsafe_masked_index(input, mask, indices, fill):
-    """`input[indices]` where `mask` is true, elsewhere `fill`. Indices out of bounds are clamped."""
+    """`input[indices]` where `mask` is true, and `fill` elsewhere. Indices out of bounds are clamped."""
     found = tensors.index(input, _index_tensors(_within(input, indices), "_unsafe_masked_index"))
     return tensors.where(mask, found, fill) if found._array.size else found
 
@@ -255,7 +255,7 @@ def _unsafe_masked_index_put_accumulate(input, mask, indices, values):
 
 
 def _within(input, indices):
-    """Tensors of indices limited to the sizes of the dimensions that they are for."""
+    """Return index tensors limited to the sizes of their dimensions."""
     if len(indices) > input._array.ndim:
         raise IndexError(f"too many indices for tensor of dimension {input._array.ndim} (got {len(indices)})")
     return [part.clamp(-size, size - 1) for part, size in zip(indices, input._array.shape, strict=False)]
@@ -424,7 +424,7 @@ def assign(input: Tensor, key: Any, value: Any) -> bool:
 
 
 def value_tensor(value: Any, input: Tensor) -> Tensor:
-    """A number to be assigned, in the dtype of `input`."""
+    """Return a number to be assigned in the dtype of `input`."""
     if isinstance(value, (int, float, complex)):
         if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
             raise ValueError("Overflow when unpacking long long")
@@ -438,7 +438,7 @@ def qualified_name(kind: type) -> str:
 
 
 def without_leading_ones(value: Tensor) -> Tensor:
-    """`value` without leading dimensions of size 1, as a view."""
+    """Return a view of `value` without leading dimensions of size 1."""
     shape = value._array.shape
     extra = 0
     while extra < len(shape) and shape[extra] == 1:

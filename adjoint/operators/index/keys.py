@@ -1,4 +1,4 @@
-"""Keys of `tensor[key]`: items of every kind that NumPy and PyTorch have, converted to views and tensors of indices."""
+"""Keys of `tensor[key]`. Items of every kind that NumPy and PyTorch accept are converted to views and tensors of indices."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _slice = type(numpy.s_[:])
 
 
 def key_items(key: Any) -> tuple[Any, ...]:
-    """A key as a tuple, one item for each part."""
+    """Return a key as a tuple with one item for each part."""
     if isinstance(key, tuple):
         return key
     if isinstance(key, str):
@@ -39,7 +39,7 @@ def _is_part_of_key(item: Any) -> bool:
 
 
 def as_part(part: Any) -> Any:
-    """One item of a key: lists and arrays become tensors, integer tensors without dimensions integers."""
+    """Convert one item of a key: lists and arrays become tensors, and integer tensors without dimensions become integers."""
     if part is None or part is Ellipsis or isinstance(part, (bool, _slice)):
         return part
     if isinstance(part, (list, tuple, numpy.ndarray)) or (not isinstance(part, (int, Tensor)) and is_sequence(part)):
@@ -77,12 +77,12 @@ def consumed(part: Any) -> int:
 
 
 def counted(item: Any, part: Any) -> int:
-    """Return the assumed number of dimensions of an item before it is examined: one for a list or an array."""
+    """Return the number of dimensions that an item is assumed to have before it is examined: one for a list or an array."""
     return 1 if isinstance(part, Tensor) and not isinstance(item, Tensor) else consumed(part)
 
 
 def apply_basic(input: Tensor, items: tuple[Any, ...], whole: bool = True) -> tuple[Tensor, list[Any]]:
-    """The views that the basic items of a key make, and the tensors of indices that remain, by dimension.
+    """Create the views for the basic items of a key, and return the remaining tensors of indices by dimension.
 
     `whole`: full slices create no view.
     """
@@ -125,7 +125,7 @@ def apply_basic(input: Tensor, items: tuple[Any, ...], whole: bool = True) -> tu
 def sliced(input: Tensor, dim: int, part: Any, whole: bool) -> Tensor:
     """Return `part`, a Python slice, of dimension `dim`.
 
-    If it covers all of it and `whole` is true, return the tensor itself.
+    If the slice covers the whole dimension and `whole` is true, return the tensor itself.
     """
     try:
         start, stop, step = (None if v is None else v.__index__() for v in (part.start, part.stop, part.step))

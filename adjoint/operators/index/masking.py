@@ -56,7 +56,7 @@ class zero_where:
     narrow="moves",
 )
 class select_where:
-    """`input` where `condition` is true, elsewhere `other`."""
+    """`input` where `condition` is true, and `other` elsewhere."""
 
     def forward(condition: Array, self: Array, other: Array): ...
 
@@ -68,7 +68,7 @@ class select_where:
 
 
 def _operand(value, other):
-    """`value`, a tensor or a number, as a tensor of the dtype that a result with `other` has."""
+    """Return `value`, a tensor or a number, as a tensor of the dtype that a result with `other` has."""
     if isinstance(value, Tensor):
         return value
     if type(other) is Tensor and is_within(value, other.dtype):
@@ -93,7 +93,7 @@ def _operand(value, other):
     ),
 )
 def where(condition, input=None, other=None, *, out=None, **names):
-    """`input` where `condition` is true, elsewhere `other`.
+    """`input` where `condition` is true, and `other` elsewhere.
 
     With `condition` alone, return the indices of its true elements.
 
@@ -130,7 +130,7 @@ def where(condition, input=None, other=None, *, out=None, **names):
 
 @public(namespace=None, method=("where",))
 def where_method(input, condition, other):
-    """`input` where `condition` is true, elsewhere `other`."""
+    """`input` where `condition` is true, and `other` elsewhere."""
     return where(condition, input, other)
 
 
@@ -155,9 +155,7 @@ class heaviside:
 
 @binary(Kernel(kernels.maximum, small=numpy.maximum, dtypes=FLOATS), inplace=False, numbers=False)
 class maximum:
-    """The greater of two elements, or NaN if one is NaN.
-
-    Where they are equal, each gets half of the gradient.
+    """The greater of two elements, or NaN if one is NaN. Where both are equal, each gets half of the gradient.
 
     >>> import adjoint as torch
     >>> torch.maximum(torch.tensor([1.0, 5.0]), torch.tensor([3.0, 4.0]))
@@ -173,7 +171,7 @@ class maximum:
 
 @binary(Kernel(kernels.minimum, small=numpy.minimum, dtypes=FLOATS), inplace=False, numbers=False)
 class minimum:
-    """The smaller of two elements, or NaN if one is NaN. Where they are equal, each gets half of the gradient."""
+    """The smaller of two elements, or NaN if one is NaN. Where both are equal, each gets half of the gradient."""
 
     def grad_self(grad, self, other, xp):
         return xp.zero_where(xp.where(self == other, grad / 2, grad), self > other)
@@ -184,7 +182,7 @@ class minimum:
 
 @binary(Kernel(kernels.fmax, small=numpy.fmax, dtypes=FLOATS), inplace=False, numbers=False)
 class fmax:
-    """The greater of two elements. If one is NaN, the other. Where they are equal, `input` gets the gradient."""
+    """The greater of two elements, or the other element if one is NaN. Where both are equal, `input` gets the gradient."""
 
     def grad_self(grad, self, other, xp):
         return xp.zero_where(grad, xp.logical_not((self >= other) | xp.isnan(other)))
@@ -195,7 +193,7 @@ class fmax:
 
 @binary(Kernel(kernels.fmin, small=numpy.fmin, dtypes=FLOATS), inplace=False, numbers=False)
 class fmin:
-    """The smaller of two elements. If one is NaN, the other. Where they are equal, `input` gets the gradient."""
+    """The smaller of two elements. Where both are equal, `input` gets the gradient."""
 
     def grad_self(grad, self, other, xp):
         return xp.zero_where(grad, xp.logical_not((self <= other) | xp.isnan(other)))
@@ -230,7 +228,7 @@ public(namespace=None, name="inside", on_arrays=kernels.inside)(_is_inside)
     function_name="clamp",
 )
 class _clamp:
-    """`input` limited to the intervals between two tensors, or two numbers."""
+    """`input` limited to the intervals between two bounds, which are both tensors or both numbers."""
 
     def forward(self: Array, min: Array | None = None, max: Array | None = None): ...
 
@@ -321,7 +319,7 @@ def clamp_(input, min=None, max=None):
 
 
 def _at_one_bound(name, node, bound):
-    """The options of `clamp_min` and `clamp_max`."""
+    """Return the options of `clamp_min` and `clamp_max`."""
     common = {"inplace": True, "vmap_name": "inplace arithmetic"}
     number = {"name": f"{name}_to_number", "node": f"{node}Backward0", "values": {bound: ""}, "tangent": "elementwise"}
     return {

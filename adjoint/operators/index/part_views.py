@@ -1,6 +1,9 @@
-"""The fast path of the most frequent keys, integers, slices, None and `...`: one view, and a node for each part of the key.
+"""The fast path of the most frequent keys: integers, slices, None and `...`.
 
-The result equals that of `keys.apply_basic`, which uses one operator per part. None means that only that way is right.
+It creates one view, and a node per part of the key.
+
+The result equals that of `keys.apply_basic`, which uses one operator per part. None means that the general code is
+needed.
 """
 
 from __future__ import annotations
@@ -125,13 +128,13 @@ def basic_view(input: Tensor, key: tuple[Any, ...]) -> Tensor | None:
 
 
 def _recorded_edge(input: Tensor) -> Any:
-    """The edge of a tensor, or None if nothing is recorded."""
+    """Return the edge of a tensor, or None if nothing is recorded."""
     edge = input._edge if input._base is None else current_edge(input)
     return None if edge is not None and _FLAGS.no_grad and not _STATE.grad_enabled else edge
 
 
 def _view(input: Tensor, array: Any, edge: Any) -> Tensor:
-    """A tensor on `array`, a part of the memory of `input`."""
+    """Return a tensor on `array`, a part of the memory of `input`."""
     base = input._base
     result = new_tensor()
     result._array = array

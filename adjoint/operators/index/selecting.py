@@ -1,4 +1,4 @@
-"""Finding and selecting: reading and writing with masks, positions of nonzero elements, membership."""
+"""Finding and selecting elements: reading and writing with masks, positions of nonzero elements, membership."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _fill_overload(mask, value):
     forms=lambda: with_number(masked_fill_tensor.operator),
 )
 def masked_fill(input, mask, value):
-    """A copy with `value` where `mask`, broadcast with the tensor, is true."""
+    """A copy with `value` where `mask` is true. The mask broadcasts with the tensor."""
     return _fill_overload(mask, value)(input, mask, value)
 
 
@@ -87,7 +87,7 @@ def masked_fill_inplace(input, mask, value):
     narrow="moves",
 )
 class masked_select:
-    """The elements where `mask`, broadcast with the tensor, is true, in one dimension."""
+    """The elements where `mask` is true, in one dimension. The mask broadcasts with the tensor."""
 
     def forward(self: Array, mask: Array): ...
 
@@ -107,7 +107,7 @@ class masked_select:
 
 @operator(kernel=kernels.masked_select_backward, namespace=None, method=False, tangent="linear", narrow="halves")
 class masked_select_backward:
-    """Zeros (of `shape` broadcast with `mask`) with `input` where `mask` is true."""
+    """Zeros of `shape` broadcast with `mask`, with the elements of `input` where `mask` is true."""
 
     def forward(self: Array, shape, mask: Array): ...
 
@@ -117,7 +117,7 @@ class masked_select_backward:
 
 @operator(kernel=indexing_kernels.masked_scatter, out=False, inplace=True)
 class masked_scatter:
-    """A copy with the elements of `source`, in their order, where `mask` is true."""
+    """A copy with the elements of `source`, in order, where `mask` is true."""
 
     def forward(self: Array, mask: Array, source: Array): ...
 
@@ -130,7 +130,7 @@ class masked_scatter:
 
 @operator(kernel=indexing_kernels.masked_scatter_backward, namespace=None, method=False, tangent="linear")
 class masked_scatter_backward:
-    """Zeros of `shape` whose first elements, flattened, are the elements of `input` where `mask` is true."""
+    """Zeros of `shape`. The first elements are replaced by the elements of `input` where `mask` is true."""
 
     def forward(self: Array, mask: Array, shape): ...
 
@@ -153,14 +153,14 @@ class masked_scatter_backward:
     narrow="halves",
 )
 class nonzero_places:
-    """The indices of all nonzero elements, one row for each."""
+    """The indices of all nonzero elements, one row for each element."""
 
     def forward(self: Array): ...
 
 
 @public(method=True, numpy_names=True)
 def nonzero(input, *, as_tuple=False, out=None):
-    """The indices of all nonzero elements: one row for each, or, with `as_tuple`, one tensor for each dimension.
+    """The indices of all nonzero elements: one row for each element or, with `as_tuple`, one tensor for each dimension.
 
     >>> import adjoint as torch
     >>> torch.nonzero(torch.tensor([0, 5, 7]), as_tuple=True)
@@ -178,7 +178,7 @@ def nonzero(input, *, as_tuple=False, out=None):
 @public(method=True, numpy_names=True)
 @sequential_fallback
 def argwhere(input):
-    """The indices of all nonzero elements, one row for each."""
+    """The indices of all nonzero elements, one row for each element."""
     return nonzero_places(input)
 
 
@@ -186,16 +186,14 @@ def argwhere(input):
     namespace=None, method=(), name="is_among", function_name="isin", same_out=STRICT, kernel=indexing_kernels.isin
 )
 class is_among:
-    """Whether each of `elements` is one of `test_elements`."""
+    """Whether each of `elements` equals one of `test_elements`."""
 
     def forward(elements: Array, test_elements: Array, invert=False): ...
 
 
 @public()
 def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None):
-    """Whether each of `elements` is one of `test_elements` (with `invert`, whether it is not).
-
-    Either may be a number.
+    """Whether each of `elements` equals one of `test_elements` or, with `invert`, equals none. Either may be a number.
 
     >>> import adjoint as torch
     >>> torch.isin(torch.tensor([1, 2, 3]), torch.tensor([2, 4]))
@@ -224,7 +222,7 @@ class nonzero_static:
 
 @public()
 def unravel_index(indices, shape):
-    """The coordinates, in a tensor of the given `shape`, of elements given by their indices in its flattened form.
+    """The coordinates of elements in a tensor of the given `shape`, computed from their indices in the flattened tensor.
 
     >>> import adjoint as torch
     >>> torch.unravel_index(torch.tensor([3, 7]), (3, 4))

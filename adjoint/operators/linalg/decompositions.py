@@ -20,12 +20,12 @@ from ..math.pointwise import is_complex
 
 
 def conjugate_transpose(matrix):
-    """Return each matrix of a stack transposed and conjugated, for arrays and for tensors."""
+    """Return each matrix of a stack transposed and conjugated. The argument is an array or a tensor."""
     return matrix.mT.conj()
 
 
 def factors_shown(transposed):
-    """Return PyTorch's display of a node that has saved the factors of Gaussian elimination.
+    """Return the attribute of a node that shows the factors of Gaussian elimination, as PyTorch does.
 
     The factors are computed on access.
     """
@@ -115,7 +115,7 @@ class linalg_solve:
 
 @public(namespace="linalg")
 def solve(A, B, *, left=True, out=None):
-    """X with `A @ X = B` (or `X @ A = B` if not `left`), for matrices or vectors B.
+    """X with `A @ X = B` or, if `left` is false, with `X @ A = B`. B contains matrices or vectors.
 
     >>> import adjoint as torch
     >>> torch.linalg.solve(torch.tensor([[2.0, 0.0], [0.0, 4.0]]), torch.tensor([2.0, 2.0]))
@@ -203,7 +203,10 @@ class linalg_svd:
 
 
 def _svd_gradient(grads, U, S, Vh, xp):
-    """Wan & Zhang (2019), "Automatic differentiation for complex valued SVD"; only the leading singular vectors count."""
+    """Wan & Zhang (2019), "Automatic differentiation for complex valued SVD".
+
+    Only the leading singular vectors have derivatives.
+    """
     to_u, to_s, to_vh = grads
     k = S.shape[-1]
     u, vh = U[..., :, :k], Vh[..., :k, :]
@@ -234,7 +237,7 @@ def _skew(matrix):
 
 
 def _differences(values):
-    """`values[j] - values[i]`, which gradients of vectors divide by."""
+    """Return `values[j] - values[i]`, the divisors in gradients of vectors."""
     return values[..., None, :] - values[..., :, None]
 
 
@@ -247,9 +250,9 @@ def svd(A, full_matrices=True, *, driver=None, out=None):
 
 @public(name="svd", method=("svd",), numpy_names=True)
 def svd_function(input, some=True, compute_uv=True, *, out=None):
-    """The singular value decomposition `input = U @ diag(S) @ V.mH`: `linalg.svd` with V in place of its adjoint.
+    """The singular value decomposition `input = U @ diag(S) @ V.mH`. `linalg.svd` returns the adjoint of V instead.
 
-    U and V are zeros unless `compute_uv`.
+    If `compute_uv` is false, U and V are zeros.
     """
     U, S, Vh = linalg_svd(input, not some or not compute_uv)
     V = Vh.mH
@@ -269,7 +272,7 @@ def _no_driver(driver):
 
 @public(namespace="linalg")
 def svdvals(A, *, driver=None, out=None):
-    """The singular values, descending."""
+    """The singular values, in descending order."""
     _no_driver(driver)
     return stored("linalg_svdvals", linalg_svd(A, False, _counts_for_gradients(A)).S, out, STRICT)
 
@@ -316,7 +319,7 @@ def eigh(input, UPLO="L", *, out=None):
 
 @public(namespace="linalg", numpy_names=True)
 def eigvalsh(input, UPLO="L", *, out=None):
-    """The eigenvalues of Hermitian matrices, ascending."""
+    """The eigenvalues of Hermitian matrices, in ascending order."""
     return stored("linalg_eigvalsh", linalg_eigh(input, UPLO, _counts_for_gradients(input)).eigenvalues, out, STRICT)
 
 
@@ -358,10 +361,9 @@ class linalg_qr:
 
 
 def _qr_gradient(to_q, to_r, Q, R, xp):
-    """Walter & Lehmann (2013), "Algorithmic differentiation of linear algebra functions": for square or tall matrices.
+    """Walter & Lehmann (2013), "Algorithmic differentiation of linear algebra functions", for square or tall matrices.
 
-    The part above the diagonal of the product of Q and `to_q` cancels. It is left out, so that no rounding error
-    remains.
+    The part above the diagonal of the product of Q and `to_q` cancels. It is left out to avoid a rounding error.
     """
     inner = 0
     if to_r is not None:
@@ -381,7 +383,7 @@ def _qr_gradient(to_q, to_r, Q, R, xp):
 
 @public(namespace="linalg")
 def qr(A, mode="reduced", *, out=None):
-    """An orthonormal Q and an upper triangular R with `A = Q @ R`. `mode` is "reduced", "complete" or "r" (R alone)."""
+    """An orthonormal Q and an upper triangular R with `A = Q @ R`. `mode` is "reduced", "complete" or "r" (only R)."""
     return linalg_qr(A, mode, out=out)
 
 
@@ -405,7 +407,7 @@ def named(cls, results, out):
 
 @operator(namespace=None, method=(), same_out=STRICT, kernel=matmul.cross, tangent="multilinear", batch="expanded")
 class linalg_cross:
-    """The cross product of vectors of three elements along `dim`."""
+    """The cross product of vectors with three elements along `dim`."""
 
     def forward(self: Array, other: Array, dim: Int = -1): ...
 
@@ -418,7 +420,7 @@ class linalg_cross:
 
 @public(namespace="linalg", numpy_names=True)
 def cross(input, other, *, dim=-1, out=None):
-    """The cross product of vectors of three elements along `dim`.
+    """The cross product of vectors with three elements along `dim`.
 
     >>> import adjoint as torch
     >>> torch.linalg.cross(torch.tensor([1.0, 0.0, 0.0]), torch.tensor([0.0, 1.0, 0.0]))
@@ -439,7 +441,7 @@ def _warn_of_default_dim():
 
 @public(name="cross", method=("cross",), numpy_names=True)
 def cross_function(input, other, dim=None, *, out=None):
-    """The cross product of vectors along `dim`, by default the first dimension of size 3."""
+    """The cross product of vectors along `dim`. By default, `dim` is the first dimension of size 3."""
     if dim is None:
         _warn_of_default_dim()
         if input._array.ndim == other._array.ndim:

@@ -17,14 +17,14 @@ SLOGDET = return_type("slogdet", "sign", "logabsdet")
     kernel=kernels.det_frame, namespace=None, method=False, outputs=("left", "right", "kept", "order"), batch="leading"
 )
 class det_frame:
-    """Return bases in which matrices are diagonal, and where the matrices are regular. These are not differentiated."""
+    """Return bases in which matrices are diagonal, and a mask of the regular matrices. These are not differentiated."""
 
     def forward(A: Array): ...
 
 
 @public(namespace=None, on_arrays=kernels.det_gradient)
 def det_gradient(grad, A, result):
-    """`grad` times the conjugate of the derivative of the determinant, also of singular matrices, to any order."""
+    """`grad` times the conjugate of the derivative of the determinant, to any order, even of singular matrices."""
     if not A._array.size:
         return tensors.zeros_like(A)
     scale = grad[..., None, None]
@@ -41,9 +41,9 @@ def _adjugate(matrix, kept, order):
 
     `kept` selects the rows and columns that form a regular matrix.
 
-    The inverse of the regular part leaves a Schur complement with as many rows as `order`, whose determinant is small.
-    This determinant and its derivative are polynomials, computed by Faddeev and LeVerrier's recurrence (Gantmacher
-    1959, "The theory of matrices", chapter IV). Derivatives of higher orders are therefore right, too.
+    The inverse of the regular part leaves a Schur complement with `order` rows and a small determinant. This
+    determinant and its derivative are polynomials, computed by Faddeev and LeVerrier's recurrence (Gantmacher 1959,
+    "The theory of matrices", chapter IV). Derivatives of higher orders are therefore correct too.
     """
     rest = 1 - kept
     regular = matrix * (kept[..., None] * kept[..., None, :]) + tensors.diag_embed(rest)

@@ -55,7 +55,7 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8, **names):
 def _unit(x, dim, eps):
     """Divide `x` by its norm, or by `eps` if `eps` is larger.
 
-    The steps are those of PyTorch's graph, if it shows steps.
+    If PyTorch's graph shows the steps, the function performs them one by one.
     """
     if not x.requires_grad and not FLAGS.special and type(x._array) is ndarray:
         found = moments.unit(x._array, dim, eps)
@@ -129,7 +129,7 @@ def pdist_backward(grad, self, p, distance):
     kernel=kernels.trilinear, namespace=None, method=False, out=False, tangent="multilinear", aten_name="_trilinear"
 )
 class trilinear:
-    """`(i1 * i2 * i3).sum(sumdim)`, each given new dimensions at its `expand` beforehand."""
+    """`(i1 * i2 * i3).sum(sumdim)`. Each factor first gets new dimensions at its positions in `expand`."""
 
     def forward(i1: Array, i2: Array, i3: Array, expand1, expand2, expand3, sumdim): ...
 
@@ -143,7 +143,7 @@ class trilinear:
         return xp.trilinear(i1.conj(), i2.conj(), grad, expand1, expand2, sumdim, expand3)
 
     def batch(op, batch, first, second, third, *dims):
-        """An argument that the whole batch shares gets the batch dimension by expansion."""
+        """An argument that the whole batch shares is expanded by the batch dimension."""
         values = (first, second, third)
         *expands, summed = ([dim + 1 for dim in each] for each in dims[:4])
         shared = [each if batch.has(value) else [0, *each] for value, each in zip(values, expands, strict=True)]
@@ -247,7 +247,7 @@ def _euclidean_gradient(grad, x1, x2, distance, xp):
 
 @public(namespace=None, on_arrays=kernels.grad_by_distance)
 def grad_by_distance(grad, distance):
-    """`grad / distance`, and 0 at a distance of 0, a corner."""
+    """`grad / distance`, and 0 at distance 0, where the distance is not differentiable."""
     return tensors.where(distance == 0, grad * 0, grad / distance)
 
 
@@ -261,10 +261,10 @@ _MODES = {
 
 @public()
 def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
-    """The `p`-norm distances between each row of `x1` and each of `x2`: shapes `(..., P, M)`, `(..., R, M)` to `(..., P, R)`.
+    """The `p`-norm distances between rows of `x1` and rows of `x2`: shapes `(..., P, M)`, `(..., R, M)` to `(..., P, R)`.
 
-    For more than 25 rows, Euclidean distances are computed by a matrix product, unless `compute_mode` says otherwise.
-    This is faster and less precise.
+    For more than 25 rows, Euclidean distances are computed by a matrix product unless `compute_mode` forbids it. This
+    is faster and less precise.
 
     >>> import adjoint as torch
     >>> torch.cdist(torch.tensor([[0.0, 0.0], [3.0, 0.0]]), torch.tensor([[0.0, 4.0]]))
@@ -314,7 +314,7 @@ def _check_rows(x1, x2, p):
 
 @operator(inplace=True, same_out=STRICT, kernel=kernels.renorm, batch="sequential")
 class renorm:
-    """The tensor with slices along `dim` scaled down if their `p`-norm exceeds `maxnorm`.
+    """The tensor with slices along `dim` scaled down to the `p`-norm `maxnorm` if their norm is larger.
 
     >>> import adjoint as torch
     >>> torch.renorm(torch.tensor([[3.0, 4.0], [0.3, 0.4]]), 2, 0, 1.0)

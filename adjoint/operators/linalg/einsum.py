@@ -1,4 +1,4 @@
-"""Sums of products in Einstein's notation, and contractions, by permuting dimensions and multiplying matrices."""
+"""Sums of products in Einstein's notation, and contractions. They permute dimensions and multiply matrices."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ TENSORDOT = "tensordot: Expected the output tensor to have dtype {wanted}, but g
 
 @public()
 def tensordot(a, b, dims=2, out=None, **numpy):
-    """The sums of products over `dims`: the last of `a` with the first of `b`, or two lists of dimensions.
+    """The sums of products over `dims`.
+
+    `dims` is a number (the last dimensions of `a`, the first of `b`) or two lists of dimensions.
 
     `axes` is NumPy's name of `dims`. Libraries for several kinds of arrays use it.
 
@@ -42,7 +44,7 @@ def tensordot(a, b, dims=2, out=None, **numpy):
 
 
 def tensordot_multiplies_matrices(a: Tensor, b: Tensor, dims: Any = 2, out: Any = None, **numpy: Any) -> bool:
-    """Whether `tensordot` of these arguments gives more than the sum of products of all elements."""
+    """Return whether `tensordot` of these arguments needs a matrix product, and not only the sum of all products."""
     shapes = a.shape, b.shape
     contracted = _contracted(numpy.get("axes", dims), a.ndim, b.ndim)
     return any(
@@ -76,7 +78,7 @@ def _contracted(dims, ndim_a, ndim_b):
 
 
 def _contract(a, b, dims_a, dims_b):
-    """Multiply `a` and `b` as matrices. The inner dimension joins all contracted dimensions."""
+    """Multiply `a` and `b` as matrices. The inner dimension combines all contracted dimensions."""
     ndim_a, ndim_b = a._array.ndim, b._array.ndim
     sums_a, sums_b = [], []
     for i, j in zip(dims_a, dims_b, strict=True):
@@ -109,14 +111,14 @@ def _contract(a, b, dims_a, dims_b):
 
 
 def _joined(tensor, order, shape):
-    """Return `tensor` with its dimensions in this order, with some of them joined to give `shape`."""
+    """Return `tensor` with its dimensions permuted to `order` and then combined to `shape`."""
     if has_no_history(tensor):
         return wrap(tensor._array.transpose(order).reshape(shape))
     return reshaped(tensors.permute(tensor, order), shape)
 
 
 def _others(dims, ndim):
-    """The dimensions that are not among `dims`, which must be distinct."""
+    """Return the dimensions that are not in `dims`, which must be distinct."""
     wrapped = [wrap_dim(d, ndim) for d in dims]
     for position, dim in enumerate(wrapped):
         if dim in wrapped[:position]:
@@ -126,11 +128,11 @@ def _others(dims, ndim):
 
 @public()
 def einsum(*args):
-    """The sum of products that an equation describes: `"bij,bjk->bik"` multiplies stacks of matrices.
+    """The sum of products that an equation describes. For example, `"bij,bjk->bik"` multiplies stacks of matrices.
 
     Letters name dimensions, and `...` stands for dimensions that broadcast. A letter that is missing after `->` is
     summed over. Without `->`, the letters that occur once remain, in alphabetical order. A letter twice in one operand
-    takes its diagonal. Instead of an equation before the operands, a list of numbers after each of them may name its
+    takes its diagonal. Instead of an equation, each operand may be followed by a list of numbers that name its
     dimensions.
 
     >>> import adjoint as torch
@@ -165,7 +167,7 @@ def einsum(*args):
 
 
 def einsum_multiplies_matrices(*args: Any) -> bool:
-    """Whether `einsum` of these arguments sums products over dimensions that two operands have, not only elements."""
+    """Return whether `einsum` of these arguments sums products over dimensions that two operands share."""
     equation, operands = _equation_first(args)
     shapes = [tuple(operand._array.shape) for operand in operands]
     inputs, output = _parse(equation, tuple(map(len, shapes)))
@@ -180,7 +182,7 @@ def einsum_multiplies_matrices(*args: Any) -> bool:
 
 
 def _equation_first(args):
-    """The equation and the operands among the arguments of `einsum`, which has three forms."""
+    """Return the equation and the operands from the arguments of `einsum`, which has three forms."""
     if len(args) < 2:
         raise ValueError(
             "einsum(): must specify the equation string and at least one operand, or at least one operand and its "
@@ -201,11 +203,11 @@ def _equation_first(args):
 
 
 _PLANS: Plans[Any] = Plans()
-"""How two tensors are multiplied, by the equation and their shapes."""
+"""The plan for multiplying two tensors, by equation and shapes."""
 
 
 def _plan(key, inputs, order, kept, swapped, shapes):
-    """Remember how to multiply two tensors of these (aligned) shapes, if that takes just a product of stacks of matrices."""
+    """Return how to multiply two aligned tensors of these shapes, if one product of stacks of matrices is enough."""
     sums = [dim for dim in range(kept, len(order)) if any(shape[dim] != 1 for shape in shapes)]
     alone = any(shape[dim] == 1 for shape in shapes for dim in sums)
     if not sums or alone or any(len(set(labels)) < len(labels) for labels in inputs):
@@ -220,7 +222,7 @@ def _plan(key, inputs, order, kept, swapped, shapes):
 
 
 def _factor(tensor, present, sizes, alignment, dims):
-    """Return a tensor as a stack of matrices of these sizes, in the order of its dimensions or of its aligned dimensions."""
+    """Return a tensor as a stack of matrices of these sizes, in the order of its own or of its aligned dimensions."""
     if has_no_history(tensor):
         return wrap(tensor._array.transpose(present).reshape(sizes))
     return reshaped(tensors.permute(_aligned(tensor, alignment), dims), sizes)
@@ -231,7 +233,7 @@ def _alphabetical(label):
 
 
 def _multiply(aligned, kept):
-    """The product of aligned tensors, in their order, each summed over as soon as no later one needs a dimension.
+    """Multiply aligned tensors in order. Each dimension is summed over as soon as no later tensor needs it.
 
     Dimensions from `kept` on are summed over, and remain with size 1.
     """
@@ -251,8 +253,8 @@ def _multiply(aligned, kept):
 def _second_first(aligned, named):
     """Return whether the product of two tensors is in the order of the result if the second comes first.
 
-    This holds if all dimensions of the second alone come before all dimensions of the first alone. `named` lists the
-    dimensions of the result that the first has.
+    This holds if all dimensions of the second tensor alone come before all dimensions of the first tensor alone.
+    `named` lists the dimensions of the result that the first tensor has.
     """
     one, two = (tensor._array.shape for tensor in aligned)
     kept = len(named)
@@ -263,7 +265,7 @@ def _second_first(aligned, named):
 
 
 def _from_sublists(args):
-    """The form `einsum(op1, [0, 1], op2, [1, 2], [0, 2])` as an equation."""
+    """Return the form `einsum(op1, [0, 1], op2, [1, 2], [0, 2])` as an equation."""
     operands, terms = args[0 : len(args) - len(args) % 2 : 2], args[1::2]
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
@@ -315,7 +317,7 @@ def _parse(equation, ndims):
 
 
 def _subscripts(term, start, where):
-    """The letters, and `Ellipsis`, of a part of the equation that begins at index `start`."""
+    """Return the letters, and `Ellipsis`, of a part of the equation that begins at index `start`."""
     subscripts, index = [], 0
     while index < len(term):
         letter = term[index]
@@ -341,7 +343,7 @@ def _subscripts(term, start, where):
 
 
 def _operand_labels(index, subscripts, ndim):
-    """One label for each of an operand's dimensions."""
+    """Return one label for each of an operand's dimensions."""
     named = len(subscripts) - (Ellipsis in subscripts)
     if Ellipsis not in subscripts and named != ndim:
         raise RuntimeError(
@@ -395,7 +397,7 @@ def _aligned(tensor, alignment):
 
 
 def _diagonal(index, tensor, labels, label):
-    """Return the diagonal of the first two dimensions with one label, in the place of the first.
+    """Return the diagonal of the first two dimensions with one label. It takes the place of the first.
 
     The second is removed from `labels`.
     """
@@ -431,7 +433,7 @@ def _check_sizes(aligned, order):
 
 
 def _sum_of_products(a, b, sums):
-    """Return the product of two aligned tensors, summed over `sums`, which remain with size 1.
+    """Return the product of two aligned tensors, summed over `sums`. The summed dimensions remain with size 1.
 
     It uses `bmm` if possible.
     """

@@ -17,7 +17,9 @@ from .matrices import matrix_norm, multi_dot
 
 @public(namespace="linalg", numpy_names=True)
 def tensorinv(input, ind=2, *, out=None):
-    """The inverse of `tensordot` with `input`: of the matrix that the first `ind` dimensions and the others make.
+    """The inverse of `tensordot` with `input`.
+
+    The first `ind` dimensions are the rows of a matrix, and the others its columns.
 
     Raises:
         LinAlgError: if the matrix is singular.
@@ -75,7 +77,7 @@ def tensorsolve(input, other, dims=None, *, out=None):
 
 @public(namespace="linalg")
 def vander(x, *, N=None):
-    """Matrices of the powers of the elements of `x`, from 0 to `N - 1` (by default as many powers as elements).
+    """Matrices of the powers of the elements of `x`, from 0 to `N - 1`. By default, `N` is the number of elements.
 
     >>> import adjoint as torch
     >>> torch.linalg.vander(torch.tensor([1, 2, 3]))
@@ -107,7 +109,7 @@ def _warn_of_older_product():
 
 @public()
 def chain_matmul(*matrices, out=None):
-    """The product of several matrices: `linalg.multi_dot`, which is preferred."""
+    """The product of several matrices. Use `linalg.multi_dot` instead."""
     _warn_of_older_product()
     if len(matrices) == 1 and isinstance(matrices[0], (tuple, list)):
         matrices = tuple(matrices[0])

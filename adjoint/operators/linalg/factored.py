@@ -28,7 +28,7 @@ from .decompositions import batch_of_systems, conjugate_transpose
     batch="leading",
 )
 class linalg_lu_factor_ex:
-    """The triangular factors of matrices, the rows exchanged, and the first zero pivots."""
+    """The triangular factors of matrices, the row exchanges, and the positions of the first zero pivots."""
 
     nondifferentiable = ("pivots", "info")
 
@@ -86,10 +86,10 @@ def _sum(one, other):
 
 @public(namespace="linalg")
 def lu_factor_ex(A, *, pivot=True, check_errors=False, out=None):
-    """The factors of `linalg.lu_factor`, and for each matrix the position of the first zero pivot, or 0.
+    """The factors of `linalg.lu_factor`, and the position of each matrix's first zero pivot, or 0.
 
     Raises:
-        RuntimeError: if a pivot is zero and `check_errors` is set.
+        RuntimeError: if a pivot is zero and `check_errors` is true.
     """
     return linalg_lu_factor_ex(A, pivot, check_errors, out=out)
 
@@ -99,7 +99,9 @@ LU_FACTOR = return_type("linalg_lu_factor", "LU", "pivots")
 
 @public(namespace="linalg")
 def lu_factor(A, *, pivot=True, out=None):
-    """Gaussian elimination with partial pivoting: both triangular factors in one matrix, and the rows exchanged.
+    """Gaussian elimination with partial pivoting.
+
+    The results are both triangular factors in one matrix, and the row exchanges.
 
     `linalg.lu_solve` and `lu_unpack` accept the result.
 
@@ -144,7 +146,7 @@ WITH_INFO = return_type("_lu_with_info", "LU", "pivots", "info")
 
 @public()
 def lu(input, pivot=True, get_infos=False, out=None):
-    """Gaussian elimination. `linalg.lu_factor_ex` is preferred. The last result is returned only with `get_infos`."""
+    """Gaussian elimination. Use `linalg.lu_factor_ex` instead. The last result is returned only if `get_infos` is true."""
     _warn_of_older_factors()
     results = WITH_INFO(*linalg_lu_factor_ex(input, pivot, not get_infos))
     if not get_infos:
@@ -157,7 +159,7 @@ def lu(input, pivot=True, get_infos=False, out=None):
 
 
 def lu_method(input, pivot=True, get_infos=False):
-    """`lu`, which as a method has no place for `out`."""
+    """The method `lu`, which has no parameter `out`."""
     return lu(input, pivot, get_infos)
 
 
@@ -188,7 +190,7 @@ UNPACKED = return_type("lu_unpack", "P", "L", "U")
 
 
 def _permutation_first(cls, function, args, out):
-    """The results of an operator that returns the permutation last, as PyTorch orders them."""
+    """Return the results of an operator in PyTorch's order, with the permutation first."""
     if out is None:
         L, U, P = function(*args)
         return cls(P, L, U)
@@ -220,7 +222,7 @@ def linalg_lu_function(A, *, pivot=True, out=None):
     batch="expanded",
 )
 class unpacked_factors:
-    """The triangular factors that one matrix holds, and the permutation."""
+    """The triangular factors in one matrix, and the permutation."""
 
     nondifferentiable = ("P",)
 
@@ -279,7 +281,7 @@ class linalg_lu_solve:
 
 @public(namespace="linalg", name="lu_solve")
 def lu_solve_function(LU, pivots, B, *, left=True, adjoint=False, out=None):
-    """Find X with `A @ X = B` (`X @ A = B` if not `left`), or with the adjoint of A, from the result of `linalg.lu_factor`.
+    """X with `A @ X = B` (`X @ A = B` if not `left`), or with A's adjoint in place of A, from the result of `linalg.lu_factor`.
 
     >>> import adjoint as torch
     >>> LU, pivots = torch.linalg.lu_factor(torch.tensor([[2.0, 0.0], [0.0, 4.0]]))
@@ -304,7 +306,7 @@ def _warn_of_older_solution():
 
 @public(method=True)
 def lu_solve(input, LU_data, LU_pivots, *, out=None):
-    """The solution of linear systems by their factors: `linalg.lu_solve`, which is preferred."""
+    """The solution of linear systems by their factors. Use `linalg.lu_solve` instead."""
     _warn_of_older_solution()
     return linalg_lu_solve(LU_data, LU_pivots, input, True, False, out=out)
 
@@ -322,7 +324,7 @@ def lu_solve(input, LU_data, LU_pivots, *, out=None):
     batch="leading",
 )
 class linalg_inv_ex:
-    """The inverse of square matrices, and which are singular."""
+    """The inverse of square matrices, and the positions of zero pivots."""
 
     nondifferentiable = ("info",)
     saved_display = {"inverse": functools.partial(unpack, item="inverse")}
@@ -336,10 +338,10 @@ class linalg_inv_ex:
 
 @public(namespace="linalg")
 def inv_ex(A, *, check_errors=False, out=None):
-    """The inverse, and for each matrix 0 or the position of the first zero pivot, for which the inverse is not finite.
+    """The inverse, and the position of each matrix's first zero pivot, or 0. With a zero pivot, the inverse is not finite.
 
     Raises:
-        LinAlgError: if a matrix is singular and `check_errors` is set.
+        LinAlgError: if a matrix is singular and `check_errors` is true.
     """
     return linalg_inv_ex(A, check_errors, out=out)
 
@@ -355,7 +357,7 @@ def inv_ex(A, *, check_errors=False, out=None):
     narrow="trivial",
 )
 class linalg_solve_ex:
-    """The solution of linear systems, and which are singular."""
+    """The solution of linear systems, and the positions of zero pivots."""
 
     nondifferentiable = ("info",)
     differentiable = ("A", "B")
@@ -374,10 +376,10 @@ class linalg_solve_ex:
 
 @public(namespace="linalg")
 def solve_ex(A, B, *, left=True, check_errors=False, out=None):
-    """X with `A @ X = B` (or `X @ A = B`), and for each matrix 0, or the place of the first zero pivot.
+    """X with `A @ X = B` (`X @ A = B` if not `left`), and the position of each matrix's first zero pivot, or 0.
 
     Raises:
-        LinAlgError: if a matrix is singular and `check_errors` is set.
+        LinAlgError: if a matrix is singular and `check_errors` is true.
     """
     return linalg_solve_ex(A, B, left, check_errors, out=out)
 
@@ -397,7 +399,7 @@ def solve_ex(A, B, *, left=True, check_errors=False, out=None):
     narrow="trivial",
 )
 class linalg_ldl_factor_ex:
-    """The factors of symmetric matrices, the pivots, and the first zero pivots."""
+    """The factors of symmetric matrices, the pivots, and the positions of the first zero pivots."""
 
     nondifferentiable = ("pivots", "info")
 
@@ -408,10 +410,10 @@ class linalg_ldl_factor_ex:
 
 @public(namespace="linalg", numpy_names=True)
 def ldl_factor_ex(input, *, hermitian=False, check_errors=False, out=None):
-    """The factors of `linalg.ldl_factor`, and for each matrix the position of the first zero pivot, or 0.
+    """The factors of `linalg.ldl_factor`, and the position of each matrix's first zero pivot, or 0.
 
     Raises:
-        RuntimeError: if a pivot is zero and `check_errors` is set.
+        RuntimeError: if a pivot is zero and `check_errors` is true.
     """
     return linalg_ldl_factor_ex(input, hermitian, check_errors, out=out)
 
@@ -421,7 +423,7 @@ LDL_FACTOR = return_type("linalg_ldl_factor", "LD", "pivots")
 
 @public(namespace="linalg", numpy_names=True)
 def ldl_factor(input, *, hermitian=False, out=None):
-    """The factors of symmetric (or Hermitian) matrices: L and D in one matrix, and pivots.
+    """The factors of symmetric (or Hermitian) matrices. The results are L and D in one matrix, and the pivots.
 
     Only the lower triangle is read.
 

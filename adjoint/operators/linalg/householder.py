@@ -17,7 +17,7 @@ from .decompositions import conjugate_transpose
     batch="leading",
 )
 class geqrf:
-    """The QR factorization in LAPACK's form: R, with the reflections below its diagonal, and the factors of the reflections.
+    """The QR factorization in LAPACK's form: R with the reflections below its diagonal, and the reflections' scale factors.
 
     `linalg.householder_product` and `ormqr` accept the result. `linalg.qr` returns Q and R themselves.
     """
@@ -28,7 +28,7 @@ class geqrf:
 
 
 def _gradients(grad, matrix, tau, xp):
-    """Return the gradients by matrix and tau.
+    """Return the gradients with respect to the matrix and tau.
 
     `grad` is the gradient of the first columns of the product of all reflections.
 
@@ -100,9 +100,9 @@ ORMQR = "torch.ormqr: Expected input and result to have the same dtype, but inpu
 
 @operator(kernel=kernels.ormqr, same_out=ORMQR, batch="expanded")
 class ormqr:
-    """The product of another matrix with Q, the product of all reflections that `geqrf` returns.
+    """The product of another matrix and Q, where Q is the product of all reflections that `geqrf` returns.
 
-    Q is on the `left` or on the right, and its adjoint if `transpose`.
+    Q is the left factor if `left`, otherwise the right factor. If `transpose`, the adjoint of Q is used.
     """
 
     def forward(self: Array, input2: Array, input3: Array, left: Bool = True, transpose: Bool = False): ...

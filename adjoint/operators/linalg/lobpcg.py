@@ -1,4 +1,4 @@
-"""A few of the greatest or least eigenvalues of a large symmetric matrix, from matrix products alone."""
+"""A few of the greatest or least eigenvalues of a large symmetric matrix, computed only with matrix products."""
 
 from __future__ import annotations
 
@@ -54,15 +54,16 @@ def lobpcg(
 
     Args:
         A: symmetric, of shape `(*, m, m)`, also sparse.
-        k: how many (1, or the columns of `X`).
+        k: the number of eigenvalues; by default 1, or the number of columns of `X`.
         B: symmetric and positive definite; by default the identity.
         X: the first approximation of the eigenvectors; random by default.
-        n: how many columns `X` has if it is random.
+        n: the number of columns of `X` if it is random.
         iK: a preconditioner, an approximate inverse of `A`.
         niter: the maximum number of iterations; by default as many as needed, at most 1000.
-        tol: when residuals are small enough, relative to the norms.
-        largest: whether the greatest eigenvalues are meant (True).
-        method, tracker, ortho_iparams, ortho_fparams, ortho_bparams: accepted. The method is always the orthogonal one.
+        tol: the largest residual, relative to the norms, at which the iteration stops.
+        largest: whether to compute the greatest eigenvalues (True).
+        method, tracker, ortho_iparams, ortho_fparams, ortho_bparams: accepted for compatibility. The method is always
+            "ortho".
 
     Raises:
         ValueError: if the matrix is smaller than three times `k`.
@@ -113,7 +114,7 @@ def lobpcg(
 
 
 def _recorded(A: Tensor, B: Tensor | None, values: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]:
-    """The eigenpairs as functions of the matrices, by two of Newton's steps: correct up to the third derivative."""
+    """The eigenpairs as functions of the matrices, by two Newton steps. Derivatives up to the third are correct."""
     whole = _symmetric(A)
     weight = tensors.eye(A.shape[-1], dtype=A.dtype) if B is None else _symmetric(B)
     values, rows = values[..., None, None], _transposed(vectors).unsqueeze(-1)
@@ -133,5 +134,5 @@ def _symmetric(matrix: Tensor) -> Tensor:
 
 
 def _norm_of(matrix: Tensor) -> Any:
-    """The greatest sum of magnitudes of a row."""
+    """The largest absolute row sum."""
     return matmul(matrix.abs(), tensors.ones((*matrix.shape[:-2], matrix.shape[-1], 1), dtype=matrix.dtype)).amax(-2)

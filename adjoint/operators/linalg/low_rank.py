@@ -7,7 +7,7 @@ from ...tensor import Tensor
 
 
 def _basis(matrix, q, niter, shift):
-    """An orthonormal basis of nearly all of the range of `matrix - shift`."""
+    """Return an orthonormal basis that spans nearly all of the range of `matrix - shift`."""
 
     def product(columns):
         found = matrix @ columns
@@ -44,7 +44,7 @@ def svd_lowrank(A: Tensor, q=6, niter=2, M: Tensor | None = None):
 
     Args:
         A: `(*, m, n)`.
-        q: somewhat more than the rank.
+        q: a number somewhat larger than the rank.
         niter: the number of subspace iterations.
         M: a matrix to subtract; broadcast to the shape of `A`.
 
@@ -62,7 +62,7 @@ def pca_lowrank(A: Tensor, q=None, center=True, niter=2):
     Args:
         A: `(*, m, n)`.
         q: the number of components; at most 6 if None.
-        center: subtract the mean of each column.
+        center: whether to subtract the mean of each column.
         niter: the number of subspace iterations.
 
     Raises:

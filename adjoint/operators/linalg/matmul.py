@@ -30,7 +30,7 @@ ADDBMM = "self and mat2 must have the same dtype, but got {given} and {wanted}"
 
 
 def _like_first(grad, mat2, xp):
-    """The gradient of the first factor."""
+    """Return the gradient of the first factor in the memory layout of that factor."""
     return xp.mm(grad, mat2.mT.conj())
 
 
@@ -42,7 +42,7 @@ def _like_second(grad, mat1, strides, xp):
 
 
 def _scaled(grad, factor):
-    """`grad` through a multiplication by the number `factor`."""
+    """Return `grad` after a multiplication by the number `factor`."""
     return grad if factor == 1 else grad * factor.conjugate()
 
 
@@ -143,7 +143,7 @@ class vdot:
 
 
 def _batch_sum(batch, added, rank, product, beta, alpha):
-    """`beta * added + alpha * product`, of a batch, `added` broadcast with `rank` dimensions."""
+    """Return `beta * added + alpha * product` for a batch. `added` broadcasts with `rank` dimensions."""
     product = product if alpha == 1 else product * alpha
     if beta == 0:
         return product
@@ -293,7 +293,7 @@ def outer(input, vec2, *, out=None):
 
 @public(method=True, numpy_names=True)
 def inner(input, other, *, out=None):
-    """The sums of products over the last dimension of both."""
+    """The sums of products over the last dimension of both tensors."""
     check_tensors("inner", input=input, other=other)
     a, b = input._array, other._array
     if a.ndim == 0 or b.ndim == 0:
@@ -307,9 +307,9 @@ def inner(input, other, *, out=None):
 
 @public(method=True, numpy_names=True)
 def matmul(input, other, *, out=None):
-    """The product of two tensors: of vectors a number, of matrices a matrix.
+    """The product of two tensors. Vectors give a number, and matrices give a matrix.
 
-    Dimensions before the last two broadcast. Each of their positions has a separate matrix product.
+    Dimensions before the last two broadcast. Each position in these dimensions has a separate matrix product.
 
     >>> import adjoint as torch
     >>> torch.matmul(torch.ones(5, 2, 3), torch.ones(3, 4)).shape
@@ -358,9 +358,9 @@ def check_tensors(function, **arguments):
 
 
 def _batched(input, other, left, right):
-    """A product in which at least one factor is a stack of matrices.
+    """Return a product in which at least one factor is a stack of matrices.
 
-    The other may then be multiplied with all of them as with one tall matrix.
+    The other factor may then be multiplied with the stack as with one tall matrix.
     """
     a, b = input._array.shape, other._array.shape
     if left == right == 3 and a[0] == b[0] and input.layout is not strided:
@@ -389,7 +389,7 @@ def _batched(input, other, left, right):
 
 
 def _one_stack(tensor, batch, count):
-    """A stack of matrices of `count` matrices, the product of the sizes `batch` that the dimensions before the last two have."""
+    """Return a tensor as one stack of `count` matrices. `count` is the product of `batch`, the sizes before the last two."""
     shape = tensor._array.shape
     if len(batch) == 1 and shape[:-2] == batch and has_no_history(tensor):
         return tensor
@@ -443,7 +443,7 @@ def reflected_matmul(input, other):
 
 @public(namespace="functional", retried=False)
 def linear(input, weight, bias=None, *, out=None):
-    """`input @ weight.T + bias`: shapes (*, in), (out, in), (out,) give (*, out)."""
+    """`input @ weight.T + bias`. The shapes (*, in), (out, in) and (out,) give (*, out)."""
     try:
         if out is not None:
             return stored("linear", linear(input, weight, bias), out, STRICT)

@@ -1,4 +1,4 @@
-"""Functions of matrices: products of several, powers, the exponential, eigenvalues, norms (`adjoint.linalg`)."""
+"""Functions of matrices: products of several matrices, powers, the exponential, eigenvalues, norms (`adjoint.linalg`)."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def matmul(input, other, *, out=None):
 
 @public(namespace="linalg")
 def multi_dot(tensors, *, out=None):
-    """The product of several matrices, in the order of the fewest multiplications (Cormen et al., chapter 15.2).
+    """The product of several matrices, in the order that needs the fewest multiplications (Cormen et al., chapter 15.2).
 
-    The first and the last may be vectors.
+    The first and the last factor may be vectors.
 
     >>> import adjoint as torch
     >>> torch.linalg.multi_dot([torch.ones(2, 3), torch.ones(3, 4), torch.ones(4)])
@@ -153,7 +153,7 @@ def matrix_power_function(input, n, *, out=None):
 
 @public(namespace="linalg")
 def vecdot(x, y, *, dim=-1, axis=None, out=None):
-    """The sums of the products of two tensors' elements along `dim`, the first conjugated."""
+    """The sums of the products of two tensors' elements along `dim`. The first tensor is conjugated."""
     check_tensors("linalg_vecdot", x=x, y=y)
     if not is_inexact(x._array.dtype):
         raise RuntimeError(
@@ -173,7 +173,7 @@ def vecdot(x, y, *, dim=-1, axis=None, out=None):
 
 @public(namespace="linalg", numpy_names=True)
 def vector_norm(input, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
-    """The `ord`-norm of the elements over `dim`, all by default.
+    """The `ord`-norm of the elements over `dim`, by default over all dimensions.
 
     >>> import adjoint as torch
     >>> torch.linalg.vector_norm(torch.tensor([[3.0, 4.0], [6.0, 8.0]]), dim=1)
@@ -193,7 +193,10 @@ def matrix_norm(input, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None, ou
 
 @public(namespace="linalg", numpy_names=True)
 def norm(input, ord=None, dim=None, keepdim=False, *, dtype=None, out=None):
-    """The norm of vectors (one `dim`) or matrices (two). By default, the norm of all elements as a vector."""
+    """The norm of vectors (one `dim`) or matrices (two).
+
+    By default, the norm of all elements as a vector.
+    """
     result = _norm(input, ord, dim, keepdim, dtype)
     words = "linalg.norm expected out tensor dtype {wanted} but got: {given}"
     return stored("linalg_norm", result, out, words, recorded=True)
@@ -249,7 +252,7 @@ def _spectral_norm(A, ord, rows, columns, keepdim):
 
 
 def _extreme(values, dim, keepdim, greatest):
-    """Return the greatest or the least of nonnegative numbers along `dim`. The greatest of no numbers is 0."""
+    """Return the greatest or the least of nonnegative numbers along `dim`. The greatest of an empty set is 0."""
     if not greatest:
         return tensors.amin(values, dim, keepdim)
     shape = values._array.shape
@@ -306,7 +309,10 @@ class linalg_eig:
     def forward(self: Array): ...
 
     def grad_self(grads, eigenvalues, eigenvectors, xp):
-        """Boeddeker et al. (2019), "On the computation of complex-valued gradients": vectors of length 1 and of any phase."""
+        """Boeddeker et al.
+
+        (2019), "On the computation of complex-valued gradients", for vectors of length 1 and any phase.
+        """
         to_values, to_vectors = grads
         turned = conjugate_transpose(eigenvectors)
         if to_vectors is None:
@@ -324,11 +330,11 @@ class linalg_eig:
 
 @public(namespace="linalg", numpy_names=True)
 def eig(input, *, out=None):
-    """The eigenvalues and eigenvectors, always complex, of square matrices."""
+    """The eigenvalues and eigenvectors of square matrices. Both are always complex."""
     return tensors.linalg_eig(input, out=out)
 
 
 @public(namespace="linalg", numpy_names=True)
 def eigvals(input, *, out=None):
-    """The eigenvalues, always complex, of square matrices."""
+    """The eigenvalues of square matrices. They are always complex."""
     return stored("linalg_eigvals", tensors.linalg_eig(input).eigenvalues, out, STRICT, underived=True)

@@ -42,7 +42,7 @@ def solve_triangular(A, B, *, upper, left=True, unitriangular=False, out=None):
 
     Only the upper (or lower) triangle of A is read.
 
-    If `unitriangular`, the diagonal is not read either: it is taken to be one.
+    If `unitriangular`, the diagonal is assumed to be one and is not read either.
 
     >>> import adjoint as torch
     >>> torch.linalg.solve_triangular(torch.tensor([[2.0, 1.0], [0.0, 4.0]]), torch.tensor([[3.0], [4.0]]), upper=True)
@@ -76,7 +76,7 @@ def _warn_of_age():
     same_out=STRICT,
 )
 class solve_with_triangular:
-    """The solution of linear systems of triangular matrices, and a copy of these."""
+    """The solution of linear systems of triangular matrices, and a copy of the matrices."""
 
     def forward(self: Array, A: Array, upper, transpose, unitriangular): ...
 
@@ -99,7 +99,7 @@ class solve_with_triangular:
 
 @public(method=True)
 def triangular_solve(input, A, upper=True, transpose=False, unitriangular=False, *, out=None):
-    """The solution of `A @ X = input` and a copy of A: `linalg.solve_triangular`, which is preferred.
+    """The solution of `A @ X = input` and a copy of A. Use `linalg.solve_triangular` instead.
 
     If `transpose`, the system has the transposed A.
     """
@@ -155,7 +155,7 @@ class cholesky_inverse:
     narrow="trivial",
 )
 class linalg_cholesky_ex:
-    """The triangular factor of positive-definite matrices, and which matrices are not positive-definite."""
+    """The triangular factor of positive-definite matrices, and the order of the first minor that is not positive-definite."""
 
     nondifferentiable = ("info",)
     saved_display = {"L": functools.partial(unpack, item="L")}
@@ -168,10 +168,10 @@ class linalg_cholesky_ex:
 
 @public(namespace="linalg", numpy_names=True)
 def cholesky_ex(input, *, upper=False, check_errors=False, out=None):
-    """The triangular factor of `linalg.cholesky`, and for each matrix 0 or the order of the first bad minor.
+    """The triangular factor of `linalg.cholesky`, and for each matrix the order of the first minor that is not positive, or 0.
 
     Raises:
-        LinAlgError: if a matrix is not positive-definite and `check_errors` is set.
+        LinAlgError: if a matrix is not positive-definite and `check_errors` is true.
     """
     return tensors.linalg_cholesky_ex(input, upper, check_errors, out=out)
 
@@ -212,7 +212,8 @@ def pinv(input, rcond=None, hermitian=False, *, atol=None, rtol=None, out=None):
 
     Singular values up to `max(atol, rtol * the largest)` count as zero.
 
-    `rtol` is by default the precision times the larger size, or 0 if `atol` is given. `rcond` is its older name.
+    By default, `rtol` is the machine epsilon times the larger size, or 0 if `atol` is given. `rcond` is an older name
+    of `rtol`.
 
     >>> import adjoint as torch
     >>> torch.linalg.pinv(torch.tensor([[2.0, 0.0], [0.0, 0.0]]))
@@ -236,7 +237,7 @@ def pinverse(input, rcond=1e-15):
     returns=return_type("linalg_lstsq", "solution", "residuals", "rank", "singular_values"),
 )
 class linalg_lstsq:
-    """The solution of least squares."""
+    """The solution of least-squares problems."""
 
     differentiable = ("self", "b")
     nondifferentiable = ("rank", "singular_values")
@@ -264,7 +265,9 @@ class linalg_lstsq:
 
 @public(namespace="linalg", numpy_names=True)
 def lstsq(input, b, rcond=None, *, driver=None, out=None):
-    """X that minimizes the Frobenius norm of `input @ X - b`: (solution, residuals, rank, singular values).
+    """X that minimizes the Frobenius norm of `input @ X - b`.
+
+    The results are (solution, residuals, rank, singular values).
 
     The additional results depend on `driver`, which is "gelsy" by default.
     """
@@ -296,7 +299,7 @@ def matrix_rank(input, tol=None, hermitian=False, *, atol=None, rtol=None, out=N
 
 @public(namespace="linalg", numpy_names=True)
 def cond(input, p=None, *, out=None):
-    """The condition number: the norm of the matrix times the norm of its inverse, by default the 2-norm."""
+    """The condition number: the norm of the matrix times the norm of its inverse. The default is the 2-norm."""
     kernels.check_matrix("cond", input._array)
     if p in (None, 2, -2):
         values = tensors.linalg_svd(input, False).S
@@ -330,5 +333,5 @@ def cond(input, p=None, *, out=None):
 
 @public(namespace="linalg")
 def diagonal(A, *, offset=0, dim1=-2, dim2=-1):
-    """The diagonals of matrices (by default in the last two dimensions), as a view."""
+    """The diagonals of matrices, by default in the last two dimensions, as a view."""
     return tensors.diagonal(A, offset, dim1, dim2)

@@ -1,7 +1,7 @@
-"""Elementwise arithmetic of two tensors, or a tensor and a number, with Python's operators for it.
+"""Elementwise arithmetic of two tensors, or of a tensor and a number, and Python's operators for it.
 
-If the derivative by a number would cost time, PyTorch has one function and node for a number as operand, and another
-for a tensor. Those are declared one by one, and a function of the public name chooses.
+For some functions, the derivative with respect to a number would cost time. PyTorch has a separate function and node
+for a number there. These operators are declared one by one, and a function with the public name selects one.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def conjugate(value):
     narrow="halves add_stub",
 )
 class add:
-    """`input + alpha * other`, elementwise, broadcast together.
+    """`input + alpha * other`, elementwise. The operands are broadcast together.
 
     >>> import adjoint as torch
     >>> torch.add(torch.tensor([1.0, 2.0]), 10, alpha=2)
@@ -74,7 +74,7 @@ class add:
     narrow="halves add_stub",
 )
 class add_number:
-    """`input + other`, elementwise, where `other` is a number, for functions that PyTorch composes."""
+    """`input + other`, elementwise, where `other` is a number, in functions that PyTorch composes."""
 
     def forward(self: Array, other): ...
 
@@ -92,7 +92,7 @@ class add_number:
     narrow="halves add_stub",
 )
 class sub_number:
-    """`input - other`, elementwise, where `other` is a number, for functions that PyTorch composes."""
+    """`input - other`, elementwise, where `other` is a number, in functions that PyTorch composes."""
 
     def forward(self: Array, other): ...
 
@@ -105,7 +105,7 @@ def _is_bool(value):
 
 
 def no_bool(self, other, *_):
-    """Raise if one of two operands to be subtracted is of bools."""
+    """Raise an error if one of two operands of a subtraction is boolean."""
     if _is_bool(self) and _is_bool(other):
         raise RuntimeError(
             "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` "
@@ -135,7 +135,7 @@ def no_bool(self, other, *_):
     narrow="halves add_stub",
 )
 class sub:
-    """`input - alpha * other`, elementwise, broadcast together."""
+    """`input - alpha * other`, elementwise. The operands are broadcast together."""
 
     def forward(self: Array, other: Array, *, alpha: Number = 1): ...
 
@@ -159,7 +159,7 @@ class sub:
     narrow="halves add_stub",
 )
 class _rsub:
-    """`other - alpha * input`, elementwise, broadcast together."""
+    """`other - alpha * input`, elementwise. The operands are broadcast together."""
 
     def forward(self: Array, other: Array, *, alpha: Number = 1): ...
 
@@ -178,7 +178,7 @@ rsub_tensor, rsub_number = _rsub.by_tensor, _rsub.by_number
     forms=("Tensor input, Tensor other, *, Number alpha = 1", "Tensor input, Number other, Number alpha = 1"),
 )
 def rsub(input, other, *, alpha=1):
-    """`other - alpha * input`, elementwise, broadcast together."""
+    """`other - alpha * input`, elementwise. The operands are broadcast together."""
     if not isinstance(input, Tensor) or not (isinstance(other, Tensor) or is_number(other)):
         raise invalid_arguments("rsub", input, other)
     return (rsub_tensor if isinstance(other, Tensor) else rsub_number)(input, other, alpha=alpha)
@@ -213,7 +213,7 @@ def reflected_sub(input, other):
     narrow="alike",
 )
 class mul:
-    """`input * other`, elementwise, broadcast together.
+    """`input * other`, elementwise. The operands are broadcast together.
 
     >>> import adjoint as torch
     >>> torch.tensor([1.0, 2.0]) * torch.tensor([3.0, 4.0])
@@ -238,7 +238,7 @@ class mul:
     narrow="halves",
 )
 class mul_number:
-    """`input * other`, elementwise, where `other` is a number, for functions that PyTorch composes."""
+    """`input * other`, elementwise, where `other` is a number, in functions that PyTorch composes."""
 
     def forward(self: Array, other): ...
 
@@ -255,7 +255,7 @@ class mul_number:
     aten_name="div",
 )
 class div_number:
-    """`input / other`, elementwise, where `other` is a number, for functions that PyTorch composes."""
+    """`input / other`, elementwise, where `other` is a number, in functions that PyTorch composes."""
 
     def forward(self: Array, other): ...
 
@@ -276,7 +276,7 @@ class div_number:
     narrow="halves",
 )
 class addcmul:
-    """`input + value * tensor1 * tensor2`, elementwise, broadcast together."""
+    """`input + value * tensor1 * tensor2`, elementwise. The tensors are broadcast together."""
 
     def forward(self: Array, tensor1: Array, tensor2: Array, *, value: Number = 1): ...
 
@@ -311,7 +311,7 @@ def _not_only_integers(self, tensor1, tensor2, value=1):
     tangent="elementwise",
 )
 class addcdiv:
-    """`input + value * tensor1 / tensor2`, elementwise, broadcast together."""
+    """`input + value * tensor1 / tensor2`, elementwise. The tensors are broadcast together."""
 
     def forward(self: Array, tensor1: Array, tensor2: Array, *, value: Number = 1): ...
 
@@ -335,7 +335,7 @@ class addcdiv:
     tangent="elementwise",
 )
 class _lerp:
-    """`input + weight * (end - input)`, elementwise, broadcast together."""
+    """`input + weight * (end - input)`, elementwise. The operands are broadcast together."""
 
     def forward(self: Array, end: Array, weight: Array): ...
 
@@ -362,7 +362,7 @@ def _lerp_operator(input, end, weight):
 
 @public(method=True, numpy_names=True, forms=lambda: with_number(lerp_by_tensor.operator))
 def lerp(input, end, weight, *, out=None):
-    """`input + weight * (end - input)`, elementwise: from `input` at 0 to `end` at 1.
+    """`input + weight * (end - input)`, elementwise. Weight 0 gives `input`, and weight 1 gives `end`.
 
     >>> import adjoint as torch
     >>> torch.lerp(torch.tensor([0.0, 10.0]), torch.tensor([10.0, 20.0]), 0.5)

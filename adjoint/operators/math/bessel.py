@@ -1,4 +1,4 @@
-"""Bessel functions of orders 0 and 1, of both kinds, modified and not, and the Airy function."""
+"""Bessel functions of orders 0 and 1, of both kinds, ordinary and modified, and the Airy function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Comparisons, logic, bits, and tests for NaN, infinity and reality; and `nan_to_num`, which replaces such elements.
+"""Comparisons, logic, bits, and tests for NaN, infinity and reality. `nan_to_num` replaces such elements.
 
 The results, except those of `nan_to_num`, are constant almost everywhere, so they are not differentiable.
 """
@@ -19,7 +19,7 @@ from ...kernels.math import pointwise
 
 
 def _comparison(kernel, alias=(), narrow=None, **options):
-    """Declare a comparison, and that in place: it writes 0 and 1 over the numbers and lets no gradient through."""
+    """Declare a comparison and its in-place form. The in-place form writes 0 and 1, and passes no gradient."""
 
     def grad_self(grad, xp):
         return xp.zeros_like(grad)
@@ -80,22 +80,22 @@ class ne:
 
 @_comparison(Kernel(kernels.lt, small=numpy.less, dtypes=FLOATS, quiet=True), alias=("less",))
 class lt:
-    """Whether elements of `input` are less than those of `other`."""
+    """Whether elements of `input` are less than elements of `other`."""
 
 
 @_comparison(Kernel(kernels.le, small=numpy.less_equal, dtypes=FLOATS, quiet=True), alias=("less_equal",))
 class le:
-    """Whether elements of `input` are less than or equal to those of `other`."""
+    """Whether elements of `input` are less than or equal to elements of `other`."""
 
 
 @_comparison(Kernel(kernels.gt, small=numpy.greater, dtypes=FLOATS, quiet=True), alias=("greater",))
 class gt:
-    """Whether elements of `input` are greater than those of `other`."""
+    """Whether elements of `input` are greater than elements of `other`."""
 
 
 @_comparison(Kernel(kernels.ge, small=numpy.greater_equal, dtypes=FLOATS, quiet=True), alias=("greater_equal",))
 class ge:
-    """Whether elements of `input` are greater than or equal to those of `other`."""
+    """Whether elements of `input` are greater than or equal to elements of `other`."""
 
 
 # --- logic: what is not 0 is true -----------------------------------------------------------------------------
@@ -108,7 +108,7 @@ class logical_and:
 
 @binary(numpy.logical_or, numbers=False, vmap_name="inplace arithmetic")
 class logical_or:
-    """Whether one of the elements is true."""
+    """Whether at least one of the elements is true."""
 
 
 @binary(numpy.logical_xor, numbers=False, vmap_name="inplace arithmetic")
@@ -132,7 +132,7 @@ def _of_bits(kernel, **options):
 
 @_of_bits(Kernel(kernels.bitwise_and, quiet=True), dunder="__and__", reflected="__rand__")
 class bitwise_and:
-    """The bits that both integers have; for bools, `and`.
+    """The bits that are set in both integers. For bools, `and`.
 
     >>> import adjoint as torch
     >>> torch.tensor([1, 2, 3]) & 2
@@ -142,32 +142,32 @@ class bitwise_and:
 
 @_of_bits(Kernel(kernels.bitwise_or, quiet=True), dunder="__or__", reflected="__ror__")
 class bitwise_or:
-    """The bits that one of the integers has; for bools, `or`."""
+    """The bits that are set in at least one of the integers. For bools, `or`."""
 
 
 @_of_bits(Kernel(kernels.bitwise_xor, quiet=True), dunder="__xor__", reflected="__rxor__")
 class bitwise_xor:
-    """The bits that exactly one of the integers has; for bools, whether they differ."""
+    """The bits that are set in exactly one of the integers. For bools, whether they differ."""
 
 
 @unary(kernels.bitwise_not, promote=None, same_out=True, public_inplace=False)
 class bitwise_not:
-    """The complement of the bits; for bools, `not`."""
+    """The complement of the bits. For bools, `not`."""
 
 
 @_of_bits(kernels.bitwise_left_shift, dunder="__lshift__", aten="Tensor, Tensor, Tensor_Scalar")
 class bitwise_left_shift:
-    """`input` times 2 to the power `other`, of integers."""
+    """Integers `input` times 2 to the power `other`."""
 
 
 @_of_bits(kernels.bitwise_right_shift, dunder="__rshift__", aten="Tensor, Tensor, Tensor_Scalar")
 class bitwise_right_shift:
-    """`input` divided by 2 to the power `other` and rounded down, of integers."""
+    """Integers `input` divided by 2 to the power `other` and rounded down."""
 
 
 @public(namespace=None, method=("__invert__",))
 def invert(input):
-    """`~input`, of integers and bools."""
+    """`~input`, for integers and bools."""
     if input._array.dtype.kind not in "iub":
         raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
     return bitwise_not(input)
@@ -252,7 +252,7 @@ class signbit:
     sparse="values",
 )
 class nan_to_num:
-    """Finite numbers in place of nans (by default 0) and infinities (the dtype's extremes), elementwise."""
+    """`input` with NaNs replaced by a number (0 by default) and infinities by other numbers (the dtype's extremes by default)."""
 
     def forward(self: Array, nan: Float = None, posinf: Float = None, neginf: Float = None): ...
 

@@ -1,4 +1,4 @@
-"""Quotients and remainders of two tensors, or a tensor and a number, with Python's operators for them."""
+"""Quotients and remainders of two tensors, or of a tensor and a number, and Python's operators for them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from ...tensor import Tensor
     sparse="arithmetic.div",
 )
 class div:
-    """`input / other`, elementwise, broadcast together."""
+    """`input / other`, elementwise. The operands are broadcast together."""
 
     def grad_self(grad, other):
         return grad / other.conj()
@@ -53,7 +53,7 @@ class div:
     vmap_name="inplace arithmetic",
 )
 class div_rounded:
-    """`input / other`, elementwise, rounded. It is constant between the steps, so the derivative is 0."""
+    """`input / other`, rounded, elementwise. It is piecewise constant, so its derivative is 0."""
 
     def forward(self: Array, other: Array, rounding_mode): ...
 
@@ -84,7 +84,9 @@ def _checked_rounding(input, other, rounding_mode):
     ),
 )
 def divide(input, other, *, rounding_mode=None, out=None):
-    """`input / other`, elementwise, broadcast together; `rounding_mode` is None, `"trunc"` or `"floor"`.
+    """`input / other`, elementwise, broadcast together.
+
+    `rounding_mode` is None, `"trunc"` or `"floor"`.
 
     Integers give the default floating-point dtype, unless the quotient is rounded.
 
@@ -107,7 +109,7 @@ def divide_(input, other, *, rounding_mode=None):
 
 @public(method=("true_divide", "__div__"), numpy_names=True)
 def true_divide(input, other, *, out=None):
-    """`input / other`, elementwise, broadcast together."""
+    """`input / other`, elementwise. The operands are broadcast together."""
     return div(input, other, out=out)
 
 
@@ -119,7 +121,7 @@ def true_divide_(input, other):
 
 @public(method=("__rtruediv__", "__rdiv__"), namespace=None)
 def rtruediv(input, other):
-    """`other / input`, as PyTorch computes it: by the reciprocal."""
+    """`other / input`, computed with the reciprocal, as in PyTorch."""
     try:
         if not is_number(other) and not isinstance(other, (Tensor, numpy.ndarray)):
             return not_known()
@@ -150,7 +152,9 @@ _FLOORED = {
     forms=(f"Tensor input, Tensor other, {OUT}", "Tensor input, Number other"),
 )
 class floor_divide:
-    """`input / other`, elementwise, rounded down. PyTorch defines no derivative.
+    """`input / other` rounded down, elementwise.
+
+    PyTorch defines no derivative.
 
     >>> import adjoint as torch
     >>> torch.floor_divide(torch.tensor([7, -7]), 2)
@@ -173,7 +177,7 @@ class floor_divide:
     function_name="remainder",
 )
 class remainder_of_number:
-    """The remainder of a number divided by the elements. PyTorch defines no derivative."""
+    """The remainder of a number divided by the elements of a tensor. PyTorch defines no derivative."""
 
     grad_other = underived("remainder")
 

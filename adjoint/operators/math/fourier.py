@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms: three operators, whose derivatives are among the three, and the functions of `torch.fft`."""
+"""Discrete Fourier transforms: three operators, which are each other's derivatives, and the functions of `torch.fft`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ..create.creation import finished, result_dtype
     batch="expanded",
 )
 class fft_c2c:
-    """The transform of complex numbers over `dim`, or the inverse one, which is its adjoint."""
+    """The transform of complex numbers over `dim`, or its inverse, which is its adjoint."""
 
     def forward(self: Array, dim, normalization, forward): ...
 
@@ -43,7 +43,7 @@ class fft_c2c:
     batch="expanded",
 )
 class fft_r2c:
-    """The transform of real numbers over `dim`. `onesided` leaves out the part that symmetry implies."""
+    """The transform of real numbers over `dim`. `onesided` leaves out the part that follows from symmetry."""
 
     def forward(self: Array, dim, normalization, onesided): ...
 
@@ -65,12 +65,15 @@ class fft_r2c:
     batch="expanded",
 )
 class fft_c2r:
-    """The inverse of the onesided transform over `dim`, with `last_dim_size` elements in the last of them."""
+    """The inverse of the onesided transform over `dim`. The last dimension gets the size `last_dim_size`."""
 
     def forward(self: Array, dim, normalization, last_dim_size): ...
 
     def grad_self(grad, dim, normalization, xp):
-        """Each element except the first and, for an even number, the middle one also represents its mirror image."""
+        """Most elements also represent their mirror image.
+
+        The exceptions are the first and, for an even number, the middle element.
+        """
         last, size = dim[-1], grad.shape[dim[-1]]
         half = xp.fft_r2c(grad, dim, normalization, True)
         inner = (size + 1) // 2
@@ -85,7 +88,10 @@ class fft_c2r:
 
 
 def _scale(norm, forward):
-    """Convert the option `norm` for the operators: the direction that is divided by the number of elements."""
+    """Convert the option `norm` for the operators.
+
+    The option selects the direction that is divided by the number of elements.
+    """
     if norm not in (None, "backward", "ortho", "forward"):
         raise RuntimeError(f'Invalid normalization mode: "{norm}"')
     if norm == "ortho":
@@ -94,7 +100,7 @@ def _scale(norm, forward):
 
 
 def _numbers(input, as_complex):
-    """`input` in a dtype that can be transformed."""
+    """Return `input` in a dtype that can be transformed."""
     kind = input.dtype
     if kind in (dtypes.float16, dtypes.bfloat16):
         raise RuntimeError(f"Unsupported dtype {kind.scalar_type}")
@@ -145,13 +151,13 @@ def _stored(name, result, out):
 
 
 def _one(input, dim, n):
-    """The dimension of a one-dimensional transform, and its number of elements."""
+    """Return the dimension of a one-dimensional transform, and its number of elements."""
     dim = _dimension(input, dim)
     return dim, input._array.shape[dim] if n is None else n
 
 
 def _several(input, dim, s):
-    """The dimensions of a transform over several, and how many elements it takes of each."""
+    """Return the dimensions of a transform over several dimensions, and the number of elements that it uses in each dimension."""
     ndim = input.ndim
     s = (s,) if isinstance(s, int) else s
     if dim is not None:
@@ -184,7 +190,7 @@ def _complex(input, dim, sizes, norm, forward, real=False):
 
 
 def _onesided(name, input, dim, sizes, norm, forward):
-    """Half the transform of real numbers, or of the inverse one."""
+    """Return half of the transform of real numbers, or of their inverse transform."""
     if input.is_complex():
         kind = "real-valued" if name.endswith(("n", "2")) else "real"
         raise RuntimeError(f"{name} expects a {kind} input tensor, but got {input.dtype.scalar_type}")
@@ -217,7 +223,7 @@ def _real(name, input, dim, sizes, norm, forward, last):
 
 
 def _last(s):
-    """The size of the last dimension, if one is given."""
+    """Return the size of the last dimension, if it is given."""
     if s is None:
         return None
     last = s if isinstance(s, int) else s[-1] if len(s) else None
@@ -229,12 +235,12 @@ def _last(s):
 
 @public(namespace="fft", numpy_names=True)
 def fft(input, n=None, dim=-1, norm=None, *, out=None):
-    """The discrete Fourier transform along `dim`, cut or extended by zeros to `n` elements.
+    """The discrete Fourier transform along `dim`. The input is cut or zero-padded to `n` elements.
 
     The result is always complex.
 
-    `norm` selects the direction that is divided by the number of elements: "backward" (the default), "forward", or both
-    by its root ("ortho").
+    `norm` selects the direction that is divided by the number of elements: "backward" (the default) or "forward".
+    "ortho" divides both by its root.
 
     >>> import adjoint as torch
     >>> torch.fft.fft(torch.tensor([1.0, 2.0, 3.0, 4.0]))
@@ -246,7 +252,7 @@ def fft(input, n=None, dim=-1, norm=None, *, out=None):
 
 @public(namespace="fft", numpy_names=True)
 def fftn(input, s=None, dim=None, norm=None, *, out=None):
-    """`fft` over the dimensions `dim`, or all, or the last `len(s)`."""
+    """`fft` over the dimensions `dim`. The default is all dimensions, or the last `len(s)` dimensions."""
     dim, sizes = _several(input, dim, s)
     return _stored("fftn", _complex(input, dim, sizes, norm, True), out)
 
@@ -260,14 +266,14 @@ def ifft(input, n=None, dim=-1, norm=None, *, out=None):
 
 @public(namespace="fft", numpy_names=True)
 def ifftn(input, s=None, dim=None, norm=None, *, out=None):
-    """`ifft` over the dimensions `dim`, or all, or the last `len(s)`."""
+    """`ifft` over the dimensions `dim`. The default is all dimensions, or the last `len(s)` dimensions."""
     dim, sizes = _several(input, dim, s)
     return _stored("fftn", _complex(input, dim, sizes, norm, False), out)
 
 
 @public(namespace="fft", numpy_names=True)
 def rfft(input, n=None, dim=-1, norm=None, *, out=None):
-    """The transform of real numbers along `dim`, without its second half, which is the conjugate of the first.
+    """The transform of real numbers along `dim`. The second half is the conjugate of the first, and is left out.
 
     >>> import adjoint as torch
     >>> torch.fft.rfft(torch.tensor([1.0, 2.0, 3.0, 4.0]))
@@ -279,35 +285,35 @@ def rfft(input, n=None, dim=-1, norm=None, *, out=None):
 
 @public(namespace="fft", numpy_names=True)
 def rfftn(input, s=None, dim=None, norm=None, *, out=None):
-    """`rfft` over the dimensions `dim`, or all, or the last `len(s)`."""
+    """`rfft` over the dimensions `dim`. The default is all dimensions, or the last `len(s)` dimensions."""
     dim, sizes = _several(input, dim, s)
     return _stored("rfftn", _onesided("rfftn", input, dim, sizes, norm, True), out)
 
 
 @public(namespace="fft", numpy_names=True)
 def irfft(input, n=None, dim=-1, norm=None, *, out=None):
-    """The inverse of `rfft`: `n` real numbers, by default an even number."""
+    """The inverse of `rfft`. It returns `n` real numbers, by default an even number."""
     axis, size = _one(input, dim, n)
     return _stored("irfft", _real("irfft", input, (axis,), (size,), norm, False, n), out)
 
 
 @public(namespace="fft", numpy_names=True)
 def irfftn(input, s=None, dim=None, norm=None, *, out=None):
-    """`irfft` over the dimensions `dim`, or all, or the last `len(s)`."""
+    """`irfft` over the dimensions `dim`. The default is all dimensions, or the last `len(s)` dimensions."""
     dim, sizes = _several(input, dim, s)
     return _stored("irfftn", _real("irfftn", input, dim, sizes, norm, False, _last(s)), out)
 
 
 @public(namespace="fft", numpy_names=True)
 def hfft(input, n=None, dim=-1, norm=None, *, out=None):
-    """The real transform of a signal with Hermitian symmetry, which is given by its first half."""
+    """The real transform of a signal with Hermitian symmetry. The input is the first half of the signal."""
     axis, size = _one(input, dim, n)
     return _stored("hfft", _real("hfft", input, (axis,), (size,), norm, True, n), out)
 
 
 @public(namespace="fft", numpy_names=True)
 def hfftn(input, s=None, dim=None, norm=None, *, out=None):
-    """`hfft` over the dimensions `dim`, or all, or the last `len(s)`."""
+    """`hfft` over the dimensions `dim`. The default is all dimensions, or the last `len(s)` dimensions."""
     dim, sizes = _several(input, dim, s)
     return _stored("hfftn", _real("hfftn", input, dim, sizes, norm, True, _last(s)), out)
 
@@ -321,13 +327,13 @@ def ihfft(input, n=None, dim=-1, norm=None, *, out=None):
 
 @public(namespace="fft", numpy_names=True)
 def ihfftn(input, s=None, dim=None, norm=None, *, out=None):
-    """`ihfft` over the dimensions `dim`, or all, or the last `len(s)`."""
+    """`ihfft` over the dimensions `dim`. The default is all dimensions, or the last `len(s)` dimensions."""
     dim, sizes = _several(input, dim, s)
     return _stored("ihfftn", _onesided("ihfftn", input, dim, sizes, norm, False), out)
 
 
 def _over_two(name, over_several):
-    """Return the transform over two dimensions that belongs to a transform over several."""
+    """Return the two-dimensional form of a transform over several dimensions."""
 
     def transform(input, s=None, dim=(-2, -1), norm=None, *, out=None):
         return over_several(input, s, dim, norm, out=out)
@@ -355,7 +361,7 @@ def _frequencies(name, n, d, onesided, dtype, out, **options):
 def fftfreq(
     n, d=1.0, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
 ):  # fmt: skip
-    """The frequencies of the elements of `fft` of `n` samples at distance `d`.
+    """The frequencies of the elements of `fft` for `n` samples with spacing `d`.
 
     >>> import adjoint as torch
     >>> torch.fft.fftfreq(5)
@@ -369,7 +375,7 @@ def fftfreq(
 def rfftfreq(
     n, d=1.0, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
 ):  # fmt: skip
-    """The frequencies of the elements of `rfft` of `n` samples at distance `d`."""
+    """The frequencies of the elements of `rfft` for `n` samples with spacing `d`."""
     options = {"requires_grad": requires_grad, "device": device, "pin_memory": pin_memory, "layout": layout}
     return _frequencies("fft_rfftfreq", n, d, True, dtype, out, **options)
 
@@ -385,7 +391,7 @@ def _shift(input, dim, sign):
 
 @public(namespace="fft", numpy_names=True)
 def fftshift(input, dim=None):
-    """Frequency zero moved to the middle of the dimensions `dim`, or of all.
+    """The input with frequency zero moved to the middle of the dimensions `dim`, or of all dimensions.
 
     >>> import adjoint as torch
     >>> torch.fft.fftshift(torch.fft.fftfreq(4))

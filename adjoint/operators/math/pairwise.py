@@ -1,4 +1,4 @@
-"""Functions of two tensors' elements, broadcast together: angles, distances, logarithms of sums, divisors."""
+"""Functions of the elements of two tensors, broadcast together: angles, distances, logarithms of sums, divisors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .arithmetic import no_bool
 
 @binary(Kernel(kernels.atan2, small=numpy.arctan2), promote="float", alias=("arctan2",), numbers=False, vmap_name="")
 class atan2:
-    """The angle of the point with ordinate `input` and abscissa `other`, elementwise."""
+    """The angle of the point with y-coordinate `input` and x-coordinate `other`, elementwise."""
 
     def grad_self(grad, self, other, xp):
         self, other = xp.wide(self), xp.wide(other)
@@ -59,7 +59,7 @@ class nextafter:
 
 @operator(kernel=moments.distance, promote="common", elementwise=False, check=no_bool, narrow="halves")
 class dist:
-    """The `p`-norm of `input - other`, broadcast together.
+    """The `p`-norm of `input - other`. The operands are broadcast together.
 
     >>> import adjoint as torch
     >>> torch.dist(torch.tensor([0.0, 0.0]), torch.tensor([3.0, 4.0]))
@@ -124,7 +124,7 @@ class ldexp:
     batch="leading",
 )
 class frexp:
-    """Mantissas of magnitude 0.5 to 1 and exponents of 2 that multiply to `input`.
+    """Mantissas of magnitude 0.5 to 1, and exponents of 2. `input` is `mantissa * 2 ** exponent`.
 
     >>> import adjoint as torch
     >>> torch.frexp(torch.tensor([5.0])).exponent

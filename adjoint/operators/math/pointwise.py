@@ -14,7 +14,7 @@ from ...kernels.runtime import lazy_conj
 
 
 def is_complex(value):
-    """Whether a tensor's or array's numbers are complex."""
+    """Return whether a tensor or an array is complex."""
     return getattr(value, "_array", value).dtype.kind in "cW"
 
 
@@ -102,7 +102,7 @@ class sigmoid:
 
 @operator(kernel=kernels.sigmoid_backward, namespace=None, method=(), tangent="elementwise")
 class sigmoid_backward:
-    """The derivative of `sigmoid`, by its result, times `grad_output`."""
+    """The derivative of `sigmoid`, computed from its result, times `grad_output`."""
 
     def forward(grad_output: Array, output: Array): ...
 
@@ -240,7 +240,7 @@ class tanh:
 
 @operator(kernel=kernels.tanh_backward, namespace=None, method=(), tangent="elementwise")
 class tanh_backward:
-    """The derivative of `tanh`, by its result, times `grad_output`."""
+    """The derivative of `tanh`, computed from its result, times `grad_output`."""
 
     def forward(grad_output: Array, output: Array): ...
 
@@ -277,7 +277,7 @@ class atanh:
 
 @unary(kernels.sinc)
 class sinc:
-    """`sin(pi * input) / (pi * input)`, elementwise, and 1 at 0."""
+    """`sin(pi * input) / (pi * input)`, elementwise. It is 1 at 0."""
 
     def grad_self(grad, self, xp):
         return grad * xp.derivative_of_sinc(self, 1).conj()
@@ -295,7 +295,7 @@ class derivative_of_sinc:
 
 @unary(kernels.deg2rad, node="Deg2RadBackward0", sparse="values")
 class deg2rad:
-    """Degrees as radians, elementwise."""
+    """The angle in radians for an angle in degrees, elementwise."""
 
     def grad_self(grad):
         return grad * (math.pi / 180)
@@ -303,7 +303,7 @@ class deg2rad:
 
 @unary(kernels.rad2deg, node="Rad2DegBackward0", sparse="values")
 class rad2deg:
-    """Radians as degrees, elementwise."""
+    """The angle in degrees for an angle in radians, elementwise."""
 
     def grad_self(grad):
         return grad * (180 / math.pi)
@@ -311,7 +311,7 @@ class rad2deg:
 
 @unary(kernels.angle, inplace=False)
 class angle:
-    """The argument of complex numbers, elementwise. For real numbers it is 0 or, if they are negative, pi."""
+    """The argument of complex numbers, elementwise. For real numbers it is 0, or pi if they are negative."""
 
     def grad_self(grad, self, xp):
         if not is_complex(self):
@@ -336,7 +336,7 @@ def conj(input):
     aten_name="conj",
 )
 class conjugate:
-    """The complex conjugate, elementwise, a view."""
+    """The complex conjugate as a view, elementwise."""
 
     def forward(self: Array): ...
 
@@ -346,7 +346,7 @@ class conjugate:
 
 @operator(view=True, kernel=lazy_conj.negative, method=False, batch="elementwise")
 class _neg_view:
-    """`-input`, a view."""
+    """`-input` as a view."""
 
     def forward(self: Array): ...
 
@@ -396,7 +396,7 @@ def conj_physical_function(input, *, out=None):
     narrow="computes",
 )
 class abs:
-    """The magnitude, elementwise: of complex numbers a real one. The derivative at 0 is 0.
+    """The magnitude, elementwise. The magnitude of a complex number is real. The derivative at 0 is 0.
 
     >>> import adjoint as torch
     >>> torch.abs(torch.tensor([-1.5, 3 + 4j]))
@@ -468,7 +468,7 @@ def positive(input):
 
 @unary(Kernel(kernels.floor, small=numpy.floor, dtypes=FLOATS), promote=None, same_out=True, sparse="values")
 class floor:
-    """The largest integer that is not greater, elementwise."""
+    """The largest integer that is not greater than the element."""
 
     def grad_self(grad, xp):
         return xp.zeros_like(grad)
@@ -476,7 +476,7 @@ class floor:
 
 @unary(Kernel(kernels.ceil, small=numpy.ceil, dtypes=FLOATS), promote=None, same_out=True, sparse="values")
 class ceil:
-    """The smallest integer that is not less, elementwise."""
+    """The smallest integer that is not less than the element."""
 
     def grad_self(grad, xp):
         return xp.zeros_like(grad)

@@ -1,4 +1,4 @@
-"""Orthogonal polynomials of a degree for each element: Chebyshev's of four kinds, Hermite's, Laguerre's and Legendre's."""
+"""Orthogonal polynomials with one degree per element: Chebyshev's of four kinds, Hermite's, Laguerre's and Legendre's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Powers: `pow` and its relatives. An operator and a node exist for a number as exponent, and for a number as base."""
+"""Powers: `pow` and related functions. A number as exponent, and a number as base, have separate operators and nodes."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _smallest(value):
     aten="Tensor_Tensor, Tensor",
 )
 class pow_tensor:
-    """`input` to the power `exponent`, elementwise, broadcast together."""
+    """`input` to the power `exponent`, elementwise. The operands are broadcast together."""
 
     def forward(self: Array, exponent: Array): ...
 
@@ -114,7 +114,7 @@ class number_pow:
 
 
 def _logarithm(number, like):
-    """Return the logarithm of `number`, or NaN if it has none among numbers like those of `like`."""
+    """Return the logarithm of `number`, or NaN if the type of `like` cannot represent it."""
     if is_complex(like):
         return complex(numpy.log(complex(number)))
     return math.log(number) if number > 0 else math.nan
@@ -130,7 +130,7 @@ def _logarithm(number, like):
     forms=_FORMS,
 )
 class pow:
-    """`input` to the power `exponent`, elementwise; either may be a number.
+    """`input` to the power `exponent`, elementwise. Either operand may be a number.
 
     >>> import adjoint as torch
     >>> torch.pow(torch.tensor([1.0, 2.0, 3.0]), 2)
@@ -154,7 +154,7 @@ def square_(input):
 
 
 def _doubled(*values):
-    """The arguments of `float_power` in double precision."""
+    """Return the arguments of `float_power` in double precision."""
     complex_ = any(is_complex(value) if isinstance(value, Tensor) else isinstance(value, complex) for value in values)
     kind = dtypes.complex128 if complex_ else dtypes.float64
     number = complex if complex_ else float
@@ -177,7 +177,7 @@ def float_power(input, exponent, *, out=None):
 
 @public(method=True, namespace=None)
 def float_power_(input, exponent):
-    """`float_power` in place, of a tensor in double precision."""
+    """`float_power` in place. The tensor must have double precision."""
     kind, (base, exponent) = _doubled(input, exponent)
     if base is not input:
         raise RuntimeError(

@@ -9,7 +9,7 @@ from .fourier import fft, ifft, irfft, rfft
 
 
 def _described(name, input, window, **options):
-    """The call as PyTorch's errors print it."""
+    """Return the call as PyTorch's errors print it."""
     sizes = list(input._array.shape)
 
     def kind(tensor):
@@ -28,7 +28,7 @@ def _described(name, input, window, **options):
 
 
 def _whole_window(window, n_fft, win_length):
-    """The window in the middle of `n_fft` zeros."""
+    """Return the window in the middle of `n_fft` zeros."""
     left = (n_fft - win_length) // 2
     return window if win_length == n_fft else tensors.pad(window, (left, n_fft - win_length - left))
 
@@ -47,19 +47,19 @@ def stft(
     return_complex=None,
     align_to_window=None,
 ):
-    """The Fourier transforms of overlapping parts of a signal, `(frequencies, frames)`.
+    """The Fourier transforms of overlapping parts of a signal, with shape `(frequencies, frames)`.
 
     Args:
         input: `(length)` or `(batch, length)`.
         n_fft: the size of a transform.
         hop_length: the distance between frames; `n_fft // 4` if None.
         win_length: the length of the window; `n_fft` if None.
-        window: a factor for each frame; ones if None.
-        center: pad the signal by `pad_mode`, so that each frame is centred at its time.
-        normalized: divide by the root of `n_fft`.
-        onesided: only nonnegative frequencies; the default for real numbers.
-        return_complex: False gives real and imaginary parts in a last dimension (deprecated).
-        align_to_window: without `center`, start frames where the window starts.
+        window: the factors for the elements of a frame; ones if None.
+        center: whether to pad the signal by `pad_mode`, so that each frame is centred at its time.
+        normalized: whether to divide by the square root of `n_fft`.
+        onesided: whether to compute only nonnegative frequencies; the default for real numbers.
+        return_complex: False returns real and imaginary parts in a last dimension (deprecated).
+        align_to_window: whether frames start where the window starts, without `center`.
 
     >>> import adjoint as torch
     >>> torch.stft(torch.rand(16), 8, window=torch.hann_window(8), return_complex=True).shape
@@ -138,7 +138,7 @@ def stft(
 
 
 def _added(frames, hop, size):
-    """Overlapping frames `(batch, frames, n)` added up to signals of the given size."""
+    """Return overlapping frames `(batch, frames, n)` added up to signals of the given size."""
     count, n = frames._array.shape[1:]
     places = tensors.arange(count).unsqueeze(1) * hop + tensors.arange(n)
     signal = frames.new_zeros((frames._array.shape[0], size))
@@ -158,15 +158,15 @@ def istft(
     length=None,
     return_complex=False,
 ):
-    """The signal with these transforms (the result of `stft` with the same arguments), by least squares (Griffin and Lim, 1984).
+    """The signal with the given transforms, the result of `stft`, by least squares (Griffin and Lim, 1984).
 
     Args:
         input: `(frequencies, frames)` or `(batch, frequencies, frames)`, complex.
         length: the length of the signal.
-        return_complex: the signal is complex.
+        return_complex: whether the signal is complex.
 
     Raises:
-        RuntimeError: if windows leave a part of the signal out.
+        RuntimeError: if the windows do not cover the whole signal.
     """
     hop = n_fft // 4 if hop_length is None else hop_length
     window_length = n_fft if win_length is None else win_length

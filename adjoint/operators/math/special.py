@@ -1,4 +1,4 @@
-"""Special functions: the error function and the normal distribution, the gamma function's logarithm, Bessel functions."""
+"""Special functions: the error function, the normal distribution, the logarithm of the gamma function, Bessel functions."""
 
 from __future__ import annotations
 
@@ -255,7 +255,7 @@ class zeta:
 
 @binary(incomplete.igamma, numbers=False)
 class igamma:
-    """The lower incomplete gamma function, regularized: how probably a gamma sample is at most `other`, elementwise.
+    """The regularized lower incomplete gamma function: the probability that a gamma sample is at most `other`, elementwise.
 
     >>> import adjoint as torch
     >>> torch.igamma(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0]))
@@ -271,7 +271,7 @@ class igamma:
 
 @binary(incomplete.igammac, numbers=False)
 class igammac:
-    """The upper incomplete gamma function, regularized: `1 - igamma(input, other)`, elementwise."""
+    """The regularized upper incomplete gamma function: `1 - igamma(input, other)`, elementwise."""
 
     def grad_self(grad):
         raise NotImplementedError("the derivative for 'igammac: input' is not implemented.")
@@ -287,7 +287,7 @@ class igammac:
     kernels.entr, namespace="special", method=(), inplace=False, node="SpecialEntrBackward0", aten_name="special_entr"
 )
 class entr:
-    """`-input * log(input)`, elementwise: 0 at 0, -inf below."""
+    """`-input * log(input)`, elementwise. It is 0 at 0, and -inf for negative numbers."""
 
     def grad_self(grad, self, xp):
         return grad * (-1 - xp.log(self))
@@ -331,7 +331,7 @@ class i1e:
 def _i1_quotient(self, result, xp, scaled):
     """`i1(self) / self` or, if `scaled`, `i1e(self) / self`.
 
-    Near 0 it uses the series, because the derivative of the quotient cancels.
+    Near 0 it uses the series, because the formula for the derivative of the quotient would cancel.
     """
     near = abs(self) < 0.01
     square = xp.where(near, self, xp.zeros_like(self)) ** 2

@@ -1,1 +1,1 @@
-"""Operators on the memory of tensors: copies, conversions, views of a storage, and questions about them."""
+"""Operators on the memory of tensors: copies, conversions, views of a storage, and queries."""

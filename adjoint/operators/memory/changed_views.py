@@ -22,12 +22,12 @@ from .storage_views import lazily, make_as_strided_node, replay, view_as_complex
 
 
 def regenerate(view: Tensor, told: bool = False, places: tuple[views.Geometry, views.Geometry] | None = None) -> None:
-    """Give `view` a new edge into the current history of its base, because their memory has changed.
+    """Give `view` a new edge into the current history of its base, because its base has changed.
 
     `places`: the positions of base and view, if they are known.
 
-    Raises for a view that cannot be regenerated, because it was created by a custom function or in a mode that hides
-    its origin. Without recording it raises an error only if `told` is set.
+    An error is raised for a view that cannot be regenerated because a custom function, or a mode that hides its origin,
+    created it. Without recording, the error is raised only if `told` is true.
     """
     base: Any = view._base
     version = view._counter[0]  # type: ignore[index]
@@ -58,7 +58,7 @@ def rebase(view: Tensor, node: Node, depth: int) -> None:
 
 
 class CopySlices(Node):
-    """The history of a base after one of its views was changed in place by the operation of node `function`.
+    """The history of a base after an operation (node `function`) has changed one of its views in place.
 
     A backward that does not retain the graph releases `function`, but not the tensors that `function` has saved,
     because the saved result of the operation may lead to that node directly. `function_class` stays.
@@ -69,7 +69,7 @@ class CopySlices(Node):
     function: Node | None
 
     def name(self) -> str:
-        """PyTorch's full name."""
+        """Return PyTorch's full name."""
         return "torch::autograd::CopySlices"
 
     def __init__(self, base: Tensor, view: Tensor, function: Node, depth: int) -> None:
@@ -86,7 +86,7 @@ class CopySlices(Node):
         self._grad_dtype = base._array.dtype
 
     def backward(self, grad: Any, retain_graph: bool, edges: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Inside the view, pass the gradient through the operation; outside, pass it unchanged."""
+        """Pass the gradient inside the view through the operation, and the gradient outside the view unchanged."""
         function = self._function(retain_graph)
         whole, part = self._split(to_dense(grad))
         inner = function.backward(_for_function(function, part.copy()), True, _inner(function, edges))
@@ -96,7 +96,7 @@ class CopySlices(Node):
         return (materialize(whole), *inner[1:])
 
     def _split(self, grad: Any) -> tuple[Any, Any]:
-        """A copy of `grad` with the layout of the base, and the part of that copy at the view."""
+        """Return a copy of `grad` with the layout of the base, and the part of that copy at the view."""
         offset = self._offset()
         end = offset + _span(self.view)
         needed = 2 * end if self.other_kind == "c" else end if self.other_kind is None else -(-end // 2)
@@ -111,13 +111,13 @@ class CopySlices(Node):
         return whole, with_lazy_bits(storage.strided(elements, self.view.shape, self.view.steps, offset), self.bits[1])
 
     def _offset(self) -> int:
-        """The offset of the view within the base, in elements."""
+        """Return the offset of the view within the base, in elements."""
         if self.other_kind is None:
             return self.view.offset - self.base.offset
         return self.view.offset - (self.base.offset // 2 if self.other_kind == "c" else 2 * self.base.offset)
 
     def _function(self, retain_graph: bool) -> Node:
-        """The node of the operation; it can run only once unless `retain_graph`."""
+        """Return the node of the operation. It can run only once unless `retain_graph` is set."""
         function = self.function
         if function is None:
             raise RuntimeError(FREED_MESSAGE)
@@ -149,17 +149,20 @@ class CopySlices(Node):
 
 
 def _inner(function: Node, edges: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The edges of the operation: those of `CopySlices`, with the edge of the changed argument, if any, as the first."""
+    """Return the edges of the operation.
+
+    They are the edges of `CopySlices`, but start with the edge of the changed argument, if any.
+    """
     return (edges[0] and function._edges[0], *edges[1:])
 
 
 def _for_function(function: Node, grad: Any) -> Any:
-    """The gradient of the view in the form that the node of the operation takes."""
+    """Return the gradient of the view in the form that the node of the operation expects."""
     return [grad] if type(function._grad_shape) is list else grad
 
 
 def _span(geometry: views.Geometry) -> int:
-    """The number of elements between the first and the last element in memory, inclusive."""
+    """Return the number of elements between the first and the last element in memory, inclusive."""
     if 0 in geometry.shape:
         return 0
     return 1 + sum((size - 1) * step for size, step in zip(geometry.shape, geometry.steps, strict=True))

@@ -1,4 +1,4 @@
-"""Conversion of tensors to another dtype, device or layout in memory, and functions that accept types."""
+"""Conversion of tensors to another dtype, device or memory layout, and functions that accept types."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SIGNATURES = (
 
 
 def checked_dtype(dtype: Any, function: str) -> Any:
-    """Return `dtype`, which may also be one of Python's number types. None stays None."""
+    """Return `dtype`. One of Python's number types is converted. None stays None."""
     if dtype is None or type(dtype) is dtypes.dtype:
         return dtype
     try:
@@ -39,7 +39,7 @@ def checked_dtype(dtype: Any, function: str) -> Any:
 
 
 def check_device(place: Any) -> None:
-    """Raise unless tensors can live at `place`: on the CPU."""
+    """Raise an error unless tensors can be on the device `place`, the CPU."""
     kind = place.type if type(place) is device else device(place).type
     if kind in ("cuda", "xpu"):
         raise AssertionError(f"Torch not compiled with {kind.upper()} enabled")
@@ -120,11 +120,11 @@ def converted(input: Tensor, dtype: Any = None, copy: bool = False, memory_forma
 
 @public(namespace=None, method=True)
 def to(input, *args, **names):
-    """The tensor with another dtype (or the dtype of another tensor).
+    """The tensor converted to another dtype (or to the dtype of another tensor).
 
-    If it has that dtype and no `copy` is requested, the tensor itself.
+    If nothing changes and no `copy` is requested, the tensor itself is returned.
 
-    `to(dtype)`, `to(device, dtype)` or `to(other)`, each with `non_blocking`, `copy` and `memory_format`.
+    Call `to(dtype)`, `to(device, dtype)` or `to(other)`, each with `non_blocking`, `copy` and `memory_format`.
 
     >>> import adjoint as torch
     >>> torch.tensor([1, 2]).to(torch.float64)
@@ -152,7 +152,7 @@ def to(input, *args, **names):
 
 @public(namespace=None, method=True)
 def to_device(input, device, /, *, stream=None):
-    """The tensor on another device, in the form of the array API standard: `to(device)`.
+    """The tensor on another device. The form `to(device)` is required by the array API standard.
 
     >>> import adjoint as torch
     >>> torch.ones(2).to_device("cpu")
@@ -176,7 +176,7 @@ def _on_meta(input: Tensor, kind: dtypes.dtype) -> Tensor:
 
 
 def _to_arguments(args, names):
-    """The dtype, the device and the flags given to `to`."""
+    """Return the dtype, the device and the flags given to `to`."""
     kind, rest, flags = None, list(args), dict(names)
     place = flags.pop("device", None)
     order = ["non_blocking", "copy"]
@@ -248,19 +248,19 @@ def type_as(input, other):
 
 @public(namespace=None, method=True)
 def cuda(input, device=None, non_blocking=False, memory_format=None):
-    """Raises AssertionError: tensors live on the CPU."""
+    """Raise AssertionError, because all tensors are on the CPU."""
     check_device("cuda")
 
 
 @public(namespace=None, method=True)
 def xpu(input, device=None, non_blocking=False, memory_format=None):
-    """Raises AssertionError: tensors live on the CPU."""
+    """Raise AssertionError, because all tensors are on the CPU."""
     check_device("xpu")
 
 
 @public(namespace=None, method=True)
 def pin_memory(input, device=None):
-    """Raises RuntimeError: page-locked memory serves only to fill an accelerator's."""
+    """Raise RuntimeError, because only accelerators need page-locked memory."""
     raise RuntimeError(
         "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator is available on "
         "this system."

@@ -1,4 +1,4 @@
-"""Copies of tensors and overwriting (`clone`, `copy_`, `fill_`), and changes of memory (`set_`, `resize_`)."""
+"""Copies of tensors, overwriting (`clone`, `copy_`, `fill_`), and changes of memory (`set_`, `resize_`)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class clone:
 
 @public(namespace=None, method=True, on_arrays=copying.contiguous)
 def contiguous(self, /, *, memory_format=contiguous_format):
-    """The tensor itself if its elements lie in memory in row-major order (or `memory_format`), otherwise a copy."""
+    """The tensor itself if its memory has row-major order (or `memory_format`), otherwise a copy."""
     if memory_format is preserve_format:
         return self
     if self.is_contiguous(memory_format):
@@ -74,7 +74,7 @@ def contiguous(self, /, *, memory_format=contiguous_format):
     narrow="converts",
 )
 class copy:
-    """`other`, broadcast to the shape of `self`, in the place of `self`."""
+    """`other`, broadcast to the shape of `self`, as the new value of `self`."""
 
     def forward(self: Array, other: Array, non_blocking=False): ...
 
@@ -111,7 +111,7 @@ _copy_ = copy.inplace
 
 @public(namespace=None, method=True, on_arrays=reduction.sum_to_shape)
 def sum_to_size(self, /, *sizes, size=None):
-    """The tensor summed to `size`, which must broadcast to its shape: the transpose of `expand`."""
+    """The tensor summed to `size`, which must broadcast to the tensor's shape. This is the transpose of `expand`."""
     shape = size if size is not None else sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
     shape, own = tuple(shape), self._array.shape
     if not shapes.can_expand(shape, own):
@@ -371,11 +371,11 @@ def map2_(input, x, y, callable):
     ),
 )
 def set_(input, source=MISSING, storage_offset=MISSING, size=MISSING, stride=MISSING):
-    """Move the tensor to other memory: to that of the tensor or storage `source` or, without it, to empty memory.
+    """Move the tensor to the memory of `source`, a tensor or storage. Without `source`, move it to empty memory.
 
-    Without `size` it is all that `source` sees. `storage_offset` and `stride` count elements, from the first one of
-    `source` on. A storage that is too small is enlarged. `source` moves to the new memory, and its views stay on the
-    old memory.
+    Without `size`, the tensor covers all elements of `source`. `storage_offset` and `stride` count elements from the
+    first element of `source`. A storage that is too small is enlarged. `source` moves to the new memory, but its views
+    stay on the old memory.
 
     Raises:
         RuntimeError: if no storage can hold the tensor, or if the external memory of `source` is too small.
@@ -410,7 +410,7 @@ def set_(input, source=MISSING, storage_offset=MISSING, size=MISSING, stride=MIS
 
 
 def _window(source, *place):
-    """Return the offset, size and strides (none for a contiguous tensor) of `set_`.
+    """Return the offset, size and strides of `set_`. A contiguous tensor needs no strides.
 
     Return None if at most a source is given.
     """
@@ -426,7 +426,7 @@ def _window(source, *place):
 
 
 def _check_source(source, input):
-    """Raise unless the elements of `source` are of the dtype of `input`, and on its device."""
+    """Raise an error unless `source` has the dtype and the device of `input`."""
     if not isinstance(source, Tensor):
         source.check_kind(input._array.dtype, C_NAMES[input.dtype])
     elif source.dtype is not input.dtype:
@@ -455,7 +455,7 @@ def _part_of(source, window, kind):
 
 @public(namespace=None, method=True)
 def resize_(input, *sizes, size=None, memory_format=contiguous_format):
-    """Give the tensor another size in place, on its memory or, if that is too small, on larger memory.
+    """Give the tensor another size in place. If its memory is too small, the tensor moves to larger memory.
 
     Elements keep their order in memory. New elements are not initialized.
     """
@@ -474,7 +474,7 @@ def resize_(input, *sizes, size=None, memory_format=contiguous_format):
 
 @public(namespace=None, method=True)
 def resize(input, *sizes):
-    """`reshape`, with the sizes one by one. Deprecated."""
+    """`reshape` with separate sizes. Deprecated."""
     warn("non-inplace resize is deprecated")
     return input.reshape(sizes)
 

@@ -1,4 +1,4 @@
-"""Questions about tensors: their kind, their identity, and the dtypes that result from them."""
+"""Queries about tensors: their kind, their identity, and the dtypes of results."""
 
 from __future__ import annotations
 
@@ -82,22 +82,22 @@ def typename(obj, /):
 
 @public()
 def get_device(input):
-    """The number of the device of `input`. The CPU has -1."""
+    """The device number of `input`. It is -1 for the CPU."""
     return input.get_device()
 
 
 @public(method=True)
 def is_distributed(input):
-    """Always False: a tensor is in one process."""
+    """Always False, because every tensor is in one process."""
     return False
 
 
 @public(method=True)
 def is_nonzero(input):
-    """Whether the only element is not zero.
+    """Whether the only element of the tensor is not zero.
 
     Raises:
-        RuntimeError: if there is not exactly one element.
+        RuntimeError: if the tensor does not have exactly one element.
     """
     return bool(input.detach())
 
@@ -113,7 +113,7 @@ def is_same_size(input, other):
 
 @public(namespace=None, method=True)
 def is_set_to(input, tensor):
-    """Whether both tensors are the same window on the same memory."""
+    """Whether both tensors have the same memory, shape and strides."""
     first, second = input._array, tensor._array
     return (first.shape, first.strides, type(first), input.data_ptr()) == (
         second.shape,
@@ -202,7 +202,7 @@ def _tensor(function, value, name="other", position=2):
 
 @public()
 def result_type(tensor1, tensor2):
-    """The dtype that an operation on two tensors, or a tensor and a number, results in.
+    """The dtype of the result of an operation on two tensors, or on a tensor and a number.
 
     >>> import adjoint as torch
     >>> torch.result_type(torch.tensor([1, 2]), 1.5)

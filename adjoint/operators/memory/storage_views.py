@@ -1,4 +1,4 @@
-"""Other readings of a tensor's memory: complex numbers as pairs, any strides, or simply without history."""
+"""Other views of a tensor's memory: complex numbers as pairs, any strides, or without history."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from ..shape.parts import select
     sparse="shapes.itself",
 )
 class forward_primal:
-    """The tensor as a view, which does not carry a tangent of forward mode."""
+    """The tensor as a view without the tangent of forward mode."""
 
     def forward(self: Array): ...
 
@@ -58,7 +58,7 @@ def _check_resolved(input):
 
 @operator(view=True, method=False, kernel=kernels.view_as_real, check=_check_resolved, batch="leading")
 class view_as_real:
-    """A complex tensor as a real one, with a last dimension of real and imaginary part."""
+    """A complex tensor as a real tensor, with real and imaginary parts in a last dimension."""
 
     def forward(self: Array): ...
 
@@ -88,7 +88,7 @@ def real(input):
 
 @public(numpy_names=True)
 def imag(input):
-    """The imaginary part, a view."""
+    """The imaginary part as a view."""
     if input._array.dtype.kind not in "cW":
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
     pairs = tensors._neg_view(view_as_real(input.conj())) if input.is_conj() else view_as_real(input)
@@ -111,7 +111,7 @@ Tensor.imag = property(named(imag, "imag"), _assign_part(imag), doc="The imagina
 
 @public(method=True)
 def detach(input):
-    """A tensor on the same memory, and with the same version counter, that has no history.
+    """A tensor without history that shares memory and version counter with this tensor.
 
     >>> import adjoint as torch
     >>> x = torch.ones(2, requires_grad=True)
@@ -124,7 +124,7 @@ def detach(input):
 
 @public(method=True)
 def detach_(input):
-    """Cut the tensor from its history, in place: it becomes a leaf that does not require grad."""
+    """Cut the tensor from its history in place. It becomes a leaf that does not require grad."""
     check_owned(input, lambda: "detach_")
     if input._base is not None:
         raise RuntimeError(
@@ -153,7 +153,7 @@ def detach_(input):
     kernel=kernels.as_strided,
 )
 class as_strided:
-    """A view with the given size, strides and storage offset, counted in elements of the storage."""
+    """A view with the given size, strides and storage offset, all counted in elements of the storage."""
 
     saved_display = {"self_geometry": None}
 
@@ -194,11 +194,11 @@ class as_strided_gather:
 
 
 def make_as_strided_node(base: Tensor, view: Tensor, base_edge: Any, places: Any = None) -> Node:
-    """Return the node that computes `view` from its base's present value.
+    """Return the node that computes `view` from the current value of its base.
 
     `places` are the geometries of both, if they are known.
 
-    If an operation created the view and read memory in another way, as a conjugate or as pairs, it is the last
+    If the operation that created the view reads memory in another way, such as conjugated or as pairs, it is the last
     operation here too.
     """
     last = getattr(view._edge[0], "operator", None) if is_recorded(view._edge) else None
@@ -214,7 +214,7 @@ def make_as_strided_node(base: Tensor, view: Tensor, base_edge: Any, places: Any
 
 
 def _with_own_bits(tensor: Tensor) -> Any:
-    """Return the array of a tensor, or the stand-in of an example in a batch, with the lazy bits of the tensor."""
+    """Return the array of a tensor, or the stand-in for an example in a batch, with the lazy bits of the tensor."""
     array: Any = tensor._array
     return with_lazy_bits(array, lazy_bits(tensor) ^ lazy_bits_of(array)) if type(array) is Unread else array
 
@@ -258,11 +258,11 @@ _READINGS: dict[str, tuple[int, Any]] = {
     "view_as_real": (0, kernels.view_as_complex),
     "view_as_complex": (0, kernels.view_as_real),
 }
-"""The bits that an operation toggles, and the form of its result, by operation."""
+"""For each operation, the bits that it toggles and the form of its result."""
 
 
 def _strided_edge(source: Any, result: Any, edge: Any) -> Any:
-    """The edge of the array `result`, a part of `source`, whose edge is `edge`."""
+    """Return the edge of the array `result`, a part of `source`. The edge of `source` is `edge`."""
     if (source.shape, source.strides, address(source)) == (result.shape, result.strides, address(result)):
         return edge
     return (_as_strided_node(source, result, edge), 0)
@@ -276,7 +276,7 @@ def _lazily_edge(array: Any, edge: Any, bits: int) -> Any:
 
 
 def lazily(tensor: Tensor, bits: int) -> Tensor:
-    """A view of `tensor` with these `bits` toggled."""
+    """Return a view of `tensor` with these `bits` toggled."""
     tensor = tensors.conjugate(tensor) if bits & CONJ else tensor
     return tensors._neg_view(tensor) if bits & NEG else tensor
 
@@ -290,7 +290,7 @@ def _as_strided_node(source: Any, result: Any, edge: Any, places: Any = None) ->
 
 
 def _node(name: str, result: Any, edge: Any) -> Any:
-    """A node of operator `name` whose output is like the array `result`."""
+    """Return a node of operator `name` with an output like the array `result`."""
     node: Any = object.__new__(OPERATORS[name].node_class)
     start(node, (None if edge is NOWHERE else edge,), 4)
     node._grad_shape, node._grad_dtype = result.shape, result.dtype
@@ -298,7 +298,7 @@ def _node(name: str, result: Any, edge: Any) -> Any:
 
 
 def replay(base: Tensor, made_by: tuple[Any, ...]) -> Any:
-    """The edge of a view of `base` that the operations `made_by` (each with its arguments after the tensor) make."""
+    """Return the edge of a view of `base` after the operations `made_by`, each with its arguments after the tensor."""
     view = base
     enabled = modes.STATE.grad_enabled
     modes.set_grad(True)
@@ -312,7 +312,7 @@ def replay(base: Tensor, made_by: tuple[Any, ...]) -> Any:
 
 @public(method=True)
 def as_strided_scatter(input: Tensor, src: Tensor, size, stride, storage_offset=None):
-    """A copy of `input` with `src` at the places of its memory that sizes, strides and offset describe.
+    """A copy of `input` with `src` at the memory positions that sizes, strides and offset describe.
 
     Raises:
         RuntimeError: if `src` has another size, a position is outside, or `input` requires grad and is not contiguous.

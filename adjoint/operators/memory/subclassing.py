@@ -21,10 +21,10 @@ SLOTS = ("_array", "_edge", "_grad", "_base", "_counter", "_extra", "_creation",
 
 @public(namespace=None, method=True)
 def as_subclass(input: Tensor, cls: type[T]) -> T:
-    """The tensor as one of type `cls`: a view of it, through which gradients pass.
+    """The tensor as a view of type `cls`. Gradients pass through it.
 
     Raises:
-        TypeError: if `cls` is not a class of tensors.
+        TypeError: if `cls` is not a subclass of `Tensor`.
 
     >>> import adjoint as torch
     >>> class Metres(torch.Tensor):
@@ -47,7 +47,7 @@ def as_subclass(input: Tensor, cls: type[T]) -> T:
 
 
 def _make_subclass(cls: type[T], data: Tensor, require_grad: bool = False) -> T:
-    """A leaf of type `cls` on the memory of `data`, with its version counter."""
+    """A leaf of type `cls` that shares memory and version counter with `data`."""
     _check(cls)
     if not isinstance(data, Tensor):
         raise TypeError(f"_make_subclass(): argument 'data' (position 2) must be Tensor, not {type(data).__name__}")
@@ -72,8 +72,8 @@ def _make_wrapper_subclass(
 
     Reading its elements gives zeros.
 
-    It is for classes that hold tensors, and define `__torch_dispatch__` to compute with these. Other descriptions of
-    memory have no effect on a tensor without memory.
+    It is for classes that contain tensors and define `__torch_dispatch__` to compute with these tensors. Other
+    arguments that describe memory have no effect.
     """
     _check(cls)
     if cls.__torch_dispatch__ is disabled_torch_dispatch_impl:  # type: ignore[attr-defined]
@@ -83,7 +83,7 @@ def _make_wrapper_subclass(
 
 
 def _check(cls: Any) -> None:
-    """Raise unless `cls` is a class of tensors."""
+    """Raise an error unless `cls` is a class of tensors."""
     if not isinstance(cls, type):
         raise TypeError(f"cls must be a type (got {type(cls).__name__})")
     if not issubclass(cls, Tensor):

@@ -1,4 +1,4 @@
-"""Tensors that exchange their contents, `torch.utils.swap_tensors`; and loading of parameters, `Tensor.module_load`."""
+"""Exchanging the contents of tensors (`torch.utils.swap_tensors`) and loading parameters (`Tensor.module_load`)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
 def swap_tensors(t1: Tensor, t2: Tensor) -> None:
     """Exchange the contents of two tensors, including their classes.
 
-    Each name then shows the other tensor.
+    Each variable then refers to the other tensor's contents.
 
     Raises:
         RuntimeError: if a weak reference to one of them exists, or if their classes have different slots.

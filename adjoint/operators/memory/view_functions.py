@@ -1,4 +1,4 @@
-"""A view recreated on another base, under PyTorch's private names."""
+"""Recreating a view on another base, under PyTorch's private names."""
 
 from __future__ import annotations
 
@@ -36,5 +36,5 @@ _GEOMETRY = ("size", "stride", "storage_offset")
 
 @public(namespace=None, method=True)
 def _view_func_unsafe(input, new_base, symint_visitor_fn=None, tensor_visitor_fn=None):
-    """`_view_func`. A view has no numbers or tensors that the visitors could change."""
+    """Call `_view_func`. The visitors are not used, because a view contains no numbers or tensors to change."""
     return _view_func(input, new_base)

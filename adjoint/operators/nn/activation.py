@@ -1,4 +1,4 @@
-"""Activations. Each derivative with kinks or several terms is an operator with its own derivative."""
+"""Activations. Each derivative with kinks or several terms is an operator with a separate derivative."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class relu:
     tangent="elementwise",
 )
 class threshold:
-    """`input` where it is greater than `threshold`, else `value`."""
+    """`input` where it is greater than `threshold`, and `value` elsewhere."""
 
     def forward(self: Array, threshold: Number, value: Number): ...
 
@@ -52,7 +52,7 @@ class threshold:
 
 @operator(kernel=kernels.leaky_relu, namespace="functional", inplace=True, method=(), tangent="elementwise")
 class leaky_relu:
-    """`input` where positive, else `negative_slope * input`."""
+    """`input` where it is positive, and `negative_slope * input` elsewhere."""
 
     def forward(self: Array, negative_slope: Number = 0.01): ...
 
@@ -70,7 +70,7 @@ class leaky_relu:
     batch="elementwise",
 )
 class leaky_relu_in_place:
-    """`leaky_relu`, remembering its result instead of its input."""
+    """`leaky_relu` in place. The node saves the result instead of the input."""
 
     def forward(self: Array, negative_slope: Number = 0.01): ...
 
@@ -174,7 +174,7 @@ class hardshrink:
     tangent="elementwise",
 )
 class softshrink:
-    """`input` moved towards 0 by `lambd`, and 0 where it would cross 0."""
+    """`input` moved towards 0 by `lambd`. The result is 0 where `input` would cross 0."""
 
     def forward(self: Array, lambd: Number = 0.5): ...
 
@@ -187,7 +187,7 @@ class softshrink:
 
 @operator(kernel=kernels.elu, namespace="functional", inplace=True, method=(), tangent="elementwise")
 class elu:
-    """`scale * input` where positive, else `scale * alpha * (exp(input_scale * input) - 1)`."""
+    """`scale * input` where it is positive, and `scale * alpha * (exp(input_scale * input) - 1)` elsewhere."""
 
     def forward(self: Array, alpha: Number = 1.0, scale: Number = 1, input_scale: Number = 1): ...
 
@@ -205,7 +205,7 @@ class elu:
     batch="elementwise",
 )
 class elu_in_place:
-    """`elu`, remembering its result instead of its input."""
+    """`elu` in place. The node saves the result instead of the input."""
 
     def forward(self: Array, alpha: Number = 1.0, scale: Number = 1, input_scale: Number = 1): ...
 
@@ -215,7 +215,7 @@ class elu_in_place:
 
 @operator(kernel=kernels.elu_backward, namespace=None, method=(), tangent="elementwise")
 class elu_backward:
-    """The derivative of `elu`, by its input or its result, times `grad_output`."""
+    """The derivative of `elu`, computed from its input or its result, times `grad_output`."""
 
     def forward(
         grad_output: Array, alpha: Number, scale: Number, input_scale: Number, is_result, self_or_result: Array
@@ -230,7 +230,7 @@ class elu_backward:
 
 @operator(kernel=kernels.elu_double_backward, namespace=None, method=(), batch="elementwise")
 class elu_double_backward:
-    """The derivative of `elu_backward` by its last input, times `grad_output`."""
+    """The derivative of `elu_backward` with respect to its last input, times `grad_output`."""
 
     def forward(
         grad_output: Array, alpha: Number, scale: Number, input_scale: Number, is_result, self_or_result: Array
@@ -281,7 +281,7 @@ def _checked_celu(alpha):
     tangent="elementwise",
 )
 class celu_of_input:
-    """`input` where positive, else `alpha * (exp(input / alpha) - 1)`."""
+    """`input` where it is positive, and `alpha * (exp(input / alpha) - 1)` elsewhere."""
 
     def forward(self: Array, alpha: Number): ...
 
@@ -300,7 +300,7 @@ class celu_of_input:
     batch="elementwise",
 )
 class celu_in_place:
-    """`celu`, remembering its result instead of its input."""
+    """`celu` in place. The node saves the result instead of the input."""
 
     def forward(self: Array, alpha: Number): ...
 
@@ -310,7 +310,7 @@ class celu_in_place:
 
 @public()
 def celu(input, alpha=1.0):
-    """`input` where positive, else `alpha * (exp(input / alpha) - 1)` (Barron, 2017)."""
+    """`input` where it is positive, and `alpha * (exp(input / alpha) - 1)` elsewhere (Barron, 2017)."""
     return celu_of_input(input, _checked_celu(alpha))
 
 
@@ -379,7 +379,7 @@ class mish:
 
 
 def _mish_curvature(self):
-    """The second derivative of `mish`, on tensors as `kernels.mish_double_backward` on arrays."""
+    """The second derivative of `mish` on tensors. `kernels.mish_double_backward` computes it on arrays."""
     tanh, sigmoid = tensors.tanh(softplus(self)), tensors.sigmoid(self)
     return sigmoid * (1 - tanh * tanh) * (2 + self * (1 - sigmoid - 2 * tanh * sigmoid))
 
@@ -454,9 +454,9 @@ class logsigmoid:
 
 @operator(kernel=kernels.gelu, namespace="functional", method=(), same_out=True, tangent="elementwise")
 class gelu:
-    """`input * Phi(input)`, elementwise, with the normal distribution function (Hendrycks and Gimpel, 2016).
+    """`input * Phi(input)`, elementwise, where Phi is the normal distribution function (Hendrycks and Gimpel, 2016).
 
-    `approximate="tanh"` computes a near form: `x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x ** 3)))`.
+    `approximate="tanh"` computes an approximation: `x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x ** 3)))`.
     """
 
     def forward(self: Array, *, approximate="none"): ...
@@ -479,7 +479,7 @@ class gelu_backward:
 
 
 def _gelu_curvature(self, approximate):
-    """The second derivative of `gelu`, on tensors as `kernels.gelu_curvature` on arrays."""
+    """The second derivative of `gelu` on tensors. `kernels.gelu_curvature` computes it on arrays."""
     if approximate == "none":
         return tensors.exp(self * self * -0.5) * kernels.DENSITY_AT_0 * (2 - self * self)
     inner = kernels.TANH_SCALE * (self + kernels.TANH_CUBIC * self * self * self)

@@ -1,4 +1,4 @@
-"""Scaled dot product attention that holds no matrix of scores, forward or backward."""
+"""Scaled dot product attention without a matrix of all scores, in forward and in backward."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..create.random import stream_of
 
 
 def _recorded(grad, query, key, value, mask, kept, share, causal, scale, output, statistics, needs):
-    """The gradients in differentiable operations, which hold the weights."""
+    """Return the gradients in differentiable operations. They store all weights."""
     group = query.size(-3) // key.size(-3) if query.dim() > 2 else 1
     keys, values = (each if group == 1 else each.repeat_interleave(group, -3) for each in (key, value))
     scores = (query @ keys.mT) * scale
@@ -56,7 +56,7 @@ def blocked_attention_gradients(grad, query, key, value, mask, kept, share, caus
     outputs=("output", "statistics"),
 )
 class blocked_attention:
-    """The result, and the quantities with which the softmax of each row was computed."""
+    """The result, and the values needed to compute each row's softmax again."""
 
     differentiable = ("query", "key", "value")
     nondifferentiable = ("statistics",)
@@ -77,7 +77,7 @@ class blocked_attention:
 _WIDEST = 256
 
 _MANY = 1 << 11
-"""From this number of scores on, attention is one operator even where PyTorch's graph shows the steps."""
+"""From this number of scores upwards, attention is one operator, even in cases in which PyTorch's graph shows the steps."""
 
 
 @public(namespace=None)
@@ -133,7 +133,7 @@ def attention_in_blocks(query, key, value, mask, dropout_p, causal, scale, group
 
 
 def _is_plain(mask, query, scores):
-    """Whether a mask is one that blocks are computed with: it needs no gradient, and broadcasts to the scores."""
+    """Return whether blocks can be computed with a mask: it needs no gradient and broadcasts to the scores."""
     array = mask._array
     return (
         type(array) is numpy.ndarray

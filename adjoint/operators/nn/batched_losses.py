@@ -6,7 +6,7 @@ from ...dispatch.decorators import tensors
 
 
 def _reduced(batch, losses, reduction, total=None):
-    """The losses of each place of the batch, reduced: their mean is of `total`, by default of their number."""
+    """Return the losses of each example in the batch, reduced. A mean divides by `total`, by default the number of losses."""
     if reduction in (0, "none"):
         return losses
     flat = batch.flat(losses)
@@ -28,7 +28,7 @@ def elementwise(op, batch, *args):
 
 
 def _weights(labels, weight, ignore_index, like):
-    """The weight of each label."""
+    """Return the weight of each label."""
     kept = labels != ignore_index
     if weight is None:
         return kept.to(like.dtype)
@@ -36,7 +36,7 @@ def _weights(labels, weight, ignore_index, like):
 
 
 def nll_loss(op, batch, scores, target, weight, ignore_index, reduction):
-    """The loss of each row of scores, for the whole batch at once."""
+    """The loss of each row of scores, computed for the whole batch at once."""
     if batch.has(weight):
         return None
     single = scores._array.ndim == 1
@@ -74,7 +74,7 @@ def nll_loss_backward(op, batch, grad, scores, target, weight, ignore_index, red
 
 
 def nll_loss2d(op, batch, scores, target, weight, ignore_index, reduction):
-    """The loss of each place in images."""
+    """The loss of each position in images."""
     if batch.has(weight) or _has_none(batch, scores):
         return None
     images, labels = batch.expanded(scores), batch.expanded(target)
@@ -86,7 +86,7 @@ def nll_loss2d(op, batch, scores, target, weight, ignore_index, reduction):
 
 
 def nll_loss2d_backward(op, batch, grad, scores, target, weight, ignore_index, reduction):
-    """The gradient of each place in images."""
+    """The gradient of each position in images."""
     if batch.has(weight) or _has_none(batch, scores):
         return None
     images, labels, share = batch.expanded(scores), batch.expanded(target), batch.expanded(grad)
@@ -100,7 +100,7 @@ def nll_loss2d_backward(op, batch, grad, scores, target, weight, ignore_index, r
 
 
 def binary_cross_entropy_backward(op, batch, grad, probabilities, target, weight, reduction):
-    """The gradient of each element. Its share of the loss is the share at its position in the batch."""
+    """The gradient of each element. Each element's share of the loss is the share at its position in the batch."""
     rank = probabilities._array.ndim
     if _has_none(batch, probabilities):
         return None

@@ -1,4 +1,4 @@
-"""Cross entropies of one probability, or logit, each."""
+"""Binary cross entropies of probabilities and of logits."""
 
 from __future__ import annotations
 

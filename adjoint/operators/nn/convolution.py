@@ -1,7 +1,7 @@
 """Convolutions in one to three dimensions, and transposed ones.
 
-Three operators are each other's derivatives: the convolution, the gradient of its input, the gradient of its weight. A transposed
-convolution is the second of them.
+Three operators are derivatives of each other: the convolution, the gradient of its input, and the gradient of its
+weight. A transposed convolution is the gradient of the input.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _convolved(input, weight, bias, stride, padding, dilation, transposed, outpu
 
 
 def transposed_sizes(sizes, kernel, stride, padding, dilation, output_padding):
-    """The spatial sizes of a transposed convolution's result."""
+    """Return the spatial sizes of a transposed convolution's result."""
     return tuple(
         (size - 1) * step - 2 * width + gap * (length - 1) + more + 1
         for size, length, step, width, gap, more in zip(
@@ -51,7 +51,7 @@ def transposed_sizes(sizes, kernel, stride, padding, dilation, output_padding):
 class convolution:
     """`input` (N, C, spatial) convolved with `weight` (out, C / groups, kernel), plus `bias` (out).
 
-    The transpose of a convolution is the gradient of its input, for a `weight` of (C, out / groups, kernel).
+    The transposed convolution is the gradient of the input, for a `weight` of shape (C, out / groups, kernel).
     """
 
     saved_display = {"bias_sym_sizes": None, "bias_sym_sizes_opt": lambda node: node.saved_bias_shape or (0,)}
@@ -108,7 +108,7 @@ def _cropped(x, shape):
 
 
 def _batch_in_channels(tensor):
-    """A batch of samples of images (B, N, C, ...) as samples of images of more channels (N, B C, ...)."""
+    """Return a batch of samples of images (B, N, C, ...) as samples of images with more channels (N, B C, ...)."""
     return tensor.transpose(0, 1).flatten(1, 2)
 
 
@@ -187,7 +187,7 @@ class conv_weight_grad:
 
 
 def _per_dimension(values: tuple[int, ...], count: int, name: str) -> tuple[int, ...]:
-    """`values`, one or `count`, as one for each of `count` dimensions."""
+    """Return `values`, which has one or `count` numbers, as `count` numbers."""
     if len(values) == count:
         return values
     if len(values) == 1:
@@ -214,10 +214,10 @@ def _integers(value: Any, count: int) -> tuple[int, ...] | None:
 
 @functools.lru_cache(1024)
 def _geometry(shape, wshape, bshape, stride, padding, dilation, transposed, output_padding, groups):
-    """Stride, padding, dilation and output padding for each dimension, if all fits.
+    """Return stride, padding, dilation and output padding for each dimension.
 
     Raises:
-        RuntimeError: if it does not.
+        RuntimeError: if they do not fit the input.
     """
     count = len(wshape) - 2
     if count < 1:
@@ -360,7 +360,7 @@ def _same_padding(input, weight, stride, dilation):
 
 
 def _applied(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
-    """The convolution, if its arguments fit."""
+    """Check the arguments and return the convolution."""
     array, kernel, added = input._array, weight._array, None if bias is None else bias._array
     stride, padding, dilation, output_padding = _geometry(
         array.shape, kernel.shape, None if added is None else added.shape, stride, padding, dilation, transposed,

@@ -1,4 +1,4 @@
-"""The loss of connectionist temporal classification: labels of a sequence without their places in time."""
+"""The loss of connectionist temporal classification, for sequences of labels without known positions in time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ...tensor import Tensor
     outputs=("result0", "result1"),
 )
 class ctc_loss_of:
-    """The loss of each sample, and the logarithms of the probabilities of the states."""
+    """The loss of each sample, and the log-probabilities of the states."""
 
     nondifferentiable = ("result1",)
 
@@ -39,7 +39,7 @@ class ctc_loss_of:
 
 @operator(kernel=kernels.ctc_loss_backward, namespace=None, method=False, out=False, node="NotImplemented")
 class ctc_loss_backward:
-    """The gradient of the logarithms of the probabilities."""
+    """The gradient of the log-probabilities."""
 
     def forward(
         grad_output: Array,
@@ -128,7 +128,10 @@ def _check(log_probs, targets, inputs, lengths, blank):
 
 @public()
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction=1, zero_infinity=False):
-    """The loss of connectionist temporal classification; see `nn.functional.ctc_loss`. `reduction`: 0 none, 1 mean, 2 sum."""
+    """The loss of connectionist temporal classification; see `nn.functional.ctc_loss`.
+
+    `reduction` is 0 (none), 1 (mean) or 2 (sum).
+    """
     if 0 in log_probs._array.shape:
         raise RuntimeError("log_probs tensor must not be empty")
     inputs, lengths = _lengths(input_lengths, "input_lengths"), _lengths(target_lengths, "target_lengths")

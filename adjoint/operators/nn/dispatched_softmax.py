@@ -1,4 +1,4 @@
-"""Softmax with the semantics of PyTorch's dispatcher: no NaN where all elements are -inf, and gradients as functions."""
+"""Softmax with the semantics of PyTorch's dispatcher: no NaN if all elements are -inf, and gradients as functions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ...tensor import wrap_dim
     out=False,
 )
 class safe_softmax_of:
-    """Softmax along `dim`, but 0 where all elements are -inf, as for a query that may attend to nothing."""
+    """Softmax along `dim`, but 0 if all elements are -inf, as for a query that may attend to nothing."""
 
     def forward(self: Array, dim: Int): ...
 
@@ -28,20 +28,20 @@ class safe_softmax_of:
 
 @public()
 def _safe_softmax(input, dim, dtype=None):
-    """Softmax along `dim`, but 0 where all elements are -inf. If `dtype` is given, the input is cast to it first."""
+    """Softmax along `dim`, but 0 if all elements are -inf. If `dtype` is given, the input is cast to it first."""
     return safe_softmax_of(input if dtype is None else input.to(dtype), dim)
 
 
 @public()
 def _softmax_backward_data(grad_output, output, dim, input_dtype):
-    """The gradient of the input of softmax from that of its output."""
+    """The gradient of the input of softmax, computed from the gradient of its output."""
     _check("softmax_backward", grad_output, output, dim, input_dtype)
     return tensors.softmax_backward(grad_output, output, dim)
 
 
 @public()
 def _log_softmax_backward_data(grad_output, output, dim, input_dtype):
-    """The gradient of the input of log_softmax from that of its output."""
+    """The gradient of the input of log_softmax, computed from the gradient of its output."""
     _check("log_softmax_backward", grad_output, output, dim, input_dtype)
     return tensors.log_softmax_backward(grad_output, output, dim)
 
@@ -49,7 +49,7 @@ def _log_softmax_backward_data(grad_output, output, dim, input_dtype):
 def _check(name, grad, output, dim, input_dtype):
     """Raise an error unless the gradient has the shape and dtype of the output, with a dimension `dim`.
 
-    Half-precision gradients are not created.
+    Half-precision gradients are refused.
     """
     wanted, given = list(output._array.shape), list(grad._array.shape)
     if given != wanted:

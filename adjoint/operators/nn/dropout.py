@@ -75,9 +75,7 @@ def _noise_like(array, feature):
 
 
 def _alpha_dropped(input, kept, p, inplace):
-    """Dropped elements become -α', where α' is the limit of SELU.
-
-    Then `a x + b` restores mean and variance.
+    """Replace dropped elements by -α', where α' is the limit of SELU. Then `a x + b` restores mean and variance.
 
     Klambauer et al., "Self-normalizing neural networks", 2017.
     """
@@ -136,7 +134,7 @@ feature_alpha_dropout, feature_alpha_dropout_ = _dropout(
     batch="leading",
 )
 class native_dropout:
-    """Elements set to zero with probability `p`, the others divided by `1 - p`, and the mask of the kept elements."""
+    """`input` with elements zeroed with probability `p` and the others divided by `1 - p`, and the mask of the kept elements."""
 
     nondifferentiable = ("mask",)
 

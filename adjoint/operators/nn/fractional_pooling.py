@@ -12,7 +12,7 @@ def _operators(dims):
     name, node = f"fractional_max_pool{dims}d", f"FractionalMaxPool{dims}DBackward"
 
     class declaration:
-        """The largest element of windows at positions from random numbers, and its index."""
+        """The largest element of each window, and its index. The positions of the windows are random."""
 
         differentiable = ("self",)
         nondifferentiable = ("result1",)

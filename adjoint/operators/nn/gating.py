@@ -1,4 +1,4 @@
-"""Activations with a second input: weights that are learned, a gate, slopes drawn at random."""
+"""Activations with a second input: a learned weight, a gate, or a random slope."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ..create.random import stream_of
     batch="elementwise",
 )
 class prelu_kernel:
-    """`input` where positive, else `weight * input`. The shape of `weight` broadcasts."""
+    """`input` where it is positive, and `weight * input` elsewhere. The shape of `weight` broadcasts."""
 
     def forward(self: Array, weight: Array): ...
 
@@ -43,7 +43,7 @@ class prelu_kernel:
     aten_name="_prelu_kernel_backward",
 )
 class prelu_backward:
-    """The derivative of `prelu` by its input, times `grad_output`."""
+    """The derivative of `prelu` with respect to its input, times `grad_output`."""
 
     def forward(grad_output: Array, self: Array, weight: Array): ...
 
@@ -59,7 +59,9 @@ class prelu_backward:
 
 @public(method=True, numpy_names=True)
 def prelu(input, weight):
-    """`input` where positive, else `weight * input`, with one weight for all or one for each channel (dimension 1).
+    """`input` where it is positive, and `weight * input` elsewhere.
+
+    There is one weight, or one for each channel (dimension 1).
 
     Raises:
         RuntimeError: if the number of weights is neither one nor the number of channels.
@@ -89,7 +91,7 @@ def prelu(input, weight):
 
 @public(namespace=None, on_arrays=kernels.glu_backward)
 def glu_backward(grad, input, dim):
-    """The gradient of `glu`, for both halves of `input` along `dim`."""
+    """The gradient of `glu` for both halves of `input` along `dim`."""
     size = input._array.shape[dim] // 2
     first, sigmoid = input.narrow(dim, 0, size), input.narrow(dim, size, size).sigmoid()
     return tensors.cat([grad * sigmoid.conj(), grad * (first * sigmoid * (1 - sigmoid)).conj()], dim)
@@ -97,7 +99,7 @@ def glu_backward(grad, input, dim):
 
 @operator(kernel=kernels.glu, namespace="functional", method=())
 class glu:
-    """The first half of `input` along `dim` times the sigmoid of the second (Dauphin et al., 2017)."""
+    """The first half of `input` along `dim` times the sigmoid of the second half (Dauphin et al., 2017)."""
 
     def forward(self: Array, dim: Int = -1): ...
 
@@ -155,7 +157,7 @@ class rrelu_backward:
     batch="elementwise",
 )
 class rrelu_mean:
-    """`rrelu` outside training: the slope is the mean of the bounds."""
+    """`rrelu` outside training. The slope is the mean of the bounds."""
 
     def forward(self: Array, negative_slope: Number): ...
 
@@ -164,7 +166,7 @@ class rrelu_mean:
 
 
 def _rrelu_operator(input, lower, upper, training, generator):
-    """The operator that applies, and its second argument."""
+    """Return the operator for these arguments, and its second argument."""
     if lower > upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     if not training:
@@ -178,7 +180,7 @@ def _rrelu_operator(input, lower, upper, training, generator):
 
 @public()
 def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, generator=None):
-    """Leaky ReLU with a random slope from `[lower, upper)` for each element, and with the mean slope outside training."""
+    """Leaky ReLU with a random slope from `[lower, upper)` for each element in training, and with the mean slope otherwise."""
     function, argument = _rrelu_operator(input, lower, upper, training, generator)
     return function(input, argument)
 

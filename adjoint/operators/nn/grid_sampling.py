@@ -13,7 +13,7 @@ from ...kernels.nn.grid_sampling import Sampling
 
 @operator(kernel=kernels.weights, namespace=None, method=False, out=False)
 class grid_weights:
-    """The weights of the pixels around each position of a grid, or their derivative with an order for each dimension."""
+    """Return the weights of the pixels around each grid position, or their derivative of the given order in each dimension."""
 
     def forward(grid: Array, sizes, sampling, orders): ...
 
@@ -27,7 +27,7 @@ class grid_weights:
 
 @operator(kernel=kernels.pixels, namespace=None, method=False, out=False)
 class grid_pixels:
-    """The pixels around each place of a grid."""
+    """The pixels around each position of a grid."""
 
     def forward(input: Array, grid: Array, sampling): ...
 
@@ -37,7 +37,7 @@ class grid_pixels:
 
 @operator(kernel=kernels.scattered, namespace=None, method=False, out=False)
 class grid_scattered:
-    """Values for the pixels around each position of a grid, added up to images."""
+    """Images to which values for the pixels around each grid position are added."""
 
     def forward(self: Array, grid: Array, sizes, sampling): ...
 
@@ -66,7 +66,10 @@ def grid_sampler_gradients(grad, input, grid, sampling, needs):
 
 def _declare(dims):
     class grid_sampler:
-        """Images at the positions of a grid. `kernels.nn.grid_sampling` lists the numbers of modes and paddings."""
+        """Images at the positions of a grid.
+
+        `kernels.nn.grid_sampling` lists the numbers of the modes and of the paddings.
+        """
 
         def forward(input: Array, grid: Array, interpolation_mode, padding_mode, align_corners): ...
 
@@ -152,8 +155,9 @@ _PADDINGS = {"zeros": kernels.ZEROS, "border": kernels.BORDER, "reflection": ker
 def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
     """Images `(N, C, H, W)` at the positions of a grid `(N, h, w, 2)`, or volumes at the positions of a grid `(N, d, h, w, 3)`.
 
-    A place is x, y (and z) from -1 to 1. With `align_corners`, -1 and 1 are the centres of the edge pixels, otherwise
-    their outer edges. Outside the image are zeros, the edge pixels, or the reflected image.
+    A position consists of x, y (and z) from -1 to 1. With `align_corners`, -1 and 1 are the centres of the edge pixels.
+    Otherwise they are the outer edges of these pixels. Outside the image, `padding_mode` selects zeros, the edge
+    pixels, or the reflected image.
 
     >>> import adjoint as torch
     >>> image = torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])
@@ -205,7 +209,7 @@ class affine_grid_backward:
 
 @public(namespace="functional")
 def affine_grid(theta, size, align_corners=None):
-    """The grid for `grid_sample` of affine maps `(N, 2, 3)`, or `(N, 3, 4)`, for images (or volumes) of a size.
+    """The grid for `grid_sample` from affine maps `(N, 2, 3)` or `(N, 3, 4)`, for images or volumes of the given size.
 
     >>> import adjoint as torch
     >>> torch.nn.functional.affine_grid(torch.eye(2, 3)[None], (1, 1, 1, 2), align_corners=True)

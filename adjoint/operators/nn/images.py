@@ -1,4 +1,4 @@
-"""Images rearranged and resized: sliding blocks as columns, channels as pixels, and interpolation, an operator for each way."""
+"""Rearranging and resizing images: sliding blocks as columns, channels as pixels, interpolation (one operator per mode)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class col2im:
 
 
 def _pair(name, value):
-    """A number, or one for each of the two dimensions."""
+    """Return a number for each of the two dimensions."""
     values = (value, value) if is_of_type(value, "Int") else tuple(value)
     if len(values) != 2:
         raise RuntimeError(f"It is expected {name} equals to 2, but got size {len(values)}")
@@ -123,7 +123,7 @@ class pixel_unshuffle:
 
 @operator(kernel=following_images(kernels.channel_shuffle), method=False, out=False, tangent="linear", batch="samples")
 class channel_shuffle:
-    """The channels (dimension 1) of `groups` groups interleaved: the first of each group, the second, ..."""
+    """The channels (dimension 1) of `groups` groups interleaved: first the first channel of each group, then the second, ..."""
 
     def forward(self: Array, groups: Int): ...
 
@@ -144,7 +144,7 @@ WAYS = {
 def _shown(mode, dims):
     """Return the options that nodes show: one scale per dimension.
 
-    Modes without corners to align do not show that option.
+    Modes without the option `align_corners` do not show it.
     """
     names = ("scales",) if dims == 1 else ("scales_d", "scales_h", "scales_w")[-dims:]
     shown: dict[str, Any] = {} if dims == 1 else {"scales": None}
@@ -181,7 +181,7 @@ def _declare(name, mode, antialias):
 
 
 def _publish(name, mode, dims):
-    """The operator as a function with the parameters that PyTorch's dispatcher gives it."""
+    """Return the operator as a function with the parameters of PyTorch's dispatcher."""
     sides = ("scales",) if dims == 1 else ("scales_d", "scales_h", "scales_w")[-dims:]
     parameters = (*(() if mode in resampling.NEAREST else ("align_corners",)), *sides)
 
@@ -225,7 +225,7 @@ for _name, _mode in (
     kernel=resampling.resample_backward, namespace=None, method=False, out=False, tangent="linear", batch="samples"
 )
 class resample_gradient:
-    """The gradient of an interpolation: each element's contribution is added where it came from."""
+    """The gradient of an interpolation. Each contribution is added to the element that it came from."""
 
     def forward(self: Array, size, mode, align_corners, antialias, scales): ...
 

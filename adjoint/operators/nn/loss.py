@@ -1,4 +1,4 @@
-"""Losses. `reduction` is "none", "mean" or "sum". Gradients follow it."""
+"""Losses. `reduction` is "none", "mean" or "sum", and applies to gradients too."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from ..linalg.matmul import check_tensors
 from . import batched_losses
 
 REDUCTION = {"reduction": lambda node: ("none", "mean", "sum").index(node.saved_reduction)}
-"""A reduction as nodes show it."""
+"""How nodes show each reduction."""
 
 
 def scaled(grad, reduction, count):
-    """The gradient of each loss: the output's, or its share in a mean."""
+    """Return the gradient of each loss: the gradient of the output, or the share in a mean."""
     return grad / count if reduction == "mean" else grad
 
 
 @public(namespace=None, on_arrays=kernels.shared_difference)
 def shared_difference(first, second, share, divisor=1.0, limit=None):
-    """`(first - second) / divisor`, limited to `limit` in magnitude, times `share`. One of both may be boolean."""
+    """`(first - second) / divisor`, limited to `limit` in magnitude, times `share`. One of the two may be boolean."""
     difference = first - second if first.dtype == second.dtype else first * 1 - second * 1
     if divisor != 1:
         difference = difference / divisor
@@ -36,7 +36,7 @@ def shared_difference(first, second, share, divisor=1.0, limit=None):
 
 
 def _of_difference(grad, first, second, reduction, xp, divisor=1.0, limit=None):
-    """Return the gradient of `first`, if the limited difference from `second` is the gradient of each loss."""
+    """Return the gradient of `first` for a loss whose derivative is the limited difference from `second`."""
     count = math.prod(first.shape if first.shape == second.shape else broadcast_shapes(first.shape, second.shape))
     return xp.shared_difference(first, second, scaled(grad, reduction, count), divisor, limit)
 
@@ -82,7 +82,7 @@ def reduced(loss, reduction):
     batch=batched_losses.elementwise,
 )
 class smooth_l1_loss:
-    """The squared difference near 0, the absolute one elsewhere."""
+    """The squared difference near 0, and the absolute difference elsewhere."""
 
     saved_display = REDUCTION
 
@@ -111,7 +111,7 @@ def _smooth(grad, first, second, reduction, beta, xp):
     batch=batched_losses.elementwise,
 )
 class huber_loss:
-    """The squared difference near 0, the absolute one elsewhere, scaled by `delta`."""
+    """The squared difference near 0, and the absolute difference elsewhere, scaled by `delta`."""
 
     saved_display = REDUCTION
 
@@ -154,7 +154,7 @@ _SHOWN_OF_NLL = REDUCTION | {"total_weight": _total_weight}
 
 
 def _nll_operator(**options):
-    """Declare an operator of a likelihood."""
+    """Declare an operator that computes a likelihood loss."""
     return operator(
         kernel=Kernel(kernels.nll_loss, quiet=True),
         check=_check_nll,
@@ -180,7 +180,7 @@ class nll_loss_of:
 
 @_nll_operator(node="NllLoss2DBackward0", batch=batched_losses.nll_loss2d, aten_name="nll_loss2d")
 class nll_loss2d_of:
-    """The negative log-likelihood of classes at each place."""
+    """The negative log-likelihood of classes at each position."""
 
     constants = {"weight": "nll_loss2d_forward"}
     saved_display = _SHOWN_OF_NLL
@@ -240,7 +240,7 @@ def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
 
 @public(namespace=None)
 def cross_entropy(input, target, weight=None, ignore_index=-100, reduction="mean", label_smoothing=0.0):
-    """The cross entropy of logits (N, C, ...) with classes (N, ...), or with probabilities of the logits' shape."""
+    """The cross entropy of logits (N, C, ...) with classes (N, ...), or with probabilities of the same shape as the logits."""
     if not isinstance(input, Tensor):
         check_tensors("cross_entropy_loss", input=input)
     class_dim = 0 if input._array.ndim == 1 else 1
@@ -270,7 +270,7 @@ def log_softmax_of_logits(input, class_dim):
 
 
 def _smoothed(log_probs, target, weight, ignore_index, reduction, smoothing, class_dim):
-    """A part `smoothing` of the target spread evenly over the classes (Szegedy et al., 2015)."""
+    """Return the target with a part `smoothing` spread evenly over the classes (Szegedy et al., 2015)."""
     classes = log_probs._array.shape[class_dim]
     plain = nll_loss(log_probs, target, weight, ignore_index, reduction)
     shape = [1] * log_probs._array.ndim
@@ -324,7 +324,7 @@ def kl_div(input, target, reduction="mean", log_target=False):
 
 @public(namespace=None)
 def poisson_nll_loss(input, target, log_input, full, eps, reduction):
-    """The negative log-likelihood of counts `target`."""
+    """The negative log-likelihood of the counts `target`."""
     if log_input:
         loss = input.exp() - target * input
     else:
@@ -338,7 +338,7 @@ def poisson_nll_loss(input, target, log_input, full, eps, reduction):
 
 @public(namespace="functional", numpy_names=True)
 def one_hot(input, num_classes=-1):
-    """Zeros with a 1 at each element's class, in a new last dimension.
+    """Zeros with a 1 at the class of each element, in a new last dimension.
 
     >>> import adjoint as torch
     >>> torch.nn.functional.one_hot(torch.tensor([0, 2]), 3)
@@ -387,7 +387,7 @@ class soft_margin_loss:
 
 @operator(kernel=kernels.multi_margin_loss, namespace=None, method=False, out=False)
 class multi_margin_loss:
-    """The hinge loss of one class for each sample against the others."""
+    """The hinge loss of one class for each sample against the other classes."""
 
     constants = {"weight": "multi_margin_loss"}
     saved_display = REDUCTION
@@ -400,7 +400,7 @@ class multi_margin_loss:
 
 @public(namespace=None, on_arrays=kernels.multi_margin_loss_backward)
 def multi_margin_loss_backward(grad, self, target, p, margin, weight, reduction):
-    """The gradient of the scores in differentiable operations."""
+    """The gradient of the scores, in differentiable operations."""
     rows = self.reshape((1, -1)) if self.ndim < 2 else self
     batch, classes = rows.shape
     column = target.reshape((-1, 1))
@@ -422,7 +422,7 @@ def multi_margin_loss_backward(grad, self, target, p, margin, weight, reduction)
     outputs=("result", "is_target"),
 )
 class multilabel_margin_loss_forward:
-    """The hinge loss of several classes for each sample against the others, and which classes these are."""
+    """The hinge loss of several classes for each sample against the other classes, and a mask of the target classes."""
 
     saved_display = REDUCTION
     differentiable = ("self",)
@@ -438,7 +438,7 @@ class multilabel_margin_loss_forward:
 
 @public(namespace=None, on_arrays=kernels.multilabel_margin_loss_backward)
 def multilabel_margin_loss_backward(grad, self, target, is_target, reduction):
-    """The gradient of the scores, which depends on them only through which hinges are bent."""
+    """The gradient of the scores. It depends on the scores only through the set of active hinges."""
     slopes = tensors.multilabel_margin_slopes(self, target, is_target)
     share = scaled(grad, reduction, self.shape[0] if self.ndim == 2 else 1)
     return slopes * (share.unsqueeze(-1) if share.ndim else share)
@@ -446,14 +446,14 @@ def multilabel_margin_loss_backward(grad, self, target, is_target, reduction):
 
 @operator(kernel=kernels.multilabel_margin_slopes, namespace=None, method=False, out=False)
 class multilabel_margin_slopes:
-    """The derivative of the sum of the hinges by each score."""
+    """The derivative of the sum of the hinges with respect to each score."""
 
     def forward(self: Array, target: Array, is_target: Array): ...
 
 
 @public(namespace=None)
 def multilabel_margin_loss(input, target, reduction="mean"):
-    """The hinge loss of several classes for each sample against the others."""
+    """The hinge loss of several classes for each sample against the other classes."""
     return multilabel_margin_loss_forward(input, target, reduction)[0]
 
 
@@ -477,7 +477,7 @@ def hinge_embedding_loss(input, target, margin=1.0, reduction="mean"):
 
 @public(namespace=None)
 def cosine_embedding_loss(input1, input2, target, margin=0.0, reduction="mean"):
-    """`1 - cos` where `target` is 1, `max(0, cos - margin)` where it is -1."""
+    """`1 - cos` where `target` is 1, and `max(0, cos - margin)` where it is -1."""
     # PyTorch adds this constant to the squared norms of this loss.
     first = tensors.add_number((input1 * input1).sum(-1), 1e-12)
     second = tensors.add_number((input2 * input2).sum(-1), 1e-12)
@@ -490,7 +490,7 @@ def cosine_embedding_loss(input1, input2, target, margin=0.0, reduction="mean"):
 
 @public(namespace=None)
 def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2.0, eps=1e-6, swap=False, reduction="mean"):
-    """`max(0, d(anchor, positive) - d(anchor, negative) + margin)` with d the p-norm."""
+    """`max(0, d(anchor, positive) - d(anchor, negative) + margin)`, where d is the p-norm."""
     near = tensors.pairwise_distance(anchor, positive, p, eps)
     far = tensors.pairwise_distance(anchor, negative, p, eps)
     if swap:

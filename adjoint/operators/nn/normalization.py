@@ -50,7 +50,7 @@ def _batch_norm_gradients(grad, input, weight, mean, invstd, training, needs, xp
 
 
 def _batch_norm_recorded(grad, input, weight, mean, invstd, running_mean, running_var, training, eps, needs):
-    """The same, with the statistics computed again so that they are differentiated too."""
+    """Return the gradients in differentiable operations, with statistics computed again, so that they are differentiated too."""
     if training:
         dims = (0, *range(2, input._array.ndim))
         mean = input.mean(dims)
@@ -67,7 +67,7 @@ def batch_norm_gradients(grad, input, weight, mean, invstd, running_mean, runnin
 
 
 def _normalized(input, weight, bias, running_mean, running_var, training, momentum, eps):
-    """The momentum is for the running statistics, which the caller moves."""
+    """Compute batch normalization. The caller updates the running statistics, so the momentum is not used."""
     return kernels.batch_norm(input, weight, bias, running_mean, running_var, training, eps)
 
 
@@ -105,7 +105,7 @@ class native_batch_norm:
         )
 
     def batch(op, batch, value, *args):
-        """The batch becomes further channels."""
+        """The batch becomes additional channels."""
         *parameters, training, momentum, eps = args
         if not value._array.size or not batch.size:
             return None
@@ -118,7 +118,7 @@ class native_batch_norm:
 
 @public(namespace="torch")
 def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
-    """Each channel (dimension 1) normalized over all other dimensions.
+    """`input` with each channel (dimension 1) normalized over all other dimensions.
 
     In training the running statistics are updated.
 
@@ -184,13 +184,13 @@ def _native_batch_norm_legit(input, weight, bias, *options, out=None):
 
 @public(namespace="aten")
 def _native_batch_norm_legit_no_training(input, weight, bias, running_mean, running_var, momentum, eps):
-    """`native_batch_norm` with the running statistics, which stay."""
+    """`native_batch_norm` with running statistics that stay unchanged."""
     return batch_norm_with_statistics(input, weight, bias, running_mean, running_var, False, momentum, eps)
 
 
 @public(namespace="aten")
 def _batch_norm_with_update(input, weight, bias, running_mean, running_var, momentum, eps):
-    """`native_batch_norm` in training, and an empty tensor, which other devices keep things in."""
+    """`native_batch_norm` in training, and an empty tensor. Other devices store data in this tensor."""
     return _with_reserve(input, weight, bias, running_mean, running_var, True, momentum, eps)
 
 
@@ -205,7 +205,7 @@ def _with_reserve(input, *arguments):
 
 
 def _in_dtype(input, weight, *statistics):
-    """Return statistics as PyTorch's public functions do: in half precision, unless the weight has another dtype."""
+    """Return statistics in the dtype of PyTorch's public functions: half precision, unless the weight has another dtype."""
     if input._array.itemsize != 2 or (weight is not None and weight.dtype is not input.dtype):
         return statistics
     return tuple(each.to(input.dtype) for each in statistics)
@@ -220,7 +220,7 @@ def _of_nothing(input, weight, bias):
 
 
 def _check_running(input, *running):
-    """Raise an error if the batches of a transform have separate statistics, and the running statistics are not batched."""
+    """Raise an error if a transform has separate statistics for each example, but the running statistics are not batched."""
     if not is_readable(input) and any(is_readable(each) for each in running):
         raise RuntimeError(
             "Batch norm got a batched tensor as input while the running_mean or running_var, which will be updated in place, "
@@ -233,7 +233,7 @@ def _check_running(input, *running):
 def _move(running_mean, running_var, mean, invstd, momentum, eps, count):
     """Move running statistics by `momentum` towards the statistics of a batch.
 
-    The version of whole tensors stays, as in PyTorch.
+    The version counter of a whole tensor is not increased, as in PyTorch.
     """
     running = (running_mean, running_var)
     if is_readable(mean) and all(map(is_readable, running)):
@@ -249,7 +249,7 @@ def _move(running_mean, running_var, mean, invstd, momentum, eps, count):
 
 @public(namespace=None)
 def average_statistics(running, repeated):
-    """Write the mean of the running statistics of samples, one by one, into `running`, whichever transform owns it."""
+    """Write the mean of the running statistics of all samples into `running`, whichever transform owns it."""
     with checked_change():
         running.copy_(repeated.view(-1, running._array.shape[0]).mean(0))
 
@@ -317,10 +317,10 @@ class native_layer_norm:
 
 
 def _check_dtypes(input, *parameters):
-    """Raise unless all parameters have the dtype of the input, or are of float32 for an input of 16 bits.
+    """Raise an error unless all parameters have the dtype of the input, or have float32 for an input of 16 bits.
 
     Raises:
-        RuntimeError: with the message of PyTorch's kernels, which depends on the first given parameter.
+        RuntimeError: with the message of PyTorch's kernels. The message depends on the first given parameter.
     """
     held = input._array.dtype
     for each in parameters:
@@ -345,7 +345,7 @@ def _check_dtypes(input, *parameters):
 def _checked_shape(input, normalized_shape, leading, weight, bias=None):
     """Return `normalized_shape` as a tuple.
 
-    It must be the last sizes of `input` and the shape of weight and bias. `leading` begins the shape in errors.
+    It must equal the last sizes of `input` and the shape of weight and bias. Errors print `leading` before the shape.
     """
     shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     if not shape:
@@ -374,7 +374,7 @@ def _checked_shape(input, normalized_shape, leading, weight, bias=None):
 
 @public(namespace="torch")
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_enable=True):
-    """The last dimensions, of `normalized_shape`, normalized together (Ba et al., 2016)."""
+    """`input` with the last dimensions, of shape `normalized_shape`, normalized together (Ba et al., 2016)."""
     shape = _checked_shape(input, normalized_shape, "*, ", weight, bias)
     _check_dtypes(input, weight, bias)
     return native_layer_norm(input, shape, weight, bias, eps)[0]
@@ -382,9 +382,9 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_
 
 @public(namespace="torch")
 def rms_norm(input, normalized_shape, weight=None, eps=None):
-    """The last dimensions, of `normalized_shape`, divided by their root mean square (Zhang and Sennrich, 2019).
+    """`input` divided by the root mean square over its last dimensions, `normalized_shape` (Zhang and Sennrich, 2019).
 
-    `eps`, the machine epsilon of the dtype computed in if None, is added to the mean square.
+    `eps` is added to the mean square. If it is None, the machine epsilon of the computing dtype is added.
     """
     shape = _checked_shape(input, normalized_shape, "*", weight)
     dtype = input.dtype
@@ -484,7 +484,7 @@ class native_group_norm:
 
 @public(namespace="torch")
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enabled=True):
-    """Each group of channels of each sample normalized together (Wu and He, 2018)."""
+    """`input` with each group of channels of each sample normalized together (Wu and He, 2018)."""
     shape = input._array.shape
     if len(shape) < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {len(shape)}")
@@ -515,7 +515,7 @@ def _check_groups(shape, channels, groups, weight, bias):
 def group_norm_with_statistics(input, weight, bias, N, C, HxW, group, eps):
     """`group_norm`, and the means and inverse standard deviations of the groups.
 
-    `N`, `C` and `HxW` are the numbers of samples, of channels, and of the elements of a channel.
+    `N` is the number of samples, `C` the number of channels, and `HxW` the number of elements of a channel.
     """
     _check_groups([*input._array.shape], C, group, weight, bias)
     if (N, C, HxW) != (*input._array.shape[:2], math.prod(input._array.shape[2:])):
@@ -545,9 +545,9 @@ def layer_norm_with_statistics(input, normalized_shape, weight, bias, eps):
 
 @public(namespace="torch")
 def norm_except_dim(v, pow=2, dim=0):
-    """The norms of order `pow` over all dimensions except `dim`, with size 1 in these dimensions.
+    """The norms of order `pow` over all dimensions except `dim`. The reduced dimensions have size 1.
 
-    If `dim` is -1, one norm.
+    If `dim` is -1, the result is one norm.
     """
     if dim == -1:
         return v.norm(pow)
@@ -558,5 +558,5 @@ def norm_except_dim(v, pow=2, dim=0):
 
 @public(namespace="torch")
 def _weight_norm(v, g, dim=0):
-    """The weight of direction `v` and length `g` for each index of `dim` (Salimans and Kingma, 2016)."""
+    """The weight with direction `v` and length `g` for each index of `dim` (Salimans and Kingma, 2016)."""
     return v * (g / norm_except_dim(v, 2, dim))

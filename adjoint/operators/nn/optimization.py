@@ -1,6 +1,6 @@
-"""Steps of optimizers: formulas applied in place to the arrays of whole lists of parameters, without a tensor for each.
+"""Steps of optimizers: formulas applied in place to the arrays of whole lists of parameters, without a tensor for each array.
 
-They are not recorded: optimizers take their steps without gradients.
+They are not recorded, because optimizers take their steps without gradients.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ from ...tensor import PLAIN_TYPES, Tensor
 
 
 def _arrays(tensors):
-    """The arrays of tensors, or None if operators must change one of them: for a transform, a subclass, or a lazy conjugate."""
+    """Return the arrays of tensors.
+
+    Return None if operators must change a tensor: for a transform, a subclass, or a lazy conjugate.
+    """
     kinds = set(map(type, tensors))
     kinds.discard(Tensor)
     if not kinds <= PLAIN_TYPES:
@@ -37,11 +40,11 @@ def _is_watched():
 
 @public(namespace="torch")
 def _fused_update_(formula, options, lists, rounds_once):
-    """Apply the formula of an optimizer in place to lists of parameters, their gradients and each kind of their state.
+    """Apply the formula of an optimizer in place to lists of parameters, their gradients and their state.
 
-    Return False, and change nothing, if operators must compute the step: for complex parameters; if parameters,
-    gradients and state differ in shape or dtype; under transforms; and for half precision, unless the formula
-    `rounds_once`.
+    If operators must compute the step, return False and change nothing. This is the case for complex parameters; if
+    parameters, gradients and state differ in shape or dtype; under transforms; and for half precision, unless the
+    formula `rounds_once`.
     """
     if _is_watched():
         return False

@@ -23,7 +23,10 @@ from ...tensor import wrap
     narrow="reads",
 )
 class constant_pad_nd:
-    """`input` with `pad` (before, after) elements of `value` around the last dimensions. Negative numbers crop."""
+    """`input` with elements of `value` around the last dimensions.
+
+    `pad` lists the numbers of elements before and after each. Negative numbers crop.
+    """
 
     def forward(self: Array, pad, value=0): ...
 
@@ -32,7 +35,7 @@ class constant_pad_nd:
 
 
 def _declare_edges(name, mode, dims, doc):
-    """Declare an operator that pads `dims` dimensions with inner elements, and the operator of its gradient."""
+    """Declare an operator that pads `dims` dimensions with elements of the input, and the operator of its gradient."""
     forward_name, backward_name = f"{name}_pad{dims}d", f"{name}_pad{dims}d_backward"
     node = f"{name.capitalize()}Pad{dims}DBackward"
     kernel, backward = kernels.padding(mode, forward_name)
@@ -71,7 +74,7 @@ for _dims in (1, 2, 3):
 
 @public(namespace=None)
 def pad(input, pad, mode="constant", value=None):
-    """Pad the last `len(pad) / 2` dimensions, the last one first. Negative numbers crop."""
+    """Pad the last `len(pad) / 2` dimensions, starting with the last one. Negative numbers crop."""
     pad = tuple(pad)
     if mode == "constant":
         return constant_pad_nd(input, pad, 0 if value is None else value)

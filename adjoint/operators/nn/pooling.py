@@ -1,6 +1,6 @@
-"""Pooling: the maximum or the mean of windows, of given or of adapted sizes, in one to three dimensions.
+"""Pooling: the maximum or the mean of windows, of given or adaptive sizes, in one to three dimensions.
 
-One dimension is pooled as the second of two.
+One-dimensional pooling is two-dimensional pooling along the second dimension.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _max_pool_operators(dims):
 
 def _scattering_operator(name, node, dims):
     class declaration:
-        """Zeros like the input of a maximum, with `grad_output` added at the indices of the maxima."""
+        """Zeros like the input of max pooling, with `grad_output` added at the indices of the maxima."""
 
         def forward(grad_output: Array, self: Array, indices: Array): ...
 
@@ -99,7 +99,7 @@ def _avg_pool_operators(dims):
             )
 
     class backward_declaration:
-        """Zeros like the input of the means, with each mean's share added."""
+        """Zeros like the input of mean pooling, with the share of each mean added."""
 
         def forward(
             grad_output: Array,
@@ -133,7 +133,7 @@ def _adaptive_avg_pool_operators(dims):
     name, node = f"adaptive_avg_pool{dims}d", f"AdaptiveAvgPool{dims}DBackward"
 
     class forward_declaration:
-        """The mean of windows that divide the input into `output_size`."""
+        """The mean of each window, where `output_size` windows divide the input."""
 
         def forward(self: Array, output_size): ...
 
@@ -141,7 +141,7 @@ def _adaptive_avg_pool_operators(dims):
             return getattr(xp, f"{name}_backward")(grad, self)
 
     class backward_declaration:
-        """Zeros like the input of the means, with each mean's share added."""
+        """Zeros like the input of mean pooling, with the share of each mean added."""
 
         saved_display = {
             "grad_output_sym_sizes": None,
@@ -171,7 +171,7 @@ def _adaptive_max_pool_operators(dims):
     name, node = f"adaptive_max_pool{dims}d", f"AdaptiveMaxPool{dims}DBackward"
 
     class declaration:
-        """The maximum of windows that divide the input into `output_size`, and its index."""
+        """The maximum of each window and its index, where `output_size` windows divide the input."""
 
         nondifferentiable = ("result1",)
 
@@ -225,7 +225,7 @@ def _flag(value: Any, function: str, name: str, position: int | None) -> bool:
 
 
 def _one(value: Any, function: str, name: str, position: int | None) -> tuple[int, ...]:
-    """`value`, a number or a sequence of one, as a tuple of one."""
+    """Return `value`, a number or a sequence of one number, as a tuple of one."""
     values = _sizes(value, 1, function, name, position)
     if len(values) != 1:
         raise RuntimeError(f"{function}() argument '{name}' should contain one int (got {len(values)})")
@@ -347,7 +347,7 @@ def max_pool1d(input, kernel_size=MISSING, stride=None, padding=0, dilation=1, c
 
 
 def _checked_max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode):
-    """The arguments of `max_pool1d` as tuples of one, if they fit."""
+    """Check the arguments of `max_pool1d` and return them as tuples of one element."""
     function, shape = "max_pool1d", input._array.shape
     kernel = _sizes(kernel_size, 1, function, "kernel_size", 2)
     step = () if stride is None else _sizes(stride, 1, function, "stride", 3)
@@ -483,7 +483,7 @@ for _dims in (2, 3):
 
 @public(namespace="torch")
 def adaptive_avg_pool1d(input, output_size):
-    """The mean of windows that divide the input into `output_size`."""
+    """The mean of each window, where `output_size` windows divide the input."""
     size = _one(output_size, "adaptive_avg_pool1d", "output_size", 2)
     _check_ndim(input, "adaptive_avg_pool1d")
     return tensors.adaptive_avg_pool2d(input.unsqueeze(-2), (1, *size)).squeeze(-2)
@@ -491,7 +491,7 @@ def adaptive_avg_pool1d(input, output_size):
 
 @public(namespace="torch")
 def adaptive_max_pool1d(input, output_size):
-    """The maximum of windows that divide the input into `output_size`, and its index."""
+    """The maximum of each window and its index, where `output_size` windows divide the input."""
     size = _one(output_size, "adaptive_max_pool1d", "output_size", 2)
     _check_ndim(input, "adaptive_max_pool1d")
     shape = input._array.shape

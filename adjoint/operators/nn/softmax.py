@@ -1,4 +1,4 @@
-"""Softmax and its relatives along a dimension."""
+"""Softmax and related functions along a dimension."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class log_softmax_backward:
 
 @public(method=True, numpy_names=True)
 def softmax(input, dim, dtype=None, *, out=None):
-    """`exp(input)` divided by its sum along `dim`; the input is cast to `dtype` first if that is given.
+    """`exp(input)` divided by its sum along `dim`. If `dtype` is given, the input is cast to it first.
 
     >>> import adjoint as torch
     >>> torch.softmax(torch.zeros(4), 0)

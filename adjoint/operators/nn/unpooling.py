@@ -1,4 +1,4 @@
-"""The partial inverse of maximum pooling: values are put back at the positions of the maxima, among zeros."""
+"""The partial inverse of max pooling: values are placed at the positions of the maxima, and zeros elsewhere."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...kernels.nn import pooling as kernels
 
 def _declare(dims):
     class unpool:
-        """Values at flat indices of images of a size, among zeros."""
+        """Zeros in the shape of images, with the values at flat indices."""
 
         saved_display = {"output_size": lambda node: tuple(node.saved_output_size)}
 
@@ -41,7 +41,7 @@ def _numbers(value, dims):
 
 
 def _output_size(input, kernel_size, stride, padding, output_size):
-    """Return the output size: a size from which pooling computes the size of the input, or a size near it."""
+    """Return the output size. Pooling maps it to the size of the input, or to a size near it."""
     dims = len(kernel_size)
     spatial = tuple(input.shape)[-dims:]
     if len(spatial) < dims:

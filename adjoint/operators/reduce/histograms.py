@@ -51,7 +51,7 @@ def _checked_edges(input, bins):
 
 
 def _found(input, bins, range, weight, density):
-    """The counts and the edges for points `(..., dims)`."""
+    """Return the counts and the edges for points `(..., dims)`."""
     if input._array.ndim < 2:
         raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
     if weight is not None:
@@ -90,9 +90,9 @@ def histogram(input: Tensor, bins, *, range=None, weight: Tensor | None = None, 
 
     Args:
         bins: the number of equal bins, or their edges in ascending order.
-        range: the lowest and the highest edge of equal bins; by default those of the elements.
+        range: the lowest and the highest edge of equal bins; by default the extremes of the elements.
         weight: the weight of each element.
-        density: divide so that the integral is 1.
+        density: whether to divide by the total, so that the integral is 1.
 
     >>> import adjoint as torch
     >>> torch.histogram(torch.tensor([1.0, 2.0, 1.0]), bins=4, range=(0.0, 3.0)).hist
@@ -122,10 +122,10 @@ def histogramdd(input: Tensor, bins, range=None, weight: Tensor | None = None, d
 
     Args:
         input: points `(..., dims)`.
-        bins: the number of equal bins, for all dimensions or for each, or the edges for each dimension.
-        range: the lowest and highest edge of each dimension, one by one; by default those of the points.
+        bins: the number of equal bins, for all dimensions or for each dimension, or the edges for each dimension.
+        range: the lowest and highest edge of each dimension, in one list; by default the extremes of the points.
         weight: the weight of each point.
-        density: divide so that the integral is 1.
+        density: whether to divide by the total, so that the integral is 1.
     """
     dims = input._array.shape[-1] if input._array.ndim else 1
     each = [bins] * dims if isinstance(bins, int) else list(bins)

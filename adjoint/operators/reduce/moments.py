@@ -16,7 +16,7 @@ from .reduction import element_count
 
 
 def _variance_gradient(grad, self, dim, correction, keepdim, xp):
-    """The gradient of the variance: twice the deviation from the mean, over the degrees of freedom."""
+    """Return the gradient of the variance: twice the deviation from the mean, divided by the degrees of freedom."""
     shape = tuple(self.shape)
     degrees = element_count(shape, dim) - (1 if correction is None else correction)
     deviation = self - xp.mean(self, dim, True)
@@ -25,7 +25,10 @@ def _variance_gradient(grad, self, dim, correction, keepdim, xp):
 
 
 def _over_twice(grad, deviation, xp):
-    """Return `grad / (2 * deviation)`, the slope of the root. Where `deviation` is 0, the result is 0 in any order."""
+    """Return `grad / (2 * deviation)`, the derivative of the square root times `grad`.
+
+    Where `deviation` is 0, the result is 0 to any order.
+    """
     zero = deviation == 0
     return xp.where(zero, grad * 0, grad / (2 * xp.where(zero, deviation * 0 + 1, deviation)))
 
@@ -99,7 +102,7 @@ class std_mean:
 
 
 def norm_gradient(grad, self, result, ord, dim, keepdim, xp):
-    """The gradient of the norm of order `ord` over `dim`. At a norm of 0, where the norm has a corner, it is 0."""
+    """The gradient of the norm of order `ord` over `dim`. It is 0 at a norm of 0, where the norm is not differentiable."""
     shape = tuple(self.shape)
     dim = None if names_all(dim) else dim
     grad, norm = xp.kept(grad, shape, dim, keepdim), xp.kept(result, shape, dim, keepdim)
@@ -136,7 +139,7 @@ class linalg_vector_norm:
 
 @public()
 def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
-    """The `p`-norm over `dim`, or of all elements: a number, `"fro"` (2) or `"nuc"`.
+    """The `p`-norm over `dim`, or of all elements. `p` is a number, `"fro"` (2) or `"nuc"`.
 
     >>> import adjoint as torch
     >>> torch.tensor([3.0, 4.0]).norm()
@@ -155,7 +158,7 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
 
 
 def norm_method(input, p="fro", dim=None, keepdim=False, dtype=None):
-    """`norm`, which as a method has no place for `out`."""
+    """The method `norm`, which has no parameter `out`."""
     return norm(input, p, dim, keepdim, dtype=dtype)
 
 

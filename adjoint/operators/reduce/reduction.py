@@ -32,7 +32,7 @@ def kept(value, shape, dim, keepdim):
 
 @public(namespace=None, on_arrays=kernels.in_dtype_of)
 def in_dtype_of(value, other):
-    """`value` in the dtype of `other`, as quotients of tensors are: arrays of 32 bits divided by counts have 64."""
+    """Return `value` in the dtype of `other`. Arrays of 32 bits divided by counts would have 64 bits."""
     return value
 
 
@@ -45,7 +45,7 @@ def element_count(shape, dim):
 
 
 def _batch_of_position(op, batch, value, dim, keepdim):
-    """The batching rule of a reduction over one dimension, or, flattened, over all."""
+    """Return the batching rule of a reduction over one dimension, or over all elements of the flattened tensor."""
     if dim is not None:
         return batch.by("dims", op, (value, dim, keepdim))
     return None if keepdim else batch.apply(op, (batch.flat(batch.first(value)), 1, False))
@@ -111,7 +111,7 @@ class mean:
     same_out="{name}: provided dtype must match dtype of result. Got {given} and {wanted}.",
 )
 class nansum:
-    """The sum over `dim`, NaNs counted as 0."""
+    """The sum over `dim`. NaNs count as 0."""
 
     def forward(self: Array, dim: Dims = None, keepdim: Bool = False, *, dtype: Dtype = None): ...
 
@@ -177,7 +177,7 @@ def _shared_over_dims(grad, self, result, dim, keepdim, xp):
 
 
 def shared_by_all(grad, self, result, xp):
-    """The gradient of an extremum of all elements, or of their median."""
+    """The gradient of an extremum of all elements, or of the median of all elements."""
     return shared(grad, self, result, None, False, xp)
 
 
@@ -208,7 +208,7 @@ def _to_permuted(grads, self_shape, indices, dim, xp):
 
 
 def selection(kernel, **options):
-    """Declare a function that selects elements along `dim`, or sorts them: its results are these and their indices."""
+    """Declare a function that selects or sorts elements along `dim`. It returns the elements and their indices."""
 
     def declare(declaration):
         forward = declaration.__dict__["forward"]
@@ -269,7 +269,7 @@ class min:
 
 @operator(kernel=scan.value_selecting_backward, namespace=None, method=False, batch="expanded")
 class value_selecting_backward:
-    """Zeros of `shape` with `input` at the `indices` along `dim` that a selection picked."""
+    """Zeros of `shape` with `input` at the `indices` along `dim` that the selection returned."""
 
     def forward(self: Array, shape, dim, indices: Array, keepdim): ...
 
@@ -289,7 +289,7 @@ class selected_values:
 
 @reduction(kernels.aminmax, fields=("min", "max"), same_out=STRICT, batch=_batch_of_position)
 class aminmax:
-    """The smallest and the largest elements along `dim`, or of all."""
+    """The smallest and the largest elements along `dim`, or of all elements."""
 
     def forward(self: Array, *, dim: Int = None, keepdim: Bool = False): ...
 
@@ -335,6 +335,6 @@ class any:
 
 @reduction(kernels.count_nonzero, out=False, narrow="halves")
 class count_nonzero:
-    """How many elements are not 0, along `dim` or of all."""
+    """The number of nonzero elements along `dim`, or of the whole tensor."""
 
     def forward(self: Array, dim: Dims = None): ...

@@ -1,4 +1,4 @@
-"""Functions of samples along a dimension: how they vary together, integrals by trapezoids, derivatives by differences."""
+"""Functions of samples along a dimension: covariances, integrals by the trapezoidal rule, derivatives by differences."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
 
     Rows are variables, and columns are observations. A one-dimensional input is one variable.
 
-    `fweights` is the number of times of each observation, and `aweights` its weight. `correction` is subtracted from
-    the number of observations, as in `numpy.cov`.
+    `fweights` is the number of times that each observation occurs, and `aweights` is its weight. `correction` is
+    subtracted from the number of observations, as in `numpy.cov`.
 
     >>> import adjoint as torch
     >>> torch.cov(torch.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
@@ -62,7 +62,7 @@ def _check_variables(name, input):
 
 
 def _effective(total, weights, aweights, correction):
-    """The degrees of freedom of weighted observations."""
+    """Return the degrees of freedom of weighted observations."""
     if correction == 0:
         return total
     return total - tensors.mul_number((weights * aweights).sum(), correction) / total
@@ -105,7 +105,7 @@ def _weights(fweights, aweights, count):
 
 @public(method=True, numpy_names=True)
 def corrcoef(input):
-    """The correlation coefficients (Pearson) of the rows of `input`: covariances over both standard deviations.
+    """The Pearson correlation coefficients of the rows of `input`: covariances divided by both standard deviations.
 
     >>> import adjoint as torch
     >>> torch.corrcoef(torch.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
@@ -169,7 +169,7 @@ def _trapezoid(name, y, x, dx, dim):
 
 @public()
 def cumulative_trapezoid(y, x=None, *, dx=None, dim=-1, **names):
-    """The integrals of `y` along `dim` from the first sample to each later one by the trapezoidal rule, as `trapezoid`.
+    """The integrals of `y` along `dim` from the first sample to each later sample, by the trapezoidal rule.
 
     >>> import adjoint as torch
     >>> torch.cumulative_trapezoid(torch.tensor([1.0, 2.0, 3.0]))
@@ -186,7 +186,7 @@ def cumulative_trapezoid(y, x=None, *, dx=None, dim=-1, **names):
 
 
 def _checked_samples(name, y, x, dx):
-    """Return the distance between samples, if the arguments match."""
+    """Check the arguments, and return the distance between samples."""
     if not isinstance(y, Tensor) or (x is not None and (not isinstance(x, Tensor) or dx is not None)):
         raise invalid_arguments(name, *(value for value in (y, x, dx) if value is not None))
     kinds = [value._array.dtype.kind for value in (y, x) if value is not None]
@@ -201,7 +201,7 @@ def _checked_samples(name, y, x, dx):
 
 
 def _doubled_areas(name, y, x, dim):
-    """Twice the area of each trapezoid."""
+    """Return twice the area of each trapezoid."""
     ndim = y._array.ndim
     dim = wrap_dim(dim, ndim)
     if x._array.ndim == 1:
@@ -220,11 +220,11 @@ def _doubled_areas(name, y, x, dim):
 
 @public()
 def gradient(input=MISSING, *, spacing=None, dim=None, edge_order=1, **names):
-    """Estimates of the derivatives along `dim` (one or several; all by default) by central differences.
+    """Estimates of the derivatives along `dim` (one dimension, several, or all by default) by central differences.
 
-    `spacing` is the distance of the samples, one for all dimensions or a sequence of one for each, or a sequence of tensors
-    of their coordinates. At the boundaries the differences are one-sided, of order `edge_order` (1 or 2). The formulas are
-    those of `numpy.gradient`.
+    `spacing` is the distance between samples: one number, or a sequence with one number per dimension. It may also be a
+    sequence of tensors of coordinates. At the boundaries the differences are one-sided and have order `edge_order` (1
+    or 2). The formulas are those of `numpy.gradient`.
 
     >>> import adjoint as torch
     >>> torch.gradient(torch.tensor([1.0, 2.0, 4.0, 7.0]))
@@ -291,7 +291,7 @@ def _differences(input, dim, step, edge_order):
 
 
 def _even(input, dim, step, edge_order):
-    """The derivatives at the first, the inner and the last samples, `step` apart."""
+    """Return the derivatives at the first, the inner and the last samples, with spacing `step`."""
     size = input._array.shape[dim]
 
     def part(start, end):
@@ -316,7 +316,7 @@ def _even(input, dim, step, edge_order):
 
 
 def _uneven(input, dim, coordinates, edge_order):
-    """The derivatives at the first, the inner and the last samples, which are at `coordinates`."""
+    """Return the derivatives at the first, the inner and the last samples, whose positions are `coordinates`."""
     size = input._array.shape[dim]
     steps = slice(coordinates, 0, 1) - slice(coordinates, 0, 0, -1)
     steps = steps.view([-1 if d == dim else 1 for d in range(input._array.ndim)])

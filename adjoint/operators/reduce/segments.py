@@ -31,11 +31,12 @@ class segment_of_each:
 
 @public(namespace="torch")
 def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, axis=0, unsafe=False, initial=None):
-    """Each segment of `data` along `axis` reduced to one element by "sum", "mean", "prod", "max" or "min".
+    """Each segment of `data` along `axis`, reduced to one element by "sum", "mean", "prod", "max" or "min".
 
-    `lengths` or `offsets` give the segments. They are integers, their last dimension is `axis`, and their other
-    dimensions are the first dimensions of `data`. Elements beyond the last segment are not used, which lengths allow
-    only if `unsafe`. `initial` takes part in every segment. Without it an empty segment is 0, NaN, 1, -inf or inf.
+    `lengths` or `offsets` give the segments. They contain integers. Their last dimension corresponds to `axis`, and
+    their other dimensions are the first dimensions of `data`. Elements after the last segment are not used. `lengths`
+    may leave such elements only if `unsafe` is true. `initial` is included in every segment. Without `initial`, an
+    empty segment gives 0, NaN, 1, -inf or inf.
 
     >>> import adjoint as torch
     >>> torch.segment_reduce(torch.tensor([1.0, 2.0, 5.0]), "max", lengths=torch.tensor([2, 1]))
@@ -70,14 +71,14 @@ def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, ax
 
 
 def _index_reduce(base, axis, places, data, reduce, include_self):
-    """`index_reduce`, which has no sums."""
+    """`index_reduce`, extended by sums."""
     if reduce == "sum":
         return tensors.index_add(base, axis, places, data)
     return tensors.index_reduce(base, axis, places, data, reduce, include_self=include_self)
 
 
 def _reduced(data, reduce, axis, combine, places, lengths, initial):
-    """Return the reduced segments. Elements outside all segments are reduced behind the last segment, and dropped."""
+    """Return the reduced segments. Elements outside all segments are reduced into an additional segment, which is dropped."""
     start = _OF_NOTHING[reduce] if initial is None else float(initial)
     shape = list(data._array.shape)
     count = lengths._array.shape[axis]

@@ -31,7 +31,7 @@ _SEARCH = "*, bool out_int32 = False, bool right = False, str side = None, Tenso
     narrow="trivial cumsum_out_cpu",
 )
 class cumsum:
-    """Sums of each element and all before it along `dim`."""
+    """The cumulative sums along `dim`: each element plus all elements before it."""
 
     def forward(self: Array, dim: Int, *, dtype: Dtype = None): ...
 
@@ -41,7 +41,7 @@ class cumsum:
 
 @public(namespace=None, on_arrays=scan.reversed_cumsum)
 def reversed_cumsum(input, dim):
-    """Sums of each element and all after it along `dim`."""
+    """The reversed cumulative sums along `dim`: each element plus all elements after it."""
     return input if input._array.ndim == 0 else cumsum(input.flip((dim,)), dim).flip((dim,))
 
 
@@ -52,7 +52,7 @@ def reversed_cumsum(input, dim):
     narrow="trivial cumprod_out_cpu",
 )
 class cumprod:
-    """Products of each element and all before it along `dim`."""
+    """The cumulative products along `dim`: each element times all elements before it."""
 
     def forward(self: Array, dim: Int, *, dtype: Dtype = None): ...
 
@@ -62,7 +62,7 @@ class cumprod:
 
 @public(namespace=None, on_arrays=scan.cumprod_backward)
 def cumprod_backward(grad, self, result, dim):
-    """The gradient of `cumprod` in differentiable operations: a sum over all later products, each without the element."""
+    """The gradient of `cumprod` in differentiable operations: the sum over all later products, each without the element."""
     if self._array.size <= 1:
         return grad
     dim = wrap_dim(dim, self._array.ndim)
@@ -78,7 +78,7 @@ def cumprod_backward(grad, self, result, dim):
 
 @public(namespace=None, on_arrays=scan.others_product)
 def others_product(input, dim):
-    """For each element the product of the others along `dim`."""
+    """For each element, the product of the other elements along `dim`."""
     size = input._array.shape[dim]
     if size == 0:
         return input
@@ -96,7 +96,7 @@ def others_product(input, dim):
     narrow="trivial",
 )
 class cummax:
-    """The largest element so far along `dim`, and its index."""
+    """The largest element up to each position along `dim`, and its index."""
 
     nondifferentiable = ("indices",)
 
@@ -114,7 +114,7 @@ class cummax:
     narrow="trivial",
 )
 class cummin:
-    """The smallest element so far along `dim`, and its index."""
+    """The smallest element up to each position along `dim`, and its index."""
 
     nondifferentiable = ("indices",)
 
@@ -180,7 +180,7 @@ def _is_complex(x):
 
 
 def _least(x):
-    """The least finite number of a dtype."""
+    """Return the least finite number of a dtype."""
     return dtypes.finfo(dtypes.from_numpy((x._array if isinstance(x, Tensor) else x).dtype)).min
 
 
@@ -204,7 +204,7 @@ class sort_default:
 
 @selection(sorting.sort, **_sorting("sort_stable", "SortBackward1"), narrow="trivial sorting_kernel_method_name")
 class sort_stable:
-    """The same, with equal elements in their original order."""
+    """The elements in order along `dim`, and their original indices. Equal elements keep their order."""
 
     def forward(self: Array, dim: Int = -1, descending: Bool = False, stable: Bool = True): ...
 
@@ -252,14 +252,17 @@ class kthvalue:
     sorting.mode, same_out="expected scalar type '{wanted}' but got '{given}' for values output", narrow="trivial"
 )
 class mode:
-    """The most frequent element along `dim` (the smallest, if several are), and its index."""
+    """The most frequent element along `dim` (the smallest of several), and its index."""
 
     def forward(self: Array, dim: Int = -1, keepdim: Bool = False): ...
 
 
 @selection(sorting.median, whole=sorting.median_of_all, whole_options={"out": False, "batch": None})
 class median:
-    """The median along `dim` with its index, or of all elements: of an even number the lower of the middle two."""
+    """The median along `dim` with its index, or the median of all elements.
+
+    For an even number it is the lower of the middle two.
+    """
 
     def forward(self: Array, dim: Int, keepdim: Bool = False): ...
 
@@ -268,7 +271,7 @@ class median:
 
 @selection(sorting.nanmedian, whole=sorting.nanmedian_of_all, whole_options={"out": False, "batch": None})
 class nanmedian:
-    """`median`, NaNs left out."""
+    """`median` without NaNs."""
 
     def forward(self: Array, dim: Int, keepdim: Bool = False): ...
 
@@ -330,7 +333,7 @@ def _interpolated(input, q, dim, keepdim, interpolation, ignore_nan, out):
 
 
 def _rank(ordered, levels, interpolation, ignore_nan):
-    """The fractional positions of the quantiles among the ordered elements of the last dimension."""
+    """Return the fractional positions of the quantiles among the ordered elements of the last dimension."""
     last = ordered._array.shape[-1] - 1
     nan = ordered != ordered
     if ignore_nan:
@@ -378,21 +381,21 @@ def _unique(kernel, node, aten_name):
 
 @_unique(counting.unique, "Unique2Backward0", "_unique2")
 class unique_all:
-    """Unique elements, the positions of all elements among them, and how often each occurs."""
+    """Unique elements, the position of each element among them, and the number of occurrences of each unique element."""
 
     def forward(self: Array, sorted=True, return_inverse=True, return_counts=True): ...
 
 
 @_unique(counting.unique_slices, "UniqueDimBackward0", "unique_dim")
 class unique_dim:
-    """The same for the slices of a dimension."""
+    """Unique slices of a dimension, the position of each slice among them, and their counts."""
 
     def forward(self: Array, dim, sorted=True, return_inverse=True, return_counts=True): ...
 
 
 @_unique(counting.unique_consecutive, "UniqueConsecutiveBackward0", "unique_consecutive")
 class unique_runs:
-    """The same for runs of equal neighbours."""
+    """The first elements of runs of equal neighbours, the run of each element, and the lengths of the runs."""
 
     def forward(self: Array, dim=None, return_inverse=True, return_counts=True): ...
 
@@ -408,7 +411,7 @@ def _wanted(results, return_inverse, return_counts):
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
     """The unique elements, or the unique slices of `dim`.
 
-    Optionally, also each element's index among them, and their counts.
+    Optionally, it also returns each element's index among the unique elements, and the counts.
     """
     wanted = bool(return_inverse), bool(return_counts)
     results = unique_all(input, sorted, *wanted) if dim is None else unique_dim(input, dim, sorted, *wanted)
@@ -436,14 +439,14 @@ _WRONG_INDEX = (
     ),
 )
 class histc:
-    """How many elements fall into each of `bins` equal parts of the range from `min` to `max`."""
+    """The number of elements in each of `bins` equal parts of the range from `min` to `max`."""
 
     def forward(self: Array, bins: Int = 100, min: Number = 0, max: Number = 0): ...
 
 
 @operator(kernel=counting.bincount, out=False, shape_of_elements=True)
 class bincount:
-    """How often each number from 0 on occurs among the elements, or the sum of their weights."""
+    """The number of occurrences of each number from 0 upwards, or the sum of their weights."""
 
     def forward(self: Array, weights: Array | None = None, minlength: Int = 0): ...
 
@@ -492,7 +495,7 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
 
 @public()
 def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
-    """The index of the bucket, between sorted `boundaries`, that each element falls into."""
+    """The index of the bucket that each element belongs to. `boundaries` separates the buckets, and is sorted."""
     if boundaries._array.ndim != 1:
         raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries._array.ndim})")
     return searchsorted(boundaries, input, out_int32=out_int32, right=right, out=out)

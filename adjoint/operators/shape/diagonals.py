@@ -23,7 +23,7 @@ from .view_copies import diagonal_copy
     narrow="halves",
 )
 class tril:
-    """The lower triangle of matrices, on and below `diagonal`; zeros elsewhere."""
+    """The lower triangle of matrices, up to `diagonal`, with zeros elsewhere."""
 
     def forward(self: Array, diagonal: Int = 0): ...
 
@@ -40,7 +40,7 @@ class tril:
     narrow="halves",
 )
 class triu:
-    """The upper triangle of matrices, on and above `diagonal`; zeros elsewhere."""
+    """The upper triangle of matrices, from `diagonal`, with zeros elsewhere."""
 
     def forward(self: Array, diagonal: Int = 0): ...
 
@@ -92,7 +92,7 @@ class trace:
 
 @public(method=True, numpy_names=True)
 def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
-    """The differences of neighbours along `dim`, `n` times."""
+    """The differences of neighbours along `dim`, computed `n` times."""
     if input._array.ndim == 0:
         raise RuntimeError("diff expects input to be at least one-dimensional")
     if n < 0:

@@ -133,7 +133,7 @@ atleast_3d = _at_least(3, "atleast_3d")
 
 @public()
 def hstack(tensors, *, out=None):
-    """The tensors side by side: along the second dimension, vectors along their only one."""
+    """The tensors joined along the second dimension. Vectors are joined along their only dimension."""
     parts = atleast_1d(_several("hstack", tensors))
     return cat(parts, 0 if parts[0]._array.ndim == 1 else 1, out=out)
 
@@ -154,13 +154,13 @@ def vstack(tensors, *, out=None):
 
 @public()
 def dstack(tensors, *, out=None):
-    """The tensors behind each other, along the third dimension."""
+    """The tensors joined along the third dimension."""
     return cat(atleast_3d(_several("dstack", tensors)), 2, out=out)
 
 
 @public()
 def column_stack(tensors, *, out=None):
-    """The tensors side by side, vectors as columns."""
+    """The tensors joined along the second dimension. Vectors become columns."""
     columns = [t.reshape((-1, 1)) if t._array.ndim <= 1 else t for t in _several("column_stack", tensors)]
     return hstack(columns, out=out)
 
@@ -178,7 +178,7 @@ def column_stack(tensors, *, out=None):
     narrow="moves",
 )
 class block_diagonal:
-    """The matrices along the diagonal of one, zeros elsewhere."""
+    """A matrix with the given matrices along its diagonal, and zeros elsewhere."""
 
     saved_display = {"tensors_sym_sizes": None}
 
@@ -190,9 +190,9 @@ class block_diagonal:
 
 @public()
 def block_diag(*tensors):
-    """The matrices along the diagonal of one matrix, with zeros elsewhere.
+    """A matrix with the given matrices along its diagonal, and zeros elsewhere.
 
-    Vectors are rows, and numbers are matrices of one element.
+    Vectors count as rows, and numbers as matrices of one element.
     """
     return block_diagonal(list(tensors)) if tensors else zeros((1, 0))
 
@@ -242,7 +242,7 @@ def tile(input, dims):
 
 @public(namespace=None, method=("tile",))
 def tile_method(input, /, *dims, **names):
-    """The method of `adjoint.tile`: repetitions one by one or as a sequence."""
+    """The method of `adjoint.tile`, with separate repetitions or a sequence."""
     return tile(input, sizes_of(dims, names, "tile", "dims"))
 
 
@@ -250,7 +250,7 @@ def tile_method(input, /, *dims, **names):
 def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
     """Each element (or slice of `dim`) repeated in place.
 
-    With a single tensor, its indices, each repeated as often as the element says.
+    With a single tensor, return its indices, each repeated as often as the element says.
     """
     if repeats is None:
         if input._array.ndim != 1:
@@ -327,10 +327,7 @@ class roll:
 
 @public(name="roll", method=("roll",), numpy_names=True)
 def roll_function(input, shifts, dims=()):
-    """The elements shifted along `dims` (or through the flattened tensor).
-
-    Elements that leave at one end enter at the other.
-    """
+    """The elements shifted along `dims`, or in the flattened tensor. Elements that leave at one end enter at the other."""
     given = input, shifts, dims
     shifts, dims = _integers("shifts", 1, given), _integers("dims", 2, given)
     if not shifts:
@@ -345,7 +342,7 @@ def roll_function(input, shifts, dims=()):
 
 
 def _integers(name, index, args):
-    """One integer or several, an argument of `roll`, as a tuple."""
+    """Return an argument of `roll`, one integer or several, as a tuple."""
     value = args[index]
     if is_of_type(value, "Int"):
         return (value,)
@@ -361,7 +358,7 @@ def _integers(name, index, args):
     kernel=Kernel(kernels.flip, quiet=True), out=False, namespace=None, method=False, tangent="linear", narrow="moves"
 )
 class flip:
-    """The order of the elements reversed along dimensions."""
+    """The elements in reversed order along dimensions."""
 
     def forward(self: Array, dims): ...
 
@@ -377,7 +374,7 @@ def flip_function(input, dims):
 
 @public(namespace=None, method=("flip",))
 def flip_method(input, /, *dims, **names):
-    """The method of `adjoint.flip`: dimensions one by one or as a sequence."""
+    """The method of `adjoint.flip`, with separate dimensions or a sequence."""
     return flip(input, sizes_of(dims, names, "flip", "dims"))
 
 
@@ -399,7 +396,7 @@ def flipud(input):
 
 @operator(kernel=kernels.rot90, out=False, node="Rot90Backward0", tangent="linear", narrow="moves")
 class rot90:
-    """The plane of two dimensions turned by `k` quarter turns, from the first towards the second."""
+    """The tensor rotated by `k` quarter turns in the plane of two dimensions, from the first towards the second."""
 
     def forward(self: Array, k: Int = 1, dims: Ints = (0, 1)): ...
 
@@ -409,9 +406,9 @@ class rot90:
 
 @public()
 def _chunk_cat(tensors, dim, num_chunks, *, out=None):
-    """The chunks of all tensors side by side: `(*sizes before dim, num_chunks, elements of a chunk of each tensor)`.
+    """The chunks of all tensors joined: `(*sizes before dim, num_chunks, elements of a chunk of each tensor)`.
 
-    A tensor that `num_chunks` do not divide along `dim` is continued with zeros.
+    If `num_chunks` does not divide the size of a tensor along `dim`, the tensor is padded with zeros.
     """
     dim = _checked_chunks(tensors, dim, num_chunks)
     chunks = cat([_in_chunks(tensor, dim, num_chunks).flatten(dim + 1) for tensor in tensors], dim + 1)
@@ -427,7 +424,7 @@ def _in_chunks(tensor, dim, count):
 
 
 def _checked_chunks(tensors, dim, count):
-    """`dim` counted from the front, after the checks of `_chunk_cat`."""
+    """Check the arguments of `_chunk_cat`, and return `dim` counted from the front."""
     if count < 1:
         raise RuntimeError("_chunk_cat expects positive num_chunks")
     if not tensors:

@@ -1,4 +1,4 @@
-"""Views of a part of a tensor, one or several: slices, windows, diagonals, equal parts.
+"""Views of one or several parts of a tensor: slices, windows, diagonals, equal parts.
 
 They share storage and version counter.
 """
@@ -28,7 +28,7 @@ END = (1 << 63) - 1
 
 @operator(view=True, kernel=kernels.select, sparse="shapes.select")
 class select:
-    """The slice at `index` of dimension `dim`, which disappears."""
+    """The slice at `index` of dimension `dim`. The result lacks this dimension."""
 
     def forward(self: Array, dim: Int, index: Int): ...
 
@@ -50,7 +50,7 @@ class select_backward:
 
 @operator(view=True, namespace=None, method=False, kernel=kernels.slice_dim)
 class slice:
-    """Every `step`th slice of dimension `dim` from `start` to before `end`."""
+    """Every `step`th slice of dimension `dim` from `start` up to, but excluding, `end`."""
 
     saved_display = {
         "start": lambda node: 0 if node.saved_start is None else node.saved_start,
@@ -77,7 +77,7 @@ class slice_backward:
 
 @public(method=True, numpy_names=True)
 def narrow(input, dim, start, length):
-    """`length` slices of dimension `dim`, from `start` on."""
+    """`length` slices of dimension `dim`, starting at `start`."""
     start = _checked_narrow(input, dim, start, length, "narrow")
     return slice(input, dim, start, start + length, 1)
 
@@ -123,7 +123,7 @@ class diagonal:
     narrow="moves",
 )
 class diagonal_backward:
-    """Zeros of `shape` with `input` on a diagonal."""
+    """Zeros of `shape` with `input` on the diagonal of two dimensions."""
 
     def forward(self: Array, shape, offset, dim1, dim2): ...
 
@@ -133,7 +133,7 @@ class diagonal_backward:
 
 @operator(view=True, namespace=None, kernel=kernels.unfold)
 class unfold:
-    """Windows of `size` along `dimension`, every `step` apart, as a new last dimension."""
+    """Windows of `size` elements along `dimension`, with distance `step`, as a new last dimension."""
 
     def forward(self: Array, dimension: Int, size: Int, step: Int): ...
 
@@ -158,7 +158,7 @@ class unfold_backward:
 
 @operator(view=True, kernel=kernels.unbind, sparse="shapes.unbind")
 class unbind:
-    """The slices of dimension `dim`, one view each."""
+    """Views of all slices of dimension `dim`."""
 
     saved_display = {"self_sym_strides": None}
 
@@ -184,7 +184,7 @@ def _with_zeros(grads, xp):
 
 @operator(view=True, namespace=None, method=False, node="SplitBackward0", kernel=kernels.split, aten_name="split")
 class split_size:
-    """Views of `split_size` slices of dimension `dim` each, the last perhaps smaller."""
+    """Views of `split_size` slices of dimension `dim` each. The last view may be smaller."""
 
     def forward(self: Array, split_size, dim=0): ...
 
@@ -194,7 +194,7 @@ class split_size:
 
 @operator(kernel=kernels.split, view=True)
 class split_with_sizes:
-    """Views of the given numbers of slices of dimension `dim`."""
+    """Views with the given numbers of slices of dimension `dim`."""
 
     def forward(self: Array, split_sizes: Ints, dim: Int = 0): ...
 
@@ -223,7 +223,7 @@ def zeros_like_shape(grad, shape):
 
 @public()
 def split(tensor, split_size_or_sections, dim=0):
-    """Views of dimension `dim` of one size each, or of the sizes in a list.
+    """Views of dimension `dim`, all of one size, or of the sizes in a list.
 
     >>> import adjoint as torch
     >>> torch.split(torch.arange(5), 2)
@@ -234,7 +234,7 @@ def split(tensor, split_size_or_sections, dim=0):
 
 @public(namespace=None, method=("split",))
 def split_method(input, /, split_size, dim=0):
-    """Views of dimension `dim` of one size each, or of the sizes in a list."""
+    """Views of dimension `dim`, all of one size, or of the sizes in a list."""
     if is_of_type(split_size, "Int"):
         return tensors.split_size(input, split_size, dim)
     return split_with_sizes(input, tuple(split_size) if isinstance(split_size, list) else split_size, dim)
@@ -242,7 +242,7 @@ def split_method(input, /, split_size, dim=0):
 
 @operator(out=False, kernel=kernels.split, tangent="linear", narrow="moves")
 class unsafe_split:
-    """`split` into parts of one size, on the same memory, but not recorded as views."""
+    """`split` into parts of one size. The parts share memory, but are not recorded as views."""
 
     def forward(self: Array, split_size: Int, dim: Int = 0): ...
 
@@ -252,7 +252,7 @@ class unsafe_split:
 
 @operator(kernel=kernels.split, out=False, narrow="moves")
 class unsafe_split_with_sizes:
-    """`split` into parts of the given sizes, on the same memory, but not recorded as views."""
+    """`split` into parts of the given sizes. The parts share memory, but are not recorded as views."""
 
     def forward(self: Array, split_sizes: Ints, dim: Int = 0): ...
 
@@ -262,7 +262,7 @@ class unsafe_split_with_sizes:
 
 @public(method=True, numpy_names=True)
 def unsafe_chunk(input, chunks, dim=0):
-    """`chunk`, on the same memory, but not recorded as views."""
+    """`chunk` into parts that share memory, but are not recorded as views."""
     if not input._array.ndim:
         raise RuntimeError("chunk expects at least a 1-dimensional tensor")
     size = input._array.shape[wrap_dim(dim, input._array.ndim)]
@@ -297,7 +297,7 @@ def chunk(input, chunks, dim=0):
     ),
 )
 def tensor_split(input=None, indices_or_sections=None, /, dim=0, **names):
-    """Views of dimension `dim`: a number of nearly equal views, or views cut at the given indices."""
+    """Views of dimension `dim`: a number of nearly equal parts, or parts that are split at the given indices."""
     if names:
         input, indices_or_sections, dim = _split_by_names(names, input, indices_or_sections, dim)
     number = not isinstance(indices_or_sections, Tensor) and is_of_type(indices_or_sections, "Int")
@@ -392,7 +392,7 @@ dsplit = _split_function("dsplit", lambda ndim: 2, 3)
     narrow="moves",
 )
 class narrow_copy:
-    """A copy of `length` slices of dimension `dim`, from `start` on."""
+    """A copy of `length` slices of dimension `dim`, starting at `start`."""
 
     def forward(self: Array, dim: Int, start: Int, length: Int): ...
 
@@ -423,7 +423,7 @@ class select_scatter:
     narrow="moves",
 )
 class slice_scatter:
-    """A copy with `src` in every `step`th slice of dimension `dim` from `start` to before `end`."""
+    """A copy with `src` in every `step`th slice of dimension `dim` from `start` up to, but excluding, `end`."""
 
     def forward(self: Array, src: Array, dim: Int = 0, start=None, end=None, step: Int = 1): ...
 

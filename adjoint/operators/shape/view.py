@@ -23,7 +23,7 @@ from ...tensor import Tensor, wrap_dim
 
 
 def sizes_of(sizes: tuple[Any, ...], names: dict[str, Any], function: str, name: str = "size") -> tuple[int, ...]:
-    """Sizes given one by one, as one sequence, or (in `names`) by keyword.
+    """Return the sizes that were given separately, as one sequence, or by a keyword in `names`.
 
     Raises:
         TypeError: if the sizes are not integers, are missing, or come with other keywords.
@@ -41,7 +41,7 @@ def sizes_of(sizes: tuple[Any, ...], names: dict[str, Any], function: str, name:
 
 
 def _unexpected(sizes: tuple[Any, ...], names: dict[str, Any], function: str, name: str) -> TypeError:
-    """Return the error for keywords besides the sizes, or for sizes that are given twice."""
+    """Return the error for unexpected keywords, or for sizes that are given twice."""
     if not sizes and name not in names:
         return TypeError(f'{function}() missing 1 required positional arguments: "{name}"')
     unknown = next((one for one in names if one != name), None)
@@ -55,7 +55,7 @@ def checked_sizes(
 ) -> tuple[int, ...]:
     """Return a sequence of sizes as a tuple of integers.
 
-    Errors name its position, which is None if it was given by keyword.
+    Errors name its position. The position is None if the sequence was given by keyword.
     """
     if not isinstance(sizes, (tuple, list)):
         raise _no_sizes(sizes, function, name, position)
@@ -84,7 +84,7 @@ def _batch_reshaped(op, batch, value, size):
 
 
 def _reshaped_copy(grad, self_shape, xp):
-    """Return the gradient with another shape. If a copy is needed, several threads make it."""
+    """Return the gradient with another shape. If a copy is needed, several threads copy the elements."""
     return xp.reshape(grad, self_shape)
 
 
@@ -187,7 +187,7 @@ def view_dtype(input, dtype):
 
 
 def _other(name, other, x2):
-    """Return the tensor that gives the shape, by either name."""
+    """Return the tensor that gives the shape, under either of its names."""
     other = x2 if other is MISSING else other
     if isinstance(other, Tensor):
         return other
@@ -215,7 +215,7 @@ def reshape(input, shape):
 
 @public(namespace=None, method=("reshape",), separate_sizes=view_shape, contiguous=True)
 def reshape_method(input, /, *shape, **names):
-    """The method of `adjoint.reshape`: sizes one by one or as a sequence."""
+    """The method of `adjoint.reshape`, with separate sizes or a sequence."""
     return reshaped(input, sizes_of(shape, names, "reshape", "shape"))
 
 
@@ -242,7 +242,7 @@ def reshape_as(input, /, other=MISSING, *, x2=MISSING):
 
 @public(method=True, numpy_names=True)
 def flatten(input, start_dim=0, end_dim=-1):
-    """The dimensions from `start_dim` to `end_dim` made into one."""
+    """The tensor with the dimensions from `start_dim` to `end_dim` flattened into one."""
     array = input._array
     shape = array.shape
     if start_dim == 0 and end_dim == -1 and len(shape) > 1 and array.size and array.flags.c_contiguous:
@@ -267,7 +267,7 @@ def flatten(input, start_dim=0, end_dim=-1):
 
 @public(method=True, numpy_names=True)
 def unflatten(input, dim, sizes):
-    """Dimension `dim` split into several dimensions of the given sizes. One size may be -1."""
+    """The tensor with dimension `dim` split into several dimensions of the given sizes. One size may be -1."""
     shape = input._array.shape
     dim = wrap_dim(dim, len(shape))
     if not shape:
@@ -300,7 +300,7 @@ def ravel(input):
     sparse="shapes.unsqueeze",
 )
 class unsqueeze:
-    """A dimension of size 1 inserted at `dim`."""
+    """The tensor with a dimension of size 1 inserted at `dim`."""
 
     def forward(self: Array, dim: Int): ...
 
@@ -331,7 +331,7 @@ class squeeze_all:
 
 @_squeezing(kernels.squeeze_dim, 1, aten="default, dim")
 class squeeze_dim:
-    """Dimension `dim` dropped if its size is 1."""
+    """The tensor without dimension `dim` if its size is 1."""
 
     def forward(self: Array, dim: Int): ...
 
@@ -341,7 +341,7 @@ class squeeze_dim:
 
 @_squeezing(kernels.squeeze, 2, aten="default, dims")
 class squeeze_dims:
-    """The tensor without those of the dimensions `dim` that have size 1."""
+    """The tensor without those dimensions in `dim` that have size 1."""
 
     def forward(self: Array, dim: Ints): ...
 
@@ -351,7 +351,7 @@ class squeeze_dims:
 
 @public(method=True, forms=("Tensor input", "Tensor input, int dim", "Tensor input, tuple of ints dim"))
 def squeeze(input=None, dim=None, **names):
-    """The tensor without dimensions of size 1: without all of them, or without those among `dim`."""
+    """The tensor without all dimensions of size 1, or without the dimensions in `dim` that have size 1."""
     if names:
         input, dim = names.pop("x", input), names.pop("axis", dim)
         if names:
@@ -380,7 +380,7 @@ def _several(input, dim):
 
 @operator(view=True, namespace=None, method=False, kernel=kernels.expand)
 class expand:
-    """Dimensions of size 1 repeated to the given sizes without copying."""
+    """The tensor with dimensions of size 1 repeated to the given sizes, without copying."""
 
     def forward(self: Array, size): ...
 
@@ -393,7 +393,7 @@ class expand:
 
 @public(namespace=None, method=("expand",), separate_sizes=expand)
 def expand_method(input, /, *size, implicit=False, **names):
-    """Dimensions of size 1 repeated to the given sizes without copying; -1 keeps a size."""
+    """The tensor with dimensions of size 1 repeated to the given sizes, without copying. -1 keeps a size."""
     return expand(input, sizes_of(size, names, "expand"))
 
 
@@ -427,7 +427,7 @@ def broadcast_to_method(input, /, *size, **names):
     sparse="shapes.transpose",
 )
 class transpose:
-    """Dimensions `dim0` and `dim1` exchanged."""
+    """The tensor with dimensions `dim0` and `dim1` exchanged."""
 
     def forward(self: Array, dim0: Int, dim1: Int): ...
 
@@ -437,7 +437,7 @@ class transpose:
 
 @public(method=True, numpy_names=True)
 def swapaxes(input, axis0, axis1):
-    """Dimensions `axis0` and `axis1` exchanged: `transpose`."""
+    """The tensor with dimensions `axis0` and `axis1` exchanged. This is another name of `transpose`."""
     return transpose(input, axis0, axis1)
 
 
@@ -465,7 +465,7 @@ class t:
 
 @operator(view=True, namespace=None, method=False, kernel=kernels.permute, sparse="shapes.permute")
 class permute:
-    """The dimensions in another order."""
+    """The tensor with its dimensions in another order."""
 
     def forward(self: Array, dims): ...
 
@@ -478,7 +478,7 @@ class permute:
 
 @public(name="permute", numpy_names=True)
 def permute_function(input, dims):
-    """The dimensions in another order, as a view.
+    """The tensor with its dimensions in another order, as a view.
 
     >>> import adjoint as torch
     >>> torch.permute(torch.zeros(2, 3, 5), (2, 0, 1)).shape
@@ -489,7 +489,7 @@ def permute_function(input, dims):
 
 @public(namespace=None, method=("permute",), separate_sizes=permute)
 def permute_method(input, /, *dims, **names):
-    """The dimensions in another order. The order may be separate arguments or a sequence."""
+    """The tensor with its dimensions in another order, given as separate arguments or as a sequence."""
     return permute(input, sizes_of(dims, names, "permute", "dims"))
 
 
@@ -503,7 +503,7 @@ def permute_method(input, /, *dims, **names):
     ),
 )
 def movedim(input, source, destination):
-    """The dimensions `source` moved to the positions `destination`, the others in their order."""
+    """The tensor with the dimensions `source` moved to the positions `destination`. The other dimensions keep their order."""
     ndim = input._array.ndim
     one, several = is_of_type(source, "Int"), isinstance(source, (tuple, list))
     if not (one or several) or not (is_of_type(destination, "Int") if one else isinstance(destination, (tuple, list))):

@@ -29,7 +29,7 @@ def _batch_copied(source: Operator) -> Callable[..., Any]:
 
 
 def copying(name: str, node: str, **options: Any) -> Callable[[type], Any]:
-    """Declare the copying form of the view `name`: the class has the parameters, the rest is that view's."""
+    """Declare the copying form of the view `name`. The class has the parameters; the view provides the rest."""
     source = OPERATORS[name]
 
     def declare(declaration: type) -> Any:
@@ -62,7 +62,7 @@ class alias_copy:
 
 @copying("as_strided", "AsStridedBackward0_copy")
 class as_strided_copy:
-    """A copy of the elements that are at the given strides and offset in memory."""
+    """A copy of the elements at the given strides and offset in memory."""
 
     def forward(self: Array, size: Ints, stride: Ints, storage_offset: Int = None): ...
 
@@ -85,7 +85,7 @@ class detach_copy:
 
 @copying("expand", "ExpandBackward0_copy")
 class expand_copy:
-    """A copy expanded to `size`; -1 keeps a size."""
+    """A copy expanded to `size`. -1 keeps a size."""
 
     def forward(self: Array, size: Ints, *, implicit: Bool = False): ...
 
@@ -106,7 +106,7 @@ class select_copy:
 
 @copying("slice", "SliceBackward0_copy")
 class slice_copy:
-    """A copy of every `step`th slice of dimension `dim` from `start` to before `end`."""
+    """A copy of every `step`th slice of dimension `dim` from `start` up to, but excluding, `end`."""
 
     def forward(self: Array, dim: Int = 0, start: Int = None, end: Int = None, step: Int = 1): ...
 
@@ -120,7 +120,7 @@ class split_copy:
 
 @copying("split_with_sizes", "SplitWithSizesBackward0_copy")
 class split_with_sizes_copy:
-    """Copies of the given numbers of slices of dimension `dim`."""
+    """Copies with the given numbers of slices of dimension `dim`."""
 
     def forward(self: Array, split_sizes: Ints, dim: Int = 0): ...
 
@@ -134,7 +134,7 @@ class squeeze_all_copy:
 
 @copying("squeeze_dim", "SqueezeBackward1_copy", function_name="squeeze_copy", namespace=None)
 class squeeze_dim_copy:
-    """A copy without dimension `dim`, if its size is 1."""
+    """A copy without dimension `dim` if its size is 1."""
 
     def forward(self: Array, dim: Int): ...
 
@@ -148,7 +148,7 @@ class squeeze_dims_copy:
 
 @public(numpy_names=True)
 def squeeze_copy(input, dim=None, *, out=None):
-    """A copy without dimensions of size 1: without all of them, or without those among `dim` (one or several)."""
+    """A copy without all dimensions of size 1, or without the dimensions in `dim` (one or several) that have size 1."""
     if not isinstance(input, Tensor):
         raise TypeError(f"squeeze_copy(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     if dim is None:
@@ -179,7 +179,7 @@ class unbind_copy:
 
 @copying("unfold", "UnfoldBackward0_copy")
 class unfold_copy:
-    """A copy of the windows of `size` along `dimension`, every `step` apart, as a new last dimension."""
+    """A copy of the windows of `size` elements along `dimension`, with distance `step`, as a new last dimension."""
 
     def forward(self: Array, dimension: Int, size: Int, step: Int): ...
 
@@ -193,7 +193,7 @@ class unsqueeze_copy:
 
 @copying("view_as_real", "ViewAsRealBackward0_copy")
 class view_as_real_copy:
-    """A copy of a complex tensor as a real one, with a last dimension of real and imaginary part."""
+    """A copy of a complex tensor as a real tensor, with real and imaginary parts in a last dimension."""
 
     def forward(self: Array): ...
 
@@ -227,7 +227,7 @@ class view_shape_copy:
 
 @public(numpy_names=True)
 def view_copy(input, size, *, out=None):
-    """A copy with another shape, or of the bytes as another dtype.
+    """A copy with another shape, or with the bytes read as another dtype.
 
     >>> import adjoint as torch
     >>> torch.view_copy(torch.arange(4), (2, -1))

@@ -32,7 +32,7 @@ def _as_values(data: Any, dtype: Any) -> Tensor:
 
 
 def _finished(tensor: Tensor, requires_grad: bool, values: Any) -> Tensor:
-    """Return the tensor as a leaf. Constructors do not copy the history of `values`, unless no option is given."""
+    """Return the tensor as a leaf. Constructors keep the history of `values` only if no option is given."""
     if requires_grad:
         if not can_require_grad(tensor._array):
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
@@ -55,23 +55,22 @@ def sparse_coo_tensor(
     check_invariants=None,
     is_coalesced=None,
 ):
-    """A tensor that stores the elements `values` at the columns of `indices`.
+    """A tensor that stores `values` at the coordinates in the columns of `indices`. All other elements are zero.
 
-    All other elements are zero.
-
-    Elements at equal coordinates count as their sum. `values` may have dense dimensions after the first.
+    Values at equal coordinates are added. `values` may have dense dimensions after its first dimension.
 
     Args:
-        indices: the coordinates, of shape (sparse dimensions, elements). Without `values`, they are the size.
-        values: the elements; none without `indices`.
+        indices: the coordinates, of shape (sparse dimensions, elements). Without `values`, they are the size of the
+            tensor.
+        values: the elements; omitted if `indices` is omitted.
         size: the shape; by default the smallest shape that contains all coordinates.
         dtype: the dtype of the elements; by default the dtype of `values`.
         requires_grad: whether operations on the result are recorded.
-        check_invariants: accepted. Indices are always checked.
-        is_coalesced: whether the coordinates are known to be sorted and different.
+        check_invariants: accepted. Indices are checked in any case.
+        is_coalesced: whether the coordinates are known to be sorted and unique.
 
     Raises:
-        RuntimeError: for indices outside of the size, and parts that do not fit together.
+        RuntimeError: if indices are outside the size, or if the parts do not fit together.
 
     >>> import adjoint as torch
     >>> torch.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3)).to_dense()
@@ -121,7 +120,7 @@ def sparse_coo_tensor(
 
 
 def _check_coordinates(indices: Any, values: Any, shape: tuple[int, ...]) -> None:
-    """Raise an error unless there is one value of the right shape per column, and all coordinates are inside."""
+    """Raise an error unless each column has one value of the right shape and all coordinates are inside."""
     if indices.shape[1] != values.shape[0]:
         raise RuntimeError(
             f"indices and values must have same nnz, but got nnz from indices: {indices.shape[1]}, nnz from values: "
@@ -182,7 +181,7 @@ def _compressed(
 def _check_compressed(
     starts: Any, places: Any, values: Any, shape: Any, by_rows: bool, block: Any, names: Any, dense: int
 ) -> None:
-    """Raise unless the parts fit together: the invariants of PyTorch's documentation."""
+    """Raise an error unless the parts satisfy the invariants in PyTorch's documentation."""
     outer, inner = names
     if len(shape) != 2 + dense:
         raise RuntimeError(
@@ -254,6 +253,6 @@ def sparse_compressed_tensor(
     compressed_indices, plain_indices, values, size=None, *, dtype=None, layout=None, device=None, pin_memory=False,
     requires_grad=False, check_invariants=None,
 ):  # fmt: skip
-    """A matrix of the compressed layout that `layout` names; see `sparse_csr_tensor`."""
+    """A matrix in the compressed layout `layout`; see `sparse_csr_tensor`."""
     given = compressed_indices, plain_indices, values, size, dtype, requires_grad
     return _compressed("sparse_compressed_tensor", layout, *given)

@@ -33,7 +33,7 @@ from .reduced_product import reduced_product
     node="SparseAddmmBackward0",
 )
 class _sparse_addmm:
-    """`beta * self + alpha * (mat1 @ mat2)`. The gradient of `mat1` exists at its stored elements."""
+    """`beta * self + alpha * (mat1 @ mat2)`. The gradient of `mat1` has the stored elements of `mat1`."""
 
     def forward(self: Array, mat1: Array, mat2: Array, *, beta: Number = 1, alpha: Number = 1): ...
 
@@ -55,7 +55,7 @@ class _sparse_addmm:
     out=False,
 )
 class sparse_product_gradient:
-    """`grad @ mat2.mH`, at the places that `mask` stores if it is sparse."""
+    """`grad @ mat2.mH`, only at the stored elements of `mask` if it is sparse."""
 
     def forward(self: Array, mat2: Array, mask: Array): ...
 
@@ -94,13 +94,11 @@ _SUM: Any = object()
 
 
 def mm(mat1, mat2, reduce=_SUM):
-    """The product of two matrices, at least one of which is sparse.
+    """The product of two matrices, at least one of which is sparse. The result is sparse if both factors are sparse.
 
-    The result is sparse if both are.
-
-    The gradient of a sparse factor is sparse too, at the stored elements of the factor. With `reduce` ("sum", "mean",
-    "amax" or "amin"), each row of the result is this reduction over the stored elements of a row of `mat1` times the
-    rows of a dense `mat2`. `mat1` has the layout `torch.sparse_csr`. Rows without stored elements give zeros.
+    The gradient of a sparse factor is sparse too. It has the stored elements of the factor. `reduce` ("sum", "mean",
+    "amax" or "amin") selects how each row of the result combines the stored elements of a row of `mat1` times the rows
+    of a dense `mat2`. `mat1` has the layout `torch.sparse_csr`. Rows without stored elements give zeros.
 
     >>> import adjoint as torch
     >>> torch.sparse.mm(torch.eye(2).to_sparse(), torch.ones(2, 2))
@@ -120,7 +118,7 @@ def mm(mat1, mat2, reduce=_SUM):
 def addmm(input, mat1, mat2, *, beta=1, alpha=1):
     """`beta * input + alpha * (mat1 @ mat2)` with a sparse `mat1`.
 
-    The gradient of `mat1` exists at its stored elements.
+    The gradient of `mat1` has the stored elements of `mat1`.
     """
     if not _is_sparse(mat1):
         return dense_addmm(input, mat1, mat2, beta=beta, alpha=alpha)
@@ -129,13 +127,13 @@ def addmm(input, mat1, mat2, *, beta=1, alpha=1):
 
 @public(alias=("dsmm", "hsmm"))
 def spmm(input, mat2):
-    """The product of two matrices, one of which may be sparse; the same as `mm`."""
+    """The product of two matrices. One of them may be sparse. It equals `mm`."""
     return product(input, mat2)
 
 
 @public(method=True)
 def smm(input, mat):
-    """The product of a sparse matrix and a dense one, as a sparse matrix."""
+    """The product of a sparse and a dense matrix, as a sparse matrix."""
     return product(input, mat).to_sparse()
 
 
@@ -143,7 +141,7 @@ def smm(input, mat):
 def hspmm(mat1, mat2, *, out=None):
     """The product of a sparse and a dense matrix.
 
-    Only the rows that `mat1` stores are stored, and one dimension is sparse.
+    The result has one sparse dimension, and stores only the rows that `mat1` stores.
 
     >>> import adjoint as torch
     >>> torch.hspmm(torch.eye(2).to_sparse(), torch.ones(2, 1)).to_dense()
@@ -181,7 +179,7 @@ def sspaddmm(input, mat1, mat2, *, beta=1, alpha=1):
     function_name="sparse_sampled_addmm",
 )
 class sampled_addmm:
-    """`beta * input + alpha * (mat1 @ mat2)` at the places that `input`, of layout `sparse_csr`, stores."""
+    """`beta * input + alpha * (mat1 @ mat2)` at the stored elements of `input`, which has the layout `sparse_csr`."""
 
     def forward(self: Array, mat1: Array, mat2: Array, *, beta: Number = 1, alpha: Number = 1): ...
 
@@ -210,7 +208,7 @@ class sampled_addmm:
     node="SparseSumBackward0",
 )
 class _sparse_sum:
-    """The sums over `dim`, with a gradient at the places that are stored."""
+    """The sums over `dim`, with a gradient at the stored elements."""
 
     def forward(self: Array, dim): ...
 
@@ -236,7 +234,9 @@ class _sparse_sum_backward:
 
 
 def sparse_sum(input, dim=None, dtype=None):
-    """The sum of all elements of a sparse tensor, or the sums over `dim`: sparse, if a sparse dimension is left.
+    """The sum of all elements of a sparse tensor, or the sums over `dim`.
+
+    The sums are sparse if a sparse dimension remains.
 
     >>> import adjoint as torch
     >>> torch.sparse.sum(torch.eye(2).to_sparse(), 0).to_dense()
@@ -257,7 +257,7 @@ def sparse_sum(input, dim=None, dtype=None):
 
 
 def _softmax(function: str, node: str) -> tuple[Any, Any]:
-    """The operators of a softmax over stored elements, and of its gradient."""
+    """Declare the operators of a softmax over stored elements, and of its gradient."""
 
     @operator(
         kernel=kernels.only_sparse,
@@ -286,7 +286,7 @@ def _softmax(function: str, node: str) -> tuple[Any, Any]:
         out=False,
     )
     class backward_operator:
-        """The gradient of the product. With `transposed`, the transpose of the gradient, which is the tangent."""
+        """The gradient of the product. With `transposed`, compute the transpose of the gradient, which is the tangent."""
 
         def forward(grad: Array, output: Array, dim, transposed=False): ...
 
@@ -319,9 +319,7 @@ def _checked(input: Any, dim: Any, dtype: Any, name: str) -> Any:
 
 
 def softmax(input, dim, *, dtype=None):
-    """The softmax over the elements that a sparse tensor stores along `dim`.
-
-    The other elements count as minus infinity.
+    """The softmax over the stored elements of a sparse tensor along `dim`. The other elements count as minus infinity.
 
     >>> import adjoint as torch
     >>> torch.sparse.softmax(torch.eye(2).to_sparse(), 1).values()
@@ -365,7 +363,7 @@ class gather_sparse_backward:
     sparse="result",
 )
 class embedding_sparse_backward:
-    """The gradient of the table as a sparse tensor: the gradients of the rows that were taken."""
+    """The gradient of the table as a sparse tensor: the gradients of the rows that were read."""
 
     def forward(self: Array, indices: Array, num_weights, padding_idx): ...
 
@@ -381,7 +379,7 @@ class embedding_sparse_backward:
 
 @operator(kernel=kernels.diagonals, sparse="result", namespace=None, method=(), out=False)
 class _on_diagonals:
-    """A sparse matrix with given diagonals."""
+    """The sparse matrix with the given diagonals."""
 
     def forward(self: Array, offsets, shape): ...
 

@@ -14,7 +14,7 @@ from .layouts import values, with_values
 
 
 def as_sparse_gradcheck(gradcheck):
-    """`gradcheck`, which checks functions of dense tensors, for functions of sparse tensors and with sparse results.
+    """Return `gradcheck`, which checks functions of dense tensors, for functions with sparse inputs or results.
 
     Replace sparse inputs by their stored elements. Unless `masked` is True, all elements are stored first.
 

@@ -26,7 +26,7 @@ from ...tensor import Tensor, wrap
     sparse="result",
 )
 class coo_of_parts:
-    """A tensor of layout `sparse_coo`, of checked parts."""
+    """A tensor of layout `sparse_coo` made from checked parts."""
 
     def forward(indices: Array, values: Array, size, is_coalesced): ...
 
@@ -56,7 +56,7 @@ class elements_at:
     sparse="result",
 )
 class compressed_of_parts:
-    """A tensor of one of the four compressed layouts, of checked parts."""
+    """A tensor of one of the four compressed layouts, made from checked parts."""
 
     def forward(compressed_indices: Array, plain_indices: Array, values: Array, size, layout): ...
 
@@ -73,7 +73,7 @@ class compressed_of_parts:
     tangent="linear",
 )
 class with_values:
-    """Other values at the places that `self` stores."""
+    """`self` with other values at its stored elements."""
 
     def forward(self: Array, values: Array): ...
 
@@ -95,7 +95,7 @@ class values:
 
 
 def layout_of(tensor: Tensor) -> str:
-    """The layout of a tensor in error messages: `Strided`, `Sparse`, `SparseCsr`, ..."""
+    """Return the layout of a tensor as errors name it: `Strided`, `Sparse`, `SparseCsr`, ..."""
     array: Any = tensor._array
     return array.words if isinstance(array, SparseArray) else "Strided"
 
@@ -111,9 +111,7 @@ def _coordinates(tensor: Tensor, function: str) -> Coordinates:
 
 @public(namespace=None, method=("values",))
 def stored_values(self, /):
-    """Return the stored elements of a sparse tensor.
-
-    A tensor with coordinates must be coalesced.
+    """Return the stored elements of a sparse tensor. A tensor in the layout of coordinates must be coalesced.
 
     >>> import adjoint as torch
     >>> torch.tensor([[0.0, 2.0], [3.0, 0.0]]).to_sparse().values()
@@ -128,7 +126,7 @@ def stored_values(self, /):
 
 @public(namespace=None, method=True)
 def indices(self, /):
-    """The coordinates of the stored elements of a coalesced tensor, one column each."""
+    """The coordinates of the stored elements of a coalesced tensor. Each column contains one coordinate vector."""
     parts = _coordinates(self, "indices")
     if not parts.coalesced:
         raise RuntimeError("Cannot get indices on an uncoalesced tensor, please call .coalesce() first")
@@ -137,7 +135,7 @@ def indices(self, /):
 
 @public(namespace=None, method=True)
 def _values(self, /):
-    """The stored elements, also if the tensor is not coalesced, without their history."""
+    """The stored elements without their history. The tensor need not be coalesced."""
     if layout_of(self) == "Strided":
         raise RuntimeError("_values expected sparse tensor layout but got Strided")
     return wrap(self._array.parts.values)
@@ -145,13 +143,13 @@ def _values(self, /):
 
 @public(namespace=None, method=True)
 def _indices(self, /):
-    """The coordinates of the stored elements, also if the tensor is not coalesced."""
+    """The coordinates of the stored elements. The tensor need not be coalesced."""
     return wrap(_coordinates(self, "_indices").indices)
 
 
 @public(namespace=None, method=True)
 def _nnz(self, /):
-    """How many elements (or blocks) are stored."""
+    """The number of stored elements (or blocks)."""
     if layout_of(self) == "Strided":
         raise NotImplementedError(
             "Could not run 'aten::_nnz' with arguments from the 'CPU' backend. Only sparse tensors store some elements alone."
@@ -188,13 +186,13 @@ for _name, _by_rows, _starts in (
 
 @public(namespace=None, method=True)
 def is_coalesced(self, /):
-    """Whether coordinates are sorted and no two are equal."""
+    """Whether the coordinates are sorted and unique."""
     return _coordinates(self, "is_coalesced").coalesced
 
 
 @public(namespace=None, method=True)
 def _coalesced_(self, coalesced, /):
-    """Say whether coordinates are sorted and no two are equal."""
+    """Declare whether the coordinates are sorted and unique."""
     _coordinates(self, "_coalesced_").coalesced = bool(coalesced)
     return self
 
@@ -210,7 +208,7 @@ def sparse_dim(input, /):
 
 @public(namespace=None, method=True)
 def dense_dim(input, /):
-    """The number of dimensions that are not stored sparsely: all of a dense tensor."""
+    """The number of dense dimensions. A dense tensor has only dense dimensions."""
     return input._array.ndim - sparse_dim(input)
 
 
@@ -281,7 +279,7 @@ class coalesced:
 
 @public(namespace=None, method=True)
 def coalesce(self, /):
-    """The same tensor with sorted coordinates and elements at equal coordinates added up.
+    """The same tensor with sorted, unique coordinates. Elements at equal coordinates are added up.
 
     A coalesced tensor is returned unchanged.
 
@@ -301,7 +299,7 @@ def coalesce(self, /):
     tangent="linear",
 )
 class in_layout:
-    """The tensor in the layout of this name."""
+    """The tensor converted to the layout of this name."""
 
     def forward(self: Array, layout): ...
 
@@ -319,7 +317,7 @@ class in_layout:
     node="ToDenseBackward0",
 )
 class to_dense_from:
-    """The tensor with all elements. The gradient exists at the stored elements, unless `masked_grad` is False."""
+    """The tensor with all elements. The gradient has the stored elements, unless `masked_grad` is False."""
 
     def forward(self: Array, dtype, masked_grad, source): ...
 
@@ -355,7 +353,10 @@ def to_dense(input, dtype=None, *, masked_grad=None):
     node="ToSparseBackward0",
 )
 class to_sparse_dims:
-    """The tensor with `sparse_dim` sparse dimensions. `source` is its layout."""
+    """The tensor with `sparse_dim` sparse dimensions.
+
+    `source` is its layout.
+    """
 
     def forward(self: Array, sparse_dim, source): ...
 
@@ -429,13 +430,13 @@ def _compressed(input: Tensor, layout: str, blocksize: Any, dense_dim: Any) -> T
 
 @public(namespace=None, method=True)
 def to_sparse(input, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=None):
-    """The tensor in a sparse layout, coordinates if no other is given.
+    """The tensor in a sparse layout. The default is the layout of coordinates.
 
     Args:
-        sparse_dim: how many of the first dimensions are sparse (all).
-        layout: the layout.
-        blocksize: the size of the blocks, in layouts of blocks.
-        dense_dim: how many of the last dimensions are dense, in compressed layouts.
+        sparse_dim: the number of leading sparse dimensions; by default all.
+        layout: the layout of the result.
+        blocksize: the size of the blocks in block layouts.
+        dense_dim: the number of trailing dense dimensions in compressed layouts.
 
     >>> import adjoint as torch
     >>> torch.tensor([[0.0, 2.0], [3.0, 0.0]]).to_sparse()
@@ -468,7 +469,7 @@ def to_sparse_coo(input, /):
 
 @public(namespace=None, method=True)
 def to_sparse_csr(input, dense_dim=None):
-    """The matrix with compressed rows: the start of each row in the columns and values of its stored elements.
+    """The matrix with compressed rows. It stores the start of each row in the columns and values of its stored elements.
 
     >>> import adjoint as torch
     >>> torch.tensor([[0.0, 2.0], [3.0, 0.0]]).to_sparse_csr().crow_indices()
@@ -504,7 +505,7 @@ def to_sparse_bsc(input, blocksize, dense_dim=None):
     tangent="linear",
 )
 class sparse_mask:
-    """The elements of the tensor at the places that `mask` stores, in its layout.
+    """The elements of the tensor at the stored elements of `mask`, in the layout of `mask`.
 
     >>> import adjoint as torch
     >>> mask = torch.tensor([[0.0, 1.0], [1.0, 0.0]]).to_sparse()

@@ -1,5 +1,5 @@
 """Gradients of single samples, variances and curvature, by backpack-for-pytorch."""
-# kind: looking in
+# kind: inspection
 # requires: backpack-for-pytorch
 
 import torch

@@ -1,5 +1,5 @@
 """Attributions of a small network's outputs, by captum."""
-# kind: looking in
+# kind: inspection
 # requires: captum
 
 import torch

@@ -1,5 +1,5 @@
 """Parameters and operations counted by fvcore."""
-# kind: looking in
+# kind: inspection
 # requires: fvcore
 # stops: it counts in a graph of TorchScript, which does not exist here (its parameter counts run)
 

@@ -1,5 +1,5 @@
 """Measures of images' quality by piqa, and the networks of lpips without their weights."""
-# kind: looking in
+# kind: inspection
 # requires: piqa lpips
 
 import contextlib

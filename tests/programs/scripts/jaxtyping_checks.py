@@ -1,5 +1,5 @@
 """Shapes and dtypes of tensors checked at calls, by jaxtyping and typeguard."""
-# kind: looking in
+# kind: inspection
 # requires: jaxtyping typeguard
 # ruff: noqa: F722
 

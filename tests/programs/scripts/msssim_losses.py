@@ -1,5 +1,5 @@
 """Structural similarity as a loss, by pytorch-msssim."""
-# kind: looking in
+# kind: inspection
 # requires: pytorch-msssim
 
 import torch

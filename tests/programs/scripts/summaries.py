@@ -1,5 +1,5 @@
 """Summaries and counts of operations: torchsummary, thop, ptflops."""
-# kind: looking in
+# kind: inspection
 # requires: torchsummary thop ptflops
 
 import torch

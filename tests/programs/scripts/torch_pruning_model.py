@@ -1,5 +1,5 @@
 """Channels removed from a network of torchvision by torch-pruning."""
-# kind: looking in
+# kind: inspection
 # requires: torch-pruning torchvision
 
 import torch

@@ -1,5 +1,5 @@
 """Summaries of models by torchinfo."""
-# kind: looking in
+# kind: inspection
 # requires: torchinfo
 
 import torch
