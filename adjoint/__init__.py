@@ -10,8 +10,6 @@ tensor([2., 4., 6.])
 
 from math import e, inf, nan, pi
 
-from ._runtime import late_bound as _late_bound  # isort: split
-
 from ._runtime import places as _places  # before all others, which are found by it
 from ._runtime.sequence import note_calls_if_graphs_may_be_drawn as _note_calls_if_graphs_may_be_drawn
 from .device import (
@@ -72,7 +70,6 @@ from .dtypes import (
 from .tensor import Tensor
 
 _note_calls_if_graphs_may_be_drawn()
-_late_bound.LATE.wrap_public_functions = _late_bound.importing("adjoint.overrides")
 _registry.stand_in_for_methods()
 
 newaxis = None

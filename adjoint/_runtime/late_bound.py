@@ -23,6 +23,7 @@ MODULES = {
     "run_accumulate_grad": "autograd.hook_calls",
     "taken_over": "dispatch.torch_dispatch",
     "vmap": "transforms.reverse",
+    "wrap_public_functions": "overrides",
 }
 """The modules that implement the fields which may be called before the modules are imported."""
 
@@ -111,15 +112,6 @@ class Absent(Unfilled):
 
     def __call__(self, *args: Any, **names: Any) -> None:
         """Return None for every tensor."""
-
-
-def importing(module: str) -> Callable[[], None]:
-    """A function that imports `module` on its first call and does nothing else."""
-
-    def call() -> None:
-        import_late(module)
-
-    return call
 
 
 LATE = LateBound()

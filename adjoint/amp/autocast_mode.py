@@ -15,10 +15,12 @@ from .._runtime.late_bound import LATE
 from .._runtime.tracebacks import shorten, warn
 from .._runtime.uninterrupted import uninterrupted
 from ..device import device
-from ..dtypes import bfloat16, dtype, float16, float32, float64
+from ..dtypes import bfloat16, dtype, float16, float32, float64, from_numpy
+from ..kernels.runtime.meta_array import Meta
 from ..operators.linalg.einsum import einsum_multiplies_matrices, tensordot_multiplies_matrices
+from ..operators.memory.conversion import converted
 from ..tape.modes import STATE
-from ..tensor import Tensor
+from ..tensor import LEAF, Tensor
 
 LOWER = frozenset(
     """
@@ -123,37 +125,34 @@ class _Kept(NamedTuple):
     cast: Tensor
 
 
-def _has_been_cast(value: Any, kind: dtype) -> Any:
+def _has_been_cast(value: Tensor, kind: dtype) -> Tensor:
     """Return a tensor in another dtype.
 
     The cast of a parameter is cached until the outermost autocast ends, or until the parameter changes.
 
     A cast that was made without recording is not connected to the parameter, so only calls without recording use it.
     """
-    keep = (
-        _settings().keeps_casts and value.requires_grad and value.is_leaf and value.dtype is float32 and kind in _HALVES
-    )
+    array = value._array
+    keep = array.dtype is float32.numpy and value._edge is LEAF and kind in _HALVES and _settings().keeps_casts
     if not keep:
-        return value.to(kind)
+        return converted(value, kind)
     if STATE.casts is None:
         STATE.casts = {}
     key = id(value), kind, STATE.grad_enabled, STATE.inference
     found = STATE.casts.get(key)
-    if (
-        found is None
-        or found.parameter is not value
-        or found.array is not value._array
-        or found.version != value._version
-    ):
-        found = STATE.casts[key] = _Kept(value, value._array, value._version, value.to(kind))
+    if found is None or found.parameter is not value or found.array is not array or found.version != value._version:
+        found = STATE.casts[key] = _Kept(value, array, value._version, converted(value, kind))
     return found.cast
 
 
 def _cast(value: Any, kind: dtype) -> Any:
     """Cast the tensors in `value` that have a floating dtype of at most 32 bits and lie in memory."""
     if isinstance(value, Tensor):
-        casts = value.dtype is not kind and value.is_floating_point() and value.dtype is not float64
-        return _has_been_cast(value, kind) if casts and value.device.type == "cpu" else value
+        found = from_numpy(value._array.dtype)
+        casts = (
+            found is not kind and found.is_floating_point and found is not float64 and type(value._array) is not Meta
+        )
+        return _has_been_cast(value, kind) if casts else value
     if type(value) in (list, tuple):
         return type(value)(_cast(each, kind) for each in value)
     return value
@@ -209,7 +208,8 @@ class autocast:
         if not isinstance(device_type, str):
             raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
         self.device = device_type
-        device(device_type)  # raises an error for what is no device
+        if device_type not in _DEVICES:
+            device(device_type)  # raises an error for what is no device
         self.fast_dtype = get_autocast_dtype(device_type) if dtype is None else dtype
         self.custom_backend_name = None
         if enabled and device_type != "cpu":

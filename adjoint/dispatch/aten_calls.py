@@ -117,7 +117,7 @@ def _arranged(
                     return None
                 value = argument.default_value
             value = _as_type(argument, value)
-        is_default = argument.has_default_value() and _equal(value, argument.default_value)
+        is_default = not argument.required and _equal(value, argument.default_value)
         if argument.kwarg_only:
             if not is_default:
                 keywords[argument.name] = value
@@ -161,27 +161,16 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
 }
 
 
-def _base_type(argument: Argument) -> tuple[str, bool, bool, bool]:
-    """Return the type of an element, whether None is allowed, whether it is a list, and whether a single element makes a list."""
-    kind = argument.type.replace("SymInt", "int")
-    optional = kind.endswith("?")
-    kind = kind.removesuffix("?")
-    if not kind.endswith("]"):
-        return kind, optional, False, False
-    inner, _, count = kind.removesuffix("]").rpartition("[")
-    return inner, optional, True, bool(count)
-
-
 def _fits(argument: Argument, value: Any, schema: FunctionSchema) -> bool:
-    kind, optional, is_list, expands = _base_type(argument)
+    kind = argument.element
     if value is None:
-        return optional
-    if is_list:
+        return argument.optional
+    if argument.is_list:
         if hasattr(value, "element"):
             return kind == "Tensor?"
         if isinstance(value, (list, tuple)):
             return all((item is None and kind.endswith("?")) or _fits_one(kind.rstrip("?"), item) for item in value)
-        return expands and _fits_one(kind, value)
+        return argument.expands and _fits_one(kind, value)
     if kind == "Tensor" and is_number(value):
         return schema.name.removeprefix("aten::") in _NUMBER_AS_TENSOR and argument.name == "other"
     if argument.name == "reduction" and value in REDUCTIONS:
@@ -195,13 +184,12 @@ def _fits_one(kind: str, value: Any) -> bool:
 
 
 def _as_type(argument: Argument, value: Any) -> Any:
-    kind, _, is_list, _ = _base_type(argument)
     if hasattr(value, "element"):
         return value.given()
-    if is_list and value is not None:
+    if argument.is_list and value is not None:
         return list(value) if isinstance(value, (list, tuple)) else [value]
     if argument.name == "reduction" and isinstance(value, str):
         return REDUCTIONS.index(value)
-    if kind == "float" and type(value) is int:
+    if argument.element == "float" and type(value) is int:
         return float(value)
     return value

@@ -2,13 +2,13 @@
 
 Their events enclose the events of the operators.
 
-While a thread is profiled, each of these functions has a wrapper. Afterwards the wrappers are removed. Otherwise they
-cost nothing.
+While a thread is profiled, each of these functions has a wrapper. The wrappers are removed afterwards, so that they cost
+nothing. Those that a mode needed stay until the first call that no mode receives: entering a mode again is cheap.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from itertools import count
 from types import FunctionType
@@ -89,6 +89,9 @@ class _Watch:
         """Call the function."""
         recorder = STATE.recorder
         if recorder is None:
+            if not _profiles and not _takers:
+                _arrange([self])
+                return self.behind(*args, **kwargs)
             return import_late("adjoint.dispatch.torch_dispatch").function_called(self.name, self.behind, args, kwargs)
         return recorder.function(self.name, self.behind, args, kwargs)
 
@@ -129,32 +132,30 @@ _numbers = count()
 
 def watch(profile: Any) -> None:
     """Report calls of composite functions: a profile begins."""
-    _watches()
+    wrappers = _watches()
     _profiles[id(profile)] = profile
-    _arrange()
+    _arrange(wrappers)
 
 
 def stop_watching(profile: Any) -> None:
     """Stop reporting calls of composite functions, because a profile has ended or could not begin."""
     _profiles.pop(id(profile), None)
-    _arrange()
+    _arrange(_watches())
 
 
 def watch_leaves(taker: Callable[[], Any]) -> int:
     """Report calls of functions that are one operator in PyTorch, as long as `taker()` is not None. Return a number."""
-    leaves()
+    wrappers = leaves()
     number = next(_numbers)
     _takers[number] = taker
     if len(_takers) == 1:
-        _arrange()
+        _arrange(wrappers)
     return number
 
 
 def stop_watching_leaves(number: int) -> None:
     """Stop reporting them to the taker of this number."""
     _takers.pop(number, None)
-    if not _takers:
-        _arrange()
 
 
 def settle() -> None:
@@ -162,8 +163,6 @@ def settle() -> None:
     gone = [number for number, taker in list(_takers.items()) if taker() is None]
     for number in gone:
         _takers.pop(number, None)
-    if not _takers and not _profiles:
-        _arrange()
 
 
 @cache
@@ -172,33 +171,25 @@ def leaves() -> list[_Watch]:
     return [wrapper for wrapper in _watches() if wrapper.name in LEAVES]
 
 
-def _arrange() -> None:
-    """Install the wrappers on all functions while a profile runs; otherwise on leaves, or on none.
+def _arrange(wrappers: Iterable[_Watch]) -> None:
+    """Install those of the wrappers that are needed: all while a profile runs, otherwise leaves, or none. Remove the others.
 
     Interrupts wait until this is done.
     """
     with _lock:
         try:
-            _arrange_all()
+            _arrange_all(wrappers)
         except BaseException:
-            _arrange_all()
+            _arrange_all(wrappers)
             raise
 
 
-def _arrange_all() -> None:
-    global _all_are_watched
-    every = _all_are_watched or bool(_profiles)
-    _all_are_watched = every  # an interrupt may come before the last is arranged
-    for wrapper in _watches() if every else leaves():
+def _arrange_all(wrappers: Iterable[_Watch]) -> None:
+    for wrapper in wrappers:
         if _profiles or (_takers and wrapper.name in LEAVES):
             wrapper.put()
         else:
             wrapper.take_away()
-    _all_are_watched = bool(_profiles)
-
-
-_all_are_watched = False
-"""Whether the wrappers of all functions, not only of leaves, may be installed."""
 
 
 class unwatched:
@@ -206,12 +197,12 @@ class unwatched:
 
     def __enter__(self) -> None:
         _lock.acquire()
-        for wrapper in _watches() if _profiles or _takers else ():
+        for wrapper in _watches() if _watches.cache_info().currsize else ():
             wrapper.take_away()
 
     def __exit__(self, *exception: object) -> None:
         try:
             if _profiles or _takers:
-                _arrange()
+                _arrange(_watches())
         finally:
             _lock.release()

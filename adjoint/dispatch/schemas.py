@@ -30,9 +30,16 @@ class AliasInfo(NamedTuple):
 
 
 class Argument:
-    """One argument, or one result, of an operator: `type` is its type as PyTorch writes it."""
+    """One argument, or one result, of an operator: `type` is its type as PyTorch writes it.
 
-    __slots__ = ("alias_info", "default_value", "kwarg_only", "name", "required", "type")
+    `element`: the type of one element of a list, or of the value. `optional`: None is allowed. `is_list`: the value is a
+    list; `expands`: a single element makes one. `is_out`: the operator writes its result to the argument.
+    """
+
+    __slots__ = (
+        "alias_info", "default_value", "element", "expands", "is_list", "is_out", "kwarg_only", "name", "optional", "required",
+        "type",
+    )  # fmt: skip
 
     def __init__(self, text: str, kwarg_only: bool) -> None:
         text, given, default = text.partition("=")
@@ -43,6 +50,12 @@ class Argument:
         self.kwarg_only = kwarg_only
         self.required = not given
         self.default_value = _value(default) if given else None
+        self.is_out = kwarg_only and self.alias_info is not None and self.alias_info.is_write
+        self.element = self.type.replace("SymInt", "int").removesuffix("?")
+        self.optional, self.is_list, self.expands = self.type.endswith("?"), self.element.endswith("]"), False
+        if self.is_list:
+            self.element, _, count = self.element.removesuffix("]").rpartition("[")
+            self.expands = count != ""
 
     def has_default_value(self) -> bool:
         """Whether the argument may be omitted."""
@@ -54,11 +67,6 @@ class Argument:
         if several is not None and isinstance(self.default_value, int):
             return (self.default_value,) * int(several[1])
         return self.default_value
-
-    @property
-    def is_out(self) -> bool:
-        """Whether the argument is a tensor that the operator writes its result to."""
-        return self.kwarg_only and self.alias_info is not None and self.alias_info.is_write
 
     def __repr__(self) -> str:
         return f"<Argument {self.type} {self.name}>"

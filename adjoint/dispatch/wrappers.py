@@ -13,6 +13,7 @@ from typing import Any
 
 from ..tape.modes import STATE
 from ..tape.torch_function import (
+    ORDINARY,
     DisableTorchFunctionSubclass,
     ask,
     has_override,
@@ -58,13 +59,18 @@ class TorchFunctionWrapper:
 
     def enter(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the function, or the overrides."""
-        state = STATE
-        found = overloaded(args, kwargs) if state.asks_classes else ()
-        if state.function_modes and state.asks_modes:
+        here = STATE.__dict__
+        found: Any = ()
+        if here["asks_classes"]:
+            for value in (*args, *kwargs.values()) if kwargs else args:
+                if type(value) not in ORDINARY:
+                    found = overloaded(args, kwargs)
+                    break
+        if here["function_modes"] and here["asks_modes"]:
             return self.taken_over([] if self.of_data else found, args, kwargs)
         if not found:
-            if state.autocast is not None:
-                return state.autocast(self, args, kwargs)
+            if here["autocast"] is not None:
+                return here["autocast"](self, args, kwargs)
             return self.function(*args, **kwargs)
         if self.of_data:
             with DisableTorchFunctionSubclass():

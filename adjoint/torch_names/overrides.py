@@ -1,8 +1,8 @@
 """`torch.overrides`: the functions that `__torch_function__` can override, and modes that receive every call.
 
-Importing this module installs wrappers (`adjoint.dispatch.wrappers`) on all these functions. The module is imported
-when the first tensor class that may override calls is defined, or when another overriding class first appears in a call
-(`adjoint.dispatch.lazy_stubs`).
+`wrap_public_functions` installs wrappers (`adjoint.dispatch.wrappers`) on all these functions. It is called when the
+first mode is entered, when the first tensor class that may override calls is defined, and when another overriding class
+first appears in a call (`adjoint.dispatch.lazy_stubs`).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from adjoint import autograd, fft, linalg, sparse, special
+from adjoint._runtime.late_bound import LATE
 from adjoint._runtime.tracebacks import warn
 from adjoint._runtime.uninterrupted import uninterrupted
 from adjoint.dispatch import profiled_functions, wrappers
@@ -197,9 +198,19 @@ def _put_in_front_of_attribute(name: str, attribute: property) -> None:
                 _members["torch.Tensor"].append(shown)
 
 
-def _open() -> None:
-    """Install all wrappers, once."""
+def wrap_public_functions() -> None:
+    """Install the wrappers, once."""
+    if torch_function.WRAPPERS.open:
+        return
     load_all()
+    with profiled_functions.unwatched():
+        if not torch_function.WRAPPERS.open:
+            _open()
+
+
+def _open() -> None:
+    _names.clear()  # an interrupt may have come before the end
+    _members.clear()
     of_layers = [name for name, value in vars(functional).items() if type(value) is FunctionType and name[0] != "_"]
     in_python = [name for name in of_layers if name in IN_PYTHON["torch.nn.functional"]]
     _put_in_front_of_namespace("torch.nn.functional", functional, in_python)
@@ -215,8 +226,7 @@ def _open() -> None:
     torch_function.WRAPPERS.open = True
 
 
-with profiled_functions.unwatched():
-    _open()
+LATE.wrap_public_functions = wrap_public_functions
 
 
 # --- queries --------------------------------------------------------------------------------------------------------
@@ -224,6 +234,7 @@ with profiled_functions.unwatched():
 
 def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
     """The functions that `__torch_function__` can override, by the module or class that contains them."""
+    wrap_public_functions()
     owners = {"torch": PACKAGE, "torch.Tensor": Tensor, "torch.nn.functional": functional, "torch.linalg": linalg}
     owners |= {"torch.special": special, "torch.fft": fft, "torch.sparse": sparse, "torch.nn.init": init}
     ignored = get_ignored_functions()
@@ -268,6 +279,7 @@ def get_default_nowrap_functions() -> set[Callable[..., Any]]:
 
 def resolve_name(f: Any) -> str | None:
     """Return the dotted name of an overridable function, such as `'torch.Tensor.add'`, or None for any other function."""
+    wrap_public_functions()
     return _names.get(f) if getattr(f, "__hash__", None) else None
 
 
@@ -278,6 +290,7 @@ def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
 
 @functools.cache
 def _tensor_members() -> set[Any]:
+    wrap_public_functions()
     return set(_members["torch.Tensor"])
 
 
@@ -360,6 +373,7 @@ class TorchFunctionMode:
         raise NotImplementedError
 
     def __enter__(self) -> Any:
+        wrap_public_functions()
         STATE.function_modes = (*STATE.function_modes, self)
         return self
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from numpy import may_share_memory
+from numpy import ndarray
 
 from ..device import strided
 from ..dispatch.declaration import Operator
 from ..dispatch.decorators import tensors as operators
 from ..kernels.memory import storage
+from ..kernels.runtime.addresses import may_share_memory
 from ..operators.memory.storage_views import lazily
 from ..tensor import Tensor, lazy_bits
 
@@ -48,6 +49,9 @@ def laid_out_like(tangent: Tensor, primal: Tensor) -> Tensor:
 
     Elements of `primal` that share memory have separate tangents.
     """
+    array, own = primal._array, tangent._array
+    if type(array) is type(own) is ndarray and array.strides == own.strides and _place(primal) == _place(tangent):
+        return tangent
     if not primal.layout is tangent.layout is strided:
         return pending_like(tangent, primal)
     if storage.overlaps(primal.shape, primal.stride()):
@@ -78,6 +82,8 @@ def _place(tensor: Tensor) -> tuple[int, int]:
 
 def pending_like(tangent: Tensor, primal: Tensor) -> Tensor:
     """`tangent` with the same lazy conjugation and negation as `primal`."""
+    if type(primal._array) is type(tangent._array) is ndarray:
+        return tangent
     if (dense := primal.layout is strided) != (tangent.layout is strided):
         return tangent.to_dense() if dense else tangent.sparse_mask(primal)
     if (bits := lazy_bits(primal)) == lazy_bits(tangent):

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 import adjoint as torch
-from adjoint._runtime.late_bound import LATE, MODULES, Absent, LateBound, Unfilled, importing
+from adjoint._runtime.late_bound import LATE, MODULES, Absent, LateBound, Unfilled
 from adjoint.dispatch.registry import HOOKS, OTHER_METHODS
 
 ABSENT_UNTIL_IMPORTED = {"forward_tangent", "text_within_transforms"}
@@ -27,7 +27,7 @@ def test_few_functions_are_late_bound():
 
 
 def test_what_can_be_called_before_it_is_filled_has_its_module_listed():
-    assert MODULES.keys() == set(LateBound.__slots__) - ABSENT_UNTIL_IMPORTED - {"wrap_public_functions"}
+    assert MODULES.keys() == set(LateBound.__slots__) - ABSENT_UNTIL_IMPORTED
 
 
 @pytest.mark.parametrize("module", sorted(set(MODULES.values())))
@@ -137,10 +137,3 @@ def test_before_the_import_nothing_has_what_it_gives(name):
     assert type(getattr(record, name)) is Absent and getattr(record, name)(torch.ones(2)) is None
     setattr(record, name, len)
     assert getattr(record, name) is len
-
-
-def test_what_imports_a_module_does_so_when_it_is_called():
-    program = "import sys; from adjoint._runtime.late_bound import importing; call = importing('colorsys'); "
-    program += "print('colorsys' in sys.modules, call(), 'colorsys' in sys.modules)"
-    assert run(program) == ["False", "None", "True"]
-    assert importing("colorsys")() is None

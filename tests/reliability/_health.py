@@ -141,7 +141,7 @@ def watched_function() -> str | None:
     A class with `__torch_dispatch__`, from its definition on, is told of functions that create tensors.
     """
     torch.zeros(1)  # an interrupt may have kept a mode from saying that it has ended: the next call finds out
-    leaves = profiled_functions.leaves() if DISPATCHING else ()
+    leaves = () if profiled_functions._takers and not DISPATCHING else profiled_functions.leaves()
     for wrapper in profiled_functions._watches() if profiled_functions._watches.cache_info().currsize else ():
         if wrapper in leaves:
             continue

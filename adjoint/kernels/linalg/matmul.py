@@ -67,7 +67,7 @@ def wide_product(a: Array, b: Array) -> Array:
     if a.dtype is b.dtype and a.dtype.char in "fd":
         if a.ndim == 2 == b.ndim and a.shape[1] == b.shape[0]:
             result = shared_product(a, b)
-            return numpy.matmul(a, b) if result is NotImplemented else asarray(result)
+            return a.dot(b) if result is NotImplemented else asarray(result)
         if a.ndim == 3 == b.ndim and a.shape[0] == b.shape[0] and a.shape[2] == b.shape[1]:
             return product_of_stacks(a, b)
     return numpy.matmul(a, b)

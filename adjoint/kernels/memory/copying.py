@@ -13,7 +13,7 @@ from ...codegen.acceleration import LOOPS
 from ...codegen.costs import CONVERTED, MOVED, THREADED
 from ...device import channels_last, channels_last_3d, contiguous_format, preserve_format
 from ...dtypes import from_numpy
-from ..runtime.floating import HALVES, quietly, unwarned
+from ..runtime.floating import FLOAT32, HALVES, quietly, unwarned
 from ..runtime.layout import row_major
 from ..runtime.meta_array import Unread
 from ..runtime.narrow_array import Narrow, cast, is_narrow, kept
@@ -153,15 +153,21 @@ def filled_like(array: Array, value: Array) -> Array:
 _DOUBLE = numpy.dtype(numpy.float64).num
 """NumPy's number for float64: that of booleans, integers and float32 is smaller."""
 
+_ROUNDED = {pair for half in HALVES for pair in ((FLOAT32, half), (half, FLOAT32))}
+"""The conversions between float32 and half types."""
+
 
 def convert(array: Array, dtype: Any, memory_format: Any = None) -> Array:
     """A copy with elements of `dtype`; the imaginary part is dropped, with a warning, where that is real."""
     if (
         type(array) is numpy.ndarray
-        and array.size < THREADED
-        and array.dtype.num <= _DOUBLE >= dtype.num
         and memory_format is None
-        and array.flags.c_contiguous
+        and (array.flags.c_contiguous or (array.ndim == 2 and array.flags.f_contiguous))
+        and (
+            array.size < THREADED
+            if array.dtype.num <= _DOUBLE >= dtype.num
+            else array.size < CONVERTED and (array.dtype, dtype) in _ROUNDED and not LOOPS.every_size
+        )
     ):
         return quietly(array.astype, dtype)
     array = real_part(array, dtype)

@@ -102,13 +102,10 @@ def _is_laid_out(input: Tensor, memory_format: Any) -> bool:
 
 def converted(input: Tensor, dtype: Any = None, copy: bool = False, memory_format: Any = None) -> Tensor:
     """Return `input` as `dtype`, or the tensor itself if nothing changes and no `copy` is requested."""
-    if (
-        (dtype is None or dtype is input.dtype)
-        and not copy
-        and (memory_format is None or _is_laid_out(input, memory_format))
-    ):
+    own = dtypes.from_numpy(input._array.dtype)
+    if (dtype is None or dtype is own) and not copy and (memory_format is None or _is_laid_out(input, memory_format)):
         return input
-    dtype = input.dtype if dtype is None else dtype
+    dtype = own if dtype is None else dtype
     if not (dtype.is_floating_point or dtype.is_complex) and can_require_grad(input._array):
         cut = detached(input, None) if type(input) is Tensor else input.detach()
         result: Tensor = to_dtype(cut, dtype, memory_format)
