@@ -61,7 +61,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def graph_options() -> argparse.ArgumentParser:
-    """The options of `adjoint graph`."""
+    """Add the options of `adjoint graph`."""
     options = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS, allow_abbrev=False)
     options.add_argument(
         "-o", "--output", metavar="FILE", help=f"write to FILE ({SUFFIXES}) instead of opening a browser"
@@ -96,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(wanted: argparse.Namespace) -> int:
-    """Run a program in which `torch` is this package. Return after it has ended without an error."""
+    """Run a program in which `torch` is this package. Return if it ends without an error."""
     from .torch_names.as_torch.programs import ProgramNotFoundError, run_code, run_module, run_script
 
     try:
@@ -113,7 +113,7 @@ def run(wanted: argparse.Namespace) -> int:
 
 
 def launch(wanted: argparse.Namespace) -> int:
-    """Run a program in several processes. Return the exit status of the first that fails, or 0."""
+    """Run a program in several processes. Return the exit status of the first process that fails, or 0."""
     from .distributed.launch import LaunchError
     from .distributed.launch import launch as start
 
@@ -179,7 +179,7 @@ def graph(wanted: argparse.Namespace) -> int:
 
 
 def why_not_written(path: Path) -> str | None:
-    """Why a picture cannot be written to `path`, as far as can be known before, or None."""
+    """Return why a picture cannot be written to `path`, as far as this is known in advance, or None."""
     from .inspect.drawing import form_of
     from .inspect.png import renderers
 

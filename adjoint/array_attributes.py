@@ -1,4 +1,4 @@
-"""The attributes of tensors that depend only on their arrays, not on the graph: shape, strides, dtype, device."""
+"""The attributes of tensors that depend only on their arrays and not on the graph: shape, strides, dtype, device."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ class ArrayAttributes:
 
     @property
     def device(self) -> device:
-        """The device of the elements; a tensor on `meta` has no elements."""
+        """The device of the elements. A tensor on `meta` has no elements."""
         return meta if type(self._array) is Meta else cpu
 
     @property
     def layout(self) -> layout:
-        """The layout of the elements: `strided`, or a sparse one."""
+        """The layout of the elements: `strided` or a sparse layout."""
         array = self._array
         return LAYOUTS[array.parts.layout] if type(array) is SparseArray else strided
 
@@ -81,12 +81,12 @@ class ArrayAttributes:
 
     @property
     def is_cpu(self) -> bool:
-        """Whether the elements are in CPU memory: always, except on `meta`."""
+        """Whether the elements are in CPU memory. This is true except on `meta`."""
         return type(self._array) is not Meta
 
     @property
     def is_meta(self) -> bool:
-        """Whether the tensor has no elements, but only shape, strides and dtype."""
+        """Whether the tensor has only shape, strides and dtype, but no elements."""
         return type(self._array) is Meta
 
     is_cuda, is_xpu, is_mps, is_xla, is_hpu, is_ipu, is_maia, is_mtia = (_never() for _ in range(8))
@@ -106,12 +106,12 @@ class ArrayAttributes:
 
     @property
     def itemsize(self) -> int:
-        """Bytes of one element."""
+        """The number of bytes of one element."""
         return self._array.itemsize
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all elements.
+        """The number of bytes of all elements.
 
         Raises:
             RuntimeError: if the layout is `sparse_coo`.
@@ -151,12 +151,12 @@ class ArrayAttributes:
     nelement = numel
 
     def element_size(self) -> int:
-        """Bytes of one element."""
+        """The number of bytes of one element."""
         return self._array.itemsize
 
     @ending_at_caller
     def stride(self, dim: int | None = None) -> Any:
-        """The steps, in elements, from one element to the next along each dimension, or along `dim`."""
+        """The distance, in elements, between neighbouring elements along each dimension, or along `dim`."""
         array = self._array
         if type(array) is SparseArray and array.parts.layout != "sparse_coo":
             raise RuntimeError(f"Sparse {array.words.removeprefix('Sparse').upper()} tensors do not have strides")
@@ -168,7 +168,7 @@ class ArrayAttributes:
         return steps if dim is None else steps[wrap_dim(dim, array.ndim)]
 
     def storage_offset(self) -> int:
-        """The position of the first element in the storage, in elements."""
+        """The position, in elements, of the first element in the storage."""
         return storages.storage_offset(self._array)
 
     def data_ptr(self) -> int:
@@ -180,7 +180,7 @@ class ArrayAttributes:
 
     @ending_at_caller
     def is_contiguous(self, memory_format: Any = None) -> bool:
-        """Whether the elements lie in memory in row-major order (or in `memory_format`)."""
+        """Whether the memory of the elements has row-major order (or the order of `memory_format`)."""
         array = self._array
         if type(array) is SparseArray:
             if array.parts.layout != "sparse_coo":
@@ -191,7 +191,7 @@ class ArrayAttributes:
         return storages.is_contiguous(array, memory_format)
 
     def is_floating_point(self) -> bool:
-        """Whether the dtype is a floating-point one."""
+        """Whether the dtype is a floating-point type."""
         return self.dtype.is_floating_point
 
     def is_complex(self) -> bool:
@@ -199,15 +199,15 @@ class ArrayAttributes:
         return self.dtype.is_complex
 
     def is_signed(self) -> bool:
-        """Whether the dtype has negative numbers."""
+        """Whether the dtype includes negative numbers."""
         return self.dtype.is_signed
 
     def is_conj(self) -> bool:
-        """Whether conjugation is lazy: the memory holds the conjugate of the values."""
+        """Whether conjugation is lazy. The memory then contains the conjugates of the values."""
         return bool(lazy_bits_of(self._array) & CONJ)
 
     def is_neg(self) -> bool:
-        """Whether negation is lazy, as for the imaginary part of a lazy conjugate."""
+        """Whether negation is lazy, as it is for the imaginary part of a lazy conjugate."""
         return bool(lazy_bits_of(self._array) & NEG)
 
     def is_shared(self) -> bool:
@@ -219,23 +219,23 @@ class ArrayAttributes:
 
         Views and other tensors on this memory move too.
 
-        NumPy arrays of the tensor keep the memory that was.
+        NumPy arrays that were obtained from the tensor stay on the old memory.
         """
         self._move_to_shared_memory()
         return self
 
     def is_pinned(self) -> bool:
-        """Return False: page-locked memory does not exist without a GPU."""
+        """Return False, because page-locked memory does not exist without a GPU."""
         return False
 
     def get_device(self) -> int:
-        """The device index, -1 on the CPU."""
+        """The device index. It is -1 on the CPU."""
         return -1
 
     def cpu(self, memory_format: Any = None) -> Self:
         """The tensor itself, because it is on the CPU.
 
-        Raises an error on `meta`, because the tensor has no elements to copy.
+        On `meta` it raises an error, because the tensor has no elements to copy.
         """
         check_copy(self._array)
         return self
@@ -244,12 +244,12 @@ class ArrayAttributes:
         """The dimensions in the order of their strides, the largest stride first.
 
         Args:
-            ambiguity_check: True: raise an error unless only one order is right. A list of memory formats: one of them
-                must be right.
+            ambiguity_check: whether to raise an error if more than one order is possible. It may also be a list of
+                memory formats, one of which must match.
 
         Raises:
             RuntimeError: if the order is ambiguous.
-            TypeError: if `ambiguity_check` is neither.
+            TypeError: if `ambiguity_check` is neither a bool nor a list of memory formats.
         """
         steps = storages.element_strides(self._array)
         if ambiguity_check is not False:

@@ -1,4 +1,4 @@
-"""The device and memory layout of tensors: `device`, `layout`, `memory_format`; and `Size`, the type of shapes."""
+"""The device and memory layout of tensors (`device`, `layout`, `memory_format`), and `Size`, the type of shapes."""
 
 import operator
 import re
@@ -19,12 +19,12 @@ _DEVICE_STRING = re.compile(r"([a-zA-Z_]+)(?::(0|[1-9][0-9]*))?", re.ASCII)
 class device:
     """A device: `device('cpu')`, `device('cuda:1')`, `device('cuda', 1)`.
 
-    Any device of PyTorch can be named and compared. Tensors are on the CPU, or on `meta`, where they have a shape but
-    no elements. As a context manager, a device becomes the default device of new tensors.
+    Every device of PyTorch can be named and compared. Tensors are either on the CPU or on `meta`, where they have a
+    shape but no elements. As a context manager, a device becomes the default device of new tensors.
 
     Raises:
         RuntimeError: if the string does not name a device.
-        TypeError: if the arguments are of the wrong types.
+        TypeError: if the arguments have the wrong types.
 
     >>> import adjoint as torch
     >>> torch.device('cuda:1')
@@ -38,7 +38,7 @@ class device:
 
     @ending_at_caller
     def __new__(cls, type: "str | int | device", index: int | None = None) -> "device":
-        """Parse a string, or return the device given."""
+        """Parse a string, or return the given device."""
         if isinstance(type, device):
             return type
         if isinstance(type, str):
@@ -57,12 +57,12 @@ class device:
 
     @property
     def type(self) -> str:
-        """The kind of device, as in `'cpu'` or `'cuda'`."""
+        """The type of device, such as `'cpu'` or `'cuda'`."""
         return self._type
 
     @property
     def index(self) -> int | None:
-        """The index among devices of the same type, or None for the current one."""
+        """The index among devices of the same type, or None for the current device."""
         return self._index
 
     def __enter__(self) -> "device":
@@ -135,7 +135,7 @@ meta: device = _make("meta", None)
 
 
 class _Constant:
-    """A named constant: one object, pickled by its name."""
+    """A named constant. There is one object, which is pickled by its name."""
 
     __slots__ = ("_name",)
     _name: str
@@ -192,9 +192,9 @@ channels_last_3d: memory_format = memory_format._named("channels_last_3d")
 
 
 class Size(tuple[int, ...]):
-    """The shape of a tensor: a tuple of ints that stays a `Size` when sliced, concatenated or repeated.
+    """The shape of a tensor. It is a tuple of ints that remains a `Size` when it is sliced, concatenated or repeated.
 
-    `tuple.__new__(Size, shape)` makes one from a tuple of ints known to be valid, without checking it again.
+    `tuple.__new__(Size, shape)` creates a shape from a tuple of valid ints without checking it again.
 
     >>> import adjoint as torch
     >>> torch.Size([2, 3])[1:] + (4,)
@@ -205,7 +205,7 @@ class Size(tuple[int, ...]):
     __slots__ = ()
 
     def __new__(cls, *iterable: Iterable[SupportsIndex]) -> "Size":
-        """Create a shape from `iterable`; each length must be a whole number."""
+        """Create a shape from `iterable`. Each length must be a whole number."""
         try:
             items = tuple(*iterable)
             for item in items:
@@ -255,7 +255,7 @@ class Size(tuple[int, ...]):
 
 
 def _checked_length(position: int, item: Any) -> int:
-    """Convert a length to int; integer tensors and NumPy integers are accepted, floats and strings are not."""
+    """Convert a length to int. Integer tensors and NumPy integers are accepted, but floats and strings are not."""
     try:
         return int(operator.index(item))
     except (TypeError, ValueError, RuntimeError):

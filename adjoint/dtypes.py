@@ -1,7 +1,7 @@
-"""Data types: the types of tensor elements, and type promotion.
+"""Data types: the types of the elements of tensors, and type promotion.
 
-Every type is one object (`float32` is `float`), which wraps a NumPy dtype. This module knows neither tensors nor
-arrays: promotion works on abstract operands, pairs of a type and a `Rank`, so that operators look up the type of a
+Every type is one object (`float32` is `float`), which wraps a NumPy dtype. This module depends on neither tensors nor
+arrays. Promotion works on abstract operands, pairs of a type and a `Rank`, so that operators look up the type of a
 result in one dictionary.
 """
 
@@ -22,14 +22,14 @@ class dtype:
     """The type of a tensor's elements.
 
     Attributes:
-        name: the name within the package, as in `'float32'`.
+        name: the name within the package, such as `'float32'`.
         numpy: the NumPy dtype that holds such elements.
-        itemsize: bytes per element.
+        itemsize: the number of bytes of an element.
         is_floating_point, is_complex, is_signed: the kind of numbers.
-        roles: for elements that kernels cannot compute with directly, the roles that accept them; None for other
-            dtypes. A view accepts all roles. An operator accepts the roles that it declares (`dispatch.narrow`).
-        abbr: a short name, as in `'f32'`.
-        scalar_type: the name that error messages use, as in `'Float'`; `torch.FloatTensor` is named after it.
+        roles: the roles that support these elements, if kernels cannot compute with them directly; None for other
+            dtypes. A view supports all roles. Other operators declare the roles that they support (`dispatch.narrow`).
+        abbr: a short name, such as `'f32'`.
+        scalar_type: the name in error messages, such as `'Float'`. The name `torch.FloatTensor` contains it.
     """
 
     __module__ = "adjoint"
@@ -56,18 +56,18 @@ class dtype:
     scalar_type: str
 
     def __new__(cls) -> "dtype":
-        """Raise: all dtypes exist already."""
+        """Raise an error, because all dtypes already exist."""
         raise TypeError("cannot create 'torch.dtype' instances")
 
     def to_real(self) -> "dtype":
-        """The type of the real part: Return `float32` for `complex64`. A real dtype is returned unchanged."""
+        """Return the type of the real part, such as `float32` for `complex64`. A real dtype is returned unchanged."""
         return _REAL.get(self, self)
 
     def to_complex(self) -> "dtype":
-        """The complex type with parts of this type; `complex64` for `bfloat16`, as in PyTorch.
+        """Return the complex type with parts of this type. `bfloat16` gives `complex64`, as in PyTorch.
 
         Raises:
-            RuntimeError: for integers and bool.
+            RuntimeError: if the dtype is an integer type or bool.
         """
         try:
             return _COMPLEX[self]
@@ -95,7 +95,10 @@ class dtype:
 
 
 HELD: dict[dtype, NumpyDtype] = {}
-"""The NumPy dtype of each dtype. For one that needs `ml_dtypes`, if it is not installed, a dtype that no array has."""
+"""The NumPy dtype of each dtype.
+
+If `ml_dtypes` is not installed, a dtype that needs it has a NumPy dtype that no array has.
+"""
 
 
 def _opaque(name: str, itemsize: "builtins.int" = 1) -> NumpyDtype:
@@ -119,7 +122,7 @@ def _declare(name: str, scalar: type | NumpyDtype, abbr: str, scalar_type: str, 
 
 
 def _of_ml_dtypes(name: str, itemsize: "builtins.int", abbr: str, scalar_type: str, roles: str | None = None) -> dtype:
-    """Declare a dtype whose elements `ml_dtypes` adds to NumPy. If it is not installed, no array has such elements."""
+    """Declare a dtype for elements that `ml_dtypes` adds to NumPy. If it is not installed, no array has such elements."""
     new = _declare(name, getattr(ml_dtypes, name) if ml_dtypes else _opaque(name, itemsize), abbr, scalar_type, roles)
     if not ml_dtypes:
         del new.numpy
@@ -191,13 +194,13 @@ NARROW = {kind: held for kind, held in HELD.items() if kind.roles is not None}
 """The types that have roles, each with its NumPy dtype."""
 
 OPAQUE = {held: _opaque(kind.name, kind.itemsize) for kind, held in NARROW.items()}
-"""The NumPy dtypes of elements that no kernel can compute with."""
+"""The NumPy dtypes of elements with which no kernel can compute."""
 
 _FROM_NUMPY.update({OPAQUE[held]: kind for kind, held in NARROW.items()})
 
 
 def from_numpy(np_dtype: NumpyDtype) -> dtype:
-    """The type of a NumPy array's elements.
+    """Return the type of a NumPy array's elements.
 
     Raises:
         TypeError: if no dtype has such elements.
@@ -236,7 +239,7 @@ def get_default_dtype() -> dtype:
 
 @ending_at_caller
 def set_default_dtype(d: dtype, /) -> None:
-    """Set the type of tensors that are made from Python floats, and of quotients of integers.
+    """Set the dtype of tensors that are created from Python floats, and of quotients of integers.
 
     Raises:
         TypeError: if `d` is not a floating-point type.
@@ -257,7 +260,7 @@ def get_default_complex() -> dtype:
 
 
 def scalar_dtype(value: object) -> dtype:
-    """The type of a Python (or NumPy) scalar in promotion: `bool`, `int64`, or the default real or complex type.
+    """Return the type of a Python (or NumPy) scalar in promotion: `bool`, `int64`, or the default real or complex type.
 
     Raises:
         TypeError: if `value` is not a number.
@@ -266,7 +269,7 @@ def scalar_dtype(value: object) -> dtype:
 
 
 def dtype_of_numbers(kind: type) -> dtype:
-    """The same for a type of numbers."""
+    """Return the type of scalars of a type of numbers in promotion."""
     if issubclass(kind, (builtins.bool, numpy.bool_)):
         return bool
     if issubclass(kind, (builtins.int, numpy.integer)):
@@ -318,10 +321,10 @@ _PAIRS = _read_promotions()
 
 @ending_at_caller
 def promote_types(type1: dtype, type2: dtype) -> dtype:
-    """The smallest type that `type1` and `type2` both convert to without a change of category.
+    """Return the smallest type to which `type1` and `type2` can be converted without a change of category.
 
     Raises:
-        RuntimeError: for `uint16`, `uint32` and `uint64` with another integer, bool or complex type.
+        RuntimeError: if `uint16`, `uint32` or `uint64` is combined with another integer, bool or complex type.
         TypeError: if an argument is not a dtype.
     """
     try:
@@ -357,7 +360,7 @@ def _rarely_promoted(type1: dtype, type2: dtype) -> dtype:
 
 @ending_at_caller
 def can_cast(from_: dtype, to: dtype | None = None) -> "builtins.bool":
-    """Whether `from_` converts to `to` without falling to a lower category (bool < integer < float < complex)."""
+    """Return whether `from_` can be converted to `to` without a lower category (bool < integer < float < complex)."""
     if to is None:
         raise TypeError('can_cast() missing 1 required positional arguments: "to"')
     _require_dtype("can_cast", "from_", 1, from_)
@@ -377,7 +380,10 @@ def _require_dtype(function: str, argument: str, position: "builtins.int", value
 
 
 class Rank(IntEnum):
-    """The weight of an operand's type: a Python scalar yields to a zero-dimensional tensor, which yields to any other tensor."""
+    """The weight of an operand's type.
+
+    A Python scalar is weaker than a zero-dimensional tensor, which is weaker than any other tensor.
+    """
 
     SCALAR = 0
     ZERO_DIM = 1
@@ -388,7 +394,7 @@ Operand = tuple[dtype, "builtins.int"]
 
 
 class _Promotions(dict[tuple[Operand, ...], dtype]):
-    """Result types by operands; an entry is computed on first use."""
+    """The result types by operands. An entry is computed on first use."""
 
     def __missing__(self, operands: tuple[Operand, ...]) -> dtype:
         by_rank: list[dtype | None] = [None, None, None]
@@ -404,7 +410,7 @@ class _Promotions(dict[tuple[Operand, ...], dtype]):
 
 
 def _prefer(stronger: dtype | None, weaker: dtype | None) -> dtype | None:
-    """The type of the stronger rank, unless the weaker one is of a higher category."""
+    """Return the type of the stronger rank, unless the weaker type has a higher category."""
     if stronger is None:
         return weaker
     if weaker is None or _category(weaker) <= _category(stronger):
@@ -417,11 +423,12 @@ def _prefer(stronger: dtype | None, weaker: dtype | None) -> dtype | None:
 
 
 promote: Callable[[tuple[Operand, ...]], dtype] = _Promotions().__getitem__
-"""The type of a result, from its operands as a tuple of `(dtype, rank)`.
+"""Return the type of a result, from its operands as a tuple of `(dtype, rank)`.
 
-Among operands of one rank, `promote_types` decides. A weaker rank counts only if its category (bool < integer < float <
-complex) is higher: `promote(((int32, Rank.DIMENSIONED), (int64, Rank.SCALAR)))` is `int32`. The type of a Python scalar
-is `scalar_dtype(value)`. After the first call, a dictionary look-up returns the result.
+`promote_types` decides between operands of one rank. A weaker rank affects the result only if its category (bool <
+integer < float < complex) is higher. For example, `promote(((int32, Rank.DIMENSIONED), (int64, Rank.SCALAR)))` is
+`int32`. The type of a Python scalar is `scalar_dtype(value)`. After the first call, a dictionary look-up returns the
+result.
 """
 
 
@@ -430,7 +437,7 @@ is `scalar_dtype(value)`. After the first call, a dictionary look-up returns the
 
 
 def limits_of(held: NumpyDtype) -> Any:
-    """The limits of a floating-point type of NumPy's or of `ml_dtypes`'."""
+    """Return the limits of a floating-point type of NumPy or `ml_dtypes`."""
     return numpy.finfo(held) if held.isbuiltin == 1 else ml_dtypes.finfo(held)
 
 
@@ -441,9 +448,10 @@ def _limit_of(info: str, kind: object) -> dtype:
 
 
 class finfo:
-    """Limits of a floating-point type (by default, of the default type; for a complex type, of its parts).
+    """The limits of a floating-point type. The default is the default dtype. A complex type gives the limits of its parts.
 
-    Attributes: `bits`, `eps`, `max`, `min`, `tiny`, `smallest_normal`, `resolution` and `dtype`, the type's name.
+    The attributes are `bits`, `eps`, `max`, `min`, `tiny`, `smallest_normal`, `resolution` and `dtype`, the type's
+    name.
 
     >>> import adjoint as torch
     >>> torch.finfo(torch.bfloat16).eps
@@ -479,9 +487,7 @@ class finfo:
 
 
 class iinfo:
-    """Limits of an integer type.
-
-    Attributes: `bits`, `max`, `min` and `dtype`, the type's name.
+    """The limits of an integer type. The attributes are `bits`, `max`, `min` and `dtype`, the type's name.
 
     >>> import adjoint as torch
     >>> torch.iinfo(torch.int8).max
@@ -520,4 +526,4 @@ C_NAMES = {
     uint64: "long unsigned int", bool: "bool", complex64: "c10::complex<float>",
     complex128: "c10::complex<double>",
 }  # fmt: skip
-"""The names of the C++ types, which appear in some messages."""
+"""The names of the C++ types that appear in some messages."""

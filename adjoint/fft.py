@@ -1,4 +1,4 @@
-"""`torch.fft`: discrete Fourier transforms; names, no logic."""
+"""`torch.fft`: discrete Fourier transforms. This file contains names only."""
 
 from .dispatch.registry import PUBLIC
 

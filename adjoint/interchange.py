@@ -1,4 +1,4 @@
-"""Conversion of tensors to Python numbers, NumPy arrays, storages, and to other libraries by the DLPack protocol."""
+"""Conversion of tensors to Python numbers, NumPy arrays and storages, and to other libraries by the DLPack protocol."""
 
 from __future__ import annotations
 
@@ -71,7 +71,10 @@ class Interchange(ArrayAttributes):
 
     @ending_at_caller
     def numpy(self, *, force: bool = False) -> ndarray[Any, Any]:
-        """The array itself, sharing memory. For a tensor that requires grad, this needs `force` or `no_grad`."""
+        """The array itself.
+
+        It shares memory with the tensor. For a tensor that requires grad, this requires `force` or `no_grad`.
+        """
         if type(force) is not bool:
             raise TypeError(f"numpy(): argument 'force' must be bool, not {type(force).__name__}")
         if self.requires_grad and not force:
@@ -94,19 +97,19 @@ class Interchange(ArrayAttributes):
 
     @ending_at_caller
     def untyped_storage(self) -> UntypedStorage:
-        """The bytes of the storage of this tensor, shared with its views."""
+        """The storage of this tensor as bytes, shared with its views."""
         array = self._array
         return UntypedStorage.over(storages.root_of(array), array, self._put_array)
 
     @ending_at_caller
     def storage(self) -> TypedStorage:
-        """The storage as elements of this tensor's dtype."""
+        """The storage of this tensor as elements of its dtype."""
         array = self._array
         return TypedStorage.of(storages.root_of(array), array.dtype, array, self._put_array)
 
     @ending_at_caller
     def storage_type(self) -> Any:
-        """Return the storage class of this tensor's dtype, such as `torch.FloatStorage`, or None if it has none."""
+        """Return the storage class of this tensor's dtype, such as `torch.FloatStorage`, or None if there is none."""
         kind = dtypes.from_numpy(self._array.dtype)
         storages = import_late("adjoint.kernels.memory.legacy_storages")
         return None if self.is_meta else getattr(storages, f"{kind.scalar_type}Storage", None)
@@ -216,5 +219,5 @@ def tensor_array(value: Any) -> Any:
 
 
 def elements_of(tensor: Interchange) -> Any:
-    """The elements of a tensor as an array without lazy bits."""
+    """Return the elements of a tensor as an array without lazy bits."""
     return tensor.numpy() if type(tensor._array) is Unread else materialize(tensor._array)

@@ -1,4 +1,4 @@
-"""`torch.linalg`: solving, determinants, factorizations and norms; names, no logic."""
+"""`torch.linalg`: solving, determinants, factorizations and norms. This file contains names only."""
 
 from .dispatch.registry import PUBLIC
 from .kernels.linalg import LinAlgError as LinAlgError

@@ -1,6 +1,6 @@
 """Prints tensors as text that equals PyTorch's text, character for character.
 
-Printing uses the array and a few attributes of a tensor, and no operator. Only items that appear in the text are
+Printing uses the array and a few attributes of a tensor, but no operator. Only items that appear in the text are
 formatted.
 """
 
@@ -65,16 +65,16 @@ def set_printoptions(
     profile: str | None = None,
     sci_mode: bool | None = None,
 ) -> None:
-    """Set how tensors are printed, everywhere in the process.
+    """Set the options for printing tensors in the whole process.
 
     Args:
-        precision: digits after the point (4).
-        threshold: tensors of more elements than this are summarised (1000).
-        edgeitems: items shown at the start and the end of each summarised dimension (3).
-        linewidth: characters per line (80).
-        profile: `'default'`, `'short'` or `'full'`: sets the four above before they are applied.
-        sci_mode: scientific notation always (True), never (False) or depending on the numbers (None, the default of
-            each call).
+        precision: the number of digits after the decimal point (4).
+        threshold: the number of elements above which tensors are summarized (1000).
+        edgeitems: the number of items at the start and the end of each summarized dimension (3).
+        linewidth: the number of characters per line (80).
+        profile: `'default'`, `'short'` or `'full'`. It sets the four options above before they are applied.
+        sci_mode: whether to use scientific notation: always (True), never (False) or depending on the numbers (None,
+            the default of each call).
 
     >>> import adjoint as torch
     >>> torch.set_printoptions(precision=2)
@@ -101,7 +101,7 @@ def _changed_options(
 
 
 def get_printoptions() -> dict[str, Any]:
-    """The current options, by name."""
+    """Return the current options, by name."""
     return asdict(_options)
 
 
@@ -122,12 +122,12 @@ def printoptions(**options: Any) -> AbstractContextManager[None]:
 
 
 def format_tensor(tensor: Printable, name: str = "tensor", contents: str | None = None) -> str:
-    """The text of `repr(tensor)`.
+    """Return the text of `repr(tensor)`.
 
     Args:
         tensor: the tensor to print.
         name: the text before the parenthesis; for a subclass of Tensor, the name of the class.
-        contents: printed in place of the elements.
+        contents: text to print in place of the elements.
     """
     if contents is None and (wrapped := LATE.text_within_transforms(tensor)) is not None:
         return wrapped
@@ -175,7 +175,7 @@ def _format_parts(parts: Any, indent: int, options: _Options) -> str:
 
 
 def _attributes(tensor: Printable, options: _Options) -> list[str]:
-    """The text after the elements: Format `size=`, `dtype=`, `requires_grad=` and `grad_fn=`, if they are not evident."""
+    """Return the text after the elements: `size=`, `dtype=`, `requires_grad=` and `grad_fn=`, if they are not evident."""
     array, dtype = materialize(tensor._array), tensor.dtype
     parts = []
     if type(array) is Meta:
@@ -194,7 +194,7 @@ def _attributes(tensor: Printable, options: _Options) -> list[str]:
 
 
 def _history(tensor: Printable) -> list[str]:
-    """The text on gradients: `requires_grad=`, `grad_fn=` and `tangent=`."""
+    """Return the text on gradients: `requires_grad=`, `grad_fn=` and `tangent=`."""
     parts = []
     try:
         grad_fn = tensor.grad_fn
@@ -211,7 +211,7 @@ def _history(tensor: Printable) -> list[str]:
 
 
 def _is_evident(dtype: dtypes.dtype, empty: bool) -> bool:
-    """Whether the printed elements imply the dtype."""
+    """Return whether the printed elements imply the dtype."""
     default = dtypes.get_default_dtype()
     evident = (dtypes.int64, dtypes.bool, dtypes.complex128 if default is dtypes.float64 else dtypes.complex64)
     return dtype is default or (not empty and dtype in evident)
@@ -255,7 +255,7 @@ def _format_array(array: numpy.ndarray[Any, Any], dtype: dtypes.dtype, indent: i
 
 
 def _edges(array: numpy.ndarray[Any, Any], edge: int) -> numpy.ndarray[Any, Any]:
-    """The first and last `edge` items along every dimension that is longer than `2 * edge`."""
+    """Return the first and last `edge` items along every dimension that is longer than `2 * edge`."""
     for dim, length in enumerate(array.shape):
         if length > 2 * edge:
             keep = [*range(edge), *range(length - edge, length)]
@@ -264,7 +264,7 @@ def _edges(array: numpy.ndarray[Any, Any], edge: int) -> numpy.ndarray[Any, Any]
 
 
 def _join_rows(items: list[str], length: int, edge: int, per_line: int, indent: int) -> list[str]:
-    """Join runs of `length` items to bracketed rows, and break them into lines.
+    """Join runs of `length` items to bracketed rows, and break the rows into lines.
 
     An ellipsis follows the first `edge` items, unless `edge` is 0.
     """
@@ -295,7 +295,7 @@ def _join_blocks(blocks: list[str], length: int, edge: int, separator: str) -> l
 
 
 def _python_values(array: numpy.ndarray[Any, Any]) -> list[Any]:
-    """The elements in order, as Python numbers."""
+    """Return the elements in order, as Python numbers."""
     return to_python(array.ravel())
 
 
@@ -319,8 +319,8 @@ def _pad(items: list[str], width: int) -> tuple[list[str], int]:
 def _format_floats(values: list[float], options: _Options) -> tuple[list[str], int]:
     """Return each value as text, and the greatest width among the finite nonzero values.
 
-    Whole numbers print as `2.`; others print with all decimals of the precision. All print in scientific notation if
-    the finite nonzero magnitudes span more than three decades, exceed 1e8 or fall below 1e-4.
+    Whole numbers print as `2.`, and other numbers print with all decimals of the precision. All numbers print in
+    scientific notation if the finite nonzero magnitudes span more than three decades, exceed 1e8 or are below 1e-4.
     """
     ordinary = [abs(value) for value in values if value and isfinite(value)]
     show = _float_format(ordinary, options)

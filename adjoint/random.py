@@ -1,6 +1,6 @@
 """The random generators, and the seed and state of the default generator.
 
-A `Generator` wraps a stream of `kernels.random`; the functions that draw random tensors are in `operators`.
+A `Generator` wraps a stream of `kernels.random`. The functions that draw random tensors are in `operators`.
 """
 
 from collections.abc import Iterable
@@ -29,15 +29,15 @@ __all__ = [
 
 
 class Generator:
-    """A source of random numbers: the same numbers, for the same seed, as PyTorch's generator for the CPU.
+    """A source of random numbers. With the same seed it gives the same numbers as PyTorch's generator for the CPU.
 
-    Any number of threads may draw from one generator; each sample is a run of consecutive numbers.
+    Any number of threads may draw from one generator. Each sample consists of consecutive numbers.
 
     Args:
-        device: the device to draw for; the CPU only.
+        device: the device of the numbers, which must be the CPU.
 
     Raises:
-        RuntimeError: for other devices.
+        RuntimeError: if another device is given.
 
     >>> import adjoint as torch
     >>> torch.rand(2, generator=torch.Generator().manual_seed(0))
@@ -59,9 +59,7 @@ class Generator:
 
     @ending_at_caller
     def manual_seed(self, seed: int, /) -> "Generator":
-        """Restart from `seed`, an int in [-2**63, 2**64), and return the generator.
-
-        A negative seed counts back from 2**64.
+        """Restart from `seed`, an int in [-2**63, 2**64), and return the generator. A negative seed has 2**64 added to it.
 
         Raises:
             RuntimeError: if `seed` is not an int.
@@ -76,7 +74,7 @@ class Generator:
         return self
 
     def seed(self) -> int:
-        """Restart from an unpredictable seed, and return it."""
+        """Restart from an unpredictable seed, and return the seed."""
         return self._stream.seed()
 
     def initial_seed(self) -> int:
@@ -84,12 +82,12 @@ class Generator:
         return self._stream.initial_seed
 
     def get_state(self) -> Tensor:
-        """The state as a tensor of bytes, which PyTorch's generators accept too."""
+        """The state as a tensor of bytes. PyTorch's generators accept it too."""
         return wrap(self._stream.get_state())
 
     @ending_at_caller
     def set_state(self, new_state: Tensor, /) -> "Generator":
-        """Continue from a state that `get_state`, here or in PyTorch, returned. Return the generator.
+        """Continue from a state that `get_state` returned, here or in PyTorch. Return the generator.
 
         Raises:
             TypeError: if `new_state` is not a tensor of dtype `uint8`.
@@ -101,7 +99,7 @@ class Generator:
         return self
 
     def clone_state(self) -> "Generator":
-        """A new generator in the same state."""
+        """Return a new generator in the same state."""
         return _from_stream(self._stream.clone())
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -134,15 +132,15 @@ def _from_stream(stream: Stream) -> Generator:
 
 
 default_generator = Generator()
-"""The generator for calls that name no generator."""
+"""The generator for calls without a generator."""
 
 
 @ending_at_caller
 def manual_seed(seed: SupportsInt) -> Generator:
-    """Restart the default generator from `seed`, anything that `int` accepts, and return it.
+    """Restart the default generator from `seed`, which may be anything that `int` accepts. Return the generator.
 
     Raises:
-        ValueError: if it is outside [-2**63, 2**64).
+        ValueError: if `seed` is outside [-2**63, 2**64).
 
     >>> import adjoint as torch
     >>> generator = torch.manual_seed(0)
@@ -158,12 +156,12 @@ def seed() -> int:
 
 
 def initial_seed() -> int:
-    """The latest seed of the default generator."""
+    """Return the latest seed of the default generator."""
     return default_generator.initial_seed()
 
 
 def get_rng_state() -> Tensor:
-    """The default generator's state, a tensor of 5056 bytes."""
+    """Return the state of the default generator, a tensor of 5056 bytes."""
     return default_generator.get_state()
 
 
@@ -174,7 +172,7 @@ def set_rng_state(new_state: Tensor) -> None:
 
 
 class _Forked(ContextDecorator):
-    """Context manager and decorator: restore the state of a stream. With None it does nothing."""
+    """A context manager and decorator that restores the state of a stream. With None it has no effect."""
 
     def __init__(self, stream: Stream | None) -> None:
         self.stream = stream
@@ -199,16 +197,16 @@ class _Forked(ContextDecorator):
 def fork_rng(
     devices: Iterable[Any] | None = None, enabled: bool = True, *, device_type: str | None = None
 ) -> AbstractContextManager[None]:
-    """Context manager: restore the state of the default generator at the end of the block.
+    """A context manager that restores the state of the default generator at the end of the block.
 
     Args:
-        devices: accelerators whose generators to restore. It must be empty, because no accelerator is available.
-        enabled: whether to do anything.
-        device_type: the kind of `devices`; `'meta'` has no generator, and nothing is forked.
+        devices: accelerators whose generators are restored. It must be empty, because no accelerator is available.
+        enabled: whether the context has any effect.
+        device_type: the type of `devices`. `'meta'` has no generator, so nothing is restored.
 
     Raises:
-        AssertionError: if `devices` names any.
-        RuntimeError: if `device_type` names no device.
+        AssertionError: if `devices` is not empty.
+        RuntimeError: if `device_type` is not the name of a device type.
     """
     kind = "cuda" if device_type is None else device_class(device_type).type
     if not enabled or kind == "meta":

@@ -1,4 +1,4 @@
-"""`torch.sparse`: products, sums and softmax of sparse tensors; names, no logic."""
+"""`torch.sparse`: products, sums and softmax of sparse tensors. This file contains names only."""
 
 from ._runtime.settings import check_sparse_tensor_invariants as check_sparse_tensor_invariants
 from .dispatch.registry import PUBLIC

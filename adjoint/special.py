@@ -1,4 +1,4 @@
-"""`torch.special`: special functions; names, no logic."""
+"""`torch.special`: special functions. This file contains names only."""
 
 from .dispatch.registry import PUBLIC
 

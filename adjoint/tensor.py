@@ -1,8 +1,11 @@
-"""The class `Tensor`: an array and its edge in the graph. The module knows no operator; operators install their methods.
+"""The class `Tensor`: an array and its edge in the graph.
 
-`Tensor` defines what needs no computation: storage, gradient, graph attributes, copying and pickling. Attributes that
-depend on the array alone are in `array_attributes`, conversions to Python and NumPy in `interchange`. `HOOKS` of
-`dispatch.registry` lists the private methods that higher layers install, such as `_regenerate`.
+The module depends on no operator. Operators install their methods.
+
+`Tensor` defines the parts that need no computation: storage, gradient, graph attributes, copying and pickling.
+Attributes that depend only on the array are in `array_attributes`, and conversions to Python and NumPy are in
+`interchange`. `HOOKS` of `dispatch.registry` lists the private methods that higher layers install, such as
+`_regenerate`.
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ ndarray = numpy.ndarray
 new = object.__new__
 
 LEAF: Any = True
-"""The `_edge` of a leaf that requires grad: the gradient goes to the tensor's own `.grad`."""
+"""The `_edge` of a leaf that requires grad. The gradient goes to the tensor's own `.grad`."""
 
 PLAIN_TYPES = WeakClasses()
 """Tensor classes that operators treat as `Tensor`: all subclasses except those of this package with another meaning."""
@@ -43,12 +46,12 @@ PLAIN_TYPES = WeakClasses()
 class Tensor(Interchange, TensorMethods):
     """A multi-dimensional array that records the operations on it.
 
-    `Tensor(2, 3)` is uninitialised memory of that shape, `Tensor([1.0, 2.0])` holds the given data in the default
-    dtype. Prefer the constructor `adjoint.tensor`.
+    `Tensor(2, 3)` is uninitialized memory of that shape. `Tensor([1.0, 2.0])` contains the given data in the default
+    dtype. Use `adjoint.tensor` instead of this constructor.
 
-    Slots: `_array`, the data; `_edge`, the receiver of the gradient (`None`: nowhere, `LEAF`: `.grad`, or `(node,
-    output_nr)`); `_grad`; `_base`, the tensor that this view belongs to; `_counter`, the version counter shared with
-    views and detached aliases, created on first use (`None` means version 0); `_creation`, why a view must not be
+    The slots are: `_array`, the data; `_edge`, the receiver of the gradient (`None`: nowhere, `LEAF`: `.grad`, or
+    `(node, output_nr)`); `_grad`; `_base`, the tensor that this view belongs to; `_counter`, the version counter shared
+    with views and detached aliases, created on first use (`None` means version 0); `_creation`, why a view must not be
     changed in place; `_view_version`, the version at which the `_edge` of a view was created; `_extra`.
     """
 
@@ -84,7 +87,7 @@ class Tensor(Interchange, TensorMethods):
     __hash__ = object.__hash__
 
     def __new__(cls, *args: Any, device: Any = None, **others: Any) -> Tensor:
-        """Create an uninitialised tensor of the given sizes, or a tensor of the given data."""
+        """Create an uninitialized tensor of the given sizes, or a tensor of the given data."""
         names = others if cls is Tensor else None
         try:
             return make_subclass(cls, cls._legacy_array(args, dtypes.get_default_dtype(), device, names))
@@ -103,7 +106,7 @@ class Tensor(Interchange, TensorMethods):
 
     @property
     def data(self) -> Tensor:
-        """A tensor on the same memory that has no history and its own version counter."""
+        """A tensor on the same memory, without history and with its own version counter."""
         result: Tensor = wrap(self._array)._share_inference(self)
         if NOTING:
             LATE.note_creation(result, self)
@@ -126,7 +129,7 @@ class Tensor(Interchange, TensorMethods):
         raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
 
     def _put_array(self, seen: numpy.ndarray[Any, Any], array: numpy.ndarray[Any, Any]) -> None:
-        """Replace the array of `seen` by `array`, if the two are still on the same memory."""
+        """Replace the array of `seen` by `array`, if both are still on the same memory."""
         if self._array is seen:
             self._array = array
 
@@ -209,12 +212,12 @@ class Tensor(Interchange, TensorMethods):
         raise RuntimeError("requires_grad must be a bool")
 
     def __dir__(self) -> Iterable[str]:
-        """List the attributes that are available, without empty slots and attributes that warn."""
+        """List the available attributes, without empty slots and attributes that warn."""
         return set(super().__dir__()) - {"_creation", "_view_version", "volatile", "__cuda_array_interface__"}
 
     @property
     def name(self) -> None:
-        """Always None: a name for exporters of graphs, which is never set."""
+        """Always None. It is a name for exporters of graphs that is never set."""
         return None
 
     @property
@@ -288,7 +291,7 @@ class Tensor(Interchange, TensorMethods):
 
 
 new_tensor: Callable[[], Tensor] = functools.partial(object.__new__, Tensor)
-"""Creates a tensor without attributes; a partial call is faster than a call with the class as argument."""
+"""A function that creates a tensor without attributes. This partial call is faster than a call with the class as argument."""
 
 
 def wrap(array: numpy.ndarray[Any, Any], requires_grad: bool = False) -> Tensor:
@@ -317,28 +320,28 @@ _KEPT = (Meta, SparseArray, LazyConjNeg, Narrow)
 
 
 def as_array(value: Any) -> numpy.ndarray[Any, Any]:
-    """`value` as an array: NumPy scalars, which reductions of arrays return, become zero-dimensional arrays."""
+    """Return `value` as an array. NumPy scalars, which reductions of arrays return, become zero-dimensional arrays."""
     return kept(value if isinstance(value, _KEPT) else numpy.asarray(value))
 
 
 def lazy_bits(tensor: Tensor) -> int:
-    """The bits of lazy conjugation and negation of `tensor` (for a batched tensor, of its batch)."""
+    """Return the bits of lazy conjugation and negation of `tensor`. For a batched tensor, return the bits of its batch."""
     return CONJ * tensor.is_conj() + NEG * tensor.is_neg()
 
 
 def can_require_grad(array: numpy.ndarray[Any, Any]) -> bool:
-    """Whether the dtype is differentiable: floating point or complex."""
+    """Return whether the dtype is differentiable, which floating-point and complex dtypes are."""
     kind = dtypes.from_numpy(array.dtype)
     return kind.is_floating_point or kind.is_complex
 
 
 def is_recorded(edge: Any) -> bool:
-    """Whether an edge leads to the operation that created the tensor."""
+    """Return whether an edge leads to the operation that created the tensor."""
     return type(edge) is tuple and not edge[0].is_nowhere
 
 
 def history(view: Tensor) -> Any:
-    """The edge of a view, for user code; RuntimeError if it has become ambiguous."""
+    """Return the edge of a view, for user code. Raise RuntimeError if it has become ambiguous."""
     if view._view_version != (0 if view._counter is None else view._counter[0]):
         view._regenerate(True)
     return view._edge

@@ -1,4 +1,4 @@
-"""`torch.amp`: automatic mixed precision; names, no logic."""
+"""`torch.amp`: automatic mixed precision. This file contains names only."""
 
 from .._runtime.tracebacks import end_public_at_caller
 from .autocast_mode import (

@@ -1,6 +1,7 @@
-"""`autocast`: inside it, products are computed in a half type, and functions that need its range or precision in float32.
+"""`autocast`: a context in which products are computed in a half-precision type, and functions that need float32 use it.
 
-The lists are PyTorch's for the CPU. While autocast is enabled, every call of a public function passes through it.
+The lists of functions are PyTorch's lists for the CPU. While autocast is enabled, every call of a public function
+passes through it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ LOWER = frozenset(
     __matmul__ __rmatmul__
     """.split()
 )
-"""Functions that compute in the half type."""
+"""Functions that compute in the half-precision type."""
 
 SINGLE = frozenset(
     """
@@ -58,7 +59,7 @@ BY_ARGUMENTS: dict[str, Callable[..., str | None]] = {
     "chain_matmul": lambda *matrices, **_: "lower" if len(matrices) > 1 else None,
     "matrix_power": lambda _, n, **__: "single" if n < 0 else "lower" if n > 1 else None,
 }
-"""Functions that multiply matrices for some arguments: which policy is theirs."""
+"""Functions that multiply matrices only for some arguments, with their policies."""
 
 _HALVES = (bfloat16, float16)
 _DEVICES = ("cpu", "cuda")
@@ -105,7 +106,7 @@ def _change(**changes: Any) -> None:
 
 @functools.cache
 def _policy(function: Any) -> Any:
-    """Return the treatment of the arguments of a public function under autocast, or what tells it by the arguments."""
+    """Return how autocast treats the arguments of a public function, or a function that determines it from the arguments."""
     full = torch.overrides.resolve_name(function) or ""
     name = full.rpartition(".")[2]
     if full.startswith("torch.fft.") and "shift" not in name and "freq" not in name:
@@ -117,7 +118,7 @@ def _policy(function: Any) -> Any:
 
 
 class _Kept(NamedTuple):
-    """A parameter, the array and the version that it had, and its cast."""
+    """A parameter, its array and version, and its cast."""
 
     parameter: Tensor
     array: Any
@@ -130,7 +131,7 @@ def _has_been_cast(value: Tensor, kind: dtype) -> Tensor:
 
     The cast of a parameter is cached until the outermost autocast ends, or until the parameter changes.
 
-    A cast that was made without recording is not connected to the parameter, so only calls without recording use it.
+    A cast that was made without recording is not connected to the parameter, so it is used only without recording.
     """
     array = value._array
     keep = array.dtype is float32.numpy and value._edge is LEAF and kind in _HALVES and _settings().keeps_casts
@@ -146,7 +147,7 @@ def _has_been_cast(value: Tensor, kind: dtype) -> Tensor:
 
 
 def _cast(value: Any, kind: dtype) -> Any:
-    """Cast the tensors in `value` that have a floating dtype of at most 32 bits and lie in memory."""
+    """Cast the tensors in `value` that have a floating-point dtype of at most 32 bits and are in memory."""
     if isinstance(value, Tensor):
         found = from_numpy(value._array.dtype)
         casts = (
@@ -167,7 +168,7 @@ def _tensors(values: Any) -> Any:
 
 
 def _call(wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call the function behind a wrapper, with the arguments that autocast gives it."""
+    """Call the function behind a wrapper, with the arguments that autocast has cast."""
     policy = None if kwargs.get("out") is not None else _policy(wrapper.shown)
     if callable(policy):
         policy = policy(*args, **kwargs)
@@ -191,9 +192,9 @@ class autocast:
     """A context, or a decorator, in which functions choose the dtypes of their computations.
 
     Args:
-        device_type: "cpu". Other types give a warning, and the context has no effect.
-        dtype: the half type of products: bfloat16 (the default) or float16.
-        enabled: whether it does anything.
+        device_type: "cpu". Other device types give a warning, and the context has no effect.
+        dtype: the half-precision type of products, bfloat16 (the default) or float16.
+        enabled: whether the context has any effect.
         cache_enabled: whether half-precision casts of parameters are cached until the outermost context ends.
 
     >>> import adjoint as torch
@@ -245,7 +246,7 @@ class autocast:
             clear_autocast_cache()
 
     def __call__(self, func: Callable[..., Any]) -> Callable[..., Any]:
-        """Let `func` always run in this context."""
+        """Decorate `func`. Each call runs in this context."""
 
         @functools.wraps(func)
         def within(*args: Any, **kwargs: Any) -> Any:
@@ -264,12 +265,12 @@ def _device(device_type: str) -> str:
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Whether `autocast` does anything for a type of device: for "cpu"."""
+    """Return whether `autocast` is available for a type of device. It is available for "cpu"."""
     return device_type == "cpu"
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
-    """Whether autocast is on in this thread."""
+    """Return whether autocast is on in this thread."""
     return device_type in _DEVICES and bool(getattr(_settings(), device_type))
 
 
@@ -280,18 +281,18 @@ def set_autocast_enabled(device_type: str | bool, enabled: bool | None = None) -
 
 
 def get_autocast_dtype(device_type: str) -> dtype:
-    """The half type of products."""
+    """Return the half-precision type of products."""
     found: dtype = getattr(_settings(), f"{_device(device_type)}_dtype")
     return found
 
 
 def set_autocast_dtype(device_type: str, dtype: dtype) -> None:
-    """Set the half type of products."""
+    """Set the half-precision type of products."""
     _change(**{f"{_device(device_type)}_dtype": dtype})
 
 
 def is_autocast_cpu_enabled() -> bool:
-    """Whether autocast is on for the CPU."""
+    """Return whether autocast is on for the CPU."""
     return is_autocast_enabled("cpu")
 
 
@@ -301,22 +302,22 @@ def set_autocast_cpu_enabled(enabled: bool) -> None:
 
 
 def get_autocast_cpu_dtype() -> dtype:
-    """The half type of products on the CPU."""
+    """Return the half-precision type of products on the CPU."""
     return get_autocast_dtype("cpu")
 
 
 def set_autocast_cpu_dtype(dtype: dtype) -> None:
-    """Set the half type of products on the CPU."""
+    """Set the half-precision type of products on the CPU."""
     set_autocast_dtype("cpu", dtype)
 
 
 def get_autocast_gpu_dtype() -> dtype:
-    """The half type of products on a GPU."""
+    """Return the half-precision type of products on a GPU."""
     return get_autocast_dtype("cuda")
 
 
 def set_autocast_gpu_dtype(dtype: dtype) -> None:
-    """Set the half type of products on a GPU."""
+    """Set the half-precision type of products on a GPU."""
     set_autocast_dtype("cuda", dtype)
 
 
@@ -332,18 +333,18 @@ def set_autocast_cache_enabled(enabled: bool) -> None:
 
 @uninterrupted
 def clear_autocast_cache() -> None:
-    """Forget the parameters in the half type."""
+    """Remove the cached half-precision casts of parameters."""
     STATE.__dict__["casts"] = None
 
 
 def autocast_increment_nesting() -> int:
-    """Enter one more autocast, and return the number of active contexts."""
+    """Enter one more autocast context, and return the number of active contexts."""
     _change(depth=_settings().depth + 1)
     return _settings().depth
 
 
 def autocast_decrement_nesting() -> int:
-    """Leave one autocast, and return the number of remaining contexts."""
+    """Leave one autocast context, and return the number of remaining contexts."""
     _change(depth=_settings().depth - 1)
     return _settings().depth
 
@@ -353,7 +354,7 @@ def custom_fwd(
 ) -> Callable[..., Any]:
     """Decorate `forward` of a custom function, so that its `backward` runs with the same autocast.
 
-    With `cast_inputs`, floating tensors are cast to it, and `forward` runs without autocast.
+    With `cast_inputs`, floating-point tensors are cast to this dtype, and `forward` runs without autocast.
     """
     if fwd is None:
         return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
@@ -374,7 +375,7 @@ def custom_fwd(
 
 
 def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str) -> Callable[..., Any]:
-    """Decorate `backward` of a custom function: it runs with the autocast that `forward` ran with."""
+    """Decorate `backward` of a custom function. It runs with the autocast settings of `forward`."""
     if bwd is None:
         return functools.partial(custom_bwd, device_type=device_type)
     function = bwd

@@ -1,4 +1,4 @@
-"""`GradScaler` enlarges losses, so that half-precision gradients do not vanish, and skips steps that overflow."""
+"""`GradScaler` scales losses up, so that half-precision gradients do not vanish, and skips steps that overflow."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class GradScaler:
     """Scales losses, unscales gradients, and skips steps whose gradients are not finite.
 
     Args:
-        device: the device type "cpu". Other types give a warning, and the scaler has no effect.
-        init_scale: the first scale.
+        device: the device type "cpu". Other device types give a warning, and the scaler has no effect.
+        init_scale: the initial scale.
         growth_factor: the factor of the scale after `growth_interval` steps without infinite gradients.
         backoff_factor: the factor of the scale after a step with infinite gradients.
-        enabled: whether it does anything.
+        enabled: whether the context has any effect.
 
     >>> import adjoint as torch
     >>> weight = torch.ones(1, requires_grad=True)
@@ -95,7 +95,7 @@ class GradScaler:
         return self._scale
 
     def scale(self, outputs: Any) -> Any:
-        """A tensor, or several in lists, times the scale."""
+        """Return a tensor, or several tensors in lists, multiplied by the scale."""
         if not self._enabled:
             return outputs
         if isinstance(outputs, torch.Tensor):
@@ -109,7 +109,7 @@ class GradScaler:
         """Divide the gradients of an optimizer's parameters by the scale, for example before they are clipped.
 
         Raises:
-            RuntimeError: the second time before `update`, or after `step`.
+            RuntimeError: if it is called twice before `update`, or after `step`.
             ValueError: if a gradient is float16.
         """
         if not self._enabled:
@@ -136,10 +136,10 @@ class GradScaler:
         state["found_inf"], state["stage"] = infinite, OptState.UNSCALED
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        """Unscale the gradients if necessary, take a step if they are finite, and return the result of the step.
+        """Unscale the gradients if necessary, and take a step if they are finite. Return the result of the step.
 
         Raises:
-            RuntimeError: the second time before `update`, or with a closure.
+            RuntimeError: if it is called twice before `update`, or with a closure.
         """
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
@@ -157,7 +157,10 @@ class GradScaler:
         return result
 
     def update(self, new_scale: float | torch.Tensor | None = None) -> None:
-        """Reduce the scale if a gradient was not finite, and increase it after enough steps; or set it."""
+        """Reduce the scale if a gradient was not finite, and increase it after enough steps.
+
+        If `new_scale` is given, set the scale to it.
+        """
         if not self._enabled:
             return
         scale = self._current()
@@ -187,7 +190,7 @@ class GradScaler:
         return self._init_scale if self._scale is None else float(self._scale)
 
     def is_enabled(self) -> bool:
-        """Whether the scaler does anything."""
+        """Return whether the scaler is enabled."""
         return self._enabled
 
     def get_growth_factor(self) -> float:
@@ -207,11 +210,11 @@ class GradScaler:
         self._backoff_factor = new_factor
 
     def get_growth_interval(self) -> int:
-        """The number of steps after which the scale grows."""
+        """Return the number of steps after which the scale grows."""
         return self._growth_interval
 
     def set_growth_interval(self, new_interval: int) -> None:
-        """Set after how many steps the scale grows."""
+        """Set the number of steps after which the scale grows."""
         self._growth_interval = new_interval
 
     def state_dict(self) -> dict[str, Any]:

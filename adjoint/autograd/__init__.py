@@ -1,4 +1,4 @@
-"""Automatic differentiation: `backward`, `grad`, modes, `Function`, and the graph they work on."""
+"""Automatic differentiation: `backward`, `grad`, modes, `Function`, and the graph."""
 
 from typing import Any
 

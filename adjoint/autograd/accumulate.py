@@ -1,4 +1,4 @@
-"""Adding a gradient to `.grad` of a leaf: the buffer is adopted if no other reference to it exists, and copied otherwise."""
+"""Adding a gradient to `.grad` of a leaf. The array becomes `.grad` if it has no other reference. Otherwise it is copied."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LOCKS = tuple(lock_across_forks() for _ in range(64))
 
 
 def _measure() -> int:
-    """The value of `sys.getrefcount` for an array that only the argument of the caller refers to, in this interpreter."""
+    """Return the value of `sys.getrefcount` for an array that only the caller's argument refers to, in this interpreter."""
     return _as_in_accumulate(numpy.empty(1))
 
 
@@ -38,7 +38,7 @@ _UNSHARED = _measure()
 
 
 def summed(first: Any, second: Any) -> Any:
-    """The sum of two gradients for the same place."""
+    """Return the sum of two gradients."""
     if type(first) is ndarray:
         if first.size >= LARGE and type(second) is ndarray:
             add = large(numpy.add)
@@ -50,7 +50,7 @@ def summed(first: Any, second: Any) -> Any:
 
 
 def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
-    """Add `grad` (an array; a tensor under `create_graph`) to `leaf.grad`, unless the leaf no longer requires grad."""
+    """Add `grad` (an array, or a tensor under `create_graph`) to `leaf.grad`, unless the leaf no longer requires grad."""
     if leaf._edge is None:
         return
     if FLAGS.special and STATE.capture is not None:
@@ -121,7 +121,7 @@ def made(array: Any) -> Tensor:
 
 
 def own(grad: Tensor, leaf: Tensor) -> Tensor:
-    """Return `grad` as a separate tensor with the layout of `leaf`, still connected to its history."""
+    """Return `grad` as a separate tensor with the layout of `leaf`, connected to its history."""
     special = type(leaf._array) is Meta or type(grad._array) is SparseArray
     if type(grad) is not Tensor or special or STATE.interpreters:
         return grad.clone()

@@ -1,6 +1,6 @@
-"""`backward` and `grad`: they check the request, run the engine and return its results.
+"""`backward` and `grad` check the request, run the engine and return its results.
 
-`roots` checks the root tensors and their gradients; `engine` walks the graph.
+`roots` checks the root tensors and their gradients. `engine` walks the graph.
 """
 
 from __future__ import annotations
@@ -35,18 +35,20 @@ def backward(
     grad_variables: Any = None,
     inputs: Tensor | Sequence[Tensor] | None = None,
 ) -> None:
-    """Accumulate the sum of gradients of `tensors` into the `.grad` of the leaves they were computed from.
+    """Accumulate the gradients of the sum of `tensors` into the `.grad` of the leaves of their graphs.
 
     Args:
-        tensors: roots. Those of more than one element need an entry in `grad_tensors`.
-        grad_tensors: the vector of the vector-Jacobian product, one of the shape of each root (None for a scalar: 1).
-        retain_graph: keep the saved tensors of the nodes for another backward. Default: the value of `create_graph`.
-        create_graph: record the computation of the gradients, for higher derivatives.
-        inputs: accumulate only into these tensors.
+        tensors: roots. A tensor with more than one element needs an entry in `grad_tensors`.
+        grad_tensors: the vector of the vector-Jacobian product, as one tensor with the shape of each root (None for a
+            scalar: 1).
+        retain_graph: whether to keep the saved tensors of the nodes for another backward. The default is the value of
+            `create_graph`.
+        create_graph: whether to record the computation of the gradients, for higher derivatives.
+        inputs: if given, gradients accumulate only into these tensors.
 
     Raises:
-        RuntimeError: if a root does not require grad, a gradient has the wrong shape, saved tensors have been freed or
-            changed in place.
+        RuntimeError: if a root does not require grad, a gradient has the wrong shape, or saved tensors have been freed
+            or changed in place.
 
     >>> import adjoint as torch
     >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
@@ -66,7 +68,7 @@ def backward(
 
 
 def backward_of(tensors: Any, grad_tensors: Any, retain_graph: bool | None, create_graph: bool, inputs: Any) -> None:
-    """`backward` without the check for overrides, which the method of a tensor has done already."""
+    """Run `backward` without the check for overrides, because the method of a tensor has already made the check."""
     if FLAGS.special and STATE.transforms:
         raise RuntimeError(
             "backward() called inside a functorch transform. This is not supported, please use functorch.grad or functorch.vjp "
@@ -102,22 +104,23 @@ def grad(
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> tuple[Any, ...]:
-    """The sum of gradients of `outputs` with respect to `inputs`, returned, not accumulated.
+    """Return the gradients of the sum of `outputs` with respect to `inputs`, without accumulating them.
 
     Args:
-        outputs: roots, as the tensors of `backward`.
+        outputs: the roots, like `tensors` of `backward`.
         inputs: leaves, intermediate tensors or gradient edges.
-        grad_outputs: the vector of the vector-Jacobian product, one for each output.
-        retain_graph: keep the saved tensors of the nodes. Default: the value of `create_graph`.
-        create_graph: record the computation of the gradients, for higher derivatives.
-        only_inputs: deprecated and ignored; only `inputs` get gradients.
-        allow_unused: give None for an input that the outputs do not depend on, instead of raising.
-            Default: the value of `materialize_grads`.
-        is_grads_batched: `grad_outputs` have a leading dimension: one product for each slice.
-        materialize_grads: give zeros for such inputs.
+        grad_outputs: the vector of the vector-Jacobian product, as one tensor for each output.
+        retain_graph: whether to keep the saved tensors of the nodes. The default is the value of `create_graph`.
+        create_graph: whether to record the computation of the gradients, for higher derivatives.
+        only_inputs: deprecated and ignored. Only `inputs` get gradients.
+        allow_unused: whether to return None, instead of raising an error, for an input that the outputs do not depend
+            on. The default is the value of `materialize_grads`.
+        is_grads_batched: whether `grad_outputs` have a leading dimension, with one vector-Jacobian product for each
+            slice.
+        materialize_grads: whether to return zeros for an input that the outputs do not depend on.
 
     Raises:
-        RuntimeError: as `backward`, and for unused inputs.
+        RuntimeError: as for `backward`, and for unused inputs.
 
     >>> import adjoint as torch
     >>> x = torch.tensor(3.0, requires_grad=True)
@@ -172,7 +175,7 @@ def grad(
 
 
 def retaining(inputs: tuple[Any, ...]) -> Capture:
-    """A `Capture` of the `inputs` argument of `backward`; inputs that are not leaves will retain their gradients."""
+    """Return a `Capture` of the `inputs` argument of `backward`. Inputs that are not leaves will retain their gradients."""
     capture = Capture()
     for item in inputs:
         if isinstance(item, Tensor) and edge_of(item) is None:
@@ -187,7 +190,7 @@ def retaining(inputs: tuple[Any, ...]) -> Capture:
 def checked_results(
     targets: tuple[Any, ...], values: Sequence[Any], allow_unused: bool, zeros: bool, create_graph: bool
 ) -> tuple[Any, ...]:
-    """The gradients of `targets` as tensors; the caller decides what to do with those that are None."""
+    """Return the gradients of `targets` as tensors. The caller handles gradients that are None."""
     for value in values:
         if value is None:
             break
@@ -237,7 +240,7 @@ _warned_of_cycle = False
 
 
 def warn_of_cycle() -> None:
-    """Warn once in a process about the reference cycle that `backward(create_graph=True)` leaves."""
+    """Warn once per process about the reference cycle that `backward(create_graph=True)` creates."""
     global _warned_of_cycle
     if is_warn_always_enabled() or not _warned_of_cycle:
         _warned_of_cycle = _warned_of_cycle or not is_warn_always_enabled()

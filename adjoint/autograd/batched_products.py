@@ -13,7 +13,7 @@ from .roots import metadata_of
 
 
 def batched_grads(roots: tuple[Any, ...], grads: tuple[Any, ...]) -> list[Tensor]:
-    """Check the `grad_outputs` of a batched `grad`: all must have the same leading size."""
+    """Check the `grad_outputs` of a batched `grad`. All must have the same leading size."""
     grads = grads or (None,) * len(roots)
     if len(grads) < len(roots):
         raise RuntimeError(f"got {len(roots)} tensors and {len(grads)} gradients")
@@ -51,7 +51,10 @@ def batched_grads(roots: tuple[Any, ...], grads: tuple[Any, ...]) -> list[Tensor
 
 
 def batched_products(product: Callable[..., tuple[Any, ...]], grads: list[Tensor]) -> list[Any]:
-    """The results of `product(vector)` for each slice of `grads`, in one pass under `vmap`; results that are None stay None."""
+    """Return the results of `product(vector)` for each slice of `grads`, in one pass under `vmap`.
+
+    Results of None stay None.
+    """
     unused: list[bool] = []
 
     def used(*vector: Tensor) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""`torch._C._autograd`: the names of PyTorch's C library that other programs use to inspect the engine."""
+"""`torch._C._autograd`: names of PyTorch's C library by which other programs inspect the engine."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def _pop_saved_tensors_default_hooks() -> None:
 
 
 def _saved_tensors_hooks_is_enabled() -> bool:
-    """Whether saved-tensor hooks may be used in this thread."""
+    """Return whether saved-tensor hooks may be used in this thread."""
     return modes.STATE.hooks_disabled is None
 
 
 def _saved_tensors_hooks_disable(error_message: str, fail_if_non_empty: bool = True) -> None:
-    """Disable saved-tensor hooks: from now on, using them raises RuntimeError with `error_message`."""
+    """Disable saved-tensor hooks. From now on, using them raises RuntimeError with `error_message`."""
     if fail_if_non_empty and modes.STATE.saved_tensor_hooks:
         raise RuntimeError(error_message)
     modes.STATE.hooks_disabled = error_message
@@ -52,7 +52,7 @@ def _saved_tensors_hooks_enable() -> None:
 
 
 def _saved_tensors_hooks_get_disabled_error_message() -> str | None:
-    """The message given to `_saved_tensors_hooks_disable`, or None while hooks are allowed."""
+    """Return the message given to `_saved_tensors_hooks_disable`, or None while hooks are allowed."""
     return modes.STATE.hooks_disabled
 
 
@@ -73,13 +73,13 @@ def _unsafe_set_version_counter(tensors: tuple[Tensor, ...], versions: tuple[int
 
 
 def _top_saved_tensors_default_hooks(ignore_is_tracing: bool) -> tuple[Any, Any] | None:
-    """The innermost pair of saved-tensor hooks, or None."""
+    """Return the innermost pair of saved-tensor hooks, or None."""
     hooks = modes.STATE.saved_tensor_hooks
     return (hooks[-1][0], hooks[-1][1]) if hooks else None
 
 
 class CreationMeta(enum.Enum):
-    """The origin of a view, if it decides whether the view may be changed in place."""
+    """The origin of a view. The origin decides whether the view may be changed in place."""
 
     DEFAULT = 0
     IN_CUSTOM_FUNCTION = 1
@@ -109,29 +109,29 @@ def _get_creation_meta(view: Tensor) -> CreationMeta:
 
 
 def _get_sequence_nr() -> int:
-    """The sequence number that the next node will have."""
+    """Return the sequence number of the next node."""
     return int(repr(sequence_numbers).removeprefix("count(").removesuffix(")"))  # to copy a `count` is deprecated
 
 
 def _get_current_graph_task_keep_graph() -> bool:
-    """Whether the backward that is running in this thread retains its graph; True outside of a backward."""
+    """Return whether the current backward of this thread retains its graph. Return True outside of a backward."""
     return modes.STATE.task is None or modes.STATE.task.retain_graph
 
 
 def _profiler_enabled() -> bool:
-    """Whether this thread is being profiled."""
+    """Return whether this thread is being profiled."""
     return modes.STATE.recorder is not None
 
 
 def current_autograd_node() -> Node | None:
-    """The node that this thread is running in a backward."""
+    """Return the node that this thread is running in a backward."""
     from .graph_task import current_node
 
     return current_node()
 
 
 def will_engine_execute_node(node: Any) -> bool:
-    """Whether the backward that is running in this thread reaches `node`.
+    """Return whether the current backward of this thread reaches `node`.
 
     Raises:
         RuntimeError: outside of a backward, or if `node` is not a node.

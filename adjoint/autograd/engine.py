@@ -1,13 +1,13 @@
-"""The engine: walks the recorded graph from the roots and passes every gradient to its receiver.
+"""The engine. It walks the recorded graph from the roots, and passes every gradient to its receiver.
 
-Nodes are numbered as they are recorded, and an edge always leads to an older node. In descending order of numbers, all
-gradients of a node have therefore arrived before the node runs. (If a user has set a sequence number, edges are counted
-instead.) A first pass finds the reachable nodes and counts how often each leaf is used; a second pass visits the nodes
-in that order. A leaf accumulates as soon as its last gradient has arrived. The engine does not recurse, because a graph
-may be a million nodes deep.
+Nodes are numbered in the order of recording, and an edge always leads to an older node. If nodes run in descending
+order of their numbers, all gradients of a node have arrived before the node runs. (If a user has set a sequence number,
+edges are counted instead.) A first pass finds the reachable nodes and counts how often each leaf is used. A second pass
+visits the nodes in that order. A leaf accumulates as soon as its last gradient has arrived. The engine does not
+recurse, because a graph may be a million nodes deep.
 
 In an ordinary backward gradients are bare arrays. Under `create_graph=True` they are tensors, and operations on them
-are recorded. State is local to the call, so backward may run in many threads and within a backward.
+are recorded. The state is local to the call, so backward may run in many threads, and inside another backward.
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ FLAGS.engine = globals()
 
 
 DEEPEST = 40
-"""The maximum number of nested backwards in one thread, whose stack is limited; a deeper backward runs in a new thread."""
+"""The maximum number of nested backwards in one thread.
+
+A deeper backward runs in a new thread, because stacks are limited.
+"""
 
 
 def run(
@@ -48,12 +51,12 @@ def run(
     accumulating: bool,
     given: Any = None,
 ) -> Shown | None:
-    """Send `grads` (arrays, or tensors with `create_graph`) into the edges `roots`, with NumPy's warnings off.
+    """Send `grads` (arrays, or tensors under `create_graph`) into the edges `roots`, with NumPy's warnings disabled.
 
-    `grads` is a list, or a dictionary by node. A dictionary holds gradients in the form that the nodes at `roots`
-    expect (`plain_root`). If `accumulating`, leaves accumulate into `.grad`: all leaves, or the leaves in `capture`.
-    Otherwise gradients are only stored in `capture`. `given`: the tensors that hold the arrays in `grads`. Returns the
-    tensors through which user code sees gradients.
+    `grads` is a list, or a dictionary by node. A dictionary contains gradients in the form that the nodes at `roots`
+    expect (`plain_root`). If `accumulating`, gradients accumulate into the `.grad` of all leaves, or of the leaves in
+    `capture`. Otherwise gradients are stored only in `capture`. `given`: the tensors that contain the arrays in
+    `grads`. Return the tensors through which user code sees gradients.
     """
     task = GraphTask()
     task.retain_graph, task.create_graph, task.accumulating = retain_graph, create_graph, accumulating
@@ -160,7 +163,7 @@ def execute(roots: list[Any], grads: Any, task: GraphTask) -> None:
 
 
 def arrive(roots: list[Any], grads: list[Any], task: GraphTask) -> dict[Any, Any]:
-    """Deliver the caller's gradients to the nodes at `roots`. Gradients at leaves are finished at once."""
+    """Deliver the caller's gradients to the nodes at `roots`. Leaves at the roots are finished immediately."""
     buffers: dict[Any, Any] = {}
     for edge, grad in zip(roots, grads, strict=True):
         if edge is not None and grad is not None:
@@ -174,7 +177,7 @@ def arrive(roots: list[Any], grads: list[Any], task: GraphTask) -> dict[Any, Any
 
 
 def visit(node: Node, grad: Any, task: GraphTask, edges: tuple[Any, ...]) -> Any:
-    """Run a node in an unusual case; None if the node does not run. `edges`: the edges that need gradients."""
+    """Run a node in an unusual case. Return None if the node does not run. `edges`: the edges that need gradients."""
     if grad is None:
         if not node.runs_undefined and node._hooks is None:
             return None
@@ -220,7 +223,7 @@ def store(grad: Any, wanted: dict[int, Any]) -> None:
 
 
 def discover(roots: list[Any]) -> tuple[list[Node], dict[Tensor, int]]:
-    """The nodes reachable from the roots, latest first, and how many edges beyond the first lead to each leaf."""
+    """Find the nodes reachable from the roots, the latest first, and the number of edges to each leaf minus one."""
     seen: dict[Node, None] = {}  # which is made, and added to, in less time than a set
     uses: dict[Tensor, int] = {}
     for edge in roots:
@@ -247,9 +250,9 @@ def discover(roots: list[Any]) -> tuple[list[Node], dict[Tensor, int]]:
 
 
 def deliver(grad: Any, edge: Any, source: Node | None, buffers: dict[Any, Any]) -> None:
-    """Add `grad`, in the form that the receiver at the end of `edge` requires, to the gradients that have arrived there.
+    """Add `grad`, in the form that the receiver at the end of `edge` requires, to its gradients that have already arrived.
 
-    A node with several outputs has a list of gradients. The engine drops a gradient for a view without history.
+    For a node with several outputs, gradients are in a list. The engine drops a gradient for a view without history.
     """
     target, number = edge if type(edge) is tuple else (edge, None)
     if number is not None and target.is_nowhere:

@@ -1,4 +1,4 @@
-"""Backward through operators that a program defines without a derivative."""
+"""Backward through operators that a program has defined without a derivative."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def set_autograd_fallback_mode(mode: str) -> None:
 
 
 class WarnNotImplemented(Underived):
-    """The history of a result whose operator has no derivative: it warns, and passes no gradients on."""
+    """The history of a result of an operator without derivative. Its backward warns, and passes no gradients on."""
 
     __slots__ = ()
 
@@ -51,9 +51,9 @@ WarnNotImplemented.__name__ = "CppFunction"  # as PyTorch shows it
 
 
 def without_derivative(called: str, kernel: Callable[..., Any], args: tuple[Any, ...], names: dict[str, Any]) -> Any:
-    """Run the kernel of the operator `called`, which autograd records as usual.
+    """Run the kernel of the operator `called`. Autograd records it as usual.
 
-    Backward reports that the operator has no derivative.
+    Backward then reports that the operator has no derivative.
     """
     result = kernel(*args, **names)
     inputs = [each for each in _tensors((args, tuple(names.values()))) if each.requires_grad]

@@ -19,7 +19,7 @@ __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_le
 
 
 def __getattr__(name: str) -> Any:
-    """`_current_level`: the number of the current dual level, or -1."""
+    """Return `_current_level`: the number of the current dual level, or -1."""
     if name == "_current_level":
         return -1 if current_level() is None else 0
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,6 +1,7 @@
-"""`Function`: operations whose derivative the user writes.
+"""`Function`: operations with a derivative that the user writes.
 
-The `ctx` that `forward` and `backward` share is the node itself, so its attributes live as long as the graph.
+The object `ctx`, which `forward` and `backward` share, is the node itself. Its attributes therefore live as long as the
+graph.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class FunctionNode(FunctionCtx, Node):
-    """The node of a custom function, and its `ctx`."""
+    """The node of a custom function. It is also its `ctx`."""
 
     __slots__ = ()
     runs_undefined = takes_stand_ins = True
@@ -54,7 +55,10 @@ class FunctionNode(FunctionCtx, Node):
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """The tensors given to `save_for_backward`, checked for later changes; in `jvp` those given to `save_for_forward`."""
+        """The tensors given to `save_for_backward`, checked for later changes.
+
+        In `jvp`, the tensors given to `save_for_forward`.
+        """
         if self.in_jvp:
             kept = self.saved_for_forward if self.saved_for_forward is not None else self.to_save
             if kept is not None:
@@ -85,7 +89,7 @@ class FunctionNode(FunctionCtx, Node):
         return tuple([None if result is None else materialize(result._array) for result in results])
 
     def backward_recorded(self, grad: Any, retain_graph: bool, edges: Any) -> tuple[Any, ...]:
-        """Call the user's `backward` like any other operation; it is recorded if recording is on."""
+        """Call the user's `backward` like any other operation. It is recorded if recording is on."""
         return self._call(grad if type(grad) is list else [grad], retain_graph, edges)
 
     def _call(self, grads: list[Any], retain_graph: bool, edges: Any) -> tuple[Any, ...]:
@@ -117,12 +121,12 @@ BackwardCFunction = FunctionNode
 
 
 def _is_setup_context_defined(fn: Callable[..., Any]) -> bool:
-    """Whether a class defines its own `setup_context`."""
+    """Return whether a class defines its own `setup_context`."""
     return fn is not Function.setup_context
 
 
 def only_vjp(cls: type[Function]) -> Callable[..., Any]:
-    """The `vjp` of a function that has no `backward`, used in place of `backward`."""
+    """Return the `vjp` of a function without `backward`, to use in place of `backward`."""
     if cls.backward is not Function.backward:
         raise RuntimeError(
             "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one of them."
@@ -131,7 +135,7 @@ def only_vjp(cls: type[Function]) -> Callable[..., Any]:
 
 
 class FunctionMeta(type):
-    """Creates the class of nodes of each custom function, `<name>Backward`."""
+    """The metaclass of custom functions. It creates the class of their nodes, `<name>Backward`."""
 
     def __init__(cls, name: str, bases: tuple[type, ...], members: dict[str, Any]) -> None:
         super().__init__(name, bases, members)
@@ -141,11 +145,12 @@ class FunctionMeta(type):
 
 
 class Function(metaclass=FunctionMeta):
-    """Base class of operations with their own derivative.
+    """The base class of operations with their own derivative.
 
     Override `forward(ctx, *args)` and `backward(ctx, *grad_outputs)`, or `forward(*args)`, `setup_context(ctx, inputs,
-    output)` and `backward`, all static methods; call the operation with `apply`. With `boxed_grads_call = True`, `backward` gets
-    one list of gradients, which it may empty; with `clear_saved_tensors_on_access = True` it reads `ctx.saved_tensors` only once.
+    output)` and `backward`. All are static methods. Call the operation with `apply`. With `boxed_grads_call = True`,
+    `backward` receives one list of gradients, which it may empty. With `clear_saved_tensors_on_access = True`, it may
+    read `ctx.saved_tensors` only once.
 
     >>> import adjoint as torch
     >>> class Square(torch.autograd.Function):
@@ -178,7 +183,7 @@ class Function(metaclass=FunctionMeta):
 
     @ending_at_caller
     def __call__(self, *args: Any, **keywords: Any) -> Any:
-        """Raise: the operation is called with `apply`; a `Function` is never instantiated and called."""
+        """Raise an error, because the operation is called with `apply`, and a `Function` is never instantiated."""
         raise RuntimeError(
             "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd function with "
             "static forward method. (Example: https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
@@ -186,7 +191,7 @@ class Function(metaclass=FunctionMeta):
 
     @staticmethod
     def forward(*args: Any, **keywords: Any) -> Any:
-        """Compute the outputs; with `setup_context`, without `ctx` as first argument."""
+        """Compute the outputs. With `setup_context`, the first argument is not `ctx`."""
         raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
 
     @staticmethod
@@ -213,7 +218,10 @@ class Function(metaclass=FunctionMeta):
 
     @staticmethod
     def vmap(*args: Any, **keywords: Any) -> Any:
-        """Compute the function for `info`, `in_dims` and batched inputs: return its outputs and the batch dimension of each."""
+        """Compute the function for `info`, `in_dims` and batched inputs.
+
+        Return its outputs and the batch dimension of each output.
+        """
         raise NotImplementedError(
             "To use autograd.Function with vmap, you must either override the vmap staticmethod or set generate_vmap_rule=True."
         )
@@ -237,7 +245,7 @@ class Function(metaclass=FunctionMeta):
 
     @classmethod
     def applied(cls, args: tuple[Any, ...], *computed: Any) -> tuple[Any, Any]:
-        """Return the node (`ctx`) and the result of `apply`; `computed`: the output, if `forward` must not be called."""
+        """Return the node (`ctx`) and the result of `apply`. `computed` is the output if `forward` must not be called."""
         node: Any = cls._backward_cls()
         edges, needs, tensors = [], [], []
         for arg in args:
@@ -298,7 +306,7 @@ class Function(metaclass=FunctionMeta):
 
 
 def without_setup_context() -> RuntimeError:
-    """The error for calling a function without `setup_context` inside a function transform."""
+    """Return the error for calling a function without `setup_context` inside a function transform."""
     return RuntimeError(
         "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must override the "
         "setup_context staticmethod."
@@ -306,7 +314,7 @@ def without_setup_context() -> RuntimeError:
 
 
 def __getattr__(name: str) -> Any:
-    """The older forms of `Function`, imported on first use."""
+    """Import the older forms of `Function` on first use."""
     if name in ("InplaceFunction", "NestedIOFunction"):
         value = globals()[name] = getattr(import_late(f"{__package__}.nested_function"), name)
         return value

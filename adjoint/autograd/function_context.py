@@ -1,7 +1,8 @@
 """The code around the methods of a custom function: `ctx`, arguments that are given by name, and `once_differentiable`.
 
-`ctx` is the interface between the node and `forward`, `setup_context` and `backward`. A call with keywords, or without arguments
-that have defaults, has its arguments bound in order. `once_differentiable` declares that a `backward` cannot be differentiated.
+`ctx` is the interface between the node and `forward`, `setup_context` and `backward`. If a call has keywords, or lacks
+arguments with defaults, its arguments are bound in order. `once_differentiable` declares that a `backward` cannot be
+differentiated.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ class FunctionCtx:
     __slots__ = ("__dict__",)
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Save inputs or outputs for `backward`, which reads them as `ctx.saved_tensors`."""
+        """Save inputs or outputs for `backward`. It reads them as `ctx.saved_tensors`."""
         self.to_save = tensors
 
     def save_for_forward(self, *tensors: Tensor | None) -> None:
-        """Save inputs or outputs for `jvp`, which reads them as `ctx.saved_for_forward`."""
+        """Save inputs or outputs for `jvp`. It reads them as `ctx.saved_for_forward`."""
         for tensor in tensors:
             if not (isinstance(tensor, Tensor) or tensor is None):
                 raise AssertionError(
@@ -38,11 +39,11 @@ class FunctionCtx:
         self.saved_for_forward = tensors
 
     def mark_dirty(self, *tensors: Tensor) -> None:
-        """Declare which inputs `forward` has changed in place; `forward` must also return them."""
+        """Declare which inputs `forward` has changed in place. `forward` must also return them."""
         self.dirty_tensors = tensors
 
     def mark_shared_storage(self, *pairs: tuple[Tensor, Tensor]) -> None:
-        """Warn, and do nothing else: the library knows which tensors share memory."""
+        """Warn, and do nothing else, because the library knows which tensors share memory."""
         warn(
             "`mark_shared_storage` is deprecated. Tensors with shared storages are automatically tracked. Note that calls to "
             "`set_()` are not tracked",
@@ -58,7 +59,7 @@ class FunctionCtx:
         self.materialize_grads = value
 
     def maybe_clear_saved_tensors(self) -> None:
-        """Release the saved tensors now, within `backward`, unless the graph is retained."""
+        """Release the saved tensors within `backward`, unless the graph is retained."""
         task = modes.STATE.task
         if task is not None and not task.retain_graph:
             self._saved = None
@@ -67,7 +68,10 @@ class FunctionCtx:
 def bound(
     forward: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any], separate: bool
 ) -> tuple[Any, ...]:
-    """The arguments of `forward` in order, without `ctx`, with defaults filled in; `separate`: `forward` takes no `ctx`."""
+    """Return the arguments of `forward` in order, without `ctx`, with defaults filled in.
+
+    `separate`: whether `forward` takes no `ctx`.
+    """
     signature = inspect.signature(forward)
     if separate:
         _refuse_keyword_only(signature, args, keywords)
@@ -100,16 +104,16 @@ def _refuse_keyword_only(signature: inspect.Signature, args: tuple[Any, ...], ke
 
 
 class Error(Node):
-    """The history of the results of a `once_differentiable` backward: differentiating them raises."""
+    """The history of the results of a `once_differentiable` backward. Differentiating the results raises an error."""
 
     __slots__ = ()
 
     def name(self) -> str:
-        """PyTorch's full name."""
+        """Return PyTorch's full name."""
         return "torch::autograd::Error"
 
     def backward(self, grad: Any, retain_graph: bool, edges: Any) -> tuple[Any, ...]:
-        """Raise: the backward cannot be differentiated."""
+        """Raise an error, because the backward cannot be differentiated."""
         raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
 
     backward_recorded = backward
@@ -133,7 +137,7 @@ def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def undifferentiable(result: Any) -> Any:
-    """`result` with a history that raises when it is differentiated and that leads nowhere."""
+    """Return `result` with a history that leads nowhere, and that raises an error when it is differentiated."""
     if not isinstance(result, Tensor):
         return result
     node = object.__new__(Error)

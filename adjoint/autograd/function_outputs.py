@@ -1,4 +1,4 @@
-"""The results of `apply` of a custom function: one for each output of `forward`, with its history.
+"""The results of `apply` of a custom function. Each output of `forward` becomes one result with its history.
 
 A tensor that `forward` returns may be new, an unchanged argument, an argument that `forward` has changed in place
 (`mark_dirty`), a view of an argument, or a tensor that it has already returned. `stand_in` chooses the tensor that
@@ -11,11 +11,11 @@ A tensor that `forward` returns may be new, an unchanged argument, an argument t
 | another tensor, no view, with its own history  | an alias                   | the tensor                             |
 | another tensor                                 | the tensor                 | the tensor                             |
 
-For an argument that is marked as not differentiable, `stand_in` chooses as if not recording. An alias shares memory and
-version counter, but has no history; a view has the history of its base. A tensor that requires grad is tracked. Then
-`Outputs.tie` gives the chosen tensor its place in the graph.
+If an argument is marked as not differentiable, `stand_in` decides as if nothing were recorded. An alias shares memory
+and version counter, but has no history. A view has the history of its base. A tensor that requires grad is tracked.
+`Outputs.tie` then gives the chosen tensor its place in the graph.
 
-Missing gradients are filled in before `backward`, and its results are checked.
+Missing gradients are filled in before `backward`. Its results are checked.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 def is_simple(output: Any, node: Any, args: tuple[Any, ...]) -> bool:
-    """Whether the output is one new tensor that needs nothing but `node` as its history."""
+    """Return whether the output is one new tensor that needs only `node` as its history."""
     if type(output) is not Tensor or output._edge is not None or output._base is not None:
         return False
     if node.dirty_tensors or node.non_differentiable or output._array.dtype.kind not in "fc":
@@ -86,7 +86,7 @@ def tie_outputs(node: Any, args: tuple[Any, ...], outputs: list[Any], recording:
 
 
 def marked(node: Any, name: str, refusal: str) -> tuple[Tensor, ...]:
-    """The tensors that `forward` has marked; `refusal`: the error for anything else."""
+    """Return the tensors that `forward` has marked. `refusal` is the error for other objects."""
     values = getattr(node, name)
     if values is None:
         return ()
@@ -98,14 +98,14 @@ def marked(node: Any, name: str, refusal: str) -> tuple[Tensor, ...]:
 
 
 def numbers_of(tensors: Sequence[Any], outputs: Sequence[Any]) -> tuple[int, ...]:
-    """The positions in `outputs` of the tensors that are also in `tensors`."""
+    """Return the positions in `outputs` of the tensors that are also in `tensors`."""
     if not tensors:
         return ()
     return tuple([number for number, output in enumerate(outputs) if any(output is tensor for tensor in tensors)])
 
 
 def check_dirty_are_returned(dirty: Sequence[Tensor], outputs: list[Any]) -> None:
-    """Raise unless all tensors that `forward` has marked dirty are among its outputs."""
+    """Raise an error unless all tensors that `forward` has marked dirty are among its outputs."""
     for tensor in dirty:
         if not any(tensor is output for output in outputs):
             raise RuntimeError(
@@ -120,11 +120,11 @@ class Role(NamedTuple):
     is_argument: bool
     is_dirty: bool
     is_constant: bool
-    """Marked as not differentiable."""
+    """Whether the tensor is marked as not differentiable."""
 
 
 class Outputs:
-    """The outputs of one call of a custom function, which are connected to its node one by one."""
+    """The outputs of one call of a custom function. They are connected to its node one by one."""
 
     __slots__ = ("args", "given", "node", "outputs", "recording", "saved")
 
@@ -179,21 +179,24 @@ class Outputs:
         views.rebase_history(changed, self.node, 2, number)
 
     def lead_to_node(self, result: Tensor, number: int) -> None:
-        """Make the node the history of a result. A view is marked: an in-place change of it raises."""
+        """Make the node the history of a result. A view is marked, so that an in-place change of it raises an error."""
         result._edge = (self.node, number)
         if result._base is not None:
             result._view_version = shared_counter(result)[0]
             result._creation = views.MULTI_OUTPUT if self.are_several() else views.CUSTOM
 
     def leave_untracked(self, result: Tensor, role: Role) -> None:
-        """Leave a result out of the graph. A view of an argument is marked: an in-place change of it raises."""
+        """Leave a result out of the graph.
+
+        A view of an argument is marked, so that an in-place change of it raises an error.
+        """
         if role.is_constant:
             result._edge = None
         if result._base is not None and self.shows_argument(result):
             result._creation = views.CUSTOM
 
     def are_several(self) -> bool:
-        """Whether more than one output is differentiable."""
+        """Return whether more than one output is differentiable."""
         constant = self.node.marked_constant
         differentiable = [
             number not in constant and isinstance(output, Tensor) and can_require_grad(output._array)
@@ -202,19 +205,19 @@ class Outputs:
         return sum(differentiable) > 1
 
     def shows_argument(self, view: Tensor) -> bool:
-        """Whether `view` is a view of an argument, or of the base of an argument."""
+        """Return whether `view` is a view of an argument, or of the base of an argument."""
         args = [arg for arg in self.args if isinstance(arg, Tensor)]
         return any(view._base is (arg if arg._base is None else arg._base) for arg in args)
 
     def move(self, earlier: Tensor, number: int) -> Tensor:
-        """Handle a tensor that is returned more than once. The result is one tensor, and the last edge counts."""
+        """Handle a tensor that is returned more than once. The result is one tensor, and the last edge is used."""
         if type(earlier._edge) is tuple and earlier._edge[0] is self.node:
             earlier._edge = (self.node, number)
         return earlier
 
 
 def stand_in(output: Tensor, role: Role, recording: bool, is_saved: bool) -> Tensor:
-    """The result of `apply` for `output`: the output itself, or another tensor on its memory with another history."""
+    """Return the result of `apply` for `output`: the output itself, or another tensor on its memory with another history."""
     if role.is_dirty or role.is_argument:
         is_alias = (role.is_constant or not recording) and output.requires_grad
         if not role.is_dirty and not is_alias:
@@ -227,7 +230,7 @@ def stand_in(output: Tensor, role: Role, recording: bool, is_saved: bool) -> Ten
 
 
 def viewed(tensor: Tensor) -> Tensor:
-    """A view of the whole of `tensor`."""
+    """Return a view of the whole `tensor`."""
     if hasattr(tensor, "without_history"):  # a batched tensor of `vmap`
         view = tensor.without_history()
     else:
@@ -269,7 +272,7 @@ def materialized(node: FunctionNode, grads: list[Any]) -> list[Any]:
 
 
 def checked_grads(node: FunctionNode, results: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Check the gradients of the tensor arguments; return one for each edge."""
+    """Check the gradients of the tensor arguments, and return one for each edge."""
     if len(results) != len(node._tensor_inputs):
         results = counted(node, results)
     checked: list[Tensor | None] = []
@@ -292,7 +295,7 @@ def checked_grads(node: FunctionNode, results: tuple[Any, ...]) -> tuple[Any, ..
 
 
 def counted(node: FunctionNode, results: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Check the number of gradients: one for each argument. Further gradients must be None."""
+    """Check that there is one gradient for each argument. Additional gradients must be None."""
     expected = len(node._tensor_inputs)
     if len(results) < expected or any(result is not None for result in results[expected:]):
         raise RuntimeError(
@@ -317,7 +320,7 @@ def taken(grad: Tensor, edge: Any, node: FunctionNode) -> Tensor:
 
 
 def check_unwanted(node: FunctionNode, results: tuple[Any, ...], edges: Any) -> None:
-    """Raise if a gradient that is not needed does not fit its input, as the engine does for needed gradients."""
+    """Raise an error if an unneeded gradient does not fit its input, as the engine does for needed gradients."""
     for result, edge, wanted in zip(results, node._edges, edges, strict=True):
         if result is not None and edge is not None and wanted is None:
             as_taken(result, edge, node)

@@ -1,7 +1,7 @@
 """Derivatives of functions: Jacobians, Hessians, and their products with vectors.
 
-All functions take a function of tensors and its inputs: a tensor or a tuple of tensors. The structure of results
-follows that of the inputs and outputs.
+All functions take a function of tensors and its inputs, which are a tensor or a tuple of tensors. The structure of the
+results follows the structure of the inputs and outputs.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _OUTPUTS = "outputs of the user-provided function"
 def vjp(
     func: Function, inputs: Tensors, v: Tensors | None = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
-    """The outputs of `func`, and the product of the vector `v` with its Jacobian: v^T J.
+    """Return the outputs of `func`, and the product of the vector `v` with its Jacobian: v^T J.
 
     Args:
-        v: of the shape of the outputs; may be left out if the output is a single element.
-        create_graph: let the results be differentiated.
-        strict: raise RuntimeError if an output does not depend on an input; otherwise the result is zeros.
+        v: a vector with the shape of the outputs. It may be omitted if the output has a single element.
+        create_graph: whether the results can be differentiated.
+        strict: whether to raise RuntimeError if an output does not depend on an input. Otherwise the result is zeros.
 
     >>> import adjoint as torch
     >>> torch.autograd.functional.vjp(lambda x: x * x, torch.tensor([1.0, 2.0]), torch.tensor([1.0, 1.0]))
@@ -55,11 +55,11 @@ def vjp(
 def jvp(
     func: Function, inputs: Tensors, v: Tensors | None = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
-    """The outputs of `func`, and the product of its Jacobian with the vector `v`: J v.
+    """Return the outputs of `func`, and the product of its Jacobian with the vector `v`: J v.
 
-    `v` has the shape of the inputs; it may be left out if the input is a single element. The product is computed by
-    differentiating the vector-Jacobian product, which is linear in its vector, with respect to that vector. Other
-    arguments are as in `vjp`.
+    `v` has the shape of the inputs. It may be omitted if the input has a single element. The vector-Jacobian product is
+    linear in its vector, so differentiating it with respect to that vector gives J v. The other arguments are as in
+    `vjp`.
 
     >>> import adjoint as torch
     >>> torch.autograd.functional.jvp(lambda x: x.sum() ** 2, torch.tensor([1.0, 2.0]), torch.tensor([1.0, 0.0]))
@@ -82,12 +82,12 @@ def jacobian(
     vectorize: bool = False,
     strategy: str = "reverse-mode",
 ) -> Any:
-    """The derivatives of all outputs of `func` with respect to all inputs, of shape `output.shape + input.shape`.
+    """Return the derivatives of all outputs of `func` with respect to all inputs, of shape `output.shape + input.shape`.
 
     Args:
         create_graph, strict: as in `vjp`.
-        vectorize: compute all rows at once.
-        strategy: "reverse-mode" computes rows, one for each element of the outputs; "forward-mode" (with `vectorize`)
+        vectorize: whether to compute all rows at once.
+        strategy: "reverse-mode" computes rows, one for each element of the outputs. "forward-mode" (with `vectorize`)
             computes columns, one for each element of the inputs.
 
     >>> import adjoint as torch
@@ -127,7 +127,7 @@ def jacobian(
 
 
 def _rows(output: Tensor, number: int, inputs: Any, create_graph: bool, strict: bool) -> tuple[Tensor, ...]:
-    """The Jacobian of one output, by one backward for each of its elements."""
+    """Return the Jacobian of one output, by one backward for each of its elements."""
     columns: list[list[Tensor]] = [[] for _ in inputs]
     for element in output.reshape(-1) if output.numel() else ():
         found = _grad((element,), inputs, (None,), create_graph, retain_graph=True)
@@ -146,7 +146,7 @@ def _rows(output: Tensor, number: int, inputs: Any, create_graph: bool, strict: 
 
 
 def _all_rows(outputs: Any, inputs: Any, create_graph: bool) -> tuple[tuple[Tensor, ...], ...]:
-    """The Jacobian of all outputs, by one batched backward."""
+    """Return the Jacobian of all outputs, by one batched backward."""
     bases = _basis(outputs)
     wanted = [(output, basis) for output, basis in zip(outputs, bases, strict=True) if output.requires_grad]
     if wanted:
@@ -183,13 +183,13 @@ def _basis(tensors: Any) -> list[Tensor]:
 
 
 def _construct_standard_basis_for(tensors: tuple[Tensor, ...], tensor_numels: tuple[int, ...]) -> tuple[Tensor, ...]:
-    """The standard basis vectors of the joint space of `tensors`: for each tensor the rows of its own elements."""
+    """Return the standard basis vectors of the joint space of `tensors`. Each tensor gets the rows of its own elements."""
     total = sum(tensor_numels)
     return tuple(part.reshape((total, count)) for part, count in zip(_basis(tensors), tensor_numels, strict=True))
 
 
 def _jacobian_by_columns(func: Function, inputs: Tensors, strict: bool, vectorize: bool) -> Any:
-    """The Jacobian by products with the basis vectors of the inputs."""
+    """Return the Jacobian by products with the basis vectors of the inputs."""
     if strict:
         raise RuntimeError(
             'torch.autograd.functional.jacobian: `strict=True` and `strategy="forward-mode"` are not supported together (yet). '
@@ -231,7 +231,7 @@ def hessian(
     vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
-    """The second derivatives of the single element that `func` returns; arguments are those of `jacobian`.
+    """Return the second derivatives of `func`, which returns a single element. The arguments are those of `jacobian`.
 
     >>> import adjoint as torch
     >>> torch.autograd.functional.hessian(lambda x: x.prod(), torch.tensor([2.0, 3.0]))
@@ -264,9 +264,9 @@ def hessian(
 def vhp(
     func: Function, inputs: Tensors, v: Tensors | None = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
-    """The single element that `func` returns, and the product of the vector `v` with its Hessian: v^T H.
+    """Return the single element that `func` returns, and the product of the vector `v` with its Hessian: v^T H.
 
-    `v` has the shape of the inputs. Other arguments are as in `vjp`.
+    `v` has the shape of the inputs. The other arguments are as in `vjp`.
 
     >>> import adjoint as torch
     >>> torch.autograd.functional.vhp(lambda x: (x**3).sum(), torch.tensor([1.0, 2.0]), torch.tensor([1.0, 1.0]))
@@ -286,9 +286,9 @@ def vhp(
 def hvp(
     func: Function, inputs: Tensors, v: Tensors | None = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
-    """The single element that `func` returns, and the product of its Hessian with the vector `v`: H v.
+    """Return the single element that `func` returns, and the product of its Hessian with the vector `v`: H v.
 
-    `vhp` is faster and, because Hessians are symmetric, computes the same product.
+    `vhp` is faster and computes the same product, because Hessians are symmetric.
 
     >>> import adjoint as torch
     >>> torch.autograd.functional.hvp(lambda x: (x**3).sum(), torch.tensor([1.0, 2.0]), torch.tensor([1.0, 1.0]))
@@ -306,7 +306,7 @@ def hvp(
 def _pushed(
     outputs: Any, inputs: Any, vector: Any, strict: bool, create_graph: bool, stages: tuple[str, str]
 ) -> tuple[Tensor, ...]:
-    """The product of the Jacobian of `outputs` with `vector`, by differentiating the vector-Jacobian product.
+    """Return the product of the Jacobian of `outputs` with `vector`, by differentiating the vector-Jacobian product.
 
     The vector-Jacobian product is linear in its vector, so the point of differentiation does not matter. `stages`: the
     names of the two derivatives in error messages.
@@ -320,7 +320,7 @@ def _pushed(
 
 
 def _first_derivative(func: Function, inputs: Any, name: str, strict: bool) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """The single output of a function, and its derivative, recorded."""
+    """Return the single output of a function, and its recorded derivative."""
     output = _single_output(func(*inputs), name, strict)
     first = _filled(_grad((output,), inputs, (None,), True), inputs, strict, True, "back", check=False)
     if strict:
@@ -332,7 +332,7 @@ def _first_derivative(func: Function, inputs: Any, name: str, strict: bool) -> t
 
 
 def _tensors(value: Any, what: str, function: str) -> tuple[bool, tuple[Tensor, ...]]:
-    """Whether `value` is a tuple, and its tensors."""
+    """Return whether `value` is a tuple, and its tensors."""
     many = isinstance(value, tuple)
     expected = f"The {what} given to {function} must be either a Tensor or a tuple of Tensors but the"
     for index, item in enumerate(value if many else (value,)):
@@ -344,7 +344,7 @@ def _tensors(value: Any, what: str, function: str) -> tuple[bool, tuple[Tensor, 
 
 
 def _prepared(inputs: tuple[Tensor, ...], create_graph: bool) -> tuple[Tensor, ...]:
-    """Copies or views of the inputs that require grad, so that the derivative is confined to this call."""
+    """Return copies or views of the inputs that require grad, so that the derivative is confined to this call."""
     return tuple(
         tensor.view_as(tensor) if create_graph and tensor.requires_grad else tensor.detach().requires_grad_()
         for tensor in inputs
@@ -411,7 +411,7 @@ def _vector_for_inputs(v: Any, inputs: tuple[Tensor, ...], many: bool, name: str
 
 
 def _checked_vector(v: Any, others: tuple[Tensor, ...], many: bool, name: str) -> tuple[Tensor, ...]:
-    """Check that `v` matches `others` in number and shapes. `many` says whether the user gave `others` as a tuple."""
+    """Check that `v` matches `others` in number and shapes. `many` tells whether the user gave `others` as a tuple."""
     _, vector = _tensors(v, "v", name)
     if len(vector) != len(others):
         if not many:
@@ -428,7 +428,7 @@ def _checked_vector(v: Any, others: tuple[Tensor, ...], many: bool, name: str) -
 
 
 def _grad(outputs: Any, inputs: Any, vector: Any, create_graph: bool, retain_graph: bool | None = None) -> Any:
-    """`grad` for those outputs that have a gradient; None where there is no gradient."""
+    """Return `grad` for the outputs that have a gradient, and None for the others."""
     wanted = [(output, value) for output, value in zip(outputs, vector, strict=True) if output.requires_grad]
     if not wanted:
         return (None,) * len(inputs)
@@ -459,7 +459,7 @@ _STRICT = {
 def _filled(
     found: Any, like: Any, strict: bool, create_graph: bool, stage: str, check: bool = True
 ) -> tuple[Tensor, ...]:
-    """Replace missing derivatives by zeros; in strict mode a missing derivative is an error."""
+    """Replace missing derivatives by zeros. In strict mode, a missing derivative is an error."""
     results = []
     for index, (value, tensor) in enumerate(zip(found, like, strict=True)):
         if value is None:

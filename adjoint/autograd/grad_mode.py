@@ -38,7 +38,7 @@ def check_bool(name: str, mode: Any) -> None:
 
 
 class Decorating:
-    """A context manager that decorates functions, generators and classes; each call enters a clone of it."""
+    """A context manager that decorates functions, generators and classes. Each call enters a clone of it."""
 
     def __call__(self, function: F) -> F:
         if inspect.isclass(function):
@@ -92,7 +92,7 @@ class Decorating:
         return decorated
 
     def clone(self) -> Any:
-        """A new context manager of the same mode."""
+        """Return a new context manager of the same mode."""
         return type(self)()
 
     def __enter__(self) -> Any:
@@ -103,7 +103,7 @@ class Decorating:
 
 
 class _Mode(Decorating):
-    """A context manager of a mode, which can be entered again."""
+    """A context manager of a mode. It can be entered more than once."""
 
     def __enter__(self) -> None:
         raise TypeError("a mode is entered through its subclasses")
@@ -116,7 +116,7 @@ class _Mode(Decorating):
 
 
 class no_grad(_Mode):
-    """Do not record operations: results do not require grad.
+    """Do not record operations. Results do not require grad.
 
     >>> import adjoint as torch
     >>> x = torch.ones(2, requires_grad=True)
@@ -127,7 +127,7 @@ class no_grad(_Mode):
     """
 
     def __new__(cls, function: Any = None) -> Any:
-        """Create a context manager, or decorate the function given in place of arguments."""
+        """Create a context manager, or decorate the function that is given in place of arguments."""
         instance = object.__new__(cls)
         return instance if function is None else instance(function)
 
@@ -145,7 +145,7 @@ class enable_grad(_Mode):
     """Record operations, even inside `no_grad`."""
 
     def __new__(cls, function: Any = None) -> Any:
-        """Create a context manager, or decorate the function given in place of arguments."""
+        """Create a context manager, or decorate the function that is given in place of arguments."""
         instance = object.__new__(cls)
         return instance if function is None else instance(function)
 
@@ -158,7 +158,7 @@ class enable_grad(_Mode):
 
 
 class set_grad_enabled(_Mode, SwitchesAtOnce):
-    """Switch recording on or off immediately; as a context manager, restore it at the end of the block."""
+    """Switch recording on or off immediately. As a context manager, restore it at the end of the block."""
 
     def __init__(self, mode: bool) -> None:
         try:
@@ -172,7 +172,7 @@ class set_grad_enabled(_Mode, SwitchesAtOnce):
         modes.set_grad(mode)
 
     def __call__(self, function: F) -> F:
-        """Decorate `function`: the mode holds only while the function runs."""
+        """Decorate `function`. The mode is active only while the function runs."""
         modes.set_grad(self.prev)
         self.pending = False
         return super().__call__(function)
@@ -188,14 +188,12 @@ class set_grad_enabled(_Mode, SwitchesAtOnce):
     __repr__ = __str__
 
     def clone(self) -> set_grad_enabled:
-        """A new context manager of the same mode."""
+        """Return a new context manager of the same mode."""
         return type(self)(self.mode)
 
 
 class inference_mode(_Mode):
-    """Works like `no_grad`.
-
-    In addition, tensors created inside can never be recorded later.
+    """Do not record operations, like `no_grad`. In addition, tensors that are created inside can never be recorded later.
 
     >>> import adjoint as torch
     >>> with torch.inference_mode():
@@ -205,7 +203,7 @@ class inference_mode(_Mode):
     """
 
     def __new__(cls, mode: Any = True) -> Any:
-        """Create a context manager, or decorate the function given in place of arguments."""
+        """Create a context manager, or decorate the function that is given in place of arguments."""
         instance = super().__new__(cls)
         if isinstance(mode, bool):
             return instance
@@ -223,12 +221,12 @@ class inference_mode(_Mode):
         set_inference(*self.before)
 
     def clone(self) -> inference_mode:
-        """A new context manager of the same mode."""
+        """Return a new context manager of the same mode."""
         return type(self)(self.mode)
 
 
 class _Switch(SwitchesAtOnce, _Mode):
-    """Sets a flag of this thread's state immediately; as a context manager, restores it at the end of the block."""
+    """Set a flag of this thread's state immediately. As a context manager, restore it at the end of the block."""
 
     flag: str
 
@@ -248,7 +246,7 @@ class _Switch(SwitchesAtOnce, _Mode):
         modes.switch(self.flag, self.prev)
 
     def clone(self) -> Any:
-        """A new context manager of the same mode."""
+        """Return a new context manager of the same mode."""
         return type(self)(self.mode)
 
 
@@ -265,7 +263,7 @@ class set_multithreading_enabled(_Switch):
 
 
 class enforce_grad_layout_policy(_Switch):
-    """Choose the strides of a leaf's `.grad`: the strides of the leaf (which may need a copy) or of the incoming gradient.
+    """Choose the strides of a leaf's `.grad`: the strides of the leaf (which may require a copy) or of the incoming gradient.
 
     >>> import adjoint as torch
     >>> x = torch.ones(2, 3, requires_grad=True)
@@ -280,9 +278,9 @@ class enforce_grad_layout_policy(_Switch):
 
 
 class _force_original_view_tracking(_Switch):
-    """Choose how a view is regenerated after an in-place change of its base: by replaying the operations that made it.
+    """Choose whether a view is regenerated after an in-place change of its base by repeating the operations that created it.
 
-    If this is off, or was off when the view was made, the view is regenerated by one `as_strided`.
+    If this is off, or was off when the view was created, one `as_strided` regenerates the view.
     """
 
     flag = "view_replay"
@@ -292,7 +290,7 @@ class _force_original_view_tracking(_Switch):
 
 
 class _unsafe_preserve_version_counter(_Mode):
-    """Context manager: in-place changes of `tensors` inside are not counted."""
+    """A context manager in which in-place changes of `tensors` are not counted."""
 
     def __init__(self, tensors: Tensor | tuple[Tensor, ...]) -> None:
         self.tensors = (tensors,) if isinstance(tensors, Tensor) else tensors
@@ -309,20 +307,20 @@ class _unsafe_preserve_version_counter(_Mode):
             shared_counter(tensor)[0] = version
 
     def clone(self) -> _unsafe_preserve_version_counter:
-        """A new context manager of the same tensors."""
+        """Return a new context manager of the same tensors."""
         return type(self)(self.tensors)
 
 
 def is_multithreading_enabled() -> bool:
-    """The latest value of `set_multithreading_enabled` in this thread."""
+    """Return the latest value of `set_multithreading_enabled` in this thread."""
     return modes.STATE.multithreading
 
 
 def is_view_replay_enabled() -> bool:
-    """The latest value of `_force_original_view_tracking` in this thread."""
+    """Return the latest value of `_force_original_view_tracking` in this thread."""
     return modes.STATE.view_replay
 
 
 def is_inference_mode_enabled() -> bool:
-    """Whether this thread is in inference mode."""
+    """Return whether this thread is in inference mode."""
     return modes.STATE.inference

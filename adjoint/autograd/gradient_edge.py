@@ -18,12 +18,12 @@ class GradientEdge(NamedTuple):
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
-    """The gradient edge of `tensor`: its `grad_fn` (or `AccumulateGrad`) and output number.
+    """Return the gradient edge of `tensor`: its `grad_fn` (or `AccumulateGrad`) and output number.
 
-    The edge can replace the tensor in `backward` and `grad`, and does not keep the memory of the tensor alive.
+    The edge can replace the tensor in `backward` and `grad`, and does not keep the tensor's memory alive.
 
     Raises:
-        RuntimeError: for a tensor that does not require grad.
+        RuntimeError: if the tensor does not require grad.
 
     >>> import adjoint as torch
     >>> x = torch.tensor(3.0, requires_grad=True)

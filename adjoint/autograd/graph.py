@@ -1,4 +1,4 @@
-"""`adjoint.autograd.graph`: inspection of the graph, and the hooks that pack and unpack saved tensors."""
+"""`adjoint.autograd.graph`: inspection of the graph, and hooks that pack and unpack saved tensors."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ __all__ = [
 
 
 class Node(abc.ABC):
-    """The abstract base class of all nodes: `isinstance(tensor.grad_fn, Node)`. It cannot be instantiated."""
+    """The abstract base class of all nodes. `isinstance(tensor.grad_fn, Node)` is true. It cannot be instantiated."""
 
     @abc.abstractmethod
     def name(self) -> str:
-        """The node's name.
+        """The name of the node.
 
         >>> import adjoint as torch
         >>> torch.ones(2, requires_grad=True).exp().grad_fn.name()
@@ -55,28 +55,28 @@ class Node(abc.ABC):
     @property
     @abc.abstractmethod
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
-        """One `(node, output_nr)` for each input; `(None, 0)` for an input that needs no gradient."""
+        """One `(node, output_nr)` for each input, or `(None, 0)` for an input that needs no gradient."""
 
     @abc.abstractmethod
     def metadata(self) -> dict[Any, Any]:
-        """A dictionary for the user's own data."""
+        """A dictionary for the user's data."""
 
     @property
     @abc.abstractmethod
     def _input_metadata(self) -> tuple[Any, ...]:
-        """Shape and dtype of the gradients that the node receives."""
+        """The shape and the dtype of the gradients that the node receives."""
 
     @abc.abstractmethod
     def _sequence_nr(self) -> int:
-        """The sequence number of the node; later nodes have higher numbers."""
+        """The sequence number of the node. Later nodes have higher numbers."""
 
     @abc.abstractmethod
     def _register_hook_dict(self, tensor: Any) -> None:
-        """Also run the hooks in a dictionary, which its owner may change later."""
+        """Also run the hooks in a dictionary. The owner of the dictionary may change it later."""
 
     @abc.abstractmethod
     def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
-        """Call `fn(grad_inputs, grad_outputs)` after the node has run; a returned tuple replaces `grad_inputs`.
+        """Call `fn(grad_inputs, grad_outputs)` after the node has run. A returned tuple replaces `grad_inputs`.
 
         >>> import adjoint as torch
         >>> x = torch.tensor(2.0, requires_grad=True)
@@ -96,10 +96,10 @@ Node.register(node.Node)
 
 
 class saved_tensors_hooks:
-    """Context manager: pass the tensors that operations save through `pack_hook`, and back through `unpack_hook`.
+    """A context manager that passes tensors through `pack_hook` when operations save them, and back through `unpack_hook`.
 
-    `pack_hook(tensor)` may return any object; `unpack_hook(packed)` must return a tensor of the same value. The
-    innermost pair applies. Uses are saving to disk, compression, and counting the memory of a graph.
+    `pack_hook(tensor)` may return any object. `unpack_hook(packed)` must return a tensor with the same value. The
+    innermost pair applies. The hooks can save tensors to disk, compress them, or count the memory of a graph.
 
     Raises:
         RuntimeError: if a pack hook changes its tensor in place.
@@ -131,9 +131,10 @@ class saved_tensors_hooks:
 
 
 class save_on_cpu(saved_tensors_hooks):
-    """Context manager: saved tensors are moved to CPU memory, and moved back when they are needed.
+    """A context manager that moves saved tensors to CPU memory, and moves them back when they are needed.
 
-    Tensors are in CPU memory already: the saved tensors are aliases on the same memory, or copies with `pin_memory`.
+    All tensors are in CPU memory already. The saved tensors are therefore aliases on the same memory, or copies with
+    `pin_memory`.
     """
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
@@ -148,7 +149,7 @@ class save_on_cpu(saved_tensors_hooks):
 
 
 class disable_saved_tensors_hooks:
-    """Context manager and decorator: using saved-tensor hooks inside raises RuntimeError with `error_message`."""
+    """A context manager and decorator in which using saved-tensor hooks raises RuntimeError with `error_message`."""
 
     def __init__(self, error_message: str) -> None:
         self.error_message = error_message
@@ -164,7 +165,7 @@ class disable_saved_tensors_hooks:
         modes.STATE.hooks_disabled = self.previous
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Decorate `function`: hooks are disabled while the function runs."""
+        """Decorate `function`. Hooks are disabled while the function runs."""
 
         @functools.wraps(function)
         def decorated(*args: Any, **keywords: Any) -> Any:
@@ -175,7 +176,7 @@ class disable_saved_tensors_hooks:
 
 
 def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
-    """Count a change of the memory of `tensor` (or of each of several tensors) that autograd has not seen.
+    """Count a change of the memory of `tensor` (or of each of several tensors) that autograd has not detected.
 
     Backward then refuses to use values that were saved before the change.
 
@@ -196,7 +197,10 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
 
 
 def region_activation_memory_budget(budget: float) -> AbstractContextManager[None]:
-    """Mark a region whose code is being compiled. Outside of a compiler, as always here, it raises RuntimeError."""
+    """Mark a region of code that is being compiled.
+
+    It raises RuntimeError outside of a compiler, and therefore always raises it here.
+    """
     raise RuntimeError(
         "torch.autograd.graph.region_activation_memory_budget can only be used inside a torch.compile region; it has no "
         "effect in eager mode."
@@ -204,34 +208,34 @@ def region_activation_memory_budget(budget: float) -> AbstractContextManager[Non
 
 
 def set_warn_on_accumulate_grad_stream_mismatch(enabled: bool) -> None:
-    """Accepted for compatibility with PyTorch: a CPU has no streams."""
+    """Accepted for compatibility with PyTorch, because a CPU has no streams."""
 
 
 def set_override_stale_capture_stream(enabled: bool) -> None:
-    """Accepted for compatibility with PyTorch: a CPU has no streams."""
+    """Accepted for compatibility with PyTorch, because a CPU has no streams."""
 
 
 def surroundings() -> mode_switches.Surroundings:
-    """Return the conditions under which this code runs, so that a recomputation can run under them."""
+    """Return the conditions under which this code runs, so that a recomputation can run under the same conditions."""
     return mode_switches.Surroundings(without=mode_switches.OF_OBSERVERS)
 
 
 class ResultCache(Protocol):
-    """The interface of a cache below recording, between operators and their array computation, for `caching_results`.
+    """The interface of a cache for `caching_results`, below recording. It stands between operators and their kernels.
 
     An operator requests its result from the cache, so the cache can store or return results. Views and in-place
     operations do not use the cache.
     """
 
     def result(self, op: OpOverload, args: tuple[Any, ...], compute: Callable[[], Any]) -> Any:
-        """The result of `op` on `args`: call `compute()`, or return a stored result."""
+        """Return the result of `op` on `args`: call `compute()`, or return a stored result."""
 
     def made(self, outputs: Sequence[Tensor]) -> None:
         """Receive the tensors that were created from the latest result."""
 
 
 class caching_results(Handler):
-    """Context manager: set the cache between the operators of this thread and their computation."""
+    """A context manager that sets the cache between the operators of this thread and their kernels."""
 
     def __init__(self, result_cache: ResultCache) -> None:
         self.result_cache = result_cache
@@ -249,14 +253,14 @@ class caching_results(Handler):
         return not (call.op.view or call.in_place)
 
     def handle(self, call: Any, proceed: Callable[[], Any]) -> Any:
-        """Let the step that computes use this cache, and pass the created tensors to the cache."""
+        """Let the computing step use this cache, and pass the created tensors to the cache."""
         call.cache, call.stepwise = self, True
         result = proceed()
         self.made(call.outputs)
         return result
 
     def compute(self, op: Any, args: tuple[Any, ...], compute: Callable[[], Any]) -> Any:
-        """Compute through this cache. Operators inside use the enclosing cache."""
+        """Compute through this cache. Operators inside the computation use the enclosing cache."""
 
         def further() -> Any:
             return compute() if self.outer is None else self.outer.compute(op, args, compute)

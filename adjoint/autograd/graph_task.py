@@ -1,6 +1,6 @@
-"""The state of a running backward, for hooks and custom functions that query it, and for nested backwards.
+"""The state of a running backward. Hooks, custom functions and nested backwards use it.
 
-Decides which of the reachable nodes must run, and their order if the user has set sequence numbers.
+It determines which of the reachable nodes must run, and their order if the user has set sequence numbers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _next_id = count().__next__
 
 
 class Capture:
-    """The inputs whose gradients are requested: by leaf, and by (node, output_nr)."""
+    """The inputs whose gradients are requested, by leaf and by (node, output_nr)."""
 
     __slots__ = ("leaves", "outputs")
 
@@ -38,7 +38,7 @@ class Capture:
             self.outputs.setdefault(edge[0], {})[edge[1]] = None
 
     def value(self, edge: Any) -> Any:
-        """The gradient that arrived, or None."""
+        """Return the gradient that arrived, or None."""
         if type(edge) is not tuple:
             return self.leaves[edge]
         return None if edge[0].is_nowhere else self.outputs[edge[0]][edge[1]]
@@ -47,13 +47,14 @@ class Capture:
 class GraphTask:
     """One run of the engine.
 
-    `retain_graph`: nodes keep their saved tensors. `create_graph`: gradients are tensors, and are recorded. `capture`:
-    the requested inputs; None for all leaves. `accumulating`: leaves accumulate into `.grad`. `order`, `uses`,
-    `needed`: the results of discovery. `depth`: the number of enclosing runs in this thread. `node`: the current node,
-    if other code may read it (a leaf stands for its `AccumulateGrad`). `frame`: the user's frame that started the run,
-    if it has been looked up. `root`: the only root, if there is one. The hooks of a tensor there run whatever inputs
-    are requested, as in PyTorch. `given`: the tensors of the initial gradients, if the caller gave them. `shown`: the
-    tensors through which user code sees gradient arrays, once it has seen one.
+    `retain_graph`: whether nodes keep their saved tensors. `create_graph`: whether gradients are tensors and are
+    recorded. `capture`: the requested inputs, or None for all leaves. `accumulating`: whether gradients accumulate into
+    the `.grad` of leaves. `order`, `uses`, `needed`: the results of discovery. `depth`: the number of enclosing runs in
+    this thread. `node`: the current node, if other code may read it. A leaf represents its `AccumulateGrad`. `frame`:
+    the user's frame that started the run, if it has been looked up. `root`: the only root, if there is one. The hooks
+    of this root run whether its gradient is requested or not, as in PyTorch. `given`: the tensors of the initial
+    gradients, if the caller gave them. `shown`: the tensors through which user code sees gradient arrays, if it has
+    seen any.
     """
 
     retain_graph = False
@@ -74,20 +75,20 @@ class GraphTask:
     shown: Shown | None = None
 
     def accumulates(self, leaf: Tensor) -> bool:
-        """Whether this run adds to the `.grad` of `leaf`, which it reaches."""
+        """Return whether this run adds to the `.grad` of `leaf`, which it reaches."""
         return self.capture is None or (self.accumulating and leaf in self.capture.leaves)
 
     def stop_recording(self) -> None:
         """Record nothing in this thread until the run ends, unless the run records gradients.
 
-        The engine calls this before user code runs.
+        The engine calls this method before user code runs.
         """
         if not self.create_graph and modes.STATE.grad_enabled:
             self.stopped_recording = True
             modes.set_grad(False)
 
     def will_run(self, node: Node) -> bool:
-        """Whether this run reaches `node`, or accumulates into the leaf whose `AccumulateGrad` is `node`."""
+        """Return whether this run reaches `node`, or accumulates into the leaf whose `AccumulateGrad` is `node`."""
         capture = self.capture
         if isinstance(node, AccumulateGrad):
             if capture is None:
@@ -104,7 +105,7 @@ class GraphTask:
 
 
 def current_task_id() -> int:
-    """The unique number of the backward that is running in this thread; -1 outside of a backward."""
+    """Return the unique number of the backward that is running in this thread, or -1 outside of a backward."""
     task = modes.STATE.task
     if task is None:
         return -1
@@ -116,7 +117,7 @@ def current_task_id() -> int:
 def execution_order() -> list[Node]:
     """Return the nodes that the current backward of this thread will still run, in order.
 
-    Each `AccumulateGrad` comes as early as possible.
+    Each `AccumulateGrad` runs as early as possible.
 
     Raises:
         RuntimeError: outside of a backward, or if the backward may use several threads, as PyTorch's may.
@@ -144,16 +145,16 @@ def execution_order() -> list[Node]:
 
 
 def is_checkpoint_valid() -> bool:
-    """Whether a nested backward may run: only if all leaves accumulate and no inputs are requested."""
+    """Return whether a nested backward may run. This requires that all leaves accumulate and no inputs are requested."""
     task = modes.STATE.task
     return task is None or task.capture is None
 
 
 def queue_callback(callback: Callable[[], Any]) -> None:
-    """Call `callback()` when the backward that is running has finished, before it returns.
+    """Call `callback()` at the end of the backward that is running, before it returns.
 
     Raises:
-        RuntimeError: outside of a backward.
+        RuntimeError: if no backward is running.
     """
     task = modes.STATE.task
     if task is None:
@@ -170,7 +171,7 @@ def run_callbacks(callbacks: list[Callable[[], Any]]) -> None:
 
 
 def current_node() -> Node | None:
-    """The node that this thread is running in a backward (in a hook, the node of that hook), or None."""
+    """Return the node that this thread is running in a backward (in a hook, the node of that hook), or None."""
     task = modes.STATE.task
     if task is None:
         return None
@@ -178,7 +179,7 @@ def current_node() -> Node | None:
 
 
 def nodes_without_watch(task: GraphTask) -> Container[Node] | None:
-    """Return the nodes that run and whose gradients are not requested, or None if all nodes do."""
+    """Return the nodes that run and whose gradients are not requested. Return None if this holds for all nodes."""
     plain: Container[Node] | None = None
     capture = task.capture
     if capture is not None and not all_are_needed(task.order, task.uses, capture):
@@ -193,7 +194,7 @@ def nodes_without_watch(task: GraphTask) -> Container[Node] | None:
 
 
 def all_are_needed(order: list[Node], uses: dict[Tensor, int], capture: Capture) -> bool:
-    """Whether every leaf is requested and every node leads to a leaf."""
+    """Return whether every leaf is requested and every node leads to a leaf."""
     if capture.outputs or not uses.keys() <= capture.leaves.keys():
         return False
     for node in order:
@@ -206,7 +207,7 @@ def all_are_needed(order: list[Node], uses: dict[Tensor, int], capture: Capture)
 
 
 def find_needed(order: list[Node], capture: Capture) -> dict[Node, tuple[Any, ...]]:
-    """Find the nodes on a path to a captured edge. Only these nodes run. The values are the edges on such paths."""
+    """Find the nodes on a path to a captured edge. Only these nodes run. Return them, with their edges on such paths."""
     needed: dict[Node, tuple[Any, ...]] = {}
     leaves, outputs = capture.leaves, capture.outputs
 
@@ -226,7 +227,7 @@ def find_needed(order: list[Node], capture: Capture) -> dict[Node, tuple[Any, ..
 
 
 class _Ready:
-    """A node whose gradients are complete, as an entry of a heap: the highest sequence number comes first."""
+    """A node whose gradients are complete, as an entry of a heap. The highest sequence number comes first."""
 
     __slots__ = ("node",)
 
@@ -238,7 +239,7 @@ class _Ready:
 
 
 def by_dependencies(roots: list[Any], found: list[Node]) -> list[Node]:
-    """Sort the nodes of `found` so that each follows all nodes that lead to it, whatever sequence numbers the user has set."""
+    """Sort the nodes of `found` so that each follows all nodes that lead to it, even if the user has set sequence numbers."""
     awaited = dict.fromkeys(found, 0)
     for node in found:
         for edge in node._edges:

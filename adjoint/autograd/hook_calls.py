@@ -18,14 +18,14 @@ from .validate_grad import as_taken
 
 
 def stop_recording() -> None:
-    """Do not record the user's hooks until the backward ends, unless the backward records gradients."""
+    """Do not record user hooks until the backward ends, unless the backward records gradients."""
     task = STATE.task
     if task is not None:
         task.stop_recording()
 
 
 class recording_mode:
-    """Context manager: switch gradients on or off."""
+    """A context manager that enables or disables gradients."""
 
     __slots__ = ("enabled", "previous")
 
@@ -42,7 +42,7 @@ class recording_mode:
 
 
 def to_tensor(grad: Any) -> Any:
-    """A gradient as a tensor for hooks; it is writable unless its elements share memory."""
+    """Return a gradient as a tensor for hooks. It is writable unless its elements share memory."""
     if type(grad) is not ndarray:
         if grad is None or isinstance(grad, Tensor):
             return grad
@@ -56,7 +56,7 @@ def to_tensor(grad: Any) -> Any:
 
 
 def from_tensor(grad: Any, create_graph: bool) -> Any:
-    """A gradient in the form in which the engine passes it on."""
+    """Return a gradient in the form in which the engine passes it on."""
     if create_graph or grad is None:
         return grad
     array = grad._array
@@ -64,7 +64,7 @@ def from_tensor(grad: Any, create_graph: bool) -> Any:
 
 
 def check_replacement(original: Tensor | None, replacement: Any, hook: Any) -> None:
-    """Raise if a hook returned a value that cannot replace the gradient."""
+    """Raise an error if a hook has returned a value that cannot replace the gradient."""
     if not isinstance(replacement, Tensor):
         raise TypeError(f"expected Variable, but hook returned '{type(replacement).__name__}'")
     if original is None:
@@ -100,7 +100,7 @@ def run_leaf_hooks(leaf: Tensor, grad: Any, create_graph: bool) -> Any:
 
 
 def run_tensor_hooks(node: Node, grad: Any, create_graph: bool) -> Any:
-    """Run the hooks of the tensors that are outputs of `node`, then fill the `.grad` of those that retain it."""
+    """Run the hooks of the tensors that are outputs of `node`. Then fill the `.grad` of the tensors that retain it."""
     hooks: Any = node._hooks
     several = type(grad) is list
     values = [to_tensor(item) for item in grad] if several else [to_tensor(grad)]
@@ -117,7 +117,7 @@ def run_tensor_hooks(node: Node, grad: Any, create_graph: bool) -> Any:
 
 
 def keep_grad(tensor: Tensor, grad: Tensor, create_graph: bool) -> None:
-    """`retain_grad`: add `grad` to `tensor.grad`."""
+    """Add `grad` to `tensor.grad` for `retain_grad`."""
     if tensor._grad is None:
         tensor._grad = grad.clone() if create_graph else made(grad._array.copy())
     else:
@@ -125,7 +125,7 @@ def keep_grad(tensor: Tensor, grad: Tensor, create_graph: bool) -> None:
 
 
 def run_with_hooks(node: Node, grad: Any, retain_graph: bool, create_graph: bool, edges: Any) -> tuple[Any, ...]:
-    """Run `node` with its pre-hooks and post-hooks; the hooks of its outputs have run already."""
+    """Run `node` with its pre-hooks and post-hooks. The hooks of its outputs have already run."""
     hooks = own_hooks(node)
     several = type(grad) is list
     if hooks.pre:
@@ -170,10 +170,10 @@ def replaced_tuple(hook: Any, result: Any, grads: tuple[Any, ...]) -> tuple[Any,
 
 
 def run_post_hooks(node: Node, results: Any, grad: Any, create_graph: bool, edges: Any) -> tuple[Any, ...]:
-    """Run the post-hooks of the node, including those registered while it ran.
+    """Run the post-hooks of the node, including hooks that were registered while it ran.
 
-    A hook receives the gradients at `edges` that were requested, in the form that the inputs take, and the gradients
-    that the node received.
+    A hook receives the requested gradients at `edges`, in the form that the inputs expect, and the gradients that the
+    node received.
     """
     post = [hook for group in own_hooks(node).post for hook in list(group.values())]
     if not post:
@@ -226,7 +226,7 @@ LATE.run_accumulate_grad = run_alone
 
 
 def run_post_accumulate_hooks(leaf: Tensor) -> None:
-    """Run the hooks that follow accumulation into the `.grad` of `leaf`."""
+    """Run the hooks after accumulation into the `.grad` of `leaf`."""
     extra = leaf._extra
     if extra is not None and extra.post_hooks:
         stop_recording()

@@ -1,4 +1,4 @@
-"""Finishing leaves that need more than accumulation: the leaf has hooks, or its gradient was requested or is recorded."""
+"""Finishing leaves that need more than accumulation: the leaf has hooks, or its gradient is requested or recorded."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .validate_grad import validate_grad
 
 
 def finish_plain_leaf(leaf: Tensor, buffers: dict[Any, Any], task: GraphTask) -> bool:
-    """If a leaf has only post-accumulation hooks, accumulate its gradient and run them.
+    """If a leaf has only post-accumulation hooks, accumulate its gradient and run these hooks.
 
-    Return whether this was such a leaf.
+    Return whether the leaf was of this kind.
 
-    The gradient has no other reference, so the leaf adopts it.
+    The gradient has no other reference, so its array becomes `.grad`.
     """
     extra = leaf._extra
     if extra is None or extra.hooks or extra.grad_dtype is not OWN or FLAGS.special or leaf not in buffers:
@@ -36,7 +36,7 @@ def finish_plain_leaf(leaf: Tensor, buffers: dict[Any, Any], task: GraphTask) ->
 
 
 def finish_leaf(leaf: Tensor, grad: Any, task: GraphTask) -> None:
-    """Finish `leaf`, whose gradients are complete (None if all were None): run its hooks, then accumulate or capture."""
+    """Finish `leaf`, whose gradients are complete (None if all were None). Run its hooks, then accumulate or capture."""
     try:
         take_to_leaf(leaf, grad, task)
     except Exception:

@@ -26,10 +26,10 @@ def backward(
     create_graph: bool = False,
     inputs: Tensor | Sequence[Tensor] | None = None,
 ) -> None:
-    """Accumulate the gradient of this tensor into the `.grad` of the leaves it was computed from.
+    """Accumulate the gradient of this tensor into the `.grad` of the leaves of its graph.
 
-    `gradient` is the vector of the vector-Jacobian product. It has the shape of this tensor. A scalar needs none. For
-    the other arguments, see `adjoint.autograd.backward`.
+    `gradient` is the vector of the vector-Jacobian product. It has the shape of this tensor, and may be omitted for a
+    scalar. For the other arguments, see `adjoint.autograd.backward`.
     """
     try:
         backward_of(self, gradient, retain_graph, create_graph, inputs)
@@ -39,7 +39,7 @@ def backward(
 
 
 def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
-    """Call `hook(grad)` whenever the gradient of this tensor is computed; a returned tensor replaces the gradient."""
+    """Call `hook(grad)` whenever the gradient of this tensor is computed. A returned tensor replaces the gradient."""
     try:
         if not self.requires_grad:
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
@@ -74,7 +74,7 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], No
 
 @ending_at_caller
 def retain_grad(self: Tensor) -> None:
-    """Fill `.grad` of this tensor, which is not a leaf, during backward."""
+    """Store the gradient of this tensor, which is not a leaf, in its `.grad` during backward."""
     if not self.requires_grad:
         raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
     if modes.STATE.transforms:
@@ -101,7 +101,7 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
 
 
 def _left_to_transforms(method: str, also: str = "") -> RuntimeError:
-    """Return the error inside a function transform, where only the transform chooses what to differentiate."""
+    """Return the error inside a function transform, where only the transform chooses the differentiated inputs."""
     return RuntimeError(
         f"You are attempting to call Tensor.{method}{also} inside of a function being transformed by a functorch transform. This "
         "is unsupported, please attempt to use the functorch transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call "
@@ -111,7 +111,7 @@ def _left_to_transforms(method: str, also: str = "") -> RuntimeError:
 
 @ending_at_caller
 def retains_grad(self: Tensor) -> bool:
-    """Whether `.grad` of this tensor, which is not a leaf, is filled during backward."""
+    """Whether the gradient of this tensor, which is not a leaf, is stored in its `.grad` during backward."""
     edge = self._edge
     if type(edge) is not tuple or edge[0]._hooks is None:
         return False
@@ -120,7 +120,7 @@ def retains_grad(self: Tensor) -> bool:
 
 
 def backward_hooks(self: Tensor) -> HookDict | None:
-    """The hooks of this tensor, None before the first is registered."""
+    """The hooks of this tensor, or None before the first hook is registered."""
     return None if self._extra is None else self._extra.hooks
 
 
@@ -130,7 +130,7 @@ def post_accumulate_hooks(self: Tensor) -> HookDict | None:
 
 
 def grad_dtype(self: Tensor) -> dtype | None:
-    """The dtype of the `.grad` of a leaf: its own dtype, a dtype that was set, or None, which allows any dtype.
+    """The dtype of the `.grad` of a leaf: the dtype of the leaf, a dtype that was set, or None, which allows any dtype.
 
     >>> import adjoint as torch
     >>> w = torch.ones(2, requires_grad=True)
@@ -170,7 +170,7 @@ def set_backward_hooks(self: Tensor, hooks: Any) -> None:
 
 
 def volatile(self: Tensor) -> bool:
-    """Always False: `no_grad` has replaced this property of early tensors."""
+    """Always False, because `no_grad` has replaced this property."""
     warn("volatile was removed (Variable.volatile is always False)", UserWarning)
     return False
 
@@ -186,7 +186,7 @@ def keep_backward_hooks(self: Tensor) -> None:
 
 
 def check_new_grad(tensor: Tensor, grad: Any) -> None:
-    """Raise unless `grad` may become the `.grad` of `tensor`."""
+    """Raise an error unless `grad` may become the `.grad` of `tensor`."""
     if type(grad) is Tensor and tensor._extra is None and grad is not tensor:
         new, own = grad._array, tensor._array
         if new.dtype is own.dtype and new.shape == own.shape and type(new) is type(own) is ndarray:

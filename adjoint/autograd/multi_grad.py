@@ -16,7 +16,7 @@ from .graph_task import GraphTask
 
 
 class _MultiHandle(RemovableHandle):
-    """Removes a hook from all the tensors it is registered on."""
+    """A handle that removes a hook from all tensors on which it is registered."""
 
     handles: tuple[RemovableHandle, ...]
 
@@ -24,7 +24,7 @@ class _MultiHandle(RemovableHandle):
         self.handles = handles
 
     def remove(self) -> None:
-        """Remove the hook; removing it twice does nothing."""
+        """Remove the hook. Removing it twice has no effect."""
         for handle in self.handles:
             handle.remove()
 
@@ -40,12 +40,13 @@ def register_multi_grad_hook(
 ) -> RemovableHandle:
     """Call `fn` in each backward that computes gradients of `tensors`.
 
-    With `mode="all"`, `fn` is called when all gradients that this backward computes for `tensors` have arrived, with a
-    list that has None for the others. With `mode="any"`, it is called with the first gradient. Its result is ignored.
+    With `mode="all"`, `fn` is called when all gradients that this backward computes for `tensors` have arrived. It
+    receives a list, with None for the other tensors. With `mode="any"`, it is called with the first gradient. Its
+    result is ignored.
 
     Raises:
-        ValueError: for another mode.
-        AssertionError: for a tensor that does not require grad, in mode "all".
+        ValueError: if the mode is neither "all" nor "any".
+        AssertionError: if a tensor does not require grad, in mode "all".
 
     >>> import adjoint as torch
     >>> x, y, z = (torch.tensor(value, requires_grad=True) for value in (1.0, 2.0, 3.0))
@@ -61,7 +62,7 @@ def register_multi_grad_hook(
 
 
 class _All:
-    """Waits for the gradients of all its tensors, separately in each backward."""
+    """A hook that waits for the gradients of all its tensors, separately in each backward."""
 
     def __init__(self, tensors: Sequence[Tensor], fn: Callable[..., None]) -> None:
         self.nodes = [_node_of(tensor) for tensor in tensors]
@@ -71,7 +72,7 @@ class _All:
         self.lock = lock_across_forks()
 
     def of(self, number: int) -> Callable[[Tensor], None]:
-        """The hook of tensor `number`."""
+        """Return the hook of tensor `number`."""
         return lambda grad: self.take(number, grad)
 
     def take(self, number: int, grad: Tensor) -> None:
@@ -90,7 +91,7 @@ class _All:
 
 
 class _Any:
-    """Waits for the first gradient of any of its tensors, in each backward."""
+    """A hook that waits for the first gradient of any of its tensors, in each backward."""
 
     def __init__(self, fn: Callable[..., None]) -> None:
         self.fn = fn
@@ -98,7 +99,7 @@ class _Any:
         self.lock = lock_across_forks()
 
     def of(self, number: int) -> Callable[[Tensor], None]:
-        """The hook of each tensor: the same for all."""
+        """Return the hook of each tensor. It is the same for all tensors."""
         return self.take
 
     def take(self, grad: Tensor) -> None:

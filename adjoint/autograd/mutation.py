@@ -1,4 +1,4 @@
-"""`allow_mutation_on_saved_tensors`, and `linearize`: a saved tensor is copied before its memory is changed in place."""
+"""`allow_mutation_on_saved_tensors` and `linearize` copy a saved tensor before its memory is changed in place."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..tensor import Tensor, lazy_bits
 
 
 class _Handle:
-    """Replaces a saved tensor in the graph; the context holds the tensor, which was saved at `version`."""
+    """A replacement of a saved tensor in the graph. The context holds the tensor, which was saved at `version`."""
 
     __slots__ = ("__weakref__", "version")
 
@@ -28,7 +28,10 @@ class _Handle:
 
 
 class _AllowMutationOnSavedContext:
-    """The tensors that were saved within one context: `original` holds unchanged tensors, `cloned` the copies of changed ones."""
+    """The tensors that were saved within one context.
+
+    `original` contains unchanged tensors, and `cloned` copies of changed tensors.
+    """
 
     def __init__(self) -> None:
         self.cloned: WeakKeys[_Handle, Tensor] = WeakKeys()
@@ -37,7 +40,7 @@ class _AllowMutationOnSavedContext:
         self.sid_to_tid: dict[int, set[Any]] = {}
 
     def begin(self) -> None:
-        """Take the tensors that this thread saves from now on, and watch its changes."""
+        """Collect the tensors that this thread saves from now on, and observe its changes."""
         mode_switches.push_saved_tensor_hooks((self.pack, self.unpack))
         modes.switch("before_change", self.before_change)
 
@@ -48,14 +51,14 @@ class _AllowMutationOnSavedContext:
         mode_switches.pop_saved_tensor_hooks()
 
     def clear(self) -> None:
-        """Release all tensors: graphs recorded within the context can no longer be run backward."""
+        """Release all tensors. Graphs that were recorded within the context can no longer run backward."""
         self.cloned.clear()
         self.original.clear()
         self.tid_to_weakhandle.clear()
         self.sid_to_tid.clear()
 
     def pack(self, tensor: Tensor) -> _Handle:
-        """The handle of `tensor`: one for each combination of memory, layout and version."""
+        """Return the handle of `tensor`. There is one for each combination of memory, layout and version."""
         array = tensor._array
         identity = (address(array), array.shape, array.strides, array.dtype, tensor._version, lazy_bits(tensor))
         handle = self.handle_of(identity)
@@ -67,12 +70,12 @@ class _AllowMutationOnSavedContext:
         return handle
 
     def handle_of(self, identity: Any) -> _Handle | None:
-        """The handle of the tensor that was saved with this identity, if a graph still has it."""
+        """Return the handle of the tensor that was saved with this identity, if a graph still uses it."""
         found = self.tid_to_weakhandle.get(identity)
         return None if found is None else found()
 
     def unpack(self, handle: _Handle) -> Tensor:
-        """The value that the tensor of `handle` had when it was saved."""
+        """Return the value that the tensor of `handle` had when it was saved."""
         copy = self.cloned.get(handle)
         if copy is not None:
             return copy
@@ -87,7 +90,7 @@ class _AllowMutationOnSavedContext:
         return found
 
     def before_change(self, tensor: Tensor) -> None:
-        """Copy the saved tensors on the memory of `tensor`, which is about to be changed."""
+        """Copy the saved tensors on the memory of `tensor` before this memory is changed."""
         for identity in self.sid_to_tid.pop(_storage(tensor), ()):
             handle = self.handle_of(identity)
             if handle is not None and handle in self.original:
@@ -99,10 +102,12 @@ def _storage(tensor: Tensor) -> int:
 
 
 class allow_mutation_on_saved_tensors:
-    """Context manager: saved tensors may be changed in place; gradients are computed from the values before the change.
+    """A context manager in which saved tensors may be changed in place.
 
-    A saved tensor is copied before it is changed. Graphs recorded within the context can be run backward only within
-    it. Entering returns an object whose `clear()` releases all saved tensors.
+    Gradients are computed from the values before the change.
+
+    A saved tensor is copied before it is changed. Graphs that were recorded within the context can run backward only
+    within it. Entering the context returns an object. Its method `clear()` releases all saved tensors.
 
     Raises:
         RuntimeError: if such a context is already active.
@@ -136,9 +141,9 @@ class allow_mutation_on_saved_tensors:
 
 @contextmanager
 def copies_of_overwritten() -> Iterator[None]:
-    """Copy saved tensors before they are changed in place; a change after the end is an error of backward.
+    """Copy saved tensors before they are changed in place. A change after the end is an error of backward.
 
-    Does nothing where something else already watches the changes of this thread, or hooks of saved tensors are disabled.
+    This has no effect if other code already observes the changes of this thread, or if saved-tensor hooks are disabled.
     """
     if modes.STATE.before_change is not None or modes.STATE.hooks_disabled is not None:
         yield

@@ -12,7 +12,10 @@ __all__ = ["InplaceFunction", "NestedIOFunction"]
 
 
 class InplaceFunction(Function):
-    """A function that may change its input in place. The class stores only whether it does. Kept for older code."""
+    """A function that may change its input in place.
+
+    The class stores only whether the function does this. It exists for older code.
+    """
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
@@ -23,7 +26,7 @@ class NestedIOFunction(Function):
     """A function whose arguments and outputs may be nested tuples, lists and dicts of tensors.
 
     Override `forward_extended(ctx, *args)` and `backward_extended(ctx, *grad_outputs)`. The gradients that
-    `backward_extended` receives have the structure of the outputs; it returns gradients in the structure of the
+    `backward_extended` receives have the structure of the outputs. It returns gradients in the structure of the
     arguments.
 
     >>> import adjoint as torch
@@ -76,14 +79,14 @@ class NestedIOFunction(Function):
 
 
 class _Place:
-    """Replaces a tensor in a flattened structure."""
+    """A placeholder for a tensor in a flattened structure."""
 
 
 _PLACE = _Place()
 
 
 def flattened(value: Any, tensors: list[Any]) -> Any:
-    """Flatten `value`: append its tensors (and Nones) to `tensors`, and return the structure with placeholders."""
+    """Flatten `value`. Append its tensors (and Nones) to `tensors`, and return the structure with placeholders."""
     if value is None or isinstance(value, Tensor):
         tensors.append(value)
         return _PLACE
@@ -95,7 +98,7 @@ def flattened(value: Any, tensors: list[Any]) -> Any:
 
 
 def unflattened(structure: Any, tensors: Iterator[Any]) -> Any:
-    """Restore a structure: replace its placeholders by the next of `tensors`."""
+    """Restore a structure. Each placeholder is replaced by the next of `tensors`."""
     if structure is _PLACE:
         return next(tensors)
     if isinstance(structure, (list, tuple)):

@@ -16,7 +16,7 @@ from .roots import as_tuple, make_grads, metadata_of
 
 
 def _make_grads(outputs: Sequence[Any], grads: Sequence[Tensor | None], is_grads_batched: bool) -> tuple[Any, ...]:
-    """The initial gradients of a backward from `outputs`: `grads`, checked, with 1 in place of None."""
+    """Return the initial gradients of a backward from `outputs`: the checked `grads`, with 1 in place of None."""
     if is_grads_batched:
         return tuple(batched_grads(as_tuple(outputs), tuple(grads)))
     return tuple(
@@ -26,13 +26,13 @@ def _make_grads(outputs: Sequence[Any], grads: Sequence[Tensor | None], is_grads
 
 
 def _calculate_shape(output: Tensor | GradientEdge, grad: Tensor, is_grads_batched: bool) -> tuple[Any, Any]:
-    """The shape of an output, and the shape of its gradient (without the batch dimension)."""
+    """Return the shape of an output, and the shape of its gradient (without the batch dimension)."""
     shape = grad._array.shape[1:] if is_grads_batched else grad._array.shape
     return Size(metadata_of(output)[0]), Size(shape)
 
 
 def _tensor_or_tensors_to_tuple(tensors: Any, length: int) -> tuple[Any, ...]:
-    """Convert one tensor, several or None to a tuple of `length`."""
+    """Convert one tensor, several tensors or None to a tuple of `length`."""
     return (None,) * length if tensors is None else as_tuple(tensors)
 
 
@@ -45,7 +45,7 @@ def _engine_run_backward(
     allow_unreachable: bool = False,
     accumulate_grad: bool = False,
 ) -> tuple[Any, ...]:
-    """`backward` if `accumulate_grad`, otherwise `grad`, with the arguments of PyTorch's engine."""
+    """Run `backward` if `accumulate_grad`, otherwise `grad`, with the arguments of PyTorch's engine."""
     if accumulate_grad:
         backward(t_outputs, grad_tensors, keep_graph, create_graph, inputs=inputs or None)
         return ()

@@ -1,4 +1,4 @@
-"""Checks whether only one array uses a block of memory; copies gradients."""
+"""Checking whether only one array uses a block of memory, and copying gradients."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..kernels.runtime.sparse_array import SparseArray
 
 
 def owns_memory(array: Any) -> bool:
-    """Whether no other object can refer to the memory of `array`: it owns its memory, or is the only reference to the owner."""
+    """Return whether no other object can refer to the memory of `array`: it is the owner, or has the only reference to it."""
     base = array.base
     if base is None:
         return True
@@ -46,8 +46,8 @@ def laid_out_like(grad: Any, array: Any) -> Any:
 def _for_another_shape(grad: Any, array: Any) -> Any:
     """Return a copy of `grad` with the shape that a leaf had before it got the shape of `array`.
 
-    As in PyTorch, the copy keeps its shape if its strides equal the strides of `array`, starting at the first
-    dimension. Otherwise it is broadcast to the present shape, and a RuntimeError reports a mismatch.
+    As in PyTorch, the copy keeps its shape if its strides equal the leading strides of `array`. Otherwise it is
+    broadcast to the current shape. A RuntimeError reports a mismatch.
     """
     if type(grad) is SparseArray:
         return grad.copy()

@@ -1,4 +1,4 @@
-"""The roots of a backward and their gradients: checked, and in the form that the engine takes."""
+"""The roots of a backward and their gradients, checked and converted for the engine."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def asked_edge(tensor: Tensor) -> Any:
 
 
 def root_edge(root: Any) -> Any:
-    """The edge at which the gradient of a root enters the graph."""
+    """Return the edge at which the gradient of a root enters the graph."""
     if isinstance(root, GradientEdge):
         return recorded_edge(root)
     return edge_of(root)
@@ -73,7 +73,7 @@ _ONES = {numpy.dtype(kind): NUMPY.constant(1, kind) for kind in (numpy.float32, 
 
 
 def first_grad(root: Tensor, as_tensor: bool) -> Any:
-    """The gradient 1 for a root with one element."""
+    """Return the gradient 1 for a root with one element."""
     array = root._array
     if type(array) is Meta:
         return wrap(array.copy())
@@ -164,7 +164,7 @@ def make_grads(roots: tuple[Any, ...], grads: Any, create_graph: bool) -> list[A
 
 
 def metadata_of(root: Any) -> tuple[tuple[int, ...], Any]:
-    """Shape and dtype (NumPy's) of the gradient that a root receives."""
+    """Return the shape and the (NumPy) dtype of the gradient that a root receives."""
     if isinstance(root, Tensor):
         return root._array.shape, root._array.dtype
     node, number = root.node, root.output_nr
@@ -174,7 +174,7 @@ def metadata_of(root: Any) -> tuple[tuple[int, ...], Any]:
 
 
 def check_grad(shape: tuple[int, ...], dtype: Any, value: Tensor, index: int) -> None:
-    """Raise unless `value` has the shape of the root, and is complex if and only if `dtype` is."""
+    """Raise an error unless `value` has the shape of the root, and is complex if and only if `dtype` is complex."""
     if value._array.shape != shape:
         raise RuntimeError(
             f"Mismatch in shape: grad_output[{index}] has a shape of {value.shape} and output[{index}] has a shape of "
@@ -188,7 +188,7 @@ def check_grad(shape: tuple[int, ...], dtype: Any, value: Tensor, index: int) ->
 
 
 def about(tensor: Any, message: str) -> RuntimeError:
-    """An error that stores the tensor it is about, for `explain`."""
+    """Return an error that stores the tensor it concerns, for `explain`."""
     error = RuntimeError(message)
     error.subject = Subject(tensor=tensor)  # type: ignore[attr-defined]
     return error

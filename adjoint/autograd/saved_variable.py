@@ -1,4 +1,4 @@
-"""The tensors that a custom function saves, with versions and hooks, as the node and `_raw_saved_tensors` hold them."""
+"""The tensors that a custom function saves, with versions and hooks. The node and `_raw_saved_tensors` hold them."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ class SavedVariable(SavedTensor):
                     self.tensor = pack(shown(tensor, edge), hooks[-1], None)
 
     def unpack(self) -> Tensor:
-        """The tensor that was given, read back through the hook if there is one.
+        """Return the tensor that was given. If there is a hook, it is read back through the hook.
 
         Raises:
-            RuntimeError: for an output, because only the node knows its history.
+            RuntimeError: if the tensor is an output, because only the node knows its history.
         """
         if self.output_nr is not None:
             raise RuntimeError("The tensor is an output of the node that has saved it: read it from the node.")
         return self.as_seen_by(None)
 
     def as_seen_by(self, node: Any) -> Tensor:
-        """The tensor as the backward of `node` sees it."""
+        """Return the tensor as the backward of `node` sees it."""
         tensor = self.tensor
         if type(tensor) is Packed:
             tensor = tensor.tensor()
@@ -66,7 +66,7 @@ class SavedVariable(SavedTensor):
 
     @property
     def data(self) -> Any:
-        """The packed object if hooks are registered, else the tensor."""
+        """The packed object if hooks are registered, otherwise the tensor."""
         return self.tensor.packed if type(self.tensor) is Packed else self.tensor
 
     def register_hooks(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
@@ -92,12 +92,12 @@ class SavedNone(SavedTensor):
         """None."""
 
     def register_hooks(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
-        """Raise: None takes no hooks."""
+        """Raise an error, because None cannot have hooks."""
         raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
 
 
 def check_tuple(name: str, value: Any) -> None:
-    """Raise unless `value`, an attribute of a `ctx` that `forward` may assign, is a tuple."""
+    """Raise an error unless `value`, an attribute of a `ctx` that `forward` may assign, is a tuple."""
     if not isinstance(value, tuple):
         raise RuntimeError(
             f"autograd internal error: {name} attribute is expected to be a tuple but is {type(value).__name__}"
@@ -105,7 +105,7 @@ def check_tuple(name: str, value: Any) -> None:
 
 
 def check_saved(node: Any) -> None:
-    """Raise unless the values given to `save_for_backward` are tensors, or None."""
+    """Raise an error unless the values given to `save_for_backward` are tensors or None."""
     if node.to_save is None:
         return
     check_tuple("to_save", node.to_save)
@@ -137,7 +137,7 @@ def save(node: Any, outputs: list[Any]) -> None:
 
 
 class _Cleared(tuple[Any, ...]):
-    """The saved tensors of a node that has been read once and must not be read again."""
+    """A marker for the saved tensors of a node that have been read once and must not be read again."""
 
     __slots__ = ()
 

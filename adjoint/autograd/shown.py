@@ -17,12 +17,12 @@ class Shown(dict[int, Any]):
 
     It holds one tensor per array, by the id of the array.
 
-    Two hooks therefore see the same tensor, and an in-place change by one is visible to the other. `given`: the gradients
-    that the caller has given.
+    Two hooks therefore see the same tensor. An in-place change by one hook is visible to the other. `given`: the
+    gradients that the caller has given.
     """
 
     owners: Sequence[tuple[Any, Tensor]] = ()
-    """The owner of the memory of each of the `given`."""
+    """Return the owner of the memory of each tensor in `given`."""
 
     def __init__(self, given: Any) -> None:
         self.given: tuple[Any, ...] = () if given is None else (given,) if isinstance(given, Tensor) else tuple(given)

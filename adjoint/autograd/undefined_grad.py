@@ -1,4 +1,4 @@
-"""`UndefinedGrad`: passes tensors on and drops their gradients, to test how a backward handles missing gradients."""
+"""`UndefinedGrad` passes tensors on and drops their gradients, to test how a backward handles missing gradients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Converting a gradient to what its receiver requires: shape (by summing broadcast dimensions), dtype, real or complex."""
+"""Converting a gradient to the form that its receiver requires: its shape (by summing broadcast dimensions) and its dtype."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..tensor import Tensor, as_array, ndarray
 
 
 def validate_grad(grad: Any, shape: Any, dtype: Any, source: Node | None, edge: Any = None) -> Any:
-    """`grad` summed over broadcast dimensions and cast to the dtype of its receiver."""
+    """Return `grad` summed over broadcast dimensions and cast to the dtype of its receiver."""
     recorded = isinstance(grad, Tensor)
     array = grad._array if recorded else grad
     if isinstance(edge, Tensor) and edge._extra is not None and edge._extra.grad_dtype is not OWN:
@@ -47,7 +47,7 @@ def validate_grad(grad: Any, shape: Any, dtype: Any, source: Node | None, edge: 
 
 
 def as_taken(grad: Any, edge: Any, source: Node | None) -> Any:
-    """`grad` in the form that the receiver at `edge` requires."""
+    """Return `grad` in the form that the receiver at `edge` requires."""
     if type(edge) is not tuple:
         if edge._extra is None and type(grad) is ndarray:
             own = edge._array

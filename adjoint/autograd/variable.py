@@ -16,27 +16,27 @@ __all__ = ["Variable", "VariableMeta"]
 
 
 class ImperativeEngine:
-    """The part of the engine that `Variable._execution_engine` exposes."""
+    """The part of the engine that is available as `Variable._execution_engine`."""
 
     def queue_callback(self, callback: Callable[[], Any], /) -> None:
-        """Call `callback()` when the backward that is running has finished, before it returns.
+        """Call `callback()` at the end of the backward that is running, before it returns.
 
         Raises:
-            RuntimeError: outside of a backward.
+            RuntimeError: if no backward is running.
         """
         queue_callback(callback)
 
     def run_backward(self, *args: Any, **keywords: Any) -> tuple[Any, ...]:
-        """`backward` or `grad`, with the arguments of PyTorch's engine."""
+        """Run `backward` or `grad`, with the arguments of PyTorch's engine."""
         return _engine_run_backward(*args, **keywords)
 
     def is_checkpoint_valid(self) -> bool:
-        """Whether a nested backward may run."""
+        """Return whether a nested backward may run."""
         return is_checkpoint_valid()
 
 
 class VariableMeta(type):
-    """Makes every tensor an instance of `Variable`."""
+    """A metaclass that makes every tensor an instance of `Variable`."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, Tensor)
@@ -70,9 +70,9 @@ class Variable(metaclass=VariableMeta):
 
 
 def variable(*args: Any, **kwargs: Any) -> Any:
-    """Formerly created variables; use `torch.tensor`.
+    """Raise an error. This function formerly created variables; use `torch.tensor`.
 
-    The name also stands for this module, which has the same name in `torch.autograd`.
+    The name also refers to this module, which has the same name in `torch.autograd`.
     """
     raise RuntimeError("torch.autograd.variable(...) is deprecated, use torch.tensor(...) instead")
 

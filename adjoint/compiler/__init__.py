@@ -1,8 +1,8 @@
 """`torch.compile` and `torch.compiler`: functions and modules whose operators run as captured programs.
 
-The first call of a compiled function runs it, and records what it does. A later call that fits the program runs the program
-instead: the kernels one by one, forward and backward, without tensors, nodes and Python between them. Calls that fit no
-program run the function.
+The first call of a compiled function runs it, and records what it does. A later call that fits the program runs the
+program instead. The program calls only kernels, forward and backward, without tensors, nodes and Python code between
+them. Calls that fit no program run the function.
 """
 
 from __future__ import annotations
@@ -64,29 +64,31 @@ def compile(
     options: dict[str, Any] | None = None,
     disable: bool = False,
 ) -> Any:
-    """A function or a module that computes the same in less time; without `model`, a decorator that makes one.
+    """Return a function or a module that computes the same results in less time. Without `model`, return a decorator.
 
-    The first call runs the function and captures the operators that it calls. Later calls run them as one program, if what the
-    function has read is unchanged: dtypes, shapes and strides of tensors, numbers, attributes, global variables, modes. If not,
-    the call is captured again, up to eight times. Where the size of a contiguous tensor among the arguments has changed, the two
-    captures become one program for any size of at least 2, if they do the same but for the sizes; what the function asks of sizes
-    has to have the same answers. A function whose effects cannot be captured (it prints, reads elements of
-    tensors, or changes objects that it has not made) runs in Python, with one warning that names the line, and the modules and
-    functions that it calls are compiled instead.
+    The first call runs the function and captures the operators that it calls. Later calls run these operators as one
+    program if everything that the function has read is unchanged: dtypes, shapes and strides of tensors, numbers,
+    attributes, global variables, modes. Otherwise the call is captured again, up to eight times. If the size of a
+    contiguous tensor among the arguments changes, the two captures become one program for any size of at least 2. This
+    requires that both captures perform the same operations, and that comparisons of sizes have the same results. A
+    function whose effects cannot be captured (it prints, reads elements of tensors, or changes objects that it did not
+    create) runs in Python. One warning names the line. The modules and functions that it calls are compiled instead.
 
     Args:
-        model: a function, or a module, which gives a module with the same parameters.
-        fullgraph: raise an error if the function would run without a program.
-        dynamic: which numbers among the arguments, and which sizes of tensors, a program reads at each call: True, all (sizes
-            from the second capture on); None, those that have changed; False, none: each number and each size has a program.
-        mode, options: accepted; they change nothing.
-        backend: "eager" and the other debugging backends run the function as it is, and so does a function.
-        disable: return `model` itself.
+        model: a function or a module. A module gives a module with the same parameters.
+        fullgraph: whether to raise an error if the function would run without a program.
+        dynamic: which numbers among the arguments, and which sizes of tensors, are inputs of a program. True selects
+            all (sizes from the second capture on). None selects those that have changed. False selects none, so that
+            each number and each size has its own program.
+        mode, options: accepted, but without effect.
+        backend: "eager" and the other debugging backends run the function unchanged. A function as backend does the
+            same.
+        disable: whether to return `model` itself.
 
     Raises:
         AssertionError: if `model` cannot be called.
-        RuntimeError: if both `mode` and `options` are given, or for an unknown mode.
-        torch._dynamo.exc.InvalidBackend: for a name of a backend that is not known.
+        RuntimeError: if both `mode` and `options` are given, or if the mode is unknown.
+        torch._dynamo.exc.InvalidBackend: if the name of the backend is unknown.
     """
     if mode is not None and options is not None:
         raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
@@ -105,7 +107,7 @@ def compile(
 
 
 def compiled(model: Any, fullgraph: bool, dynamic: bool | None) -> Any:
-    """A function or a module that runs as captured programs."""
+    """Return a function or a module that runs as captured programs."""
     from adjoint.nn import Module
 
     from .function import CompiledFunction, OptimizedModule
@@ -116,7 +118,7 @@ def compiled(model: Any, fullgraph: bool, dynamic: bool | None) -> Any:
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
-    """Return a function that is never captured: its callers run without a program. Without `fn`, a decorator that does so."""
+    """Return a function that is never captured. Its callers run without a program. Without `fn`, return a decorator."""
     if fn is None:
         return lambda function: disable(function, recursive, reason=reason)
 
@@ -129,7 +131,7 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
 
 
 def _disable_dynamo(fn: Any = None, recursive: bool = True) -> Any:
-    """`disable`, by the name that PyTorch's own modules use."""
+    """`disable`, under the name that PyTorch's own modules use."""
     return disable(fn, recursive)
 
 
@@ -149,12 +151,12 @@ def wrap_numpy(fn: _T) -> _T:
 
 
 def substitute_in_graph(original_fn: Any, **options: Any) -> Callable[[_T], _T]:
-    """A decorator that returns the function itself."""
+    """Return a decorator that returns the function itself."""
     return lambda function: function
 
 
 def is_compiling() -> bool:
-    """Whether a compiled function is being captured in this thread."""
+    """Return whether a compiled function is being captured in this thread."""
     return STATE.capture is not None
 
 
@@ -162,12 +164,12 @@ is_dynamo_compiling = is_compiling
 
 
 def is_exporting() -> bool:
-    """Whether a program is being exported; never."""
+    """Return False, because programs are never exported in this sense."""
     return False
 
 
 def reset() -> None:
-    """Forget all captured programs: compiled functions are captured again."""
+    """Remove all captured programs. Compiled functions are captured again."""
     from .function import ALL
 
     for function in tuple(ALL):
@@ -175,16 +177,19 @@ def reset() -> None:
 
 
 def cudagraph_mark_step_begin() -> None:
-    """Do nothing: there are no CUDA graphs."""
+    """Do nothing, because CUDA graphs do not exist."""
 
 
 def list_backends(exclude_tags: Iterable[str] | None = ("debug", "experimental")) -> list[str]:
-    """The backends of `compile`, which run functions as they are; with `()`, those for debugging too."""
+    """Return the backends of `compile`, which run functions unchanged. With `()`, include the debugging backends."""
     return sorted(["inductor", "cudagraphs", *([] if exclude_tags else _FOR_DEBUGGING)])
 
 
 class set_stance(ContextDecorator):
-    """Whether compiled functions of this thread run without programs ("force_eager"); a function, a context, or a decorator."""
+    """Set whether compiled functions of this thread run without programs ("force_eager").
+
+    Use it as a function, a context, or a decorator.
+    """
 
     def __init__(self, stance: str = "default", **options: Any) -> None:
         from .function import STANCE

@@ -1,4 +1,7 @@
-"""The history of what a compiled function returns: one node, which runs a captured backward; and the capture of one."""
+"""The history of the results of a compiled function: one node, which runs a captured backward.
+
+Also the capture of a backward.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +19,11 @@ from .tracer import Stop, Tracer
 
 
 class CompiledFunctionBackward(Node):
-    """Computes the gradients of all inputs of a compiled function from the values that its forward has kept.
+    """The node that computes the gradients of all inputs of a compiled function from the values that its forward has saved.
 
-    `saved`: these values; None once they are freed. `watched`: the tensors that they belong to, with their versions. `again`:
-    the function and its arguments, for gradients that are themselves differentiated; None if it changes something.
+    `saved`: these values, or None after they are freed. `watched`: the tensors to which the values belong, with their
+    versions. `again`: the function and its arguments, for gradients that are differentiated themselves, or None if the
+    function changes an object.
     """
 
     __slots__ = ("again", "function", "saved", "targets", "watched")
@@ -47,7 +51,7 @@ class CompiledFunctionBackward(Node):
         return results
 
     def checked(self) -> Any:
-        """The saved values, if they are unchanged."""
+        """Return the saved values, if they are unchanged."""
         if self.saved is None:
             raise RuntimeError(FREED_MESSAGE)
         for tensor, version in self.watched:
@@ -86,7 +90,7 @@ class CompiledFunctionBackward(Node):
 
 
 def tensors_of(result: Any) -> list[Tensor]:
-    """The tensors in a nested result, in order."""
+    """Return the tensors in a nested result, in order."""
     if isinstance(result, Tensor):
         return [result]
     if isinstance(result, dict):
@@ -103,9 +107,9 @@ def attach(
     again: Any,
     origin: tuple[Any, int],
 ) -> None:
-    """Make one node the history of `roots`, results of a compiled function; its edges are those of `targets`.
+    """Make one node the history of `roots`, the results of a compiled function. Its edges are the edges of `targets`.
 
-    `origin`: the instruction of the user's code that made the first root when the function was captured.
+    `origin`: the instruction of the user's code that created the first root when the function was captured.
     """
     node = object.__new__(CompiledFunctionBackward)
     node._edges, node._hooks, node._sequence = (
@@ -127,7 +131,10 @@ def attach(
 
 
 def gradients_of(tracer: Tracer, roots: list[Tensor], places: dict[int, str]) -> tuple[list[tuple[str, Tensor]], bool]:
-    """Append the backward of `roots` to the program; the inputs that get gradients, and whether the graph has been freed."""
+    """Append the backward of `roots` to the program.
+
+    Return the inputs that get gradients, and whether the graph has been freed.
+    """
     import adjoint as torch
 
     program = tracer.program
@@ -157,7 +164,10 @@ def gradients_of(tracer: Tracer, roots: list[Tensor], places: dict[int, str]) ->
 
 @contextmanager
 def ending_at(targets: list[Tensor], roots: list[Tensor]) -> Iterator[list[Tensor]]:
-    """A context in which the graph of `roots` ends where `targets` are used; yields the leaves at its ends, one for each."""
+    """A context in which the graph of `roots` ends at the uses of `targets`.
+
+    It yields the leaves at these ends, one for each target.
+    """
     ends: dict[Any, Tensor] = {}
     leaves = []
     for target in targets:

@@ -1,7 +1,7 @@
-"""Blocks: the loops of one small instruction, written in the language of kernels for the places where its arrays are.
+"""Blocks: the loops of one small instruction, written in the kernel language for arrays at fixed positions in memory.
 
-A block takes pointers; the text says everything else, so that instructions of one kind, on arrays of the same shapes and strides,
-are one block, compiled once.
+A block receives pointers, and its text contains everything else. Instructions of one kind on arrays of the same shapes
+and strides therefore share one block, which is compiled once.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from ..codegen.llvm.language import WrittenLoops, f32, f64
 from .program import Constant, Instruction, Program, Reference
 
 POINTERS = 6
-"""How many arrays a block may touch: this many pointers are passed in registers."""
+"""The maximum number of arrays in a block. This many pointers are passed in registers."""
 
 SMALL = 1 << 15
-"""The maximum number of elements of an instruction that is worth a block: larger ones have kernels."""
+"""The maximum number of elements of an instruction that becomes a block. Larger instructions call kernels."""
 
 STATUS = -1
 """The buffer in which a block reports an index out of bounds."""
@@ -35,17 +35,17 @@ SIZES = -2
 """The buffer from which blocks read the sizes and strides that differ from run to run."""
 
 NAMES = {**vars(language), **FUNCTIONS}
-"""What blocks may name: the language of kernels, and elementary functions."""
+"""The names that blocks may use: the kernel language and elementary functions."""
 
 TYPES = {"float32": (f32, 4), "float64": (f64, 8)}
 
 
 class Foreign(Exception):
-    """An instruction that has no loops here."""
+    """The error for an instruction that cannot become a block."""
 
 
 class Place(NamedTuple):
-    """Where the elements of a value are: in which buffer, from which element on, with which strides, in elements."""
+    """The position of the elements of a value: the buffer, the first element, and the strides in elements."""
 
     buffer: int
     offset: int
@@ -54,7 +54,7 @@ class Place(NamedTuple):
 
 
 class Dim(int):
-    """A size or a stride that differs from run to run: in the text of a block it is the name of what the block reads."""
+    """A size or a stride that varies from run to run. In the text of a block it is the name of a variable."""
 
     writer: Any
 
@@ -66,7 +66,7 @@ class Dim(int):
 
 
 def derived(name: str) -> Any:
-    """A method of arithmetic, whose results differ from run to run too."""
+    """Return a method of arithmetic. Its results vary from run to run too."""
     method = getattr(int, name)
 
     def computed(self: Dim, *others: int) -> Any:
@@ -77,7 +77,7 @@ def derived(name: str) -> Any:
 
 
 def dim(size: int, writer: Any) -> Dim:
-    """A size that differs from run to run."""
+    """Return a size that varies from run to run."""
     made = Dim(size)
     made.writer = writer
     return made
@@ -89,14 +89,14 @@ for _name in "add sub mul floordiv mod".split():
 
 
 def may_be(count: int) -> bool:
-    """Whether a loop of `count` iterations is written: it may run in this call, or in another one."""
+    """Return whether to write a loop of `count` iterations, because it may run in this call or in another call."""
     return count > 0 or isinstance(count, Dim)
 
 
 class Block(NamedTuple):
-    """The loops of an instruction: machine code, which takes pointers, and what these point to: buffers, and elements in them.
+    """The loops of an instruction: machine code that takes pointers, and the pointers' targets (buffers and elements in them).
 
-    `key`: what the machine code is known by.
+    `key`: the key under which the machine code is cached.
     """
 
     key: Any
@@ -111,11 +111,11 @@ class Compiled(NamedTuple):
 
 
 KNOWN_BLOCKS: dict[Any, Compiled] = {}
-"""The machine code of each block, by its source and the expressions in it: most programs repeat themselves."""
+"""The machine code of each block, by its source and the expressions in it. Most programs contain equal blocks."""
 
 
 class Writer:
-    """The blocks of a run of instructions, for values of one dtype."""
+    """Writes the blocks of a run of instructions, for values of one dtype."""
 
     def __init__(self, program: Program, dtype: str) -> None:
         self.program, self.dtype = program, dtype
@@ -142,7 +142,7 @@ class Writer:
         self.count = 0
 
     def finish(self) -> None:
-        """Lower the block that has been written, and begin the next."""
+        """Lower the block that has been written, and begin the next block."""
         if not self.lines:
             return
         if self.named:
@@ -168,10 +168,10 @@ class Writer:
         self.begin()
 
     def compiled(self) -> list[Compiled]:
-        """The machine code of each block. New blocks are compiled together.
+        """Return the machine code of each block. New blocks are compiled together.
 
         Raises:
-            CompilationError: if LLVM refuses them.
+            CompilationError: if LLVM refuses a block.
         """
         new = {self.names[block.key]: block.key for block in self.blocks if block.key not in KNOWN_BLOCKS}
         if new:
@@ -182,17 +182,17 @@ class Writer:
         return [KNOWN_BLOCKS[block.key] for block in self.blocks]
 
     def pointer(self, buffer: int, offset: int = 0) -> str:
-        """The name of a pointer to an element of a buffer."""
+        """Return the name of a pointer to an element of a buffer."""
         return self.pointers.setdefault((buffer, offset), f"p{len(self.pointers)}")
 
     def size_name(self, size: Dim) -> str:
-        """The name of a size in the text."""
+        """Return the name of a size in the text."""
         return self.named.setdefault(id(size), (f"s{len(self.named)}", size))[0]
 
     # --- values -----------------------------------------------------------------------------------------------------------
 
     def form(self, number: int) -> tuple[tuple[int, ...], str]:
-        """The shape and the dtype of a value."""
+        """Return the shape and the dtype of a value."""
         found = self.forms.get(number) or self.program.shapes[number]
         if found is None:
             raise Foreign
@@ -202,11 +202,11 @@ class Writer:
         return found
 
     def marked(self, sizes: tuple[int, ...], varies: tuple[bool, ...]) -> tuple[int, ...]:
-        """Sizes or strides; those that differ from run to run are marked."""
+        """Return sizes or strides, with those marked that vary from run to run."""
         return tuple([dim(size, self) if differs else size for size, differs in zip(sizes, varies, strict=True)])
 
     def steps(self, number: int, item: int) -> tuple[int, ...]:
-        """The strides of a value in elements."""
+        """Return the strides of a value in elements."""
         strides, _ = self.program.memory[number]  # type: ignore[misc]
         if any(step % item for step in strides):
             raise Foreign
@@ -214,7 +214,7 @@ class Writer:
         return self.marked(tuple([step // item for step in strides]), varies[1])
 
     def place(self, number: int) -> Place:
-        """Where a value is; one that this function does not make is given to it."""
+        """Return the place of a value. If this function does not create the value, a caller passes it."""
         found = self.places.get(number)
         if found is None:
             shape, dtype = self.form(number)
@@ -225,7 +225,7 @@ class Writer:
         return found
 
     def indices(self, operand: Any) -> Place:
-        """Where an array of indices is."""
+        """Return the place of an array of indices."""
         if not isinstance(operand, Reference) or self.form(operand.number)[1] != "int64":
             raise Foreign
         number = operand.number
@@ -237,7 +237,7 @@ class Writer:
         return found
 
     def made(self, number: int) -> Place:
-        """Where a new value is: in a buffer of its own, in the order of dimensions that it had."""
+        """Return the place of a new value: a separate buffer, in the order of dimensions that the value had."""
         shape, dtype = self.form(number)
         memory = self.program.memory[number]
         if dtype != self.dtype or memory is None:
@@ -252,14 +252,14 @@ class Writer:
         return found
 
     def result(self, instruction: Instruction) -> Place:
-        """Where the only result of an instruction is."""
+        """Return the place of the only result of an instruction."""
         (number,) = instruction.results
         if number is None:
             raise Foreign
         return self.made(number)
 
     def view(self, result: int, operand: int) -> None:
-        """A value that shares the memory of another."""
+        """Make a value share the memory of another value."""
         (_, at), (_, begin) = self.program.memory[result], self.program.memory[operand]  # type: ignore[misc]
         whole, shape = self.place(operand), self.form(result)[0]
         apart = at - begin
@@ -273,12 +273,12 @@ class Writer:
     # --- text -------------------------------------------------------------------------------------------------------------
 
     def fresh(self, prefix: str) -> str:
-        """A name that is not used yet."""
+        """Return a name that is not used yet."""
         self.count += 1
         return f"{prefix}{self.count}"
 
     def element(self, place: Place, indices: Iterable[str | int]) -> str:
-        """The source of a pointer to an element, by its indices."""
+        """Return the source of a pointer to an element, by its indices."""
         terms = []
         for index, step in zip(indices, place.strides, strict=True):
             if step and index != 0:
@@ -287,12 +287,12 @@ class Writer:
         return f"{pointer} + ({' + '.join(terms)})" if terms else pointer
 
     def read(self, place: Place, indices: Iterable[str | int]) -> str:
-        """The source of an element."""
+        """Return the source of an element."""
         pointer = self.element(place, indices)
         return f"({pointer})[0]"
 
     def function(self, expression: Expression, inputs: list[Any], scalars: dict[str, Any]) -> str:
-        """The name of a function of the elements for the nodes `inputs`, numbers or vectors."""
+        """Return the name of a function of the elements for the nodes `inputs`, which are numbers or vectors."""
 
         def computed(lowering: Any, *values: Any) -> Any:
             writer = ExpressionWriter(lowering, values[0].type)
@@ -307,7 +307,7 @@ class Writer:
         return name
 
     def pointwise(self, name: str, operands: list[Place], out: Place) -> None:
-        """`out = name(operands)`, element by element, broadcast together."""
+        """Write `out = name(operands)`, element by element, with operands that broadcast together."""
         shape = out.shape
         spread = [widened(place, shape) for place in operands]
         sizes, (out_steps, *steps) = joined(shape, [out.strides, *[place.strides for place in spread]])
@@ -318,7 +318,7 @@ class Writer:
         self.nest(sizes, places, name)
 
     def nest(self, sizes: tuple[int, ...], places: list[Place], name: str) -> None:
-        """Loops over all elements, the last dimension in vectors where elements lie side by side."""
+        """Write loops over all elements. The last dimension uses vectors if its elements are adjacent in memory."""
         out, *operands = places
         indent = "    "
         indices: list[str | int] = []
@@ -355,7 +355,7 @@ class Writer:
             )
 
     def operand(self, operand: Any) -> Any:
-        """The place of an operand, or the number that it is."""
+        """Return the place of an operand, or its number."""
         if isinstance(operand, Reference):
             return self.place(operand.number)
         value = operand.value if isinstance(operand, Constant) else Foreign
@@ -366,14 +366,14 @@ class Writer:
         raise Foreign
 
     def operand_or_dims(self, operand: Any) -> Any:
-        """The place of an operand, or a number, or a tuple of numbers."""
+        """Return the place of an operand, or a number, or a tuple of numbers."""
         if isinstance(operand, Constant) and type(operand.value) in (tuple, list):
             return tuple(operand.value)
         return self.operand(operand)
 
 
 def order_of(shape: tuple[int, ...], strides: tuple[int, ...]) -> list[int]:
-    """The dimensions from the slowest to the fastest. Dimensions of one element keep their places."""
+    """Return the dimensions from the slowest to the fastest. Dimensions of size 1 keep their positions."""
     if all(
         first >= second
         for first, second in itertools.pairwise([step for size, step in zip(shape, strides, strict=True) if size > 1])
@@ -383,7 +383,7 @@ def order_of(shape: tuple[int, ...], strides: tuple[int, ...]) -> list[int]:
 
 
 def widened(place: Place, shape: tuple[int, ...]) -> Place:
-    """A place, broadcast to a shape."""
+    """Return a place, broadcast to a shape."""
     missing = len(shape) - len(place.shape)
     if missing < 0:
         raise Foreign
@@ -392,7 +392,7 @@ def widened(place: Place, shape: tuple[int, ...]) -> Place:
 
 
 def joined(shape: tuple[int, ...], strides: list[tuple[int, ...]]) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
-    """Dimensions that are one for all operands, joined."""
+    """Join dimensions that are adjacent in memory for all operands."""
     kept = [dim for dim, size in enumerate(shape) if size != 1]
     sizes = [shape[dim] for dim in kept]
     steps = [[each[dim] for dim in kept] for each in strides]

@@ -1,4 +1,4 @@
-"""Conditions under which a captured program stands for a function, as source and as text: what the arguments have to be."""
+"""The conditions under which a captured program replaces a function, as source and as text: requirements on the arguments."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from .known import IMMUTABLE, MUTABLE, shown
 from .program import Source
 
 UNREADABLE = (LookupError, AttributeError, TypeError, ValueError, ArithmeticError)
-"""What conditions raise of objects that are quite different now."""
+"""The errors that conditions raise for objects of a completely different kind."""
 
 
 class Check(NamedTuple):
-    """A condition under which a program stands for a function: its source, and its text for people.
+    """A condition under which a program replaces a function: its source, and its text for people.
 
-    `load`: the line before it, which loads an input of the program. `fits`: what it asks of the array of the tensor at `place`.
+    `load`: the preceding line, which loads an input of the program. `fits`: the condition on the array of the tensor at
+    `place`.
     """
 
     condition: str
@@ -28,7 +29,7 @@ class Check(NamedTuple):
     fits: Any = None
 
     def reason(self, names: dict[str, Any]) -> str:
-        """What is not met, for what the names stand for: a size, if it is that."""
+        """Return the text of the unmet condition, or the size that has changed. `names`: the objects that the condition names."""
         if self.fits is not None:
             shape = eval(self.place, names)._array.shape
             for dim, size in self.fits.sizes if len(shape) == self.fits.ndim else ():
@@ -38,7 +39,7 @@ class Check(NamedTuple):
 
 
 class Structure:
-    """The tensors in nested arguments or results, and how the rest is tested or built again."""
+    """The tensors in nested arguments or results, and how the other parts are tested or built again."""
 
     def __init__(self, source: Source, numbers: set[str]) -> None:
         self.source, self.numbers = source, numbers
@@ -48,7 +49,7 @@ class Structure:
         self.parts: list[tuple[Any, ...]] = []
 
     def read(self, place: str, value: Any) -> None:
-        """Take the tensors of an argument found at `place`, and the conditions for the rest."""
+        """Read the tensors of an argument at `place`, and the conditions on the other parts."""
         constant, kind = self.source.constant, type(value)
         if place in self.numbers:
             self.check(f"type({place}) is {constant(kind)}", place, kind)
@@ -82,7 +83,7 @@ class Structure:
 
 
 class Fits:
-    """Whether the array of a tensor has the same layout as when the program was captured."""
+    """Checks that the array of a tensor has the same layout as at the capture of the program."""
 
     def __init__(self, array: Any) -> None:
         self.dtype, self.shape, self.strides = array.dtype, array.shape, array.strides
@@ -102,27 +103,27 @@ class Fits:
 
 
 class Group:
-    """Tensors from outside of a function, some of which it changes."""
+    """A group of tensors from outside the function, some of which the function changes."""
 
     def __init__(self, tensors: list[Tensor]) -> None:
         self.tensors = tensors
         self.identities = {id(each) for each in tensors}
 
     def is_apart(self, tensor: Tensor, *others: Tensor) -> bool:
-        """Whether a tensor is not among these and the other tensors, and shares memory with none of them."""
+        """Whether a tensor is not in the group or in `others`, and shares memory with none of these tensors."""
         counter = tensor._counter
         if counter is None:  # nothing else has its memory
             return id(tensor) not in self.identities and all(tensor is not each for each in others)
         return all(tensor is not each and counter is not each._counter for each in (*self.tensors, *others))
 
     def is_alone(self, tensor: Tensor) -> bool:
-        """Whether one of these shares memory with no other of them."""
+        """Whether one tensor of the group shares memory with none of the others."""
         counter = tensor._counter
         return counter is None or all(tensor is each or counter is not each._counter for each in self.tensors)
 
 
 def edge_condition(place: str, tensor: Tensor) -> str:
-    """The condition that `requires_grad` and `is_leaf` of a tensor have not changed."""
+    """Return the condition that `requires_grad` and `is_leaf` of a tensor have not changed."""
     if tensor._base is not None:
         return f"edge_of({place}) is None" if edge_of(tensor) is None else f"edge_of({place}) is not None"
     edge = tensor._edge
@@ -132,7 +133,7 @@ def edge_condition(place: str, tensor: Tensor) -> str:
 
 
 def usual_condition(place: str, tensor: Tensor) -> str:
-    """The condition that a tensor has no rare attributes, and is an inference tensor if it was."""
+    """Return the condition that a tensor has no rare attributes, and is an inference tensor if it was one."""
     if tensor.is_inference():
         return f"is_usual({place}, True)"
     return f"({place}._extra is None or is_usual({place}))"

@@ -20,7 +20,7 @@ def copy(writer: Writer, given: Any, out: Place) -> None:
 
 
 def write_joined(stacked: bool, writer: Writer, instruction: Instruction) -> None:
-    """Arrays one after another."""
+    """Write arrays one after another into one array."""
     tensors, dim, *_ = instruction.operands
     out = writer.result(instruction)
     along = dim.value if isinstance(dim, Constant) else None
@@ -45,7 +45,7 @@ def write_joined(stacked: bool, writer: Writer, instruction: Instruction) -> Non
 
 
 def write_clone(writer: Writer, instruction: Instruction) -> None:
-    """A copy, which may have another order of dimensions."""
+    """Write a copy, which may have another order of dimensions."""
     given = writer.operand(instruction.operands[0])
     copy(writer, given, writer.result(instruction))
 
@@ -59,7 +59,7 @@ def write_copy(writer: Writer, instruction: Instruction) -> None:
 
 
 def uniform(writer: Writer, out: Place, value: Any) -> None:
-    """The same number, which is not negative, in place of each element."""
+    """Write the same number, which must not be negative, to each element."""
     if type(value) not in (int, float) or not math.isfinite(value) or math.copysign(1, value) < 0:
         raise Foreign
     if not 0 < math.prod(out.shape) <= SMALL:
@@ -71,7 +71,7 @@ def uniform(writer: Writer, out: Place, value: Any) -> None:
 
 
 def write_constant(writer: Writer, instruction: Instruction) -> None:
-    """An array of equal elements that is the same each time, as the one that a backward begins with."""
+    """Write an array of equal elements that is the same in each call, such as the array with which a backward begins."""
     array = instruction.function.array
     if not array.size or array.dtype.kind != "f" or (array != array.flat[0]).any() or numpy.signbit(array).any():
         raise Foreign
@@ -79,7 +79,7 @@ def write_constant(writer: Writer, instruction: Instruction) -> None:
 
 
 def write_fill(writer: Writer, instruction: Instruction) -> None:
-    """The same number, by default 0, in place of each element of an array, or in a new one."""
+    """Write the same number, by default 0, to each element of an array, or of a new array."""
     first, value = [*instruction.operands, Constant(0)][:2]
     out = writer.operand(first) if instruction.changes else writer.result(instruction)
     uniform(writer, out, writer.operand(value))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 
 class TorchDynamoException(RuntimeError):
-    """What is raised by `torch.compile` itself."""
+    """The base class of errors that `torch.compile` itself raises."""
 
 
 class InvalidBackend(TorchDynamoException):
-    """A backend that is not known."""
+    """The error for an unknown backend."""
 
 
 class Unsupported(TorchDynamoException):
-    """A function that cannot be captured whole, with `fullgraph=True`."""
+    """The error for a function that cannot be captured completely, with `fullgraph=True`."""

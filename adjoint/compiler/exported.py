@@ -1,7 +1,7 @@
-"""Exported programs: a captured program as text and weights, which runs without the function that it was captured from.
+"""Exported programs: a captured program as text and weights. It runs without the function from which it was captured.
 
-The text is a function in Python's syntax, one line for each instruction. Values are `v0`, `v1`, ..., operators have their own
-names, and everything else that an instruction may be has a prefix:
+The text is a function in Python's syntax, one line for each instruction. Values are `v0`, `v1`, ..., operators have
+their own names, and all other objects in an instruction have a prefix:
 
     def program(args, kwargs, weights):
         tensor("args[0]", "float32", (3, 4), (16, 4))
@@ -57,7 +57,7 @@ LITERALS: dict[str, Callable[..., Any]] = {
 
 
 class Reader:
-    """Makes a program of text: it runs each instruction once on `values`, from which the program knows shapes and strides."""
+    """Creates a program from text. It runs each instruction once on `values`, which gives the program shapes and strides."""
 
     def __init__(self, weights: dict[str, Tensor]) -> None:
         self.program = Program()
@@ -66,13 +66,13 @@ class Reader:
         self.numbers: dict[str, int] = {}
 
     def new(self, name: str, value: Any) -> int:
-        """Give a value of the text a number in the program."""
+        """Give a value in the text a number in the program."""
         number = self.numbers[name] = self.program.new_value(value if isinstance(value, ndarray) else None)
         self.values[number] = value
         return number
 
     def operand(self, node: ast.expr) -> Any:
-        """An operand of an instruction."""
+        """Return an operand of an instruction."""
         if isinstance(node, ast.Name):
             return Reference(self.numbers[node.id])
         if isinstance(node, ast.Subscript):
@@ -112,13 +112,13 @@ class Reader:
         )
 
     def known(self, operand: Any) -> Any:
-        """What an operand is now."""
+        """Return the current value of an operand."""
         if isinstance(operand, Reference):
             return self.values[operand.number]
         return operand.value if isinstance(operand, Constant) else type(operand)([self.known(each) for each in operand])
 
     def function(self, node: Any, operands: list[Any], kwargs: dict[str, Any]) -> tuple[str, Any, Any, bool]:
-        """The name of an instruction, its function, its operator, and whether it changes its first operand."""
+        """Return the name of an instruction, its function, its operator, and whether it changes its first operand."""
         if isinstance(node, ast.Name):
             if node.id == "copied":
                 return "constant", None, None, False
@@ -153,7 +153,7 @@ NUMERIC: dict[str, Any] = {
 
 
 def as_known(value: Any) -> Any:
-    """A result of a kernel as an array; other values as they are."""
+    """Return a result of a kernel as an array, and other values unchanged."""
     return numpy.asarray(value) if isinstance(value, numpy.generic) else value
 
 
@@ -161,9 +161,10 @@ def as_known(value: Any) -> Any:
 
 
 class ExportedProgram:
-    """A program for inference, as text and weights; it is called with arguments like those that it was captured with.
+    """A program for inference, as text and weights. Call it with arguments like those of the capture.
 
-    `text`: the program. `weights`: the tensors that it reads, by name; those of a module have their names in its `state_dict`.
+    `text`: the program. `weights`: the tensors that it reads, by name. Tensors of a module have their names in its
+    `state_dict`.
 
     >>> import adjoint as torch
     >>> program = torch.compiler.export(torch.nn.ReLU(), (torch.tensor([-1.0, 2.0]),))
@@ -184,18 +185,19 @@ class ExportedProgram:
 
     @property
     def state_dict(self) -> dict[str, Tensor]:
-        """The weights by name."""
+        """Return the weights by name."""
         return dict(self.weights)
 
     def module(self) -> ExportedProgram:
-        """The program itself, which is called as the module was."""
+        """Return the program itself. It is called like the module."""
         return self
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the program.
 
         Raises:
-            RuntimeError: if the arguments differ from those of the capture in structure, dtypes, shapes, strides or numbers.
+            RuntimeError: if the arguments differ from the arguments of the capture in structure, dtypes, shapes,
+                strides or numbers.
         """
         self._prepare()
         for check in self.checks:
@@ -204,19 +206,19 @@ class ExportedProgram:
         return result
 
     def fits(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Whether the program takes these arguments."""
+        """Return whether the program accepts these arguments."""
         self._prepare()
         return all(check.fits(args, kwargs) for check in self.checks)
 
     def _prepare(self) -> None:
-        """Make the function that runs the program, once."""
+        """Create the function that runs the program, once."""
         if self._run is None:
             checks: list[Check] = []
             run = self._prepared(checks)
             self.checks, self._run = checks, run
 
     def _prepared(self, checks: list[Check]) -> Any:
-        """The function that runs the program."""
+        """Return the function that runs the program."""
         (definition,) = ast.parse(self.text).body
         changes = any(
             each in self.text for each in (" change.", " call[", " copy_(")
@@ -265,13 +267,13 @@ class ExportedProgram:
 
 
 class Returned(ast.NodeTransformer):
-    """Replaces values of the program by tensors, in what it returns."""
+    """Replaces values of the program by tensors in its result."""
 
     def __init__(self, reader: Reader, source: Source) -> None:
         self.reader = reader
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        """A value of the program."""
+        """Return a value of the program."""
         number = self.reader.numbers[node.id]
         text = f"wrap(v{number})" if isinstance(self.reader.values[number], ndarray) else f"v{number}"
         return ast.parse(text, mode="eval").body
@@ -288,14 +290,14 @@ class Returned(ast.NodeTransformer):
         return node
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
-        """Tuples, lists, dictionaries and constants."""
+        """Return tuples, lists, dictionaries and constants."""
         if not isinstance(node, (ast.Tuple, ast.List, ast.Dict, ast.Constant, ast.UnaryOp, ast.USub, ast.Load)):
             raise ValueError(f"a program returns {ast.unparse(node)}, which is no value")
         return super().generic_visit(node)
 
 
 def argument(node: ast.expr) -> ast.expr:
-    """An expression that must be the place of an argument: `args` or `kwargs` with constant indices."""
+    """Return an expression. Raise an error unless it is the place of an argument: `args` or `kwargs` with constant indices."""
     inner = node
     while isinstance(inner, ast.Subscript) and isinstance(inner.slice, ast.Constant):
         inner = inner.value
@@ -305,30 +307,30 @@ def argument(node: ast.expr) -> ast.expr:
 
 
 def found(place: str) -> Any:
-    """What reads an argument at its place."""
+    """Return a function that reads an argument at its place."""
     body = argument(ast.parse(place, mode="eval").body)
     return eval(f"lambda args, kwargs: {ast.unparse(body)}", {"__builtins__": {}})
 
 
 class Check:
-    """A condition on the object at a place of the arguments."""
+    """A condition on the object at a place in the arguments."""
 
     def __init__(self, place: str, *expected: Any) -> None:
         self.place, self.found, self.expected = place, found(place), expected
 
     def example(self) -> Any:
-        """A value like the one that the program was captured with."""
+        """Return a value like the captured value."""
         return None
 
     def fits(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Whether the condition is met."""
+        """Return whether the condition is met."""
         try:
             return self.is_met(self.found(args, kwargs))
         except (LookupError, TypeError):
             return False
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Raise unless the condition is met."""
+        """Raise an error unless the condition is met."""
         if not self.fits(args, kwargs):
             value = None
             with suppress(LookupError, TypeError):
@@ -337,19 +339,19 @@ class Check:
             raise RuntimeError(f"the exported program takes {self.text()} as {self.place}, not {given}")
 
     def is_met(self, value: Any) -> bool:
-        """Whether a value fits."""
+        """Return whether a value fits."""
         raise NotImplementedError
 
     def text(self) -> str:
-        """What is expected."""
+        """Return a description of the expected value."""
         return repr(self.expected[-1])
 
 
 class TensorCheck(Check):
-    """A tensor of a dtype, a shape and strides."""
+    """The condition that an object is a tensor with a dtype, a shape and strides."""
 
     def example(self) -> Any:
-        """An array of zeros."""
+        """Return an array of zeros."""
         name, shape, strides = self.expected
         kind = getattr(torch, name).numpy
         memory = numpy.zeros(
@@ -358,7 +360,7 @@ class TensorCheck(Check):
         return numpy.ndarray(shape, kind, memory, strides=strides) if 0 not in shape else numpy.zeros(shape, kind)
 
     def is_met(self, value: Any) -> bool:
-        """Whether a value is such a tensor."""
+        """Return whether a value is such a tensor."""
         name, shape, strides = self.expected
         if not (isinstance(value, Tensor) and type(value._array) is ndarray):
             return False
@@ -366,7 +368,7 @@ class TensorCheck(Check):
         return array.shape == shape and array.strides == strides and value.dtype is getattr(torch, name)
 
     def text(self) -> str:
-        """What is expected."""
+        """Return a description of the expected value."""
         name, shape, strides = self.expected
         return f"{name}{list(shape)} with strides {strides}"
 
@@ -375,44 +377,44 @@ class ValueCheck(Check):
     """A constant."""
 
     def is_met(self, value: Any) -> bool:
-        """Whether a value is equal, and of the same type."""
+        """Return whether a value is equal and of the same type."""
         return type(value) is type(self.expected[0]) and (value == self.expected[0] or value != value)
 
 
 class NumberCheck(Check):
-    """A number of a type."""
+    """The condition that an object is a number of a type."""
 
     def example(self) -> Any:
         """A one."""
         return {"float": 1.0, "int": 1}[self.expected[0]]
 
     def is_met(self, value: Any) -> bool:
-        """Whether a value is of the type."""
+        """Return whether a value is of the type."""
         return type(value).__name__ == self.expected[0]
 
 
 class SequenceCheck(Check):
-    """A list or a tuple of a length."""
+    """The condition that an object is a list or a tuple with a length."""
 
     def is_met(self, value: Any) -> bool:
-        """Whether a value is such a sequence."""
+        """Return whether a value is such a sequence."""
         kind, length = self.expected
         return type(value).__name__ == kind and len(value) == length
 
     def text(self) -> str:
-        """What is expected."""
+        """Return a description of the expected value."""
         return "a {} of {}".format(*self.expected)
 
 
 class KeysCheck(Check):
-    """A dictionary with keys in an order."""
+    """The condition that an object is a dictionary with keys in an order."""
 
     def is_met(self, value: Any) -> bool:
-        """Whether a value is such a dictionary."""
+        """Return whether a value is such a dictionary."""
         return type(value) is dict and tuple(value) == self.expected[0]
 
     def text(self) -> str:
-        """What is expected."""
+        """Return a description of the expected value."""
         return f"a dictionary with the keys {self.expected[0]}"
 
 
@@ -426,7 +428,7 @@ CHECKS = {
 
 
 def shape_of(tensor: Tensor) -> str:
-    """The dtype, shape and strides of a tensor."""
+    """Return the dtype, shape and strides of a tensor."""
     array = tensor._array
     return f"{tensor.dtype.name}{list(tensor.shape)} with strides {getattr(array, 'strides', None)}"
 
@@ -435,10 +437,11 @@ def shape_of(tensor: Tensor) -> str:
 
 
 def exported(variant: Variant, function: Any) -> ExportedProgram:
-    """The exported form of a captured program.
+    """Return the exported form of a captured program.
 
     Raises:
-        torch._dynamo.exc.Unsupported: if it computes gradients, takes steps, or returns what has no text.
+        torch._dynamo.exc.Unsupported: if the program computes gradients, takes steps, or returns an object without text
+            form.
     """
     if variant.signature is None:
         raise Unsupported("only programs for inference are exported: call the function under torch.no_grad()")
@@ -460,9 +463,10 @@ def exported(variant: Variant, function: Any) -> ExportedProgram:
 
 
 def export(model: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> ExportedProgram:
-    """Call a function or a module once without recording gradients, and return what it has done as a program.
+    """Call a function or a module once without recording gradients, and return its operations as a program.
 
-    The program takes arguments of the same structure, with tensors of the same dtypes, shapes and strides, and the same numbers.
+    The program accepts arguments with the same structure, with tensors of the same dtypes, shapes and strides, and with
+    the same numbers.
 
     Raises:
         torch._dynamo.exc.Unsupported: if the call cannot be captured as one program.
@@ -491,13 +495,13 @@ FORMAT = "adjoint program 1"
 
 
 def save(function: Any, path: Any) -> None:
-    """Write a program to a file: an exported one, or those of a compiled function that has been called under `no_grad`.
+    """Write a program to a file: an exported program, or the programs of a compiled function that was called under `no_grad`.
 
-    The file holds the text of each program, and the weights.
+    The file contains the text of each program, and the weights.
 
     Raises:
-        torch._dynamo.exc.Unsupported: if a program has no text.
-        TypeError: for other functions.
+        torch._dynamo.exc.Unsupported: if a program has no text form.
+        TypeError: if the object is another function.
 
     >>> import io
     >>> import adjoint as torch
@@ -517,10 +521,12 @@ def save(function: Any, path: Any) -> None:
 
 
 def load(path: Any) -> Any:
-    """Read what `save` has written: an `ExportedProgram`, or a function that runs the program which fits its arguments.
+    """Read the file that `save` has written.
+
+    Return an `ExportedProgram`, or a function that runs the program which fits its arguments.
 
     Raises:
-        RuntimeError: if the file holds no exported program.
+        RuntimeError: if the file contains no exported program.
 
     >>> import io
     >>> import adjoint as torch
@@ -544,7 +550,7 @@ class Programs:
         self.programs = programs
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the one that fits the arguments."""
+        """Run the program that fits the arguments."""
         for program in self.programs:
             if program.fits(args, kwargs):
                 return program(*args, **kwargs)

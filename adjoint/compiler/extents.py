@@ -1,8 +1,9 @@
 """Sizes in programs: two captures of one function, at different sizes, become a program for any size.
 
-The code of the user sees symbols for sizes, so what it computes of them, and asks of them, is known. What operators compute of
-sizes inside is not seen: there, a number that differs between the captures has to be a size of an array, or a product of sizes.
-Sizes that were equal in both captures stay equal in each run, or the program is not used.
+The user's code sees symbols for sizes. Its computations with sizes and comparisons of sizes are therefore known.
+Computations with sizes inside operators are not visible. There, a number that differs between the captures must be a
+size of an array, or a product of sizes. Sizes that were equal in both captures must be equal in each run. Otherwise the
+program is not used.
 """
 
 from __future__ import annotations
@@ -26,13 +27,14 @@ from .tracer import Copied, SizeOf, Tracer
 
 
 class Differs(Exception):
-    """Two captures are not one program at two sizes; the reason."""
+    """The error with the reason why two captures are not one program at two sizes."""
 
 
 class Extent:
-    """A number that follows from sizes: a factor times a product of sizes, by their classes.
+    """A number that follows from sizes: a factor times a product of sizes, by size class.
 
-    `options`: such products, which have been equal so far; `dtype`: that of the array without dimensions which the number is.
+    `options`: such products, which have been equal so far. `dtype`: the dtype, if the number is an array without
+    dimensions.
     """
 
     def __init__(self, options: list[tuple[int, tuple[int, ...]]], dtype: Any = None) -> None:
@@ -43,10 +45,10 @@ class Extent:
         return "*".join([*([str(factor)] if factor != 1 else []), *(f"n{each}" for each in classes)])
 
     def __call__(self, sizes: dict[int, int]) -> Any:
-        """The number at these sizes of the classes.
+        """Return the number at these sizes of the classes.
 
         Raises:
-            Differs: if the products are not equal any more.
+            Differs: if the products are no longer equal.
         """
         first, *others = [factor * math.prod(sizes[each] for each in classes) for factor, classes in self.options]
         if any(each != first for each in others):
@@ -55,18 +57,18 @@ class Extent:
 
 
 class Filled:
-    """What makes an array of equal elements, of any shape."""
+    """A function that creates an array of equal elements, of any shape."""
 
     def __init__(self, array: ndarray) -> None:
         self.value, self.dtype = array.reshape(-1)[0].item(), array.dtype
 
     def __call__(self, shape: tuple[int, ...]) -> ndarray:
-        """A new array."""
+        """Return a new array."""
         return numpy.full(shape, self.value, self.dtype)
 
 
 class Form(NamedTuple):
-    """What a value is like at any size: the class of each dimension (negative), or its size; whether it is C-contiguous."""
+    """The form of a value at any size: the class (negative) or size of each dimension, and whether the value is C-contiguous."""
 
     dims: tuple[int, ...]
     dtype: str
@@ -74,7 +76,7 @@ class Form(NamedTuple):
 
 
 def is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...], item: int) -> bool:
-    """Whether elements lie side by side in row-major order."""
+    """Return whether the elements are adjacent in memory in row-major order."""
     for size, step in zip(reversed(shape), reversed(strides), strict=True):
         if size != 1 and step != item:
             return 0 in shape
@@ -83,11 +85,11 @@ def is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...], item: int) -
 
 
 class Folded:
-    """The instructions of a program at certain sizes: what follows from sizes alone is a constant.
+    """The instructions of a program at given sizes. Values that follow from sizes alone become constants.
 
-    `shapes`: of all values; `sizes`: of the classes; `kept`: numbers that have to be computed all the same. `planned`: whether an
-    array that stands for a number is made by an instruction, so that the others are the same ones at any size. `boundary`: that
-    of the instructions.
+    `shapes`: the shapes of all values. `sizes`: the size of each class. `kept`: numbers that must be computed in any
+    case. `planned`: whether an instruction creates each array that represents a number, so that the other instructions
+    are the same at any size. `boundary`: the boundary between forward and backward in the instructions.
     """
 
     def __init__(
@@ -100,7 +102,7 @@ class Folded:
         self.boundary = len(before)
 
     def folded(self, instructions: list[Instruction], kept: set[int]) -> list[Instruction]:
-        """Instructions without those whose results are known."""
+        """Return the instructions without those whose results are known."""
         self.made: list[Instruction] = []
         others = []
         for instruction in instructions:
@@ -114,7 +116,7 @@ class Folded:
         return [*self.made, *others]
 
     def folds(self, instruction: Instruction, operands: list[Any]) -> bool:
-        """Whether the result of an instruction is a constant, which is then known."""
+        """Return whether the result of an instruction is a constant. If it is, it becomes known."""
         if not is_numeric(instruction, self.shapes):
             return False
         (result,) = instruction.results
@@ -128,7 +130,7 @@ class Folded:
         return True
 
     def operand(self, operand: Any) -> Any:
-        """An operand with constants in the place of what is known."""
+        """Return an operand with constants in place of known values."""
         if isinstance(operand, Reference):
             return Sized(self.known[operand.number]) if operand.number in self.known else operand
         if isinstance(operand, Extent):
@@ -141,7 +143,10 @@ class Folded:
         return type(operand)(parts)
 
     def value(self, operand: Any) -> Any:
-        """An operand; an array that stands for a number of sizes is made by an instruction, if the program is planned."""
+        """Return an operand.
+
+        If the program is planned, an instruction creates each array that represents a number of sizes.
+        """
         if not (self.planned and isinstance(operand, Sized) and isinstance(operand.value, ndarray)):
             return operand
         number = len(self.shapes)
@@ -152,7 +157,7 @@ class Folded:
         return Reference(number)
 
     def program_of(self, program: Program) -> Program:
-        """A program with these instructions."""
+        """Return a program with these instructions."""
         return program.like(self.instructions, self.boundary, self.shapes, self.memory)
 
 
@@ -161,7 +166,7 @@ class Sized(Constant):
 
 
 class Same:
-    """What returns one array."""
+    """A function that returns one array."""
 
     makes_arrays = True
 
@@ -174,7 +179,7 @@ class Same:
 
 
 def is_numeric(instruction: Instruction, shapes: Any) -> bool:
-    """Whether an instruction computes a number, or the array that stands for one."""
+    """Return whether an instruction computes a number, or an array that represents a number."""
     if instruction.kernel is not None or instruction.keeps or len(instruction.results) != 1 or instruction.several:
         return False
     (result,) = instruction.results
@@ -182,9 +187,10 @@ def is_numeric(instruction: Instruction, shapes: Any) -> bool:
 
 
 class General:
-    """A program for any size, made of two captures: `earlier`, and `tracer`'s.
+    """A program for any size, made from two captures: `earlier`, and the capture of `tracer`.
 
-    `forms`: of all arrays; `conditions`: what has to hold of numbers that follow from sizes, as functions of the known ones.
+    `forms`: the forms of all arrays. `conditions`: conditions on numbers that follow from sizes, as functions of the
+    known numbers.
     """
 
     def __init__(self, earlier: Program, tracer: Tracer) -> None:
@@ -206,7 +212,7 @@ class General:
     # --- two programs -------------------------------------------------------------------------------------------------
 
     def match_inputs(self) -> None:
-        """The inputs of both programs are the same ones."""
+        """Check that the inputs of both programs correspond."""
         earlier, program = self.earlier, self.program
         pairs = list(zip(earlier.inputs.items(), program.inputs.items(), strict=False))
         if len(earlier.inputs) != len(program.inputs) or [*earlier.numbers.values()] != [*program.numbers.values()]:
@@ -219,12 +225,12 @@ class General:
         self.same.update(zip(program.numbers, earlier.numbers, strict=True))
 
     def is_same(self, first: Tensor, second: Tensor) -> bool:
-        """Whether two tensors are arguments of one place, or the same one from outside."""
+        """Return whether two tensors are arguments at one place, or the same tensor from outside."""
         places = self.earlier.place_of(first), self.program.place_of(second)
         return first is second if places == (None, None) else places[0] == places[1]
 
     def match(self, first: int | None, second: int | None) -> None:
-        """The value `second` of the program corresponds to the value `first` of the earlier program."""
+        """Record that the value `second` of the program corresponds to the value `first` of the earlier program."""
         if first is None or second is None:
             if first is not second:
                 raise Differs("a result is missing")
@@ -252,7 +258,7 @@ class General:
         self.varying[second] = tuple([each < 0 for each in dims]), tuple([a != b for a, b in steps])
 
     def matched(self) -> Iterator[Instruction]:
-        """The instructions of the program, with what differs in the earlier one as extents."""
+        """Return the instructions of the program, with extents in place of constants that differ from the earlier program."""
         others = iter(self.earlier.instructions)
         boundary = None
         count = 0
@@ -278,7 +284,7 @@ class General:
             raise Differs("the backward begins elsewhere")
 
     def match_seeds(self) -> None:
-        """The backwards of both begin with the gradients of the same results."""
+        """Check that the backwards of both programs begin with the gradients of the same results."""
         pairs = zip(self.earlier.seeds, self.program.seeds, strict=False)
         if len(self.earlier.seeds) != len(self.program.seeds):
             raise Differs("other results have gradients")
@@ -286,7 +292,7 @@ class General:
             self.match(first, second)
 
     def learned(self, instruction: Instruction) -> bool:
-        """Whether an instruction computes a number of sizes: then it is known in both programs."""
+        """Return whether an instruction computes a number of sizes. If it does, the number is known in both programs."""
         if not is_numeric(instruction, self.program.shapes):
             return False
         (result,) = instruction.results
@@ -317,7 +323,7 @@ class General:
         return True
 
     def pair(self, first: Instruction, second: Instruction) -> Instruction:
-        """An instruction at any size, from what it is at two."""
+        """Return an instruction for any size, made from the instructions at two sizes."""
         facts = [
             (each.name, each.kernel, each.several, each.changes, each.keeps, len(each.results))
             for each in (first, second)
@@ -344,7 +350,7 @@ class General:
         return second._replace(function=function, operands=operands)
 
     def operand(self, first: Any, second: Any) -> Any:
-        """An operand at any size."""
+        """Return an operand for any size."""
         if isinstance(second, Reference):
             if second.number in self.known[1]:
                 if not (isinstance(first, Constant) and are_equal(first.value, self.known[0][second.number])):
@@ -361,7 +367,7 @@ class General:
         return type(second)([self.operand(one, other) for one, other in zip(first, second, strict=True)])
 
     def number(self, first: Any, second: Any) -> Any:
-        """What a constant that differs between the programs is."""
+        """Return the number in a constant that differs between the programs."""
         if are_equal(first, second) or (isinstance(second, Tensor) and self.is_same(first, second)):
             return Constant(second)
         if type(first) is not type(second):
@@ -377,7 +383,7 @@ class General:
         raise Differs(f"a constant is {second!r}, and was {first!r}")
 
     def extent(self, first: int, second: int) -> Any:
-        """A number that differs between the programs, as one that the user has computed of sizes, or as a product of sizes."""
+        """Return a differing number as a number that the user computed from sizes, or as a product of sizes."""
         for begin, end, symbols in self.tracer.windows:
             if begin <= self.position < end:
                 for each in symbols:
@@ -401,7 +407,7 @@ class General:
         raise Differs(f"a number is {second}, and was {first}")
 
     def match_ends(self) -> None:
-        """Both programs return, and change, the same values."""
+        """Check that both programs return and change the same values."""
         gradients = [[each.number for each in program.gradients] for program in (self.earlier, self.program)]
         if gradients[0] != [self.same.get(each) for each in gradients[1]]:
             raise Differs("other tensors have gradients")
@@ -411,7 +417,7 @@ class General:
             raise Differs("the result is another one")
 
     def same_result(self, first: Any, second: Any) -> bool:
-        """Whether two descriptions of results are the same."""
+        """Return whether two descriptions of results are the same."""
         if isinstance(second, Reference):
             if second.number in self.known[1]:
                 return isinstance(first, Constant) and are_equal(first.value, self.known[0][second.number])
@@ -427,7 +433,7 @@ class General:
     # --- what the user's code has asked ---------------------------------------------------------------------------------
 
     def conditions_of_symbols(self) -> Iterator[tuple[Callable[..., Any], list[Any], Any]]:
-        """What has to hold of the numbers that the user's code has computed of sizes."""
+        """Return the conditions on the numbers that the user's code has computed from sizes."""
         tracer = self.tracer
         for root in tracer.fixed:
             if root in tracer.extents:
@@ -443,25 +449,25 @@ class General:
                 yield function, operands, result
 
     def unchanged(self, symbol: Symbol) -> tuple[Callable[..., Any], list[Any], Any]:
-        """The condition that a number is what it was in both programs."""
+        """Return the condition that a number equals its value in both programs."""
         if self.known[0][symbol.value] != symbol.plain:
             raise Differs(f"{symbol.describe()} is used in a way that is not followed")
         return plain, [symbol], symbol.plain
 
     def holds(self, function: Any, operands: list[Any], result: Any, known: dict[int, Any]) -> bool:
-        """Whether a condition holds."""
+        """Return whether a condition holds."""
         values = [known[each.value] if isinstance(each, Symbol) else each for each in operands]
         found = function(*values)
         return type(found) is type(result) and bool(found == result)
 
 
 def is_whole(value: Any) -> bool:
-    """Whether a constant is an array without dimensions that stands for a whole number."""
+    """Return whether a constant is an array without dimensions that represents a whole number."""
     return isinstance(value, ndarray) and not value.ndim and value.dtype.kind in "fi" and bool(value == value // 1)
 
 
 def are_alike(first: Any, second: Any) -> bool:
-    """Whether two functions of instructions do the same."""
+    """Return whether two functions of instructions are equivalent."""
     if first is second:
         return True
     if type(first) is not type(second):
@@ -478,7 +484,7 @@ def are_alike(first: Any, second: Any) -> bool:
 
 
 def are_equal(first: Any, second: Any) -> bool:
-    """Whether two constants are the same."""
+    """Return whether two constants are equal."""
     if first is second:
         return True
     if type(first) is not type(second):

@@ -1,4 +1,4 @@
-"""Compiled functions: which variant stands for a function now, and when the function runs without one."""
+"""Compiled functions: the choice of the variant that replaces the function, and of calls that run without a program."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from .units import Units
 from .variant import MISSED, Variant, captured
 
 MOST_VARIANTS = 8
-"""The maximum number of programs for one function; a further call that fits none of them runs without a program."""
+"""The maximum number of programs for one function. A call that fits none of them then runs without a program."""
 
 ALL: weakref.WeakSet[Any] = weakref.WeakSet()
 """All compiled functions, for `reset`."""
 
 
 class Stance(threading.local):
-    """Whether the compiled functions of this thread run without programs."""
+    """A setting that decides whether the compiled functions of this thread run without programs."""
 
     eager = False
 
@@ -37,12 +37,13 @@ STANCE = Stance()
 
 
 class CompiledFunction:
-    """A function, or a module, that runs a captured program if one fits the call, and otherwise runs without a program.
+    """A function or a module that runs a captured program if one fits the call, and otherwise runs without a program.
 
-    `variants`: the programs. `reason`: why no further call is captured, or None. `units`: what runs the function then,
-    and compiles the functions and modules that it calls. `refused`: how many calls could not be captured; a few are run as they
-    are without giving up the programs that there are. `quiet`: whether no warning is given. `dynamic`: whether numbers among the
-    arguments are read at each call; None: those that have changed, with their first values in `seen`.
+    `variants`: the programs. `reason`: why no more calls are captured, or None. `units`: the object that then runs the
+    function, and compiles the functions and modules that it calls. `refused`: the number of calls that could not be
+    captured. A few such calls run in Python without removing the existing programs. `quiet`: whether to suppress
+    warnings. `dynamic`: whether numbers among the arguments are inputs of programs. If None, these are the numbers that
+    have changed. `seen` stores their first values.
     """
 
     variants: list[Variant]
@@ -80,7 +81,7 @@ class CompiledFunction:
         return self.capture(args, kwargs) if self.reason is None else self.uncaptured(*args, **kwargs)
 
     def as_function(self) -> Callable[..., Any]:
-        """A function that calls this, which methods of classes can be."""
+        """Return a function that calls this object, and that can be a method of a class."""
         call = self.__call__
 
         def compiled(*args: Any, **kwargs: Any) -> Any:
@@ -92,7 +93,7 @@ class CompiledFunction:
         return compiled
 
     def capture(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call the function, and keep what it does as a program."""
+        """Call the function, and store its operations as a program."""
         because = [variant.unmet(args, kwargs) for variant in self.variants]
         if len(self.variants) >= MOST_VARIANTS:
             self.give_up(f"{MOST_VARIANTS} programs were captured, and none fits this call: {because[0]}")
@@ -120,7 +121,10 @@ class CompiledFunction:
         return result
 
     def numbers(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> set[str]:
-        """The places of those numbers among the arguments that have changed from call to call: programs read them anew."""
+        """Return the places of the numbers among the arguments that have changed from call to call.
+
+        They become inputs of programs.
+        """
         given = {f"args[{index}]": each for index, each in enumerate(args)}
         given |= {f"kwargs[{name!r}]": each for name, each in kwargs.items()}
         found = {place: each for place, each in given.items() if type(each) in KINDS}
@@ -129,7 +133,7 @@ class CompiledFunction:
         return set() if self.dynamic is False else {*found}
 
     def dims_of(self, place: str, tensor: Tensor) -> frozenset[int]:
-        """The dimensions of an argument whose sizes programs read at each call: those that have changed; all, if told so."""
+        """Return an argument's dimensions whose sizes are inputs of programs: changed dimensions, or all if requested."""
         array = tensor._array
         first, varied = self.seen.setdefault(f"{place}.shape", (array.shape, set()))
         if len(first) != array.ndim or not array.flags.c_contiguous:
@@ -141,7 +145,7 @@ class CompiledFunction:
         return frozenset(dim for dim in wanted if array.shape[dim] > 1 and marks.get(dim, True))
 
     def give_up(self, reason: str) -> None:
-        """Stop capturing: calls that fit no program run without one."""
+        """Stop capturing. Calls that fit no program run without one."""
         self.reason = reason
         if self.fullgraph:
             raise Unsupported(f"the function cannot be compiled as one program: {reason}")
@@ -153,12 +157,12 @@ class CompiledFunction:
         return (self.compiled_function if self.units is None else self.units)(*args, **kwargs)
 
     def reset(self) -> None:
-        """Forget what was captured."""
+        """Remove all captured programs."""
         self.variants, self.reason, self.units, self.refused, self.seen = [], None, None, 0, {}
 
 
 def is_elsewhere() -> bool:
-    """Whether operators of this thread are handled, followed or watched: functions then run without programs."""
+    """Return whether the operators of this thread are handled, followed or observed. Functions then run without programs."""
     here = STATE.__dict__
     return (
         STANCE.eager
@@ -172,12 +176,12 @@ def is_elsewhere() -> bool:
 
 
 def name_of(function: Any) -> str:
-    """The name of a function, or of the class of a module."""
+    """Return the name of a function, or of the class of a module."""
     return getattr(function, "__qualname__", None) or type(function).__name__
 
 
 def explain(error: Exception, variant: Variant) -> None:
-    """Add a note to `error`: the user's line of the instruction that failed."""
+    """Add a note to `error` with the user's line of the instruction that failed."""
     trace = error.__traceback__
     while trace is not None:
         origins = variant.origins_of(trace.tb_frame.f_code)
@@ -189,7 +193,7 @@ def explain(error: Exception, variant: Variant) -> None:
 
 
 class OptimizedModule(torch.nn.Module):
-    """A module whose calls are compiled; it has the parameters and the attributes of the original one, `_orig_mod`."""
+    """A module whose calls are compiled. It has the parameters and the attributes of the original module, `_orig_mod`."""
 
     _orig_mod: torch.nn.Module
     compiled: CompiledFunction
@@ -201,7 +205,7 @@ class OptimizedModule(torch.nn.Module):
         self.__dict__["compiled"] = CompiledFunction(mod, fullgraph, dynamic=dynamic)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the compiled module; hooks of this module itself are called around it."""
+        """Call the compiled module. Hooks of this module itself run around the call."""
         if self._call_hooks:
             return super().__call__(*args, **kwargs)
         return self.compiled(*args, **kwargs)

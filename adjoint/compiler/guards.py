@@ -1,4 +1,4 @@
-"""Conditions under which a captured program stands for a function: what it has read of objects outside."""
+"""Conditions under which a captured program replaces a function, from the objects outside that the function has read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .tracer import Tracer
 
 
 class Guards:
-    """Collects `guards`: conditions, as source with the objects that it names."""
+    """Collects `guards`: conditions, as source with the objects that the source names."""
 
     def __init__(self, tracer: Tracer) -> None:
         self.tracer = tracer
@@ -25,21 +25,21 @@ class Guards:
         self.digests: dict[int, int] = {}
 
     def stop(self, reason: str) -> None:
-        """Stop following: the rest of the function runs without capture."""
+        """Stop following the function. The rest of it runs without capture."""
         self.tracer.stop(reason)
 
     @property
     def stopped(self) -> bool:
-        """Whether the capture has ended before the function has."""
+        """Return whether the capture has ended before the function."""
         return self.tracer.reason is not None
 
     def guard(self, key: Any, condition: str, *objects: Any) -> None:
-        """Require a condition, in which `{0}`, `{1}`, ... stand for objects."""
+        """Require a condition, in which `{0}`, `{1}`, ... refer to objects."""
         if not self.stopped:
             self.guards.setdefault(key, (condition, objects))
 
     def require(self, key: Any, expression: str, value: Any, *objects: Any) -> None:
-        """Require that `expression`, of `objects`, is what it was: the same object, or an equal number."""
+        """Require that `expression`, a function of `objects`, has the same value: the same object, or an equal number."""
         place = f"{{{len(objects)}}}"
         if type(value) is float and value == 0:
             self.guard(
@@ -54,7 +54,7 @@ class Guards:
         self.seen(value)
 
     def seen(self, value: Any) -> None:
-        """Record an object outside: the array of a tensor becomes an input."""
+        """Record an outside object. The array of a tensor becomes an input."""
         if isinstance(value, Tensor):
             self.input(value, "tensor", value)
         elif type(value) is tuple:
@@ -73,21 +73,21 @@ class Guards:
         self.digests[number] = digest(tensor._array)
 
     def made(self, value: Any) -> Any:
-        """Record an object that the function has made."""
+        """Record an object that the function has created."""
         if type(value) not in IMMUTABLE:
             self.inside[id(value)] = value
         return value
 
     def is_inside(self, value: Any) -> bool:
-        """Whether the function has made an object."""
+        """Return whether the function has created an object."""
         return id(value) in self.inside
 
     def is_outside(self, value: Any) -> bool:
-        """Whether an object is known to be there before the function runs: a guard requires it."""
+        """Return whether an object is known to exist before the function runs, because a guard requires it."""
         return any(each is value for _, objects in self.guards.values() for each in objects)
 
     def contents(self, value: Any) -> Any:
-        """The elements of `value` are read."""
+        """Record that the elements of `value` are read."""
         if self.stopped or type(value) in IMMUTABLE or self.is_inside(value):
             return value
         if isinstance(value, tuple):
@@ -103,7 +103,7 @@ class Guards:
         return value
 
     def read(self, value: Any) -> None:
-        """The elements of `value` are read, and theirs too."""
+        """Record that the elements of `value`, and their elements, are read."""
         kind = type(value)
         if kind in (tuple, list):
             self.contents(value)
@@ -132,7 +132,7 @@ class Guards:
                 self.contents(each)
 
     def tree(self, module: Any) -> None:
-        """Require that a module has the same modules, parameters and buffers, with all that it contains."""
+        """Require that a module has the same modules, parameters and buffers, including those of its descendants."""
         for each in torch.nn.Module.modules(module):
             for table in ("_modules", "_parameters", "_buffers"):
                 self.elements(vars(each)[table])
@@ -146,12 +146,12 @@ class Guards:
                 each.fix()
 
     def fix_shape(self, value: Any) -> None:
-        """Require that the sizes of a tensor are what they were."""
+        """Require that the sizes of a tensor have not changed."""
         if isinstance(value, Tensor):
             self.fix([self.tracer.size(value, dim) for dim in range(value.ndim)])
 
     def fix_for(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Require that the sizes of tensors are what they were, if a function of this name computes with them unseen."""
+        """Require that the sizes of tensors have not changed, if a function of this name computes with them internally."""
         if name.removeprefix("linalg_") in OF_ONE_SIZE:
             for each in (*args, *kwargs.values()):
                 self.fix_shape(each)
@@ -162,18 +162,18 @@ class Guards:
                 self.fix([self.tracer.size(args[0], dim % args[0].ndim)])
 
     def sizes_in(self, values: Any) -> list[Symbol]:
-        """The symbols for sizes among values; others are fixed."""
+        """Return the symbols for sizes among values. Other symbols are fixed."""
         found = [each for each in symbols_in(values) if not each.is_fixed] if self.tracer.dims else []
         self.fix([each for each in symbols_in(values) if not self.tracer.is_of_sizes([each])])
         return [each for each in found if self.tracer.is_of_sizes([each])]
 
     def window(self, begin: int, symbols: list[Symbol]) -> None:
-        """Record that instructions from `begin` on depend on symbols, which were given as plain numbers."""
+        """Record that the instructions from `begin` on depend on symbols that were passed as plain numbers."""
         if symbols and not self.stopped:
             self.tracer.windows.append((begin, len(self.tracer.program.instructions), symbols))
 
     def size_of(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call a method that gives sizes of a tensor, with symbols for them."""
+        """Call a method that returns sizes of a tensor, with symbols for the sizes."""
         plain_result = function(*map(plain, args), **kwargs)
         tensor, *rest = args
         self.fix((*rest, *kwargs.values()))
@@ -184,7 +184,7 @@ class Guards:
         return self.folded("mul", sizes) if sizes else plain_result
 
     def arithmetic(self, name: str, left: Any, right: Any) -> Any:
-        """An operator between two values."""
+        """Apply an operator to two values."""
         function = getattr(operator, name)
         symbolic = isinstance(left, Symbol) or isinstance(right, Symbol)
         if not symbolic or isinstance(left, Tensor) or isinstance(right, Tensor):
@@ -199,11 +199,11 @@ class Guards:
         return self.tracer.derived(function, [left, right], function(plain(left), plain(right)))
 
     def folded(self, name: str, numbers: Any) -> Any:
-        """The sum, or the product, of numbers."""
+        """Return the sum, or the product, of numbers."""
         return functools.reduce(functools.partial(self.arithmetic, name), numbers)
 
     def comparison(self, name: str, left: Any, right: Any) -> Any:
-        """A comparison of two values."""
+        """Compare two values."""
         function = getattr(operator, name)
         symbolic = isinstance(left, Symbol) or isinstance(right, Symbol)
         if not symbolic or isinstance(left, Tensor) or isinstance(right, Tensor):
@@ -213,6 +213,6 @@ class Guards:
         return result
 
     def fixed(self, value: Any) -> Any:
-        """`value` is read in a way that is not followed."""
+        """Record that `value` is read in a way that is not followed."""
         self.fix([value])
         return value

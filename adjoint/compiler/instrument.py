@@ -1,8 +1,9 @@
-"""Rewriting a Python function so that an observer sees what it reads, calls and changes.
+"""Rewriting a Python function so that an observer sees which objects it reads, calls and changes.
 
-The rewritten function has the syntax tree of the original one, its globals, closure and line numbers. Four kinds of expressions
-become calls of the observer: attributes, calls, what is iterated over, what is tested or compared; so do the targets of stores.
-Everything else of the language stays as it is, because it reads nothing but local variables.
+The rewritten function has the syntax tree of the original function, its globals, closure and line numbers. Four kinds
+of expressions become calls of the observer: attributes, calls, iterated objects, and tested or compared objects. The
+targets of stores also become calls of the observer. All other parts of the language are unchanged, because they read
+only local variables.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ OBSERVER = "__observer__"
 
 
 FINDING = frozenset("super locals globals vars dir eval exec".split())
-"""The functions that look at the frame which calls them."""
+"""The functions that inspect the frame of their caller."""
 
 OPERATORS: dict[type, str] = {
     ast.Add: "add",
@@ -44,26 +45,26 @@ OPERATORS: dict[type, str] = {
     ast.Eq: "eq",
     ast.NotEq: "ne",
 }
-"""The functions of the module `operator`, by the operators that a syntax tree has."""
+"""The functions of the module `operator`, by the operators of a syntax tree."""
 
 
 class NotReadable(Exception):
-    """There is no source from which a function can be rewritten."""
+    """The error for a function without usable source."""
 
 
 class Rewriter(ast.NodeTransformer):
-    """Replaces expressions by calls of the observer; `owner`: the class whose private names are mangled."""
+    """Replaces expressions by calls of the observer. `owner` is the class whose private names are mangled."""
 
     def __init__(self, owner: str) -> None:
         self.owner = owner.lstrip("_")
 
     def mangled(self, name: str) -> str:
-        """The attribute name as the compiler stores it inside a class."""
+        """Return the attribute name as the compiler stores it inside a class."""
         private = self.owner and name.startswith("__") and not name.endswith("__")
         return f"_{self.owner}{name}" if private else name
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
-        """`a.b` becomes `observer.attribute(a, "b")`; a target becomes `observer.changed(a, "b").b`."""
+        """Rewrite `a.b` to `observer.attribute(a, "b")`, and a target to `observer.changed(a, "b").b`."""
         value = self.visit(node.value)
         name = self.mangled(node.attr)
         if isinstance(node.ctx, ast.Load):
@@ -71,21 +72,21 @@ class Rewriter(ast.NodeTransformer):
         return located(ast.Attribute(asked("changed", node, value, ast.Constant(name)), name, node.ctx), node)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
-        """`a[i]` becomes `observer.element(a, i)`; a target becomes `observer.changed(a, None)[i]`."""
+        """Rewrite `a[i]` to `observer.element(a, i)`, and a target to `observer.changed(a, None)[i]`."""
         value, index = self.visit(node.value), self.visit(node.slice)
         if isinstance(node.ctx, ast.Load):
             return asked("element", node, value, index)
         return located(ast.Subscript(asked("changed", node, value, ast.Constant(None)), index, node.ctx), node)
 
     def visit_Slice(self, node: ast.Slice) -> ast.expr:
-        """A slice is an argument of the observer, so it is written as a call."""
+        """Rewrite a slice to a call, because it becomes an argument of the observer."""
         parts = [
             self.visit(part) if part is not None else ast.Constant(None) for part in (node.lower, node.upper, node.step)
         ]
         return asked("slice", node, *parts)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
-        """`f(...)` becomes `observer.call(f, ...)`, but for `super()`, which finds its class by the frame it is called from."""
+        """Rewrite `f(...)` to `observer.call(f, ...)`, except `super()`, which finds its class through the calling frame."""
         if isinstance(node.func, ast.Name) and node.func.id in FINDING:
             if node.func.id == "super":
                 return node
@@ -100,25 +101,25 @@ class Rewriter(ast.NodeTransformer):
         return called
 
     def visit_Starred(self, node: ast.Starred) -> ast.expr:
-        """What is unpacked is iterated over."""
+        """Record that an unpacked object is iterated over."""
         if isinstance(node.ctx, ast.Load):
             return located(ast.Starred(self.contents(node.value), node.ctx), node)
         return self.generic_visit(node)  # type: ignore[return-value]
 
     def contents(self, node: ast.expr) -> ast.expr:
-        """An expression whose elements are read."""
+        """Return an expression whose elements are read."""
         return asked("contents", node, self.visit(node))
 
     def fixed(self, node: ast.expr) -> ast.expr:
-        """An expression whose value is compared in a way that the observer does not follow."""
+        """Return an expression whose value is compared in a way that the observer does not follow."""
         return asked("fixed", node, self.contents(node))
 
     def tested(self, node: ast.expr) -> ast.expr:
-        """An expression whose truth is asked."""
+        """Return an expression whose truth is tested."""
         return asked("truth", node, self.visit(node))
 
     def visit_For(self, node: ast.For) -> ast.stmt:
-        """`for x in a` iterates over `observer.contents(a)`."""
+        """Rewrite `for x in a` to iterate over `observer.contents(a)`."""
         iterated = self.contents(node.iter)
         node.iter = ast.Constant(None)
         self.generic_visit(node)
@@ -126,20 +127,20 @@ class Rewriter(ast.NodeTransformer):
         return node
 
     def visit_comprehension(self, node: ast.comprehension) -> ast.comprehension:
-        """The same in a comprehension, whose conditions are tested."""
+        """Rewrite the iterations of a comprehension, and test its conditions."""
         return ast.comprehension(
             self.visit(node.target), self.contents(node.iter), [self.tested(each) for each in node.ifs], node.is_async
         )
 
     def displayed(self, node: Any) -> ast.expr:
-        """A list, dictionary or set that is written out, or comprehended, is one that the function has made."""
+        """Record that the function has created a list, dictionary or set that is a display or a comprehension."""
         made = self.generic_visit(node)
         return asked("made", node, made) if isinstance(getattr(node, "ctx", ast.Load()), ast.Load) else made  # type: ignore[arg-type, return-value]
 
     visit_List = visit_Set = visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = displayed
 
     def visit_Dict(self, node: ast.Dict) -> ast.expr:
-        """What is unpacked is read."""
+        """Record that an unpacked dictionary is read."""
         keys = [None if key is None else self.visit(key) for key in node.keys]
         values = [
             self.visit(value) if key is not None else self.contents(value)
@@ -148,25 +149,28 @@ class Rewriter(ast.NodeTransformer):
         return asked("made", node, located(ast.Dict(keys, values), node))
 
     def visit_Assign(self, node: ast.Assign) -> ast.stmt:
-        """What is unpacked into several targets is iterated over."""
+        """Record that a value which is unpacked into several targets is iterated over."""
         unpacked = any(isinstance(target, (ast.Tuple, ast.List)) for target in node.targets)
         value = self.contents(node.value) if unpacked else self.visit(node.value)
         return located(ast.Assign([self.visit(target) for target in node.targets], value), node)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
-        """`x += y` may change `x` itself."""
+        """Record that `x += y` may change `x` itself."""
         if isinstance(node.target, ast.Name):
             value = asked("augmenting", node, ast.Name(node.target.id, ast.Load()), self.visit(node.value))
             return located(ast.AugAssign(node.target, node.op, value), node)
         return located(ast.AugAssign(self.visit(node.target), node.op, self.visit(node.value)), node)
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
-        """`a + b` becomes `observer.arithmetic("add", a, b)`."""
+        """Rewrite `a + b` to `observer.arithmetic("add", a, b)`."""
         name = ast.Constant(OPERATORS[type(node.op)])
         return asked("arithmetic", node, name, self.visit(node.left), self.visit(node.right))
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
-        """Comparisons read the elements of what they compare; `a < b` becomes `observer.comparison("lt", a, b)`."""
+        """Record that comparisons read the elements of their operands.
+
+        Rewrite `a < b` to `observer.comparison("lt", a, b)`.
+        """
         identity = all(isinstance(each, (ast.Is, ast.IsNot)) for each in node.ops)
         if len(node.ops) == 1 and type(node.ops[0]) in OPERATORS:
             name, values = ast.Constant(OPERATORS[type(node.ops[0])]), [node.left, *node.comparators]
@@ -175,23 +179,23 @@ class Rewriter(ast.NodeTransformer):
         return located(ast.Compare(read(node.left), node.ops, [read(each) for each in node.comparators]), node)
 
     def visit_If(self, node: ast.If) -> ast.stmt:
-        """The condition is tested."""
+        """Test the condition."""
         return self.with_test(node)
 
     def visit_While(self, node: ast.While) -> ast.stmt:
-        """The condition is tested."""
+        """Test the condition."""
         return self.with_test(node)
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
-        """The condition is tested."""
+        """Test the condition."""
         return self.with_test(node)
 
     def visit_Assert(self, node: ast.Assert) -> ast.stmt:
-        """The condition is tested."""
+        """Test the condition."""
         return self.with_test(node)
 
     def with_test(self, node: Any) -> Any:
-        """A statement or an expression with its condition replaced."""
+        """Return a statement or an expression with its condition replaced."""
         test = self.tested(node.test)
         node.test = ast.Constant(None)
         self.generic_visit(node)
@@ -199,29 +203,29 @@ class Rewriter(ast.NodeTransformer):
         return node
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
-        """All operands but the last are tested."""
+        """Test all operands except the last."""
         *tested, last = node.values
         return located(ast.BoolOp(node.op, [*map(self.tested, tested), self.visit(last)]), node)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
-        """`not a` tests `a`."""
+        """Test `a` in `not a`."""
         operand = self.tested(node.operand) if isinstance(node.op, ast.Not) else self.visit(node.operand)
         return located(ast.UnaryOp(node.op, operand), node)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
-        """A nested function is rewritten too, without its annotations."""
+        """Rewrite a nested function too, without its annotations."""
         node = self.generic_visit(node)  # type: ignore[assignment]
         without_annotations(node)
         return node
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
-        """An annotated assignment is one without annotation."""
+        """Convert an annotated assignment to an assignment without annotation."""
         if node.value is None:
             return located(ast.Pass(), node)
         return self.visit_Assign(located(ast.Assign([node.target], node.value), node))
 
     def refuse(self, node: ast.AST) -> Any:
-        """Raise: what this statement does is not seen."""
+        """Raise an error, because the effects of this statement cannot be observed."""
         raise NotReadable(f"{type(node).__name__} at line {getattr(node, 'lineno', 0)} cannot be observed")
 
     visit_Global = visit_Nonlocal = visit_ClassDef = visit_Import = visit_ImportFrom = refuse
@@ -230,12 +234,12 @@ class Rewriter(ast.NodeTransformer):
 
 
 def located(node: Any, at: ast.AST) -> Any:
-    """`node` at the place of the original one."""
+    """Return `node` with the position of the original node."""
     return ast.copy_location(node, at)
 
 
 def asked(method: str, at: ast.AST, *arguments: ast.expr) -> ast.Call:
-    """A call of a method of the observer."""
+    """Return a call of a method of the observer."""
     function = ast.Attribute(ast.Name(OBSERVER, ast.Load()), method, ast.Load())
     call = ast.Call(function, list(arguments), [])
     for node in (call, function, function.value):
@@ -244,7 +248,7 @@ def asked(method: str, at: ast.AST, *arguments: ast.expr) -> ast.Call:
 
 
 def without_annotations(node: ast.FunctionDef) -> None:
-    """Take away annotations, which are evaluated when the function is made."""
+    """Remove annotations, because they are evaluated when the function is created."""
     node.returns = None
     arguments = node.args
     for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg):
@@ -253,10 +257,10 @@ def without_annotations(node: ast.FunctionDef) -> None:
 
 
 def rewritten(function: FunctionType, observer: Any, rewriter: type[Rewriter] = Rewriter) -> FunctionType:
-    """The function that tells `observer` what it does, as far as `rewriter` has it do so.
+    """Return the function with the expressions that `rewriter` selects replaced by calls of `observer`.
 
     Raises:
-        NotReadable: if there is no source, or the source does something that cannot be seen.
+        NotReadable: if there is no source, or if the source contains a statement that cannot be observed.
     """
     code = function.__code__
     definition = definition_of(code)
@@ -292,12 +296,12 @@ def rewritten(function: FunctionType, observer: Any, rewriter: type[Rewriter] = 
 
 
 def code_named(name: str, code: CodeType) -> CodeType:
-    """The code of the function that is defined in other code."""
+    """Return the code of the function that is defined in other code."""
     return next(each for each in code.co_consts if isinstance(each, CodeType) and each.co_name == name)
 
 
 def definition_of(code: CodeType) -> ast.FunctionDef | ast.Lambda:
-    """The syntax tree of a function, a copy of that of its file."""
+    """Return the syntax tree of a function, as a copy of a part of its file's tree."""
     if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
         raise NotReadable("generators cannot be observed")
     lines = tuple(linecache.getlines(code.co_filename)) or lines_by_source(code)
@@ -310,7 +314,7 @@ def definition_of(code: CodeType) -> ast.FunctionDef | ast.Lambda:
 
 @functools.lru_cache(16)
 def parsed(lines: tuple[str, ...]) -> ast.Module:
-    """The syntax tree of the lines of a file."""
+    """Return the syntax tree of the lines of a file."""
     try:
         return ast.parse("".join(lines))
     except SyntaxError:
@@ -318,7 +322,7 @@ def parsed(lines: tuple[str, ...]) -> ast.Module:
 
 
 def lines_by_source(code: CodeType) -> tuple[str, ...]:
-    """The lines of a file that `inspect` finds and `linecache` does not, such as the lines of notebook cells."""
+    """Return the lines of a file that `inspect` finds and `linecache` does not, such as the lines of notebook cells."""
     try:
         return tuple(inspect.findsource(code)[0])
     except (OSError, TypeError, IndexError):
@@ -326,7 +330,7 @@ def lines_by_source(code: CodeType) -> tuple[str, ...]:
 
 
 def is_definition(node: ast.FunctionDef | ast.Lambda, code: CodeType) -> bool:
-    """Whether `code` was compiled from a definition: it begins in its line, and its instructions are in its body."""
+    """Return whether `code` was compiled from a definition: it begins in its line, and its instructions are in its body."""
     if isinstance(node, ast.FunctionDef):
         first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
         return node.name == code.co_name and first == code.co_firstlineno

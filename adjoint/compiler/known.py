@@ -1,4 +1,4 @@
-"""The observer's knowledge of functions, classes and attributes: which may be called, are read, or end the capture."""
+"""The observer's knowledge of functions, classes and attributes: which are called, which are read, which end the capture."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LIBRARIES = (
         if (spec := importlib.util.find_spec(name)) is not None and spec.origin is not None
     ),
 )
-"""Where the code lies that kernels consist of."""
+"""The places of the code of which kernels consist."""
 STANDARD = sysconfig.get_path("stdlib") + os.sep
 IMMUTABLE = (
     *(int, float, bool, complex, str, bytes, type(None), type(...), slice, range, frozenset, Size),
@@ -89,13 +89,13 @@ PURE = frozenset(
         next,
     )
 )
-"""Built-in functions that change nothing but what they make (and, with `next`, iterators that were made inside)."""
+"""Built-in functions that change only the objects that they create (and, for `next`, iterators that were created inside)."""
 
 ARITHMETIC = frozenset((abs, float, int, max, min, pow, round))
-"""Those of them that make numbers of numbers."""
+"""The functions among them that compute numbers from numbers."""
 
 REARRANGING = frozenset((len, tuple, list, zip, enumerate, reversed, iter, next))
-"""Those of them that ask nothing of numbers in sequences."""
+"""The functions among them that do not compare the numbers in sequences."""
 
 READING = frozenset(
     inspect.unwrap(function).__code__
@@ -103,7 +103,7 @@ READING = frozenset(
     if isinstance(function, types.FunctionType)
     and function.__name__ not in ("__len__", "__hash__", "__dlpack_device__", "__array_namespace__", "storage_type")
 )
-"""The code of the methods of tensors that give elements to Python."""
+"""The code of the methods of tensors that return elements to Python."""
 
 REFUSED_METHODS = frozenset(
     """
@@ -126,7 +126,7 @@ CREATING = frozenset(
     hann_window hamming_window blackman_window bartlett_window kaiser_window range scalar_tensor
     """.split()
 )
-"""Functions that make tensors of numbers; the program calls them again."""
+"""Functions that create tensors from numbers. The program calls them again."""
 
 WITH_NUMBERS = frozenset(
     """
@@ -136,13 +136,13 @@ WITH_NUMBERS = frozenset(
     __truediv__ __rtruediv__ __pow__ __rpow__
     """.split()
 )
-"""Operators that take numbers as the program does: from a place that is read at each call."""
+"""Operators that read numbers as the program does: from a place that is read in each call."""
 
 SIZES = frozenset("size numel nelement".split())
-"""The methods of tensors that give sizes."""
+"""The methods of tensors that return sizes."""
 
 ALONG_ONE = {"chunk": (2, 0), "unsafe_chunk": (2, 0), "tensor_split": (2, 0), "glu": (1, -1)}
-"""Functions that compute parts of one size inside: the position of the dimension among their arguments, and its default."""
+"""Functions that internally compute parts of one size: the position of the dimension among their arguments, and its default."""
 
 OF_ONE_SIZE = frozenset(
     """
@@ -155,8 +155,10 @@ OF_ONE_SIZE = frozenset(
     quantile nanquantile median nanmedian histc histogram histogramdd trace
     """.split()
 )
-"""Functions that compute numbers of sizes inside, such as halves and minima, or choose an algorithm by them: programs with them
-have one size."""
+"""Functions that internally compute numbers from sizes, such as halves and minima, or choose an algorithm by sizes.
+
+Programs that call them serve one size.
+"""
 
 OF_NO_SIZE = frozenset("ndim itemsize dim ndimension element_size get_device output_nr is_complex".split())
 """The attributes and functions of tensors whose numbers do not depend on sizes."""
@@ -177,25 +179,25 @@ REFUSED = frozenset(
 )
 CONTEXTS = (torch.no_grad, torch.enable_grad, torch.set_grad_enabled, torch.inference_mode, torch.autocast)
 IN_MODE = torch.no_grad()(lambda: None).__code__
-"""The code of all functions that context managers of this package decorate."""
+"""The code of all functions that the context managers of this package decorate."""
 FROM_OUTSIDE = (Size, torch.device, torch.finfo, torch.iinfo, contextlib.nullcontext)
-"""Other classes whose instances a function may make."""
+"""Other classes of which a function may create instances."""
 
 
 class Made:
-    """A function with the same options in each call, which gives a new array each time."""
+    """A function with the same options in each call. It returns a new array each time."""
 
     def __init__(self, function: Any, kwargs: dict[str, Any]) -> None:
         self.function, self.kwargs = function, kwargs
 
     def __call__(self, *args: Any) -> Any:
-        """The array of the tensor that the function makes, if it makes one."""
+        """Return the array of the tensor that the function creates, if it creates one."""
         result = self.function(*args, **self.kwargs)
         return None if result is None else result._array
 
 
 class Method:
-    """A call of a method of an object, whichever that is then."""
+    """A call of a method of an object, whatever the object is at that time."""
 
     def __init__(self, owner: Any, name: str, kwargs: dict[str, Any]) -> None:
         self.owner, self.name, self.kwargs = owner, name, kwargs
@@ -216,7 +218,7 @@ BUILT_IN = (
 
 
 def is_standard(frame: types.FrameType) -> bool:
-    """Whether a frame runs code of the standard library, or what that has made (methods of named tuples and data classes)."""
+    """Return whether a frame runs code of the standard library, or methods that it creates (of named tuples and data classes)."""
     file = frame.f_code.co_filename
     if file.startswith(STANDARD):
         return "site-packages" not in file
@@ -230,30 +232,30 @@ def is_standard(frame: types.FrameType) -> bool:
 
 
 def is_ours(kind: type) -> bool:
-    """Whether a class is one of this package."""
+    """Return whether a class belongs to this package."""
     return own_name(kind.__module__).partition(".")[0] == "adjoint"
 
 
 def own_name(module: str | None) -> str:
-    """The name of a module as it is here; in programs that import PyTorch's names, those of this package begin with them."""
+    """Return the name of a module in this package. A name that begins with `torch` begins with `adjoint` here."""
     first, dot, rest = str(module).partition(".")
     return f"adjoint{dot}{rest}" if first == "torch" else str(module)
 
 
 def digest(array: Any) -> int:
-    """A number that tells whether the elements of an array have changed."""
+    """Return a checksum of an array, which changes if its elements change."""
     return zlib.crc32(array if array.flags.c_contiguous else array.copy("C"))
 
 
 def has_numbers(result: Any) -> bool:
-    """Whether a function has returned numbers of Python."""
+    """Return whether a function has returned Python numbers."""
     if isinstance(result, (list, tuple)):
         return any(map(has_numbers, result))
     return type(result) in (int, float, complex)
 
 
 def has_elements(value: Any) -> bool:
-    """Whether a value may have elements that can change. Tensors have guards of their own."""
+    """Return whether a value may have elements that can change. Tensors are excluded, because they have their own guards."""
     names = {"__getitem__", "__iter__", "__len__", "__contains__"}
     return not isinstance(value, (Tensor, enum.EnumMeta, numpy.generic)) and any(
         not names.isdisjoint(vars(each)) for each in type(value).__mro__
@@ -261,7 +263,7 @@ def has_elements(value: Any) -> bool:
 
 
 def is_constant(value: Any) -> bool:
-    """Whether a value is a number, or a tuple of numbers, or the like."""
+    """Return whether a value is a number, a tuple of numbers, or a similar constant."""
     return (
         type(value) in IMMUTABLE
         or (type(value) is tuple and all(map(is_constant, value)))
@@ -270,7 +272,7 @@ def is_constant(value: Any) -> bool:
 
 
 def is_plain(tensor: Tensor) -> bool:
-    """Whether a tensor has nothing that programs do not know of."""
+    """Return whether a tensor has only properties that programs support."""
     return (
         type(tensor) in (Tensor, torch.nn.Parameter)
         and type(tensor._array).__name__ == "ndarray"
@@ -279,9 +281,9 @@ def is_plain(tensor: Tensor) -> bool:
 
 
 def is_usual(tensor: Tensor, inference: bool | None = False) -> bool:
-    """Whether a tensor has no hooks or other rare attributes that programs do not know.
+    """Return whether a tensor has no hooks or other rare attributes that programs do not support.
 
-    `inference`: whether it has to be an inference tensor; None: either.
+    `inference`: whether it must be an inference tensor. None accepts both.
     """
     extra = tensor._extra
     if extra is None:
@@ -292,20 +294,20 @@ def is_usual(tensor: Tensor, inference: bool | None = False) -> bool:
 
 
 def modes_in_force() -> tuple[Any, ...]:
-    """The modes of this thread that operators depend on."""
+    """Return the modes of this thread that operators depend on."""
     here = modes.STATE.__dict__
     precision = here["precision"].cpu_dtype if here["autocast"] is not None else None
     return here["grad_enabled"], here["inference"], dtypes.get_default_dtype(), precision
 
 
 def names_in(code: types.CodeType) -> frozenset[str]:
-    """The names of global variables in code, and in the functions that it defines."""
+    """Return the names of global variables in code, and in the functions that the code defines."""
     names = {each.argval for each in dis.get_instructions(code) if each.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
     return frozenset(names).union(*[names_in(each) for each in code.co_consts if isinstance(each, types.CodeType)])
 
 
 def add_code(codes: set[types.CodeType], code: types.CodeType) -> None:
-    """Add code, and that of the functions that it defines."""
+    """Add code, and the code of the functions that it defines."""
     codes.add(code)
     for each in code.co_consts:
         if isinstance(each, types.CodeType):
@@ -313,7 +315,7 @@ def add_code(codes: set[types.CodeType], code: types.CodeType) -> None:
 
 
 def same_items(found: Any, expected: tuple[Any, ...]) -> bool:
-    """Whether the elements of a list are the same objects, or equal numbers."""
+    """Return whether the elements of a list are the same objects, or equal numbers."""
     if len(found) != len(expected):
         return False
     for one, other in zip(found, expected):  # noqa: B905  (as long)
@@ -323,7 +325,7 @@ def same_items(found: Any, expected: tuple[Any, ...]) -> bool:
 
 
 def shown(value: Any) -> str:
-    """A short text for an object that a condition names."""
+    """Return a short text for an object that a condition names."""
     kind = type(value)
     if isinstance(value, Tensor):
         return f"{kind.__name__}{list(value.shape)}"

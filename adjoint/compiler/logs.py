@@ -10,24 +10,21 @@ REPORTS = ("recompiles", "graph_breaks")
 
 
 def named(text: str) -> set[str]:
-    """The reports that a text like "+recompiles,graph_breaks" names."""
+    """Return the reports that a text like "+recompiles,graph_breaks" names."""
     return {each.strip().lstrip("+") for each in text.split(",")} & {*REPORTS}
 
 
 WANTED = named(os.environ.get("TORCH_LOGS", ""))
-"""The reports that are written."""
+"""The enabled reports."""
 
 
 def report(kind: str, text: str) -> None:
-    """Write a report to the standard error stream, if it is wanted."""
+    """Write a report to the standard error stream, if it is enabled."""
     if kind in WANTED:
         print(f"[__{kind}] {text}", file=sys.stderr)
 
 
 def set_logs(**wanted: Any) -> None:
-    """Choose the reports: `recompiles=True`, `graph_breaks=True`.
-
-    Other names, which PyTorch has, report nothing here.
-    """
+    """Enable reports: `recompiles=True`, `graph_breaks=True`. Other names, which exist in PyTorch, have no effect here."""
     WANTED.clear()
     WANTED.update(kind for kind in REPORTS if wanted.get(kind))

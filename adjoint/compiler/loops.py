@@ -1,4 +1,7 @@
-"""The loops of instructions: pointwise operators and row programs by their expressions, products, sums and losses by hand."""
+"""The loops of instructions.
+
+Expressions give pointwise operators and row programs; products, sums and losses are written by hand.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +24,17 @@ from .copies import write_clone, write_constant, write_copy, write_fill, write_j
 from .program import Instruction, Reference
 
 PRODUCT = 1 << 16
-"""The maximum number of multiplications of a product that is."""
+"""The maximum number of multiplications of a product that becomes a block."""
 
 ROWS = 4
-"""How many rows of a product are computed together, so that each vector of the second matrix is read once for them."""
+"""The number of rows of a product that are computed together, so that each vector of the second matrix is read once for them."""
 
 
 def write(writer: Writer, instruction: Instruction) -> None:
     """Append the blocks of an instruction.
 
     Raises:
-        Foreign: if there are none.
+        Foreign: if the instruction cannot become blocks.
     """
     before = len(writer.blocks), dict(writer.places), list(writer.buffers), len(writer.sizes)
     try:
@@ -72,7 +75,7 @@ def write_lines(writer: Writer, instruction: Instruction) -> None:
 
 
 def write_expression(writer: Writer, instruction: Instruction, program: Any = None) -> None:
-    """The loops of a pointwise operator, or of a traced `program`."""
+    """Write the loops of a pointwise operator, or of a traced `program`."""
     values = [writer.operand(each) for each in instruction.operands]
     write_computation(
         writer, instruction, *(expression_of(instruction, values) if program is None else variant_of(program, values))
@@ -82,7 +85,10 @@ def write_expression(writer: Writer, instruction: Instruction, program: Any = No
 def write_computation(
     writer: Writer, instruction: Instruction, expression: Expression, inputs: list[tuple[Any, Place]], scalars: Any
 ) -> None:
-    """The loops of an expression of elements, whose result is that of the instruction, or its first operand."""
+    """Write the loops of an elementwise expression.
+
+    It computes the result of the instruction, or overwrites its first operand.
+    """
     if not inputs or [output.kind for output in expression.outputs] != [NUMBER]:
         raise Foreign
     first = instruction.operands[0]
@@ -94,7 +100,7 @@ def write_computation(
 
 
 def write_rows(writer: Writer, instruction: Instruction) -> None:
-    """The loops of a row program with one array, which lies row by row, or more of the same shape."""
+    """Write the loops of a row program with one row-major array, or with more arrays of the same shape."""
     values = [writer.operand(each) for each in instruction.operands]
     program = instruction.kernel.kernel.rows
     names = program.parameters.names
@@ -117,7 +123,10 @@ def write_rows(writer: Writer, instruction: Instruction) -> None:
 
 
 class Rows:
-    """The loops of a row program: each reduction walks the row once, and computes what it needs of each element again."""
+    """The loops of a row program.
+
+    Each reduction walks the row once, and computes the required values of each element again.
+    """
 
     def __init__(self, writer: Writer, expression: Expression, given: dict[str, Place], out: Place) -> None:
         self.writer, self.expression, self.given, self.out = writer, expression, given, out
@@ -163,7 +172,7 @@ class Rows:
         writer.lines.append(f"{indent}    ({writer.element(out, [*indices, index])})[0] = {result}")
 
     def computed(self, node: Any, rows: dict[Any, str], indices: list[str | int], index: str | int) -> str:
-        """The source of an element of a node."""
+        """Return the source of an element of a node."""
         if node in rows:
             return rows[node]
         needed = [each for each in Expression((node,)).nodes() if each.operation == INPUT]
@@ -188,7 +197,7 @@ Computation = tuple[Expression, list[tuple[Any, Place]], dict[str, Any]]
 
 
 def expression_of(instruction: Instruction, values: list[Any]) -> Computation:
-    """The computation of a pointwise operator with these operands."""
+    """Return the computation of a pointwise operator with these operands."""
     op = instruction.kernel
     kernel = op.kernel
     simple = kernel.general if isinstance(kernel.general, numpy.ufunc) else kernel.small
@@ -209,7 +218,10 @@ def expression_of(instruction: Instruction, values: list[Any]) -> Computation:
 
 
 def variant_of(program: Any, values: list[Any]) -> Computation:
-    """The computation of a traced program, whose parameters are the operands, in their order; its scalars choose the variant."""
+    """Return the computation of a traced program.
+
+    Its parameters are the operands in order, and its scalars select the variant.
+    """
     given = dict(zip(program.parameters.names, values, strict=False))
     if len(given) < len(program.parameters.names):
         raise Foreign
@@ -229,7 +241,7 @@ def variant_of(program: Any, values: list[Any]) -> Computation:
 
 
 def ufunc_expression(name: str, values: list[Any]) -> Computation:
-    """A function of NumPy as an expression of one operation."""
+    """Return a NumPy function as an expression with one operation."""
     graph = Graph()
     nodes, parameters = [], []
     for position, value in enumerate(values):
@@ -257,7 +269,7 @@ KNOWN = frozenset(
 
 
 def product(writer: Writer, first: Place, second: Place, out: Place, base: Place | None = None) -> None:
-    """`out = base + first @ second`, for matrices; `base` has the shape of `out`."""
+    """Write `out = base + first @ second` for matrices. `base` has the shape of `out`."""
     (rows, inner), (_, columns) = first.shape, second.shape
     if rows * inner * columns > PRODUCT or not rows * columns:
         raise Foreign
@@ -289,7 +301,7 @@ def product(writer: Writer, first: Place, second: Place, out: Place, base: Place
 def vector_lines(
     writer: Writer, first: Place, second: Place, out: Place, base: Place | None, rows: list[str], vectors: int
 ) -> None:
-    """Some rows of a product, a vector of columns at a time."""
+    """Write some rows of a product, one vector of columns at a time."""
     width = writer.width
     j, k, factor = (writer.fresh(each) for each in "jkf")
     column, many = f"{j} * {width}", f"vector(E, {width})"
@@ -312,7 +324,10 @@ def vector_lines(
 
 
 def dot_lines(writer: Writer, first: Place, second: Place, i: str, j: str, total: str, begin: str) -> int:
-    """Begin the sum of products of a row and a column: of vectors, where both lie so in memory; how many are summed."""
+    """Begin the sum of products of a row and a column, with vectors if both are contiguous.
+
+    Return the number of products per step.
+    """
     width, inner = writer.width, first.shape[1]
     if inner < 2 * width or first.strides[1] != 1 or second.strides[0] != 1:
         writer.lines.append(f"            {total} = {begin}")
@@ -330,13 +345,13 @@ def dot_lines(writer: Writer, first: Place, second: Place, i: str, j: str, total
 
 
 def write_mm(writer: Writer, instruction: Instruction) -> None:
-    """A product of matrices."""
+    """Write a product of matrices."""
     first, second = map(writer.operand, instruction.operands)
     product(writer, first, second, writer.result(instruction))
 
 
 def write_mv(writer: Writer, instruction: Instruction) -> None:
-    """A product of a matrix and a vector."""
+    """Write a product of a matrix and a vector."""
     first, second = map(writer.operand, instruction.operands)
     out = writer.result(instruction)
     columns = [each._replace(shape=(*each.shape, 1), strides=(*each.strides, 0)) for each in (second, out)]
@@ -344,7 +359,7 @@ def write_mv(writer: Writer, instruction: Instruction) -> None:
 
 
 def write_addmm(writer: Writer, instruction: Instruction) -> None:
-    """A product of matrices that is added to an array."""
+    """Write a product of matrices that is added to an array."""
     base, first, second, beta, alpha = map(writer.operand, instruction.operands)
     if beta != 1 or alpha != 1:
         raise Foreign
@@ -355,9 +370,11 @@ def write_addmm(writer: Writer, instruction: Instruction) -> None:
 def summed(
     writer: Writer, given: list[Place], dims: tuple[int, ...], out: Place, count: int = 1, function: str = ""
 ) -> None:
-    """`out = 1 / count * ` the sum of `function(*given)` over dimensions; `out` has the others, and may have those summed too.
+    """Write `out = 1 / count * ` the sum of `function(*given)` over dimensions.
 
-    The sum is carried in float64.
+    `out` has the other dimensions, and may have the summed dimensions too.
+
+    The sum is accumulated in float64.
     """
     shape = given[0].shape
     if math.prod(shape) > SMALL or not math.prod(shape):
@@ -385,7 +402,7 @@ def summed(
 
 
 def write_sum(mean: bool, writer: Writer, instruction: Instruction) -> None:
-    """A sum, or a mean, over some dimensions or all."""
+    """Write a sum or a mean over some or all dimensions."""
     if instruction.kernel is None:
         raise Foreign
     given, *options = map(writer.operand_or_dims, instruction.operands)
@@ -404,7 +421,7 @@ def write_sum(mean: bool, writer: Writer, instruction: Instruction) -> None:
 
 
 def write_sum_to(writer: Writer, instruction: Instruction) -> None:
-    """A sum over the dimensions that were broadcast."""
+    """Write a sum over the dimensions that were broadcast."""
     given, shape = map(writer.operand_or_dims, instruction.operands)
     leading = len(given.shape) - len(shape)
     wide = [leading + dim for dim, size in enumerate(shape) if size == 1 and given.shape[leading + dim] != 1]
@@ -412,7 +429,7 @@ def write_sum_to(writer: Writer, instruction: Instruction) -> None:
 
 
 def write_nll(writer: Writer, instruction: Instruction) -> None:
-    """The negative log-likelihood of rows."""
+    """Write the negative log-likelihood of rows."""
     given, target, *options = instruction.operands
     place, indices = writer.operand(given), writer.indices(target)
     weight, ignored, reduction = map(writer.operand, options)
@@ -439,7 +456,7 @@ def write_nll(writer: Writer, instruction: Instruction) -> None:
 
 
 def write_nll_backward(writer: Writer, instruction: Instruction) -> None:
-    """The gradient of the same."""
+    """Write the gradient of the negative log-likelihood."""
     grad, given, target, *options = instruction.operands
     change, place, indices = writer.operand(grad), writer.operand(given), writer.indices(target)
     weight, ignored, reduction = map(writer.operand, options)
@@ -466,7 +483,7 @@ def write_nll_backward(writer: Writer, instruction: Instruction) -> None:
 
 
 def write_mse(writer: Writer, instruction: Instruction) -> None:
-    """The squares of differences, summed."""
+    """Write the sum of squared differences."""
     first, second, reduction = map(writer.operand, instruction.operands)
     if reduction not in ("mean", "sum") or first.shape != second.shape:
         raise Foreign
@@ -480,17 +497,17 @@ def write_mse(writer: Writer, instruction: Instruction) -> None:
 
 
 def write_with_number(name: str, writer: Writer, instruction: Instruction) -> None:
-    """A function of NumPy of an array and a number."""
+    """Write a NumPy function of an array and a number."""
     write_computation(writer, instruction, *ufunc_expression(name, [*map(writer.operand, instruction.operands)]))
 
 
 def write_formula(formula: Callable[[], Any], writer: Writer, instruction: Instruction) -> None:
-    """A function of elements that is no operator of its own."""
+    """Write an elementwise function that is not a separate operator."""
     write_expression(writer, instruction, formula())
 
 
 def power(self: Array, exponent: Any) -> Any:
-    """`self ** exponent`."""
+    """Write `self ** exponent`."""
     if exponent == 2:
         return self * self
     return xp.power(self, exponent)

@@ -1,4 +1,4 @@
-"""Marks on tensors: which of their dimensions have sizes that programs of compiled functions read at each call."""
+"""Marks on tensors: the dimensions whose sizes are inputs of the programs of compiled functions."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ..tensor import Tensor
 Dims = int | Iterable[int] | None
 
 MARKS: dict[int, tuple[weakref.ref[Tensor], dict[int, bool]]] = {}
-"""For each marked tensor, by its identity: whether the sizes of its marked dimensions may be others in later calls."""
+"""For each marked tensor, by its identity: whether the sizes of its marked dimensions may change in later calls."""
 
 
 def mark(tensor: Tensor, dims: Dims, dynamic: bool) -> None:
-    """Mark dimensions of a tensor; None: all.
+    """Mark dimensions of a tensor. None marks all.
 
     Raises:
-        IndexError: for a dimension that the tensor does not have.
+        IndexError: if the tensor does not have the dimension.
     """
     rank = tensor.ndim
     chosen = range(rank) if dims is None else [dims] if isinstance(dims, int) else [*dims]
@@ -32,19 +32,19 @@ def mark(tensor: Tensor, dims: Dims, dynamic: bool) -> None:
 
 
 def marks_of(tensor: Tensor) -> dict[int, bool]:
-    """The marks of a tensor."""
+    """Return the marks of a tensor."""
     reference, marks = MARKS.get(id(tensor), (None, {}))
     return marks if reference is not None and reference() is tensor else {}
 
 
 def mark_dynamic(t: Tensor, index: Dims, **options: object) -> None:
-    """Say that the sizes of dimensions of a tensor will be others in later calls of compiled functions.
+    """Declare that the sizes of dimensions of a tensor will change in later calls of compiled functions.
 
-    Their programs are for any size after the second one that occurs. A size of 0 or 1 always has a program of its own, and so has
-    each size that a function cannot be generalised over. Bounds, which PyTorch takes as options, are not needed.
+    From the second size on, one program serves any size. A size of 0 or 1 always has its own program. So has each size
+    for which the function performs other operations. PyTorch's options for bounds are accepted, but not needed.
 
     Raises:
-        IndexError: for a dimension that the tensor does not have.
+        IndexError: if the tensor does not have the dimension.
 
     >>> import adjoint as torch
     >>> x = torch.ones(3, 2)
@@ -54,15 +54,15 @@ def mark_dynamic(t: Tensor, index: Dims, **options: object) -> None:
 
 
 def maybe_mark_dynamic(t: Tensor, index: Dims) -> None:
-    """Say that the sizes of dimensions of a tensor may be others in later calls: the same as `mark_dynamic`."""
+    """Declare that the sizes of dimensions of a tensor may change in later calls, like `mark_dynamic`."""
     mark(t, index, True)
 
 
 def mark_static(t: Tensor, index: Dims = None) -> None:
-    """Say that each size of dimensions of a tensor, by default of all, has a program of its own.
+    """Declare that each size of the given dimensions of a tensor (by default all) has its own program.
 
     Raises:
-        IndexError: for a dimension that the tensor does not have.
+        IndexError: if the tensor does not have the dimension.
     """
     if isinstance(t, Tensor):
         mark(t, index, False)

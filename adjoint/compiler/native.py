@@ -1,7 +1,7 @@
 """Runs of small instructions as one native call.
 
-A small operation takes less time than the call of its kernel. Machine code runs the blocks of such instructions one after
-the other, on arrays of one floating dtype; what they hand to one another lies in an arena.
+A small operation takes less time than the call of its kernel. Machine code runs the blocks of such instructions one
+after the other, on arrays of one floating-point dtype. Their intermediate values are stored in an arena.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from .steps import Clear
 
 
 class Native:
-    """A run of blocks: called with the arrays that they read and those that they write.
+    """A run of blocks. It is called with the arrays that the blocks read and write.
 
-    `run`: the instructions that the blocks are for. `inside`: the values that lie in the arena, each only as long as a block
-    uses it; `outside`: the arrays that the run is called with. `spans`: where the values lie; `llvm`: the text of the different
-    blocks.
+    `run`: the instructions of the blocks. `inside`: the values in the arena, each stored only while a block uses it.
+    `outside`: the arrays with which the run is called. `spans`: the positions of the values. `llvm`: the text of the
+    different blocks.
     """
 
     def __init__(self, writer: Writer, run: list[Instruction], inside: list[int], outside: list[int]) -> None:
@@ -84,7 +84,7 @@ class Native:
 
 
 class Span(NamedTuple):
-    """Where a value lies in the arena, in bytes, and the first and the last block that use it."""
+    """The position of a value in the arena, in bytes, and the first and the last block that use it."""
 
     offset: int
     size: int
@@ -92,14 +92,16 @@ class Span(NamedTuple):
     last: int
 
     def shares(self, other: Span) -> bool:
-        """Whether a block, or a place between two blocks of one of them, belongs to both."""
+        """Return whether a block, or the code between two blocks, uses both spans."""
         return not (self.last < other.first or other.last < self.first)
 
 
 def in_arena(sizes: dict[int, int], uses: list[set[int]]) -> tuple[dict[int, Span], int]:
-    """Where values lie in the arena, and how large it is: two share memory if none of the `uses` is of both or between theirs.
+    """Return the positions of values in the arena, and the size of the arena.
 
-    `sizes`: in bytes; `uses`: the values of each block, in order.
+    Two values share memory if their `uses` do not overlap.
+
+    `sizes`: the sizes in bytes. `uses`: the values that each block uses, in order.
     """
     first: dict[int, int] = {}
     last: dict[int, int] = {}
@@ -120,7 +122,10 @@ def in_arena(sizes: dict[int, int], uses: list[set[int]]) -> tuple[dict[int, Spa
 
 @functools.cache
 def block_runner() -> Any:
-    """The machine code that runs blocks: each word of its code is a block's address, or says where an array is."""
+    """Return the machine code that runs blocks.
+
+    Each word of its code is the address of a block, or the position of an array.
+    """
     words = 1 + 2 * POINTERS
     place = f"  %place = load i64, ptr %entry.array\n  %object = add i64 %place, {AFTER_HEAD if IN_OBJECTS else 0}\n"
     if IN_OBJECTS:
@@ -174,10 +179,10 @@ end:
 def fused(
     program: Program, instructions: list[Instruction], kept: list[bool], lasting: set[int], captured: bool = True
 ) -> list[Instruction]:
-    """The instructions that are kept, with runs of small ones as native functions.
+    """Return the remaining instructions, with runs of small instructions as native functions.
 
-    `lasting`: the values that are used after the last instruction. `captured`: whether all values were alive at once when their
-    addresses were noted, so that these tell which values share memory.
+    `lasting`: the values that are used after the last instruction. `captured`: whether all values were alive when their
+    addresses were recorded. The addresses then show which values share memory.
     """
     wanted = [each for each, keep in zip(instructions, kept, strict=True) if keep]
     if captured and not program.varying:
@@ -209,7 +214,7 @@ def fused(
 
 
 def longest_run(program: Program, wanted: list[Instruction], position: int) -> tuple[Writer | None, int]:
-    """A writer that has written the instructions from `position` on that have loops here, and where they end."""
+    """Return a writer with the blocks of the longest run of instructions from `position` on, and the end of the run."""
     first = wanted[position]
     number = next((each for each in first.results if each is not None), None)
     form = program.shapes[number] if number is not None else None
@@ -236,14 +241,14 @@ def longest_run(program: Program, wanted: list[Instruction], position: int) -> t
 
 
 def is_view(instruction: Instruction) -> bool:
-    """Whether the result is a view of the first operand."""
+    """Return whether the result is a view of the first operand."""
     return instruction.kernel is not None and instruction.kernel.view and bool(instruction.results)
 
 
 def native(
     program: Program, writer: Writer, wanted: list[Instruction], position: int, stop: int, later: set[int]
 ) -> list[Instruction]:
-    """A run as one instruction, after those that make the arrays it writes, and before views that are used elsewhere."""
+    """Return a run as one instruction, after instructions that create its outputs, and before views that are used outside."""
     run = wanted[position:stop]
     stored = [each for each in run if each.name == "set_grad"]
     later = later | {number for each in stored for number in each.reads()}
@@ -281,7 +286,7 @@ def native(
 
 
 def cleared_before(wanted: list[Instruction], position: int) -> tuple[Reference | None, dict[int, int]]:
-    """What the latest `zero_grad` before a position returns; and the identities of leaves, by their later gradients."""
+    """Return the results of the latest `zero_grad` before a position, and the identities of leaves by their later gradients."""
     calls = [each.results[0] for each in wanted[:position] if each.name == "zero_grad" and each.results]
     leaves = {
         each.operands[1].number: id(each.operands[0].value) for each in wanted[position:] if each.name == "set_grad"
@@ -290,7 +295,7 @@ def cleared_before(wanted: list[Instruction], position: int) -> tuple[Reference 
 
 
 class Part:
-    """What makes a view of a whole array of the number `whole`, which is row-major: some of its elements, by their strides."""
+    """Creates a view of the row-major array with the number `whole`: some of its elements, by their strides."""
 
     makes_arrays = True
 
@@ -299,7 +304,7 @@ class Part:
 
     @staticmethod
     def of(writer: Writer, number: int) -> Part | None:
-        """What makes a view of the value that the writer has it in; None if sizes vary, or that is not row-major."""
+        """Return a function that creates a view of the writer's value, or None if sizes vary or the value is not row-major."""
         place, program = writer.places[number], writer.program
         shape, dtype = program.shapes[place.buffer]  # type: ignore[misc]
         strides, _ = program.memory[place.buffer]  # type: ignore[misc]
@@ -326,7 +331,7 @@ class Outputs:
         self.parts = list(zip(empties, leaves, strict=True))
 
     def __call__(self, taken: dict[int | None, Any] | None = None) -> list[Any]:
-        """The arrays, in order."""
+        """Return the arrays, in order."""
         if not taken:
             return [empty() for empty, _ in self.parts]
         return [
@@ -336,7 +341,7 @@ class Outputs:
 
 
 class Empty:
-    """What makes an array of a shape, a dtype and an order of dimensions."""
+    """Creates an array with a shape, a dtype and an order of dimensions."""
 
     def __init__(self, program: Program, number: int) -> None:
         shape, dtype = program.shapes[number]  # type: ignore[misc]
@@ -347,12 +352,12 @@ class Empty:
         self.strides = self().strides
 
     def __call__(self) -> Any:
-        """A new array."""
+        """Return a new array."""
         array = self.make()
         return array if self.back is None else array.transpose(self.back)
 
     def filled(self, given: Any) -> Any:
-        """A new array with the elements of another."""
+        """Return a new array with the elements of another array."""
         array = self()
         numpy.copyto(array, given)
         return array

@@ -1,7 +1,7 @@
-"""What a rewritten function tells about itself: what it reads of the world becomes a guard, what it changes ends a capture.
+"""The observer of a rewritten function. Outside objects that it reads become guards, and changes of them end the capture.
 
-An object is *inside* if the function, or what it calls, has made it. Of objects outside, each attribute, global variable, element
-and method that is read has to be the same object, or an equal number, when the captured program runs instead of the function.
+An object is *inside* if the function, or a function that it calls, has created it. Each attribute, global variable, element and
+method of an outside object that was read must be the same object, or an equal number, when the program replaces the function.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ from .transforms import followed, inner, is_transform
 
 
 class Observer(Guards):
-    """Follows one run of a function; `guards`: the conditions, as source with the objects that it names."""
+    """Follows one run of a function. `guards` are the conditions, as source with the objects that the source names."""
 
     def __init__(self, tracer: Tracer) -> None:
         super().__init__(tracer)
@@ -77,7 +77,7 @@ class Observer(Guards):
     # --- the run --------------------------------------------------------------------------------------------------------
 
     def run(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call `function`, rewritten, and follow it."""
+        """Call the rewritten `function`, and follow it."""
         self.profile = sys.getprofile()
         if self.profile is not None:
             self.stop("a profile is taken")
@@ -92,7 +92,7 @@ class Observer(Guards):
                 modes.STATE.casts = casts
 
     def check_inputs(self) -> None:
-        """End the capture if a mode is left open, or an input has changed that the program does not change."""
+        """End the capture if a mode stays active, or if an input has changed that the program does not change."""
         if modes_in_force() != self.modes:
             self.stop("a mode is left open")
         program = self.tracer.program
@@ -101,7 +101,7 @@ class Observer(Guards):
                 self.stop("memory is changed that no operator has changed")
 
     def entered(self, frame: types.FrameType, event: str, argument: Any) -> None:
-        """Record which functions run. Functions outside of this package that are not rewritten may do anything."""
+        """Record which functions run. Functions outside of this package that are not rewritten may have any effect."""
         if event != "call" or self.stopped:
             return
         code = frame.f_code
@@ -112,7 +112,7 @@ class Observer(Guards):
             self.stop(f"{code.co_qualname} ({file}) is not called by the function itself")
 
     def imports(self, frame: types.FrameType | None) -> bool:
-        """Whether a module is being imported, which this package does when it first needs it."""
+        """Return whether a module is being imported. This package imports modules on first use."""
         while frame is not None and frame.f_code not in self.ours:
             if frame.f_code.co_filename.startswith("<frozen importlib"):
                 return True
@@ -122,23 +122,23 @@ class Observer(Guards):
     # --- what expressions ask -------------------------------------------------------------------------------------------
 
     def truth(self, value: Any) -> Any:
-        """The truth of `value` is asked."""
+        """Record that the truth of `value` is tested."""
         return self.contents(value)
 
     def slice(self, *parts: Any) -> slice:
-        """A slice of an index, which the next index has."""
+        """Record a slice of an index. The next index contains it."""
         self.parts += self.sizes_in(parts)
         return slice(*map(plain, parts))
 
     def augmenting(self, target: Any, value: Any) -> Any:
-        """`value` is added, or the like, to `target`, which may be changed."""
+        """Record that an operation such as `+=` with `value` may change `target`."""
         if not isinstance(target, Tensor):
             self.fix([target, value])
         self.changed(target, None)
         return self.contents(value)
 
     def changed(self, target: Any, name: str | None) -> Any:
-        """An attribute or elements of `target` are set or deleted."""
+        """Record that an attribute or elements of `target` are set or deleted."""
         if self.stopped or type(target) in IMMUTABLE or type(target) is tuple or isinstance(target, Symbol):
             return target
         if isinstance(target, Tensor):
@@ -224,7 +224,7 @@ class Observer(Guards):
         return found
 
     def attribute_of_tensor(self, tensor: Tensor, name: str) -> Any:
-        """An attribute of a tensor. Most attributes follow from the guarded properties."""
+        """Read an attribute of a tensor. Most attributes follow from the guarded properties."""
         if name == "grad":
             return self.grad_of(tensor)
         if name in UNSEEN or inspect.getattr_static(type(tensor), name, None) is None:
@@ -237,7 +237,7 @@ class Observer(Guards):
         return found
 
     def attribute_of_super(self, value: Any, name: str) -> Any:
-        """An attribute of `super()`: the classes that are searched have to keep what they have by this name."""
+        """Read an attribute of `super()`. The searched classes must keep their attributes of this name."""
         classes = value.__self_class__.__mro__
         for kind in classes[classes.index(value.__thisclass__) + 1 :]:
             if kind is object or is_ours(kind):
@@ -249,7 +249,7 @@ class Observer(Guards):
         return getattr(value, name)
 
     def grad_of(self, tensor: Tensor) -> Any:
-        """The gradient of a leaf."""
+        """Read the gradient of a leaf."""
         program, grad = self.tracer.program, tensor._grad
         if id(tensor) in program.grads_known:
             return grad
@@ -295,7 +295,7 @@ class Observer(Guards):
         return function(*args, **kwargs)
 
     def called(self, function: types.FunctionType, given: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call a function of Python: one of this package as it is, any other rewritten. `given`: it, or the method."""
+        """Call a Python function, unchanged if it belongs to this package, otherwise rewritten. `given`: it, or the method."""
         if function.__code__ in self.ours:
             return function(*args, **kwargs)
         if function in (torch.nn.utils.clip_grad_norm_, torch.nn.utils.clip_grad_value_):
@@ -339,11 +339,11 @@ class Observer(Guards):
             return self.call(held["function"], *args, **kwargs)
 
     def is_of_modules(self, function: types.FunctionType) -> bool:
-        """Whether a function of `nn.modules` computes, and is not inherited by every module."""
+        """Return whether a function of `nn.modules` computes, and is not inherited by every module."""
         return getattr(torch.nn.Module, function.__name__, None) is not function
 
     def rewritten(self, function: types.FunctionType) -> types.FunctionType:
-        """The rewritten form of a function, whose globals and closure have to stay as they are."""
+        """Return the rewritten form of a function. Its globals and closure must stay unchanged."""
         known = self.functions.get(function)
         if known is None:
             sys.setprofile(None)
@@ -379,7 +379,7 @@ class Observer(Guards):
         return self.call(self.attribute(module, "forward"), *args, **kwargs)
 
     def of_package(self, function: Any, given: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call a function of this package, which reads what it is given."""
+        """Call a function of this package that reads its arguments."""
         for each in (*args, *kwargs.values()):
             self.read(each)
         name, module = function.__name__, own_name(function.__module__)
@@ -424,7 +424,7 @@ class Observer(Guards):
         return result
 
     def created(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], operands: list[Any]) -> Any:
-        """Call a function that makes a tensor of numbers; the program calls it again, with `operands`."""
+        """Call a function that creates a tensor from numbers. The program calls it again, with `operands`."""
         tracer = self.tracer
         tracer.__exit__()
         try:
@@ -479,7 +479,7 @@ class Observer(Guards):
         return result
 
     def clipped(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call a function that changes the gradients of parameters; the program calls it again."""
+        """Call a function that changes the gradients of parameters. The program calls it again."""
         tracer = self.tracer
         given, *numbers = args or (None,)
         if given is None or not all(is_constant(each) for each in (*numbers, *kwargs.values())):
@@ -590,7 +590,7 @@ class Observer(Guards):
         return self.made(function(*args, **kwargs))
 
     def absent(self, value: Any, name: str, default: Any) -> Any:
-        """An attribute that `value` has not."""
+        """Record that `value` lacks an attribute."""
         if isinstance(value, Tensor):
             self.stop(f"the attribute {name} of a tensor is asked for")
         elif not self.is_inside(value):

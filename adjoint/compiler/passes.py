@@ -1,4 +1,7 @@
-"""Passes over the instructions of a program whose sizes are known: each returns other instructions that compute the same bits."""
+"""Passes over the instructions of a program with known sizes.
+
+Each pass returns other instructions that compute the same bits.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,11 @@ from .tracer import Overwriting
 
 
 class Buffers:
-    """Which values share memory: `of`, by value, the number of its buffer; `sizes`: of each, in bytes; `members`: their values.
+    """The values that share memory.
 
-    The arrays of a capture are all alive at its end, so two values share memory if their addresses did.
+    `of` maps a value to the number of its buffer, `sizes` a buffer to its size, and `members` a buffer to its values.
+
+    All arrays of a capture are alive at its end, so two values share memory if their addresses overlap.
     """
 
     def __init__(self, program: Program) -> None:
@@ -38,7 +43,7 @@ class Buffers:
             self.sizes[-1] = end - first
 
     def spans(self) -> list[tuple[int, int, int]]:
-        """The first address of each value that has elements, the one behind its last, and its number."""
+        """Return the first address of each value that has elements, the address after its last element, and its number."""
         found = []
         for number, (form, memory) in enumerate(zip(self.program.shapes, self.program.memory, strict=True)):
             if form is None or memory is None or 0 in form[0] or not memory[1]:
@@ -50,17 +55,17 @@ class Buffers:
         return found
 
     def whole(self, number: int) -> bool:
-        """Whether a value is all of its buffer."""
+        """Return whether a value covers its whole buffer."""
         shape, dtype = self.program.shapes[number]  # type: ignore[misc]
         return math.prod(shape) * numpy.dtype(dtype).itemsize == self.sizes[self.of[number]]
 
     def alike(self, one: int, other: int) -> bool:
-        """Whether two values have one shape, dtype and layout."""
+        """Return whether two values have the same shape, dtype and layout."""
         (shapes, memory) = self.program.shapes, self.program.memory
         return shapes[one] == shapes[other] and memory[one][0] == memory[other][0]  # type: ignore[index]
 
     def join(self, number: int, target: int) -> None:
-        """Let a value, and its views, lie where another one does that is like it."""
+        """Store a value and its views in the memory of another value with the same form."""
         memory = self.program.memory
         apart = memory[target][1] - memory[number][1]  # type: ignore[index]
         buffer = self.of[target]
@@ -72,7 +77,10 @@ class Buffers:
 
 
 class Owners:
-    """Who uses which buffers: `last`, the position of the last use of each; `held`: those that are in use outside too."""
+    """The uses of buffers.
+
+    `last` is the position of the last use of each buffer, and `held` lists the buffers that are also used outside.
+    """
 
     def __init__(self, program: Program, instructions: list[Instruction], lasting: set[int]) -> None:
         self.program, self.buffers = program, Buffers(program)
@@ -86,7 +94,7 @@ class Owners:
         self.held = {self.buffers.of.get(number) for number in (*lasting, *program.inputs)}
 
     def given_up(self, operand: Any, result: int | None, position: int) -> int | None:
-        """The value that an operand is, if it has memory of its own like that of a result, and is not used after a position."""
+        """Return the value of an operand if it has its own memory in the form of a result, and is not used after a position."""
         buffers = self.buffers
         if not isinstance(operand, Reference) or operand.number not in buffers.of or result not in buffers.of:
             return None
@@ -97,21 +105,21 @@ class Owners:
         return self.first(number) if fits else None
 
     def first(self, number: int) -> int:
-        """The value that was first where a value is, if it is like it; views in between are not needed then."""
+        """Return the first value with the memory and form of a value. Views between the two are then not needed."""
         for each in self.made[self.buffers.of[number]].results:
             if each is not None and self.program.memory[each] == self.program.memory[number]:
                 return each if self.buffers.alike(each, number) else number
         return number
 
     def join(self, number: int, target: int) -> None:
-        """Let a value be the same array as another one."""
+        """Make a value the same array as another value."""
         before, buffer = self.buffers.of[number], self.buffers.of[target]
         self.buffers.join(number, target)
         self.last[buffer] = self.last.get(before, self.last[buffer])
 
 
 def renamed(operand: Any, names: dict[int, int]) -> Any:
-    """An operand with other numbers of values."""
+    """Return an operand with other numbers of values."""
     if isinstance(operand, Reference):
         return Reference(names.get(operand.number, operand.number))
     if isinstance(operand, (list, tuple)) and not isinstance(operand, Constant):
@@ -120,9 +128,10 @@ def renamed(operand: Any, names: dict[int, int]) -> Any:
 
 
 def in_few_buffers(program: Program, instructions: list[Instruction], lasting: set[int]) -> list[Instruction]:
-    """Instructions without copies of what is not used afterwards, and with large results in the place of such operands.
+    """Return instructions without copies of unused operands, and with large results written over such operands.
 
-    Most gradients are computed once, and stored: the engine copies them where it cannot see that nobody else has them.
+    Most gradients are computed once and stored. The engine copies a gradient if it cannot see that the gradient has no
+    other owner.
     """
     owners = Owners(program, instructions, lasting)
     names: dict[int, int] = {}
@@ -146,7 +155,10 @@ def in_few_buffers(program: Program, instructions: list[Instruction], lasting: s
 
 
 def overwriting(owners: Owners, given: Instruction, position: int) -> tuple[Instruction | None, int | None]:
-    """An instruction that writes its large result over its first operand, and that operand; None if it cannot."""
+    """Return an instruction that writes its large result over its first operand, and that operand.
+
+    Return None if this is impossible.
+    """
     op, buffers = given.kernel, owners.buffers
     kernel = None if op is None or given.keeps or given.several or op.view else op.kernel.inplace
     if kernel is None or len(given.results) != 1 or buffers.of.get(given.results[0], -1) < 0:  # type: ignore[arg-type]
@@ -172,11 +184,14 @@ def overwriting(owners: Owners, given: Instruction, position: int) -> tuple[Inst
 
 
 ENOUGH = 0.75
-"""Values are computed again until the peak of memory is this fraction of what it was: more would cost time."""
+"""Values are computed again until the peak of memory has fallen to this fraction. A lower peak would cost time."""
 
 
 class Lives:
-    """When buffers are in use: `uses`, by buffer, the positions of instructions that touch it; `gaps`: when it is not kept."""
+    """The times at which buffers are in use.
+
+    `uses` maps a buffer to the positions of its instructions. `gaps` lists the times at which it is not stored.
+    """
 
     def __init__(self, buffers: Buffers, instructions: list[Instruction]) -> None:
         self.buffers, self.count = buffers, len(instructions)
@@ -188,7 +203,7 @@ class Lives:
                     self.uses.setdefault(buffer, []).append(position)
 
     def peak(self) -> tuple[int, int]:
-        """The most memory that is in use, and the position where it is."""
+        """Return the highest memory use, and its position."""
         changes = numpy.zeros(self.count + 1, numpy.int64)
         for buffer, positions in self.uses.items():
             size, (begin, end) = self.buffers.sizes[buffer], self.gaps.get(buffer, (0, 0))
@@ -201,7 +216,7 @@ class Lives:
         return int(sizes.max()), int(sizes.argmax())
 
     def around(self, buffer: int, position: int) -> tuple[int, int] | None:
-        """The last use of a buffer before a position, and the first one after it; None if it is not idle there."""
+        """Return the last use of a buffer before a position and the first use after it, or None if it is not idle there."""
         positions = self.uses[buffer]
         at = bisect.bisect_left(positions, position)
         idle = 0 < at < len(positions) and positions[at] != position and buffer not in self.gaps
@@ -209,10 +224,10 @@ class Lives:
 
 
 def recomputed(program: Program, instructions: list[Instruction], lasting: set[int]) -> list[Instruction]:
-    """Instructions that compute large values twice where this lowers the peak of memory.
+    """Return instructions that compute large values twice if this lowers the peak of memory.
 
-    Such a value is computed element by element, or row by row, from what is in memory until its next use anyway, as the inputs
-    of activations and normalizations are.
+    Such a value is computed element by element, or row by row, from values that stay in memory until its next use, such
+    as the inputs of activations and normalizations.
     """
     buffers = Buffers(program)
     lives = Lives(buffers, instructions)
@@ -233,7 +248,10 @@ def recomputed(program: Program, instructions: list[Instruction], lasting: set[i
             makers[buffer] = position, [buffers.of[number] for number in each.reads() if number in buffers.of]
 
     def fits(buffer: int, gap: tuple[int, int]) -> bool:
-        """Whether what a value is made of is there, and is the same, at the end of a gap; what hosts change is not known."""
+        """Return whether the operands of a buffer's instruction exist unchanged at the end of a gap.
+
+        Changes by host functions are unknown.
+        """
         position, read = makers[buffer]
         changes = [*hosts, *(other for each in read for other in changed.get(each, ()))]
         same = buffer not in changed and not any(position < other <= gap[1] for other in changes)
@@ -253,7 +271,7 @@ def recomputed(program: Program, instructions: list[Instruction], lasting: set[i
 
 
 def with_gaps(buffers: Buffers, instructions: list[Instruction], gaps: dict[int, tuple[int, int]]) -> list[Instruction]:
-    """Instructions that give buffers up after one position, and make them again before another, with the views of them."""
+    """Return instructions that free buffers after one position, and compute them and their views again before another."""
     dropped: dict[int, list[Instruction]] = {}
     again: dict[int, list[Instruction]] = {}
     for buffer, (begin, end) in gaps.items():

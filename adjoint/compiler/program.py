@@ -15,7 +15,7 @@ from ..tensor import Tensor, wrap
 
 
 class Reference(NamedTuple):
-    """The value of this number."""
+    """A reference to the value with this number."""
 
     number: int
 
@@ -35,10 +35,10 @@ class Constant(NamedTuple):
 
 
 class Instruction(NamedTuple):
-    """`results = function(*operands)`; the function may be source, in which the operands are put in.
+    """An instruction `results = function(*operands)`. The function may be source, into which the operands are inserted.
 
-    `changes`: whether it changes its first operand. `keeps`: whether it must run even if its results are not used. `line`: the
-    user's line that it comes from, as a pair of file name and number.
+    `changes`: whether it changes its first operand. `keeps`: whether it must run even if its results are not used.
+    `line`: the user's line, as a pair of file name and number.
     """
 
     name: str
@@ -72,13 +72,14 @@ class Input(NamedTuple):
 
 
 class Program:
-    """Instructions in the order of their execution.
+    """A program: instructions in the order of their execution.
 
-    `inputs`: by number; `numbers`: those that are no tensors, by the places of arguments. `shapes`: the shapes and
-    dtypes of all values seen so far. `memory`: their strides, and the addresses that they had. `boundary`: how many
-    instructions run forward; the others compute the gradients of `roots` with respect to `targets`, from the values
-    `seeds`. `natives`: what runs in the place of several instructions. `varying`: for arrays, which sizes, and which
-    strides, differ from run to run; `result`: what is returned, as references and constants.
+    `inputs`: the inputs by number. `numbers`: the inputs that are not tensors, by the places of arguments. `shapes`:
+    the shapes and dtypes of all values seen so far. `memory`: the strides of these values, and the addresses that they
+    had. `boundary`: the number of instructions in forward. The other instructions compute the gradients of `roots` with
+    respect to `targets`, from the values `seeds`. `natives`: the native runs that replace several instructions.
+    `varying`: for arrays, the sizes and strides that vary from run to run. `result`: the returned values, as references
+    and constants.
     """
 
     def __init__(self) -> None:
@@ -100,13 +101,13 @@ class Program:
         self.result: Any = None
 
     def like(self, instructions: list[Instruction], boundary: int, shapes: Any, memory: Any) -> Program:
-        """A program with other instructions, for values of other shapes."""
+        """Return a program with other instructions, for values with other shapes."""
         new = copy.copy(self)
         new.instructions, new.boundary, new.shapes, new.memory, new.natives = instructions, boundary, shapes, memory, []
         return new
 
     def new_value(self, array: Any) -> int:
-        """The number of a new value."""
+        """Return the number of a new value."""
         self.shapes.append(None if array is None else (array.shape, array.dtype.name))
         self.memory.append(None if array is None else (array.strides, address(array)))
         return len(self.shapes) - 1
@@ -132,7 +133,7 @@ class Program:
         )
 
     def add_input(self, kind: str, source: Any, tensor: Tensor) -> int:
-        """The number of the array of a tensor that exists before the program runs."""
+        """Return the number of the array of a tensor that exists before the program runs."""
         number = self.new_value(tensor._array)
         self.inputs[number] = Input(kind, source, tensor)
         if kind != "grad":
@@ -140,12 +141,12 @@ class Program:
         return number
 
     def place_of(self, tensor: Tensor) -> str | None:
-        """The place of a tensor in the arguments; None for tensors from outside."""
+        """Return the place of a tensor in the arguments, or None for a tensor from outside."""
         given = self.inputs.get(self.by_tensor.get(id(tensor), -1))
         return given.source if given is not None and given.kind == "argument" else None
 
     def count_change(self, base: Tensor) -> None:
-        """Record that the program changes memory, which may be that of an input."""
+        """Record that the program changes memory, which may belong to an input."""
         for number, each in self.inputs.items():
             if each.tensor is base or (isinstance(base._counter, list) and each.tensor._counter is base._counter):
                 self.changes[number] = self.changes.get(number, 0) + 1
@@ -154,13 +155,13 @@ class Program:
     # --- gradients of leaves ------------------------------------------------------------------------------------------
 
     def expect_no_grad(self, leaf: Tensor) -> None:
-        """Record that `leaf` has no gradient when it gets its first one here."""
+        """Record that `leaf` has no gradient before it gets its first gradient here."""
         if id(leaf) not in self.grads_known:
             self.grads_known[id(leaf)] = leaf
             self.without_grad.append(leaf)
 
     def grad_of(self, leaf: Tensor) -> int:
-        """The number of the gradient that `leaf` has before the program runs."""
+        """Return the number of the gradient that `leaf` has before the program runs."""
         self.grads_known[id(leaf)] = leaf
         return self.add_input("grad", leaf, leaf._grad)  # type: ignore[arg-type]
 
@@ -171,11 +172,11 @@ class Program:
     # --- what is used ---------------------------------------------------------------------------------------------------
 
     def used(self, wanted: set[int]) -> list[bool]:
-        """For each instruction, whether something depends on it: one of the `wanted` values, or what must run."""
+        """Return for each instruction whether one of the `wanted` values, or an instruction that must run, depends on it."""
         return used(self.instructions, wanted)
 
     def saved(self) -> list[int]:
-        """The values that the backward reads and the forward knows."""
+        """Return the values that the backward reads and the forward computes."""
         later = self.instructions[self.boundary :]
         made = {number for instruction in later for number in instruction.results} | set(self.seeds)
         read = {number for instruction in later for number in instruction.reads()}
@@ -194,7 +195,7 @@ class Program:
 
 
 def used(instructions: list[Instruction], wanted: set[int]) -> list[bool]:
-    """For each instruction, whether something depends on it: one of the `wanted` values, or what must run."""
+    """Return for each instruction whether one of the `wanted` values, or an instruction that must run, depends on it."""
     needed = set(wanted)
     kept = [False] * len(instructions)
     for position in range(len(instructions) - 1, -1, -1):
@@ -206,12 +207,12 @@ def used(instructions: list[Instruction], wanted: set[int]) -> list[bool]:
 
 
 def array_of(value: Any) -> Any:
-    """A result of a kernel, which may be None, as an array."""
+    """Return a result of a kernel, which may be None, as an array."""
     return None if value is None else numpy.asarray(value)
 
 
 def numbers_in(operands: Any) -> Iterator[int]:
-    """The numbers of the values among operands, including values in sequences."""
+    """Return the numbers of the values among operands, including values in sequences."""
     for operand in operands:
         if isinstance(operand, Reference):
             yield operand.number
@@ -220,14 +221,14 @@ def numbers_in(operands: Any) -> Iterator[int]:
 
 
 def text(operand: Any) -> str:
-    """An operand in a printed program."""
+    """Return an operand as it appears in a printed program."""
     if isinstance(operand, (list, tuple)) and not isinstance(operand, (Reference, Constant)):
         return f"[{', '.join(map(text, operand))}]"
     return str(operand)
 
 
 def described(given: Input, shape: Any) -> str:
-    """An input in a printed program."""
+    """Return an input as it appears in a printed program."""
     form = f"{shape[1]}{list(shape[0])}"
     if given.kind == "argument":
         return f"{form} argument {given.source}"
@@ -238,7 +239,10 @@ def described(given: Input, shape: Any) -> str:
 
 
 class Source:
-    """Source of a function that runs instructions, and the names that it uses; `place_of`: the place of a tensor in arguments."""
+    """The source of a function that runs instructions, and the names that it uses.
+
+    `place_of` returns the place of a tensor in the arguments.
+    """
 
     def __init__(self, place_of: Callable[[Tensor], str | None] = lambda tensor: None) -> None:
         self.place_of = place_of
@@ -248,7 +252,7 @@ class Source:
         self.origins: dict[int, tuple[str, int]] = {}
 
     def constant(self, value: Any) -> str:
-        """The name of an object in the source."""
+        """Return the name of an object in the source."""
         name = self.names.get(id(value))
         if name is None:
             name = self.names[id(value)] = f"c{len(self.names)}"
@@ -256,11 +260,11 @@ class Source:
         return name
 
     def tensor(self, tensor: Tensor) -> str:
-        """The source of a tensor: an argument is another one in each call."""
+        """Return the source of a tensor. An argument is a different tensor in each call."""
         return self.place_of(tensor) or self.constant(tensor)
 
     def operand(self, operand: Any) -> str:
-        """The source of an operand."""
+        """Return the source of an operand."""
         if isinstance(operand, Reference):
             return f"v{operand.number}"
         if isinstance(operand, Constant):
@@ -275,7 +279,7 @@ class Source:
         return f"{open_}{inner}{',' if open_ == '(' and len(operand) == 1 else ''}{close}"
 
     def run(self, instructions: list[Instruction], lasting: set[int], shapes: Any) -> None:
-        """Append the lines of instructions; values that are not `lasting` are dropped after their last use.
+        """Append the lines of instructions. Values that are not `lasting` are dropped after their last use.
 
         `shapes`: the shapes of all values.
         """

@@ -1,4 +1,4 @@
-"""The text of a program, in Python's syntax: one line for each instruction, and literals for what never changes."""
+"""The text of a program in Python's syntax: one line for each instruction, and literals for constants."""
 
 from __future__ import annotations
 
@@ -23,11 +23,14 @@ from .symbols import Number
 from .tracer import Copied, Overwriting, Quiet, rounded
 
 PLAIN: dict[str, Callable[..., Any]] = {"convert": prepared, "lay_out": laid_out, "round": rounded, "copy_": copy_}
-"""Functions that programs call beside operators."""
+"""Functions that programs call in addition to operators."""
 
 
 class TextWriter:
-    """Writes a program as text; `weights`: the tensors that it reads, by name; `names`: those of tensors, by their arrays."""
+    """Writes a program as text.
+
+    `weights` are the tensors that it reads, by name; `names` are the names of tensors, by their arrays.
+    """
 
     def __init__(self, program: Program, names: dict[int, str]) -> None:
         self.program, self.names = program, names
@@ -35,7 +38,7 @@ class TextWriter:
         self.lines: list[str] = []
 
     def weight(self, tensor: Tensor) -> str:
-        """The expression for a tensor from outside."""
+        """Return the expression for a tensor from outside."""
         key = id(tensor._array)
         name = self.names.get(key)
         if name is None:
@@ -44,7 +47,7 @@ class TextWriter:
         return f"weights[{name!r}]"
 
     def loads(self) -> None:
-        """Write the lines that read what the program is given."""
+        """Write the lines that read the arguments of the program."""
         for number, given in self.program.inputs.items():
             if given.kind == "grad":
                 raise Unsupported("a program that reads gradients is not exported")
@@ -52,7 +55,7 @@ class TextWriter:
         self.lines += [f"v{number} = {place}" for number, place in self.program.numbers.items()]
 
     def instruction(self, instruction: Instruction) -> None:
-        """Write a line."""
+        """Write the line of an instruction."""
         results = ", ".join("_" if number is None else f"v{number}" for number in instruction.results)
         if instruction.several:
             results = f"[{results}]"
@@ -67,7 +70,7 @@ class TextWriter:
         self.lines.append(f"{results}{' = ' if results else ''}{text}  # {place_of(instruction)}")
 
     def operand(self, operand: Any) -> str:
-        """The text of an operand."""
+        """Return the text of an operand."""
         if isinstance(operand, Reference):
             return f"v{operand.number}"
         if isinstance(operand, Constant):
@@ -79,15 +82,15 @@ class TextWriter:
 
 
 def place_of(instruction: Instruction) -> str:
-    """The user's line of an instruction."""
+    """Return the user's line of an instruction."""
     return "{}:{}".format(*instruction.line)
 
 
 def called(instruction: Instruction) -> str:
-    """The text of what an instruction calls.
+    """Return the text of the function that an instruction calls.
 
     Raises:
-        torch._dynamo.exc.Unsupported: for what has no meaning in another process.
+        torch._dynamo.exc.Unsupported: if the function has no meaning in another process.
     """
     function: Any = instruction.function
     op: Any = instruction.kernel
@@ -109,7 +112,7 @@ def called(instruction: Instruction) -> str:
 
 
 def literal(value: Any) -> str:
-    """The text of a constant."""
+    """Return the text of a constant."""
     kind = type(value)
     if value is None or value is ... or kind in (bool, int, str, bytes):
         return repr(value)

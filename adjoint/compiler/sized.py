@@ -1,4 +1,4 @@
-"""Programs for any size: at new sizes they run once on copies, which shows whether they fit; the second time they are planned."""
+"""Programs for any size. At new sizes they first run on copies, to show whether they fit. The second time they get a plan."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from .program import Constant, Instruction, Program, Reference, Source
 from .steps import Clear, Step
 
 MOST_PLANS = 256
-"""The maximum number of sizes that one program has plans for; further ones run instruction by instruction."""
+"""The maximum number of plans of one program. At more sizes, it runs instruction by instruction."""
 
 CLIPPING = (torch.nn.utils.clip_grad_norm_, torch.nn.utils.clip_grad_value_)
 
 
 class SizedFits:
-    """Whether the array of a tensor is as it was when the program was captured, but for the sizes of some dimensions."""
+    """Checks that the array of a tensor is as at the capture of the program, except for the sizes of some dimensions."""
 
     def __init__(self, array: ndarray, dims: frozenset[int]) -> None:
         self.dtype, self.ndim, self.dims = array.dtype, array.ndim, dims
@@ -44,7 +44,7 @@ class SizedFits:
         )
 
     def __call__(self, array: Any) -> bool:
-        """Whether an array has the same class, dtype and sizes of the other dimensions, and is contiguous."""
+        """Return whether an array has the same class, dtype and sizes of the other dimensions, and is contiguous."""
         if type(array) is not ndarray or array.dtype is not self.dtype or array.ndim != self.ndim:
             return False
         shape = array.shape
@@ -56,11 +56,11 @@ class SizedFits:
 
 
 class Sized:
-    """The bodies of a program for any size.
+    """The functions that run a program for any size.
 
-    `plans`: what runs for the sizes of a key; `tried`: what values are like, for keys that have occurred once. `tail`: the lines
-    behind the instructions. `function`: what the program stands for; `outputs`: the numbers of the tensors in its result, in
-    order; `targets`: the tensors that have gradients.
+    `plans`: the function for the sizes of each key. `tried`: the forms of values, for keys that have occurred once.
+    `tail`: the lines after the instructions. `function`: the function that the program replaces. `outputs`: the numbers
+    of the tensors in its result, in order. `targets`: the tensors that have gradients.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Sized:
         return f"{', '.join(dims)}; {len(self.plans)} planned"
 
     def __call__(self, key: Any, args: Any, kwargs: Any, *values: Any) -> Any:
-        """Run the program for sizes without a plan. The first call runs the function too, and compares the two."""
+        """Run the program for sizes without a plan. The first call also runs the function, and compares both."""
         folded = self.tried.get(key)
         if folded is None:
             found = None if self.differs else self.at(dict(zip(self.inputs, values, strict=True)))
@@ -120,7 +120,10 @@ class Sized:
     # --- a run on copies ------------------------------------------------------------------------------------------------
 
     def at(self, given: dict[int, Any]) -> tuple[Folded, Trial] | None:
-        """What values are like for these inputs, and the run that has shown it; None if the program does not fit their sizes."""
+        """Return the forms of values for these inputs, and the run that has shown them.
+
+        Return None if the program does not fit the sizes.
+        """
         program = self.program
         values = {number: value.copy("K") if number in program.changes else value for number, value in given.items()}
         shapes, memory = [None] * len(program.shapes), [None] * len(program.shapes)
@@ -152,17 +155,17 @@ class Sized:
         return folded, run
 
     def compared(self) -> set[int]:
-        """The values of a run that are compared with the values of the function."""
+        """Return the values of a run that are compared with the values of the function."""
         grads = [each.operands[1].number for each in self.program.instructions if each.name == "set_grad"]
         return {*self.wanted, *self.gradients, *grads, *self.program.changes}
 
     def now(self, tensor: Any, given: dict[str, Any]) -> Any:
-        """A tensor of the capture; if that was an argument, the argument of this call."""
+        """Return a tensor of the capture. If it was an argument, return the argument of this call."""
         place = self.program.place_of(tensor)
         return tensor if place is None else eval(place, given)
 
     def agree(self, trial: Trial, result: Any, given: dict[str, Any]) -> bool:
-        """Whether the function has returned, changed and stored what the program did, up to rounding."""
+        """Return whether the function has returned, changed and stored the same values as the program, up to rounding."""
         program, tensors = self.program, tensors_of(result)
         if len(tensors) != len(self.outputs):
             return False
@@ -192,7 +195,7 @@ class Sized:
     # --- source -----------------------------------------------------------------------------------------------------------
 
     def body(self, program: Program, planned: bool) -> Callable[..., Any]:
-        """The function that runs the instructions of a program on loaded inputs, and makes the results."""
+        """Return the function that runs the instructions of a program on loaded inputs, and creates the results."""
         source = Source(self.program.place_of)
         source.namespace, source.names = dict(self.source.namespace), dict(self.source.names)
         kept = program.used(self.wanted | {*self.saved, *self.gradients})
@@ -236,23 +239,23 @@ class Sized:
 
 
 MISSED: Any = object()
-"""What a variant returns if it does not stand for the function now."""
+"""The value that a variant returns if it does not fit the call."""
 
 
 def missed(*given: Any) -> Any:
-    """Say that the program does not stand for the function."""
+    """Report that the program does not fit the call."""
     return MISSED
 
 
 def unfused(
     program: Program, instructions: list[Instruction], kept: list[bool], lasting: set[int]
 ) -> list[Instruction]:
-    """The instructions that are kept."""
+    """Return the remaining instructions."""
     return [each for each, keep in zip(instructions, kept, strict=True) if keep]
 
 
 def is_close(one: Any, other: Any) -> bool:
-    """Whether two arrays have the same elements, up to rounding."""
+    """Return whether two arrays have the same elements, up to rounding."""
     one, other = numpy.asarray(one), numpy.asarray(other)
     if one.shape != other.shape or one.dtype != other.dtype:
         return False
@@ -267,7 +270,7 @@ def is_close(one: Any, other: Any) -> bool:
 
 
 def is_of_host(instruction: Instruction) -> bool:
-    """Whether an instruction changes objects outside, which a run on copies must not."""
+    """Return whether an instruction changes outside objects, which a run on copies must not change."""
     function = instruction.function
     return (
         instruction.name == "set_grad"
@@ -277,7 +280,7 @@ def is_of_host(instruction: Instruction) -> bool:
 
 
 def last_uses(instructions: list[Instruction]) -> dict[int, list[int]]:
-    """The values that are used last by the instruction at each position."""
+    """Return the values whose last use is in the instruction at each position."""
     last = {number: position for position, each in enumerate(instructions) for number in (*each.reads(), *each.results)}
     found: dict[int, list[int]] = {}
     for number, position in last.items():
@@ -286,7 +289,7 @@ def last_uses(instructions: list[Instruction]) -> dict[int, list[int]]:
 
 
 class Trial:
-    """A run of a program on copies: all that it makes has to be as the program says."""
+    """A run of a program on copies. All values that it creates must have the forms in the program."""
 
     def __init__(
         self, general: General, values: dict[int, Any], shapes: Any, memory: Any, sizes: dict[int, int]
@@ -314,14 +317,14 @@ class Trial:
         self.shapes[number], self.memory[number] = (shape, form.dtype), (strides, address(value))
 
     def begin_backward(self, program: Program) -> None:
-        """Make gradients of the results, of ones."""
+        """Create the gradients of the results. They are ones."""
         for root, seed in zip(program.roots, program.seeds, strict=False):  # none if the graph has been freed
             shape, dtype = self.shapes[root]
             order = InOrder(program, seed)
             self.see(seed, order(numpy.ones(shape, getattr(torch, dtype).numpy)))
 
     def take(self, instruction: Instruction) -> None:
-        """Run an instruction, unless it changes something outside."""
+        """Run an instruction, unless it changes an outside object."""
         if is_of_host(instruction):
             if instruction.name == "set_grad":
                 leaf, value = instruction.operands
@@ -339,7 +342,7 @@ class Trial:
                 self.see(number, numpy.asarray(value) if number in self.general.forms else value)
 
     def operand(self, operand: Any) -> Any:
-        """What an operand is."""
+        """Return the value of an operand."""
         if isinstance(operand, Reference):
             return self.values[operand.number]
         if isinstance(operand, Constant):
@@ -348,13 +351,13 @@ class Trial:
 
 
 class InOrder:
-    """What lays out an array with its dimensions in the order, from the slowest to the fastest, that a value had."""
+    """Creates the memory of an array with its dimensions in the captured order, from the slowest to the fastest."""
 
     def __init__(self, program: Program, number: int) -> None:
         self.order = order_of(program.shapes[number][0], program.memory[number][0])  # type: ignore[index]
         self.back = tuple(map(self.order.index, range(len(self.order))))
 
     def __call__(self, array: Any) -> Any:
-        """The array, or a copy."""
+        """Return the array, or a copy."""
         lain = array.transpose(self.order)
         return array if lain.flags.c_contiguous else lain.copy("C").transpose(self.back)

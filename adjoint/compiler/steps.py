@@ -1,4 +1,4 @@
-"""The step of an optimizer in a program: its own bookkeeping, with the loops of its formula found once."""
+"""The step of an optimizer in a program. The optimizer keeps its state, and the loops of its formula are looked up once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ..tape.versions import count_changes
 
 
 class Step:
-    """A call of `step` of an optimizer; the formula of a declared one without hooks is applied by loops that are kept.
+    """A call of `step` of an optimizer. Cached loops apply the formula of a declared optimizer without hooks.
 
     `origin`: the instruction of the user's code that makes the call.
     """
@@ -54,7 +54,7 @@ class Step:
                     self.group(number, group)
 
     def is_plain(self, owner: Any, own: dict[str, Any]) -> bool:
-        """Whether the step does nothing but apply the formula."""
+        """Return whether the step only applies the formula."""
         return (
             isinstance(owner, Declared)
             and type(owner)._update_group is Declared._update_group
@@ -83,7 +83,7 @@ class Step:
                 self.steady[number] = Steady(update, group, update.loop.numbers(options))
 
     def otherwise(self, options: Any, lists: list[list[Any]]) -> None:
-        """Update where there are no loops, as the optimizer itself does."""
+        """Update as the optimizer itself does, because there are no loops."""
         owner = self.owner
         if torch._fused_update_(owner._update, options, lists, owner._rounds_once):
             return
@@ -94,26 +94,27 @@ class Step:
 
 
 def params_of(optimizer: Any) -> Iterator[torch.Tensor]:
-    """The parameters of an optimizer."""
+    """Return the parameters of an optimizer."""
     return itertools.chain.from_iterable([group["params"] for group in optimizer.param_groups])
 
 
 def clears_as_usual(optimizer: Any) -> bool:
-    """Whether `zero_grad` is the method that all optimizers have."""
+    """Return whether `zero_grad` is the method that all optimizers have."""
     return type(optimizer).zero_grad is torch.optim.Optimizer.zero_grad and "zero_grad" not in vars(optimizer)
 
 
 def has_params(optimizer: Any, params: list[torch.Tensor]) -> bool:
-    """Whether `zero_grad` of an optimizer clears the gradients of these parameters."""
+    """Return whether `zero_grad` of an optimizer clears the gradients of these parameters."""
     found = list(params_of(optimizer))
     return len(found) == len(params) and all(map(is_, found, params)) and clears_as_usual(optimizer)
 
 
 class Clear:
-    """A call of `zero_grad`: the gradients of `params` become None.
+    """A call of `zero_grad`. It sets the gradients of `params` to None.
 
-    Returns the arrays of gradients that nothing else refers to, by the identities of their leaves, so that new gradients can be
-    written into the same memory. `reused`: the identities of the leaves whose new gradients are written so.
+    Return the arrays of gradients that have no other reference, by the identities of their leaves. New gradients can
+    then be written into the same memory. `reused`: the identities of the leaves whose new gradients are written in this
+    way.
     """
 
     def __init__(self, params: list[torch.Tensor], reused: frozenset[int] = frozenset()) -> None:
@@ -168,11 +169,11 @@ class Update:
         self.changed = [*lists[0], *itertools.chain.from_iterable(lists[2:])]
 
     def identified(self, lists: list[list[Any]]) -> list[int]:
-        """The arrays of parameters and state."""
+        """Return the arrays of parameters and state."""
         return [id(tensor._array) for each in (lists[0], *lists[2:]) for tensor in each]
 
     def fits(self, grads: list[Any]) -> bool:
-        """Whether the arrays of gradients lie in memory as the parameters do."""
+        """Return whether gradients have the memory layout of their parameters."""
         for found, (shape, strides, dtype) in zip(grads, self.forms, strict=True):
             if (
                 type(found) is not ndarray
@@ -184,18 +185,21 @@ class Update:
         return True
 
     def serves(self, lists: list[list[Any]], options: Any) -> bool:
-        """Whether this is the update of these lists under these options."""
+        """Return whether this update applies to these lists with these options."""
         return self.identities == self.identified(lists) and (self.loop is None or self.loop.serves(options))
 
     def run(self, grads: list[Any], numbers: tuple[Any, ...]) -> bool:
-        """Apply the formula to the arrays of these gradients; False if they do not lie in memory as the parameters do."""
+        """Apply the formula to the arrays of these gradients.
+
+        Return False if their memory layout differs from the parameters' layout.
+        """
         if not self.fits(grads):
             return False
         self.launch(self.table(grads), numbers)
         return True
 
     def table(self, grads: list[Any]) -> Any:
-        """The addresses of all arrays."""
+        """Return the addresses of all arrays."""
         return array("q", [*self.before, *map(address, grads), *self.behind])
 
     def launch(self, table: Any, numbers: tuple[Any, ...]) -> None:
@@ -206,9 +210,10 @@ class Update:
 
 
 class Steady:
-    """The update of a group without state, with the same numbers as long as the options are the same.
+    """The update of a group without state. Its numbers are the same as long as the options are the same.
 
-    `latest`: each gradient, weakly, and the addresses of all arrays in the latest step: most gradients keep their memory.
+    `latest`: a weak reference to each gradient, and the addresses of all arrays in the latest step. Most gradients keep
+    their memory.
     """
 
     def __init__(self, update: Update, group: dict[str, Any], numbers: tuple[Any, ...]) -> None:
@@ -219,13 +224,13 @@ class Steady:
 
     @staticmethod
     def serves(group: dict[str, Any]) -> bool:
-        """Whether all options of a group are objects that never change."""
+        """Return whether all options of a group are objects that never change."""
         return all(
             value is None or type(value) in (bool, int, float) for key, value in group.items() if key != "params"
         )
 
     def run(self, group: dict[str, Any]) -> bool:
-        """Apply the formula; False if something has changed."""
+        """Apply the formula. Return False if an object has changed."""
         params = group["params"]
         if params is not self.params or tuple(group.values()) != self.options or len(params) != len(self.parts):
             return False

@@ -1,9 +1,9 @@
-"""Numbers among the arguments of a compiled function that its program reads at each call.
+"""Numbers among the arguments of a compiled function that are inputs of its program.
 
-While such a function is captured, a symbol stands for the number: a `float` or an `int` with a place in the program. Arithmetic
-with symbols is appended to the program, and operators take symbols as they take numbers. What a comparison says has to be the
-same in later calls. Whatever else is done with a symbol *fixes* it: the program then stands for the function only if the number
-is what it was.
+While such a function is captured, a symbol represents the number: a `float` or an `int` with a place in the program.
+Arithmetic with symbols is appended to the program. Operators accept symbols like numbers. The result of a comparison
+must be the same in later calls. Any other use of a symbol *fixes* it. The program then replaces the function only if
+the number has not changed.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from ..dispatch.constants import constant_tensor
 
 
 class Symbol:
-    """What symbols of both types have.
+    """The common part of symbols of both types.
 
-    `value`: the number of the value in the program. `roots`: the places of the arguments that it depends on. `origin`: the
-    function and the operands that it was computed from, if it is no argument itself. `plain`: what it is now.
+    `value`: the number of the value in the program. `roots`: the places of the arguments on which it depends. `origin`:
+    the function and the operands from which it was computed, unless it is an argument. `plain`: its current value.
     """
 
     tracer: Any
@@ -31,7 +31,7 @@ class Symbol:
     plain: Any
 
     def source(self, constant: Callable[[Any], str]) -> str:
-        """The expression of the arguments that it is; `constant` names an object."""
+        """Return its expression in terms of the arguments. `constant` names an object."""
         if self.origin is None:
             (place,) = self.roots
             return place
@@ -39,7 +39,7 @@ class Symbol:
         return called(function, operands, constant)
 
     def describe(self) -> str:
-        """The texts of what it depends on."""
+        """Return descriptions of the arguments on which it depends."""
         return " and ".join(sorted(self.roots))
 
     def fix(self) -> None:
@@ -49,16 +49,16 @@ class Symbol:
 
     @property
     def is_fixed(self) -> bool:
-        """Whether this stands for one number only."""
+        """Return whether this symbol represents only one number."""
         return self.tracer.fixed >= self.roots
 
     @property
     def real(self) -> Any:
-        """The number itself."""
+        """Return the number itself."""
         return self
 
     def conjugate(self) -> Any:
-        """The number itself."""
+        """Return the number itself."""
         return self
 
     def __reduce__(self) -> Any:
@@ -77,25 +77,25 @@ KINDS: dict[type, Any] = {float: SymbolicFloat, int: SymbolicInt}
 
 
 def symbol(plain: Any, tracer: Any, value: int, roots: frozenset[str], origin: Any = None) -> Any:
-    """The symbol for a number."""
+    """Return the symbol for a number."""
     made = KINDS[type(plain)](plain)
     made.tracer, made.value, made.roots, made.origin, made.plain = tracer, value, roots, origin, plain
     return made
 
 
 def called(function: Any, operands: list[Any], constant: Callable[[Any], str]) -> str:
-    """The source of a call with symbols and numbers."""
+    """Return the source of a call with symbols and numbers."""
     given = [each.source(constant) if isinstance(each, Symbol) else constant(each) for each in operands]
     return f"{constant(function)}({', '.join(given)})"
 
 
 def plain(value: Any) -> Any:
-    """The number that a symbol stands for; any other value as it is."""
+    """Return the number that a symbol represents, or any other value unchanged."""
     return value.plain if isinstance(value, Symbol) else value
 
 
 def reading(name: str, kind: type) -> Callable[..., Any]:
-    """A method that reads the number, and so fixes the symbol."""
+    """Return a method that reads the number, and therefore fixes the symbol."""
     method = getattr(kind, name)
 
     def read(self: Any, *others: Any) -> Any:
@@ -106,7 +106,7 @@ def reading(name: str, kind: type) -> Callable[..., Any]:
 
 
 def comparing(name: str, kind: type) -> Callable[..., Any]:
-    """A method that answers a question, which later calls have to answer in the same way."""
+    """Return a method that compares. Later calls must have the same result."""
     method = getattr(kind, name)
     function = bool if name == "__bool__" else getattr(operator, name)
 
@@ -120,7 +120,7 @@ def comparing(name: str, kind: type) -> Callable[..., Any]:
 
 
 def computing(name: str, kind: type) -> Callable[..., Any]:
-    """A method of arithmetic, which the program repeats."""
+    """Return a method of arithmetic that the program repeats."""
     method = getattr(kind, name)
     function = getattr(operator, name.replace("__r", "__") if name in REFLECTED else name)
 
@@ -156,7 +156,7 @@ for _base, _kind in KINDS.items():
 
 
 def symbols_in(values: Any) -> list[Symbol]:
-    """The symbols among values, including symbols in sequences and dictionaries."""
+    """Return the symbols among values, including symbols in sequences and dictionaries."""
     found: list[Symbol] = []
     for value in values:
         if isinstance(value, Symbol):
@@ -171,7 +171,7 @@ def symbols_in(values: Any) -> list[Symbol]:
 
 
 def without_symbols(value: Any) -> Any:
-    """A value with numbers in the place of symbols, also within sequences."""
+    """Return a value with numbers in place of symbols, also within sequences."""
     if isinstance(value, Symbol):
         return value.plain
     if not symbols_in([value]):
@@ -186,7 +186,7 @@ def without_symbols(value: Any) -> Any:
 
 
 def unwrapped(value: Any) -> Any:
-    """A result with numbers in the place of symbols; lists and dictionaries stay the objects that they are."""
+    """Return a result with numbers in place of symbols. Lists and dictionaries remain the same objects."""
     if isinstance(value, Symbol):
         return value.plain
     if symbols_in([value]):
@@ -198,7 +198,7 @@ def unwrapped(value: Any) -> Any:
 
 
 class Number:
-    """Makes the array that stands for a number beside tensors of a dtype."""
+    """A function that creates the array for a number that is combined with tensors of a dtype."""
 
     def __init__(self, dtype: Any) -> None:
         self.dtype = dtype

@@ -1,8 +1,8 @@
-"""The third reader of plans: it runs the steps of a call, and appends what they compute to a program.
+"""The third reader of plans. It runs the steps of a call, and appends their computations to a program.
 
-What a step leaves in the call tells what it has done: an array that is another one than before was computed by it. Arrays are
-known by identity, so an array of unknown origin (no operator made it, and no tensor outside the program has it) is noticed, and
-ends the capture: the function then runs as it always has.
+The values that a step leaves in the call show what it has done. If an array is a new object, the step has computed it.
+Arrays are identified by object identity. An array of unknown origin (no operator created it, and no outside tensor
+holds it) is detected and ends the capture. The function then runs as ordinary Python.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ from .symbols import KINDS, Number, Symbol, plain, symbol, symbols_in
 
 
 class Stop(Exception):
-    """The program does not say all that the function does; the reason."""
+    """The error with the reason why the program does not represent the whole function."""
 
 
 class Tracer(Handler):
-    """Appends the operators of this thread to `program` while it is entered.
+    """Appends the operators of this thread to `program` while it is active.
 
-    `values`: the number of each known array, by identity; `arrays`: those arrays, by number, so that no other has the identity;
-    `fixed`: the arguments whose symbols stand for one number only; `outcomes`: what comparisons of symbols have said;
-    `drawing`: whether the random numbers that are drawn now will be drawn by the program too. `dims`: those of arguments whose
-    sizes may be others in later calls; `extents`: the symbols for sizes, by their texts; `windows`: the symbols that were given
-    to a function as plain numbers, with the range of the instructions that this has appended. `differences`: why earlier programs
-    are not the same one at other sizes.
+    `values`: the number of each known array, by identity. `arrays`: these arrays, by number, so that their identities
+    stay unique. `fixed`: the arguments whose symbols represent only one number. `outcomes`: the results of comparisons
+    of symbols. `drawing`: whether the program will also draw the random numbers that are drawn now. `dims`: the
+    dimensions of arguments whose sizes may change in later calls. `extents`: the symbols for sizes, by their texts.
+    `windows`: the symbols that were passed to a function as plain numbers, with the range of the instructions that this
+    function has appended. `differences`: why earlier programs are not the same program at other sizes.
     """
 
     def __init__(self, program: Program) -> None:
@@ -74,7 +74,7 @@ class Tracer(Handler):
         modes.switch("capture", None)
 
     def stop(self, reason: str) -> None:
-        """Append no more: the function runs on, and the program is not used."""
+        """Stop appending. The function continues, and the program is not used."""
         if self.reason is None:
             frame = origin.user_frame(1)
             self.reason = f"{reason} ({frame.f_code.co_filename}:{frame.f_lineno})"
@@ -84,7 +84,7 @@ class Tracer(Handler):
                 self.__exit__()
 
     def before_change(self, tensor: Tensor) -> None:
-        """Record a change in place that no plan makes."""
+        """Record an in-place change that no plan makes."""
         if not (self.acting or isinstance(tensor, BatchedTensor)):  # whose batch an operator changes
             self.stop("a tensor is changed outside of operators")
 
@@ -95,20 +95,20 @@ class Tracer(Handler):
         return self.register(self.program.new_value(array), array)
 
     def register(self, number: int, array: Any) -> int:
-        """Know an array by a number."""
+        """Record an array under a number."""
         self.values[id(array)] = number
         self.arrays[number] = array
         return number
 
     def known(self, array: Any) -> Reference:
-        """The reference to an array that the program knows."""
+        """Return the reference to an array that the program knows."""
         try:
             return Reference(self.values[id(array)])
         except KeyError:
             raise Stop("an operand was not made by an operator") from None
 
     def mapped(self, value: Any) -> Any:
-        """An argument with references in the place of arrays."""
+        """Return an argument with references in place of arrays."""
         if is_number(value):
             return self.as_array(value, value._array)
         if isinstance(value, Tensor):
@@ -123,11 +123,11 @@ class Tracer(Handler):
 
     @property
     def asks(self) -> bool:
-        """Whether the current operations on numbers belong to the function, and not to a kernel."""
+        """Return whether the current operations on numbers belong to the function, and not to a kernel."""
         return modes.STATE.capture is self and not self.computing
 
     def derived(self, function: Callable[..., Any], operands: list[Any], result: Any) -> Any:
-        """The symbol for what `function` has computed of numbers; the number, if there is none."""
+        """Return the symbol for the result of `function` on numbers, or the number if there is no symbol."""
         symbols = symbols_in(operands)
         if type(result) not in KINDS or not all(type(plain(each)) in KINDS for each in operands):
             for each in symbols:
@@ -143,7 +143,7 @@ class Tracer(Handler):
         return made
 
     def size(self, tensor: Tensor, dim: int) -> Any:
-        """The size of a dimension: a symbol, if it may be another one in later calls."""
+        """Return the size of a dimension, or a symbol if the size may change in later calls."""
         array = tensor._array
         extent, number = array.shape[dim], self.values.get(id(array))
         given = self.program.inputs.get(number) if number is not None else None
@@ -157,7 +157,7 @@ class Tracer(Handler):
         return self.extents[root]
 
     def is_of_sizes(self, symbols: list[Symbol]) -> bool:
-        """Whether symbols depend on sizes, and on nothing else."""
+        """Return whether symbols depend only on sizes."""
         return bool(symbols) and all(each.roots <= self.extents.keys() for each in symbols)
 
     def fix_mixed(self) -> None:
@@ -168,7 +168,7 @@ class Tracer(Handler):
                 self.fixed.update(roots)
 
     def outcome(self, function: Any, operands: list[Any], result: Any) -> None:
-        """Record the answer to a question about numbers. The program is valid for this answer."""
+        """Record the result of a comparison of numbers. The program is valid for this result."""
         if not all(type(plain(each)) in KINDS for each in operands):
             for each in symbols_in(operands):
                 each.fix()
@@ -176,17 +176,17 @@ class Tracer(Handler):
             self.outcomes.append((function, operands, result))
 
     def number(self, value: Any) -> Any:
-        """The operand for a number, or for another value that no operator makes."""
+        """Return the operand for a number, or for another value that no operator creates."""
         return Reference(value.value) if isinstance(value, Symbol) and not value.is_fixed else Constant(plain(value))
 
     def numbers(self, value: Any) -> Any:
-        """The operand for a number, or for nested numbers."""
+        """Return the operand for a number, or for nested numbers."""
         if isinstance(value, (tuple, list)) and symbols_in([value]):
             return [*map(self.numbers, value)] if isinstance(value, list) else tuple(map(self.numbers, value))
         return self.number(value)
 
     def as_array(self, given: Any, array: Any) -> Any:
-        """The operand for a number that has become an array."""
+        """Return the operand for a number that has become an array."""
         (value,) = self.numbers_of([given])
         if not isinstance(value, Symbol) or value.is_fixed:
             return Constant(array)
@@ -201,11 +201,11 @@ class Tracer(Handler):
     # --- operators ----------------------------------------------------------------------------------------------------
 
     def handle(self, call: Call, proceed: Callable[[], Any]) -> Any:
-        """Run the operator: no other handler follows."""
+        """Run the operator. No other handler follows."""
         return run(call, plan_of(call.op, call.given, call.way), self.act)
 
     def act(self, plan: Plan, call: Call) -> None:
-        """Take the steps of `plan` after the arguments have been read, and append what they compute."""
+        """Run the steps of `plan` after the arguments have been read, and append their computations."""
         before, self.acting = self.acting, True
         drawing, self.drawing = self.drawing, plan.op.random
         asked, self.computing = self.computing, True
@@ -222,7 +222,7 @@ class Tracer(Handler):
             self.acting, self.drawing, self.computing = before, drawing, asked
 
     def attempt(self, plan: Plan, function: Callable[..., Any], *args: Any) -> Any:
-        """`function(*args)`, which appends to the program; None if the capture has ended before, or by this."""
+        """Return `function(*args)`, which appends to the program, or None if the capture has ended."""
         if self.reason is not None:
             return None
         try:
@@ -232,7 +232,7 @@ class Tracer(Handler):
             return None
 
     def operands(self, plan: Plan, call: Call) -> list[Any]:
-        """References and constants for the arguments of the kernel; conversions are appended."""
+        """Return references and constants for the arguments of the kernel. Conversions are appended."""
         if plan.arrays is not DENSE or plan.way not in (FUNCTION, IN_PLACE, IN_PLACE_VIEW):
             raise Stop("it is not captured")
         by_elements = plan.op.shape_of_elements
@@ -256,11 +256,11 @@ class Tracer(Handler):
         return operands
 
     def numbers_of(self, args: Any) -> list[Any]:
-        """The numbers among arguments, those too that tensors stand for."""
+        """Return the numbers among arguments, including numbers that tensors represent."""
         return [each._extra.number.args[0] if is_number(each) else each for each in args]
 
     def read(self, given: Any, array: Any) -> Reference:
-        """The array of an operand, which promotion may have converted."""
+        """Return the array of an operand. Promotion may have converted it."""
         if array is given:
             return self.known(array)
         if type(given) is not ndarray:
@@ -271,7 +271,7 @@ class Tracer(Handler):
         return Reference(self.values[id(array)])
 
     def computed(self, plan: Plan, call: Call, operands: list[Any]) -> None:
-        """Take the steps of a call whose results are new."""
+        """Run the steps of a call whose results are new."""
         compute, *further = plan.steps[len(plan.reading) :]
         compute.run(call)
         self.attempt(plan, self.append_results, plan, call, operands)
@@ -284,7 +284,7 @@ class Tracer(Handler):
             self.stop(f"{plan.op.function_name}: a result is of an unusual class")
 
     def append_results(self, plan: Plan, call: Call, operands: list[Any]) -> None:
-        """Append what the kernel has computed."""
+        """Append the computation of the kernel."""
         op = plan.op
         if op.name == "conjugate" and call.results[0].dtype.kind == "c":
             raise Stop("the result is conjugated when it is read")
@@ -296,7 +296,7 @@ class Tracer(Handler):
             raise Stop("one of several results is an operand")
 
     def append_conversion(self, step: Any, call: Call, results: list[Any]) -> None:
-        """Append what a later step has made of the first of the `results`."""
+        """Append the conversion that a later step has applied to the first of the `results`."""
         array = call.results[0] if call.results else None
         if array is None or id(array) in self.values:
             return
@@ -308,7 +308,7 @@ class Tracer(Handler):
             self.program.append("round", rounded, [given, Constant(array.dtype)], [self.name(array)])
 
     def changed(self, plan: Plan, call: Call, operands: list[Any]) -> None:
-        """Take the steps of a call that changes its first argument."""
+        """Run the steps of a call that changes its first argument."""
         op, target = plan.op, call.args[0]
         array = target._array
         kernel = DENSE.inplace_kernel(op) if call.arrays[0] is array else None
@@ -330,7 +330,7 @@ class Tracer(Handler):
         self.program.count_change(target if target._base is None else target._base)
 
     def repointed(self, plan: Plan, call: Call, operands: list[Any]) -> None:
-        """Take the steps of a call that makes its first argument another view of its memory."""
+        """Run the steps of a call that turns its first argument into another view of its memory."""
         if id(call.args[0]) in self.program.by_tensor:
             self.stop(f"{plan.op.function_name}_: an argument, or a tensor from outside, becomes another view")
         plan.act(call)
@@ -361,7 +361,7 @@ class Tracer(Handler):
         return result
 
     def constant(self, array: Any, requires_grad: bool = False) -> None:
-        """Record a new array whose elements follow from numbers: the program makes it again."""
+        """Record a new array whose elements follow from numbers. The program creates it again."""
         if self.reason is None and id(array) not in self.values:
             if requires_grad or type(array) is not ndarray:
                 self.stop("a new tensor requires grad, or is not dense")
@@ -376,7 +376,7 @@ class Tracer(Handler):
     # --- what the engine does -----------------------------------------------------------------------------------------
 
     def seeds(self, grads: list[Any]) -> None:
-        """Record the ones that a backward begins with."""
+        """Record the ones with which a backward begins."""
         for grad in grads:
             if isinstance(grad, Tensor) and not isinstance(grad, BatchedTensor) and id(grad._array) not in self.values:
                 self.constant(grad._array)
@@ -404,18 +404,18 @@ READING_NUMBERS = frozenset(
     eq ne lt le gt ge elu elu_backward leaky_relu leaky_relu_backward softplus softplus_backward
     """.split()
 )
-"""The operators whose kernels and formulas take numbers from the operands of the program alone."""
+"""The operators whose kernels and formulas take numbers only from the operands of the program."""
 SEVERAL = (Tensor, ndarray, tuple, list, Symbol)
-"""What a sequence contains if its elements are operands of their own."""
+"""The marker for a sequence whose elements are separate operands."""
 
 
 def is_mask(index: Tensor) -> bool:
-    """Whether a tensor of indices chooses as many elements as it has true ones."""
+    """Return whether a tensor of indices is a mask. The number of elements that a mask selects depends on its elements."""
     return index._array.dtype.char in "?B"
 
 
 def is_number(value: Any) -> bool:
-    """Whether a tensor stands for a number."""
+    """Return whether a tensor represents a number."""
     return isinstance(value, Tensor) and value._extra is not None and value._extra.number is not None
 
 
@@ -438,19 +438,19 @@ class Quiet:
         self.kernel = kernel
 
     def __call__(self, *args: Any) -> Any:
-        """What the kernel returns."""
+        """Return the result of the kernel."""
         with unwarned():
             return self.kernel(*args)
 
 
 class Copied:
-    """What makes an array that has the same elements each time."""
+    """A function that creates an array with the same elements each time."""
 
     def __init__(self, array: Any) -> None:
         self.array = clone(array)
 
     def __call__(self) -> Any:
-        """A new array."""
+        """Return a new array."""
         return clone(self.array)
 
 
@@ -467,5 +467,5 @@ class SizeOf:
 
 
 def rounded(array: Any, dtype: Any) -> Any:
-    """A result, rounded to a half type."""
+    """Round a result to a half-precision type."""
     return array.astype(dtype, copy=False)

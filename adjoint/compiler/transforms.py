@@ -1,4 +1,4 @@
-"""Function transforms in a function that is captured: the functions of the user that they call are followed too."""
+"""Function transforms in a captured function: the user's functions that they call are followed too."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ TRANSFORMS = f"{PACKAGE}transforms{os.sep}"
 
 
 def is_transform(function: types.FunctionType) -> bool:
-    """Whether a function of this package transforms functions, or has been made by one that does."""
+    """Return whether a function of this package is a transform, or is the result of one."""
     return inner(function).__code__.co_filename.startswith(TRANSFORMS)
 
 
 def inner(function: types.FunctionType) -> types.FunctionType:
-    """A function without the wrappers of this package that only shorten tracebacks."""
+    """Return a function without the wrappers of this package that only shorten tracebacks."""
     while function.__code__.co_filename == tracebacks.__file__:
         (function,) = in_closure(function)
     return function
 
 
 def in_closure(function: types.FunctionType) -> list[types.FunctionType]:
-    """The functions in the closure of a function."""
+    """Return the functions in the closure of a function."""
     contents = [cell.cell_contents for cell in function.__closure__ or ()]
     return [each for each in contents if type(each) is types.FunctionType]
 
 
 def followed(value: Any, call: Callable[..., Any]) -> Any:
-    """A function that calls those of the user by `call`: another with such a closure, if this is a function of a transform."""
+    """Return a function of a transform with another closure, so that it calls the user's functions through `call`."""
     if isinstance(value, (torch.nn.Module, types.MethodType)):
         return functools.partial(call, value)
     if type(value) is not types.FunctionType:

@@ -1,7 +1,9 @@
-"""Functions that run as Python because something in them cannot be captured: the modules and functions that they call compile.
+"""Functions that run in Python because a part of them cannot be captured.
 
-Such a function is rewritten once more, and only its calls change: `f(x)` becomes `units.unit(f)(x)`. A unit is the compiled form
-of a module, of a function of the user, or of an optimizer's step. Everything else is called unchanged.
+The modules and functions that they call are compiled.
+
+Such a function is rewritten once more, and only its calls change: `f(x)` becomes `units.unit(f)(x)`. A unit is the
+compiled form of a module, of a function of the user, or of an optimizer's step. Everything else is called unchanged.
 """
 
 from __future__ import annotations
@@ -27,10 +29,10 @@ INSTALLED = (STANDARD, sysconfig.get_path("purelib") + os.sep, *LIBRARIES)
 
 
 class Calls(Rewriter):
-    """Replaces `f(...)` by `units.unit(f)(...)`, and nothing else."""
+    """Replaces only calls: `f(...)` becomes `units.unit(f)(...)`."""
 
     def visit(self, node: ast.AST) -> Any:
-        """Change the calls in a tree, and write private names as the compiler stores them in a class."""
+        """Replace the calls in a tree, and write private names as the compiler stores them in a class."""
         if isinstance(node, ast.Attribute):
             node.attr = self.mangled(node.attr)
         return self.visit_Call(node) if isinstance(node, ast.Call) else self.generic_visit(node)
@@ -44,10 +46,10 @@ class Calls(Rewriter):
 
 
 class Units:
-    """A function, or a module, whose calls are compiled one by one.
+    """A function or a module whose calls are compiled one by one.
 
-    `original`: the function of Python that is rewritten; `owner`: the module or object whose method it is; `compiled`: makes the
-    compiled form of what is called.
+    `original`: the rewritten Python function. `owner`: the module or object whose method it is. `compiled`: a function
+    that creates the compiled form of a called object.
     """
 
     rewritten: Any = None
@@ -80,7 +82,7 @@ class Units:
         return self.rewritten(*args, **kwargs) if owner is None else self.rewritten(owner, *args, **kwargs)
 
     def unit(self, function: Any) -> Any:
-        """What to call in place of `function`."""
+        """Return the object to call in place of `function`."""
         kind = type(function)
         if kind is types.MethodType:
             called = function.__func__
@@ -94,7 +96,7 @@ class Units:
         return self.known(function) if isinstance(function, torch.nn.Module) else function
 
     def known(self, function: Any) -> Any:
-        """The compiled form of a function or a module, which is made once.
+        """Return the compiled form of a function or a module. It is created once.
 
         Objects that are not the user's are returned unchanged.
         """
@@ -105,7 +107,7 @@ class Units:
         return found
 
     def step(self, method: Any) -> Any:
-        """What takes a step of an optimizer, with loops that are kept."""
+        """Return a function that takes a step of an optimizer, with cached loops."""
         step = self.units.get(method.__self__)
         if step is None:
             step = self.units[method.__self__] = Step(method.__self__)
@@ -113,12 +115,12 @@ class Units:
 
 
 def has_parts(module: Any) -> bool:
-    """Whether a module may be more than one operator."""
+    """Return whether a module may contain more than one operator."""
     return bool(module._modules) or is_of_user(type(module).forward)
 
 
 def is_of_user(function: types.FunctionType) -> bool:
-    """Whether a function is neither of a library nor marked as one that must not be captured."""
+    """Return whether a function is neither part of a library nor marked as one that must not be captured."""
     file = function.__code__.co_filename
     return not (
         file.startswith(INSTALLED)

@@ -1,4 +1,4 @@
-"""One captured program of a function: the conditions under which it stands for the function, and the source that runs it."""
+"""One captured program of a function: the conditions under which it replaces the function, and the source that runs it."""
 
 from __future__ import annotations
 
@@ -36,13 +36,14 @@ from .tracer import Stop, Tracer
 
 
 class Variant:
-    """A captured program as a function of the arguments; `program` prints as text, `source` is what runs.
+    """A captured program as a function of the arguments. `program` prints as text, and `source` is the code that runs.
 
-    `checks`: the conditions, in the order in which they are tested; `because`: those of earlier programs that were not met when
-    this one was captured. `signature`: of a program that computes no gradients, as text: what the arguments have to be, and what
-    is returned; `returned`: the numbers of the values in it. `example`: the program at the sizes of the capture; `sized`: what
-    runs a program for any size; `replaced`: the variant whose sizes it serves too. `steps`: the instructions that run, by their
-    lines in the source; none of a program for any size.
+    `checks`: the conditions, in the order in which they are tested. `because`: the conditions of earlier programs that
+    were not met when this program was captured. `signature`: for a program that computes no gradients, the requirements
+    on the arguments and the result, as text. `returned`: the numbers of the values in the result. `example`: the
+    program at the sizes of the capture. `sized`: the object that runs a program for any size. `replaced`: the variant
+    whose sizes it serves too. `steps`: the instructions that run, by their lines in the source. A program for any size
+    has none.
     """
 
     sized: Sized | None = None
@@ -62,17 +63,20 @@ class Variant:
         self.example = program
 
     def at_sizes(self) -> list[Variant]:
-        """A list of this variant, and of the one whose sizes it serves too."""
+        """Return a list of this variant, and of the variant whose sizes it serves too."""
         return [self] if self.replaced is None else [self, *self.replaced.at_sizes()]
 
     def origins_of(self, code: Any) -> dict[int, tuple[str, int]] | None:
-        """The user's lines of the lines of code, if it is this variant's."""
+        """Return the user's lines for the lines of code, if the code belongs to this variant."""
         if code is self.run.__code__:
             return self.origins
         return None if self.sized is None else self.sized.origins.get(code)
 
     def timed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[Instruction, float]] | None:
-        """Run the program, and return the seconds that each instruction has taken; None if it does not stand for this call."""
+        """Run the program, and return the seconds that each instruction took.
+
+        Return None if the program does not fit this call.
+        """
         lines = self.source.splitlines()
         for number in sorted(self.steps, reverse=True):
             lines.insert(number, "    moments.append(clock())")
@@ -89,7 +93,7 @@ class Variant:
         ]
 
     def unmet(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-        """The text of the first condition that a call does not meet."""
+        """Return the text of the first condition that a call does not meet."""
         names = {**self.namespace, "args": args, "kwargs": kwargs}
         for check in self.checks:
             try:
@@ -107,7 +111,7 @@ class Variant:
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """A context without garbage collection, whose callbacks would seem to be called by the function."""
+    """A context without garbage collection. Otherwise callbacks of the collector would seem to be called by the function."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -125,10 +129,10 @@ def captured(
     dims_of: Callable[[str, Tensor], frozenset[int]] | None = None,
     earlier: Iterable[Variant] = (),
 ) -> tuple[Any, Variant | None, str | None]:
-    """Call `function`; returns its result, the variant that stands for it, or None and the reason why there is none.
+    """Call `function`. Return its result, and either the variant that replaces it or the reason why there is none.
 
-    `numbers`: the places of arguments that the program reads at each call; `dims_of`: the dimensions of the tensor at a place
-    whose sizes may be others in later calls; `earlier`: the variants that there are.
+    `numbers`: the places of arguments that are inputs of the program. `dims_of`: the dimensions of the tensor at a
+    place whose sizes may change in later calls. `earlier`: the existing variants.
     """
     program = Program()
     tracer = Tracer(program)
@@ -183,7 +187,7 @@ def finished(
     result: Any,
     earlier: Iterable[Variant],
 ) -> Variant:
-    """The variant made of what has been followed."""
+    """Return the variant that the capture gives."""
     program = tracer.program
     outputs = tensors_of(result)
     program.boundary = len(program.instructions)
@@ -216,7 +220,7 @@ def finished(
 
 
 def overlap(one: Any, other: Any) -> bool:
-    """Whether two arrays have an element in common, as far as that is found out soon."""
+    """Return whether two arrays have an element in common, as far as a quick test can tell."""
     try:
         return bool(shares_memory(one, other, max_work=1000))  # type: ignore[arg-type]
     except TooHardError:
@@ -247,7 +251,7 @@ class Written:
         self.general: General | None = None
 
     def variant(self, earlier: Iterable[Variant]) -> Variant:
-        """The variant, compiled; one for any size, if an earlier one was the same program at other sizes."""
+        """Return the compiled variant. It serves any size if an earlier variant was the same program at other sizes."""
         self.program.result = self.description(self.result)
         replaced = next((each for each in earlier if self.generalize(each)), None) if self.tracer.dims else None
         source, program = self.source, self.program
@@ -307,7 +311,7 @@ class Written:
         return variant
 
     def generalize(self, earlier: Variant) -> bool:
-        """Make the program one for any size, if an earlier one was the same at other sizes."""
+        """Make the program serve any size, if an earlier program was the same at other sizes."""
         try:
             general = General(earlier.example, self.tracer)
         except (Differs, LookupError) as error:
@@ -320,7 +324,7 @@ class Written:
         return True
 
     def dispatch(self, plans: str, sized: str) -> list[str]:
-        """The lines that run the plan for the sizes of the arguments."""
+        """Return the lines that run the plan for the sizes of the arguments."""
         given = "".join(f", v{number}" for number in (*self.program.numbers, *self.program.inputs))
         key = "".join(f"v{number}.shape, " for number in self.tracer.dims)
         return [
@@ -331,7 +335,7 @@ class Written:
         ]
 
     def description(self, value: Any) -> Any:
-        """A result as references and constants."""
+        """Return a result as references and constants."""
         if isinstance(value, Symbol):
             return Constant(value.plain) if value.is_fixed else Reference(value.value)
         if isinstance(value, Tensor):
@@ -344,7 +348,7 @@ class Written:
         return [*map(self.description, value)] if isinstance(value, (list, tuple)) else Constant(value)
 
     def signature_lines(self) -> list[str]:
-        """What the arguments have to be, as lines of a program's text."""
+        """Return the requirements on the arguments, as lines of a program's text."""
         if any(what == "keys" and {*map(type, keys[0])} - {str, int} for what, _, *keys in self.given.parts):
             raise Unsupported("a key is neither a string nor an integer")
         lines = [
@@ -356,7 +360,7 @@ class Written:
         return lines
 
     def checks(self) -> list[Check]:
-        """The conditions under which the program may replace the function, except the conditions on outside tensors."""
+        """Return the conditions under which the program may replace the function, except the conditions on outside tensors."""
         source, given, program = self.source, self.given, self.program
         constant = source.constant
         checks = [
@@ -397,7 +401,7 @@ class Written:
         return [*checks, *self.apart()]
 
     def fits(self, tensor: Tensor) -> Fits | SizedFits:
-        """The condition on the array of an argument."""
+        """Return the condition on the array of an argument."""
         number = self.program.by_tensor[id(tensor)]
         dims = (
             []
@@ -407,7 +411,7 @@ class Written:
         return SizedFits(tensor._array, frozenset(dims)) if dims else Fits(tensor._array)
 
     def loads(self) -> list[Check]:
-        """The lines that load the inputs, with the conditions for tensors from outside."""
+        """Return the lines that load the inputs, with the conditions on outside tensors."""
         constant = self.source.constant
         outside = Group([each.tensor for each in self.program.inputs.values() if each.kind == "tensor"])
         checks = [Check("", "", f"v{number} = {place}") for number, place in self.program.numbers.items()]
@@ -433,9 +437,9 @@ class Written:
         return checks
 
     def apart(self) -> list[Check]:
-        """The conditions that an input that is changed has memory of its own if gradients may be computed from the others.
+        """Return the conditions that a changed input has its own memory if gradients may be computed from the other inputs.
 
-        Tensors from outside are apart as long as they keep their arrays, so arguments alone are tested.
+        Outside tensors do not share memory as long as they keep their arrays, so only arguments are tested.
         """
         inputs = {number: each for number, each in self.program.inputs.items() if each.kind != "grad"}
         changed = [number for number in inputs if number in self.program.changes]
@@ -455,7 +459,7 @@ class Written:
         return checks
 
     def effects(self) -> list[str]:
-        """The lines that count the changes of inputs."""
+        """Return the lines that count the changes of inputs."""
         lines = []
         for number, count in self.program.changes.items():
             if not count:
@@ -470,7 +474,7 @@ class Written:
         return lines
 
     def gradient_function(self, kept: list[bool], saved: list[int]) -> str | None:
-        """The name of the function that computes the gradients from what is saved; None if there is none."""
+        """Return the name of the function that computes the gradients from the saved values, or None if there is none."""
         program, source = self.program, self.source
         if not program.seeds:
             return None
@@ -494,13 +498,13 @@ class Written:
         return source.constant(namespace["gradients"])
 
     def laid_out(self, number: int) -> list[str]:
-        """The lines that have a gradient lie in memory as it did when the program was captured."""
+        """Return the lines that give a gradient the memory layout that it had at the capture."""
         strides, _ = self.program.memory[number]  # type: ignore[misc]
         wanted, copied = self.source.constant(strides), self.source.constant(Empty(self.program, number).filled)
         return [f"if v{number}.strides != {wanted}:", f"    v{number} = {copied}(v{number})"]
 
     def returned(self, saved: list[int], gradients: str | None) -> list[str]:
-        """The lines that make the results."""
+        """Return the lines that create the results."""
         constant = self.source.constant
         lines = []
         for tensor, number in self.results.values():
@@ -534,11 +538,11 @@ class Written:
         return lines
 
     def is_among(self, array: Any, numbers: list[int]) -> bool:
-        """Whether an array shares memory with one of the values of these numbers."""
+        """Return whether an array shares memory with one of the values with these numbers."""
         return any(may_share_memory(array, self.arrays[number]) for number in numbers if number in self.arrays)
 
     def built(self, value: Any, constant: Callable[[Any], str], prefix: str) -> str:
-        """The source of a result; `constant` names other objects, and `prefix` begins the names of tensors."""
+        """Return the source of a result. `constant` names other objects, and `prefix` begins the names of tensors."""
         if isinstance(value, Symbol):
             return f"v{value.value}" if not value.is_fixed else constant(value.plain)
         if isinstance(value, Tensor):
@@ -591,4 +595,4 @@ NAMES = {
     "shared_counter": shared_counter,
     "attach": attach,
 }
-"""What the source of a variant names."""
+"""The names that the source of a variant uses."""

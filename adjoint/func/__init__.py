@@ -1,4 +1,4 @@
-"""Function transforms: `grad`, `vjp`, `jvp`, `jacrev`, `jacfwd`, `hessian`, `linearize`, `vmap`, and modules as functions."""
+"""Function transforms (`grad`, `vjp`, `jvp`, `jacrev`, `jacfwd`, `hessian`, `linearize`, `vmap`), and modules as functions."""
 
 from ..transforms.jacobians import hessian, jacfwd, jacrev
 from ..transforms.reverse import (

@@ -17,18 +17,18 @@ __all__ = ["functionalize"]
 def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:
     """Transform `func` as if each of its in-place operations created a new tensor instead.
 
-    Operations are not traced, so no operation is replaced. The visible effects are:
+    Operations are not traced, so operations are not replaced. The visible effects are:
 
-    - Within `vmap`, a tensor that the function creates may be changed in place by batched values: it is batched from
-      the beginning.
-    - A new value of an argument is written to the argument, but results are separate tensors and, with
+    - Within `vmap`, a tensor that the function creates may be changed in place by batched values, because it is batched
+      from the beginning.
+    - A new value of an argument is written to the argument. Results are separate tensors and, with
       `remove="mutations_and_views"`, not views.
-    - The function must not call `backward` or `requires_grad_`, as in all function transforms.
+    - As in all function transforms, the function must not call `backward` or `requires_grad_`.
 
     Arguments must not share memory with one another.
 
     Args:
-        func: takes and returns tensors, also in tuples, lists and dicts.
+        func: a function that takes and returns tensors, which may be nested in tuples, lists and dicts.
         remove: `"mutations"`, or `"mutations_and_views"`.
 
     >>> import adjoint as torch
@@ -72,7 +72,7 @@ def _version(tensor: torch.Tensor) -> int | None:
 
 
 def _share_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether one tensor is a view of the other, or both are views of one tensor."""
+    """Return whether one tensor is a view of the other, or both are views of one tensor."""
     bases = [tensor._base if tensor._is_view() else tensor for tensor in (one, other)]
     return bases[0] is bases[1]
 

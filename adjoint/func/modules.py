@@ -31,14 +31,14 @@ def functional_call(
         module: the module.
         parameter_and_buffer_dicts: tensors by name, as in `state_dict`. If there are several dicts, their names must
             differ.
-        args: the positional arguments of the call: a tuple, or a single argument.
+        args: the positional arguments of the call, as a tuple, or a single argument.
         kwargs: the keyword arguments of the call.
-        tie_weights: replace a tensor with several names under all of them.
-        strict: every parameter and buffer must be given.
+        tie_weights: whether to replace a tensor with several names under all of them.
+        strict: whether every parameter and buffer must be given.
 
     Raises:
-        ValueError: if two dicts share a name, or tied names get unequal tensors.
-        RuntimeError: with `strict`, for missing or unknown names.
+        ValueError: if two dicts share a name, or if tied names get unequal tensors.
+        RuntimeError: if `strict` and names are missing or unknown.
 
     >>> import adjoint as torch
     >>> model = torch.nn.Linear(1, 1, bias=False)
@@ -79,14 +79,14 @@ def _merged(dicts: Any) -> dict[str, Any]:
 
 
 def _own(module: torch.nn.Module) -> dict[str, Any]:
-    """Parameters and buffers by every name they have."""
+    """Return parameters and buffers under each of their names."""
     named: dict[str, Any] = dict(module.named_parameters(remove_duplicate=False))
     named.update(module.named_buffers(remove_duplicate=False))
     return named
 
 
 class replaced:
-    """Context manager: replace tensors of the module by those in `given`; see `functional_call`.
+    """A context manager that replaces tensors of the module by the tensors in `given`; see `functional_call`.
 
     Both methods may be called more than once.
     """
@@ -110,7 +110,7 @@ class replaced:
 
 
 def _values(module: torch.nn.Module, given: dict[str, Any], tie_weights: bool, strict: bool) -> dict[str, Any]:
-    """The replacements by every name that the module has for them."""
+    """Return the replacements under every name that the module has for them."""
     own = _own(module)
     if strict:
         tied = {id(own[name]) for name in given if name in own} if tie_weights else set()
@@ -140,7 +140,7 @@ def _values(module: torch.nn.Module, given: dict[str, Any], tie_weights: bool, s
 
 
 def _check_place(module: torch.nn.Module, path: str, value: Any) -> None:
-    """Raise unless `value` is a tensor and the module at `path` exists."""
+    """Raise an error unless `value` is a tensor and the module at `path` exists."""
     prefix, _, name = path.rpartition(".")
     if not name:
         raise KeyError('tensor name can\'t be empty string ""')
@@ -157,7 +157,7 @@ def _check_place(module: torch.nn.Module, path: str, value: Any) -> None:
 
 
 def _place(module: torch.nn.Module, path: str) -> tuple[dict[str, Any], str]:
-    """The dict that holds the tensor at `path`, and its name there."""
+    """Return the dict that contains the tensor at `path`, and its key."""
     prefix, _, name = path.rpartition(".")
     owner = module.get_submodule(prefix)
     for holder in (owner._parameters, owner._buffers):
@@ -174,7 +174,7 @@ def _is_attribute(module: torch.nn.Module, path: str) -> bool:
 
 @ending_at_caller
 def stack_module_state(models: Sequence[torch.nn.Module]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The parameters and the buffers of several modules of one class, each stacked along a new first dimension.
+    """Return the parameters and the buffers of several modules of one class, each stacked along a new first dimension.
 
     >>> import adjoint as torch
     >>> models = [torch.nn.Linear(2, 3) for _ in range(5)]

@@ -102,7 +102,7 @@ def _sizes(groups: Groups, shape: Sequence[int], given: dict[str, int]) -> dict[
 
 
 def _sides(pattern: str) -> tuple[Groups, Groups]:
-    """The groups of names on both sides of a pattern."""
+    """Return the groups of names on both sides of a pattern."""
     sides = pattern.split("->")
     if len(sides) != 2:
         raise ValueError("Pattern must contain a single '->' separator")
@@ -120,7 +120,7 @@ def _sides(pattern: str) -> tuple[Groups, Groups]:
 
 
 def _groups(expression: str) -> Groups:
-    """One group of names for each dimension of an expression."""
+    """Return one group of names for each dimension of an expression."""
     if "." in expression:
         if "..." not in expression:
             raise ValueError("Expression may contain dots only inside ellipsis (...)")

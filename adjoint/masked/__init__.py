@@ -1,4 +1,7 @@
-"""`torch.masked`: reductions over the elements that a mask selects, and tensors with a mask; names, no logic."""
+"""`torch.masked`: reductions over the elements that a mask selects, and tensors with a mask.
+
+This file contains names only.
+"""
 
 from .._runtime.first_use import late_names
 from .reductions import (

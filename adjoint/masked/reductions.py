@@ -1,4 +1,4 @@
-"""Reductions, softmax and running sums over the elements of a tensor that a mask selects.
+"""Reductions, softmax and cumulative sums over the elements of a tensor that a mask selects.
 
 Elements where the mask is False count as the identity of the operation: zero for a sum, minus infinity for a maximum.
 """
@@ -36,7 +36,7 @@ def _given(input: Any, mask: Mask) -> tuple[Any, Mask]:
 
 
 def _input_mask(input: Any, *args: Any, mask: Mask = None, **kwargs: Any) -> torch.Tensor:
-    """The mask of a masked tensor, or the given one."""
+    """Return the mask of a masked tensor, or the given mask."""
     found = _given(input, mask)[1]
     if found is None:
         raise ValueError("_input_mask requires explicit mask")
@@ -46,7 +46,7 @@ def _input_mask(input: Any, *args: Any, mask: Mask = None, **kwargs: Any) -> tor
 def _filled(input: torch.Tensor, mask: Mask, identity: Any, name: str = "") -> torch.Tensor:
     """Return the input with `identity` where the mask is False.
 
-    The function `name` has an identity that is not a bool.
+    The function `name` must have an identity that is not a bool.
     """
     if name and mask is not None and input.dtype is torch.bool:
         raise NotImplementedError(f"identity of {name} on torch.bool input")
@@ -56,7 +56,7 @@ def _filled(input: torch.Tensor, mask: Mask, identity: Any, name: str = "") -> t
 
 
 def _output_mask(op: Any, input: Any, *args: Any, **kwargs: Any) -> torch.Tensor:
-    """Return the mask of the result of the function `op` of this module: True where the result depends on any element."""
+    """Return the mask of the result of the function `op`. It is True where the result depends on at least one element."""
     form = signature(op)
     if "mask" not in form.parameters:
         raise ValueError(f"_output_mask expected masked operation (got callable {op.__module__}.{op.__name__})")
@@ -68,14 +68,14 @@ def _output_mask(op: Any, input: Any, *args: Any, **kwargs: Any) -> torch.Tensor
 
 
 def _reduced_mask(valid: torch.Tensor, dims: tuple[int, ...], keepdim: bool) -> torch.Tensor:
-    """Return True where any element was valid."""
+    """Return True where at least one element was valid."""
     for dim in sorted(dims, reverse=True) if valid.dim() else ():
         valid = valid.any(dim, keepdim=keepdim)
     return valid
 
 
 def _finished(original: Any, result: Any, mask: Mask, dims: tuple[int, ...], keepdim: bool) -> Any:
-    """Return the result. For a masked tensor, return a masked tensor that is valid where any element was valid."""
+    """Return the result. For a masked tensor, return a masked tensor that is valid where at least one element was valid."""
     if not hasattr(original, "get_mask"):
         return result
     valid = mask if mask is not None else torch.ones_like(original.get_data(), dtype=torch.bool)
@@ -83,7 +83,7 @@ def _finished(original: Any, result: Any, mask: Mask, dims: tuple[int, ...], kee
 
 
 def _dims(dim: Dims, ndim: int) -> tuple[int, ...]:
-    """The dimensions that are reduced, counted from the front."""
+    """Return the reduced dimensions, counted from the front."""
     if dim is None or dim == ():
         return tuple(range(ndim))
     dims = (dim,) if isinstance(dim, int) else tuple(dim)
@@ -117,16 +117,14 @@ def _highest(dtype: torch.dtype) -> Any:
 
 
 def _summable(input: torch.Tensor, dtype: torch.dtype | None) -> torch.dtype:
-    """The dtype of sums: int64 for integers."""
+    """Return the dtype of sums, which is int64 for integers."""
     return dtype or (torch.int64 if _is_exact(input.dtype) else input.dtype)
 
 
 def sum(
     input: Any, dim: Dims = None, *, keepdim: bool = False, dtype: torch.dtype | None = None, mask: Mask = None
 ) -> Any:
-    """The sum of the elements that `mask` selects, of all or over `dim`.
-
-    It is 0 without selected elements.
+    """The sum of the elements that `mask` selects, over all dimensions or over `dim`. It is 0 without selected elements.
 
     >>> import adjoint as torch
     >>> torch.masked.sum(torch.tensor([1.0, 2.0, 4.0]), mask=torch.tensor([True, False, True]))
@@ -177,7 +175,7 @@ def amin(
 def argmax(
     input: Any, dim: int | None = None, *, keepdim: bool = False, dtype: torch.dtype | None = None, mask: Mask = None
 ) -> Any:
-    """The index of the greatest element that `mask` selects, in the dtype of the input, as in PyTorch."""
+    """The index of the greatest element that `mask` selects. Its dtype is the dtype of the input, as in PyTorch."""
     data, mask = _given(input, mask)
     kind = dtype or data.dtype
     result = torch.argmax(_filled(data, mask, _lowest(data.dtype), "argmax"), dim, bool(keepdim)).to(kind)
@@ -187,7 +185,7 @@ def argmax(
 def argmin(
     input: Any, dim: int | None = None, *, keepdim: bool = False, dtype: torch.dtype | None = None, mask: Mask = None
 ) -> Any:
-    """The index of the least element that `mask` selects, in the dtype of the input, as in PyTorch."""
+    """The index of the least element that `mask` selects. Its dtype is the dtype of the input, as in PyTorch."""
     data, mask = _given(input, mask)
     kind = dtype or data.dtype
     result = torch.argmin(_filled(data, mask, _highest(data.dtype), "argmin"), dim, bool(keepdim)).to(kind)
@@ -199,7 +197,7 @@ def _inexact(data: torch.Tensor, dtype: torch.dtype | None) -> torch.dtype:
 
 
 def _count(data: torch.Tensor, mask: Mask, dims: tuple[int, ...], keepdim: bool) -> torch.Tensor:
-    """How many elements the mask selects."""
+    """Return the number of elements that the mask selects."""
     every = torch.ones_like(data, dtype=torch.int64) if mask is None else mask.to(torch.int64)
     return torch.sum(every, dims, keepdim=keepdim)
 
@@ -252,7 +250,7 @@ def logsumexp(
 def logaddexp(
     input: Any, other: Any, *, dtype: torch.dtype | None = None, input_mask: Mask = None, other_mask: Mask = None
 ) -> Any:
-    """`log(exp(input) + exp(other))` elementwise, of the elements that the masks select."""
+    """`log(exp(input) + exp(other))`, elementwise, for the elements that the masks select."""
     data, input_mask = _given(input, input_mask)
     others, other_mask = _given(other, other_mask)
     kind = dtype or data.dtype
@@ -315,7 +313,7 @@ def var(
     dtype: torch.dtype | None = None,
     mask: Mask = None,
 ) -> Any:
-    """The variance of the elements that `mask` selects, with `correction` (1) degrees of freedom less."""
+    """The variance of the elements that `mask` selects. `correction` (1) is subtracted from their number."""
     return _variance(input, dim, unbiased, correction, keepdim, dtype, mask, root=False)
 
 
@@ -342,7 +340,7 @@ def _same_shape(original: Any, result: torch.Tensor, mask: Mask) -> Any:
 def _filled_for_softmax(data: torch.Tensor, mask: Mask, dtype: torch.dtype | None, value: float) -> torch.Tensor:
     """Return the elements in `dtype`, with `value` where the mask is False.
 
-    Integers are unchanged, and softmax refuses them.
+    Integers are unchanged, because softmax refuses them.
     """
     data = data if dtype is None else data.to(dtype)
     is_integer = _is_exact(data.dtype) and data.dtype is not torch.bool
@@ -352,7 +350,7 @@ def _filled_for_softmax(data: torch.Tensor, mask: Mask, dtype: torch.dtype | Non
 def softmax(input: Any, dim: int, *, dtype: torch.dtype | None = None, mask: Mask = None) -> Any:
     """The softmax along `dim` of the elements that `mask` selects.
 
-    It is 0 for the others, and NaN without selected elements.
+    It is 0 for the other elements, and NaN without selected elements.
 
     >>> import adjoint as torch
     >>> torch.masked.softmax(torch.zeros(3), 0, mask=torch.tensor([True, False, True]))
@@ -389,14 +387,14 @@ def normalize(
 
 
 def cumsum(input: Any, dim: int, *, dtype: torch.dtype | None = None, mask: Mask = None) -> Any:
-    """The sums so far along `dim` of the elements that `mask` selects."""
+    """The cumulative sums along `dim` of the elements that `mask` selects."""
     data, mask = _given(input, mask)
     kind = dtype or data.dtype
     return _same_shape(input, torch.cumsum(_filled(data.to(kind), mask, 0), dim, dtype=kind), mask)
 
 
 def cumprod(input: Any, dim: int, *, dtype: torch.dtype | None = None, mask: Mask = None) -> Any:
-    """The products so far along `dim` of the elements that `mask` selects."""
+    """The cumulative products along `dim` of the elements that `mask` selects."""
     data, mask = _given(input, mask)
     kind = dtype or data.dtype
     return _same_shape(input, torch.cumprod(_filled(data.to(kind), mask, 1), dim, dtype=kind), mask)

@@ -54,9 +54,7 @@ _GRAD: Any = torch.Tensor.grad
 
 
 class MaskedTensor(torch.Tensor):
-    """A tensor with a mask of its shape, which is True for valid elements.
-
-    Make one by `masked_tensor`.
+    """A tensor with a mask of the same shape. The mask is True for valid elements. Use `masked_tensor` to create one.
 
     >>> import adjoint as torch
     >>> torch.masked.masked_tensor(torch.tensor([1.0, 2.0, 4.0]), torch.tensor([True, False, True])).sum()
@@ -67,7 +65,7 @@ class MaskedTensor(torch.Tensor):
 
     @staticmethod
     def __new__(cls: type, data: Any, mask: Any, requires_grad: bool = False) -> Any:
-        """Create a masked tensor of the mask and the data, with which it shares memory and history."""
+        """Create a masked tensor from the mask and the data. It shares memory and history with the data."""
         _check(data, mask)
         result = data.as_subclass(cls)
         result._masked_mask = mask
@@ -169,7 +167,7 @@ class MaskedTensor(torch.Tensor):
 
 
 def _name(func: Any) -> str:
-    """The name of a function without the underscores of Python's operators."""
+    """Return the name of a function without the underscores of Python's operators."""
     name: str = getattr(func, "__name__", "")
     if name in ("__get__", "__set__"):
         attribute = getattr(func, "__self__", None)
@@ -196,7 +194,7 @@ def _plain(values: Any) -> Any:
 
 
 def _of_mask(func: Any, name: str, tensor: Any, args: Any, kwargs: Any) -> Any:
-    """The same view of the mask."""
+    """Return the corresponding view of the mask."""
     mask = tensor.get_mask()
     return mask if name in ("requires_grad_", "detach", "contiguous") else func(mask, *args, **kwargs)
 
@@ -208,7 +206,7 @@ def _joined(data: Any, mask: Any) -> Any:
 
 
 def _common_mask(values: Any) -> torch.Tensor:
-    """The one mask of all masked operands."""
+    """Return the common mask of all masked operands."""
     masks = [value.get_mask() for value in values if isinstance(value, MaskedTensor)]
     for other in masks[1:]:
         if other.shape != masks[0].shape or not torch.equal(masks[0], other):
@@ -241,15 +239,15 @@ def _check(data: Any, mask: Any) -> None:
 
 
 def masked_tensor(data: torch.Tensor, mask: torch.Tensor, requires_grad: bool = False) -> MaskedTensor:
-    """A masked tensor with a copy of the data, as a leaf.
+    """A new leaf: a masked tensor with a copy of the data.
 
     Args:
         data: the elements.
-        mask: True for valid elements; a bool tensor of the same shape.
+        mask: a bool tensor of the same shape. It is True for valid elements.
         requires_grad: whether operations on it are recorded.
 
     Raises:
-        TypeError, ValueError: if the mask is not a bool tensor of the shape of the data.
+        TypeError, ValueError: if the mask is not a bool tensor with the shape of the data.
 
     >>> import adjoint as torch
     >>> torch.masked.masked_tensor(torch.arange(3), torch.tensor([True, False, True]))
@@ -262,7 +260,7 @@ def masked_tensor(data: torch.Tensor, mask: torch.Tensor, requires_grad: bool = 
 
 
 def as_masked_tensor(data: torch.Tensor, mask: torch.Tensor | None) -> MaskedTensor:
-    """Return a masked tensor on the data itself, through which gradients pass. Without a mask every element is valid."""
+    """Return a masked tensor on the data itself. Gradients pass through it. Without a mask every element is valid."""
     return MaskedTensor(data, torch.ones_like(data, dtype=torch.bool) if mask is None else mask)
 
 

@@ -1,4 +1,4 @@
-"""Optimizers and learning rate schedulers; names, no logic."""
+"""Optimizers and learning rate schedulers. This file contains names only."""
 
 from .._runtime.first_use import late_names
 from . import lr_scheduler

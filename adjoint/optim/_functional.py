@@ -1,4 +1,4 @@
-"""Optimizers as functions of lists: of parameters, of gradients, of each state, and of the steps taken."""
+"""Optimizers as functions of lists: of parameters, of gradients, of each kind of state, and of step counts."""
 
 from __future__ import annotations
 
@@ -65,19 +65,19 @@ PAIRS = {
     "step_sizes": ("step_size_min", "step_size_max"),
     "eps": ("eps1", "eps2"),
 }
-"""The two options of the functions, by the names of the optimizer options."""
+"""The names of the two keyword options of these functions, by the names of the optimizer options."""
 
 FLAGS = dict.fromkeys(
     ("capturable", "decoupled_weight_decay", "differentiable", "has_complex", "has_sparse_grad", "maximize"), False
 )
-"""The defaults that are not None."""
+"""The defaults of flags that are not None."""
 
 
 def _function(kind: type[Optimizer], lists: str, flags: str, options: str, grads: str = "grads") -> Callable[..., None]:
     """Return the function that performs the step of an optimizer class.
 
     Args:
-        kind: the optimizer.
+        kind: the optimizer class.
         lists: the names of the lists of states.
         flags: the names of the arguments with defaults.
         options: the names of the keyword arguments.
@@ -132,7 +132,7 @@ def _function(kind: type[Optimizer], lists: str, flags: str, options: str, grads
 
 
 def _count(kind: type[Optimizer], states: dict[Any, dict[str, Any]]) -> None:
-    """Refuse step counts that are not tensors. `SparseAdam` counts with numbers, which include the coming step."""
+    """Refuse step counts that are not tensors. The step counts of `SparseAdam` are numbers that include the current step."""
     for state in states.values():
         if kind is SparseAdam:
             state["step"] -= 1

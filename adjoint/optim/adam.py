@@ -43,25 +43,25 @@ def _both_betas(given: Given) -> None:
 class Adam(Declared):
     """Adaptive moment estimation (Kingma and Ba, 2015).
 
-    With gradient g (plus `weight_decay` times the parameter p unless decoupled) in step t::
+    The update with gradient g (plus `weight_decay` times the parameter p unless decoupled) in step t is::
 
         m ← β₁ m + (1 - β₁) g
         v ← β₂ v + (1 - β₂) g²
         p ← p - lr (m / (1 - β₁ᵗ)) / (√(v / (1 - β₂ᵗ)) + eps)
 
     Args:
-        params: parameters or groups of them.
+        params: parameters, or groups of parameters.
         lr: the learning rate.
         betas: β₁ and β₂.
-        eps: added to the denominator.
-        amsgrad: use the largest v so far (Reddi et al., 2018).
-        maximize: ascend instead.
-        decoupled_weight_decay: decay the parameter itself (AdamW).
-        foreach, differentiable, fused: accepted; `differentiable` records the update.
-        capturable: a step raises AssertionError, because nothing can be captured on a CPU.
+        eps: a number that is added to the denominator.
+        amsgrad: whether to use the largest v so far (Reddi et al., 2018).
+        maximize: whether to maximize the loss.
+        decoupled_weight_decay: whether to decay the parameter itself (AdamW).
+        foreach, differentiable, fused: accepted. `differentiable` records the update.
+        capturable: must be False. Otherwise a step raises AssertionError, because CUDA graphs do not exist on a CPU.
 
     Raises:
-        ValueError: for options out of range.
+        ValueError: if an option is out of range.
     """
 
     _later_options = {
@@ -131,7 +131,7 @@ class Adam(Declared):
 
 
 class AdamW(Adam):
-    """Adam with decoupled weight decay (Loshchilov and Hutter, 2019): p ← (1 - lr weight_decay) p first.
+    """Adam with decoupled weight decay (Loshchilov and Hutter, 2019). Each step starts with p ← (1 - lr weight_decay) p.
 
     The arguments are those of `Adam`.
     """
@@ -165,22 +165,22 @@ class AdamW(Adam):
 class Adamax(Declared):
     """Adam with the maximum norm (Kingma and Ba, 2015, section 7.1).
 
-    With gradient g (plus `weight_decay` times the parameter p) in step t::
+    The update with gradient g (plus `weight_decay` times the parameter p) in step t is::
 
         m ← β₁ m + (1 - β₁) g
         u ← max(β₂ u, |g| + eps)
         p ← p - lr / (1 - β₁ᵗ) m / u
 
     Args:
-        params: parameters or groups of them.
+        params: parameters, or groups of parameters.
         lr: the learning rate.
         betas: β₁ and β₂.
-        maximize: ascend instead.
-        foreach, differentiable: accepted; `differentiable` records the update.
-        capturable: a step raises AssertionError, because nothing can be captured on a CPU.
+        maximize: whether to maximize the loss.
+        foreach, differentiable: accepted. `differentiable` records the update.
+        capturable: must be False. Otherwise a step raises AssertionError, because CUDA graphs do not exist on a CPU.
 
     Raises:
-        ValueError: for options out of range.
+        ValueError: if an option is out of range.
     """
 
     _later_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
@@ -230,7 +230,7 @@ class Adamax(Declared):
 class NAdam(Declared):
     """Adam with Nesterov momentum (Dozat, 2016).
 
-    With gradient g (plus `weight_decay` times the parameter p unless decoupled) in step t::
+    The update with gradient g (plus `weight_decay` times the parameter p unless decoupled) in step t is::
 
         μₜ = β₁ (1 - 0.96^(t ψ) / 2), and M = μ₁ … μₜ
         m ← β₁ m + (1 - β₁) g
@@ -238,17 +238,17 @@ class NAdam(Declared):
         p ← p - lr ((1 - μₜ) / (1 - M) g + μₜ₊₁ / (1 - M μₜ₊₁) m) / (√(v / (1 - β₂ᵗ)) + eps)
 
     Args:
-        params: parameters or groups of them.
+        params: parameters, or groups of parameters.
         lr: the learning rate.
         betas: β₁ and β₂.
         momentum_decay: ψ.
-        decoupled_weight_decay: decay the parameter itself, as AdamW.
-        maximize: ascend instead.
-        foreach, differentiable: accepted; `differentiable` records the update.
-        capturable: a step raises AssertionError, because nothing can be captured on a CPU.
+        decoupled_weight_decay: whether to decay the parameter itself, as AdamW does.
+        maximize: whether to maximize the loss.
+        foreach, differentiable: accepted. `differentiable` records the update.
+        capturable: must be False. Otherwise a step raises AssertionError, because CUDA graphs do not exist on a CPU.
 
     Raises:
-        ValueError: for options out of range.
+        ValueError: if an option is out of range.
     """
 
     _later_options = {
@@ -320,22 +320,22 @@ class NAdam(Declared):
 
 
 class RAdam(Declared):
-    """Adam with a rectified step while few gradients are known (Liu et al., 2020).
+    """Adam with a rectified step in the first iterations, when few gradients are known (Liu et al., 2020).
 
-    Works like Adam, with ρ∞ = 2 / (1 - β₂) - 1 and ρₜ = ρ∞ - 2 t β₂ᵗ / (1 - β₂ᵗ). If ρₜ > 5, the step is multiplied by
-    √((ρₜ - 4)(ρₜ - 2) ρ∞ / ((ρ∞ - 4)(ρ∞ - 2) ρₜ)). Otherwise, it is not divided by the root of v.
+    It works like Adam, with ρ∞ = 2 / (1 - β₂) - 1 and ρₜ = ρ∞ - 2 t β₂ᵗ / (1 - β₂ᵗ). If ρₜ > 5, the step is multiplied
+    by √((ρₜ - 4)(ρₜ - 2) ρ∞ / ((ρ∞ - 4)(ρ∞ - 2) ρₜ)). Otherwise, the step is not divided by the root of v.
 
     Args:
-        params: parameters or groups of them.
+        params: parameters, or groups of parameters.
         lr: the learning rate.
         betas: β₁ and β₂.
-        decoupled_weight_decay: decay the parameter itself, as AdamW.
-        maximize: ascend instead.
-        foreach, differentiable: accepted; `differentiable` records the update.
-        capturable: a step raises AssertionError, because nothing can be captured on a CPU.
+        decoupled_weight_decay: whether to decay the parameter itself, as AdamW does.
+        maximize: whether to maximize the loss.
+        foreach, differentiable: accepted. `differentiable` records the update.
+        capturable: must be False. Otherwise a step raises AssertionError, because CUDA graphs do not exist on a CPU.
 
     Raises:
-        ValueError: for options out of range.
+        ValueError: if an option is out of range.
     """
 
     _later_options = {

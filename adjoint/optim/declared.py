@@ -1,9 +1,9 @@
-"""The form of declared optimizers: options with checks, the state of each parameter, and a formula.
+"""The framework of declared optimizers: options with checks, the state of each parameter, and a formula.
 
-A formula is `_update(xp, options, param, grad, *state)`: elementwise operations that change `param` and `state` in
-place, written with operators and the methods of tensors that `xp` holds. `adjoint._fused_update_` applies it to the
-arrays of a whole list of parameters, if it supports them. Otherwise it is applied to the tensors of one parameter after
-the other. A recorded update changes copies, so that the next step does not change the tensors that one step saves for
+A formula is a method `_update(xp, options, param, grad, *state)`. It changes `param` and `state` in place, with
+elementwise operators and the methods of `xp`. `adjoint._fused_update_` applies the formula to the arrays of a whole
+list of parameters, if it supports them. Otherwise the formula is applied to the tensors of one parameter after the
+other. A recorded update changes copies, because the next step must not change the tensors that this step saves for
 backward.
 """
 
@@ -20,9 +20,9 @@ from .optimizer import Optimizer, Params, _get_capturable_supported_devices, sca
 Given = Mapping[str, Any]
 Check = Callable[[Given], None]
 Batch = tuple[SimpleNamespace, list[list[torch.Tensor]]]
-"""Numbers, and the lists of parameters, of gradients and of each state that they are for."""
+"""Numbers, and the lists of parameters, gradients and state to which they apply."""
 Numbered = tuple[dict[str, Any], list[torch.Tensor], list[torch.Tensor], list[dict[str, Any]]]
-"""Numbers, and the parameters, the gradients and the states that they are for."""
+"""Numbers, and the parameters, gradients and state to which they apply."""
 
 
 class Declared(Optimizer):
@@ -56,17 +56,17 @@ class Declared(Optimizer):
     # What a subclass defines
 
     def _state_names(self, group: dict[str, Any]) -> tuple[str, ...]:
-        """The names of the tensors that the formula takes with the options of the group."""
+        """Return the names of the state tensors that the formula uses with the options of the group."""
         return self._state
 
     def _start(self, state: dict[str, Any], param: torch.Tensor, group: dict[str, Any]) -> None:
-        """Initialise the state of a parameter."""
+        """Initialize the state of a parameter."""
         state["step"] = torch.zeros((), dtype=scalar_dtype(group))
         for name in self._state_names(group):
             state[name] = torch.zeros_like(param)
 
     def _numbers(self, group: dict[str, Any], step: float, state: dict[str, Any]) -> dict[str, Any]:
-        """The options as numbers, with further numbers that the formula needs in this step."""
+        """Return the options as numbers, with other numbers that the formula needs in this step."""
         raise NotImplementedError
 
     @staticmethod
@@ -201,7 +201,7 @@ def decay_rates(given: Given) -> None:
 
 
 def _check_fused(given: Given) -> None:
-    """Refuse combinations that PyTorch refuses. Otherwise `fused` and `foreach` have no effect."""
+    """Refuse combinations of options that PyTorch refuses. Otherwise `fused` and `foreach` have no effect."""
     if given["differentiable"]:
         raise RuntimeError("`fused` does not support `differentiable`")
     if given["foreach"]:
@@ -209,7 +209,7 @@ def _check_fused(given: Given) -> None:
 
 
 def _require_fusible(params: list[torch.Tensor]) -> None:
-    """Refuse parameters that PyTorch's fused kernels do not take."""
+    """Refuse parameters that PyTorch's fused kernels do not support."""
     for param in params:
         if not param.is_floating_point() or param.is_meta:
             raise RuntimeError(
@@ -223,9 +223,9 @@ def _require_fusible(params: list[torch.Tensor]) -> None:
 
 
 class RecordedMethods:
-    """The methods that formulas call in a recorded update: the methods of tensors, whose factors may also be tensors.
+    """The methods that formulas call in a recorded update: the methods of tensors, with factors that may also be tensors.
 
-    If backward needs a tensor that the formula changes later, the tensor is copied.
+    If backward needs a tensor that the formula changes later, a copy is changed instead.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -233,7 +233,7 @@ class RecordedMethods:
 
     @staticmethod
     def add(tensor: torch.Tensor, other: torch.Tensor, *, alpha: Any = 1) -> torch.Tensor:
-        """The sum with `alpha * other`."""
+        """Return the sum with `alpha * other`."""
         return tensor + other.clone() * alpha
 
     @staticmethod
@@ -258,7 +258,7 @@ class RecordedMethods:
 
     @staticmethod
     def maximum(tensor: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-        """The larger one."""
+        """Return the larger of the two."""
         return torch.maximum(tensor.clone(), other)
 
 
@@ -269,14 +269,14 @@ RECORDED = RecordedMethods()
 
 
 def direction(xp: Any, options: Any, param: Any, grad: Any) -> Any:
-    """The gradient for descent: negated if the group maximizes, plus the weight decay unless it is decoupled."""
+    """Return the gradient for descent: negated if the group maximizes, plus the weight decay unless it is decoupled."""
     if options.maximize:
         grad = -grad
     return xp.add(grad, param, alpha=options.weight_decay) if options.weight_decay != 0 else grad
 
 
 def decays(group: dict[str, Any], lr: Any) -> dict[str, Any]:
-    """The numbers of the weight decay of a group: added to the gradient, or, if it is decoupled, multiplied to the parameter."""
+    """Return the options of weight decay: a term of the gradient or, if decoupled, a factor of the parameter."""
     decay = group["weight_decay"]
     decoupled = decay != 0 and group["decoupled_weight_decay"]
     return {
@@ -287,7 +287,7 @@ def decays(group: dict[str, Any], lr: Any) -> dict[str, Any]:
 
 
 def decayed(xp: Any, options: Any, param: Any, grad: Any) -> Any:
-    """The gradient for descent, after a decoupled weight decay has shrunk the parameter."""
+    """Return the gradient for descent, after a decoupled weight decay has reduced the parameter."""
     if options.maximize:
         grad = -grad
     if options.shrink != 1:

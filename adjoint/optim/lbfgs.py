@@ -1,7 +1,8 @@
-"""The limited-memory quasi-Newton method of Broyden, Fletcher, Goldfarb and Shanno.
+"""The limited-memory quasi-Newton method of Broyden, Fletcher, Goldfarb and Shanno (L-BFGS).
 
-Its line search is for the strong Wolfe conditions: Nocedal and Wright, "Numerical Optimization", 2006, algorithms 3.5
-(bracketing) and 3.6 (zooming), with cubic interpolation (equation 3.59) and the safeguards of Schmidt's minFunc.
+Its line search finds a step that satisfies the strong Wolfe conditions. It follows Nocedal and Wright, "Numerical
+Optimization", 2006, algorithms 3.5 (bracketing) and 3.6 (zooming), with cubic interpolation (equation 3.59) and the
+safeguards of Schmidt's minFunc.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ TOLERANCE_CHANGE = 1e-9
 class Point(NamedTuple):
     """A point on the line: its position, the loss, the gradient and the slope.
 
-    Positions and slopes are tensors, so that they are rounded as in PyTorch. The first positions may be numbers.
+    Positions and slopes are tensors, so they are rounded as in PyTorch. The first positions may be numbers.
     """
 
     t: Any
@@ -34,7 +35,7 @@ class Point(NamedTuple):
 
 
 def cubic_minimum(a: Point, b: Point, bounds: tuple[Any, Any] | None = None) -> Any:
-    """The minimum of the cubic through two points with their slopes, limited to `bounds` (the points by default)."""
+    """Return the minimum of the cubic through two points with given slopes, limited to `bounds` (the points by default)."""
     low, high = bounds if bounds is not None else (min(a.t, b.t), max(a.t, b.t))
     d1 = a.slope + b.slope - 3 * (a.loss - b.loss) / (a.t - b.t)
     square = d1**2 - a.slope * b.slope
@@ -57,12 +58,12 @@ def strong_wolfe(
     slope: torch.Tensor,
     trials: int,
 ) -> tuple[float, torch.Tensor, Any, int]:
-    """Find a step along `direction` that decreases the loss and flattens the slope enough.
+    """Find a step along `direction` that decreases the loss and reduces the slope sufficiently.
 
     Args:
-        evaluate: returns the loss and the gradient at a step.
+        evaluate: a function that returns the loss and the gradient at a step.
         t: the first step to try.
-        loss, grad, slope: at step 0.
+        loss, grad, slope: the values at step 0.
         trials: the maximum number of steps to try after the first.
 
     Returns:
@@ -83,7 +84,7 @@ def strong_wolfe(
 
 
 def _bracket(look: Callable[[Any], Point], start: Point, t: Any, trials: int) -> tuple[list[Point], int, bool]:
-    """Enlarge the step until an acceptable step lies between two points, or is found immediately (`done`)."""
+    """Enlarge the step until two points bracket an acceptable step, or until an acceptable step is found (`done`)."""
     previous, point = start, look(t)
     evaluations = 1
     for iteration in range(trials):
@@ -111,7 +112,7 @@ def _zoom(
 ) -> tuple[Point, int]:
     """Narrow the bracket until its lower end is acceptable.
 
-    The points keep their places in the bracket. If two losses are equal, the first place counts as lower.
+    The points keep their positions in the bracket. If two losses are equal, the first point counts as the lower one.
     """
     low = _lower(bracket)
     insufficient_progress = False
@@ -146,7 +147,7 @@ def _zoom(
 
 
 def _lower(bracket: list[Point]) -> int:
-    """The place of the point with the lower loss."""
+    """Return the position of the point with the lower loss."""
     return 0 if bracket[0].loss <= bracket[1].loss else 1
 
 
@@ -156,17 +157,17 @@ class LBFGS(Optimizer):
     Args:
         params: parameters. Groups are not supported.
         lr: the length of the step, or of the first trial of the line search.
-        max_iter: iterations of one `step`.
-        max_eval: evaluations of the closure in one `step`, `max_iter * 5 / 4` by default.
-        tolerance_grad: stop when no element of the gradient is larger.
-        tolerance_change: stop when neither the loss nor a parameter changes by more.
-        history_size: how many updates are stored.
+        max_iter: the maximum number of iterations in one `step`.
+        max_eval: the maximum number of evaluations of the closure in one `step`, `max_iter * 5 / 4` by default.
+        tolerance_grad: the iteration stops when no element of the gradient is larger.
+        tolerance_change: the iteration stops when neither the loss nor a parameter changes by more.
+        history_size: the number of stored updates.
         line_search_fn: None or "strong_wolfe".
 
     `step` requires a closure that reevaluates the model and returns the loss.
 
     Raises:
-        ValueError: for several groups or a negative rate.
+        ValueError: if several groups or a negative rate are given.
     """
 
     def __init__(
@@ -222,10 +223,10 @@ class LBFGS(Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any]) -> Any:
-        """Minimize for up to `max_iter` iterations and return the loss before.
+        """Minimize for up to `max_iter` iterations, and return the initial loss.
 
         Args:
-            closure: reevaluates the model and returns the loss.
+            closure: a function that reevaluates the model and returns the loss.
         """
         closure = torch.enable_grad()(closure)
         group = self.param_groups[0]
@@ -291,7 +292,7 @@ class LBFGS(Optimizer):
         slope: torch.Tensor,
         trials: int,
     ) -> tuple[float, torch.Tensor, Any, int]:
-        """Search along the direction and move there."""
+        """Search along the direction, and move to the result."""
         start = [param.clone() for param in self._params]
 
         def evaluate(t: Any) -> tuple[float, torch.Tensor]:

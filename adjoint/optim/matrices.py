@@ -1,4 +1,4 @@
-"""Optimizers that take parameters for matrices: `Adafactor` and `Muon`."""
+"""Optimizers that treat parameters as matrices: `Adafactor` and `Muon`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _check_learning_rate(lr: Any) -> None:
 
 
 class Adafactor(Optimizer):
-    """Scales gradients by a second moment that is stored for rows and columns only (Shazeer and Stern, 2018).
+    """Scales gradients by a second moment that is stored only for rows and columns (Shazeer and Stern, 2018).
 
     Args:
         lr: the learning rate, an upper bound of `1 / sqrt(step)`.
@@ -95,7 +95,7 @@ class Adafactor(Optimizer):
             param.add_(update, alpha=-rate / limit)
 
     def _started(self, param: torch.Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        """The state of a parameter, at first zeros."""
+        """Return the state of a parameter. It is initially zero."""
         state = self.state[param]
         if not state:
             state["step"] = torch.zeros((), dtype=scalar_dtype(group))
@@ -108,7 +108,7 @@ class Adafactor(Optimizer):
 
     @staticmethod
     def _moment(state: dict[str, Any], grad: torch.Tensor, share: float, epsilon: float) -> torch.Tensor:
-        """The estimate of the second moment after this gradient."""
+        """Return the estimate of the second moment after this gradient."""
         if grad.dim() < 2:
             found: torch.Tensor = state["variance"].lerp_(grad * grad, share).clone()
             return found
@@ -119,7 +119,7 @@ class Adafactor(Optimizer):
 
 
 def _orthogonalized(grad: torch.Tensor, coefficients: Any, steps: int, eps: float) -> torch.Tensor:
-    """A matrix near `U @ V.T` of the singular value decomposition of `grad`, by Newton-Schulz iteration in bfloat16."""
+    """Return a matrix near `U @ V.T` of the singular value decomposition of `grad`, by Newton-Schulz iteration in bfloat16."""
     if steps >= 100:
         raise ValueError("Number of steps must be less than 100 for computational efficiency")
     if len(coefficients) != 3:
@@ -141,11 +141,11 @@ class Muon(Optimizer):
 
     Args:
         weight_decay: the rate of the decoupled weight decay.
-        momentum: the share of the former momentum.
-        nesterov: use the momentum after the next step.
+        momentum: the weight of the previous momentum.
+        nesterov: whether to use the momentum after the next step.
         ns_coefficients: the coefficients of the polynomial of the Newton-Schulz iteration.
-        eps: a lower bound of the norm that the gradient is divided by.
-        ns_steps: how often to iterate.
+        eps: a lower bound of the norm that divides the gradient.
+        ns_steps: the number of Newton-Schulz iterations.
         adjust_lr_fn: how the learning rate depends on the shape: "original" (the default) or "match_rms_adamw".
     """
 

@@ -22,7 +22,7 @@ Closure = Callable[[], Any]
 
 
 class _Required:
-    """The default of an option that every group must give."""
+    """The default of an option that every group must specify."""
 
     def __repr__(self) -> str:
         return "<required parameter>"
@@ -98,14 +98,14 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Optimizer:
-    """Base class of all optimizers.
+    """The base class of all optimizers.
 
     Args:
         params: parameters, `(name, parameter)` pairs, or dictionaries that define groups. A group has its parameters
-            under "params" and may have separate options.
+            under the key "params", and may have separate options.
         defaults: the default options of groups.
 
-    A subclass defines `step`, or the update of a group (`_update_group`).
+    A subclass defines `step`, or defines the update of a group (`_update_group`).
     """
 
     # Options added later: their values for groups without them, loaded from an older state.
@@ -155,7 +155,7 @@ class Optimizer:
         """Update all parameters that have a gradient.
 
         Args:
-            closure: reevaluates the model and returns the loss, which is returned.
+            closure: a function that reevaluates the model and returns the loss. `step` returns this loss.
         """
         if type(self)._update_group is Optimizer._update_group:
             raise NotImplementedError
@@ -175,15 +175,15 @@ class Optimizer:
         return loss
 
     def _update_group(self, group: dict[str, Any]) -> None:
-        """Update the parameters of a group that have a gradient, in place."""
+        """Update in place the parameters of a group that have a gradient."""
         raise NotImplementedError
 
     def _gradients(self, group: dict[str, Any]) -> list[Any]:
-        """The gradients of the parameters of a group, None for those without."""
+        """Return the gradients of the parameters of a group, with None for parameters without gradient."""
         return [param.grad for param in group["params"]]
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Set the gradients of all parameters to None, or to zeros if `set_to_none` is off."""
+        """Set the gradients of all parameters to None, or to zeros if `set_to_none` is False."""
         if torch.autograd._profiler_enabled():
             with torch.autograd.profiler.record_function(f"Optimizer.zero_grad#{type(self).__name__}.zero_grad"):
                 return self._clear(set_to_none)
@@ -211,8 +211,8 @@ class Optimizer:
         """Add parameters with separate options.
 
         Raises:
-            TypeError: if `param_group` is not a dictionary, or "params" contains objects that are not tensors.
-            ValueError: if a tensor is not a leaf or is in a group already, or if only some have names.
+            TypeError: if `param_group` is not a dictionary, or if "params" contains objects that are not tensors.
+            ValueError: if a tensor is not a leaf or is already in a group, or if only some parameters have names.
         """
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
@@ -271,7 +271,7 @@ class Optimizer:
     # State dicts
 
     def state_dict(self) -> dict[str, Any]:
-        """Return `{"state": ..., "param_groups": ...}` with numbers in place of parameters."""
+        """Return `{"state": ..., "param_groups": ...}`, with numbers in place of parameters."""
         for hook in self._optimizer_state_dict_pre_hooks.values():
             hook(self)
         number_of: dict[int, int] = {}
@@ -293,7 +293,7 @@ class Optimizer:
         return state_dict
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restore a state that `state_dict` returned; tensors get the dtype of their parameters.
+        """Restore a state that `state_dict` returned. Tensors are converted to the dtype of their parameters.
 
         Raises:
             ValueError: if the groups do not match.
@@ -333,7 +333,7 @@ class Optimizer:
     # Hooks
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook(optimizer, args, kwargs)` before each step; it returns None or new `(args, kwargs)`."""
+        """Call `hook(optimizer, args, kwargs)` before each step. The hook returns None or new `(args, kwargs)`."""
         return _add_hook(self._optimizer_step_pre_hooks, hook)
 
     def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
@@ -345,11 +345,11 @@ class Optimizer:
         return _add_hook(self._optimizer_state_dict_pre_hooks, hook, prepend)
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """Call `hook(optimizer, state_dict)` after `state_dict` is created; a result replaces it."""
+        """Call `hook(optimizer, state_dict)` after `state_dict` is created. Its result, if any, replaces the state dict."""
         return _add_hook(self._optimizer_state_dict_post_hooks, hook, prepend)
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """Call `hook(optimizer, state_dict)` before loading; a result replaces the state dict."""
+        """Call `hook(optimizer, state_dict)` before loading. Its result, if any, replaces the state dict."""
         return _add_hook(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
@@ -385,7 +385,7 @@ class Optimizer:
 
 
 def scalar_dtype(group: dict[str, Any]) -> torch.dtype:
-    """The dtype of the numbers that the state of a parameter holds as tensors, such as its step count."""
+    """Return the dtype of the numbers that the state of a parameter stores as tensors, such as its step count."""
     return _get_scalar_dtype(group.get("fused"))
 
 
@@ -394,14 +394,14 @@ def _get_scalar_dtype(is_fused: bool | None = None) -> torch.dtype:
 
 
 def _type_name(value: Any) -> str:
-    """The name of a value's type in PyTorch's errors: `torch.FloatTensor` for a tensor."""
+    """Return the name of a value's type in PyTorch's errors, such as `torch.FloatTensor` for a tensor."""
     return value.type() if isinstance(value, torch.Tensor) else type(value).__name__
 
 
 def _cast(value: Any, param: torch.Tensor, key: Hashable = None) -> Any:
     """Convert loaded state for `param`.
 
-    Tensors other than the step count get its dtype, if the dtype is floating point.
+    If the dtype of `param` is a floating-point type, all tensors except the step count are converted to it.
     """
     if isinstance(value, torch.Tensor):
         return value.to(param.dtype) if key != "step" and param.is_floating_point() else value
@@ -417,7 +417,7 @@ def _cast(value: Any, param: torch.Tensor, key: Hashable = None) -> Any:
 
 
 def _use_grad_for_differentiable(func: Callable[..., Any]) -> Callable[..., Any]:
-    """Let `step` record its operations if the optimizer is `differentiable`."""
+    """Record the operations of `step` if the optimizer is `differentiable`."""
 
     @functools.wraps(func)
     def step(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -428,7 +428,10 @@ def _use_grad_for_differentiable(func: Callable[..., Any]) -> Callable[..., Any]
 
 
 def _default_to_fused_or_foreach(params: Any, differentiable: bool, use_fused: bool = False) -> tuple[bool, bool]:
-    """Decide whether a step uses fused kernels and lists of tensors. Neither exists here."""
+    """Decide whether a step uses fused kernels and lists of tensors.
+
+    Fused kernels and lists of tensors do not exist here, so the answer is always no.
+    """
     return False, False
 
 
@@ -450,7 +453,7 @@ def _dispatch_sqrt(x: Any) -> Any:
 
 
 def _view_as_real(params: list[Any], *state_and_grads: list[Any]) -> None:
-    """Replace complex parameters, and tensors that belong to them, by views with real numbers."""
+    """Replace complex parameters, and their state tensors, by views with real numbers."""
     for number, param in enumerate(params):
         if torch.is_complex(param):
             params[number] = torch.view_as_real(param)

@@ -18,9 +18,9 @@ def _rho(given: Given) -> None:
 
 
 class Adadelta(Declared):
-    """Scales by the ratio of running root mean squares of updates and gradients (Zeiler, 2012).
+    """Scales the gradient by the ratio of the running root mean squares of updates and gradients (Zeiler, 2012).
 
-    With gradient g (plus `weight_decay` times the parameter p)::
+    The update with gradient g (plus `weight_decay` times the parameter p) is::
 
         v ← rho v + (1 - rho) g²
         d = √(u + eps) / √(v + eps) g
@@ -28,15 +28,15 @@ class Adadelta(Declared):
         p ← p - lr d
 
     Args:
-        params: parameters or groups of them.
+        params: parameters, or groups of parameters.
         lr: the learning rate.
         rho: the decay rate of the averages, between 0 and 1.
-        maximize: ascend instead.
-        foreach, differentiable: accepted; `differentiable` records the update.
-        capturable: a step raises AssertionError, because nothing can be captured on a CPU.
+        maximize: whether to maximize the loss.
+        foreach, differentiable: accepted. `differentiable` records the update.
+        capturable: must be False. Otherwise a step raises AssertionError, because CUDA graphs do not exist on a CPU.
 
     Raises:
-        ValueError: for options out of range.
+        ValueError: if an option is out of range.
     """
 
     _later_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
@@ -77,23 +77,23 @@ class Adadelta(Declared):
 
 
 class Adagrad(Declared):
-    """Divides by the root of the sum of all squared gradients so far (Duchi et al., 2011).
+    """Divides the gradient by the root of the sum of all squared gradients so far (Duchi et al., 2011).
 
-    With gradient g (plus `weight_decay` times the parameter p) in step t::
+    The update with gradient g (plus `weight_decay` times the parameter p) in step t is::
 
         s ← s + g²
         p ← p - lr / (1 + (t - 1) lr_decay) g / (√s + eps)
 
     Args:
-        params: parameters or groups of them.
+        params: parameters, or groups of parameters.
         lr: the learning rate.
-        initial_accumulator_value: the first s.
-        eps: added to the denominator.
-        maximize: ascend instead.
-        foreach, differentiable, fused: accepted; `differentiable` records the update.
+        initial_accumulator_value: the initial value of s.
+        eps: a number that is added to the denominator.
+        maximize: whether to maximize the loss.
+        foreach, differentiable, fused: accepted. `differentiable` records the update.
 
     Raises:
-        ValueError: for negative options.
+        ValueError: if an option is negative.
     """
 
     _later_options = {"foreach": None, "maximize": False, "differentiable": False, "fused": None}
@@ -164,7 +164,7 @@ class Adagrad(Declared):
 
 
 def _update_stored(options: Any, param: Any, grad: Any, total: Any) -> None:
-    """The update of Adagrad for a sparse gradient: of the elements that the gradient stores."""
+    """Apply Adagrad's update for a sparse gradient to the elements that the gradient stores."""
     grad = (-grad if options.maximize else grad).coalesce()
     places, values, size = grad.indices(), grad.values(), grad.shape
     if values.numel():
@@ -174,26 +174,26 @@ def _update_stored(options: Any, param: Any, grad: Any, total: Any) -> None:
 
 
 class RMSprop(Declared):
-    """Divides by a running root mean square of the gradient (Hinton, lecture 6 of "Neural Networks for ML", 2012).
+    """Divides the gradient by its running root mean square (Hinton, lecture 6 of "Neural Networks for ML", 2012).
 
-    With gradient g (plus `weight_decay` times the parameter p)::
+    The update with gradient g (plus `weight_decay` times the parameter p) is::
 
         v ← alpha v + (1 - alpha) g²
         p ← p - lr g / (√v + eps)
 
     Args:
-        params: parameters or groups of them.
+        params: parameters, or groups of parameters.
         lr: the learning rate.
         alpha: the decay rate of v.
-        eps: added to the denominator.
-        momentum: the previous update times this factor is added to each update.
-        centered: subtract the squared running mean of g from v (Graves, 2013).
-        maximize: ascend instead.
-        foreach, differentiable: accepted; `differentiable` records the update.
-        capturable: a step raises AssertionError, because nothing can be captured on a CPU.
+        eps: a number that is added to the denominator.
+        momentum: the factor of the previous update, which is added to each update.
+        centered: whether to subtract the squared running mean of g from v (Graves, 2013).
+        maximize: whether to maximize the loss.
+        foreach, differentiable: accepted. `differentiable` records the update.
+        capturable: must be False. Otherwise a step raises AssertionError, because CUDA graphs do not exist on a CPU.
 
     Raises:
-        ValueError: for negative options.
+        ValueError: if an option is negative.
     """
 
     _later_options = {
@@ -265,19 +265,19 @@ def _etas(given: Given) -> None:
 
 
 class Rprop(Declared):
-    """Steps by the sign of the gradient, longer while it keeps its sign (Riedmiller and Braun, 1993).
+    """Steps by the sign of the gradient. The step grows while the sign stays the same (Riedmiller and Braun, 1993).
 
     Args:
-        params: parameters or groups of them.
-        lr: the first step of each element.
-        etas: the factors of the step if the sign has changed, and if it has not.
-        step_sizes: the smallest and the largest step.
-        maximize: ascend instead.
-        foreach, differentiable: accepted; `differentiable` records the update.
-        capturable: a step raises AssertionError, because nothing can be captured on a CPU.
+        params: parameters, or groups of parameters.
+        lr: the first step size of each element.
+        etas: the factors of the step size for a changed sign and for an unchanged sign.
+        step_sizes: the smallest and the largest step size.
+        maximize: whether to maximize the loss.
+        foreach, differentiable: accepted. `differentiable` records the update.
+        capturable: must be False. Otherwise a step raises AssertionError, because CUDA graphs do not exist on a CPU.
 
     Raises:
-        ValueError: for a negative rate, or unless `0 < etas[0] < 1 < etas[1]`.
+        ValueError: if the rate is negative, or unless `0 < etas[0] < 1 < etas[1]`.
     """
 
     _later_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}

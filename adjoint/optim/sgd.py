@@ -1,4 +1,4 @@
-"""Stochastic gradient descent, with momentum or averaged."""
+"""Stochastic gradient descent, with momentum or with averaging."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ def _nesterov(given: Given) -> None:
 class SGD(Declared):
     """Stochastic gradient descent with momentum (Sutskever et al., 2013).
 
-    With gradient g (plus `weight_decay` times the parameter p) and velocity v::
+    The update with gradient g (plus `weight_decay` times the parameter p) and velocity v is::
 
         v ← momentum v + (1 - dampening) g        (v ← g in the first step)
         p ← p - lr v                              (p ← p - lr (g + momentum v) if `nesterov`)
 
     Args:
-        params: parameters or groups of them.
+        params: parameters, or groups of parameters.
         lr: the learning rate.
-        maximize: ascend instead.
-        foreach, differentiable, fused: accepted; `differentiable` records the update.
+        maximize: whether to maximize the loss.
+        foreach, differentiable, fused: accepted. `differentiable` records the update.
 
     Raises:
-        ValueError: for negative options, or `nesterov` without momentum or with dampening.
+        ValueError: if an option is negative, or if `nesterov` is used without momentum or with dampening.
 
     >>> import adjoint as torch
     >>> x = torch.tensor([1.0], requires_grad=True)
@@ -105,24 +105,24 @@ class SGD(Declared):
 class ASGD(Declared):
     """Stochastic gradient descent that also averages the parameters (Polyak and Juditsky, 1992).
 
-    With gradient g (plus `weight_decay` times the parameter p) in step t::
+    The update with gradient g (plus `weight_decay` times the parameter p) in step t is::
 
         p ← (1 - lambd η) p - η g
         a ← a + μ (p - a)                                  (the average, `state["ax"]`)
         η ← lr / (1 + lambd lr t)^alpha,  μ ← 1 / max(1, t - t0)
 
     Args:
-        params: parameters or groups of them.
-        lr: the first η.
-        lambd: the decay.
-        alpha: the power of the learning rate's decay.
+        params: parameters, or groups of parameters.
+        lr: the initial value of η.
+        lambd: the decay rate.
+        alpha: the exponent of the learning rate's decay.
         t0: the step after which averaging begins.
-        maximize: ascend instead.
-        foreach, differentiable: accepted; `differentiable` records the update.
-        capturable: a step raises AssertionError, because nothing can be captured on a CPU.
+        maximize: whether to maximize the loss.
+        foreach, differentiable: accepted. `differentiable` records the update.
+        capturable: must be False. Otherwise a step raises AssertionError, because CUDA graphs do not exist on a CPU.
 
     Raises:
-        ValueError: for negative options.
+        ValueError: if an option is negative.
     """
 
     _options = (

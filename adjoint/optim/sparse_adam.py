@@ -14,17 +14,17 @@ __all__ = ["SparseAdam"]
 
 
 class SparseAdam(Optimizer):
-    """Adam (Kingma and Ba, 2015) for sparse gradients: only moments of elements that a gradient stores are updated.
+    """Adam (Kingma and Ba, 2015) for sparse gradients. It updates only the moments of elements that a gradient stores.
 
     Args:
-        params: dense parameters, or groups of them, with sparse gradients.
+        params: dense parameters with sparse gradients, or groups of them.
         lr: the learning rate.
         betas: the decay rates of the two moments.
-        eps: added to the denominator.
-        maximize: ascend instead.
+        eps: a number that is added to the denominator.
+        maximize: whether to maximize the loss.
 
     Raises:
-        ValueError: for options out of range, and for sparse parameters.
+        ValueError: if an option is out of range, or if a parameter is sparse.
 
     >>> import adjoint as torch
     >>> table = torch.nn.Embedding(3, 1, sparse=True)
@@ -81,7 +81,7 @@ class SparseAdam(Optimizer):
 
 
 def _update(group: dict[str, Any], param: torch.Tensor, grad: Any, state: dict[str, Any]) -> None:
-    """Change the moments and the parameter at the places that the gradient stores."""
+    """Change the moments and the parameter at the elements that the gradient stores."""
     grad = (-grad if group["maximize"] else grad).coalesce()
     places, values, size = grad.indices(), grad.values(), grad.shape
     if not values.numel():

@@ -1,4 +1,4 @@
-"""Averages of the parameters of a model over its training, and the learning rate for it (Izmailov et al., 2018)."""
+"""Averages of the parameters of a model over its training, and a learning rate schedule for it (Izmailov et al., 2018)."""
 
 from __future__ import annotations
 
@@ -94,13 +94,14 @@ def get_swa_avg_fn() -> _Average:
 class AveragedModel(torch.nn.Module):
     """A copy of a model with averaged parameters.
 
-    `update_parameters` adds the present parameters of the model.
+    `update_parameters` adds the current parameters of the model to the averages.
 
     Args:
         device: the device of the copy.
-        avg_fn: `avg_fn(average, current, number)` returns the new average of each parameter; None computes the mean.
-        multi_avg_fn: the same for lists of tensors, in place.
-        use_buffers: average the buffers too; otherwise copy them.
+        avg_fn: a function `avg_fn(average, current, number)` that returns the new average of each parameter. None
+            computes the mean.
+        multi_avg_fn: a function that does the same for lists of tensors, in place.
+        use_buffers: whether to average the buffers too. Otherwise they are copied.
 
     >>> import adjoint as torch
     >>> model = torch.nn.Linear(2, 2)
@@ -132,11 +133,11 @@ class AveragedModel(torch.nn.Module):
         self.use_buffers = use_buffers
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """The output of the averaged model."""
+        """Return the output of the averaged model."""
         return self.module(*args, **kwargs)
 
     def update_parameters(self, model: torch.nn.Module) -> None:
-        """Add the parameters that `model` has now to the averages."""
+        """Add the current parameters of `model` to the averages."""
         ours: list[Any] = list(self.module.parameters())
         theirs: list[Any] = list(model.parameters())
         buffers = list(zip(self.module.buffers(), model.buffers(), strict=True))
@@ -166,7 +167,7 @@ def update_bn(loader: Iterable[Any], model: torch.nn.Module, device: Any = None)
     """Compute the running statistics of all batch normalizations in `model` again, in one pass over the data.
 
     Args:
-        loader: yields batches; for a list or tuple, the first element is used.
+        loader: an iterable of batches. If a batch is a list or tuple, its first element is used.
         device: the device for the batches.
     """
     momenta: dict[Any, Any] = {}
@@ -189,11 +190,11 @@ def update_bn(loader: Iterable[Any], model: torch.nn.Module, device: Any = None)
 
 
 class SWALR(LRScheduler):
-    """Moves the learning rate of each group to a fixed value, and keeps it.
+    """Moves the learning rate of each group to a fixed value, and then keeps it constant.
 
     Args:
-        swa_lr: the value, or one for each group.
-        anneal_epochs: how many epochs it takes.
+        swa_lr: the final value, or a list with one value for each group.
+        anneal_epochs: the number of epochs of the move.
         anneal_strategy: "cos" or "linear".
     """
 
@@ -225,7 +226,7 @@ class SWALR(LRScheduler):
         return (1 - math.cos(math.pi * t)) / 2
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state, without the function, which follows from the strategy."""
+        """Return the state without the function, which follows from the strategy."""
         return {name: value for name, value in super().state_dict().items() if name != "anneal_func"}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:

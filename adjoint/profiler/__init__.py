@@ -45,15 +45,15 @@ _RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 def schedule(
     *, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0
 ) -> Callable[[int], ProfilerAction]:
-    """A schedule for `profile`: after `skip_first` steps, repeat: wait, warm up, record.
+    """Return a schedule for `profile`. After `skip_first` steps it repeats three phases: wait, warm up, record.
 
     Args:
         wait, warmup, active: the number of steps of each phase.
-        repeat: the number of repetitions; 0 repeats until the end.
-        skip_first_wait: if it is not 0, the first repetition has no waiting phase.
+        repeat: the number of repetitions. 0 repeats until the end.
+        skip_first_wait: whether the first repetition omits the waiting phase. 0 means no.
 
     Raises:
-        AssertionError: if a number is negative, or `active` 0.
+        AssertionError: if a number is negative, or if `active` is 0.
 
     >>> import adjoint as torch
     >>> steps = torch.profiler.schedule(wait=1, warmup=1, active=2, repeat=1)
@@ -111,17 +111,17 @@ def supported_activities() -> set[ProfilerActivity]:
 
 
 class profile:
-    """Context manager that profiles this thread; with a `schedule`, only the steps that it selects.
+    """A context manager that profiles this thread. With a `schedule`, it profiles only the selected steps.
 
     Args:
-        activities: the activities to profile; only the CPU is available.
-        schedule: a function from the number of a step, which `step()` ends, to a `ProfilerAction`. By default
+        activities: the activities to profile. Only the CPU is available.
+        schedule: a function from the number of a step to a `ProfilerAction`. A call of `step()` ends a step. By default
             everything is recorded.
-        on_trace_ready: called with this object after a recording.
+        on_trace_ready: a function that is called with this object after a recording.
         record_shapes, profile_memory, with_stack, with_flops: as in `autograd.profiler.profile`.
-        with_modules, experimental_config, execution_trace_observer: accepted for PyTorch's sake.
-        custom_trace_id_callback, post_processing_timeout_s: accepted for PyTorch's sake.
-        acc_events: keep the events of earlier cycles of the schedule.
+        with_modules, experimental_config, execution_trace_observer: accepted for compatibility with PyTorch.
+        custom_trace_id_callback, post_processing_timeout_s: accepted for compatibility with PyTorch.
+        acc_events: whether to keep the events of earlier cycles of the schedule.
 
     Raises:
         AssertionError: if `activities` is empty.
@@ -194,7 +194,7 @@ class profile:
                 self._stop_recording()
 
     def start(self) -> None:
-        """Begin with the first step."""
+        """Begin the first step."""
         if self.current_action in _RECORDING:
             self._begin()
         self._begin_step()
@@ -208,7 +208,7 @@ class profile:
                 self._end()
 
     def step(self) -> None:
-        """End a step; the schedule determines the action during the next step."""
+        """End a step. The schedule determines the action during the next step."""
         if self.schedule is None:
             self.step_num += 1
             return
@@ -261,7 +261,7 @@ class profile:
         return self.profiler
 
     def events(self) -> EventList:
-        """All recorded events in the order in which they began."""
+        """Return all recorded events in the order in which they began."""
         events: EventList = self._initialized("accessing events").function_events
         if not self._earlier:
             return events
@@ -270,12 +270,12 @@ class profile:
     def key_averages(
         self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
     ) -> EventList:
-        """One entry for each name: the number of calls, and the total time."""
+        """Return one entry for each name, with the number of calls and the total time."""
         self._initialized("getting key averages")
         return self.events().key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
 
     def export_chrome_trace(self, path: str) -> None:
-        """Write a trace that chrome://tracing and Perfetto show; compressed, if the name of the file ends in `.gz`."""
+        """Write a trace for chrome://tracing and Perfetto. It is compressed if the name of the file ends in `.gz`."""
         self._initialized("exporting chrome trace")
         self.events().export_chrome_trace(path, self._metadata)
 
@@ -293,7 +293,10 @@ class profile:
 
 
 def kineto_available() -> bool:
-    """Return whether PyTorch's library for device traces exists. It never does. Profiles of operators need no library."""
+    """Return whether PyTorch's library for device traces exists.
+
+    The answer is always False. Profiles of operators do not need it.
+    """
     return False
 
 

@@ -13,7 +13,7 @@ __all__ = ["is_available", "mark", "range", "range_pop", "range_push"]
 
 
 def is_available() -> bool:
-    """Whether a collector is available; always False."""
+    """Return whether a collector is available. The answer is always False."""
     return False
 
 
@@ -31,7 +31,7 @@ def mark(msg: str) -> None:
 
 @contextmanager
 def range(msg: str, *args: Any, **kwargs: Any) -> Iterator[None]:
-    """A range named `msg.format(*args, **kwargs)` around a block, or around each call of a function.
+    """Put a range named `msg.format(*args, **kwargs)` around a block, or around each call of a function.
 
     >>> import adjoint as torch
     >>> with torch.profiler.itt.range("step {}", 3):

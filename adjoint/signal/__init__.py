@@ -1,4 +1,4 @@
-"""`torch.signal`: tools of signal processing."""
+"""`torch.signal`: signal processing."""
 
 from . import windows as windows
 

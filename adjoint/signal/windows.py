@@ -1,7 +1,7 @@
-"""`torch.signal.windows`: weights that fade a stretch of a signal in and out.
+"""`torch.signal.windows`: window functions, which fade a part of a signal in and out.
 
-A symmetric window (`sym=True`) is for filters. A periodic window, for spectra, is the start of a window with one more
-element. Formulas: F. J. Harris, "On the use of windows for harmonic analysis with the discrete Fourier transform",
+Use a symmetric window (`sym=True`) for filters. Use a periodic window for spectra. It is the start of a window with one
+more element. Formulas: F. J. Harris, "On the use of windows for harmonic analysis with the discrete Fourier transform",
 Proceedings of the IEEE 66 (1978).
 """
 
@@ -38,7 +38,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Tensor])
 
 
 class _Options:
-    """How the tensor of a window is made."""
+    """The options of the window's tensor."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class _Options:
         }
 
     def check(self, name: str, size: int) -> None:
-        """Raise a ValueError for a window that `name` does not make."""
+        """Raise a ValueError for a window that `name` does not support."""
         dtype = self.of_tensor["dtype"]
         if size < 0:
             raise ValueError(f"{name} requires non-negative window length, got M={size}")
@@ -75,7 +75,7 @@ _OPTIONS = [
 
 
 def _with_options(function: _Function) -> _Function:
-    """Show `sym`, `dtype`, `layout`, `device` and `requires_grad` in the signature for `**options`, and refuse others."""
+    """Show `sym`, `dtype`, `layout`, `device` and `requires_grad` in the signature for `**options`, and refuse other options."""
     signature = inspect.signature(function)
     own = [item for item in signature.parameters.values() if item.kind is not inspect.Parameter.VAR_KEYWORD]
     signature = signature.replace(parameters=[*own, *_OPTIONS])
@@ -94,9 +94,9 @@ def _with_options(function: _Function) -> _Function:
 def _window(
     name: str, formula: Callable[[Callable[[float, float], Tensor], int], Tensor], size: int, options: _Options
 ) -> Tensor:
-    """Return the window of a formula.
+    """Return the window that a formula defines.
 
-    The formula receives a function that creates `size` equidistant numbers, and `size`.
+    The formula receives `size`, and a function that creates `size` equidistant numbers.
     """
     options.check(name, size)
     if size == 0:
@@ -112,7 +112,7 @@ def _window(
 
 @_with_options
 def exponential(M: int, *, center: float | None = None, tau: float = 1.0, **options: Any) -> Tensor:
-    """A window that falls off as `exp(-distance / tau)` around `center`, by default the middle.
+    """A window that decays as `exp(-distance / tau)` around `center`, by default the middle.
 
     >>> import adjoint as torch
     >>> torch.signal.windows.exponential(3)
@@ -133,7 +133,7 @@ def exponential(M: int, *, center: float | None = None, tau: float = 1.0, **opti
 
 @_with_options
 def cosine(M: int, **options: Any) -> Tensor:
-    """Half a period of a sine, at the middles of the elements."""
+    """A window that is half a period of a sine, sampled at the centres of the elements."""
     settings = _Options(**options)
 
     def formula(between: Any, size: int) -> Tensor:
@@ -145,7 +145,7 @@ def cosine(M: int, **options: Any) -> Tensor:
 
 @_with_options
 def gaussian(M: int, *, std: float = 1.0, **options: Any) -> Tensor:
-    """The density of the normal distribution, 1 in the middle."""
+    """A window with the shape of a normal density, scaled to 1 in the middle."""
     settings = _Options(**options)
     if std <= 0:
         raise ValueError(f"Standard deviation must be positive, got: {std} instead.")
@@ -160,7 +160,7 @@ def gaussian(M: int, *, std: float = 1.0, **options: Any) -> Tensor:
 
 @_with_options
 def kaiser(M: int, *, beta: float = 12.0, **options: Any) -> Tensor:
-    """Kaiser's window: the larger `beta`, the smaller its side lobes and the wider its main lobe."""
+    """Kaiser's window. A larger `beta` gives smaller side lobes and a wider main lobe."""
     settings = _Options(**options)
     if beta < 0:
         raise ValueError(f"beta must be non-negative, got: {beta} instead.")
@@ -178,7 +178,7 @@ def kaiser(M: int, *, beta: float = 12.0, **options: Any) -> Tensor:
 
 @_with_options
 def bartlett(M: int, **options: Any) -> Tensor:
-    """A triangle with zeros at its ends.
+    """A triangular window with zeros at its ends.
 
     >>> import adjoint as torch
     >>> torch.signal.windows.bartlett(5)
@@ -195,7 +195,7 @@ def bartlett(M: int, **options: Any) -> Tensor:
 
 @_with_options
 def general_cosine(M: int, *, a: Iterable[float], **options: Any) -> Tensor:
-    """The sum of cosines of 0, 1, 2, ... periods with the coefficients `a`, their signs alternating."""
+    """The sum of cosines of 0, 1, 2, ... periods, with the coefficients `a` and alternating signs."""
     settings = _Options(**options)
 
     def formula(between: Any, size: int) -> Tensor:

@@ -1,4 +1,7 @@
-"""Utilities for tests of numerical programs: comparison within tolerances, random tensors, checks of text; names, no logic."""
+"""Utilities for tests of numerical programs: comparison within tolerances, random tensors, checks of text.
+
+This file contains names only.
+"""
 
 from .._runtime.tracebacks import end_public_at_caller
 from ._comparison import assert_allclose, assert_close

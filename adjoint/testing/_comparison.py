@@ -2,7 +2,7 @@
 
 Each kind of value has a class of pairs with its own rules.
 
-The classes have PyTorch's private names and methods, because PyTorch's tests derive further classes from them.
+The classes have PyTorch's private names and methods, because PyTorch's tests derive other classes from them.
 """
 
 from __future__ import annotations
@@ -27,20 +27,23 @@ _TOLERANCES = {
     torch.complex64: (1.3e-6, 1e-5),
     torch.complex128: (1e-7, 1e-7),
 }
-"""`rtol` and `atol` by dtype. Other dtypes are compared exactly."""
+"""`rtol` and `atol` by dtype. All other dtypes are compared exactly."""
 
 _OLDER_TOLERANCES = {torch.float16: (1e-3, 1e-3), torch.float32: (1e-4, 1e-5), torch.float64: (1e-5, 1e-8)}
 
 
 class ErrorMeta(Exception):
-    """A failure, and the position in the structure where it occurred."""
+    """A failure, with the position in the structure where it occurred."""
 
     def __init__(self, type: type[Exception], msg: str, *, id: tuple[Any, ...] = ()) -> None:
         super().__init__(type, msg)
         self.type, self.msg, self.id = type, msg, id
 
     def to_error(self, msg: str | Callable[[str], str] | None = None) -> Exception:
-        """Return the exception to raise. `msg` replaces the message, or is called with it."""
+        """Return the exception to raise.
+
+        `msg` is a string that replaces the message, or a function that is called with it.
+        """
         text = self.msg
         if self.id:
             text += f"\n\nThe failure occurred for item {''.join(f'[{key!r}]' for key in self.id)}"
@@ -50,14 +53,14 @@ class ErrorMeta(Exception):
 
 
 class UnsupportedInputs(Exception):
-    """A class of pairs does not compare such values, and the next class is tried."""
+    """The error of a class of pairs that does not support the values. The next class is then tried."""
 
 
 # --- pairs ----------------------------------------------------------------------------------------------------------
 
 
 class Pair:
-    """Two values, and how they are compared."""
+    """Two values, and the rules for comparing them."""
 
     def __init__(self, actual: Any, expected: Any, *, id: tuple[Any, ...] = (), **unknown_parameters: Any) -> None:
         self.actual, self.expected, self.id = actual, expected, id
@@ -80,11 +83,11 @@ class Pair:
             self._fail(AssertionError, difference)
 
     def compare(self) -> None:
-        """Raise ErrorMeta unless the values are equal, or close."""
+        """Raise ErrorMeta unless the values are equal or close."""
         raise NotImplementedError
 
     def extra_repr(self) -> Sequence[str | tuple[str, Any]]:
-        """The attributes to show besides the values."""
+        """Return the attributes to show in addition to the values."""
         return []
 
     def __repr__(self) -> str:
@@ -94,10 +97,10 @@ class Pair:
 
 
 class ObjectPair(Pair):
-    """Any objects: they must be equal."""
+    """Two objects that must be equal."""
 
     def compare(self) -> None:
-        """Compare by `==`."""
+        """Compare the values by `==`."""
         try:
             equal = self.actual == self.expected
         except Exception as error:
@@ -108,7 +111,7 @@ class ObjectPair(Pair):
 
 
 class NonePair(Pair):
-    """None, and any object: both must be None."""
+    """None and any object. Both must be None."""
 
     def __init__(self, actual: Any, expected: Any, **other_parameters: Any) -> None:
         if actual is not None and expected is not None:
@@ -116,13 +119,13 @@ class NonePair(Pair):
         super().__init__(actual, expected, **other_parameters)
 
     def compare(self) -> None:
-        """Compare by `is`."""
+        """Compare the values by `is`."""
         same = self.actual is self.expected
         self._check(None if same else f"None mismatch: {self.actual} is not {self.expected}")
 
 
 class BooleanPair(Pair):
-    """Truth values, Python's or NumPy's."""
+    """Truth values of Python or NumPy."""
 
     _supported_types: tuple[type, ...] = (bool, numpy.bool_)
 
@@ -138,13 +141,13 @@ class BooleanPair(Pair):
         return bool(bool_like)
 
     def compare(self) -> None:
-        """Compare by `is`."""
+        """Compare the values by `is`."""
         same = self.actual is self.expected
         self._check(None if same else f"Booleans mismatch: {self.actual} is not {self.expected}")
 
 
 class NumberPair(Pair):
-    """Numbers, Python's or NumPy's."""
+    """Numbers of Python or NumPy."""
 
     _TYPE_TO_DTYPE = {int: torch.int64, float: torch.float64, complex: torch.complex128}
     _NUMBER_TYPES: tuple[type, ...] = (int, float, complex)
@@ -176,7 +179,7 @@ class NumberPair(Pair):
         return number_like.item() if isinstance(number_like, numpy.generic) else number_like
 
     def compare(self) -> None:
-        """Compare within the tolerances."""
+        """Compare the values within the tolerances."""
         rules = _Rules(self.rtol, self.atol, self.equal_nan, check_dtype=self.check_dtype)
         self._check(_number_difference(self.actual, self.expected, rules))
 
@@ -186,7 +189,7 @@ class NumberPair(Pair):
 
 
 class TensorLikePair(Pair):
-    """Tensors, and values that can be converted to tensors, of one type."""
+    """Tensors, or values of one type that can be converted to tensors."""
 
     def __init__(
         self,
@@ -230,7 +233,7 @@ class TensorLikePair(Pair):
             self._inputs_not_supported()
 
     def _check_supported(self, tensor: Tensor, *, id: tuple[Any, ...]) -> None:
-        """Every layout is compared."""
+        """Accept every layout."""
 
     def compare(self) -> None:
         """Compare the attributes, and the elements within the tolerances."""
@@ -245,7 +248,7 @@ class TensorLikePair(Pair):
 def default_tolerances(
     *inputs: Tensor | torch.dtype, dtype_precisions: Mapping[torch.dtype, tuple[float, float]] = _TOLERANCES
 ) -> tuple[float, float]:
-    """The largest `rtol` and the largest `atol` of the dtypes."""
+    """Return the largest `rtol` and the largest `atol` of the dtypes."""
     dtypes = [value.dtype if isinstance(value, Tensor) else value for value in inputs]
     rtols, atols = zip(*((dtype_precisions or _TOLERANCES).get(dtype, (0.0, 0.0)) for dtype in dtypes), strict=True)
     return max(rtols), max(atols)
@@ -254,7 +257,7 @@ def default_tolerances(
 def get_tolerances(
     *inputs: Tensor | torch.dtype, rtol: float | None, atol: float | None, id: tuple[Any, ...] = ()
 ) -> tuple[float, float]:
-    """Return the given tolerances, or those of the dtypes."""
+    """Return the given tolerances, or the default tolerances of the dtypes."""
     if rtol is None and atol is None:
         return default_tolerances(*inputs)
     if rtol is None or atol is None:
@@ -277,12 +280,10 @@ def originate_pairs(
     id: tuple[Any, ...] = (),
     **options: Any,
 ) -> list[Pair]:
-    """Return the pairs of the values in two structures.
-
-    Each pair has the first class that compares such values.
+    """Return the pairs of the values in two structures. Each pair has the first class that supports the two values.
 
     Raises:
-        ErrorMeta: if the structures differ, or no class compares two values.
+        ErrorMeta: if the structures differ, or if no class supports two values.
     """
     keys: list[Any] | None = None
     if all(isinstance(value, sequence_types) and not isinstance(value, str) for value in (actual, expected)):
@@ -334,7 +335,7 @@ def not_close_error_metas(
     """Return the differences between two structures, as a list of failures.
 
     Raises:
-        Exception: if the structures differ, or no class compares two values.
+        Exception: if the structures differ, or if no class supports two values.
     """
     __tracebackhide__ = True
     try:
@@ -351,7 +352,7 @@ def not_close_error_metas(
 
 
 def _unwrap_dtensor_for_comparison(actual: Any, expected: Any) -> tuple[Any, Any]:
-    """Return the values unchanged: a distributed tensor is compared directly."""
+    """Return the values unchanged, because distributed tensors are compared directly."""
     return actual, expected
 
 
@@ -413,7 +414,7 @@ def _tensor_difference(actual: Tensor, expected: Tensor, rules: _Rules) -> str |
 
 
 def _sparse_difference(actual: Tensor, expected: Tensor, rtol: float, atol: float, rules: _Rules) -> str | None:
-    """The first difference of two tensors of one sparse layout: in their number of elements, indices or values."""
+    """Return the first difference of two tensors with one sparse layout: in their number of elements, indices or values."""
     kind = str(actual.layout).removeprefix("torch.sparse_").upper()
     if kind == "COO":
         actual, expected = actual.coalesce(), expected.coalesce()
@@ -455,7 +456,7 @@ def _of_one_dtype(actual: Tensor, expected: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _report(actual: Tensor, expected: Tensor, differs: Tensor, rtol: float, atol: float, named: str) -> str:
-    """The number of elements that differ, and the position of the largest difference."""
+    """Return the number of elements that differ, and the position of the largest difference."""
     exact = not rtol and not atol
     count, total = int(differs.sum()), differs.numel()
     absolute = torch.where(differs, (actual - expected).abs(), 0)
@@ -489,16 +490,17 @@ def assert_close(
     check_stride: bool = False,
     msg: str | Callable[[str], str] | None = None,
 ) -> None:
-    """Raise unless `abs(actual - expected) <= atol + rtol * abs(expected)` for all elements.
+    """Raise an error unless `abs(actual - expected) <= atol + rtol * abs(expected)` for all elements.
 
-    Tensors, objects that can be converted to tensors (of one type), numbers, and sequences and mappings of them are
-    compared. The default tolerances depend on the dtype. `msg` replaces the message, or is called with it.
+    The arguments may be tensors, objects of one type that can be converted to tensors, numbers, and sequences and
+    mappings of these. The default tolerances depend on the dtype. `msg` is a string that replaces the message, or a
+    function that is called with it.
 
     >>> from adjoint.testing import assert_close
     >>> assert_close(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0 + 1e-7]))
 
     Raises:
-        AssertionError: if values differ, or shapes, dtypes, ... that are checked.
+        AssertionError: if values differ, or if shapes, dtypes or other checked attributes differ.
         TypeError: if an object cannot be compared.
         ValueError: if only one of `rtol` and `atol` is given.
     """
@@ -528,7 +530,7 @@ def assert_allclose(
     equal_nan: bool = True,
     msg: str = "",
 ) -> None:
-    """An old form of `assert_close`: dtypes may differ, and other objects are converted to tensors."""
+    """An old form of `assert_close`. Dtypes may differ, and other objects are converted to tensors."""
     warn(
         "`torch.testing.assert_allclose()` is deprecated since 1.12 and will be removed in a future release. "
         "Please use `torch.testing.assert_close()` instead. You can find detailed upgrade instructions in "

@@ -21,18 +21,18 @@ def make_tensor(
     exclude_zero: bool = False,
     memory_format: torch.memory_format | None = None,
 ) -> Tensor:
-    """A tensor of this shape with values uniformly drawn from [low, high).
+    """A tensor of this shape with values drawn uniformly from [low, high).
 
     The default interval is from -9 to 9 for floating-point numbers, and from -9 (0 if unsigned) to 9 for integers.
-    Bools have either value. `noncontiguous` gives the last dimension a stride of 2 elements. `exclude_zero` replaces
-    zeros by the smallest larger number.
+    Bools are drawn from both values. `noncontiguous` gives the last dimension a stride of 2 elements. `exclude_zero`
+    replaces zeros by the smallest larger number.
 
     >>> from adjoint.testing import make_tensor
     >>> make_tensor((2, 3), dtype=torch.float64, device="cpu", low=0, high=1).shape
     torch.Size([2, 3])
 
     Raises:
-        ValueError: if `low` is not less than `high`, or not in the range of the dtype.
+        ValueError: if `low` is not less than `high`, or if it is outside the range of the dtype.
     """
     sizes = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
     numeric = dtype.is_floating_point or dtype.is_complex
@@ -67,7 +67,7 @@ def make_tensor(
 
 
 def _interval(low: float | None, high: float | None, dtype: torch.dtype) -> tuple[float, float]:
-    """The interval of values: the requested one, restricted to the range of the dtype."""
+    """Return the interval of values: the requested interval, restricted to the range of the dtype."""
     lowest, highest, default_low, default_high = _range(dtype)
     low = default_low if low is None else low
     high = default_high if high is None else high
@@ -85,7 +85,7 @@ def _interval(low: float | None, high: float | None, dtype: torch.dtype) -> tupl
 
 
 def _range(dtype: torch.dtype) -> tuple[float, float, float, float]:
-    """The smallest and the largest number, and the default interval."""
+    """Return the smallest number, the largest number, and the default interval."""
     if dtype is torch.bool:
         return 0, 2, 0, 2
     if (dtype.is_floating_point or dtype.is_complex) and dtype not in (torch.float8_e8m0fnu, torch.float4_e2m1fn_x2):

@@ -1,4 +1,4 @@
-"""`FileCheck` checks that lines occur in a text in some order, like LLVM's tool of that name."""
+"""`FileCheck` checks that lines occur in a text in a given order, like LLVM's tool of the same name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class _Check(NamedTuple):
 
 
 class FileCheck:
-    r"""Checks that run one by one, each from the position where the previous check has matched.
+    r"""A sequence of checks. Each starts at the position where the previous check has matched.
 
     >>> import adjoint as torch
     >>> torch.testing.FileCheck().check("add").check_next("mul").check_not("add").run("x = add()\ny = mul()\n")
@@ -41,31 +41,34 @@ class FileCheck:
         return self
 
     def check(self, text: str) -> FileCheck:
-        """The text occurs later."""
+        """Check that the text occurs later."""
         return self._with("", text)
 
     def check_not(self, text: str) -> FileCheck:
-        """The text does not occur before the match of the next check."""
+        """Check that the text does not occur before the match of the next check."""
         return self._with("NOT", text)
 
     def check_next(self, text: str) -> FileCheck:
-        """The text is in the next line."""
+        """Check that the text is in the next line."""
         return self._with("NEXT", text)
 
     def check_same(self, text: str) -> FileCheck:
-        """The text occurs later in the same line."""
+        """Check that the text occurs later in the same line."""
         return self._with("SAME", text)
 
     def check_dag(self, text: str) -> FileCheck:
-        """The text occurs later. Consecutive checks of this kind may match in any order."""
+        """Check that the text occurs later. Consecutive checks of this kind may match in any order."""
         return self._with("DAG", text)
 
     def check_regex(self, text: str) -> FileCheck:
-        """A match of the regular expression occurs later."""
+        """Check that a match of the regular expression occurs later."""
         return self._with("REGEX", text)
 
     def check_count(self, str: str, count: int, exactly: bool = False) -> FileCheck:
-        """The text occurs at least this often. With `exactly`, it does not occur more often before the next check."""
+        """Check that the text occurs at least this number of times.
+
+        With `exactly`, it must not occur more often before the next check.
+        """
         if not (count or exactly):
             raise RuntimeError("Count == 0 && !exactly doesn't do anything")
         if count:
@@ -75,10 +78,10 @@ class FileCheck:
     def run(self, *texts: str) -> None:
         """Run the checks on a text.
 
-        With two texts, the first contains further checks in comments, such as `# CHECK-NEXT: mul`.
+        If two texts are given, the first contains additional checks in comments, such as `# CHECK-NEXT: mul`.
 
         Raises:
-            RuntimeError: if one of them fails.
+            RuntimeError: if a check fails.
         """
         for line, rest in _LINE.findall(texts[0]) if len(texts) == 2 else ():
             read = _CHECK.fullmatch(rest)
@@ -96,7 +99,7 @@ class FileCheck:
 
 
 def _run(checks: list[_Check], text: str) -> None:
-    """Run the checks. Checks for absent text wait for the next match."""
+    """Run the checks. Checks for absent text are postponed until the next match."""
     end = 0
     absent: list[_Check] = []
     for number, check in enumerate(checks):
@@ -140,7 +143,7 @@ def _refuse(absent: list[_Check], text: str, start: int, end: int) -> None:
 
 
 def _fail(words: str, text: str, place: int, check: _Check) -> NoReturn:
-    """Raise an error with the lines around the place."""
+    """Raise an error that shows the lines around the position."""
     row = text.count("\n", 0, place)
     shown = text.splitlines()[max(row - 2, 0) : row + 3]
     if check.kind == "NOT":

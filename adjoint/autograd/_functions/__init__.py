@@ -1,6 +1,6 @@
 """`torch.autograd._functions`: functions that PyTorch keeps for older code.
 
-Functions of one tensor: change of shape, and change of type; and functions that undo a change of shape in a derivative.
+They change the shape or the type of one tensor, and undo a change of shape in a derivative.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ further_names(__name__, {"tensor": tensor, "utils": utils})
 
 
 def maybe_view(tensor: Tensor, size: tuple[int, ...], check_same_size: bool = True) -> Tensor:
-    """Reshape `tensor` to `size`; with `check_same_size`, a tensor of this size is returned itself.
+    """Reshape `tensor` to `size`. With `check_same_size`, return a tensor of this size itself.
 
     >>> import adjoint as torch
     >>> from adjoint.autograd._functions.utils import maybe_view
@@ -33,7 +33,7 @@ def maybe_view(tensor: Tensor, size: tuple[int, ...], check_same_size: bool = Tr
 
 
 def maybe_unexpand(tensor: Tensor, old_size: tuple[int, ...], check_same_size: bool = True) -> Tensor:
-    """Sum `tensor` over the dimensions that `old_size` was expanded in.
+    """Sum `tensor` over the dimensions in which a tensor of `old_size` was expanded.
 
     >>> import adjoint as torch
     >>> from adjoint.autograd._functions.utils import maybe_unexpand
@@ -58,7 +58,7 @@ class Resize(Function):
 
     @staticmethod
     def forward(ctx: Any, tensor: Tensor, sizes: tuple[int, ...]) -> Tensor:
-        """A view, if the elements are contiguous."""
+        """Return a view if the elements are contiguous."""
         count = math.prod(sizes)
         if count != tensor.numel():
             wanted, present = ("x".join(map(str, each)) for each in (sizes, tensor.size()))
@@ -72,12 +72,12 @@ class Resize(Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        """The gradient in the shape of the input."""
+        """Return the gradient in the shape of the input."""
         return maybe_view(grad, ctx.input_size), None
 
 
 class Type(Function):
-    """Convert to `dest_type`: a dtype, or the name or class of a tensor type."""
+    """Convert the tensor to `dest_type`: a dtype, or the name or class of a tensor type."""
 
     @staticmethod
     def forward(ctx: Any, tensor: Tensor, dest_type: Any) -> Tensor:
@@ -87,5 +87,5 @@ class Type(Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        """The gradient converted back."""
+        """Return the gradient converted back."""
         return grad.type(ctx.input_type), None

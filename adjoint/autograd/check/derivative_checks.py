@@ -1,4 +1,4 @@
-"""The checks of `gradcheck`, one function for each: agreement with finite differences, and further requirements."""
+"""The checks of `gradcheck`, with one function for each: agreement with finite differences, and other requirements."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Array = numpy.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Options:
-    """How derivatives are compared."""
+    """The options for comparing derivatives."""
 
     eps: float
     atol: float
@@ -51,7 +51,7 @@ class Options:
 
 
 def check_inputs(inputs: tuple[Any, ...]) -> None:
-    """Warn about inputs with low precision. Refuse expanded inputs, and inputs if none of them requires grad."""
+    """Warn about inputs with low precision. Refuse expanded inputs. Refuse inputs of which none requires grad."""
     for number, value in enumerate(inputs):
         if not is_source(value):
             continue
@@ -75,7 +75,7 @@ def check_inputs(inputs: tuple[Any, ...]) -> None:
 
 
 def check_constant(mapping: Mapping, options: Options) -> None:
-    """Check that outputs that do not require grad do not depend on the inputs that do."""
+    """Check that outputs that do not require grad are independent of the inputs that do."""
     for source in mapping.sources:
         if options.fast_mode:
             directions = directions_of(source, Directions())
@@ -171,7 +171,7 @@ def compare_forward_along(mapping: Mapping, options: Options) -> None:
 
 
 def check_reentrant(first: list[Array], second: list[Array], tolerance: float) -> None:
-    """Raise unless two runs of the same backward agree."""
+    """Raise an error unless two runs of the same backward agree."""
     with unwarned():
         if any((numpy.abs(one - other) > tolerance).any() for one, other in zip(first, second, strict=True)):
             raise failure(report.NOT_REENTRANT.format(tolerance), report.NOT_REENTRANT_NOTE)
@@ -203,11 +203,11 @@ def check_undefined_gradients(mapping: Mapping) -> None:
 
 
 class Undefined(Function):
-    """The identity; its gradient is dropped."""
+    """Return the input, and drop its gradient."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
-        """A view of `x`."""
+        """Return a view of `x`."""
         return x.view_as(x)
 
     @staticmethod
@@ -216,7 +216,7 @@ class Undefined(Function):
 
 
 def gradients_of_undefined(mapping: Mapping, undefined: set[int]) -> tuple[Any, ...]:
-    """The gradients of the inputs if the gradients of some outputs are undefined and the others zero."""
+    """Return the gradients of the inputs if the gradients of some outputs are undefined and the others are zero."""
     outputs = [
         Undefined.apply(output) if number in undefined else output
         for number, output in enumerate(mapping(*mapping.inputs))
@@ -226,7 +226,7 @@ def gradients_of_undefined(mapping: Mapping, undefined: set[int]) -> tuple[Any, 
 
 
 def check_undefined_tangents(mapping: Mapping) -> None:
-    """Check that an input without a tangent is treated as if its tangent were zero, for each of several inputs."""
+    """Check that an input without a tangent is treated like an input with tangent zero, for each of several inputs."""
     draw = Directions()
     directions: list[Array | None] = [draw(source) for source in mapping.sources]
     for number, source in enumerate(mapping.sources):
@@ -294,7 +294,7 @@ def batching(words: str, note: str) -> Iterator[None]:
 
 
 def compare_batches(got: Tensor, expected: list[Tensor], output: int, source: int, words: str, note: str) -> None:
-    """Raise unless a batch equals the separately computed results."""
+    """Raise an error unless a batch equals the separately computed results."""
     wanted = stack(expected)
     if not close(got._array, wanted._array, 1e-5, 1e-8):
         raise failure(f"For output {output} and input {source}:\n{words}\nGot:\n{got}\n\nExpected:\n{wanted}", note)
@@ -310,7 +310,7 @@ class Directions:
         self.generator = Generator()
 
     def __call__(self, tensor: Tensor) -> Array:
-        """A flat direction with as many elements as `tensor`, in its precision."""
+        """Return a flat direction with as many elements as `tensor`, in its precision."""
         values = rand(tensor.numel(), generator=self.generator, dtype=float32)._array
         values = values.astype(tensor._array.real.dtype)
         with unwarned():  # without elements
@@ -320,7 +320,7 @@ class Directions:
 def directions_of(source: Tensor, draw: Directions) -> list[Array]:
     """Return one direction for a real tensor, and two for a complex tensor: one for its real part and one for its imaginary part.
 
-    For a sparse tensor only the stored elements move.
+    For a sparse tensor, only the stored elements move.
     """
     found = [draw(source) for _ in range(2 if source.is_complex() else 1)]
     if source.layout is not strided:
@@ -332,7 +332,7 @@ def directions_of(source: Tensor, draw: Directions) -> list[Array]:
 
 
 def gradients_along(mapping: Mapping, output: int, vector: Array, directions: list[list[Array]]) -> list[Array]:
-    """`v^T J u` for all inputs and one output."""
+    """Return `v^T J u` for all inputs and one output."""
     found = []
     for gradient, along in zip(backward_product(mapping, output, vector), directions, strict=True):
         if gradient is None:
@@ -344,7 +344,7 @@ def gradients_along(mapping: Mapping, output: int, vector: Array, directions: li
 
 
 def joined(parts: list[Any]) -> Array:
-    """A number from its real part and, if given, its imaginary part."""
+    """Return a number from its real part and, if given, its imaginary part."""
     if len(parts) == 1:
         return numpy.asarray(parts[0])
     return numpy.asarray(parts[0] + 1j * parts[1])
@@ -354,7 +354,7 @@ def joined(parts: list[Any]) -> Array:
 
 
 def close(analytical: Array, expected: Array, rtol: float, atol: float) -> bool:
-    """Whether two arrays agree, in the precision of the better one."""
+    """Return whether two arrays agree, in the precision of the more precise array."""
     kind = numpy.result_type(analytical, expected)
     return bool(allclose(wrap(analytical.astype(kind)), wrap(expected.astype(kind)), rtol, atol))
 
@@ -369,7 +369,7 @@ def failure(words: str, note: str) -> GradcheckError:
 def mismatch(
     mapping: Mapping, output: int, source: int, found: Array, expected: Array, options: Options, forward: bool = False
 ) -> GradcheckError:
-    """The error for a derivative that differs from finite differences."""
+    """Return the error for a derivative that differs from finite differences."""
     words = report.mismatch(mapping, output, source, found, expected, forward)
     matrices = (found, expected)
     if options.fast_mode:
@@ -382,7 +382,7 @@ def mismatch(
 
 
 def moves(mapping: Mapping) -> int:
-    """How often finite differences evaluate the function."""
+    """Return the number of times that finite differences evaluate the function."""
     return sum(source._array.size * (4 if source.is_complex() else 2) for source in mapping.sources)
 
 
@@ -397,7 +397,7 @@ def progress(mapping: Mapping, total: int, what: str) -> Iterator[None]:
 
 
 def random_gradient(output: Tensor, non_contiguous: bool) -> Tensor:
-    """A gradient for `output`, uniformly distributed from -1 to 1, that requires grad."""
+    """Return a gradient for `output` that requires grad, with uniformly distributed elements from -1 to 1."""
     shape: tuple[int, ...] = output.shape
     if non_contiguous and output.numel() > 1:  # every second element of twice as many
         shape = (*shape[:-1], 2 * shape[-1])

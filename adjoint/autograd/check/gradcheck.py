@@ -31,7 +31,7 @@ class GradcheckError(RuntimeError):
 
 
 def require(holds: bool, words: str) -> None:
-    """Raise PyTorch's error for options that contradict each other."""
+    """Raise PyTorch's error for contradictory options."""
     if not holds:
         raise AssertionError(words)
 
@@ -57,33 +57,33 @@ def gradcheck(
 ) -> bool:
     """Compare the gradients of `func` with finite differences.
 
-    Complex outputs are checked as two real functions, their imaginary and their real part.
+    A complex output is checked as two real functions: its imaginary part and its real part.
 
     Args:
-        func: takes `inputs`, returns a tensor or a sequence of tensors.
-        inputs: a tensor or a sequence of any objects. The tensors that require grad are checked; they should have
+        func: a function that takes `inputs` and returns a tensor or a sequence of tensors.
+        inputs: a tensor, or a sequence of any objects. The tensors that require grad are checked. They should have
             double precision, and are changed in place while `func` runs.
         eps: the size of the change of inputs.
         atol: the absolute tolerance.
-        rtol: the tolerance relative to finite differences.
-        raise_exception: raise a `GradcheckError` that describes the difference; otherwise return False.
+        rtol: the tolerance relative to the finite differences.
+        raise_exception: whether to raise a `GradcheckError` that describes the difference. Otherwise return False.
         nondet_tol: the permitted difference between two runs of the same backward.
-        check_undefined_grad: check that undefined gradients are treated as zeros.
-        check_grad_dtypes: check that gradients have the dtype of their inputs.
-        check_batched_grad: check that backward works on a batch of gradients, under `vmap`.
-        check_batched_forward_grad: the same for forward mode.
-        check_forward_ad: check forward mode too.
-        check_backward_ad: check backward.
-        fast_mode: compare along one random direction only.
+        check_undefined_grad: whether to check that undefined gradients are treated as zeros.
+        check_grad_dtypes: whether to check that gradients have the dtype of their inputs.
+        check_batched_grad: whether to check that backward works on a batch of gradients, under `vmap`.
+        check_batched_forward_grad: whether to check the same for forward mode.
+        check_forward_ad: whether to check forward mode too.
+        check_backward_ad: whether to check backward.
+        fast_mode: whether to compare along only one random direction.
         masked: whether the elements that sparse inputs do not store stay zero, and have no gradient.
 
     Returns:
-        True if everything agrees.
+        True if all derivatives agree.
 
     Raises:
         GradcheckError: if a derivative is wrong.
-        ValueError: if no input requires grad, or an output is sparse.
-        RuntimeError: if an input is expanded, so that changing one element changes several.
+        ValueError: if no input requires grad, or if an output is sparse.
+        RuntimeError: if an input is expanded, because changing one element would change several.
 
     >>> import adjoint as torch
     >>> x = torch.tensor([0.5, 2.0], dtype=torch.float64, requires_grad=True)
@@ -161,15 +161,15 @@ def gradgradcheck(
 ) -> bool:
     """Compare the gradients of the gradients of `func` with finite differences.
 
-    It is `gradcheck` of the function from `inputs` and `grad_outputs` to the gradients of those inputs that require grad.
+    It is `gradcheck` of a function from `inputs` and `grad_outputs` to the gradients of the inputs that require grad.
 
     Args:
         func: as in `gradcheck`.
         inputs: as in `gradcheck`.
-        grad_outputs: the gradients of the outputs; by default, random ones from -1 to 1 that require grad.
-        gen_non_contig_grad_outputs: make those random gradients non-contiguous.
-        check_fwd_over_rev: check the derivatives of gradients by forward mode.
-        check_rev_over_rev: check them by backward.
+        grad_outputs: the gradients of the outputs. By default they are random numbers from -1 to 1, and require grad.
+        gen_non_contig_grad_outputs: whether to make these random gradients non-contiguous.
+        check_fwd_over_rev: whether to check the derivatives of gradients by forward mode.
+        check_rev_over_rev: whether to check them by backward.
         eps, atol, rtol, raise_exception, nondet_tol, fast_mode, masked: as in `gradcheck`.
         check_undefined_grad, check_grad_dtypes, check_batched_grad: as in `gradcheck`.
 
@@ -236,12 +236,14 @@ def gradgradcheck(
 def get_numerical_jacobian(
     fn: Callable[..., Any], inputs: Any, target: Any = None, eps: float = 1e-3, grad_out: float = 1.0
 ) -> tuple[Tensor, ...]:
-    """The Jacobians of the first output of `fn`, which takes a tuple, for `target` (default: `inputs`). Deprecated.
+    """Return the Jacobians of the first output of `fn`, which takes a tuple, for `target` (`inputs` by default).
+
+    Deprecated.
 
     A matrix has a row for each element of an input and a column for each element of the output.
 
     Raises:
-        ValueError: if `grad_out` is not 1, or the output complex.
+        ValueError: if `grad_out` is not 1, or if the output is complex.
     """
     warn_of_deprecated("get_numerical_jacobian")
     if grad_out != 1.0:
@@ -284,7 +286,7 @@ def _get_numerical_jacobian(
     eps: float = 1e-3,
     is_forward_ad: bool = False,
 ) -> list[tuple[Tensor, ...]]:
-    """For each tensor of `target` (default: of `inputs`) that requires a gradient, the Jacobians of all outputs of `fn`."""
+    """Return the Jacobians of all outputs of `fn` for each tensor of `target` (`inputs` by default) that requires a gradient."""
     from .jacobians import Mapping, as_tuple, numerical_by
 
     mapping = Mapping(fn, as_tuple(inputs))
@@ -295,13 +297,13 @@ def _get_numerical_jacobian(
 def get_analytical_jacobian(
     inputs: Any, output: Tensor, nondet_tol: float = 0.0, grad_out: float = 1.0
 ) -> tuple[tuple[Tensor, ...], bool, bool, bool]:
-    """The Jacobians of `output` for `inputs`, by backward. Deprecated.
+    """Return the Jacobians of `output` for `inputs`, by backward. Deprecated.
 
     Returns:
-        The Jacobians; whether two runs agree; whether gradients have the sizes, and the dtypes, of their inputs.
+        The Jacobians, whether two runs agree, and whether gradients have the sizes and the dtypes of their inputs.
 
     Raises:
-        ValueError: if `grad_out` is not 1, or the output complex.
+        ValueError: if `grad_out` is not 1, or if the output is complex.
     """
     warn_of_deprecated("get_analytical_jacobian")
     if grad_out != 1.0:
@@ -330,10 +332,10 @@ def get_numerical_jacobian_wrt_specific_input(
     input: Tensor | None = None,
     is_forward_ad: bool = False,
 ) -> tuple[Tensor, ...]:
-    """The Jacobians of all outputs of `fn` for one tensor: `input`, or the one at `input_idx`.
+    """Return the Jacobians of all outputs of `fn` for one tensor: `input`, or the tensor at `input_idx`.
 
     Raises:
-        AssertionError: if an output and the tensor are complex.
+        AssertionError: if both an output and the tensor are complex.
     """
     from .jacobians import Mapping, complex_ones, numerical_by
 

@@ -1,8 +1,8 @@
-"""Jacobians of a user's function by finite differences, by backward and by forward mode: in full, or along a direction.
+"""Jacobians of a user's function by finite differences, by backward and by forward mode, in full or along a direction.
 
 A matrix has a row for each element of an input and a column for each element of an output. Results are indexed by
-input, then by output. Derivatives with respect to complex inputs are `d/dx + 1j * d/dy`: twice the derivative with
-respect to the conjugate, PyTorch's convention for the gradient of a real function.
+input, then by output. The derivative with respect to a complex input is `d/dx + 1j * d/dy`. It is twice the derivative
+with respect to the conjugate, PyTorch's convention for the gradient of a real function.
 """
 
 from __future__ import annotations
@@ -24,19 +24,22 @@ Array = numpy.ndarray[Any, Any]
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:
-    """The results, or inputs, of a function as a tuple."""
+    """Return the results, or inputs, of a function as a tuple."""
     return tuple(value) if isinstance(value, (tuple, list)) else (value,)
 
 
 def nothing() -> None:
-    """The callback after each evaluation if there is no observer."""
+    """Do nothing. This is the callback after each evaluation if there is no observer."""
 
 
 class Mapping:
-    """A function at given inputs, as a check sees it: from the inputs that require grad to the outputs that depend on them.
+    """A function at given inputs, as a check sees it.
 
-    If no output requires grad, all floating-point and complex outputs count. `part`: "real" or "imag" if only that part
-    counts, of the outputs (or inputs) with the numbers `parted`. `watch` is called after each evaluation.
+    It maps the inputs that require grad to the outputs that depend on them.
+
+    If no output requires grad, all floating-point and complex outputs are compared. `part`: "real" or "imag" to compare
+    only this part of the outputs (or inputs) with the numbers `parted`. `watch`: a function that is called after each
+    evaluation.
     """
 
     def __init__(
@@ -58,14 +61,14 @@ class Mapping:
         self.below: list[Tensor] | None = None
 
     def __call__(self, *inputs: Any) -> list[Tensor]:
-        """The outputs that count, at other inputs."""
+        """Return the outputs that are compared, at other inputs."""
         outputs = as_tuple(self.function(*inputs))
         return [outputs[number] for number in self.positions]
 
     def moving(self, source: Tensor, every: bool) -> tuple[list[Any], Array, SparseArray | None]:
         """Return the inputs with a movable tensor in place of `source`, its elements, and its array if it is sparse.
 
-        For a sparse tensor only the stored elements move, unless `every` is true.
+        For a sparse tensor, only the stored elements move unless `every` is true.
         """
         if type(source._array) is not SparseArray:
             return list(self.inputs), source._array, None
@@ -74,9 +77,9 @@ class Mapping:
         return [moved if value is source else value for value in self.inputs], array.parts.values, array
 
     def evaluate(self, eps: float, index: tuple[int, ...] | None, inputs: Sequence[Any]) -> list[Array]:
-        """The outputs at `inputs` that were changed by `eps` at `index`.
+        """Return the outputs at `inputs` after a change by `eps` at `index`.
 
-        It is called twice for each change: the outputs must have the same shapes and dtypes both times.
+        It is called twice for each change. The outputs must have the same shapes and dtypes both times.
         """
         results = self(*inputs)
         place = "" if index is None else f" on index {index}"
@@ -93,7 +96,7 @@ class Mapping:
         return [materialize(result._array) for result in results]
 
     def part_of_outputs(self, part: str) -> Mapping:
-        """The same function with complex outputs replaced by their real or imaginary parts."""
+        """Return the same function with complex outputs replaced by their real or imaginary parts."""
 
         def function(*inputs: Any) -> tuple[Any, ...]:
             return tuple(
@@ -103,7 +106,7 @@ class Mapping:
         return self._with(Mapping(function, self.inputs, part, complex_ones(self.outputs)))
 
     def part_of_inputs(self, part: str) -> Mapping:
-        """The same function of the real or imaginary parts of complex inputs that require grad."""
+        """Return the same function of the real or imaginary parts of complex inputs that require grad."""
         from ...operators import complex as complex_of
 
         def whole(given: Any, value: Any) -> Any:
@@ -127,12 +130,12 @@ class Mapping:
 
 
 def is_source(value: Any) -> bool:
-    """Whether `value` is an input whose gradient is checked."""
+    """Return whether `value` is an input whose gradient is checked."""
     return isinstance(value, Tensor) and value.requires_grad
 
 
 def complex_ones(tensors: Sequence[Tensor]) -> list[int]:
-    """The positions of complex tensors among `tensors`."""
+    """Return the positions of complex tensors in `tensors`."""
     return [number for number, tensor in enumerate(tensors) if tensor.is_complex()]
 
 
@@ -140,12 +143,12 @@ def complex_ones(tensors: Sequence[Tensor]) -> list[int]:
 
 
 def numerical(mapping: Mapping, eps: float) -> list[list[Array]]:
-    """The Jacobians by finite differences."""
+    """Return the Jacobians by finite differences."""
     return [numerical_by(mapping, source, eps) for source in mapping.sources]
 
 
 def numerical_by(mapping: Mapping, source: Tensor, eps: float) -> list[Array]:
-    """Return the Jacobians of all outputs for one tensor. The Jacobians for fixed elements are zero."""
+    """Return the Jacobians of all outputs for one tensor. The Jacobians for elements that do not move are zero."""
     inputs, elements, array = mapping.moving(source, every=not mapping.masked)
 
     def evaluate(index: tuple[int, ...] | None) -> list[Array]:
@@ -161,7 +164,7 @@ def numerical_by(mapping: Mapping, source: Tensor, eps: float) -> list[Array]:
 
 
 def numerical_along(mapping: Mapping, source: Tensor, directions: Sequence[Array], eps: float) -> list[list[Array]]:
-    """The derivatives of all outputs for one tensor, along one direction or (for complex tensors: x, y) two directions."""
+    """Return the derivatives of all outputs for one tensor, along one direction or (for complex tensors: x, y) two directions."""
     inputs, elements, array = mapping.moving(source, every=False)
 
     def evaluate(index: tuple[int, ...] | None) -> list[Array]:
@@ -178,7 +181,7 @@ def numerical_along(mapping: Mapping, source: Tensor, directions: Sequence[Array
 
 
 def check_dtypes(derivatives: Sequence[Tensor | None], tensors: Sequence[Tensor], words: str) -> None:
-    """Raise unless each derivative has the dtype of its tensor."""
+    """Raise an error unless each derivative has the dtype of its tensor."""
     from .gradcheck import GradcheckError
 
     for derivative, tensor in zip(derivatives, tensors, strict=True):
@@ -204,7 +207,7 @@ def backward_product(mapping: Mapping, output: int, vector: Array) -> list[Tenso
 
 
 def backward_jacobians(mapping: Mapping, output: int) -> list[Array]:
-    """The Jacobians of one output, by backward, column by column."""
+    """Return the Jacobians of one output, by backward, column by column."""
     size = mapping.outputs[output]._array.size
     found = [numpy.zeros((source._array.size, size), source._array.dtype) for source in mapping.sources]
     for column in range(size):
@@ -220,7 +223,7 @@ def backward_jacobians(mapping: Mapping, output: int) -> list[Array]:
 
 
 def forward_product(mapping: Mapping, tangents: Sequence[Tensor | None]) -> list[Tensor | None]:
-    """The tangents of all outputs for tangents of the inputs that require grad."""
+    """Return the tangents of all outputs for given tangents of the inputs that require grad."""
     from ...transforms.forward_mode import dual_level, make_dual, unpack_dual
 
     given = iter(tangents)
@@ -242,7 +245,7 @@ def forward_product(mapping: Mapping, tangents: Sequence[Tensor | None]) -> list
 def tangents_at(
     mapping: Mapping, number: int, tangent: Array, others: Sequence[Array | None] | None = None
 ) -> list[Any]:
-    """Tangents for `forward_product`: `tangent` for one input, and 0 or the values in `others` for the other inputs."""
+    """Return tangents for `forward_product`: `tangent` for one input, and 0 or the values in `others` for the other inputs."""
     found: list[Any] = []
     for position, source in enumerate(mapping.sources):
         array = source._array
@@ -252,7 +255,7 @@ def tangents_at(
 
 
 def forward_along(mapping: Mapping, number: int, direction: Array) -> list[Array]:
-    """The derivatives of all outputs for one input along a direction, flat."""
+    """Return the flattened derivatives of all outputs for one input along a direction."""
     products = forward_product(mapping, tangents_at(mapping, number, direction))
     return [
         numpy.zeros(output._array.size, output._array.dtype)
@@ -263,7 +266,7 @@ def forward_along(mapping: Mapping, number: int, direction: Array) -> list[Array
 
 
 def forward_jacobians(mapping: Mapping, number: int) -> list[Array]:
-    """The Jacobians of all outputs for one input, by forward mode, row by row."""
+    """Return the Jacobians of all outputs for one input, by forward mode, row by row."""
     size = mapping.sources[number]._array.size
     found = [numpy.zeros((size, output._array.size), output._array.dtype) for output in mapping.outputs]
     for row in range(size):

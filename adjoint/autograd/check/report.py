@@ -1,4 +1,4 @@
-"""The messages of failed gradient checks, in PyTorch's words, with notes on the largest differences; and the progress bar."""
+"""The messages of failed gradient checks, in PyTorch's words, with notes on the largest differences, and the progress bar."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ test might've passed in slow_mode!
 
 
 def shown(array: Array) -> str:
-    """A matrix in the form of a printed tensor, a single value in the form of a number."""
+    """Return a matrix in the form of a printed tensor, or a single value in the form of a number."""
     return str(array.item()) if array.ndim == 0 else str(wrap(array))
 
 
 def mismatch(mapping: Mapping, output: int, source: int, analytical: Array, numerical: Array, forward: bool) -> str:
-    """The first part of the message for two Jacobians, or their products with vectors, that differ."""
+    """Return the first part of the message for two different Jacobians, or for their products with vectors."""
     part = ""
     if (source if forward else output) in mapping.parted:
         name = {"real": "real", "imag": "imaginary"}[mapping.part]
@@ -79,7 +79,7 @@ def mismatch(mapping: Mapping, output: int, source: int, analytical: Array, nume
 
 
 def explained(analytical: Array, numerical: Array, close: bool) -> str:
-    """The second part of the message in fast mode: the Jacobians themselves, and whether they are `close`."""
+    """Return the second part of the message in fast mode: the Jacobians, and whether they are `close`."""
     words = _FAST.format(
         space=" ",
         numerical=shown(numerical),
@@ -95,7 +95,7 @@ def largest_difference(analytical: Array, numerical: Array) -> float:
 
 
 def note(mapping: Mapping, output: int, source: int, matrices: tuple[Array, Array], rtol: float, atol: float) -> str:
-    """Describe where two Jacobians differ most, in how many places, and which operation computed the output."""
+    """Describe where two Jacobians differ most, in how many elements, and which operation computed the output."""
     kind = numpy.result_type(*matrices)
     analytical, numerical = (matrix.astype(kind) for matrix in matrices)
     if not analytical.size:
@@ -121,10 +121,10 @@ def _place(index: tuple[Any, ...]) -> str:
 
 
 class Progress:
-    """Counts evaluations; shows a bar if they take long, tqdm is installed, and the output is a terminal."""
+    """A counter of evaluations. It shows a bar if they take long, tqdm is installed, and the output is a terminal."""
 
     PATIENCE = 2.0
-    """Seconds before a bar appears."""
+    """The number of seconds before a bar appears."""
 
     def __init__(self, total: int, what: str) -> None:
         self.total, self.what = total, what

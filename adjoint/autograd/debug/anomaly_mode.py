@@ -1,4 +1,4 @@
-"""Anomaly detection: backward stops at the first nan, and names the operation that produced it, with its line."""
+"""Anomaly detection: backward stops at the first NaN, and names the operation that produced it and its line."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ __all__ = ["detect_anomaly", "set_detect_anomaly"]
 
 
 def is_anomaly_enabled() -> bool:
-    """Whether anomaly detection is on. The setting applies to all threads."""
+    """Return whether anomaly detection is on. The setting applies to all threads."""
     return modes.ANOMALY.enabled
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Whether anomaly detection, while on, treats a nan gradient as an error."""
+    """Return whether anomaly detection, while it is on, treats a NaN gradient as an error."""
     return modes.ANOMALY.check_nan
 
 
@@ -42,11 +42,11 @@ def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
 
 
 class set_detect_anomaly(SwitchesAtOnce):
-    """Switch anomaly detection on or off immediately; as a context manager, restore it at the end of the block.
+    """Switch anomaly detection on or off immediately. As a context manager, restore the setting at the end of the block.
 
     Args:
-        mode: on or off.
-        check_nan: raise RuntimeError if a backward returns nan; otherwise only report errors.
+        mode: whether to switch it on.
+        check_nan: whether a backward that returns NaN raises RuntimeError. Otherwise only errors are reported.
     """
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
@@ -61,9 +61,9 @@ class set_detect_anomaly(SwitchesAtOnce):
 
 
 class detect_anomaly:
-    """Context manager: an error in backward comes with a warning that shows the call that recorded the operation.
+    """A context manager in which an error in backward gives a warning with the call that recorded the operation.
 
-    With `check_nan`, a backward that returns nan is such an error. All operations become slower.
+    With `check_nan`, a backward that returns NaN is an error too. All operations become slower.
 
     >>> import adjoint as torch, warnings
     >>> x = torch.tensor([0.0], requires_grad=True)
@@ -97,7 +97,7 @@ class detect_anomaly:
 
 
 def check_nan(node: Node, grad: Any, results: Any) -> None:
-    """Raise if one of the `results` of `node` for `grad` contains a nan."""
+    """Raise an error if one of the `results` of `node` for `grad` contains a NaN."""
     for index, result in enumerate(results):
         if result is not None and has_nan(result):
             error: Any = RuntimeError(f"Function '{node.name()}' returned nan values in its {index}th output.")
@@ -110,18 +110,18 @@ def check_nan(node: Node, grad: Any, results: Any) -> None:
 
 
 def listed(grad: Any) -> list[Any]:
-    """The gradients of a node's outputs as a list, even for one output."""
+    """Return the gradients of a node's outputs as a list, even for one output."""
     return grad if isinstance(grad, list) else [grad]
 
 
 def has_nan(value: Any) -> bool:
-    """Whether some element is not a number."""
+    """Return whether an element is NaN."""
     array = widened(elements(value))
     return array.dtype.kind in "fcV" and bool(numpy.isnan(array).any())
 
 
 def report(node: Node | Tensor) -> None:
-    """Warn of an error in the backward of `node`: show the call of the operation, and the calls that led to it."""
+    """Warn of an error in the backward of `node`. Show the call of the operation, and the calls that led to it."""
     if isinstance(node, Tensor):
         node = accumulator_of(node)
     told = node.metadata.get("traceback_")
@@ -147,7 +147,7 @@ def report(node: Node | Tensor) -> None:
 
 
 def parents_of(node: Node) -> Iterator[Node]:
-    """The node whose backward created `node`, the node whose backward created that node, and so on."""
+    """Yield the node whose backward created `node`, the node whose backward created that node, and so on."""
     parent = node.metadata.get("parent_")
     while parent is not None:
         yield parent

@@ -1,4 +1,4 @@
-"""The calls between processes that profiles record."""
+"""The calls between processes in a profile."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class CommunicationInfo:
         name, group, ranks: the call, the name of its group, and the ranks in it.
         number: the number of the call in its group.
         nbytes: the number of bytes that the call receives or sends in this rank, whichever is larger.
-        label: the purpose of the call, such as "bucket 0"; empty if unknown.
-        complete: whether it was complete when the profile ended.
-        waited: the microseconds of the call in which the program waited for this call or for another one.
+        label: the purpose of the call, such as "bucket 0", or an empty string.
+        complete: whether the call was complete when the profile ended.
+        waited: the microseconds of this call in which the program waited, for this call or for another call.
     """
 
     name: str
@@ -30,7 +30,7 @@ class CommunicationInfo:
     waited: float
 
     def arguments(self) -> dict[str, Any]:
-        """The description in traces."""
+        """Return the description for traces."""
         return {
             "Collective name": self.name,
             "Process Group Name": self.group,
@@ -44,7 +44,7 @@ class CommunicationInfo:
 
 
 def length_within(spans: Iterable[tuple[float, float]], start: float, end: float) -> float:
-    """Return how much of the time from `start` to `end` lies in one or more of the spans."""
+    """Return the length of the part of the time from `start` to `end` that is inside one or more of the spans."""
     covered, reached = 0.0, start
     for low, high in sorted(spans):
         low, high = max(low, reached), min(high, end)

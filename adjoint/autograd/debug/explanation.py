@@ -1,4 +1,4 @@
-"""`explain`: the origin of a nan, the reason for a missing gradient, and the change of a tensor that backward needs."""
+"""`explain`: the origin of a NaN, the reason for a missing gradient, and the change of a tensor that backward needs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ENABLE = (
 
 
 class Explanation(str):
-    """The result of `explain`, as text; `node` is the operation it is about, `line` the operation's line in the user's code."""
+    """The result of `explain`, as text. `node` is the operation, and `line` is its line in the user's code."""
 
     __slots__ = ("line", "node")
 
@@ -35,7 +35,7 @@ class Explanation(str):
     line: str | None
 
     def __new__(cls, text: str, node: Node | None = None) -> Explanation:
-        """An explanation about `node`."""
+        """Create an explanation about `node`."""
         self = super().__new__(cls, text)
         self.node = node
         self.line = None if node is None else node.describe_origin()
@@ -47,22 +47,23 @@ class Explanation(str):
 
 @ending_at_caller
 def explain(subject: BaseException | Tensor) -> Explanation:
-    """Explain the origin of an error, a nan or a missing gradient.
+    """Explain the origin of an error, a NaN or a missing gradient.
 
     Args:
-        subject: one of
+        subject: one of these objects:
 
-            - an error that a backward has raised: for a nan, the operation that produced it and its operands; for a
-              saved tensor that was changed in place, the operations that saved and changed it; for a tensor without
-              history, where the history was cut;
-            - a tensor with nans: the first operation of its history that produced one;
-            - a tensor whose backward produces nans (unless the graph has been freed): the first operation that does;
-            - a leaf whose `.grad` is None: where the paths from it were cut (`detach`, `no_grad`, a conversion to
-              integers), or that it was not used; for any other tensor without a `.grad`: that it must retain its
+            - an error of a backward. For a NaN, name the operation that produced it and its operands. For a saved
+              tensor that was changed in place, name the operations that saved and changed it. For a tensor without
+              history, tell where the history was cut;
+            - a tensor with NaNs: name the first operation of its history that produced one;
+            - a tensor whose backward produces NaNs (unless the graph has been freed): name the first operation that
+              produces one;
+            - a leaf whose `.grad` is None: tell where the paths from it were cut (`detach`, `no_grad`, a conversion to
+              integers), or that it was not used. For any other tensor without a `.grad`: tell that it must retain its
               gradient;
-            - a tensor that does not require grad: where its history was cut.
+            - a tensor that does not require grad: tell where its history was cut.
 
-    Cuts are known for operations under `detect_anomaly()`, which also records values.
+    Cuts are known only for operations under `detect_anomaly()`, which also records values.
 
     >>> import adjoint as torch
     >>> x = torch.tensor([0.0, 4.0], requires_grad=True)
@@ -118,7 +119,7 @@ def _of_nan_gradient(node: Node, grads: list[Statistics], results: list[Statisti
 
 
 def _saved_arrays(node: Node) -> Iterator[tuple[str, Any]]:
-    """The arrays that `node` still holds, by the names of its operator's inputs and results."""
+    """Return the arrays that `node` still holds, by the names of its operator's inputs and results."""
     for name in node.saved_tensor_names:
         saved = getattr(node, f"saved_{name}", None)
         if saved is None or saved is RELEASED or isinstance(saved, list):
@@ -207,18 +208,18 @@ class _Values:
                 self.arrays[node, 0] = result
 
     def of(self, edge: Any) -> Statistics | None:
-        """The statistics of the value at `edge`, if known."""
+        """Return the statistics of the value at `edge`, if known."""
         if isinstance(edge, Tensor):
             return Statistics.of(edge._array)
         return Statistics.of(self.arrays[edge]) if edge in self.arrays else self.notes.get(edge)
 
     def outputs(self, node: Node) -> list[Statistics]:
-        """The known statistics of the outputs of `node`."""
+        """Return the known statistics of the outputs of `node`."""
         count = len(node._grad_shape) if type(node._grad_shape) is list else 1
         return [found for number in range(count) if (found := self.of((node, number))) is not None]
 
     def inputs(self, node: Node) -> list[tuple[str, Statistics]]:
-        """The known statistics of the inputs of `node`, by name."""
+        """Return the known statistics of the inputs of `node`, by name."""
         noted = node.metadata.get("inputs_")
         if noted is not None:
             return [(f"input {number}", each) for number, each in enumerate(noted)]
@@ -252,7 +253,7 @@ class _Values:
 
 
 def _input_names(node: Node) -> list[str]:
-    """The names of the inputs at the edges of `node`; none if the inputs are a sequence."""
+    """Return the names of the inputs at the edges of `node`, or no names if the inputs are a sequence."""
     operator = getattr(node, "operator", None)
     return list(operator.differentiable) if operator is not None and operator.sequence is None else []
 
@@ -261,7 +262,7 @@ def _input_names(node: Node) -> list[str]:
 
 
 def _of_backward(root: Tensor) -> Explanation:
-    """Run a backward of `root` without effects, and stop at the first nan."""
+    """Run a backward of `root` without side effects, and stop at the first NaN."""
     state = modes.STATE
     task, outer = GraphTask(), state.task
     task.retain_graph, task.capture = True, Capture()
@@ -285,7 +286,7 @@ def _of_backward(root: Tensor) -> Explanation:
 
 
 def _tried(root: Tensor, order: list[Node]) -> Explanation:
-    """Run the nodes in `order`, and explain the first nan."""
+    """Run the nodes in `order`, and explain the first NaN."""
     buffers: dict[Any, Any] = {}
     deliver(first_grad(root, False), edge_of(root), None, buffers)
     for node in order:

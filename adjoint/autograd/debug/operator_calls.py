@@ -1,4 +1,4 @@
-"""Reports every operator and every backward node that runs in a thread to an observer."""
+"""Reporting each operator and each backward node of a thread to an observer."""
 
 from __future__ import annotations
 
@@ -19,31 +19,34 @@ class Observer(Protocol):
     """The receiver of the reports."""
 
     def forward(self, name: str, inputs: tuple[Any, ...], result: Any, place: frozenset[str]) -> None:
-        """Report an operator that has run in forward, or in a backward that is recorded."""
+        """Report an operator that has run in forward or in a recorded backward."""
 
     def backward(
         self, name: str, inputs: tuple[Any, ...], result: Any, needed: tuple[bool, ...], place: frozenset[str]
     ) -> None:
-        """The node of an operator has run.
+        """Report that the node of an operator has run.
 
-        `inputs` and `result` (the first result) belong to the operator, with shapes in place of tensors. `needed` says
-        which tensors need gradients.
+        `inputs` and `result` (the first result) are those of the operator, with shapes in place of tensors. `needed`
+        tells which tensors need gradients.
         """
 
     def place(self) -> frozenset[str]:
-        """Names of the enclosing parts of the program. A node stores them, and they are reported when it runs."""
+        """Return the names of the enclosing parts of the program.
+
+        A node stores these names, and they are reported when it runs.
+        """
 
 
 class OperatorCalls:
     """A context in which an observer receives the operators of this thread.
 
-    Operators take the slow path inside the context. Without such a context there is no cost.
+    Operators take the slow path inside the context. Without such a context, the reports cost nothing.
 
     Args:
-        observer: it has the methods `forward`, `backward` and `place` of `Observer`.
+        observer: an object with the methods `forward`, `backward` and `place` of `Observer`.
 
     Raises:
-        RuntimeError: if this thread is in a profile, or in another such context.
+        RuntimeError: if this thread is being profiled, or is in another such context.
 
     >>> import adjoint as torch
     >>> class Printer:
@@ -81,7 +84,7 @@ class OperatorCalls:
 
 
 _ONE = ("alpha", "beta")
-"""Parameters whose default is 1 in every operator."""
+"""Parameters with the default 1 in every operator."""
 
 
 def _given(op: Operator, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -95,7 +98,7 @@ def _given(op: Operator, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 class _Teller(Recorder):
-    """Takes the place of the profiler's recorder."""
+    """A handler that takes the place of the profiler's recorder."""
 
     def __init__(self, observer: Observer) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A profiler of operators: counts, times, inputs and nesting, forward and backward.
+"""A profiler of operators. It records counts, times, inputs and nesting, in forward and backward.
 
 It costs nothing while it is off, and needs only the standard library.
 """
@@ -28,11 +28,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 _STEP = "ProfilerStep*"
-"""The joint name of all steps of a training loop. A single step has a number in place of the star."""
+"""The common name of all steps of a training loop. The name of a single step has a number in place of the asterisk."""
 
 
 class ProfilerActivity(enum.Enum):
-    """The activities that can be profiled; here, only the CPU."""
+    """The activities that can be profiled. Only the CPU is supported."""
 
     CPU = 0
     XPU = 1
@@ -43,15 +43,15 @@ class ProfilerActivity(enum.Enum):
 
 
 class profile:
-    """Context manager that records the operators that this thread runs, and the backwards that it starts.
+    """A context manager that records the operators of this thread, and the backwards that the thread starts.
 
     Args:
         enabled: if False, nothing is recorded.
-        record_shapes: also note the shapes of inputs.
-        profile_memory: also record the bytes that results take.
-        with_stack: also note the user's frames.
-        with_flops: also count the floating-point operations of matrix products, 2d convolutions, sums and products in
-            forward. `torch.utils.flop_counter` counts more operators, and also backward.
+        record_shapes: whether to also record the shapes of inputs.
+        profile_memory: whether to also record the bytes of results.
+        with_stack: whether to also record the user's stack frames.
+        with_flops: whether to count the floating-point operations of matrix products, 2d convolutions, sums and
+            products in forward. `torch.utils.flop_counter` counts more operators, and counts backward.
         use_cuda, use_device: another device to profile. Only the CPU is available, so these options give a warning.
         with_modules, use_kineto, use_cpu, experimental_config: accepted for compatibility with PyTorch.
         acc_events, custom_trace_id_callback, post_processing_timeout_s: accepted for compatibility with PyTorch.
@@ -154,7 +154,7 @@ class profile:
 
     @property
     def function_events(self) -> EventList:
-        """All events in the order in which they began; not available before the profile has ended."""
+        """Return all events in the order in which they began. They are available after the profile has ended."""
         if not self.entered or modes.STATE.recorder is self.recorder:
             return EventList()
         if self._events is None:
@@ -208,26 +208,26 @@ class profile:
     def key_averages(
         self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
     ) -> EventList:
-        """One entry for each name: the number of calls, and the total time."""
+        """Return one entry for each name, with the number of calls and the total time."""
         return self.function_events.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
 
     def table(self, *args: Any, **keywords: Any) -> str:
-        """All events as a table; see `EventList.table`."""
+        """Return all events as a table; see `EventList.table`."""
         return self.function_events.table(*args, **keywords)
 
     def total_average(self) -> FunctionEventAvg:
-        """All events in one entry."""
+        """Return all events in one entry."""
         return self.function_events.total_average()
 
     def export_chrome_trace(self, path: str, metadata: dict[str, Any] | None = None) -> None:
-        """Write a trace that chrome://tracing and Perfetto show; see `EventList.export_chrome_trace`."""
+        """Write a trace for chrome://tracing and Perfetto; see `EventList.export_chrome_trace`."""
         self.function_events.export_chrome_trace(path, metadata)
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
-        """Write the stacks that tools for flame graphs read; see `EventList.export_stacks`.
+        """Write the stacks in the format of flame graph tools; see `EventList.export_stacks`.
 
         Raises:
-            AssertionError: if the profile was not made `with_stack`.
+            AssertionError: if the profile was created without `with_stack`.
         """
         if not self.with_stack:
             raise AssertionError("export_stacks() requires with_stack=True")
@@ -245,9 +245,9 @@ class profile:
 
 
 def _operations(record: Event) -> int | None:
-    """Return the number of floating-point operations of an operator from its shapes, or None for operators that are not counted.
+    """Return the number of floating-point operations of an operator from its shapes, or None for an operator that is not counted.
 
-    A multiplication and an addition in a matrix product or a convolution count two.
+    A multiplication and an addition in a matrix product or a convolution count as two operations.
     """
     name, shapes, result = record.name.removeprefix("aten::"), record.shapes, record.result_shape
     if name in ("add", "mul"):
@@ -262,7 +262,7 @@ def _operations(record: Event) -> int | None:
 
 
 class record_function:
-    """Context manager and decorator: a named section of the program in profiles.
+    """A context manager and decorator that marks a named section of the program in profiles.
 
     >>> import adjoint as torch
     >>> with torch.autograd.profiler.profile() as prof:
@@ -291,10 +291,12 @@ class record_function:
             self.recorder.finish(self.record)
 
     def _call_end_callbacks_on_future(self, fut: Any) -> Any:
-        """Let the section end when the future `fut` has a value, not with the `with` block; returns a future of that value.
+        """End the section when the future `fut` has a value, not at the end of the `with` block.
+
+        Return a future of that value.
 
         Raises:
-            RuntimeError: at a second call.
+            RuntimeError: if it is called a second time.
         """
         if not self.run_callbacks_on_exit:
             raise RuntimeError("_call_end_callbacks_on_future can only be called once.")
@@ -307,7 +309,7 @@ class record_function:
         return fut.then(end)
 
     def __call__(self, function: F) -> F:
-        """Decorate `function`: each call is a section."""
+        """Decorate `function`. Each call is a section."""
 
         @functools.wraps(function)
         def decorated(*args: Any, **keywords: Any) -> Any:
@@ -318,7 +320,7 @@ class record_function:
 
 
 def _record_function_enter(name: str, args: str | None = None) -> record_function:
-    """Begin a section, as `torch.ops.profiler._record_function_enter` does; the result ends it."""
+    """Begin a section, like `torch.ops.profiler._record_function_enter`. The returned object ends it."""
     return record_function(name, args).__enter__()
 
 

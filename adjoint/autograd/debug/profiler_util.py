@@ -1,4 +1,4 @@
-"""The contents of profiles: events, their averages, and the tables and traces of them."""
+"""The contents of profiles: events, their averages, and tables and traces of events."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MEMORY_EVENT_NAME = MEMORY
 
 
 class DeviceType(enum.Enum):
-    """The device of an event: the CPU."""
+    """The device of an event. It is always the CPU."""
 
     CPU = 0
 
@@ -35,12 +35,12 @@ class Interval:
         self.end = end
 
     def elapsed_us(self) -> float:
-        """The length of the interval."""
+        """Return the length of the interval."""
         return self.end - self.start
 
 
 class FormattedTimesMixin:
-    """The times of an event as text in suitable units, and per call."""
+    """The times of an event as text in suitable units, in total and per call."""
 
     cpu_time_total: float
     self_cpu_time_total: float
@@ -56,32 +56,32 @@ class FormattedTimesMixin:
 
     @property
     def overlap(self) -> float:
-        """For a call between processes: the part of its time in which the program did not wait for any call."""
+        """For a call between processes, the part of its time in which the program did not wait for any call."""
         return 1 - self.communication_wait / self.cpu_time_total if self.cpu_time_total else 0.0
 
     @property
     def cpu_time(self) -> float:
-        """Microseconds of one call."""
+        """The time of one call, in microseconds."""
         return 0.0 if self.count == 0 else self.cpu_time_total / self.count
 
     @property
     def cpu_time_str(self) -> str:
-        """Time of one call."""
+        """The time of one call, as text."""
         return _format_time(self.cpu_time)
 
     @property
     def cpu_time_total_str(self) -> str:
-        """Time of all calls."""
+        """The time of all calls, as text."""
         return _format_time(self.cpu_time_total)
 
     @property
     def self_cpu_time_total_str(self) -> str:
-        """Time of all calls, without the time of enclosed events."""
+        """The time of all calls, without the time of enclosed events, as text."""
         return _format_time(self.self_cpu_time_total)
 
     @property
     def device_time_str(self) -> str:
-        """The time of one call on another device. It is always empty, because only the CPU exists."""
+        """The time of one call on another device. It is always empty, because only the CPU is supported."""
         return _format_time(self.device_time)
 
     device_time_total_str = self_device_time_total_str = device_time_str
@@ -90,9 +90,9 @@ class FormattedTimesMixin:
 class FunctionEvent(FormattedTimesMixin):
     """One call of an operator, one run of a node in backward, or one section of the user's program.
 
-    `time_range` is in microseconds from the beginning of the profile. `sequence_nr` is the same for an operator and the
-    node that it has recorded. Memory is the number of bytes of the results, minus the memory that was released during
-    the event. Parameters without a meaning here are accepted for compatibility with PyTorch.
+    `time_range` is in microseconds from the start of the profile. `sequence_nr` is the same number for an operator and
+    for the node that the operator has recorded. The memory is the number of bytes of the results, minus the memory that
+    was released during the event. Parameters that have no meaning here are accepted for compatibility with PyTorch.
 
     >>> from adjoint.autograd.profiler_util import EventList, FunctionEvent
     >>> outer = FunctionEvent(1, "outer", thread=0, start_us=0, end_us=10)
@@ -160,7 +160,7 @@ class FunctionEvent(FormattedTimesMixin):
 
     @property
     def key(self) -> str:
-        """The key that averages are grouped by."""
+        """The key by which averages are grouped."""
         return self.name
 
     def append_cpu_child(self, child: FunctionEvent) -> None:
@@ -197,7 +197,7 @@ class FunctionEvent(FormattedTimesMixin):
 
 
 class FunctionEventAvg(FormattedTimesMixin):
-    """All the events of one name (optionally also of the same shapes or the same line)."""
+    """The average of all events with one name (optionally also with the same shapes or the same line)."""
 
     def __init__(self) -> None:
         self.key: str | None = None
@@ -214,7 +214,7 @@ class FunctionEventAvg(FormattedTimesMixin):
         self.node_id = -1
 
     def add(self, other: FunctionEvent | FunctionEventAvg) -> FunctionEventAvg:
-        """Add an event, or another average of the same key, to this one."""
+        """Add an event, or another average with the same key, to this average."""
         if self.key is None:
             self.key = other.key
             self.input_shapes, self.stack, self.scope = other.input_shapes, other.stack, other.scope
@@ -266,7 +266,7 @@ class EventList(list[Any]):
         return sum(event.self_cpu_time_total for event in self)
 
     def _populate_cpu_children(self) -> None:
-        """Find the nesting of the events of each thread from their times alone."""
+        """Derive the nesting of the events of each thread from their times."""
         by_thread: dict[int, list[FunctionEvent]] = defaultdict(list)
         for event in self:
             if not event.is_async:
@@ -284,7 +284,10 @@ class EventList(list[Any]):
     def key_averages(
         self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
     ) -> EventList:
-        """Return one entry per name. Optionally, return one entry per name and input shapes, or per name and line."""
+        """Return one entry per name.
+
+        Optionally, return one entry per name and input shapes, or one entry per name and line.
+        """
         found: dict[Any, FunctionEventAvg] = defaultdict(FunctionEventAvg)
         for event in self:
             key = (
@@ -324,13 +327,14 @@ class EventList(list[Any]):
         top_level_events_only: bool = False,
         time_unit: str | None = None,
     ) -> str:
-        """The list as text: a row for each entry, and the sum of the times.
+        """Return the list as text, with a row for each entry and the sum of the times.
 
         Args:
-            sort_by: an attribute of the entries, such as "self_cpu_time_total", "count", "cpu_memory_usage"; largest first.
-            row_limit: the number of rows; -1 for all.
-            top_level_events_only: leave out enclosed events.
-            time_unit: "us", "ms" or "s" for all times, instead of a suitable unit for each.
+            sort_by: an attribute of the entries, such as "self_cpu_time_total", "count", "cpu_memory_usage". The
+                largest comes first.
+            row_limit: the number of rows, or -1 for all rows.
+            top_level_events_only: whether to omit enclosed events.
+            time_unit: "us", "ms" or "s" for all times. By default, each time has a suitable unit.
         """
         if not self:
             return ""
@@ -357,7 +361,7 @@ class EventList(list[Any]):
     def _columns(
         self, rows: list[Any], name_width: int, shapes_width: int, source_width: int, unit: str | None
     ) -> list[Any]:
-        """Title, width, and a function for the displayed text of an event, for each column."""
+        """Return the title, the width, and a function for the displayed text of an event, for each column."""
         total = self.self_cpu_time_total
 
         def share(time: float) -> str:
@@ -415,10 +419,10 @@ class EventList(list[Any]):
         return self.table()
 
     def export_chrome_trace(self, path: str, metadata: dict[str, Any] | None = None) -> None:
-        """Write the events to `path` as JSON that chrome://tracing and Perfetto show; arrows lead from forward to backward.
+        """Write the events to `path` as JSON for chrome://tracing and Perfetto. Arrows lead from forward to backward.
 
         Args:
-            path: the file; it is compressed if its name ends in `.gz`.
+            path: the file. It is compressed if its name ends in `.gz`.
             metadata: additional values to write.
         """
         trace = {"schemaVersion": 1, **(metadata or {}), "displayTimeUnit": "ms", "traceEvents": trace_of(self)}
@@ -430,13 +434,13 @@ class EventList(list[Any]):
         return list(_STACK_METRICS)
 
     def export_stacks(self, path: str, metric: str) -> None:
-        """Write the stacks of a profile made `with_stack` to `path`, in the format of flame graph tools.
+        """Write the stacks to `path`, in the format of flame graph tools. The profile must be created with `with_stack`.
 
-        Each event gives one line. The line lists the frames from the outermost inwards, and `metric`
+        Each event gives one line. The line contains the frames, starting with the outermost, and `metric`
         (`"self_cpu_time_total"`) in whole microseconds.
 
         Raises:
-            ValueError: for another metric.
+            ValueError: if the metric is not supported.
         """
         if metric not in _STACK_METRICS:
             raise ValueError(f"metric should be one of: {list(_STACK_METRICS)}")
@@ -454,7 +458,7 @@ _IN_STACKS = str.maketrans(" ;\t\n", "____")
 
 
 def trace_of(events: list[FunctionEvent]) -> list[dict[str, Any]]:
-    """The events in Chrome's format, with an arrow from each operator to the node that it recorded."""
+    """Return the events in Chrome's format, with an arrow from each operator to the node that it recorded."""
     trace = []
     started = {}
     for event in events:
@@ -505,7 +509,7 @@ def _shortened(text: str, width: int) -> str:
 
 
 def _format_time(microseconds: float, unit: str | None = None) -> str:
-    """A time in seconds, milliseconds or microseconds."""
+    """Return a time as text, in seconds, milliseconds or microseconds."""
     if unit == "s" or (unit is None and microseconds >= 1e6):
         return f"{microseconds / 1e6:.3f}s"
     if unit == "ms" or (unit is None and microseconds >= 1e3):
@@ -514,12 +518,12 @@ def _format_time(microseconds: float, unit: str | None = None) -> str:
 
 
 def _format_time_share(time: float, total: float) -> str:
-    """A part of the total time, in percent."""
+    """Return a part of the total time as text, in percent."""
     return f"{time * 100 / total:.2f}%" if total else "NaN"
 
 
 def _format_memory(count: int) -> str:
-    """A number of bytes in a suitable unit."""
+    """Return a number of bytes as text, in a suitable unit."""
     for unit, size in (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)):
         if abs(count) >= size:
             return f"{count / size:.2f} {unit}"

@@ -1,4 +1,4 @@
-"""Learning rate schedulers; names, no logic."""
+"""Learning rate schedulers. This file contains names only."""
 
 from .cycle import CyclicLR, OneCycleLR
 from .decay import (

@@ -1,4 +1,4 @@
-"""Schedulers that raise the learning rate and lower it again, with the momentum in the opposite direction."""
+"""Schedulers that increase the learning rate and decrease it again, and move the momentum in the opposite direction."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .scheduler import LRScheduler, for_each_group, require_optimizer, set_optio
 
 
 def _momentum_is_beta1(optimizer: Optimizer) -> bool:
-    """Return whether the momentum is the first of `betas`. Raise ValueError if there is no momentum."""
+    """Return whether the momentum is the first of `betas`. Raise ValueError if the optimizer has no momentum."""
     if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
         raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
     return "betas" in optimizer.defaults
@@ -26,19 +26,20 @@ def _set_momentum(group: dict[str, Any], value: float, is_beta1: bool) -> None:
 
 
 class OneCycleLR(LRScheduler):
-    """One cycle from a low learning rate to `max_lr` and down to a much lower one (Smith and Topin, 2018).
+    """One cycle from a low learning rate up to `max_lr` and down to a much lower rate (Smith and Topin, 2018).
 
     Args:
-        max_lr: the highest learning rate, or a list with one for each group.
-        total_steps: the number of steps of the cycle; alternatively, pass `epochs` and `steps_per_epoch`.
+        max_lr: the highest learning rate, or a list with one rate for each group.
+        total_steps: the number of steps of the cycle. Alternatively, pass `epochs` and `steps_per_epoch`.
         pct_start: the fraction of the cycle in which the rate increases.
         anneal_strategy: "cos" or "linear".
-        cycle_momentum: move the momentum from `max_momentum` to `base_momentum` and back.
-        div_factor: the cycle begins at `max_lr / div_factor`.
+        cycle_momentum: whether to move the momentum from `max_momentum` to `base_momentum` and back.
+        div_factor: the ratio of `max_lr` to the initial rate.
         final_div_factor: the ratio of the initial rate to the final rate.
-        three_phase: return to the initial rate as fast as the rate increased, and then go to the final rate.
+        three_phase: whether to return to the initial rate as fast as the rate increased, and then to decrease to the
+            final rate.
 
-    `step` is called after every batch.
+    Call `step` after every batch.
     """
 
     def __init__(
@@ -163,16 +164,17 @@ class CyclicLR(LRScheduler):
     """Cycles between two learning rates (Smith, 2017).
 
     Args:
-        base_lr: the lower learning rate, or a list with one for each group.
-        max_lr: the upper one.
-        step_size_up: steps from the lower to the upper.
-        step_size_down: the number of steps down; by default the number of steps up.
-        mode: "triangular", "triangular2" (each cycle half as high) or "exp_range" (scaled by `gamma ** step`).
-        scale_fn: a function that scales the height of the cycle; `mode` then has no effect.
+        base_lr: the lower learning rate, or a list with one rate for each group.
+        max_lr: the upper learning rate, or a list with one rate for each group.
+        step_size_up: the number of steps from the lower to the upper rate.
+        step_size_down: the number of steps from the upper to the lower rate; by default `step_size_up`.
+        mode: "triangular", "triangular2" (each cycle is half as high as the previous one) or "exp_range" (scaled by
+            `gamma ** step`).
+        scale_fn: a function that scales the height of the cycle. `mode` then has no effect.
         scale_mode: whether `scale_fn` is called with the number of the "cycle" or of the step ("iterations").
-        cycle_momentum: move the momentum from `max_momentum` to `base_momentum` and back.
+        cycle_momentum: whether to move the momentum from `max_momentum` to `base_momentum` and back.
 
-    `step` is called after every batch.
+    Call `step` after every batch.
     """
 
     def __init__(
@@ -238,13 +240,13 @@ class CyclicLR(LRScheduler):
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restore a state. A scale function is kept, and an object gets its attributes."""
+        """Restore a state. A scale function is not replaced, but an object gets its attributes."""
         self.__dict__.update({key: value for key, value in state_dict.items() if key != "_scale_fn_custom"})
         if state_dict.get("_scale_fn_custom") is not None and self._scale_fn_custom is not None:
             self._scale_fn_custom.__dict__.update(state_dict["_scale_fn_custom"])
 
     def scale_fn(self, x: float) -> float:
-        """Return the height of the cycle `x`, or at the step `x`."""
+        """Return the height of the cycle `x`, or the height at the step `x`."""
         if self._scale_fn_custom is not None:
             return self._scale_fn_custom(x)
         return self._scale_fn_ref(x)

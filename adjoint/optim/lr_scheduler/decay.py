@@ -1,4 +1,4 @@
-"""Schedulers whose learning rate is a function of the epoch."""
+"""Schedulers that compute the learning rate as a function of the epoch."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class _LambdaScheduler(LRScheduler):
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restore a state. Functions are kept, and objects get their attributes."""
+        """Restore a state. Functions are not replaced, but objects get their attributes."""
         self.__dict__.update({key: value for key, value in state_dict.items() if key != "lr_lambdas"})
         for function, held in zip(self.lr_lambdas, state_dict["lr_lambdas"], strict=True):
             if held is not None:
@@ -43,7 +43,9 @@ class _LambdaScheduler(LRScheduler):
 
 
 class LambdaLR(_LambdaScheduler):
-    """The initial learning rate times `lr_lambda(epoch)` (one function, or a list with one for each group).
+    """The initial learning rate times `lr_lambda(epoch)`.
+
+    `lr_lambda` is a function, or a list with one function for each group.
 
     >>> import adjoint as torch
     >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
@@ -61,7 +63,7 @@ class LambdaLR(_LambdaScheduler):
 
 
 class MultiplicativeLR(_LambdaScheduler):
-    """The learning rate of the epoch before times `lr_lambda(epoch)`."""
+    """The learning rate of the previous epoch times `lr_lambda(epoch)`."""
 
     def get_lr(self) -> list[Any]:
         """Compute the learning rates of this epoch."""
@@ -113,7 +115,7 @@ class MultiStepLR(LRScheduler):
 
 
 class ConstantLR(LRScheduler):
-    """Multiplies the learning rate by `factor` for the first `total_iters` epochs."""
+    """Multiplies the learning rate by `factor` during the first `total_iters` epochs."""
 
     def __init__(
         self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1
@@ -139,7 +141,7 @@ class ConstantLR(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """Multiplies the learning rate by a factor that goes from `start_factor` to `end_factor` in `total_iters` epochs."""
+    """Multiplies the learning rate by a factor that moves from `start_factor` to `end_factor` in `total_iters` epochs."""
 
     def __init__(
         self,
@@ -214,9 +216,9 @@ class PolynomialLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """A cosine from the initial learning rate to `eta_min` and back, half a period in `T_max` epochs.
+    """A cosine curve from the initial learning rate to `eta_min` and back. Half a period takes `T_max` epochs.
 
-    From Loshchilov and Hutter, "SGDR", 2017, without restarts.
+    See Loshchilov and Hutter, "SGDR", 2017. This scheduler does not restart.
     """
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
@@ -251,12 +253,12 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Cosines from the initial learning rate to `eta_min`, each `T_mult` times as long as the one before.
+    """Cosine curves from the initial learning rate to `eta_min`. Each is `T_mult` times as long as the previous curve.
 
     Args:
-        T_0: epochs of the first cosine.
+        T_0: the number of epochs of the first curve.
 
-    From Loshchilov and Hutter, "SGDR", 2017. `step` takes fractions of epochs too.
+    See Loshchilov and Hutter, "SGDR", 2017. `step` also accepts fractions of epochs.
     """
 
     def __init__(
@@ -305,7 +307,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             self._get_lr_called_within_step = False
 
     def _restart_at(self, epoch: float) -> None:
-        """Find the cosine that contains `epoch`, and the position in it."""
+        """Find the cosine curve that contains `epoch`, and the position in it."""
         if epoch < self.T_0:
             self.T_i = self.T_0
             self.T_cur = epoch

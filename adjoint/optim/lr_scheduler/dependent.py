@@ -12,17 +12,18 @@ from .scheduler import LRScheduler, copied, require_optimizer, set_option
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """Multiplies the learning rate by `factor` when a metric has stopped improving.
+    """Multiplies the learning rate by `factor` if a metric has stopped improving.
 
     Args:
-        mode: whether the metric should become as small ("min") or as large ("max") as possible.
-        patience: epochs without improvement that are tolerated.
-        threshold: the least change that counts as an improvement, relative to the best value ("rel") or not ("abs").
+        mode: whether the metric should decrease ("min") or increase ("max").
+        patience: the number of epochs without improvement that are tolerated.
+        threshold: the least change that counts as an improvement, relative to the best value ("rel") or absolute
+            ("abs").
         cooldown: the number of epochs after a reduction in which bad epochs are not counted.
-        min_lr: the lowest learning rate, or a list with one for each group.
-        eps: a reduction by less than this is skipped.
+        min_lr: the lowest learning rate, or a list with one rate for each group.
+        eps: the smallest reduction. Smaller reductions are skipped.
 
-    `step` takes the metric.
+    Pass the metric to `step`.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class ReduceLROnPlateau(LRScheduler):
 
     @property
     def in_cooldown(self) -> bool:
-        """Whether epochs are currently not counted because of a recent reduction."""
+        """Whether epochs are not counted at the moment because of a recent reduction."""
         return self.cooldown_counter > 0
 
     def is_better(self, a: float, best: float) -> bool:
@@ -84,7 +85,7 @@ class ReduceLROnPlateau(LRScheduler):
         return a > (best * (self.threshold + 1.0) if self.threshold_mode == "rel" else best + self.threshold)
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
-        """Process the metric of an epoch, and reduce the learning rates if the metric has not improved for too long."""
+        """Process the metric of an epoch, and reduce the learning rates if the metric has not improved for too many epochs."""
         current = float(metrics)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self.is_better(current, self.best):
@@ -195,7 +196,7 @@ class SequentialLR(_Composition):
 
 
 class ChainedScheduler(_Composition):
-    """Makes a step of every scheduler in each epoch."""
+    """Makes one step of every scheduler in each epoch."""
 
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
         if len(schedulers) < 1:

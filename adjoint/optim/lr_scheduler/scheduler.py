@@ -38,15 +38,17 @@ _NOT_INITIALIZED = (
 
 
 class LRScheduler:
-    """Base class of schedulers. A subclass defines `get_lr`, the learning rates of the epoch `last_epoch`.
+    """The base class of schedulers.
+
+    A subclass defines `get_lr`, which returns the learning rates of the epoch `last_epoch`.
 
     Args:
         optimizer: the optimizer whose groups get the learning rates.
-        last_epoch: the epoch to continue from; -1 to start.
+        last_epoch: the epoch to continue from, or -1 to start.
 
     Raises:
         TypeError: if `optimizer` is not an Optimizer.
-        KeyError: when continuing, if the groups of the optimizer have no initial learning rate.
+        KeyError: if the scheduler continues, but the groups of the optimizer have no initial learning rate.
     """
 
     optimizer: Optimizer
@@ -128,7 +130,7 @@ class LRScheduler:
         self._last_lr = [copied(group["lr"]) for group in self.optimizer.param_groups]
 
     def _current(self) -> list[Any]:
-        """The current learning rates; warns if this is not part of a step."""
+        """Return the current learning rates. Warn if the call is not part of a step."""
         self._warn_outside_step()
         return [group["lr"] for group in self.optimizer.param_groups]
 
@@ -144,22 +146,22 @@ end_methods_at_caller(LRScheduler)
 
 
 class _LRScheduler(LRScheduler):
-    """The name that `LRScheduler` had before PyTorch 2.0, for schedulers that derive from it."""
+    """The name of `LRScheduler` before PyTorch 2.0, for schedulers that derive from it."""
 
 
 def require_optimizer(optimizer: Any) -> None:
-    """Raise unless `optimizer` is an Optimizer."""
+    """Raise an error unless `optimizer` is an Optimizer."""
     if not isinstance(optimizer, Optimizer):
         raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
 
 
 def copied(value: Any) -> Any:
-    """Return an option of a group, or a copy if it is a tensor, because tensors are changed in place."""
+    """Return an option of a group. A tensor is copied, because tensors are changed in place."""
     return value.clone() if isinstance(value, torch.Tensor) else value
 
 
 def set_option(group: dict[str, Any], key: str, value: Any) -> None:
-    """Set an option of a group, in place if it is a tensor."""
+    """Set an option of a group. A tensor is changed in place."""
     if isinstance(group[key], torch.Tensor):
         group[key].fill_(value.squeeze() if isinstance(value, torch.Tensor) else value)
     else:
@@ -182,7 +184,7 @@ def for_each_group(optimizer: Optimizer, name: str, value: Any) -> list[Any]:
 
 
 def _note_steps(optimizer: Optimizer) -> None:
-    """Wrap `optimizer.step` so that the optimizer records that a step was made."""
+    """Wrap `optimizer.step` so that the optimizer records each step."""
     if hasattr(optimizer.step, "_noted_by_scheduler"):
         return
     reference = weakref.ref(optimizer)
