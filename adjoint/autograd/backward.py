@@ -39,10 +39,8 @@ def backward(
 
     Args:
         tensors: roots. A tensor with more than one element needs an entry in `grad_tensors`.
-        grad_tensors: the vector of the vector-Jacobian product, as one tensor with the shape of each root (None for a
-            scalar: 1).
-        retain_graph: whether to keep the saved tensors of the nodes for another backward. The default is the value of
-            `create_graph`.
+        grad_tensors: the vector of the vector-Jacobian product, as one tensor of each root's shape (None for a scalar: 1).
+        retain_graph: whether to keep the saved tensors of the nodes for another backward; `create_graph` by default.
         create_graph: whether to record the computation of the gradients, for higher derivatives.
         inputs: if given, gradients accumulate only into these tensors.
 
@@ -115,8 +113,7 @@ def grad(
         only_inputs: deprecated and ignored. Only `inputs` get gradients.
         allow_unused: whether to return None, instead of raising an error, for an input that the outputs do not depend
             on. The default is the value of `materialize_grads`.
-        is_grads_batched: whether `grad_outputs` have a leading dimension, with one vector-Jacobian product for each
-            slice.
+        is_grads_batched: whether `grad_outputs` have a leading dimension. Each slice gives one vector-Jacobian product.
         materialize_grads: whether to return zeros for an input that the outputs do not depend on.
 
     Raises:

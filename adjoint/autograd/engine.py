@@ -36,10 +36,7 @@ FLAGS.engine = globals()
 
 
 DEEPEST = 40
-"""The maximum number of nested backwards in one thread.
-
-A deeper backward runs in a new thread, because stacks are limited.
-"""
+"""The maximum number of nested backwards in one thread. A deeper backward runs in a new thread, because stacks are limited."""
 
 
 def run(
