@@ -94,7 +94,8 @@ def mark_thorough(definition: pytest.Item, cases: list[Any]) -> set[int]:
             if values in seen:
                 chosen.add(id(case))
             seen.add(values)
-    plain = [case for case in cases if id(case) not in thorough | chosen]
+    chosen -= thorough
+    plain = [case for case in cases if id(case) not in thorough and id(case) not in chosen]
     if definition.get_closest_marker("long_cases") is not None:
         kept = LONG
     else:
@@ -102,7 +103,7 @@ def mark_thorough(definition: pytest.Item, cases: list[Any]) -> set[int]:
     if len(plain) > kept:
         chosen |= {id(case) for case in sorted(plain, key=lambda case: number(name_of(definition, case)))[kept:]}
     for case in cases:
-        if id(case) in chosen - thorough:
+        if id(case) in chosen:
             case.marks.append(pytest.mark.thorough.mark)
     return thorough | chosen
 
