@@ -1,7 +1,6 @@
 """The structure of the package: imports point downward only, modules stay small, no modules for leftovers."""
 
 import ast
-import gc
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -119,13 +118,14 @@ def is_for_types(node: ast.If) -> bool:
 
 
 class Imports(ast.NodeVisitor):
-    """Collects the imports of a module, except those for type annotations."""
+    """Collects the imports of a module, and those for type annotations apart."""
 
     def __init__(self, module: str) -> None:
         self.module = module
         self.package = module if FILES[module].name == "__init__.py" else module.rpartition(".")[0]
         self.depth = 0
         self.found: list[Import] = []
+        self.for_types: list[Import] = []
 
     def generic_visit(self, node: ast.AST) -> None:
         for child in ast.iter_child_nodes(node):
@@ -133,6 +133,11 @@ class Imports(ast.NodeVisitor):
                 self.visit(child)
 
     def visit_If(self, node: ast.If) -> None:
+        if is_for_types(node):
+            self.found, others = self.for_types, self.found
+            for child in node.body:
+                self.visit(child)
+            self.found = others
         for child in node.orelse if is_for_types(node) else [*node.body, *node.orelse]:
             self.visit(child)
 
@@ -157,34 +162,25 @@ class Imports(ast.NodeVisitor):
         self.found.append(Import(self.module, target, self.depth > 0, node.lineno))
 
 
-@cache
 def tree_of(module: str) -> ast.Module:
     return ast.parse(FILES[module].read_text(encoding="utf-8"))
 
 
-@pytest.fixture(scope="module", autouse=True)
-def trees_stay() -> Iterator[None]:
-    """No syntax tree is garbage before the last test: the collector, which would look at all of them over and over, waits."""
-    gc.disable()
-    yield
-    gc.enable()
-
-
 @cache
+def read(module: str) -> tuple[Imports, str | None]:
+    """The imports of a module, and its docstring. Its syntax tree is not kept: the collector would visit it over and over."""
+    tree, imports = tree_of(module), Imports(module)
+    imports.visit(tree)
+    return imports, ast.get_docstring(tree)
+
+
 def imports_of(module: str) -> list[Import]:
-    visitor = Imports(module)
-    visitor.visit(tree_of(module))
-    return visitor.found
+    return read(module)[0].found
 
 
 def imports_for_types(module: str) -> list[str]:
     """What a module imports for type annotations only."""
-    visitor = Imports(module)
-    for node in ast.walk(tree_of(module)):
-        if isinstance(node, ast.If) and is_for_types(node):
-            for child in node.body:
-                visitor.visit(child)
-    return [found.target for found in visitor.found]
+    return [found.target for found in read(module)[0].for_types]
 
 
 def imports_within() -> Iterator[Import]:
@@ -386,7 +382,7 @@ def test_no_file_is_too_long():
 
 
 def test_every_module_says_what_it_is_for():
-    assert [module for module in FILES if not ast.get_docstring(tree_of(module))] == []
+    assert [module for module in FILES if not read(module)[1]] == []
 
 
 FOLDERS = sorted({path.parent for path in FILES.values()})
@@ -394,14 +390,13 @@ FOLDERS = sorted({path.parent for path in FILES.values()})
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.relative_to(PACKAGE.parent).as_posix())
 def test_every_folder_says_in_one_line_what_lives_there(folder):
-    page = (folder / "__init__.py").read_text(encoding="utf-8")
-    first, *rest = (ast.get_docstring(ast.parse(page)) or "").splitlines()
+    first, *rest = (read(module_name(folder / "__init__.py"))[1] or "").splitlines()
     assert first.endswith(".")
     assert rest[:1] in ([], [""])
 
 
 def test_no_two_folders_say_the_same():
-    lines = [ast.get_docstring(ast.parse((folder / "__init__.py").read_text())).splitlines()[0] for folder in FOLDERS]
+    lines = [read(module_name(folder / "__init__.py"))[1].splitlines()[0] for folder in FOLDERS]
     assert len(set(lines)) == len(lines)
 
 
