@@ -22,6 +22,7 @@ BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 
 
+@pytest.mark.thorough
 @pytest.mark.alone  # it declares an operator
 def test_a_kernel_is_written_as_the_page_says():
     pytest.importorskip("llvmlite", reason="compiled kernels need the extra `fast`")

@@ -122,7 +122,7 @@ main()
 """
 
 
-@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("full", [pytest.param(False, marks=pytest.mark.thorough), True])
 def test_the_environment_asks_for_full_tracebacks(full):
     environment = {**os.environ, "ADJOINT_FULL_TRACEBACK": str(int(full))}
     done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=False)

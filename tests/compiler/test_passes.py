@@ -112,6 +112,7 @@ def test_values_are_what_they_are_without_compile(way, size):
         assert_as_eager(CHAINS[way], lambda number: given)
 
 
+@pytest.mark.thorough
 def test_less_memory_is_in_use():
     """The values of activations, and of normalizations, are computed again."""
     layers = [nn.Sequential(nn.LayerNorm(300), nn.Linear(300, 300), nn.GELU(), nn.Linear(300, 300)) for _ in range(4)]

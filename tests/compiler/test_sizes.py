@@ -191,6 +191,7 @@ def attention_step():
     return step, lambda size: (torch.randn(2, size, 4, dtype=torch.float64),)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("make", [training_step, attention_step])
 def test_training_at_twenty_sizes_has_three_captures_and_compiles_nothing_new(make):
     (plain, arguments), (function, _) = make(), make()

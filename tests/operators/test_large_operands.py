@@ -280,6 +280,7 @@ def test_sizes_change_no_answers(name):
     check(name, 4)
 
 
+@pytest.mark.long_cases
 @pytest.mark.parametrize("name", NAMES[::12])
 def test_sizes_change_no_answers_of_some(name):
     check(name, 1)

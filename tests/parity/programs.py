@@ -234,13 +234,15 @@ def compare(source: str) -> list[str]:
     return differences
 
 
-def program_test(programs: dict[str, str]) -> Callable[[str], None]:
-    """A test function that compares every one of the programs."""
+def program_test(programs: dict[str, str], *thorough: str) -> Callable[[str], None]:
+    """A test function that compares every one of the programs, those that are named `thorough` outside of the quick tier."""
+    marks = dict.fromkeys(thorough, pytest.mark.thorough)
 
-    @pytest.mark.parametrize("name", programs)
+    @pytest.mark.parametrize("name", [pytest.param(name, marks=marks.pop(name, ())) for name in programs])
     def test(name: str) -> None:
         source = dedent(programs[name]).strip("\n")
         differences = unexcused(name, compare(source))
         assert not differences, "\n".join([*differences, "", "The program:", source])
 
+    assert not marks, f"no programs {list(marks)}"
     return test

@@ -163,9 +163,10 @@ sys.exit(5)
 
 @pytest.mark.parametrize(
     "given",
-    ["{}/program", "program.zip"]
+    ["{}/program"]
     + [
-        pytest.param(each, marks=pytest.mark.thorough) for each in ("program", "program/", "./program", "./program.pyz")
+        pytest.param(each, marks=pytest.mark.thorough)
+        for each in ("program", "program/", "./program", "program.zip", "./program.pyz")
     ],
 )
 def test_folders_and_archives_run_as_python_runs_them(given, tmp_path):
@@ -207,8 +208,6 @@ def test_code_runs_as_python_runs_it(tmp_path):
 def test_exit_codes_and_tracebacks_are_those_of_python(tmp_path):
     script = tmp_path / "script.py"
     script.write_text("import torch\n\ndef f():\n    raise ValueError('no')\n\nf()\n")
-    plain = subprocess.run([sys.executable, "-c", "pass"], check=True)
-    assert plain.returncode == 0
     finished = run(script, cwd=tmp_path)
     lines = finished.stderr.splitlines()
     assert finished.returncode == 1

@@ -100,6 +100,7 @@ def test_pictures_of_recorded_graphs_name_kernels():
     assert before == ways()
 
 
+@pytest.mark.thorough
 def test_profiles_that_threads_begin_and_end_at_once_all_end():
     torch.randn(600, 600).exp()
 

@@ -12,7 +12,7 @@ from adjoint.kernels.nn.optimization import update
 from adjoint.optim import SGD, Adam, RMSprop
 
 BFLOAT16 = numpy.dtype(ml_dtypes.bfloat16)
-SHAPES = [(), (7,), (5, 4), (300, 200)]
+SHAPES = [(), (7,), (5, 4), pytest.param((300, 200), marks=pytest.mark.thorough)]
 
 
 def sample(shape, dtype="f8", seed=0):

@@ -158,4 +158,4 @@ PROGRAMS = {
     """,
 }
 
-test_changed_views = program_test(PROGRAMS)
+test_changed_views = program_test(PROGRAMS, "parts_of_complex_tensors")

@@ -7,11 +7,15 @@ from adjoint.distributed import checkpoint
 from tests.distributed.test_checkpoint import example, same
 
 torch = pytest.importorskip("torch")
-theirs = pytest.importorskip("torch.distributed.checkpoint")
+
+
+@pytest.fixture
+def theirs():
+    return pytest.importorskip("torch.distributed.checkpoint")
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_one_reads_what_the_other_has_written(tmp_path):
+def test_one_reads_what_the_other_has_written(theirs, tmp_path):
     checkpoint.save(example(adjoint, 2.5), checkpoint_id=tmp_path / "ours")
     loaded = example(torch, 0.0)
     theirs.load(loaded, checkpoint_id=tmp_path / "ours", no_dist=True)
@@ -23,7 +27,7 @@ def test_one_reads_what_the_other_has_written(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_names_in_folders_are_the_same(tmp_path):
+def test_names_in_folders_are_the_same(theirs, tmp_path):
     state = {
         "a": [1, 2],
         "b": [{"p": 1}],

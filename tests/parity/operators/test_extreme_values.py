@@ -187,7 +187,7 @@ PROGRAMS = {
     """,
 }
 
-test_extreme_values = program_test(PROGRAMS)
+test_extreme_values = program_test(PROGRAMS, "reductions_of_no_elements")
 
 
 def test_known_differences_are_of_operators_that_are_compared():

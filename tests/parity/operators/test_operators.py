@@ -29,6 +29,7 @@ WHOLE = set(KNOWN) | {listed.partition("[")[2].removesuffix("]").replace("-", " 
 """The cases that are known to differ from PyTorch for some of the samples: they are not divided."""
 
 
+@cache
 def cases() -> list[Any]:
     """Operators, their aspects, and which samples. The quick tier chooses among the cases of two dtypes of an aspect: the
     first, and another one that differs from operator to operator.

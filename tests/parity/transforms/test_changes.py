@@ -307,7 +307,7 @@ TANGENTS = {
     """,
 }
 
-test_tangents = program_test(TANGENTS)
+test_tangents = program_test(TANGENTS, "tangents_of_their_own")
 test_functions = program_test(FUNCTIONS)
 test_batches = program_test(BATCHES)
 test_captured = program_test(CAPTURED)

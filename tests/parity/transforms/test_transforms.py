@@ -655,7 +655,7 @@ BATCHES = {
     """,
 }
 
-test_batches = program_test(BATCHES)
+test_batches = program_test(BATCHES, "nesting")
 
 FORWARD = {
     "forward_ad": """
