@@ -169,10 +169,13 @@ class Program:
             result = self.compiled.run(operands, values, dtype, compute, out)
             if result is not NotImplemented:
                 return result
-        if out is None and size <= THREADED:
+        if size <= THREADED:
             if half:
                 operands = [item.astype(compute) for item in operands]
             results = self.straight(compute.char)(*operands, *values)
+            if out is not None:
+                out[...] = results
+                return out
             several = results if type(results) is tuple else (results,)
             arranged = tuple([narrowed(item, compute, dtype) for item in several])
             return arranged if type(results) is tuple else arranged[0]
@@ -368,6 +371,17 @@ def _build_general(program: Program, namespace: dict[str, Any]) -> str:
     else:
         lines.append(f"        result = small({passed})")
         lines.append("        return result if type(result) is ndarray else asarray(result)")
+    if others and not several:  # few elements that are broadcast
+        namespace["straight"] = program.straight
+        fewer = min(most + 1, program.compiled_from)
+        each = " and ".join(
+            [f"{first}.size < {fewer}", *[f"{name}.dtype is dtype and {name}.size < {fewer}" for name in others]]
+        )
+        arguments = ", ".join([*program.parameters.arrays, *program.parameters.scalars])
+        lines += [
+            f"    if (dtype is FLOAT32 or dtype is FLOAT64) and {each}:",
+            f"        return asarray(straight(dtype.char)({arguments}))",
+        ]
     lines.append(f"    return large({passed})")
     return "\n".join([*lines, ""])
 

@@ -1,6 +1,4 @@
-"""The language of kernels: one line brings it to a module of kernels.
-
-    from adjoint.codegen.llvm.language import *
+"""The language of kernels. `from adjoint.codegen.llvm.kernels import *` brings it to a module of kernels.
 
     @loops
     def scale(out: Pointer[T], x: Pointer[T], factor: T, start: Int, stop: Int) -> None:

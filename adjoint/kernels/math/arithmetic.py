@@ -20,7 +20,7 @@ from ...codegen.tracing import xp
 from ..index.masking import common_dtype
 from ..memory.copying import convert, expanded
 from ..runtime.floating import HALVES, compute_dtype, is_floating, refuse, widen
-from ..runtime.scalar import HALF, ONE, TWO, scalar_array, typed
+from ..runtime.scalar import TWO, scalar_array, typed
 
 Array = numpy.ndarray[Any, Any]
 
@@ -274,51 +274,17 @@ def fmod(self: Array, other: Array) -> Array:
 # --- fused ----------------------------------------------------------------------------------------------------
 
 
-@in_float32
-def addcmul(self: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> Array:
+@pointwise("addcmul_cpu_out", "fciu")
+def addcmul(self: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> Any:
     """`self + value * tensor1 * tensor2`."""
-    if self.dtype.kind == "b":
-        raise refuse("addcmul_cpu_out", self)
-    if self.size >= LARGE and self.dtype.kind == "f":
-        return _plus_product(self, tensor1, tensor2, value)
     product = tensor1 * tensor2
-    return self + (product if value == 1 else product * typed(value, self.dtype))
+    return self + (product if value == 1 else product * value)
 
 
-@in_float32
-def addcdiv(self: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> Array:
+@pointwise("addcdiv_cpu_out", "fc")
+def addcdiv(self: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> Any:
     """`self + value * tensor1 / tensor2`."""
-    if self.size >= LARGE and self.dtype.kind == "f":
-        return _plus_quotient(self, tensor1, tensor2, value)
-    return self + (tensor1 if value == 1 else tensor1 * typed(value, self.dtype)) / tensor2
-
-
-def addcmul_(self: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> None:
-    """`self += value * tensor1 * tensor2`."""
-    if self.size >= LARGE and self.dtype.kind == "f":
-        _plus_product.overwrite(self, tensor1, tensor2, value)
-    else:
-        self[...] = expanded(addcmul(self, tensor1, tensor2, value=value), self)
-
-
-def addcdiv_(self: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> None:
-    """`self += value * tensor1 / tensor2`."""
-    if self.size >= LARGE and self.dtype.kind == "f":
-        _plus_quotient.overwrite(self, tensor1, tensor2, value)
-    else:
-        self[...] = expanded(addcdiv(self, tensor1, tensor2, value=value), self)
-
-
-@pointwise("addcmul_cpu_out")
-def _plus_product(self: Array, tensor1: Array, tensor2: Array, value: float) -> Any:
-    """`addcmul` of many numbers."""
-    return self + tensor1 * tensor2 * value
-
-
-@pointwise("addcdiv_cpu_out")
-def _plus_quotient(self: Array, tensor1: Array, tensor2: Array, value: float) -> Any:
-    """`addcdiv` of many numbers."""
-    return self + tensor1 * value / tensor2
+    return self + (tensor1 if value == 1 else tensor1 * value) / tensor2
 
 
 def lerp(self: Array, end: Array, weight: Any) -> Array:
@@ -327,62 +293,43 @@ def lerp(self: Array, end: Array, weight: Any) -> Array:
     Raises:
         RuntimeError: if the dtypes differ.
     """
-    if end.dtype is self.dtype and type(weight) is float and self.dtype.kind not in "iub":
-        return _lerp(self, end, weight)
+    if end.dtype is self.dtype and type(weight) is float:
+        return _between(self, end, weight)
     if isinstance(weight, numpy.ndarray) and not weight.ndim and self.ndim and weight.dtype.kind != "c":
         weight = weight.astype(self.dtype)
     for name, other in (("end", end), ("weight", weight)):
         if isinstance(other, numpy.ndarray) and other.dtype != self.dtype:
             kinds = [dtypes.C_NAMES[dtypes.from_numpy(array.dtype)] for array in (self, other)]
             raise RuntimeError(f"expected dtype {kinds[0]} for `{name}` but got dtype {kinds[1]}")
-    if self.dtype.kind in "iub":
-        by = "tensor" if isinstance(weight, numpy.ndarray) else "scalar"
-        raise refuse(f"lerp_kernel_{by}", self)
-    if type(weight) is complex and self.dtype.kind != "c":
-        kind = dtypes.C_NAMES[dtypes.from_numpy(self.dtype)]
-        raise RuntimeError(f"value cannot be converted to type {kind} without overflow")
-    return _lerp(self, end, weight)
+    return (_between_arrays if isinstance(weight, numpy.ndarray) else _between)(self, end, weight)
 
 
 def lerp_(self: Array, end: Array, weight: Any) -> None:
     """`self += weight * (end - self)`."""
-    by_tensor = isinstance(weight, numpy.ndarray)
-    if (
-        self.size >= LARGE
-        and self.dtype.kind == "f"
-        and end.dtype is self.dtype
-        and (by_tensor or type(weight) is float)
-    ):
-        (_between_arrays if by_tensor else _between).overwrite(self, end, weight)
+    alike = end.dtype is self.dtype and end.shape == self.shape
+    if not isinstance(weight, numpy.ndarray):
+        between = _between
+    else:
+        between = _between_arrays
+        alike = alike and weight.dtype is self.dtype
+        alike = alike and (weight.shape == self.shape or (not weight.ndim and self.size >= LARGE))
+    if alike:
+        between.overwrite(self, end, weight)
     else:
         self[...] = expanded(lerp(self, end, weight), self)
 
 
-@in_float32
-def _lerp(self: Array, end: Array, weight: Any) -> Array:
-    dtype = self.dtype
-    if self.size >= LARGE and dtype.kind == "f":
-        return (_between_arrays if isinstance(weight, numpy.ndarray) else _between)(self, end, weight)
-    step = end - self
-    if not isinstance(weight, numpy.ndarray):
-        if abs(weight) < 0.5:
-            return self + typed(weight, dtype) * step
-        return end - step * typed(1 - weight, dtype)
-    nearer = numpy.abs(weight) < HALF[weight.real.dtype]
-    return numpy.where(nearer, self + weight * step, end - step * (ONE[dtype] - weight))
-
-
-@pointwise("lerp_kernel_scalar")
+@pointwise("lerp_kernel_scalar", "fc")
 def _between(self: Array, end: Array, weight: float) -> Any:
-    """`lerp` of many numbers by one weight."""
-    if -0.5 < weight < 0.5:
+    """`lerp` by one weight."""
+    if abs(weight) < 0.5:
         return self + weight * (end - self)
     return end - (end - self) * (1 - weight)
 
 
-@pointwise("lerp_kernel_tensor")
+@pointwise("lerp_kernel_tensor", "fc")
 def _between_arrays(self: Array, end: Array, weight: Array) -> Any:
-    """`lerp` of many numbers by as many weights."""
+    """`lerp` by an array of weights."""
     step = end - self
     return xp.where(xp.absolute(weight) < 0.5, self + weight * step, end - step * (1 - weight))
 

@@ -268,7 +268,7 @@ class div_number:
 
 @operator(
     promote="common",
-    kernel=Kernel(kernels.addcmul, inplace=kernels.addcmul_),
+    kernel=kernels.addcmul,
     inplace=True,
     numbers=False,
     deprecated_order=("value",),
@@ -303,7 +303,7 @@ def _not_only_integers(self, tensor1, tensor2, value=1):
 
 @operator(
     promote="common",
-    kernel=Kernel(kernels.addcdiv, inplace=kernels.addcdiv_),
+    kernel=kernels.addcdiv,
     inplace=True,
     numbers=False,
     check=_not_only_integers,

@@ -6,14 +6,8 @@ multiply-adds that they are meant for; for float64 the C library's functions, so
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
-from numpy import ndarray
-
 from ....codegen.llvm.external import c_function
-from ....codegen.llvm.language import *
-from ....codegen.llvm.launch import launch
+from ....codegen.llvm.kernels import *
 from ...create.mt19937 import Stream
 from ...create.random import libm
 from .twister import for_dtype, fraction, next_fractions

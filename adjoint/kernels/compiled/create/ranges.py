@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-from typing import Any
-
-from numpy import ndarray
-
 from ....codegen.llvm.external import c_function
-from ....codegen.llvm.language import *
-from ....codegen.llvm.launch import launch
+from ....codegen.llvm.kernels import *
 
 _TYPES = {"f": f32, "d": f64}
 

@@ -6,14 +6,8 @@ Python where there is no compiled code. Logarithms and similar functions are the
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
-import numpy
-from numpy import ndarray
-
 from ....codegen.llvm.external import c_function
-from ....codegen.llvm.language import *
+from ....codegen.llvm.kernels import *
 from ...create.mt19937 import Stream
 from .twister import fraction
 

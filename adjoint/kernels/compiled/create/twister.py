@@ -8,14 +8,10 @@ Random permutations and integers are drawn from it here.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
-
-import numpy
-from numpy import ndarray
 
 from ....codegen.llvm.element_types import PointerType
 from ....codegen.llvm.external import apart, external
-from ....codegen.llvm.language import *
+from ....codegen.llvm.kernels import *
 from ...create.mt19937 import Stream
 
 WORDS = 624

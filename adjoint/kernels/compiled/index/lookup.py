@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
-import numpy
-from numpy import ndarray
-
-from ....codegen.llvm.host import HOST
-from ....codegen.llvm.language import *
-from ....codegen.llvm.launch import launch
+from ....codegen.llvm.kernels import *
 from ..memory.copying import WORDS, copy_row
 
 _CHUNK = 1 << 14

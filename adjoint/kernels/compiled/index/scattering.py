@@ -8,17 +8,9 @@ it finds among all indices.
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
-import numpy
-from numpy import ndarray
-
-from ....codegen.llvm.language import *
-from ....codegen.llvm.launch import launch
+from ....codegen.llvm.kernels import *
 from ....codegen.llvm.streaming import LINE
 from ....codegen.llvm.values import size_of
-from ....codegen.llvm.vectors import first_lanes
 from ...runtime.parallel import get_num_threads
 from ..memory.copying import WORDS, copy_row
 from .lookup import outside

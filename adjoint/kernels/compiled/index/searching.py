@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy
-from numpy import ndarray
-
-from ....codegen.llvm.language import *
-from ....codegen.llvm.launch import launch
+from ....codegen.llvm.kernels import *
 from ...memory.copying import contiguous
 
 _TOGETHER = 4

@@ -11,11 +11,8 @@ processors from the threads that run compiled kernels. While kernels call it, th
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from functools import cache
-from typing import Any
 
-import numpy
 from numpy.linalg import _umath_linalg
 
 from ...._runtime.first_use import computed_once
@@ -23,8 +20,7 @@ from ...._runtime.platform import ctypes
 from ....codegen.llvm.atomics import atomic_exchange, atomic_store
 from ....codegen.llvm.element_types import PointerType
 from ....codegen.llvm.external import external
-from ....codegen.llvm.language import *
-from ....codegen.llvm.launch import launch
+from ....codegen.llvm.kernels import *
 from ....codegen.llvm.workers import wait
 
 LOCK, CALLS, THREADS, WORDS = range(4)

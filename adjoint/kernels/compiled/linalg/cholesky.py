@@ -10,13 +10,7 @@ cache.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy
-
-from ....codegen.llvm.language import *
-from ....codegen.llvm.launch import launch
-from ....codegen.llvm.vectors import first_lanes
+from ....codegen.llvm.kernels import *
 from ...memory.copying import contiguous
 from .substitution import BLOCK, TYPES, VECTORS, eliminate, read_strip, solve_block
 

@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
-import numpy
-from numpy import ndarray
-
 from ....codegen.llvm.elementary_power import pow as power
-from ....codegen.llvm.language import *
-from ....codegen.llvm.launch import launch
+from ....codegen.llvm.kernels import *
 from ...memory.copying import contiguous
 
 _ONE, _TWO, _MOST, _ANY = range(4)

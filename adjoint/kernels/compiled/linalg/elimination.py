@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
-import numpy
-
-from ....codegen.llvm.language import *
-from ....codegen.llvm.launch import launch
-from ....codegen.llvm.vectors import first_lanes
+from ....codegen.llvm.kernels import *
 from .substitution import TYPES
 
 Array = numpy.ndarray[Any, Any]

@@ -13,11 +13,9 @@ A factor of bfloat16 is stored as words of two numbers each. One instruction add
 
 from __future__ import annotations
 
-from typing import Any
-
 from ....codegen.llvm.amx import add_products_of_pairs
-from ....codegen.llvm.language import *
-from ....codegen.llvm.vectors import VECTORS, first_lanes, transposed
+from ....codegen.llvm.kernels import *
+from ....codegen.llvm.vectors import VECTORS, transposed
 
 PANEL_ROWS = 256
 """How many rows a panel has."""

@@ -13,12 +13,10 @@ vectors compute it. Products of bfloat16 are never refused, because tiles comput
 
 from __future__ import annotations
 
-from typing import Any
-
 from ....codegen.llvm.amx import configure_tiles, load_tile, multiply_tiles, release_tiles, store_tile
 from ....codegen.llvm.atomics import atomic_load, atomic_store
-from ....codegen.llvm.language import *
-from ....codegen.llvm.vectors import first_lanes, transposed
+from ....codegen.llvm.kernels import *
+from ....codegen.llvm.vectors import transposed
 
 TILE = 16
 """Rows of a tile, and words in one of its rows."""

@@ -8,22 +8,16 @@ and BLAS adds the product to it.
 
 from __future__ import annotations
 
-import functools
-import math
 from array import array
-from typing import Any, NamedTuple
-
-import numpy
+from typing import NamedTuple
 
 from ....codegen.acceleration import LOOPS
 from ....codegen.llvm.amx import TILES, has_pairs
 from ....codegen.llvm.atomics import atomic_exchange, atomic_store, call_address
 from ....codegen.llvm.compilation import CompiledFunction
 from ....codegen.llvm.external import apart
-from ....codegen.llvm.host import HOST
-from ....codegen.llvm.language import *
-from ....codegen.llvm.launch import launch
-from ....codegen.llvm.vectors import VECTORS, first_lanes, tile_rows
+from ....codegen.llvm.kernels import *
+from ....codegen.llvm.vectors import VECTORS, tile_rows
 from ....codegen.llvm.workers import PIECES, WORKERS, run_ranges, run_ranges_apart
 from ...runtime.parallel import get_num_threads
 from .blas import BLAS, enter_alone, gemm, leave_alone

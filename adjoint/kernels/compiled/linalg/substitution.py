@@ -5,13 +5,7 @@ A block row is solved in strips of a few vectors, which stay in the first-level 
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy
-
-from ....codegen.llvm.language import *
-from ....codegen.llvm.launch import launch
-from ....codegen.llvm.vectors import first_lanes
+from ....codegen.llvm.kernels import *
 
 Array = numpy.ndarray[Any, Any]
 

@@ -7,13 +7,7 @@ in float64 is exact.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy
-from numpy import ndarray
-
-from ....codegen.llvm.language import *
-from ....codegen.llvm.launch import launch
+from ....codegen.llvm.kernels import *
 
 _EXACT = 1 << 51
 

@@ -9,16 +9,10 @@ parts, which costs nothing here.
 
 from __future__ import annotations
 
-import functools
-import math
-from typing import Any, NamedTuple
-
-import numpy
-from numpy import ndarray
+from typing import NamedTuple
 
 from ....codegen.llvm.atomics import atomic_exchange, atomic_store
-from ....codegen.llvm.language import *
-from ....codegen.llvm.launch import launch
+from ....codegen.llvm.kernels import *
 from ....codegen.llvm.vectors import transposed
 from ...runtime.parallel import get_num_threads, scratch
 

@@ -6,15 +6,7 @@ X[k] + Y[k] + i (X[k] - Y[k]) exp(2 pi i k / n) (W. Press et al., "Numerical Rec
 
 from __future__ import annotations
 
-import functools
-import math
-from typing import Any
-
-import numpy
-from numpy import ndarray
-
-from ....codegen.llvm.language import *
-from ....codegen.llvm.launch import launch
+from ....codegen.llvm.kernels import *
 
 
 @loops

@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-import math
-from typing import Any
-
-import numpy
-from numpy import ndarray
-
 from ....codegen.acceleration import LOOPS
-from ....codegen.llvm.language import *
-from ....codegen.llvm.launch import launch
+from ....codegen.llvm.kernels import *
 from ....codegen.llvm.streaming import elements_before_aligned, end_streams, is_streamed, stream
 from ....codegen.llvm.vectors import transposed
 

@@ -5,17 +5,7 @@ A single window is left to the reductions, maxima over windows of one length to 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from typing import Any
-
-import numpy
-from numpy import ndarray
-
-from ....codegen.llvm.language import *
-from ....codegen.llvm.launch import launch
-from ....codegen.llvm.vectors import first_lanes
-from ....codegen.plans import Memory, Plan
+from ....codegen.llvm.kernels import *
 from ...nn.windows import Bounds
 
 SIZES = Struct("length:3 count:3")

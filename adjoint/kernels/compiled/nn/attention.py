@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy
-
-from ....codegen.llvm.language import *
-from ....codegen.llvm.launch import launch
+from ....codegen.llvm.kernels import *
 from ....codegen.llvm.vectors import VECTORS, tile_rows
 from ....codegen.plans import Plans
 from ...nn.attention import gradients_like, result_like

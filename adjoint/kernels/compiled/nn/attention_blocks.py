@@ -9,12 +9,9 @@ Dao et al., "FlashAttention: fast and memory-efficient exact attention with IO-a
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
 from ....codegen.llvm.elementary_exponential import exp
-from ....codegen.llvm.language import *
-from ....codegen.llvm.vectors import VECTORS, first_lanes, transposed
+from ....codegen.llvm.kernels import *
+from ....codegen.llvm.vectors import VECTORS, transposed
 
 KEYS = 64
 """How many keys a block has."""

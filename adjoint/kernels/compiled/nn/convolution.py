@@ -5,17 +5,7 @@ The plans of the forms in `kernels.nn.convolution`, which describes their argume
 
 from __future__ import annotations
 
-import functools
-import math
-from collections.abc import Callable, Sequence
-from typing import Any
-
-import numpy
-from numpy import ndarray
-
-from ....codegen.llvm.language import *
-from ....codegen.llvm.launch import launch
-from ....codegen.plans import Memory, Plan
+from ....codegen.llvm.kernels import *
 from ...nn.convolution import output_sizes
 from ...runtime import parallel
 from ...runtime.floating import compute_dtype, widen

@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
-import numpy
-from numpy import ndarray
-
 from ...._runtime.first_use import computed_once
-from ....codegen.llvm.language import *
-from ....codegen.llvm.launch import launch
+from ....codegen.llvm.kernels import *
 from .convolution_geometry import Axis
 from .convolution_kernels import store_first
 from .convolution_plan import Arrays, Table, Work

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ....codegen.llvm.language import *
+from ....codegen.llvm.kernels import *
 from .convolution_kernels import BLOCK, PACKING, STRIDES, store_first
 
 SUMS = Struct(

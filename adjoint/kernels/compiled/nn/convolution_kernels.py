@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ....codegen.llvm.language import *
+from ....codegen.llvm.kernels import *
 
 PACKING = Struct("phases samples grid:2 pitch channel_pitch slack step:3 table")
 """How rows are packed. `table`: the address of where the source of each phase begins, in three dimensions."""

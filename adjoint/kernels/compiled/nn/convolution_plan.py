@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
-from typing import Any, NamedTuple
-
-import numpy
-from numpy import ndarray
+from typing import NamedTuple
 
 from ...._runtime.first_use import computed_once
 from ....codegen.llvm.external import apart
-from ....codegen.llvm.language import *
+from ....codegen.llvm.kernels import *
 from ...memory.copying import contiguous
 from .convolution_correlation import SUMS, accumulate, add_up, correlate
 from .convolution_geometry import Axes, Block, Geometry, cut, disjoint, divided, single_time, spaced

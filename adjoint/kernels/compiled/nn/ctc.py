@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
-import numpy
-from numpy import ndarray
-
 from ....codegen.llvm.elementary_exponential import exp
 from ....codegen.llvm.elementary_logarithm import log
-from ....codegen.llvm.language import *
-from ....codegen.llvm.launch import launch
+from ....codegen.llvm.kernels import *
 
 _WORK = 64
 """How many bytes are moved in the time that one state takes at one time."""

@@ -7,14 +7,8 @@ weights, are computed once for all channels.
 from __future__ import annotations
 
 import itertools
-import math
-from typing import Any
 
-import numpy
-
-from ....codegen.llvm.language import *
-from ....codegen.llvm.launch import launch
-from ....codegen.llvm.vectors import first_lanes
+from ....codegen.llvm.kernels import *
 from ...memory.copying import contiguous
 from ...nn.grid_sampling import BICUBIC, NEAREST, POLYNOMIALS, REFLECTION, ZEROS, Sampling, differentiated
 

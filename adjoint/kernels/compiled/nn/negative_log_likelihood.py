@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
-import numpy
-from numpy import ndarray
-
-from ....codegen.llvm.calls import NativeCall, array_at, not_row_major
-from ....codegen.llvm.language import *
-from ....codegen.plans import Memory, Plan
+from ....codegen.llvm.calls import not_row_major
+from ....codegen.llvm.kernels import *
 from ...runtime.floating import compute_dtype
 
 _TILE = 512

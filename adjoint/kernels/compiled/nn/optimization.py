@@ -18,17 +18,11 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Callable, Sequence
-from typing import Any
-
-import numpy
-from numpy import ndarray
 
 from ....codegen.llvm import language
 from ....codegen.llvm.calls import addresses
 from ....codegen.llvm.element_types import TypeVariable
-from ....codegen.llvm.language import *
-from ....codegen.llvm.launch import launch
+from ....codegen.llvm.kernels import *
 from ...nn.optimization import Methods, RoundingOnce
 
 Formula = Callable[..., None]

@@ -5,17 +5,7 @@ The plans of the forms in `kernels.nn.padding`, for planes that lie in one piece
 
 from __future__ import annotations
 
-import functools
-import math
-from collections.abc import Sequence
-from typing import Any
-
-import numpy
-from numpy import ndarray
-
-from ....codegen.llvm.language import *
-from ....codegen.llvm.launch import launch
-from ....codegen.plans import Memory, Plan
+from ....codegen.llvm.kernels import *
 from ...nn.padding import origins
 from ..memory.copying import WORDS
 

@@ -5,16 +5,8 @@ The layout of a table is that of the windows.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from typing import Any
-
-import numpy
-from numpy import ndarray
-
-from ....codegen.llvm.calls import ARRAYS_AT, NativeCall, array_at
-from ....codegen.llvm.language import *
-from ....codegen.plans import Memory, Plan
+from ....codegen.llvm.calls import ARRAYS_AT
+from ....codegen.llvm.kernels import *
 from ...nn.windows import Windows
 from .adaptive_pooling import fits
 from .convolution_kernels import dealt, store_first

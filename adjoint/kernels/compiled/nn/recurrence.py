@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
-
-import numpy
 
 from ....codegen.acceleration import LOOPS
 from ....codegen.llvm.amx import TILES
-from ....codegen.llvm.language import *
-from ....codegen.llvm.launch import launch
+from ....codegen.llvm.kernels import *
 from ....codegen.llvm.vectors import VECTORS, tile_rows
 from ...runtime.parallel import get_num_threads
 from ..linalg.pieces import SIDE, SQUARE, STEP, TILE, pack

@@ -8,13 +8,10 @@ registers, they compute the products from pieces of bfloat16 (`PIECES`).
 
 from __future__ import annotations
 
-from typing import Any
-
 from ....codegen.llvm.amx import configure_tiles, release_tiles
 from ....codegen.llvm.atomics import atomic_store
 from ....codegen.llvm.elementary_exponential import exp, tanh
-from ....codegen.llvm.language import *
-from ....codegen.llvm.vectors import first_lanes
+from ....codegen.llvm.kernels import *
 from ..linalg.pieces import (
     SIZES,
     SQUARE,

@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-import math
-from typing import Any
-
-import numpy
-from numpy import ndarray
-
-from ....codegen.llvm.language import *
-from ....codegen.llvm.launch import launch
+from ....codegen.llvm.kernels import *
 from .loops import reduce_row
 from .reduction import REDUCTIONS, itself, larger, smaller
 

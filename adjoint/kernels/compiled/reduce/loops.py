@@ -11,10 +11,7 @@ The loops that are called find their arrays in a table (`CallTables`): the resul
 numbers that each of them reads first.
 """
 
-from typing import Any
-
-from ....codegen.llvm.calls import array_at
-from ....codegen.llvm.language import *
+from ....codegen.llvm.kernels import *
 
 TILE = 2048
 """Columns that are reduced together: their accumulators stay in the first-level cache."""

@@ -6,15 +6,7 @@ elements stay in order. How rows are dealt out with memory of their own is here 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
-
-import numpy
-from numpy import ndarray
-
-from ....codegen.llvm.language import *
-from ....codegen.llvm.launch import launch
-from ....codegen.plans import Memory, Plan
+from ....codegen.llvm.kernels import *
 from ...runtime import parallel
 
 

@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-import functools
-import math
-from typing import Any, NamedTuple
-
-import numpy
-from numpy import ndarray
+from typing import NamedTuple
 
 from ....codegen.llvm.calls import CallTables
-from ....codegen.llvm.language import *
-from ....codegen.llvm.launch import launch
-from ....codegen.llvm.vectors import first_lanes
-from ....codegen.plans import Memory, Plan
+from ....codegen.llvm.kernels import *
 from ...runtime.floating import compute_dtype, is_inexact
 from ...runtime.shapes import Dims, normalize_dims
 from ..memory.copying import collapsed, row_steps

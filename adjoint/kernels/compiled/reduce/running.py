@@ -2,19 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-import math
-from collections.abc import Callable, Sequence
-from typing import Any
-
-import numpy
-from numpy import ndarray
-
 from ....codegen.llvm.elementary_power import logaddexp
-from ....codegen.llvm.language import *
-from ....codegen.llvm.launch import launch
-from ....codegen.llvm.vectors import first_lanes
-from ....codegen.plans import Memory, Plan
+from ....codegen.llvm.kernels import *
 from ...memory.copying import contiguous
 
 _LINES = 4

@@ -5,12 +5,7 @@ The key at a position is found by halving the range of keys: one vectorized pass
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy
-from numpy import ndarray
-
-from ....codegen.llvm.language import *
+from ....codegen.llvm.kernels import *
 from .order_keys import element_type, first_row, key_type, order_key, row_plan, store_keys, width_of
 from .sorting import ranked, sort, store_ranks
 

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-from typing import Any
-
-from numpy import ndarray
-
-from ....codegen.llvm.language import *
+from ....codegen.llvm.kernels import *
 from .order_keys import element_type, first_row, key_type, order_key, row_plan, store_keys, width_of
 
 RANKED = 224

@@ -6,15 +6,9 @@ The triangles of matrices are written row by row.
 from __future__ import annotations
 
 import itertools
-import math
-from typing import Any
-
-import numpy
-from numpy import ndarray
 
 from ....codegen.llvm.calls import addresses
-from ....codegen.llvm.language import *
-from ....codegen.llvm.launch import launch
+from ....codegen.llvm.kernels import *
 from ..memory.copying import WORDS, copy_row
 
 

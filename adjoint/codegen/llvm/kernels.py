@@ -1,0 +1,23 @@
+"""What a module of kernels needs: one line brings the language, what launches its loops, and what plans calls.
+
+from adjoint.codegen.llvm.kernels import *
+"""
+
+from __future__ import annotations
+
+import functools as functools
+import math as math
+from collections.abc import Callable as Callable
+from collections.abc import Sequence as Sequence
+from typing import Any as Any
+
+import numpy as numpy
+from numpy import ndarray as ndarray
+
+from ..plans import Memory as Memory
+from ..plans import Plan as Plan
+from .calls import NativeCall as NativeCall
+from .calls import array_at as array_at
+from .language import *
+from .launch import launch as launch
+from .vectors import first_lanes as first_lanes
