@@ -14,7 +14,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ..kernels.runtime.floating import HALVES, OFF, WARNINGS, restore, unwarned
+from ..kernels.runtime.floating import HALVES, OFF, WARNINGS, refuse, restore, unwarned
 from ..kernels.runtime.lazy_conj import lazy_bits_of
 from . import source
 from .acceleration import LOOPS
@@ -153,6 +153,20 @@ def large_with_number(ufunc: Any) -> LargeUfunc | None:
 def of_any_size(form: Any) -> Any:
     """Return the form of a ufunc for large arrays, if it has one, and any other function unchanged."""
     return (large(form) or form) if isinstance(form, numpy.ufunc) else form
+
+
+def of_kinds(ufunc: Any, kinds: str, refusal: str | Callable[[ndarray], Exception], name: str | None = None) -> Any:
+    """The kernel of a ufunc for dtypes of these `kinds`, NumPy's. Others are refused with `refusal`, as by `pointwise`."""
+    compute = of_any_size(ufunc)
+
+    def kernel(*operands: Any) -> Any:
+        if operands[0].dtype.kind not in kinds:
+            raise refuse(refusal, operands[0]) if isinstance(refusal, str) else refusal(operands[0])
+        return compute(*operands)
+
+    kernel.__name__ = kernel.__qualname__ = name or ufunc.__name__
+    kernel.__doc__ = f"`numpy.{ufunc.__name__}` of arrays of kinds {kinds}."
+    return kernel
 
 
 @cache

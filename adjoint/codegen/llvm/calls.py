@@ -26,7 +26,7 @@ from ..._runtime.forks import code_of
 from ...kernels.runtime.addresses import AFTER_HEAD, IN_OBJECTS
 from ..acceleration import LOOPS
 from ..plans import Memory, Plan
-from .language import Int, Pointer, Static, address, as_pointer, cast_pointer, f64, i64, loops
+from .language import Int, Pointer, Static, address, as_pointer, i64, loops
 from .launch import PARALLEL_BYTES, launch
 
 BEFORE_BYTES = bytes.__basicsize__ - 1
@@ -52,12 +52,6 @@ def elements_at(table: Pointer[i64], number: Int) -> Int:
 def array_at(table: Pointer[i64], number: Int, T: Static) -> Any:
     """The elements of an array of the table, of type `T`."""
     return as_pointer(elements_at(table, number), T)
-
-
-@loops(noalias=False)
-def scalar_at(table: Pointer[i64], arrays: Int, number: Int) -> f64:
-    """A number of a table of this many arrays."""
-    return cast_pointer(table + (ARRAYS_AT + arrays + number), f64)[0]
 
 
 class CallTables:

@@ -10,7 +10,7 @@ import numpy
 from numpy import asarray, ndarray
 
 from ..._runtime.tracebacks import warn
-from ...codegen.acceleration import LOOPS
+from ...codegen.acceleration import LOOPS, accelerated
 from ...codegen.costs import MOVED, STEPS
 from ..memory.copying import clone, convert
 from ..runtime.floating import HALVES, compute_dtype, type_name, widen
@@ -310,14 +310,11 @@ def _flat_positions(shape: tuple[int, ...], indices: Indices) -> ndarray:
     return numpy.asarray(total)
 
 
+@accelerated("index.masks.nonzero", elements=MOVED)
 def nonzero(x: ndarray) -> ndarray:
     """The indices of the nonzero elements: one row for each, in one piece for each dimension."""
     if x.ndim == 0:
         return numpy.empty((int(bool(x)), 0), numpy.int64)
-    if LOOPS.takes(x.size, MOVED):
-        found = LOOPS.run("index.masks.nonzero", x)
-        if found is not NotImplemented:
-            return asarray(found.T)
     return numpy.array(x.nonzero(), numpy.int64).T
 
 

@@ -5,6 +5,7 @@ Elements that are not chosen have no effect, not even as `0 * inf`, because mask
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy
 
 from ..._runtime.tracebacks import warn
 from ...codegen.acceleration import LOOPS
-from ...codegen.compiled_ufuncs import of_any_size
+from ...codegen.compiled_ufuncs import of_any_size, of_kinds
 from ...codegen.costs import LARGE
 from ...codegen.pointwise import pointwise
 from ...codegen.selection import choose
@@ -91,23 +92,14 @@ def heaviside(self: Array, values: Array) -> Array:
 # --- by order -------------------------------------------------------------------------------------------------
 
 
-def _extremum(name: str, ufunc: Any, wording: str) -> Any:
-    compute = of_any_size(ufunc)
-
-    def kernel(self: Array, other: Array) -> Array:
-        if self.dtype.kind == "c":
-            raise RuntimeError(wording.format(name))
-        return compute(self, other)
-
-    kernel.__name__ = kernel.__qualname__ = name
-    kernel.__doc__ = f"`numpy.{ufunc.__name__}`; complex numbers have no order."
-    return kernel
+def _unordered(name: str, _: Array) -> Exception:
+    return RuntimeError(f"{name} not implemented for complex tensors.")
 
 
-maximum = _extremum("maximum", numpy.maximum, "{} not implemented for complex tensors.")
-minimum = _extremum("minimum", numpy.minimum, "{} not implemented for complex tensors.")
-fmax = _extremum("fmax", numpy.fmax, "{} not implemented for complex tensors.")
-fmin = _extremum("fmin", numpy.fmin, "{} not implemented for complex tensors.")
+maximum, minimum, fmax, fmin = (
+    of_kinds(ufunc, "biufVW", functools.partial(_unordered, ufunc.__name__))
+    for ufunc in (numpy.maximum, numpy.minimum, numpy.fmax, numpy.fmin)
+)
 
 
 # --- by bounds ------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import numpy
 
 from ... import dtypes
 from ...codegen.acceleration import LOOPS, accelerated
-from ...codegen.compiled_ufuncs import large_with_number, of_any_size
+from ...codegen.compiled_ufuncs import large_with_number, of_any_size, of_kinds
 from ...codegen.costs import LARGE
 from ...codegen.elementary import elementary
 from ...codegen.kernel import FLOATS, Kernel
@@ -334,36 +334,10 @@ def _between_arrays(self: Array, end: Array, weight: Array) -> Any:
     return xp.where(xp.absolute(weight) < 0.5, self + weight * step, end - step * (1 - weight))
 
 
-def _floating_only(name: str, ufunc: Any) -> Any:
-    def kernel(self: Array, other: Array) -> Array:
-        if not is_floating(self.dtype):
-            raise refuse(name, self)
-        return ufunc(self, other)
-
-    kernel.__name__ = kernel.__qualname__ = ufunc.__name__
-    kernel.__doc__ = f"`numpy.{ufunc.__name__}` of floating-point numbers."
-    return in_float32(kernel) if ufunc is not numpy.nextafter else kernel
-
-
-hypot = _floating_only("hypot_cpu", numpy.hypot)
-nextafter = accelerated("math.neighbours.nextafter", elements=LARGE)(_floating_only("nextafter_cpu", numpy.nextafter))
-atan2 = _floating_only("atan2_cpu", numpy.arctan2)
-copysign = _floating_only("copysign_cpu", numpy.copysign)
-
-
-def _integers_only(name: str, ufunc: Any) -> Callable[..., Array]:
-    compute = of_any_size(ufunc)
-
-    def kernel(self: Array, other: Array) -> Array:
-        if self.dtype.kind not in "iu":
-            raise refuse(name, self)
-        result: Array = compute(self, other)
-        return result
-
-    kernel.__name__ = kernel.__qualname__ = ufunc.__name__
-    kernel.__doc__ = f"`numpy.{ufunc.__name__}` of integers."
-    return kernel
-
+hypot = in_float32(of_kinds(numpy.hypot, "fV", "hypot_cpu"))
+atan2 = in_float32(of_kinds(numpy.arctan2, "fV", "atan2_cpu"))
+copysign = in_float32(of_kinds(numpy.copysign, "fV", "copysign_cpu"))
+nextafter = accelerated("math.neighbours.nextafter", elements=LARGE)(of_kinds(numpy.nextafter, "fV", "nextafter_cpu"))
 
 _LCM, _ABSOLUTE = of_any_size(numpy.lcm), of_any_size(numpy.absolute)
 
@@ -374,10 +348,8 @@ def _lcm(self: Array, other: Array) -> Array:
     return result
 
 
-_lcm.__name__ = "lcm"
-
-gcd = _integers_only("gcd_cpu", numpy.gcd)
-lcm = _integers_only("lcm_cpu", _lcm)
+gcd = of_kinds(numpy.gcd, "iu", "gcd_cpu")
+lcm = of_kinds(_lcm, "iu", "lcm_cpu", "lcm")
 
 
 def ldexp(self: Array, other: Array) -> Array:

@@ -2,39 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy
 
-from ...codegen.compiled_ufuncs import of_any_size
+from ...codegen.compiled_ufuncs import of_any_size, of_kinds
 from ...codegen.pointwise import pointwise
 from ...codegen.tracing import xp
 from ..runtime.floating import refuse, unwarned, widen
 from ..runtime.layout import laid_out
 
 Array = numpy.ndarray[Any, Any]
-Kernel = Callable[[Array, Array], Array]
 
 
-def _ordering(name: str, ufunc: Any) -> Kernel:
-    compute = of_any_size(ufunc)
+_ORDERED = "biufVW"
 
-    def kernel(self: Array, other: Array) -> Array:
-        if self.dtype.kind == "c":
-            raise refuse(f"{name}_cpu", self)
-        return compute(self, other)
-
-    kernel.__name__ = kernel.__qualname__ = name
-    kernel.__doc__ = f"`numpy.{ufunc.__name__}`; complex numbers have no order."
-    return kernel
-
-
-lt = _ordering("lt", numpy.less)
-le = _ordering("le", numpy.less_equal)
-gt = _ordering("gt", numpy.greater)
-ge = _ordering("ge", numpy.greater_equal)
-
+lt, le, gt, ge = (
+    of_kinds(ufunc, _ORDERED, f"{name}_cpu", name)
+    for name, ufunc in {
+        "lt": numpy.less, "le": numpy.less_equal, "gt": numpy.greater, "ge": numpy.greater_equal,
+    }.items()
+)  # fmt: skip
 
 _NOT = of_any_size(numpy.logical_not)
 
@@ -44,32 +32,10 @@ def logical_not(self: Array) -> Array:
     return _NOT(self) if self.dtype.kind != "V" else self == numpy.zeros((), self.dtype)
 
 
-def _bitwise(name: str, ufunc: Any) -> Kernel:
-    compute = of_any_size(ufunc)
-
-    def kernel(self: Array, other: Array) -> Array:
-        if self.dtype.kind not in "iub":
-            raise refuse(name, self)
-        return compute(self, other)
-
-    kernel.__name__ = kernel.__qualname__ = ufunc.__name__
-    kernel.__doc__ = f"`numpy.{ufunc.__name__}` of integers and bools."
-    return kernel
-
-
-bitwise_and = _bitwise("bitwise_and_cpu", numpy.bitwise_and)
-bitwise_or = _bitwise("bitwise_or_cpu", numpy.bitwise_or)
-bitwise_xor = _bitwise("bitwise_xor_cpu", numpy.bitwise_xor)
-
-
-_INVERT = of_any_size(numpy.invert)
-
-
-def bitwise_not(self: Array) -> Array:
-    """The complement of the bits; `not` of bools."""
-    if self.dtype.kind not in "iub":
-        raise refuse("bitwise_not_cpu", self)
-    return _INVERT(self)
+bitwise_and = of_kinds(numpy.bitwise_and, "iub", "bitwise_and_cpu")
+bitwise_or = of_kinds(numpy.bitwise_or, "iub", "bitwise_or_cpu")
+bitwise_xor = of_kinds(numpy.bitwise_xor, "iub", "bitwise_xor_cpu")
+bitwise_not = of_kinds(numpy.invert, "iub", "bitwise_not_cpu", "bitwise_not")
 
 
 def bitwise_left_shift(self: Array, other: Array) -> Array:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy
 
 from ...codegen.acceleration import LOOPS
-from ...codegen.compiled_ufuncs import of_any_size
+from ...codegen.compiled_ufuncs import of_any_size, of_kinds
 from ...codegen.costs import LARGE
 from ...codegen.kernel import FLOATS, Kernel
 from ...codegen.pointwise import by_expression, pointwise
@@ -199,27 +199,15 @@ def frac(self: Array) -> Any:
 # --- signs ----------------------------------------------------------------------------------------------------
 
 
-def absolute(self: Array) -> Array:
-    """Magnitudes: real, of complex numbers too."""
-    if self.dtype.kind == "b":
-        raise refuse("abs_cpu", self)
-    return _ABSOLUTE(self)
+def _refuse_negation(array: Array) -> Exception:
+    return RuntimeError(
+        "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use "
+        "the `~` or `logical_not()` operator instead."
+    )
 
 
-_ABSOLUTE = of_any_size(numpy.absolute)
-
-
-def neg(self: Array) -> Array:
-    """The negative."""
-    if self.dtype.kind == "b":
-        raise RuntimeError(
-            "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use "
-            "the `~` or `logical_not()` operator instead."
-        )
-    return _NEGATIVE(self)
-
-
-_NEGATIVE = of_any_size(numpy.negative)
+absolute = of_kinds(numpy.absolute, "iufcVW", "abs_cpu")
+neg = of_kinds(numpy.negative, "iufcVW", _refuse_negation)
 
 
 @pointwise("sign_cpu")

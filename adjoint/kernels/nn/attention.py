@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy
 
-from ...codegen.acceleration import LOOPS
+from ...codegen.acceleration import accelerated
 from ..runtime.floating import compute_dtype, unwarned, widen
 
 Array = numpy.ndarray[Any, Any]
@@ -61,6 +61,7 @@ def _added(mask: Array | None, query: Array) -> Array | None:
     return _with_heads(mask)
 
 
+@accelerated("nn.attention.attention", elements=0)
 def attention(
     query: Array,
     key: Array,
@@ -79,11 +80,6 @@ def attention(
     """
     batch, heads, length, _ = query.shape
     count = batch * heads * length * key.shape[2]
-    found: tuple[Array, Array] = LOOPS.run(
-        "nn.attention.attention", query, key, value, mask, kept, share, causal, scale
-    )
-    if found is not NotImplemented:
-        return found
     out = result_like(query, value)
     statistics = numpy.empty((batch, heads, 2, length), compute_dtype(query.dtype))
     for place, _, (q, k, v, added, bits) in _parts(query, key, value, mask, kept, count):
@@ -95,17 +91,13 @@ def attention(
     return out, statistics
 
 
+@accelerated("nn.attention.attention_gradients", elements=0)
 def attention_gradients(
     grad: Array, query: Array, key: Array, value: Array, mask: Array | None, kept: Array | None, share: float, causal: bool,
     scale: float, out: Array, statistics: Array,
 ) -> tuple[Array, Array, Array]:  # fmt: skip
     """The gradients of query, key and value."""
     count = math.prod(query.shape[:3]) * key.shape[2]
-    found: tuple[Array, Array, Array] = LOOPS.run(
-        "nn.attention.attention_gradients", grad, query, key, value, mask, kept, share, causal, scale, out, statistics
-    )
-    if found is not NotImplemented:
-        return found
     to_query, to_key, to_value = gradients_like(query, key, value)
     for place, of_keys, (q, k, v, added, bits) in _parts(query, key, value, mask, kept, count):
         weights, _, inverse = _exponentials(q, k, added, causal, scale)

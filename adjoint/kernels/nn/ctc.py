@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy
 
-from ...codegen.acceleration import LOOPS
+from ...codegen.acceleration import accelerated
 from ...codegen.costs import ELEMENTARY
 from ..runtime.floating import refuse
 
@@ -77,13 +77,10 @@ def ctc_loss(
     return (-probability).astype(log_probs.dtype), forward
 
 
+@accelerated("nn.ctc.forward_of", elements=ELEMENTARY)
 def _forward(log_probs: Array, states: Array, skips: Array, lengths: Array) -> Array:
     """The logarithms of the probabilities of states, `(N, T, states)`."""
     (times, count), width = log_probs.shape[:2], states.shape[1]
-    if LOOPS.takes(times * states.size, ELEMENTARY):
-        found = LOOPS.run("nn.ctc.forward_of", log_probs, states, skips, lengths)
-        if found is not NotImplemented:
-            return numpy.asarray(found)
     emitted = _at_states(log_probs, states)
     forward = numpy.full((count, times, width), -numpy.inf, log_probs.dtype)
     if times:
@@ -114,14 +111,26 @@ def ctc_loss_backward(
     states, skips = _states(targets, target_lengths, blank, log_probs.shape[2])
     lengths = numpy.array(target_lengths, numpy.int64)
     ends = numpy.array(input_lengths, numpy.int64)
-    if LOOPS.takes(len(log_probs) * states.size, ELEMENTARY):
-        found = LOOPS.run("nn.ctc.gradient_of", grad, log_probs, states, skips, lengths, ends, loss, forward)
-        if found is not NotImplemented:
-            hopeless = numpy.isposinf(loss)
-            if hopeless.any():
-                used = numpy.arange(len(log_probs))[:, None] < ends
-                found[used & hopeless] = 0 if zero_infinity else numpy.nan
-            return numpy.asarray(found)
+    result = _gradient(log_probs, grad, states, skips, lengths, ends, loss, forward)
+    hopeless = numpy.isposinf(loss)
+    if hopeless.any():
+        used = numpy.arange(len(log_probs))[:, None] < ends
+        result[used & hopeless] = 0 if zero_infinity else numpy.nan
+    return result
+
+
+@accelerated("nn.ctc.gradient_of", elements=ELEMENTARY)
+def _gradient(
+    log_probs: Array,
+    grad: Array,
+    states: Array,
+    skips: Array,
+    lengths: Array,
+    ends: Array,
+    loss: Array,
+    forward: Array,
+) -> Array:
+    """The gradient of `log_probs` up to the `ends` of samples, then 0."""
     emitted = _at_states(log_probs, states)
     times, count, width = emitted.shape
     places = numpy.arange(width)
@@ -144,9 +153,5 @@ def ctc_loss_backward(
             expected = numpy.exp(joined + loss[:, None] - log_probs[time])
             result[time] = numpy.where(numpy.isneginf(joined), 0, expected)
             result[time] = (numpy.exp(log_probs[time]) - result[time]) * grad[:, None]
-            if not zero_infinity:
-                result[time] = numpy.where(numpy.isposinf(loss)[:, None], numpy.nan, result[time])
     result[numpy.arange(times)[:, None] >= ends] = 0
-    if zero_infinity:
-        result[:, numpy.isposinf(loss)] = 0
     return result

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy
 
-from ...codegen.acceleration import LOOPS
+from ...codegen.acceleration import LOOPS, accelerated
 from ...codegen.costs import PIECEWISE
 from ..runtime.floating import HALVES, refuse, widen
 
@@ -190,15 +190,11 @@ def grid_sampler(input: Array, grid: Array, mode: int, padding: int, align_corne
     return result.reshape(*input.shape[:2], *grid.shape[1:-1]).astype(input.dtype, copy=False)
 
 
+@accelerated("nn.grid_sampling.gradients", elements=PIECEWISE)
 def grid_sampler_gradients(
     grad: Array, input: Array, grid: Array, sampling: Sampling, needs: Sequence[bool]
 ) -> tuple[Array | None, Array | None]:
     """The gradients of images and grid, as far as they are needed."""
-    if LOOPS.takes(grad.size, PIECEWISE):
-        found = LOOPS.run("nn.grid_sampling.gradients", grad, input, grid, sampling, needs)
-        if found is not NotImplemented:
-            to_input, to_grid = found
-            return to_input, to_grid
     sizes = input.shape[2:]
     zeros = (0,) * len(sizes)
     at_places = grad.reshape((*input.shape[:2], 1, math.prod(grid.shape[1:-1])))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy
 
 from ..._runtime.tracebacks import warn
-from ...codegen.acceleration import LOOPS
+from ...codegen.acceleration import LOOPS, accelerated
 from ...codegen.costs import JOINED, MOVED
 from ...codegen.selection import choose
 from ...dtypes import C_NAMES, from_numpy
@@ -369,30 +369,26 @@ def front_of_zeros(self: Array, shape: tuple[int, ...]) -> Array:
 def tril(self: Array, diagonal: int) -> Array:
     """The lower triangle of the last two dimensions."""
     _require_matrices("tril", self)
-    return _triangle(self, diagonal, upper=False)
+    return _triangle(self, operator.index(diagonal), False)
 
 
 def triu(self: Array, diagonal: int) -> Array:
     """The upper triangle of the last two dimensions."""
     _require_matrices("triu", self)
-    return _triangle(self, diagonal, upper=True)
+    return _triangle(self, operator.index(diagonal), True)
 
 
-def _triangle(array: Array, diagonal: int, *, upper: bool) -> Array:
-    diagonal = operator.index(diagonal)
-    if LOOPS.takes(array.size, MOVED):
-        found = LOOPS.run("shape.joining.triangle", array, diagonal, upper)
-        if found is not NotImplemented:
-            return numpy.asarray(found)
-    rows, columns = array.shape[-2:]
+@accelerated("shape.joining.triangle", elements=MOVED)
+def _triangle(x: Array, diagonal: int, upper: bool) -> Array:
+    rows, columns = x.shape[-2:]
     if rows * columns < MOVED:
         apart = _few_apart(rows, columns, diagonal, upper)
-        if array.ndim > 2:
-            return row_major(numpy.where(apart, ZERO[array.dtype], array))
-        result = array.copy()
-        numpy.putmask(result, apart, ZERO[array.dtype])
+        if x.ndim > 2:
+            return row_major(numpy.where(apart, ZERO[x.dtype], x))
+        result = x.copy()
+        numpy.putmask(result, apart, ZERO[x.dtype])
         return result
-    result = numpy.triu(array, diagonal) if upper else numpy.tril(array, diagonal)
+    result = numpy.triu(x, diagonal) if upper else numpy.tril(x, diagonal)
     return row_major(result) if result.ndim > 2 else result
 
 

@@ -118,8 +118,8 @@ def fill(out: ndarray, x: ndarray, mask: ndarray, value: ndarray) -> Any:
 
 
 def nonzero(x: ndarray) -> Any:
-    """The indices of the nonzero elements, one row for each dimension. NotImplemented if no loop exists for it."""
-    if not x.flags.c_contiguous or not x.size:
+    """The indices of the nonzero elements, one row for each. NotImplemented if no loop exists for it."""
+    if not x.ndim or not x.flags.c_contiguous or not x.size:
         return NotImplemented
     mask = x if x.dtype.kind == "b" else x != 0
     ends = _ends(mask.reshape(-1))
@@ -130,8 +130,8 @@ def nonzero(x: ndarray) -> Any:
         address(places), address(mask), address(ends), x.shape[-1], total,
     )  # fmt: skip
     if x.ndim == 2:
-        return places
-    return numpy.stack([*numpy.unravel_index(places[0], x.shape[:-1]), places[1]]) if x.ndim > 2 else places[1:]
+        return places.T
+    return (numpy.stack([*numpy.unravel_index(places[0], x.shape[:-1]), places[1]]) if x.ndim > 2 else places[1:]).T
 
 
 def _ends(mask: ndarray) -> ndarray:

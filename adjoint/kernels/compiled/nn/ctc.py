@@ -101,7 +101,7 @@ def forward_of(log_probs: ndarray, states: ndarray, skips: ndarray, lengths: nda
 
 
 def gradient_of(
-    grad: ndarray, log_probs: ndarray, states: ndarray, skips: ndarray, lengths: ndarray, ends: ndarray, loss: ndarray,
+    log_probs: ndarray, grad: ndarray, states: ndarray, skips: ndarray, lengths: ndarray, ends: ndarray, loss: ndarray,
     forward: ndarray,
 ) -> Any:  # fmt: skip
     """Return the gradient of the log-probabilities where losses are finite. It is 0 after the end of a sample."""

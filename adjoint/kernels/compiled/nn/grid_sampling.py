@@ -305,18 +305,18 @@ def sampled(images: Array, grid: Array, sampling: Sampling) -> Any:
     return out
 
 
-def gradients(grad: Array, images: Array, grid: Array, sampling: Sampling, needs: Any) -> Any:
+def gradients(grad: Array, input: Array, grid: Array, sampling: Sampling, needs: Any) -> Any:
     """`kernels.nn.grid_sampling.grid_sampler_gradients`."""
-    if not _taken(images, grid, grad):
+    if not _taken(input, grid, grad):
         return NotImplemented
-    grad, images, grid = map(contiguous, (grad, images, grid))
-    call = _Call(images, grid, sampling)
-    to_images = to_grid = None
+    grad, input, grid = map(contiguous, (grad, input, grid))
+    call = _Call(input, grid, sampling)
+    to_input = to_grid = None
     if needs[0]:
-        to_images = numpy.zeros(images.shape, images.dtype)
-        call.over_planes(spread, to_images, grad, grid)
+        to_input = numpy.zeros(input.shape, input.dtype)
+        call.over_planes(spread, to_input, grad, grid)
     if needs[1]:
         to_grid = numpy.zeros(grid.shape, grid.dtype)
         if sampling.mode != NEAREST:
-            call.over_places(steer, to_grid, grad, images, grid)
-    return to_images, to_grid
+            call.over_places(steer, to_grid, grad, input, grid)
+    return to_input, to_grid
