@@ -12,7 +12,6 @@ _Dims: TypeAlias = _int | Sequence[_int]
 _Device: TypeAlias = _device | str | _int
 
 from math import e as e, inf as inf, nan as nan, pi as pi
-from adjoint._runtime import late_bound as _late_bound
 from adjoint._runtime import places as _places
 from adjoint._runtime.sequence import note_calls_if_graphs_may_be_drawn as _note_calls_if_graphs_may_be_drawn
 from adjoint.device import Size as Size, channels_last as channels_last, channels_last_3d as channels_last_3d, contiguous_format as contiguous_format, device as device, jagged as jagged, layout as layout, memory_format as memory_format, preserve_format as preserve_format, sparse_bsc as sparse_bsc, sparse_bsr as sparse_bsr, sparse_coo as sparse_coo, sparse_csc as sparse_csc, sparse_csr as sparse_csr, strided as strided

@@ -1,8 +1,9 @@
-"""The Python array API standard, version 2024.12: the functions of `torch` by the names and rules that array libraries share.
+"""The Python array API standard, version 2024.12: the functions of `torch` under the names and rules that array libraries share.
 
-Libraries that are written for the standard find this namespace by `Tensor.__array_namespace__`. PyTorch does not have it.
+Libraries that are written for the standard find this namespace through `Tensor.__array_namespace__`. PyTorch does not
+have this namespace.
 
-The operators and methods of tensors stay PyTorch's if the standard differs: `x.size` is a method, slices have no
+Where the standard differs, the operators and methods of tensors follow PyTorch: `x.size` is a method, slices have no
 negative steps (`flip` reverses), a zero-dimensional tensor does not widen other tensors, and unsigned integers of more
 than 8 bits do not promote. The functions here promote according to the standard.
 

@@ -1,4 +1,4 @@
-"""Functions that make tensors, by the standard's names."""
+"""Functions that create tensors, under the standard's names."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def asarray(
 
     It shares memory if possible, and must share it with `copy=False`.
 
-    A tensor stays in the graph.
+    The history of a tensor is kept.
     """
     if isinstance(obj, torch.Tensor):
         return converted(obj, dtype, device, copy)
@@ -34,14 +34,14 @@ def asarray(
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> torch.Tensor:
-    """The tensor on the memory of an object that speaks DLPack."""
+    """Return a tensor that shares the memory of an object with DLPack support."""
     return torch.from_dlpack(x, device=device, copy=copy)
 
 
 def arange(
     start: float, /, stop: float | None = None, step: float = 1, *, dtype: torch.dtype | None = None, device: Any = None
 ) -> torch.Tensor:
-    """Numbers from `start` to before `stop`, or none if the step leads away from it."""
+    """Return the numbers from `start` up to, but excluding, `stop`. There are none if the step has the wrong sign."""
     if stop is None:
         start, stop = 0, start
     if step and (stop - start) / step <= 0:
@@ -60,51 +60,51 @@ def linspace(
     device: Any = None,
     endpoint: bool = True,
 ) -> torch.Tensor:
-    """`num` numbers at equal distances, with or without the last one."""
+    """Return `num` evenly spaced numbers, with or without the last one."""
     if endpoint:
         return torch.linspace(start, stop, num, dtype=dtype, device=device)
     return torch.linspace(start, stop, num + 1, dtype=dtype, device=device)[:-1]
 
 
 def empty(shape: Shape, *, dtype: torch.dtype | None = None, device: Any = None) -> torch.Tensor:
-    """A tensor of this shape with any elements."""
+    """Return a tensor of this shape with uninitialized elements."""
     return torch.empty(_shape(shape), dtype=dtype, device=device)
 
 
 def zeros(shape: Shape, *, dtype: torch.dtype | None = None, device: Any = None) -> torch.Tensor:
-    """A tensor of zeros of this shape."""
+    """Return a tensor of zeros of this shape."""
     return torch.zeros(_shape(shape), dtype=dtype, device=device)
 
 
 def ones(shape: Shape, *, dtype: torch.dtype | None = None, device: Any = None) -> torch.Tensor:
-    """A tensor of ones of this shape."""
+    """Return a tensor of ones of this shape."""
     return torch.ones(_shape(shape), dtype=dtype, device=device)
 
 
 def full(shape: Shape, fill_value: Scalar, *, dtype: torch.dtype | None = None, device: Any = None) -> torch.Tensor:
-    """A tensor of this shape with all elements equal."""
+    """Return a tensor of this shape with all elements equal."""
     return torch.full(_shape(shape), fill_value, dtype=dtype, device=device)
 
 
 def empty_like(x: torch.Tensor, /, *, dtype: torch.dtype | None = None, device: Any = None) -> torch.Tensor:
-    """A tensor of the shape of `x` with any elements."""
+    """Return a tensor with the shape of `x` and uninitialized elements."""
     return torch.empty_like(x, dtype=dtype, device=device)
 
 
 def zeros_like(x: torch.Tensor, /, *, dtype: torch.dtype | None = None, device: Any = None) -> torch.Tensor:
-    """A tensor of zeros of the shape of `x`."""
+    """Return a tensor of zeros with the shape of `x`."""
     return torch.zeros_like(x, dtype=dtype, device=device)
 
 
 def ones_like(x: torch.Tensor, /, *, dtype: torch.dtype | None = None, device: Any = None) -> torch.Tensor:
-    """A tensor of ones with the shape of `x`."""
+    """Return a tensor of ones with the shape of `x`."""
     return torch.ones_like(x, dtype=dtype, device=device)
 
 
 def full_like(
     x: torch.Tensor, /, fill_value: Scalar, *, dtype: torch.dtype | None = None, device: Any = None
 ) -> torch.Tensor:
-    """A tensor of the shape of `x` with all elements equal."""
+    """Return a tensor with the shape of `x` and all elements equal."""
     return torch.full_like(x, fill_value, dtype=dtype, device=device)
 
 
@@ -117,7 +117,7 @@ def eye(
     dtype: torch.dtype | None = None,
     device: Any = None,
 ) -> torch.Tensor:
-    """A matrix with ones on the diagonal `k`."""
+    """Return a matrix with ones on the diagonal `k`."""
     n_cols = n_rows if n_cols is None else n_cols
     matrix = torch.zeros(n_rows, n_cols, dtype=dtype, device=device)
     if -n_rows < k < n_cols:
@@ -126,15 +126,15 @@ def eye(
 
 
 def tril(x: torch.Tensor, /, *, k: int = 0) -> torch.Tensor:
-    """The part of the last two dimensions on and below the diagonal `k`."""
+    """Return the part of the last two dimensions on and below the diagonal `k`."""
     return torch.tril(x, k)
 
 
 def triu(x: torch.Tensor, /, *, k: int = 0) -> torch.Tensor:
-    """The part of the last two dimensions on and above the diagonal `k`."""
+    """Return the part of the last two dimensions on and above the diagonal `k`."""
     return torch.triu(x, k)
 
 
 def meshgrid(*arrays: torch.Tensor, indexing: str = "xy") -> tuple[torch.Tensor, ...]:
-    """The coordinates of a grid, one tensor for each vector."""
+    """Return the coordinates of a grid, with one tensor for each vector."""
     return tuple(torch.meshgrid(*arrays, indexing=indexing)) if arrays else ()

@@ -44,13 +44,13 @@ def _is_kind(dtype: torch.dtype, kind: str) -> bool:
 
 
 def isdtype(dtype: torch.dtype, kind: torch.dtype | str | tuple[torch.dtype | str, ...]) -> bool:
-    """Return whether `dtype` equals this dtype, belongs to this kind ("integral", "real floating", ...), or to one of several."""
+    """Return whether `dtype` equals a dtype, belongs to a kind ("integral", "real floating", ...), or to one of several kinds."""
     kinds = kind if isinstance(kind, tuple) else (kind,)
     return any(_is_kind(dtype, each) if isinstance(each, str) else dtype is each for each in kinds)
 
 
 def _promoted(first: torch.dtype, second: torch.dtype) -> torch.dtype:
-    """Return the dtype to which both promote: integers of all widths and signs by NumPy's rules, otherwise by PyTorch's."""
+    """Return the dtype to which both promote. NumPy's rules apply to integers, and PyTorch's rules to other dtypes."""
     if first is second:
         return first
     if _is_kind(first, "integral") and _is_kind(second, "integral"):
@@ -66,7 +66,7 @@ def _promoted(first: torch.dtype, second: torch.dtype) -> torch.dtype:
 
 
 def result_type(*arrays_and_dtypes: torch.Tensor | torch.dtype | Scalar) -> torch.dtype:
-    """Return the dtype of the result of an operation. Zero-dimensional tensors count like all other tensors."""
+    """Return the dtype of the result of an operation. Zero-dimensional tensors have the same weight as other tensors."""
     numbers = [each for each in arrays_and_dtypes if isinstance(each, SCALARS)]
     others = [each for each in arrays_and_dtypes if not isinstance(each, SCALARS)]
     if not others:
@@ -87,7 +87,7 @@ def _promoted_by_number(dtype: torch.dtype, number: Scalar) -> torch.dtype:
 
 
 def can_cast(from_: torch.dtype | torch.Tensor, to: torch.dtype, /) -> bool:
-    """Whether values of the first dtype promote to the second one."""
+    """Return whether values of the first dtype promote to the second dtype."""
     dtype = from_ if isinstance(from_, torch.dtype) else from_.dtype
     try:
         return _promoted(dtype, to) is to
@@ -96,7 +96,7 @@ def can_cast(from_: torch.dtype | torch.Tensor, to: torch.dtype, /) -> bool:
 
 
 def astype(x: torch.Tensor, dtype: torch.dtype, /, *, copy: bool = True, device: Any = None) -> torch.Tensor:
-    """Return the tensor with another dtype. With `copy=False` return the tensor itself, if it has that dtype."""
+    """Return the tensor with another dtype. With `copy=False`, return the tensor itself if it already has this dtype."""
     if not isinstance(dtype, torch.dtype):
         raise TypeError(f"astype(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
     if x.dtype.is_complex and not dtype.is_complex and dtype is not torch.bool:
@@ -105,7 +105,10 @@ def astype(x: torch.Tensor, dtype: torch.dtype, /, *, copy: bool = True, device:
 
 
 def converted(x: torch.Tensor, dtype: torch.dtype | None, device: Any, copy: bool | None) -> torch.Tensor:
-    """Return the tensor with this dtype on this device, with gradients. Make a copy if one is requested."""
+    """Return the tensor with this dtype on this device.
+
+    Gradients pass through the conversion. A copy is made if one is requested.
+    """
     options: dict[str, Any] = {"dtype": dtype, "device": device, "copy": bool(copy)}
     result: torch.Tensor = x.to(**options)
     if copy is False and result is not x:
@@ -134,7 +137,10 @@ class IntegerLimits(NamedTuple):
 
 
 def finfo(type: torch.dtype | torch.Tensor, /) -> FloatLimits:
-    """Return the limits of a floating-point or complex dtype. The result names the dtype of its parts."""
+    """Return the limits of a floating-point or complex dtype.
+
+    For a complex dtype, the result names the dtype of its parts.
+    """
     found = torch.finfo(type if isinstance(type, torch.dtype) else type.dtype)
     return FloatLimits(
         found.bits, found.eps, found.max, found.min, found.smallest_normal, getattr(torch, str(found.dtype))
@@ -160,7 +166,7 @@ def as_common(*values: torch.Tensor | Scalar) -> list[torch.Tensor]:
 
 
 def summed_dtype(x: torch.Tensor) -> torch.dtype:
-    """The dtype of sums and products: 64 bits for integers."""
+    """Return the dtype of sums and products, which has 64 bits for integers."""
     if isdtype(x.dtype, "unsigned integer"):
         return torch.uint64
     return torch.int64 if isdtype(x.dtype, ("signed integer", "bool")) else x.dtype
@@ -170,11 +176,11 @@ class __array_namespace_info__:
     """The inspection functions of the standard."""
 
     def capabilities(self) -> dict[str, Any]:
-        """Return the capabilities: boolean masks and shapes that depend on values work, and arrays have at most 64 dimensions."""
+        """Return the capabilities: support for boolean masks and for shapes that depend on values, and at most 64 dimensions."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> torch.device:
-        """The device of new tensors."""
+        """Return the device of new tensors."""
         place: Any = torch.get_default_device()
         return cast(torch.device, place)
 
@@ -183,7 +189,7 @@ class __array_namespace_info__:
         return [torch.device("cpu"), torch.device("meta")]
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, torch.dtype]:
-        """The dtypes of new tensors, by kind."""
+        """Return the dtypes of new tensors, by kind."""
         real = torch.get_default_dtype()
         return {
             "real floating": real,
@@ -193,7 +199,7 @@ class __array_namespace_info__:
         }
 
     def dtypes(self, *, device: Any = None, kind: str | tuple[str, ...] | None = None) -> dict[str, torch.dtype]:
-        """The dtypes of the standard by name, of all kinds or of these."""
+        """Return the dtypes of the standard by name: all dtypes, or the dtypes of the given kinds."""
         kinds = ("bool", "numeric") if kind is None else kind if isinstance(kind, tuple) else (kind,)
         for each in kinds:
             if each not in DTYPES:

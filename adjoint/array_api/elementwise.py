@@ -21,7 +21,7 @@ Operand = torch.Tensor | Scalar
 
 
 def _of_one(name: str, function: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[torch.Tensor], torch.Tensor]:
-    """The function of `torch` for one operand."""
+    """Return the function of `torch` for one operand."""
 
     def apply(x: torch.Tensor, /) -> torch.Tensor:
         return function(x)
@@ -107,7 +107,7 @@ subtract = _of_two("subtract", torch.sub)
 
 
 def clip(x: torch.Tensor, /, min: Operand | None = None, max: Operand | None = None) -> torch.Tensor:
-    """The elements held between two bounds, in the dtype of `x`."""
+    """Return the elements limited to two bounds, in the dtype of `x`."""
     if not x.dtype.is_floating_point and x.dtype is not torch.bool:
         limits = torch.iinfo(x.dtype)
         min = None if isinstance(min, int) and min <= limits.min else min
@@ -119,7 +119,7 @@ def clip(x: torch.Tensor, /, min: Operand | None = None, max: Operand | None = N
 
 
 def floor_divide(x1: Operand, x2: Operand, /) -> torch.Tensor:
-    """The greatest integers not above the quotients. Infinities divided by finite numbers give infinities."""
+    """Return the quotients rounded down. An infinity divided by a finite number gives an infinity."""
     first, second = as_common(x1, x2)
     result = torch.floor_divide(first, second)
     if not result.dtype.is_floating_point:
@@ -128,7 +128,7 @@ def floor_divide(x1: Operand, x2: Operand, /) -> torch.Tensor:
 
 
 def remainder(x1: Operand, x2: Operand, /) -> torch.Tensor:
-    """The rests of floored divisions, with the signs of the divisors, zeros too."""
+    """Return the remainders of floored divisions. They have the signs of the divisors, even if they are zero."""
     first, second = as_common(x1, x2)
     result = torch.remainder(first, second)
     return (
@@ -137,12 +137,12 @@ def remainder(x1: Operand, x2: Operand, /) -> torch.Tensor:
 
 
 def imag(x: torch.Tensor, /) -> torch.Tensor:
-    """The imaginary part; zeros for real tensors."""
+    """Return the imaginary part, which is zero for real tensors."""
     return torch.imag(x) if x.dtype.is_complex else torch.zeros_like(x)
 
 
 def round(x: torch.Tensor, /) -> torch.Tensor:
-    """The nearest integers, with halves rounded to even integers. Complex numbers are rounded in both parts."""
+    """Return the nearest integers, with halves rounded to even integers. Both parts of a complex number are rounded."""
     return torch.complex(torch.round(x.real), torch.round(x.imag)) if x.dtype.is_complex else torch.round(x)
 
 

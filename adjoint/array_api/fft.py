@@ -1,4 +1,4 @@
-"""The standard's extension `fft`, on `torch.fft`."""
+"""The standard's extension `fft`, implemented with `torch.fft`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def ifft(x: torch.Tensor, /, *, n: int | None = None, axis: int = -1, norm: str 
 
 
 def rfft(x: torch.Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> torch.Tensor:
-    """The Fourier transform of real numbers: its first half."""
+    """The Fourier transform of real numbers, without the redundant second half."""
     return torch.fft.rfft(x, n, axis, norm)
 
 
@@ -33,7 +33,7 @@ def irfft(x: torch.Tensor, /, *, n: int | None = None, axis: int = -1, norm: str
 
 
 def hfft(x: torch.Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> torch.Tensor:
-    """The Fourier transform of the first half of a Hermitian sequence."""
+    """The Fourier transform of a Hermitian sequence, given by its first half."""
     return torch.fft.hfft(x, n, axis, norm)
 
 
@@ -81,7 +81,7 @@ def rfftfreq(n: int, /, *, d: float = 1.0, dtype: torch.dtype | None = None, dev
 
 
 def fftshift(x: torch.Tensor, /, *, axes: int | Sequence[int] | None = None) -> torch.Tensor:
-    """Frequency zero moved to the middle."""
+    """The input with frequency zero moved to the middle."""
     return torch.fft.fftshift(x, axes)
 
 

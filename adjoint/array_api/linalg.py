@@ -1,4 +1,4 @@
-"""The standard's extension `linalg`, on `torch.linalg`."""
+"""The standard's extension `linalg`, implemented with `torch.linalg`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def matrix_transpose(x: torch.Tensor, /) -> torch.Tensor:
 def tensordot(
     x1: torch.Tensor, x2: torch.Tensor, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2
 ) -> torch.Tensor:
-    """The product summed over axes of both tensors."""
+    """The product of two tensors, summed over axes of both."""
     first, second = as_common(x1, x2)
     return torch.tensordot(first, second, dims=axes)
 
@@ -68,12 +68,12 @@ def matrix_norm(x: torch.Tensor, /, *, keepdims: bool = False, ord: float | str 
 
 
 def matrix_power(x: torch.Tensor, n: int, /) -> torch.Tensor:
-    """The matrices multiplied with themselves `n` times."""
+    """The matrices to the power `n`."""
     return torch.linalg.matrix_power(x, n)
 
 
 def matrix_rank(x: torch.Tensor, /, *, rtol: Any = None) -> torch.Tensor:
-    """The numbers of singular values above `rtol` times the largest one."""
+    """The number of singular values above `rtol` times the largest one."""
     return torch.linalg.matrix_rank(x, rtol=rtol)
 
 
@@ -88,12 +88,12 @@ def pinv(x: torch.Tensor, /, *, rtol: Any = None) -> torch.Tensor:
 
 
 def qr(x: torch.Tensor, /, *, mode: str = "reduced") -> Any:
-    """The orthogonal and triangular factors, as a tuple with names."""
+    """The orthogonal and the triangular factor, as a named tuple."""
     return torch.linalg.qr(x, mode)
 
 
 def svd(x: torch.Tensor, /, *, full_matrices: bool = True) -> Any:
-    """The singular value decomposition, as a tuple with names."""
+    """The singular value decomposition, as a named tuple."""
     return torch.linalg.svd(x, full_matrices=full_matrices)
 
 
@@ -131,7 +131,7 @@ def det(x: torch.Tensor, /) -> torch.Tensor:
 
 
 def eigh(x: torch.Tensor, /) -> Any:
-    """The eigenvalues and eigenvectors of Hermitian matrices, as a tuple with names."""
+    """The eigenvalues and eigenvectors of Hermitian matrices, as a named tuple."""
     return torch.linalg.eigh(x)
 
 
@@ -146,7 +146,7 @@ def inv(x: torch.Tensor, /) -> torch.Tensor:
 
 
 def slogdet(x: torch.Tensor, /) -> Any:
-    """The signs and logarithms of the determinants, as a tuple with names."""
+    """The signs and logarithms of the determinants, as a named tuple."""
     return torch.linalg.slogdet(x)
 
 

@@ -1,4 +1,4 @@
-"""Functions that change the shape of tensors and the order of elements, by the standard's names."""
+"""Functions that change the shape of tensors and the order of elements, under the standard's names."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def broadcast_to(x: torch.Tensor, /, shape: tuple[int, ...]) -> torch.Tensor:
 
 
 def concat(arrays: Sequence[torch.Tensor], /, *, axis: int | None = 0) -> torch.Tensor:
-    """The tensors joined along an axis. They are flattened first if it is None."""
+    """The tensors joined along an axis. If the axis is None, they are flattened first."""
     tensors = as_common(*arrays)
     if axis is None:
         return torch.cat([each.flatten() for each in tensors])
@@ -48,7 +48,7 @@ def stack(arrays: Sequence[torch.Tensor], /, *, axis: int = 0) -> torch.Tensor:
 
 
 def unstack(x: torch.Tensor, /, *, axis: int = 0) -> tuple[torch.Tensor, ...]:
-    """The parts of a tensor along an axis."""
+    """The slices of a tensor along an axis."""
     return tuple(torch.unbind(x, axis))
 
 
@@ -73,7 +73,7 @@ def flip(x: torch.Tensor, /, *, axis: Axes | None = None) -> torch.Tensor:
 
 
 def moveaxis(x: torch.Tensor, source: Axes, destination: Axes, /) -> torch.Tensor:
-    """The tensor with axes moved to other places."""
+    """The tensor with axes moved to other positions."""
     return torch.movedim(x, source, destination)
 
 
@@ -83,7 +83,7 @@ def permute_dims(x: torch.Tensor, /, axes: tuple[int, ...]) -> torch.Tensor:
 
 
 def repeat(x: torch.Tensor, repeats: int | torch.Tensor, /, *, axis: int | None = None) -> torch.Tensor:
-    """Each element several times. If the axis is None, repeat each element of the flattened tensor."""
+    """Each element repeated several times. If the axis is None, the elements of the flattened tensor are repeated."""
     counts = repeats.to(torch.int64) if isinstance(repeats, torch.Tensor) else repeats
     return torch.repeat_interleave(x, counts, dim=axis)
 
@@ -101,7 +101,7 @@ def reshape(x: torch.Tensor, /, shape: tuple[int, ...], *, copy: bool | None = N
 
 
 def roll(x: torch.Tensor, /, shift: Axes, *, axis: Axes | None = None) -> torch.Tensor:
-    """The elements shifted cyclically along axes. If the axis is None, those of the flattened tensor."""
+    """The elements shifted cyclically along axes. If the axis is None, the elements of the flattened tensor are shifted."""
     if isinstance(axis, tuple) and isinstance(shift, int):
         shift = (shift,) * len(axis)
     return torch.roll(x, shift) if axis is None else torch.roll(x, shift, axis)

@@ -1,4 +1,4 @@
-"""Order, choice and sets of elements, by the standard's names."""
+"""Order, selection and sets of elements, under the standard's names."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def argsort(x: torch.Tensor, /, *, axis: int = -1, descending: bool = False, sta
 def searchsorted(
     x1: torch.Tensor, x2: torch.Tensor | Scalar, /, *, side: str = "left", sorter: torch.Tensor | None = None
 ) -> torch.Tensor:
-    """The indices in the sorted `x1` at which the elements of `x2` belong."""
+    """The indices at which the elements of `x2` would be inserted into the sorted `x1`."""
     ordered = x1 if sorter is None else torch.index_select(x1, 0, sorter.to(torch.int64))
     ordered, values = as_common(ordered, x2)
     return torch.searchsorted(ordered, values, side=side)
@@ -45,14 +45,14 @@ def nonzero(x: torch.Tensor, /) -> tuple[torch.Tensor, ...]:
 
 
 def where(condition: torch.Tensor, x1: torch.Tensor | Scalar, x2: torch.Tensor | Scalar, /) -> torch.Tensor:
-    """The elements of `x1` where the condition is true, otherwise those of `x2`."""
+    """The elements of `x1` where the condition is true, and the elements of `x2` elsewhere."""
     if not isinstance(x1, torch.Tensor) and not isinstance(x2, torch.Tensor):
         return torch.where(condition, torch.asarray(x1), torch.asarray(x2))
     return torch.where(condition, *as_common(x1, x2))
 
 
 def take(x: torch.Tensor, indices: torch.Tensor, /, *, axis: int | None = None) -> torch.Tensor:
-    """The parts of `x` at these indices along an axis."""
+    """The slices of `x` at these indices along an axis."""
     if axis is None:
         if x.ndim != 1:
             raise ValueError(f"take() from {x.ndim} dimensions needs an axis")
@@ -61,12 +61,12 @@ def take(x: torch.Tensor, indices: torch.Tensor, /, *, axis: int | None = None) 
 
 
 def take_along_axis(x: torch.Tensor, indices: torch.Tensor, /, *, axis: int = -1) -> torch.Tensor:
-    """The elements of `x` at these indices along an axis, for each place on the other axes."""
+    """The elements of `x` at these indices along an axis, for each position on the other axes."""
     return torch.take_along_dim(x, _from_front(indices, x.shape[axis]), dim=axis)
 
 
 def _from_front(indices: torch.Tensor, size: int) -> torch.Tensor:
-    """Return the indices as `int64`. Negative indices are counted from the front."""
+    """Return the indices as `int64`. Negative indices are converted to indices from the front."""
     indices = indices.to(torch.int64)
     return torch.where(indices < 0, indices + size, indices)
 
@@ -117,7 +117,7 @@ def unique_all(x: torch.Tensor, /) -> UniqueAll:
 
 
 def unique_counts(x: torch.Tensor, /) -> UniqueCounts:
-    """The distinct elements and how often each occurs."""
+    """The distinct elements, and the number of times that each occurs."""
     values, _, counts = _unique(x)
     return UniqueCounts(values, counts)
 

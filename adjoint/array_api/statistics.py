@@ -1,4 +1,4 @@
-"""Reductions and running totals under the standard's names, over any number of axes, including none."""
+"""Reductions and cumulative results under the standard's names, over any number of axes, including none."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def all(x: torch.Tensor, /, *, axis: Axes | None = None, keepdims: bool = False)
 
 
 def any(x: torch.Tensor, /, *, axis: Axes | None = None, keepdims: bool = False) -> torch.Tensor:
-    """Whether some element is true."""
+    """Whether at least one element is true."""
     return _reduced(torch.any, x, axis, keepdims).to(torch.bool)
 
 
@@ -53,14 +53,14 @@ def mean(x: torch.Tensor, /, *, axis: Axes | None = None, keepdims: bool = False
 def var(
     x: torch.Tensor, /, *, axis: Axes | None = None, correction: float = 0.0, keepdims: bool = False
 ) -> torch.Tensor:
-    """The variances: squared distances from the mean over `n - correction`."""
+    """The variances: the sums of squared distances from the mean, divided by `n - correction`."""
     return _reduced(torch.var, x, axis, keepdims, correction=correction)
 
 
 def std(
     x: torch.Tensor, /, *, axis: Axes | None = None, correction: float = 0.0, keepdims: bool = False
 ) -> torch.Tensor:
-    """The standard deviations, with `n - correction`."""
+    """The standard deviations, with the divisor `n - correction`."""
     return _reduced(torch.std, x, axis, keepdims, correction=correction)
 
 
@@ -79,7 +79,7 @@ def prod(
 
 
 def _product(x: torch.Tensor, dim: Axes, keepdim: bool = False, *, dtype: torch.dtype) -> torch.Tensor:
-    """The product over several dimensions, the last one first."""
+    """Return the product over several dimensions, starting with the last."""
     dims = (dim,) if isinstance(dim, int) else dim
     for each in sorted((each % x.ndim for each in dims), reverse=True):
         x = torch.prod(x, each, keepdim=keepdim, dtype=dtype)
@@ -87,31 +87,31 @@ def _product(x: torch.Tensor, dim: Axes, keepdim: bool = False, *, dtype: torch.
 
 
 def count_nonzero(x: torch.Tensor, /, *, axis: Axes | None = None, keepdims: bool = False) -> torch.Tensor:
-    """The numbers of elements that are not zero."""
+    """The number of nonzero elements."""
     return _reduced(torch.sum, x != 0, axis, keepdims)
 
 
 def argmax(x: torch.Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> torch.Tensor:
-    """The index of the first largest element. If the axis is None, the index in the flattened tensor."""
+    """The index of the first largest element. If the axis is None, it is the index in the flattened tensor."""
     return torch.argmax(x, axis, keepdim=keepdims)
 
 
 def argmin(x: torch.Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> torch.Tensor:
-    """The index of the first smallest element. If the axis is None, the index in the flattened tensor."""
+    """The index of the first smallest element. If the axis is None, it is the index in the flattened tensor."""
     return torch.argmin(x, axis, keepdim=keepdims)
 
 
 def cumulative_sum(
     x: torch.Tensor, /, *, axis: int | None = None, dtype: torch.dtype | None = None, include_initial: bool = False
 ) -> torch.Tensor:
-    """The running sums. With `include_initial` they start with zero."""
+    """The cumulative sums. With `include_initial` they start with zero."""
     return _running(torch.cumsum, x, axis, dtype, 0 if include_initial else None)
 
 
 def cumulative_prod(
     x: torch.Tensor, /, *, axis: int | None = None, dtype: torch.dtype | None = None, include_initial: bool = False
 ) -> torch.Tensor:
-    """The running products. With `include_initial` they start with one."""
+    """The cumulative products. With `include_initial` they start with one."""
     return _running(torch.cumprod, x, axis, dtype, 1 if include_initial else None)
 
 
@@ -143,5 +143,5 @@ def diff(
     prepend: torch.Tensor | None = None,
     append: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """The differences of neighbours, `n` times."""
+    """The differences of neighbours, computed `n` times."""
     return torch.diff(x, n, axis, prepend, append)

@@ -1,4 +1,6 @@
-"""`torch.distributions`: probability distributions with densities, samples, and gradients through both; names, no logic.
+"""`torch.distributions`: probability distributions with densities, samples, and gradients through both.
+
+This file contains names only.
 
 >>> import adjoint as torch
 >>> from adjoint.distributions import Normal, kl_divergence

@@ -19,7 +19,7 @@ __all__ = ["ContinuousBernoulli", "Kumaraswamy", "Uniform", "VonMises"]
 
 
 class Uniform(Distribution):
-    """Numbers distributed uniformly over [low, high).
+    """Numbers from the uniform distribution over [low, high).
 
     >>> import adjoint as torch
     >>> Uniform(torch.tensor([0.0]), torch.tensor([4.0])).cdf(torch.tensor([1.0]))
@@ -79,7 +79,7 @@ class Uniform(Distribution):
 
 
 class Kumaraswamy(TransformedDistribution):
-    """Numbers in [0, 1], similar to beta-distributed ones: `P(X < x) = 1 - (1 - x**concentration1)**concentration0`."""
+    """Numbers in [0, 1], similar to beta-distributed numbers: `P(X < x) = 1 - (1 - x**concentration1)**concentration0`."""
 
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support = constraints.unit_interval
@@ -99,7 +99,7 @@ class Kumaraswamy(TransformedDistribution):
     expand = expand_by_parameters
 
     def _moment(self, n: int) -> Tensor:
-        """E(X**n) = b B(1 + n / a, b)."""
+        """Return the moment E(X**n) = b B(1 + n / a, b)."""
         a, b = self.concentration1, self.concentration0
         first = 1 + n / a
         return torch.exp(b.log() + first.lgamma() + b.lgamma() - (first + b).lgamma())
@@ -126,10 +126,10 @@ class Kumaraswamy(TransformedDistribution):
 
 
 class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
-    """Numbers x in [0, 1] of density proportional to `probs**x * (1 - probs)**(1 - x)`.
+    """Numbers x in [0, 1] with density proportional to `probs**x * (1 - probs)**(1 - x)`.
 
     Loaiza-Ganem and Cunningham, "The continuous Bernoulli: fixing a pervasive error in variational autoencoders", 2019.
-    Where `probs` is within `lims`, formulas that are 0 / 0 at 1/2 are replaced by their Taylor polynomials.
+    Some formulas are 0 / 0 at 1/2. Where `probs` is within `lims`, Taylor polynomials replace them.
     """
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
@@ -156,15 +156,15 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
     expand = expand_by_parameters
 
     def _regular(self) -> Tensor:
-        """Return where the formulas can be used directly."""
+        """Return a mask that tells where the formulas can be used directly."""
         return (self.probs <= self._lims[0]) | (self.probs > self._lims[1])
 
     def _regular_probs(self) -> Tensor:
-        """Return `probs`, changed where the formulas cannot be used."""
+        """Return `probs`, with other values where the formulas cannot be used."""
         return torch.where(self._regular(), self.probs, self._lims[0])
 
     def _log_norm(self) -> Tensor:
-        """The logarithm of the normalization constant of the density: 2 atanh(1 - 2p) / (1 - 2p)."""
+        """Return the logarithm of the normalization constant of the density: 2 atanh(1 - 2p) / (1 - 2p)."""
         p = self._regular_probs()
         regular = torch.log(torch.abs(torch.log1p(-p) - torch.log(p))) - torch.log(torch.abs(1 - 2.0 * p))
         square = (self.probs - 0.5) ** 2
@@ -219,7 +219,7 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         return (torch.logit(self.probs),)
 
     def _log_normalizer(self, x: Tensor) -> Tensor:
-        """log((e^x - 1) / x), with its Taylor polynomial about 0."""
+        """Return log((e^x - 1) / x), or its Taylor polynomial near 0."""
         regular = (x <= self._lims[0] - 0.5) | (x > self._lims[1] - 0.5)
         moved = torch.where(regular, x, self._lims[0] - 0.5)
         formula = torch.log(torch.abs(torch.expm1(moved))) - torch.log(torch.abs(moved))
@@ -227,7 +227,7 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
 
 
 class VonMises(Distribution):
-    """Angles x of density proportional to `exp(concentration * cos(x - loc))`, drawn from [-π, π).
+    """Angles x with density proportional to `exp(concentration * cos(x - loc))`, drawn from [-π, π).
 
     >>> import adjoint as torch
     >>> VonMises(torch.tensor([0.0]), torch.tensor([1.0])).log_prob(torch.tensor([math.pi]))
@@ -253,7 +253,7 @@ class VonMises(Distribution):
 
     @lazy_property
     def _proposal_r(self) -> Tensor:
-        """The parameter of the wrapped Cauchy distribution from which samples are proposed."""
+        """The parameter of the wrapped Cauchy distribution that proposes samples."""
         kappa = self.concentration.detach().double()
         tau = 1 + (1 + 4 * kappa**2).sqrt()
         rho = (tau - (2 * tau).sqrt()) / (2 * kappa)

@@ -23,7 +23,7 @@ __all__ = [
 
 
 class Categorical(ProbsOrLogits, Distribution):
-    """Categories from 0 on, with probabilities `probs` (or their logarithms `logits`) along the last dimension.
+    """Categories numbered from 0, with probabilities `probs` (or their logarithms `logits`) along the last dimension.
 
     Both are normalized.
 
@@ -85,7 +85,7 @@ class Categorical(ProbsOrLogits, Distribution):
 
 
 class OfCategories(Distribution):
-    """A distribution of vectors with a component for each category of a categorical distribution, which it contains."""
+    """A distribution of vectors with a component for each category. It contains a categorical distribution."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
 
@@ -101,7 +101,7 @@ class OfCategories(Distribution):
 
     @property
     def param_shape(self) -> Size:
-        """The shape of the parameter that was given."""
+        """The shape of the given parameter."""
         return self._categorical.param_shape
 
 
@@ -191,7 +191,7 @@ class Multinomial(OfCategories):
         return counts
 
     def entropy(self) -> Tensor:
-        """Computed from the entropy of ordered draws and the expected number of orders, component by component."""
+        """Compute the entropy from the entropy of ordered draws and the expected number of orders, component by component."""
         n = torch.tensor(self.total_count, dtype=self.probs.dtype, device=self.probs.device)
         counts = self._binomial.enumerate_support(expand=False)[1:]
         weights = torch.exp(self._binomial.log_prob(counts))
@@ -207,7 +207,9 @@ class Multinomial(OfCategories):
 
 
 class MixtureSameFamily(Distribution):
-    """A mixture: a categorical distribution selects one of the components along the last batch dimension of a distribution.
+    """A mixture.
+
+    A categorical distribution selects one of the components along the last batch dimension of a distribution.
 
     >>> import adjoint as torch
     >>> from adjoint.distributions import Normal
@@ -265,7 +267,7 @@ class MixtureSameFamily(Distribution):
         return self._component_distribution
 
     def _average(self, values: Tensor) -> Tensor:
-        """The expectation of values of the components."""
+        """Return the expectation of values of the components."""
         probs = self._mixture_distribution.probs
         probs = probs.reshape(*probs.shape, *(1,) * len(self._event_shape))
         return torch.sum(probs * values, dim=-1 - len(self._event_shape))

@@ -179,7 +179,7 @@ class TransformedDistribution(Distribution):
         return log_prob + _sum_rightmost(self.base_dist.log_prob(y), event_dim - len(self.base_dist.event_shape))
 
     def _monotonize_cdf(self, value: Tensor) -> Tensor:
-        """`value`, or 1 minus `value` if the transforms decrease."""
+        """Return `value`, or 1 minus `value` if the transforms decrease."""
         sign: Any = 1
         for transform in self.transforms:
             sign = sign * transform.sign
@@ -197,7 +197,7 @@ class TransformedDistribution(Distribution):
 
 
 class Folded(TransformedDistribution):
-    """The absolute value of a number from a distribution with width `scale` that is symmetric about 0."""
+    """The absolute value of a number from a distribution that is symmetric about 0 and has width `scale`."""
 
     arg_constraints = {"scale": constraints.positive}
     support = constraints.nonnegative

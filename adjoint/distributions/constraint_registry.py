@@ -1,7 +1,7 @@
 """The transforms from unconstrained numbers to a constraint: `biject_to` and `transform_to`.
 
 `biject_to(constraint)` is a bijection, suitable for a change of variables. `transform_to(constraint)` need not be a
-bijection; it is simpler, and suitable for optimization.
+bijection. It is simpler, and suitable for optimization.
 
 >>> import adjoint as torch
 >>> from adjoint.distributions import constraints
@@ -28,7 +28,7 @@ class ConstraintRegistry:
         self._registry: dict[type, Factory] = {}
 
     def register(self, constraint: Any, factory: Factory | None = None) -> Any:
-        """Register a factory for a class of constraints (or that of an instance); also a decorator.
+        """Register a factory for a class of constraints, given by the class or by an instance. It is also a decorator.
 
         Raises:
             TypeError: if `constraint` is not a constraint.
@@ -43,7 +43,7 @@ class ConstraintRegistry:
         return factory
 
     def __call__(self, constraint: constraints.Constraint) -> transforms.Transform:
-        """The transform from unconstrained numbers to values that satisfy `constraint`.
+        """Return the transform from unconstrained numbers to values that satisfy `constraint`.
 
         Raises:
             NotImplementedError: if no factory is registered for its class.

@@ -1,4 +1,4 @@
-"""Constraints on parameters and values: objects whose `check` tests values.
+"""Constraints on parameters and values: objects with a method `check` that tests values.
 
 The `event_dim` of a constraint is the number of trailing dimensions that form one value. `check` returns one bool per
 value.
@@ -60,7 +60,7 @@ class Constraint:
     event_dim: Any = 0
 
     def check(self, value: Tensor) -> Tensor:
-        """Whether each event in `value` satisfies the constraint."""
+        """Return whether each event in `value` satisfies the constraint."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -68,7 +68,7 @@ class Constraint:
 
 
 class _Dependent(Constraint):
-    """A constraint that depends on other values, so that it cannot be checked."""
+    """A constraint that depends on other values and therefore cannot be checked."""
 
     def __init__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> None:
         self._is_discrete = is_discrete
@@ -89,24 +89,27 @@ class _Dependent(Constraint):
         return self._known("event_dim")
 
     def __call__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> _Dependent:
-        """The same constraint with known properties."""
+        """Return the same constraint with known properties."""
         return _Dependent(
             is_discrete=self._is_discrete if is_discrete is NotImplemented else is_discrete,
             event_dim=self._event_dim if event_dim is NotImplemented else event_dim,
         )
 
     def check(self, x: Any) -> Any:
-        """Raise ValueError: the constraint cannot be checked."""
+        """Raise ValueError, because the constraint cannot be checked."""
         raise ValueError("Cannot determine validity of dependent constraint")
 
 
 def is_dependent(constraint: Any) -> bool:
-    """Whether a constraint depends on other values."""
+    """Return whether a constraint depends on other values."""
     return isinstance(constraint, _Dependent)
 
 
 class _DependentProperty(property, _Dependent):
-    """A property of distributions that is a constraint; on the class, it has the properties common to all instances."""
+    """A property of distributions that is a constraint.
+
+    As an attribute of the class, it has the properties common to all instances.
+    """
 
     def __init__(
         self,
@@ -125,7 +128,7 @@ class _DependentProperty(property, _Dependent):
 
 
 def _check_is(kind: type, **given: Any) -> None:
-    """Raise AssertionError unless all arguments, by their names, are of a class."""
+    """Raise AssertionError unless all named arguments are instances of a class."""
     for name, value in given.items():
         if not isinstance(value, kind):
             article = "an" if kind is int else "a"
@@ -133,7 +136,7 @@ def _check_is(kind: type, **given: Any) -> None:
 
 
 class _IndependentConstraint(Constraint):
-    """A constraint whose last batch dimensions belong to the event; an event satisfies it if all its parts do."""
+    """A constraint whose last batch dimensions belong to the event. An event satisfies it if all its parts do."""
 
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:
         _check_is(Constraint, base_constraint=base_constraint)
@@ -177,7 +180,7 @@ class MixtureSameFamilyConstraint(Constraint):
         return self.base_constraint.event_dim
 
     def check(self, value: Tensor) -> Tensor:
-        """Whether each value, given without the dimension of components, satisfies the constraint."""
+        """Return whether each value, given without the dimension of components, satisfies the constraint."""
         return self.base_constraint.check(value.unsqueeze(-1 - self.event_dim)).all(-1)
 
     def __repr__(self) -> str:
@@ -200,7 +203,7 @@ class _Real(Constraint):
 
 
 class _Bounded(Constraint):
-    """Numbers above a bound, below a bound, or between two; bounds may be tensors."""
+    """Numbers above a bound, below a bound, or between two bounds. Bounds may be tensors."""
 
     def __repr__(self) -> str:
         bounds = ", ".join(f"{name}={bound}" for name, bound in vars(self).items())
@@ -245,21 +248,21 @@ class _LessThan(_Under):
 
 
 class _Interval(_Between):
-    """Numbers from `lower_bound` to `upper_bound`, with both bounds."""
+    """Numbers from `lower_bound` to `upper_bound`, including both bounds."""
 
     def check(self, value: Tensor) -> Tensor:
         return (self.lower_bound <= value) & (value <= self.upper_bound)
 
 
 class _HalfOpenInterval(_Between):
-    """Numbers from `lower_bound` up to `upper_bound`, without the latter."""
+    """Numbers from `lower_bound` to `upper_bound`, excluding `upper_bound`."""
 
     def check(self, value: Tensor) -> Tensor:
         return (self.lower_bound <= value) & (value < self.upper_bound)
 
 
 class _IntegerInterval(_Between):
-    """Whole numbers from `lower_bound` to `upper_bound`, with both bounds."""
+    """Whole numbers from `lower_bound` to `upper_bound`, including both bounds."""
 
     is_discrete = True
 
@@ -330,7 +333,7 @@ class _LowerCholesky(Constraint):
 
 
 class _CorrCholesky(Constraint):
-    """Cholesky factors of correlation matrices: their rows have length 1."""
+    """Cholesky factors of correlation matrices. Their rows have length 1."""
 
     event_dim = 2
 

@@ -142,7 +142,10 @@ class Binomial(ProbsOrLogits, Distribution):
 
 
 class Geometric(ProbsOrLogits, Distribution):
-    """The number of failures before the first success; each trial succeeds with probability `probs` (or log-odds `logits`)."""
+    """The number of failures before the first success.
+
+    Each trial succeeds with probability `probs` (or log-odds `logits`).
+    """
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.nonnegative_integer
@@ -243,7 +246,7 @@ class NegativeBinomial(ProbsOrLogits, Distribution):
 
 
 class Poisson(ExponentialFamily):
-    """The number of events if `rate` events are expected."""
+    """The number of events, if `rate` events are expected."""
 
     arg_constraints = {"rate": constraints.nonnegative}
     support = constraints.nonnegative_integer

@@ -19,7 +19,7 @@ class Distribution:
     """A distribution, or a batch of distributions of `batch_shape`, each for values of `event_shape`.
 
     A class lists its parameters with their constraints in `arg_constraints`, and sets them as attributes before it
-    calls `super().__init__`, which checks them.
+    calls `super().__init__`. That constructor checks them.
     """
 
     has_rsample: bool = False
@@ -72,11 +72,11 @@ class Distribution:
                 )
 
     def expand(self, batch_shape: Iterable[int], _instance: Any = None) -> Any:
-        """The distribution with its batch dimensions expanded to `batch_shape`, without copying parameters."""
+        """Return the distribution with its batch dimensions expanded to `batch_shape`, without copying parameters."""
         raise NotImplementedError
 
     def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
-        """The object that `expand` of `cls` fills: `_instance`, or a new object if a subclass does not override `__init__`."""
+        """Return the object that `expand` of `cls` fills: `_instance`, or a new object."""
         if _instance is not None:
             return _instance
         if type(self).__init__ is not cls.__init__:  # type: ignore[misc]
@@ -123,16 +123,16 @@ class Distribution:
 
     @property
     def stddev(self) -> Tensor:
-        """The square root of the variance."""
+        """The standard deviation."""
         return self.variance.sqrt()
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
-        """Samples of shape `sample_shape + batch_shape + event_shape`, without gradients."""
+        """Return samples of shape `sample_shape + batch_shape + event_shape`, without gradients."""
         with torch.no_grad():
             return self.rsample(sample_shape)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        """Samples that are differentiable functions of the parameters."""
+        """Return samples that are differentiable functions of the parameters."""
         raise NotImplementedError
 
     def sample_n(self, n: int) -> Tensor:
@@ -141,39 +141,42 @@ class Distribution:
         return self.sample(Size((n,)))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """The logarithm of the probability, or of the density, at `value`."""
+        """Return the logarithm of the probability, or of the density, at `value`."""
         raise NotImplementedError
 
     def cdf(self, value: Tensor) -> Tensor:
-        """The probability of a value of at most `value`."""
+        """Return the probability of a value that is at most `value`."""
         raise NotImplementedError
 
     def icdf(self, value: Tensor) -> Tensor:
-        """The inverse of `cdf`."""
+        """Return the inverse of `cdf`."""
         raise NotImplementedError
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        """All values of the support, along a new first dimension; expanded over the batch, unless `expand` is false."""
+        """Return all values of the support, along a new first dimension.
+
+        They are expanded over the batch unless `expand` is false.
+        """
         raise NotImplementedError
 
     def entropy(self) -> Tensor:
-        """The expected negative `log_prob`."""
+        """Return the expected negative `log_prob`."""
         raise NotImplementedError
 
     def perplexity(self) -> Tensor:
-        """The exponential of the entropy."""
+        """Return the exponential of the entropy."""
         return torch.exp(self.entropy())
 
     def _extended_shape(self, sample_shape: Any = ()) -> Size:
         return Size((*sample_shape, *self._batch_shape, *self._event_shape))
 
     def _check_sample(self, value: Tensor) -> None:
-        """Raise for an invalid sample, if this distribution checks values."""
+        """Raise an error for an invalid sample, if this distribution checks values."""
         if self._validate_args:
             self._validate_sample(value)
 
     def _validate_sample(self, value: Tensor) -> None:
-        """Raise unless `value` is a tensor with a matching shape in the support."""
+        """Raise an error unless `value` is a tensor with a matching shape, and in the support."""
         if not isinstance(value, Tensor):
             raise ValueError("The value argument to log_prob must be a Tensor")
         start = len(value.shape) - len(self._event_shape)
@@ -208,10 +211,11 @@ class Distribution:
 
 
 def expand_by_parameters(self: Distribution, batch_shape: Iterable[int], _instance: Any = None) -> Any:
-    """The method `expand` of a distribution whose state consists of its parameters and its component distributions.
+    """Return the method `expand` of a distribution whose state consists of its parameters and its component distributions.
 
-    The batch dimensions of each parameter come before the dimensions of its constraint. They are expanded, and so are
-    the batch dimensions of each component distribution. Derived values are computed again when they are needed.
+    The batch dimensions of each parameter come before the dimensions of its constraint. These batch dimensions are
+    expanded, and so are the batch dimensions of each component distribution. Derived values are computed again when
+    they are needed.
     """
     batch_shape = Size(batch_shape)
     owner = next(
@@ -248,7 +252,7 @@ def _event_dims(distribution: Distribution) -> dict[str, int]:
 
 
 class ExponentialFamily(Distribution):
-    """A distribution of density exp(<t(x), θ> - F(θ) + k(x)), whose entropy follows from F.
+    """A distribution with density exp(<t(x), θ> - F(θ) + k(x)). Its entropy follows from F.
 
     It has methods for its natural parameters θ, its log-normalizer F, and the mean of its carrier measure k.
     """

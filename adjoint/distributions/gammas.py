@@ -31,7 +31,7 @@ __all__ = [
 
 
 class Gamma(ExponentialFamily):
-    """Positive numbers x of density proportional to `x**(concentration - 1) * exp(-rate * x)`.
+    """Positive numbers x with density proportional to `x**(concentration - 1) * exp(-rate * x)`.
 
     Gradients pass through samples to both parameters.
 
@@ -96,7 +96,7 @@ class Gamma(ExponentialFamily):
 
 
 class Exponential(ExponentialFamily):
-    """Waiting times for events with `rate` events per unit of time."""
+    """Waiting times between events that occur at rate `rate`."""
 
     arg_constraints = {"rate": constraints.positive}
     support = constraints.nonnegative
@@ -167,7 +167,7 @@ class Chi2(Gamma):
 
 
 class InverseGamma(TransformedDistribution):
-    """The distribution of 1 / x for x from the gamma distribution of `concentration` and `rate`."""
+    """The distribution of 1 / x, where x has the gamma distribution with `concentration` and `rate`."""
 
     arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
     support = constraints.positive
@@ -204,7 +204,10 @@ class InverseGamma(TransformedDistribution):
 
 
 class _Dirichlet(torch.autograd.Function):
-    """Differentiable samples: one component changes like a beta sample with its concentrations, the others in proportion."""
+    """Differentiable samples.
+
+    One component changes like a beta sample with its concentrations, and the others change in proportion.
+    """
 
     @staticmethod
     def forward(ctx: Any, concentration: Tensor) -> Tensor:
@@ -254,7 +257,7 @@ class Dirichlet(ExponentialFamily):
 
     @property
     def mode(self) -> Tensor:
-        """If all concentrations are below 1, the density has no maximum: return the vertex with the largest concentration."""
+        """If all concentrations are below 1, the density has no maximum. Return the vertex with the largest concentration."""
         excess = (self.concentration - 1).clamp(min=0.0)
         mode = excess / excess.sum(-1, True)
         vertex = (self.concentration < 1).all(dim=-1, keepdim=True)
@@ -281,7 +284,7 @@ class Dirichlet(ExponentialFamily):
 
 
 class Beta(ExponentialFamily):
-    """Numbers x in [0, 1] of density proportional to `x**(concentration1 - 1) * (1 - x)**(concentration0 - 1)`.
+    """Numbers x in [0, 1] with density proportional to `x**(concentration1 - 1) * (1 - x)**(concentration0 - 1)`.
 
     >>> import adjoint as torch
     >>> Beta(torch.tensor([2.0]), torch.tensor([6.0])).mean
@@ -344,7 +347,7 @@ class Beta(ExponentialFamily):
 
 
 class FisherSnedecor(Distribution):
-    """The distribution of the quotient of two mean squares of `df1` and `df2` standard normal numbers."""
+    """The distribution of the quotient of the mean squares of `df1` and of `df2` standard normal numbers."""
 
     arg_constraints = {"df1": constraints.positive, "df2": constraints.positive}
     support = constraints.positive
@@ -388,7 +391,7 @@ class FisherSnedecor(Distribution):
 
 
 class StudentT(Distribution):
-    """The distribution of a normal number over the root of a mean square of `df` others, scaled by `scale`, shifted by `loc`."""
+    """The distribution of `loc + scale * x / r`, with x a normal number and r the root mean square of `df` normal numbers."""
 
     arg_constraints = {"df": constraints.positive, "loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
@@ -438,7 +441,7 @@ class StudentT(Distribution):
 
 
 class Weibull(TransformedDistribution):
-    """Lifetimes; a fraction of `exp(-(x / scale)**concentration)` exceeds x."""
+    """Lifetimes. The probability that a lifetime exceeds x is `exp(-(x / scale)**concentration)`."""
 
     arg_constraints = {"scale": constraints.positive, "concentration": constraints.positive}
     support = constraints.positive

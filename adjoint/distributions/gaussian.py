@@ -26,7 +26,7 @@ __all__ = [
 
 
 class Normal(ExponentialFamily):
-    """The normal distribution of mean `loc` and standard deviation `scale`.
+    """The normal distribution with mean `loc` and standard deviation `scale`.
 
     >>> import adjoint as torch
     >>> normal = Normal(torch.tensor([0.0]), torch.tensor([2.0]))
@@ -104,7 +104,7 @@ class HalfNormal(Folded):
 
 
 class LogNormal(TransformedDistribution):
-    """Numbers whose logarithm has the normal distribution of mean `loc` and standard deviation `scale`."""
+    """Numbers whose logarithm has the normal distribution with mean `loc` and standard deviation `scale`."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.positive
@@ -137,7 +137,10 @@ class LogNormal(TransformedDistribution):
 
 
 class LogisticNormal(TransformedDistribution):
-    """Points of a simplex: stick breaking of normal numbers, one fewer than the coordinates of a point."""
+    """Points of a simplex, computed by stick breaking from normal numbers.
+
+    A point has one more coordinate than there are normal numbers.
+    """
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.simplex
@@ -157,14 +160,14 @@ class LogisticNormal(TransformedDistribution):
 
 
 def _batch_mv(matrix: Tensor, vector: Tensor) -> Tensor:
-    """Matrices times vectors, batches broadcast together."""
+    """Return products of matrices and vectors. Their batches broadcast together."""
     if matrix.dim() == 2:
         return vector @ matrix.mT
     return (matrix @ vector.unsqueeze(-1)).squeeze(-1)
 
 
 def _batch_mahalanobis(tril: Tensor, x: Tensor) -> Tensor:
-    """`x.T @ (L @ L.T)**-1 @ x`, batches broadcast together."""
+    """Return `x.T @ (L @ L.T)**-1 @ x`. The batches broadcast together."""
     if tril.dim() == 2:
         solved = torch.linalg.solve_triangular(tril, x.reshape(-1, x.shape[-1]).mT, upper=False)
         return solved.pow(2).sum(0).reshape(x.shape[:-1])
@@ -172,10 +175,10 @@ def _batch_mahalanobis(tril: Tensor, x: Tensor) -> Tensor:
 
 
 def _precision_to_scale_tril(precision: Tensor) -> Tensor:
-    """The Cholesky factor of the inverse of a matrix, without inverting it.
+    """Return the Cholesky factor of the inverse of a matrix, without inverting the matrix.
 
-    With its order of rows and columns reversed, P = L L.T. Reversed again, L is upper triangular, and the result is the
-    inverse of its transpose.
+    P is the matrix with its rows and columns in reversed order, and P = L L.T. Reversing L gives an upper triangular
+    matrix. The result is the inverse of its transpose.
     """
     upper = torch.flip(torch.linalg.cholesky(torch.flip(precision, (-2, -1))), (-2, -1))
     identity = torch.eye(precision.shape[-1], dtype=precision.dtype, device=precision.device)
@@ -183,7 +186,10 @@ def _precision_to_scale_tril(precision: Tensor) -> Tensor:
 
 
 class OfCovariance(Distribution):
-    """A distribution with a covariance, given as a matrix, its inverse or its Cholesky factor; the others are computed lazily."""
+    """A distribution with a covariance, given as a matrix, its inverse or its Cholesky factor.
+
+    The other forms are computed lazily.
+    """
 
     def _factorize(self, name: str, matrix: Tensor) -> None:
         """Compute the Cholesky factor of the covariance from the given matrix."""
@@ -213,7 +219,7 @@ class OfCovariance(Distribution):
 
 
 class MultivariateNormal(OfCovariance):
-    """The multivariate normal distribution with mean `loc`, and a covariance given directly, by its inverse or Cholesky factor.
+    """The multivariate normal distribution with mean `loc`. Its covariance is given as such, by its inverse or Cholesky factor.
 
     >>> import adjoint as torch
     >>> normal = MultivariateNormal(torch.zeros(2), torch.tensor([[4.0, 2.0], [2.0, 2.0]]))
@@ -286,9 +292,9 @@ class MultivariateNormal(OfCovariance):
 
 
 class LowRankMultivariateNormal(Distribution):
-    """The normal distribution of mean `loc` and covariance `cov_factor @ cov_factor.T + diag(cov_diag)`.
+    """The normal distribution with mean `loc` and covariance `cov_factor @ cov_factor.T + diag(cov_diag)`.
 
-    With a factor of n rows and m columns, densities need systems of m equations instead of n, by the matrix inversion
+    If the factor has n rows and m columns, densities need systems of m equations instead of n, by the matrix inversion
     lemma and the matrix determinant lemma.
     """
 
@@ -381,17 +387,17 @@ class LowRankMultivariateNormal(Distribution):
 
 
 def _batch_capacitance_tril(factor: Tensor, diagonal: Tensor) -> Tensor:
-    """The Cholesky factor of `I + W.T @ D**-1 @ W`."""
+    """Return the Cholesky factor of `I + W.T @ D**-1 @ W`."""
     matrix = (factor.mT / diagonal.unsqueeze(-2)) @ factor
     return torch.linalg.cholesky(matrix + torch.eye(factor.shape[-1], dtype=factor.dtype, device=factor.device))
 
 
 def _batch_lowrank_logdet(diagonal: Tensor, capacitance_tril: Tensor) -> Tensor:
-    """`log(det(W @ W.T + D))`, by the matrix determinant lemma."""
+    """Return `log(det(W @ W.T + D))`, by the matrix determinant lemma."""
     return 2 * capacitance_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1) + diagonal.log().sum(-1)
 
 
 def _batch_lowrank_mahalanobis(factor: Tensor, diagonal: Tensor, x: Tensor, capacitance_tril: Tensor) -> Tensor:
-    """`x.T @ (W @ W.T + D)**-1 @ x`, by the matrix inversion lemma."""
+    """Return `x.T @ (W @ W.T + D)**-1 @ x`, by the matrix inversion lemma."""
     along = _batch_mv(factor.mT / diagonal.unsqueeze(-2), x)
     return (x.pow(2) / diagonal).sum(-1) - _batch_mahalanobis(capacitance_tril, along)

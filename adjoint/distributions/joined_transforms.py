@@ -38,7 +38,7 @@ class _Joined(Transform):
 
 
 class CatTransform(_Joined):
-    """Transforms `tseq` of parts with `lengths` along `dim`, each applied to its part.
+    """Transforms `tseq` of parts with `lengths` along `dim`.
 
     >>> import adjoint as torch
     >>> from adjoint.distributions import ExpTransform, identity_transform

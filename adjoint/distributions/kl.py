@@ -1,8 +1,8 @@
-"""Kullback-Leibler divergences: `kl_divergence(p, q)`, the expectation of `log p(x) - log q(x)` under p.
+"""Kullback-Leibler divergences. `kl_divergence(p, q)` is the expectation of `log p(x) - log q(x)` under p.
 
-Each pair has a function, registered for its classes; `kl_divergence` calls the function for the nearest classes. If q's
-density needs only a few moments of p, the divergence is minus p's entropy minus q's expected `log_prob`, written once
-for all p.
+Each pair of classes has a registered function. `kl_divergence` calls the function for the nearest classes. If q's
+density needs only a few moments of p, the divergence is minus p's entropy minus q's expected `log_prob`. Such a
+function is written once for all p.
 
 >>> import adjoint as torch
 >>> from adjoint.distributions import Normal
@@ -67,7 +67,7 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Divergence], Divergence
 
 
 def _found(type_p: Any, type_q: Any) -> Divergence | None:
-    """The function for the nearest registered base classes."""
+    """Return the function for the nearest registered base classes."""
     matches = [pair for pair in _KL_REGISTRY if issubclass(type_p, pair[0]) and issubclass(type_q, pair[1])]
     if not matches:
         return None
@@ -90,7 +90,7 @@ def _found(type_p: Any, type_q: Any) -> Divergence | None:
 
 @ending_at_caller
 def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
-    """The Kullback-Leibler divergence of `p` from `q`, of their batch shape.
+    """Return the Kullback-Leibler divergence of `p` from `q`, in their batch shape.
 
     Raises:
         NotImplementedError: if no function is registered for their classes.
@@ -131,7 +131,7 @@ def _beta_beta(p: Beta, q: Beta) -> Tensor:
 
 @register_kl(Binomial, Binomial)
 def _binomial_binomial(p: Binomial, q: Binomial) -> Tensor:
-    """For equal numbers of trials; infinite if p has more trials than q."""
+    """Return the divergence for equal numbers of trials. It is infinite if p has more trials than q."""
     if (p.total_count < q.total_count).any():
         raise NotImplementedError("KL between Binomials where q.total_count > p.total_count is not implemented")
     kl = p.total_count * (p.probs * (p.logits - q.logits) + (-p.probs).log1p() - (-q.probs).log1p())
@@ -177,7 +177,7 @@ def _exponential_exponential(p: Exponential, q: Exponential) -> Tensor:
 
 @register_kl(ExponentialFamily, ExponentialFamily)
 def _family_family(p: ExponentialFamily, q: ExponentialFamily) -> Tensor:
-    """The Bregman divergence of the log-normalizer: Nielsen and Nock, 2010."""
+    """Return the Bregman divergence of the log-normalizer (Nielsen and Nock, 2010)."""
     if type(p) is not type(q):
         raise NotImplementedError(
             "The cross KL-divergence between different exponential families cannot be computed using Bregman divergences"
@@ -328,7 +328,7 @@ for _pair in [(p, q) for p in (MultivariateNormal, LowRankMultivariateNormal) fo
 
 
 def _impossible(p: Any, q: Any) -> Tensor:
-    """Infinite: p has values with density 0 under q."""
+    """Return infinity, because p has values with density 0 under q."""
     like = p.mean
     return torch.full(p.batch_shape, torch.inf, dtype=like.dtype, device=like.device)
 
@@ -363,7 +363,7 @@ def _each(q: type, *ps: type) -> Callable[[Divergence], Divergence]:
 
 @functools.singledispatch
 def _mean_log(p: Any) -> Tensor:
-    """The expectation of log x."""
+    """Return the expectation of log x."""
     raise NotImplementedError
 
 
@@ -398,7 +398,7 @@ def _x_log_x(x: Tensor) -> Tensor:
 
 @functools.singledispatch
 def _mean_exp(p: Any, t: Tensor) -> Tensor:
-    """The expectation of exp(-t * x)."""
+    """Return the expectation of exp(-t * x)."""
     raise NotImplementedError
 
 
@@ -431,7 +431,7 @@ def _any_normal(p: Any, q: Normal) -> Tensor:
 
 
 def _below(p: Any, bound: float | Tensor) -> Any:
-    """Where a uniform distribution has values below a bound; False for the other distributions here."""
+    """Return where a uniform distribution has values below a bound. The other distributions here give False."""
     return p.low < bound if isinstance(p, Uniform) else torch.zeros_like(p.mean, dtype=torch.bool)
 
 

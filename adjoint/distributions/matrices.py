@@ -94,7 +94,7 @@ class Wishart(OfCovariance, ExponentialFamily):
         return self.df.view(*self._batch_shape, 1, 1) * (v.pow(2) + products)
 
     def _bartlett_sampling(self, sample_shape: Any = ()) -> Tensor:
-        """L A A.T L.T of a lower triangular A: Bartlett, "On the theory of statistical regression", 1933."""
+        """Return L A A.T L.T for a random lower triangular A (Bartlett, "On the theory of statistical regression", 1933)."""
         p = self._event_shape[-1]
         a = self._dist_chi2.rsample(sample_shape).clamp(min=torch.finfo(self.df.dtype).tiny).sqrt().diag_embed()
         rows, columns = torch.tril_indices(p, p, offset=-1)
@@ -106,7 +106,7 @@ class Wishart(OfCovariance, ExponentialFamily):
         return factor @ factor.mT
 
     def rsample(self, sample_shape: Any = (), max_try_correction: int | None = None) -> Tensor:
-        """Draw matrices. Singular matrices are drawn again, a few times."""
+        """Draw matrices. Singular matrices are drawn again, up to a few times."""
         if max_try_correction is None:
             max_try_correction = 3 if self._batch_shape else 10
         sample_shape = Size(sample_shape)
@@ -123,7 +123,7 @@ class Wishart(OfCovariance, ExponentialFamily):
         return sample
 
     def _log_norm(self) -> Tensor:
-        """The logarithm of the normalization constant of the density."""
+        """Return the logarithm of the normalization constant of the density."""
         half, p = 0.5 * self.df, self._event_shape[-1]
         log_det = 2 * self._unbroadcasted_scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
         return half * (p * math.log(2) + log_det) + torch.mvlgamma(half, p)
@@ -154,7 +154,7 @@ class Wishart(OfCovariance, ExponentialFamily):
 
 
 class LKJCholesky(Distribution):
-    """Cholesky factors of `dim` by `dim` correlation matrices M of density proportional to `det(M)**(concentration - 1)`.
+    """Cholesky factors of `dim` by `dim` correlation matrices M with density proportional to `det(M)**(concentration - 1)`.
 
     With concentration 1 all correlation matrices are equally likely.
 
@@ -189,7 +189,7 @@ class LKJCholesky(Distribution):
         return rows + torch.diag_embed(diagonal)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Theorem 1 and equation 16 of Lewandowski et al., with the Jacobian of the product of factor and transpose."""
+        """Follow theorem 1 and equation 16 of Lewandowski et al., with the Jacobian of the product of factor and transpose."""
         self._check_sample(value)
         n = self.dim
         diagonal = value.diagonal(dim1=-1, dim2=-2)[..., 1:]

@@ -34,7 +34,10 @@ class _OfVectors(_OfNumbers):
 
 
 class SoftmaxTransform(_OfVectors):
-    """`y = exp(x)`, normalized to sum 1; the inverse is the logarithm. It is not bijective: x has one degree of freedom more."""
+    """`y = exp(x)`, normalized to sum 1.
+
+    The inverse is the logarithm. It is not bijective, because x has one more degree of freedom.
+    """
 
     codomain = constraints.simplex
 
@@ -46,9 +49,9 @@ class SoftmaxTransform(_OfVectors):
 
 
 class StickBreakingTransform(_OfVectors):
-    """Vectors to points of a simplex with one more coordinate: each coordinate takes a fraction of the remaining length.
+    """Vectors to points of a simplex with one more coordinate. Each coordinate takes a fraction of the remaining length.
 
-    The fraction is a sigmoid, shifted so that 0 breaks the stick into equal parts.
+    The fraction is a sigmoid, shifted so that 0 divides the length into equal parts.
     """
 
     codomain = constraints.simplex
@@ -85,7 +88,7 @@ class StickBreakingTransform(_OfVectors):
 class CorrCholeskyTransform(Transform):
     """Vectors to Cholesky factors of correlation matrices, row by row.
 
-    With the hyperbolic tangents z of the entries, an entry of the factor is z times the length that remains in its row
+    z are the hyperbolic tangents of the entries. An entry of the factor is z times the length that remains in its row
     after the previous entries, and the diagonal entry is the remaining length (Lewandowski, Kurowicka, Joe, 2009).
     """
 

@@ -1,4 +1,4 @@
-"""Relaxed distributions: continuous, differentiable approximations of discrete ones."""
+"""Relaxed distributions: continuous, differentiable approximations of discrete distributions."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ class LogitRelaxedBernoulli(ProbsOrLogits, Distribution):
 
 
 class RelaxedBernoulli(TransformedDistribution):
-    """Numbers in (0, 1), nearer to 0 or 1 for a lower `temperature`; they are differentiable functions of the parameters.
+    """Numbers in (0, 1).
+
+    They are nearer to 0 or 1 for a lower `temperature`, and are differentiable functions of the parameters.
 
     Maddison, Mnih, Teh, "The concrete distribution", 2017; Jang, Gu, Poole, "Categorical reparameterization with
     Gumbel-softmax", 2017.
@@ -104,7 +106,9 @@ class ExpRelaxedCategorical(OfCategories):
 
 
 class RelaxedOneHotCategorical(TransformedDistribution):
-    """Points of the simplex, nearer to its vertices for a lower `temperature`; differentiable functions of the parameters.
+    """Points of the simplex.
+
+    They are nearer to its vertices for a lower `temperature`, and are differentiable functions of the parameters.
 
     Maddison, Mnih, Teh, "The concrete distribution", 2017; Jang, Gu, Poole, "Categorical reparameterization with
     Gumbel-softmax", 2017.

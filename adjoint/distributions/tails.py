@@ -19,10 +19,7 @@ __all__ = ["Cauchy", "GeneralizedPareto", "HalfCauchy", "Laplace", "Pareto"]
 
 
 class Cauchy(Distribution):
-    """The distribution of a quotient of two normal numbers, shifted to the median `loc`, with half width `scale`.
-
-    It has no mean.
-    """
+    """The distribution of a quotient of two normal numbers, with median `loc` and half width `scale`. It has no mean."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
@@ -81,7 +78,7 @@ class HalfCauchy(Folded):
 
 
 class Laplace(Distribution):
-    """Exponential distributions of mean `scale` on both sides of `loc`."""
+    """Exponential distributions with mean `scale` on both sides of `loc`."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
@@ -126,7 +123,7 @@ class Laplace(Distribution):
 
 
 class Pareto(TransformedDistribution):
-    """Numbers above `scale`; a fraction of `(scale / x)**alpha` exceeds x."""
+    """Numbers above `scale`. The probability that a number exceeds x is `(scale / x)**alpha`."""
 
     arg_constraints = {"alpha": constraints.positive, "scale": constraints.positive}
 
@@ -183,7 +180,7 @@ class GeneralizedPareto(Distribution):
         return self.concentration.abs() < torch.finfo(self.concentration.dtype).eps
 
     def _regular(self) -> Tensor:
-        """Return the concentration, or 1 where it is 0, for formulas that are not used there."""
+        """Return the concentration, or 1 where it is 0. The formulas are not used there."""
         return torch.where(self._is_exponential(), 1.0, self.concentration)
 
     def _z(self, x: Tensor) -> Tensor:
@@ -201,7 +198,7 @@ class GeneralizedPareto(Distribution):
         return torch.where(self._is_exponential(), -z, regular) - self.scale.log()
 
     def log_survival_function(self, value: Tensor) -> Tensor:
-        """The logarithm of the probability of more than `value`."""
+        """Return the logarithm of the probability of more than `value`."""
         self._check_sample(value)
         z = self._z(value)
         k = self._regular()
@@ -209,7 +206,7 @@ class GeneralizedPareto(Distribution):
         return torch.where(self._is_exponential(), -z, regular)
 
     def log_cdf(self, value: Tensor) -> Tensor:
-        """The logarithm of the probability of at most `value`."""
+        """Return the logarithm of the probability of at most `value`."""
         return torch.log1p(-torch.exp(self.log_survival_function(value)))
 
     def cdf(self, value: Tensor) -> Tensor:

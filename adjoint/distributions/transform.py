@@ -1,4 +1,4 @@
-"""The base of all transforms: calls with a cache for one value, inverses, shapes."""
+"""The base of all transforms: calls with a cache for one value, inverses, and shapes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Transform:
 
     @property
     def event_dim(self) -> int:
-        """The number of dimensions of an argument, if values have the same number."""
+        """The number of dimensions of an argument, if arguments and values have the same number."""
         if self.domain.event_dim == self.codomain.event_dim:
             return int(self.domain.event_dim)
         raise ValueError("Please use either .domain.event_dim or .codomain.event_dim")
@@ -52,15 +52,15 @@ class Transform:
 
     @property
     def sign(self) -> Any:
-        """1 if the function increases, -1 if it decreases; for bijections of numbers."""
+        """1 if the function increases, and -1 if it decreases, for bijections of numbers."""
         raise NotImplementedError
 
     def _arguments(self) -> dict[str, Any]:
-        """The arguments of the constructor for an equal transform."""
+        """Return the arguments of the constructor for an equal transform."""
         return {}
 
     def with_cache(self, cache_size: int = 1) -> Transform:
-        """The transform, or an equal one with a cache of the given size."""
+        """Return the transform, or an equal transform with a cache of the given size."""
         if self._cache_size == cache_size:
             return self
         if type(self).__init__ is Transform.__init__ or self._arguments():
@@ -73,7 +73,7 @@ class Transform:
     __hash__ = None  # type: ignore[assignment]
 
     def __call__(self, x: Any) -> Any:
-        """The value at `x`."""
+        """Return the value at `x`."""
         if self._cache_size == 0:
             return self._call(x)
         x_old, y_old = self._cached_x_y
@@ -100,18 +100,18 @@ class Transform:
         raise NotImplementedError
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Tensor:
-        """The logarithm of the absolute value of the determinant of dy/dx, one for each event."""
+        """Return the logarithm of the absolute value of the determinant of dy/dx, one for each event."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
     def forward_shape(self, shape: Any) -> Any:
-        """The shape of the value for an argument of `shape`."""
+        """Return the shape of the value for an argument of `shape`."""
         return shape
 
     def inverse_shape(self, shape: Any) -> Any:
-        """The shape of the argument for a value of `shape`."""
+        """Return the shape of the argument for a value of `shape`."""
         return shape
 
 
@@ -170,7 +170,7 @@ class _InverseTransform(Transform):
 
 
 class _OfNumbers(Transform):
-    """A transform of numbers without parameters: two of the same class are equal."""
+    """A transform of numbers without parameters. Two transforms of the same class are equal."""
 
     domain = constraints.real
 

@@ -116,7 +116,7 @@ class ComposeTransform(Transform):
         return inverse
 
     def __call__(self, x: Any) -> Any:
-        """The value at `x`."""
+        """Return the value at `x`."""
         for part in self.parts:
             x = part(x)
         return x
@@ -159,7 +159,7 @@ identity_transform = ComposeTransform([])
 
 
 class IndependentTransform(Transform):
-    """A transform whose last batch dimensions belong to the event: `log_abs_det_jacobian` sums over them."""
+    """A transform whose last batch dimensions belong to the event. `log_abs_det_jacobian` sums over them."""
 
     def __init__(self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
@@ -260,7 +260,7 @@ def _exchanged(shape: Any, tail: Size, other: Size) -> Any:
 
 
 class CumulativeDistributionTransform(Transform):
-    """The cumulative distribution function of a distribution: it maps samples to uniform numbers in [0, 1]."""
+    """The cumulative distribution function of a distribution. It maps samples to uniform numbers in [0, 1]."""
 
     bijective = True
     codomain = constraints.unit_interval
@@ -308,7 +308,7 @@ class ExpTransform(_OfNumbers):
 
 
 def _clipped_sigmoid(x: Tensor) -> Tensor:
-    """The sigmoid, kept within (0, 1) where rounding would reach the ends; also used by libraries."""
+    """Return the sigmoid, clamped so that rounding cannot give 0 or 1. Libraries use it too."""
     limits = torch.finfo(x.dtype)
     return torch.clamp(torch.sigmoid(x), min=limits.tiny, max=1.0 - limits.eps)
 
@@ -350,7 +350,7 @@ class SoftplusTransform(_OfNumbers):
 
 
 class TanhTransform(_OfNumbers):
-    """`y = tanh(x)`, which is better conditioned than the sigmoid transform scaled to (-1, 1)."""
+    """`y = tanh(x)`, which is better conditioned than a sigmoid transform scaled to (-1, 1)."""
 
     codomain = constraints.interval(-1.0, 1.0)
     bijective = True
@@ -367,7 +367,7 @@ class TanhTransform(_OfNumbers):
 
 
 class AbsTransform(_OfNumbers):
-    """`y = |x|`; the inverse accepts nonnegative numbers."""
+    """`y = |x|`. The inverse accepts nonnegative numbers."""
 
     codomain = constraints.positive
 
@@ -379,7 +379,7 @@ class AbsTransform(_OfNumbers):
 
 
 class PowerTransform(Transform):
-    """`y = x ** exponent` of positive numbers."""
+    """`y = x ** exponent` for positive numbers."""
 
     domain = constraints.positive
     codomain = constraints.positive
@@ -417,7 +417,7 @@ class PowerTransform(Transform):
 
 
 class AffineTransform(Transform):
-    """`y = loc + scale * x`, of numbers or, by `event_dim`, of vectors or matrices."""
+    """`y = loc + scale * x` for numbers or, depending on `event_dim`, for vectors or matrices."""
 
     bijective = True
 

@@ -1,4 +1,4 @@
-"""Functions for the implementation of distributions: broadcasting of parameters, probabilities and log-odds, lazy properties."""
+"""Functions for implementing distributions: broadcasting of parameters, probabilities and log-odds, lazy properties."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EULER = 0.57721566490153286
 
 
 def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
-    """Broadcast tensors and numbers to a common shape; numbers get dtype and device of the first tensor.
+    """Broadcast tensors and numbers to a common shape. Numbers get the dtype and device of the first tensor.
 
     Raises:
         ValueError: if an argument is neither a tensor nor a number.
@@ -54,29 +54,32 @@ def _standard_normal(shape: Any, dtype: torch.dtype | None, device: Any) -> Tens
 
 
 def _sum_rightmost(value: Tensor, dim: int) -> Tensor:
-    """The sum over the last `dim` dimensions."""
+    """Return the sum over the last `dim` dimensions."""
     return value if dim == 0 else value.reshape(*value.shape[: value.dim() - dim], -1).sum(-1)
 
 
 def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
-    """Probabilities from log-odds if `is_binary`, otherwise from logarithms, up to a constant, along the last dimension."""
+    """Return probabilities.
+
+    If `is_binary`, compute them from log-odds, otherwise from unnormalized logarithms along the last dimension.
+    """
     return torch.sigmoid(logits) if is_binary else torch.softmax(logits, dim=-1)
 
 
 def clamp_probs(probs: Tensor) -> Tensor:
-    """Probabilities clamped away from 0 and 1, so that their logarithms are finite."""
+    """Return probabilities clamped away from 0 and 1, so that their logarithms are finite."""
     eps = torch.finfo(probs.dtype).eps
     return probs.clamp(min=eps, max=1 - eps)
 
 
 def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
-    """Log-odds of probabilities if `is_binary`, otherwise their logarithms."""
+    """Return the log-odds of probabilities if `is_binary`, otherwise their logarithms."""
     clamped = clamp_probs(probs)
     return torch.log(clamped) - torch.log1p(-clamped) if is_binary else torch.log(clamped)
 
 
 def same_as(path: str, doc: str | None = None) -> Tensor:
-    """A property that is an alias of another attribute, or of an attribute of a part: `loc`, `base_dist.loc`."""
+    """Return a property that is an alias of another attribute, or of an attribute of a part, such as `loc` or `base_dist.loc`."""
     read = attrgetter(path)
 
     def value(self: Any) -> Any:
@@ -114,7 +117,7 @@ class lazy_property(property):
 
 
 def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
-    """The elements on and below a diagonal of a square matrix, row by row; batches allowed.
+    """Return the elements on and below a diagonal of a square matrix, row by row. Batches are allowed.
 
     Raises:
         ValueError: if the diagonal does not exist.
@@ -127,7 +130,7 @@ def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
 
 
 def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
-    """The square matrix that has `vec` on and below a diagonal, row by row, and 0 above; batches allowed.
+    """Return the square matrix with `vec` on and below a diagonal, row by row, and 0 above. Batches are allowed.
 
     Raises:
         ValueError: if no such matrix has as many entries as `vec`.
@@ -149,12 +152,12 @@ class ProbsOrLogits:
     """A mixin for distributions with a parameter `probs` or `logits`."""
 
     is_binary: ClassVar[bool] = True
-    """Whether each number is the probability of a separate event, instead of one of several along the last dimension."""
+    """Whether each number is the probability of a separate event, and not of one of several outcomes along the last dimension."""
 
     _given: str
 
     def _choose(self, probs: Any, logits: Any) -> Any:
-        """The given one of the two parameters.
+        """Return the given one of the two parameters.
 
         Raises:
             ValueError: unless exactly one is given.
@@ -166,7 +169,7 @@ class ProbsOrLogits:
 
     @lazy_property
     def logits(self) -> Tensor:
-        """Log-odds or, for categories, normalized logarithms of probabilities."""
+        """The log-odds or, for categories, the normalized logarithms of probabilities."""
         return probs_to_logits(self.probs, is_binary=self.is_binary)
 
     @lazy_property
@@ -180,7 +183,7 @@ class ProbsOrLogits:
 
     @property
     def param_shape(self) -> Size:
-        """The shape of the parameter that was given."""
+        """The shape of the given parameter."""
         return self._param.size()
 
     def _new(self, *args: Any, **kwargs: Any) -> Tensor:

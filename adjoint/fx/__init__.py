@@ -1,4 +1,4 @@
-"""`torch.fx`: programs as graphs of calls that other programs read, change and run; names, no logic.
+"""`torch.fx`: programs as graphs of calls that other programs can read, change and run. This file contains names only.
 
 >>> import adjoint as torch
 >>> traced = torch.fx.symbolic_trace(lambda x: torch.relu(x) + 1)

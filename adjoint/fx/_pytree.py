@@ -11,10 +11,10 @@ SUPPORTED_NODES: dict[type, Callable[..., Any]] = {}
 
 
 def register_pytree_flatten_spec(cls: type, flatten_fn_spec: Callable[..., Any], *others: Any) -> None:
-    """Say how objects of a class are flattened by a structure."""
+    """Register how objects of a class are flattened for a given structure."""
     SUPPORTED_NODES[cls] = flatten_fn_spec
 
 
 def tree_flatten_spec(pytree: Any, spec: Any) -> list[Any]:
-    """The leaves of a nested value by a structure."""
+    """Return the leaves of a nested value for a given structure."""
     return list(spec.flatten_up_to(pytree)) if hasattr(spec, "flatten_up_to") else _pytree.tree_leaves(pytree)  # type: ignore[attr-defined]  # imported late

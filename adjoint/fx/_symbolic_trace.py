@@ -1,4 +1,4 @@
-"""Tracing: running a module with stand-ins, so that its calls become a graph."""
+"""Tracing: a module runs with stand-ins, so that its calls become a graph."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from .graph_module import GraphModule
 from .proxy import Proxy, TracerBase
 
 _LEAVES = ("torch.nn", f"{torch.__package__}.nn", "torch.ao.nn")
-"""The folders of modules whose calls are nodes."""
+"""The folders of modules whose calls become nodes."""
 
 _wrapped: dict[tuple[int, str], dict[str, Any]] = {}
 """The functions that `wrap` has named: their globals, by identity and name."""
 
 
 class _Tracing(threading.local):
-    """How many traces are under way in this thread."""
+    """The number of active traces in this thread."""
 
     depth = 0
 
@@ -37,13 +37,16 @@ class _Tracing(threading.local):
 _tracing = _Tracing()
 
 _lock = lock_across_forks()
-"""Held by the thread that traces. It replaces functions for all threads; in the other threads they behave as before."""
+"""The lock of the thread that traces.
+
+It replaces functions for all threads. In other threads the functions behave as before.
+"""
 
 _STARS: dict[Any, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
 
 
 class PHBase:
-    """A value for `concrete_args` that stays an argument."""
+    """A value for `concrete_args` that remains an argument."""
 
     def __repr__(self) -> str:
         return "PH"
@@ -53,7 +56,7 @@ PH = PHBase()
 
 
 class ProxyableClassMeta(type):
-    """A metaclass: objects created from stand-ins become nodes."""
+    """A metaclass. Objects that are created from stand-ins become nodes."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         tracers = [each.tracer for each in (*args, *kwargs.values()) if isinstance(each, Proxy)]
@@ -63,7 +66,7 @@ class ProxyableClassMeta(type):
 
 
 def wrap(fn_or_name: str | Callable[..., Any]) -> Any:
-    """Let calls of a function of the calling module become nodes: `torch.fx.wrap("len")`, or as a decorator."""
+    """Make calls of a function of the calling module nodes: `torch.fx.wrap("len")`. It is also a decorator."""
     name = fn_or_name if isinstance(fn_or_name, str) else fn_or_name.__name__
     frame = frame_of_caller()
     if frame.f_code.co_name != "<module>":
@@ -73,7 +76,7 @@ def wrap(fn_or_name: str | Callable[..., Any]) -> Any:
 
 
 def is_fx_tracing() -> bool:
-    """Whether this thread traces a module."""
+    """Return whether this thread is tracing a module."""
     return _tracing.depth > 0
 
 
@@ -81,7 +84,7 @@ is_fx_symbolic_tracing = is_fx_tracing
 
 
 def _recording(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function whose calls with a stand-in become nodes."""
+    """Return a function whose calls become nodes if an argument is a stand-in."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -95,7 +98,7 @@ def _recording(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def _replaced(owner: Any, name: str, value: Any) -> Any:
-    """An attribute, or an item of a dict, for a while."""
+    """A context in which an attribute, or an item of a dict, is replaced."""
     if isinstance(owner, dict):
         before = owner.get(name, _replaced)
         owner[name] = value
@@ -116,7 +119,7 @@ def _replaced(owner: Any, name: str, value: Any) -> Any:
 
 
 def _assert_is_none(value: Any, msg: str) -> None:
-    """Raise unless an argument that was fixed to None is None."""
+    """Raise an error unless an argument that was fixed to None is None."""
     if value is not None:
         raise AssertionError(msg)
 
@@ -128,7 +131,7 @@ class Tracer(TracerBase):
 
     Args:
         autowrap_modules: modules whose functions become nodes when they are called with stand-ins.
-        autowrap_functions: further such functions.
+        autowrap_functions: additional functions of this kind.
     """
 
     def __init__(
@@ -154,7 +157,7 @@ class Tracer(TracerBase):
         return ours and not isinstance(m, torch.nn.Sequential)
 
     def path_of_module(self, mod: torch.nn.Module) -> str:
-        """The name of a module in the traced one."""
+        """Return the name of a module in the traced module."""
         for name, each in self.root.named_modules():
             if each is mod:
                 return str(name)
@@ -182,7 +185,7 @@ class Tracer(TracerBase):
         return super().create_arg(a)
 
     def _name_of(self, tensor: torch.Tensor) -> str:
-        """Return the name of a tensor of the traced module. A constant is added to it."""
+        """Return the name of a tensor of the traced module. A constant is added to the module."""
         found = self._tensors.get(id(tensor))
         if found is not None:
             return found
@@ -270,7 +273,7 @@ class Tracer(TracerBase):
         return self.graph
 
     def _replace(self, replaced: ExitStack, function: Any) -> None:
-        """During a trace, redirect calls of modules and of wrapped functions."""
+        """Redirect calls of modules and of wrapped functions during a trace."""
         call, read = torch.nn.Module.__call__, torch.nn.Module.__getattr__
         known: dict[str, Any] = {}
 
@@ -301,7 +304,7 @@ class Tracer(TracerBase):
 
 
 def _with_variadic(function: Any, keywords: dict[str, Any]) -> Callable[..., Any]:
-    """The function with `*args` and `**kwargs`, and the arguments by keyword only, as ordinary parameters."""
+    """Return the function with `*args`, `**kwargs` and keyword-only arguments as ordinary parameters."""
     code = function.__code__
     stars = bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
     flags = code.co_flags & ~(inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
@@ -311,7 +314,7 @@ def _with_variadic(function: Any, keywords: dict[str, Any]) -> Callable[..., Any
 
 
 def symbolic_trace(root: Any, concrete_args: dict[str, Any] | None = None) -> GraphModule:
-    """Trace a module or a function, and return a module that does the same.
+    """Trace a module or a function, and return a module that computes the same.
 
     Args:
         root: the module or the function.

@@ -30,21 +30,21 @@ IN_PLACE = {
 
 
 class PythonCode(NamedTuple):
-    """The code of a graph, and the objects that its names mean."""
+    """The code of a graph, and the objects that its names refer to."""
 
     src: str
     globals: dict[str, Any]
 
 
 class Names:
-    """Names that are free: identifiers, each given once."""
+    """A table of free names. It returns each identifier once."""
 
     def __init__(self) -> None:
         self.used: set[str] = set()
         self.counts: dict[str, int] = {}
 
     def create(self, candidate: str) -> str:
-        """A free name like `candidate`."""
+        """Return a free name like `candidate`."""
         name = re.sub(r"[^0-9a-zA-Z_]+", "_", candidate) or "_unnamed"
         name = f"_{name}" if name[0].isdigit() else name
         base, number = name, 0
@@ -83,7 +83,10 @@ class NodeList:
 
 
 class _InsertPoint:
-    """Sets the position of new nodes at once. Used as a context, it applies until the block ends."""
+    """Sets the position of new nodes immediately.
+
+    As a context manager, it restores the previous position at the end of the block.
+    """
 
     def __init__(self, graph: Graph, insert: Callable[[Node], None]) -> None:
         self.graph = graph
@@ -99,12 +102,12 @@ class CodeGen:
     """Writes the code of a graph. Subclasses change the signature or the return statement."""
 
     def gen_fn_def(self, free_vars: list[str], maybe_return_annotation: str) -> str:
-        """The first line."""
+        """Return the first line."""
         names = free_vars if free_vars and free_vars[0] == "self" else ["self", *free_vars]
         return f"def forward({', '.join(names)}){maybe_return_annotation}:"
 
     def generate_output(self, output_args: Argument, **options: Any) -> str:
-        """The return statement."""
+        """Return the return statement."""
         return f"return {output_args!r}"
 
     def additional_globals(self) -> list[tuple[str, Any]]:
@@ -112,11 +115,11 @@ class CodeGen:
         return []
 
     def process_inputs(self, *args: Any) -> Any:
-        """The arguments as the placeholders take them."""
+        """Convert the arguments to the form of the placeholders."""
         return args
 
     def process_outputs(self, outputs: Any) -> Any:
-        """The result as the caller gets it."""
+        """Convert the result to the form that the caller expects."""
         return outputs
 
 
@@ -144,7 +147,7 @@ class Graph:
 
     @property
     def nodes(self) -> NodeList:
-        """The nodes, in order. Erasing nodes while they are read is allowed."""
+        """The nodes, in order. Nodes may be erased during the iteration."""
         return NodeList(self)
 
     def find_nodes(self, *, op: str, target: Any = None, sort: bool = True) -> list[Node]:
@@ -152,7 +155,7 @@ class Graph:
         return [n for n in self.nodes if n.op == op and (target is None or n.target == target)]
 
     def output_node(self) -> Node:
-        """The node that returns."""
+        """Return the node that returns the result."""
         last: Node = self._root._prev
         return last
 
@@ -167,7 +170,7 @@ class Graph:
         name: str | None = None,
         type_expr: Any = None,
     ) -> Node:
-        """Make a node, and put it at the current place."""
+        """Create a node at the current position."""
         node = Node(
             self, self._names.create(name or _candidate(op, target)), op, target, args or (), kwargs or {}, type_expr
         )
@@ -176,31 +179,31 @@ class Graph:
         return node
 
     def placeholder(self, name: str, type_expr: Any = None, default_value: Any = ...) -> Node:
-        """Make an argument of the graph."""
+        """Create an argument of the graph."""
         args = () if default_value is ... else (default_value,)
         return self.create_node("placeholder", name, args, type_expr=type_expr)
 
     def get_attr(self, qualified_name: str, type_expr: Any = None) -> Node:
-        """Read an attribute of the module, such as "layer.weight"."""
+        """Create a node that reads an attribute of the module, such as "layer.weight"."""
         return self.create_node("get_attr", qualified_name, type_expr=type_expr)
 
     def call_module(
         self, module_name: str, args: tuple[Any, ...] | None = None, kwargs: Any = None, type_expr: Any = None
     ) -> Node:
-        """Call a module by its name."""
+        """Create a node that calls a module by its name."""
         return self.create_node("call_module", module_name, args, kwargs, type_expr=type_expr)
 
     def call_method(
         self, method_name: str, args: tuple[Any, ...] | None = None, kwargs: Any = None, type_expr: Any = None
     ) -> Node:
-        """Call a method of the first argument."""
+        """Create a node that calls a method of the first argument."""
         return self.create_node("call_method", method_name, args, kwargs, type_expr=type_expr)
 
     def call_function(
         self, the_function: Callable[..., Any], args: tuple[Any, ...] | None = None, kwargs: Any = None,
         type_expr: Any = None, name: str | None = None,
     ) -> Node:  # fmt: skip
-        """Call a function."""
+        """Create a node that calls a function."""
         return self.create_node("call_function", the_function, args, kwargs, name, type_expr)
 
     def output(self, result: Argument, type_expr: Any = None) -> Node:
@@ -217,7 +220,7 @@ class Graph:
     def graph_copy(self, g: Graph, val_map: dict[Node, Any], return_output_node: bool = False) -> Any:
         """Append the nodes of another graph, and return its output, or None.
 
-        `val_map` contains the nodes that exist already.
+        `val_map` contains the nodes that already exist.
         """
         for node in g.nodes:
             if node in val_map:
@@ -229,11 +232,11 @@ class Graph:
         return None
 
     def inserting_before(self, n: Node | None = None) -> _InsertPoint:
-        """Put new nodes before `n` (before all, without one)."""
+        """Insert new nodes before `n`, or before all nodes if it is None."""
         return self.inserting_after(self._root) if n is None else _InsertPoint(self, n.prepend)
 
     def inserting_after(self, n: Node | None = None) -> _InsertPoint:
-        """Put new nodes behind `n` (behind all, without one)."""
+        """Insert new nodes after `n`, or after all nodes if it is None."""
         if n is None:
             return self.inserting_before(self._root)
         last = n
@@ -249,7 +252,7 @@ class Graph:
         """Remove a node without users.
 
         Raises:
-            RuntimeError: if a node uses it.
+            RuntimeError: if another node uses it.
         """
         if to_erase.users:
             raise RuntimeError(
@@ -265,7 +268,7 @@ class Graph:
     # --------------------------------------------------------------------------------------------------------- whole graphs
 
     def eliminate_dead_code(self, is_impure_node: Callable[[Node], bool] | None = None) -> bool:
-        """Remove the nodes that have neither users nor effects. Return whether there were any."""
+        """Remove the nodes that have neither users nor side effects. Return whether any node was removed."""
         self.lint()
         impure = is_impure_node or Node.is_impure
         before = self._len
@@ -278,7 +281,7 @@ class Graph:
         """Check that nodes use earlier nodes of this graph, have unique names, and refer to existing names.
 
         Raises:
-            RuntimeError, ValueError: if not.
+            RuntimeError, ValueError: if a check fails.
         """
         seen: set[Node] = set()
         names: set[str] = set()
@@ -302,15 +305,15 @@ class Graph:
                     value = getattr(value, part)
 
     def set_codegen(self, codegen: CodeGen) -> None:
-        """Let another object write the code."""
+        """Set the object that writes the code."""
         self._codegen = codegen
 
     def process_inputs(self, *args: Any) -> Any:
-        """The arguments as the placeholders take them."""
+        """Convert the arguments to the form of the placeholders."""
         return self._codegen.process_inputs(*args)
 
     def process_outputs(self, out: Any) -> Any:
-        """The result as the caller gets it."""
+        """Convert the result to the form that the caller expects."""
         return self._codegen.process_outputs(out)
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Graph:
@@ -346,16 +349,16 @@ class Graph:
     # ----------------------------------------------------------------------------------------------------------------- code
 
     def python_code(self, root_module: str = "self", **options: Any) -> PythonCode:
-        """Return the code of a function that runs the graph. `root_module` is the name of the module in it."""
+        """Return the code of a function that runs the graph. `root_module` is the name of the module in this code."""
         return _Writer(self, root_module).written()
 
     def on_generate_code(self, make_transformer: Any) -> Any:
-        """Refuse, because `CodeGen` writes the code. Use `set_codegen` to set another object."""
+        """Raise an error, because `CodeGen` writes the code. Use `set_codegen` to set another object."""
         raise NotImplementedError("Graph.on_generate_code is not in adjoint: use Graph.set_codegen.")
 
 
 class _Number(NamedTuple):
-    """A node, in a pickled graph."""
+    """A placeholder for a node in a pickled graph."""
 
     value: int
 
@@ -454,7 +457,7 @@ class _Writer:
         return free
 
     def shown(self, value: Any) -> str:
-        """An argument as code."""
+        """Return an argument as code."""
         if isinstance(value, Node):
             return value.name
         if type(value) is tuple:
@@ -481,11 +484,11 @@ class _Writer:
         return self.add_global(f"_{type(value).__name__.lower()}_constant", value)
 
     def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-        """The arguments of a call."""
+        """Return the arguments of a call as code."""
         return ", ".join([*map(self.shown, args), *(f"{key} = {self.shown(each)}" for key, each in kwargs.items())])
 
     def path(self, target: str) -> str:
-        """An attribute of the module as code."""
+        """Return an attribute of the module as code."""
         text = self.root
         for part in target.split("."):
             text = f"{text}.{part}" if part.isidentifier() else f'getattr({text}, "{part}")'

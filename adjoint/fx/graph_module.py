@@ -16,7 +16,7 @@ _USER_PRESERVED_ATTRIBUTES_KEY = "_user_preserved_attributes"
 
 
 def _compiled(src: str, names: dict[str, Any]) -> Any:
-    """The function `forward` in the code, which tracebacks and debuggers show."""
+    """Return the function `forward` in the code, which tracebacks and debuggers show."""
     file = f"<torch.fx graph {next(_numbers)}>"
     linecache.cache[file] = (len(src), None, src.splitlines(keepends=True), file)
     names = dict(names)
@@ -66,7 +66,7 @@ class GraphModule(torch.nn.Module):
     _code: str
 
     def __new__(cls, *args: Any, **kwargs: Any) -> GraphModule:
-        """Give each module a separate class, which has its `forward`."""
+        """Create a separate class for each module, because each has its own `forward`."""
         base = next(kind for kind in cls.__mro__ if "_own_class" not in vars(kind))
         own = type(base.__name__, (base,), {"_own_class": True, "__module__": base.__module__})
         return object.__new__(own)
@@ -91,7 +91,7 @@ class GraphModule(torch.nn.Module):
 
     @property
     def graph(self) -> Graph:
-        """The graph. The graph. Setting it compiles its code."""
+        """The graph. Setting it compiles its code."""
         return self._graph
 
     @graph.setter
@@ -113,7 +113,7 @@ class GraphModule(torch.nn.Module):
         return code
 
     def add_submodule(self, target: str, m: torch.nn.Module) -> bool:
-        """Add a module at a path. Return whether that was possible."""
+        """Add a module at a path. Return whether this was possible."""
         *prefix, last = target.split(".")
         owner: Any = self
         for part in prefix:
@@ -126,7 +126,7 @@ class GraphModule(torch.nn.Module):
         return True
 
     def delete_submodule(self, target: str) -> bool:
-        """Remove the module at a path. Return whether it existed."""
+        """Remove the module at a path. Return whether the module existed."""
         *prefix, last = target.split(".")
         owner: Any = self
         for part in prefix:

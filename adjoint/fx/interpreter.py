@@ -19,7 +19,7 @@ class Interpreter:
 
     Args:
         module: the module whose graph is run, unless `graph` is given.
-        garbage_collect_values: whether results are forgotten after their last use.
+        garbage_collect_values: whether to drop results after their last use.
     """
 
     def __init__(self, module: Any, garbage_collect_values: bool = True, graph: Graph | None = None) -> None:
@@ -65,11 +65,11 @@ class Interpreter:
         return getattr(self, n.op)(n.target, args, kwargs)
 
     def fetch_args_kwargs_from_env(self, n: Node) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments of a node, with results in place of nodes."""
+        """Return the arguments of a node, with results in place of nodes."""
         return self.map_nodes_to_values(n.args, n), self.map_nodes_to_values(n.kwargs, n)
 
     def map_nodes_to_values(self, args: Any, n: Node) -> Any:
-        """`args` with results in place of nodes."""
+        """Return `args` with results in place of nodes."""
 
         def value(node: Node) -> Any:
             if node not in self.env:
@@ -81,7 +81,7 @@ class Interpreter:
         return map_arg(args, value)
 
     def fetch_attr(self, target: str) -> Any:
-        """An attribute of the module at a path."""
+        """Return an attribute of the module at a path."""
         value = self.module
         for number, part in enumerate(target.split(".")):
             if not hasattr(value, part):
@@ -91,7 +91,7 @@ class Interpreter:
         return value
 
     def placeholder(self, target: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The next argument, or its default."""
+        """Return the next argument, or its default."""
         if target.startswith("*"):
             return list(self.args_iter)
         try:
@@ -103,11 +103,11 @@ class Interpreter:
             raise RuntimeError(message) from None
 
     def get_attr(self, target: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """An attribute of the module."""
+        """Return an attribute of the module."""
         return self.fetch_attr(target)
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call a function."""
+        """Create a node that calls a function."""
         return target(*args, **kwargs)
 
     def call_method(self, target: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -120,7 +120,7 @@ class Interpreter:
         return self.fetch_attr(target)(*args, **kwargs)
 
     def output(self, target: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """What is returned."""
+        """Return the result of the graph."""
         return args[0]
 
 
@@ -133,7 +133,7 @@ class _Appending(TracerBase):
 
 
 class Transformer(Interpreter):
-    """Makes a new module by running a graph with stand-ins. Subclasses change the result for a kind of node."""
+    """Creates a new module by running a graph with stand-ins. Subclasses change the result of a kind of node."""
 
     def __init__(self, module: Any) -> None:
         super().__init__(module)
@@ -144,23 +144,23 @@ class Transformer(Interpreter):
         self.tracer = tracer
 
     def placeholder(self, target: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A new argument."""
+        """Create a new argument."""
         return Proxy(self.new_graph.placeholder(target, default_value=args[0] if args else ...), self.tracer)
 
     def get_attr(self, target: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A node that reads an attribute."""
+        """Create a node that reads an attribute."""
         return self.tracer.create_proxy("get_attr", target, args, kwargs)
 
     def call_module(self, target: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A node that calls a module."""
+        """Create a node that calls a module."""
         return self.tracer.create_proxy("call_module", target, args, kwargs)
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A node that calls a function."""
+        """Create a node that calls a function."""
         return self.tracer.create_proxy("call_function", target, args, kwargs)
 
     def transform(self) -> GraphModule:
-        """The new module."""
+        """Return the new module."""
         result = self.run(enable_io_processing=False)
         if result is not None:
             self.new_graph.output(map_proxies(result))

@@ -22,13 +22,13 @@ _side_effects: set[Any] = {print}
 
 
 def has_side_effect(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Keep calls of a function in graphs even if no node uses the result."""
+    """Keep calls of a function in graphs even if no node uses their results. Return the function."""
     _side_effects.add(fn)
     return fn
 
 
 def map_aggregate(a: Argument, fn: Callable[[Any], Any]) -> Argument:
-    """`a` with `fn` applied to everything in nested tuples, lists, dicts and slices."""
+    """Return `a` with `fn` applied to each item in nested tuples, lists, dicts and slices."""
     if isinstance(a, tuple):
         items = tuple([map_aggregate(each, fn) for each in a])
         return type(a)(*items) if hasattr(a, "_fields") else items
@@ -42,7 +42,7 @@ def map_aggregate(a: Argument, fn: Callable[[Any], Any]) -> Argument:
 
 
 def map_arg(a: Argument, fn: Callable[[Node], Any]) -> Argument:
-    """`a` with `fn` applied to the nodes in it."""
+    """Return `a` with `fn` applied to its nodes."""
     return map_aggregate(a, lambda each: fn(each) if isinstance(each, Node) else each)
 
 
@@ -65,7 +65,7 @@ class Node:
     Attributes:
         op: "placeholder", "get_attr", "call_function", "call_method", "call_module" or "output".
         target: the function, or the name of the method, module, attribute or argument.
-        args, kwargs: the arguments. Nodes in them represent results.
+        args, kwargs: the arguments. Nodes among the arguments represent their results.
         users: the nodes that use the result, as keys.
         meta: data that passes store about the node.
     """
@@ -117,7 +117,7 @@ class Node:
 
     @property
     def kwargs(self) -> dict[str, Any]:
-        """The arguments by keyword. Settable."""
+        """The keyword arguments. Settable."""
         return self._kwargs
 
     @kwargs.setter
@@ -138,7 +138,7 @@ class Node:
 
     @property
     def all_input_nodes(self) -> list[Node]:
-        """The nodes in the arguments, each once."""
+        """The nodes in the arguments. Each node occurs once."""
         return list(self._input_nodes)
 
     @property
@@ -163,7 +163,7 @@ class Node:
         self.args = (*self._args[:idx], arg, *self._args[idx:])
 
     def update_kwarg(self, key: str, arg: Argument) -> None:
-        """Replace an argument by keyword."""
+        """Replace a keyword argument."""
         self.kwargs = {**self._kwargs, key: arg}
 
     def replace_input_with(self, old_input: Node, new_input: Node) -> None:
@@ -178,7 +178,7 @@ class Node:
         *,
         propagate_meta: bool = False,
     ) -> list[Node]:
-        """Let the users of this node for which `delete_user_cb` is true use another node. Return all users."""
+        """Replace this node by another node in its users. `delete_user_cb` selects the users. Return the users."""
         if propagate_meta:
             replace_with.meta.update(self.meta)
         users = list(self.users)
@@ -198,7 +198,7 @@ class Node:
         before._next, x._prev, x._next, self._prev = x, before, self, x
 
     def append(self, x: Node) -> None:
-        """Move `x` behind this node."""
+        """Move `x` after this node."""
         if x is not self._next:
             self._next.prepend(x)
 
@@ -222,7 +222,7 @@ class Node:
         return target if isinstance(target, str) else qualified_name(target)
 
     def format_node(self, placeholder_names: Any = None, maybe_return_typename: Any = None, **options: Any) -> str:
-        """The node as a line of text."""
+        """Return the node as a line of text."""
         if self.op == "placeholder":
             default = f"(default={self.args[0]})" if self.args else ""
             return f"%{self.name} : [num_users={len(self.users)}] = placeholder[target={self.target}]{default}"
@@ -236,7 +236,7 @@ class Node:
         return self.name
 
     def __lt__(self, other: Node) -> bool:
-        """Return whether this node comes first in the graph."""
+        """Return whether this node comes before `other` in the graph."""
         node = self._next
         while node.op != "root":
             if node is other:

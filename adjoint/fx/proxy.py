@@ -17,7 +17,7 @@ from .node import Node, map_aggregate
 
 
 class TraceError(ValueError):
-    """A program cannot be traced, because it needs the value of a stand-in."""
+    """The error for a program that cannot be traced, because it needs the value of a stand-in."""
 
 
 class TracerBase:
@@ -31,7 +31,7 @@ class TracerBase:
     def create_node(
         self, kind: str, target: Any, args: Any, kwargs: Any, name: str | None = None, type_expr: Any = None
     ) -> Node:
-        """Make a node."""
+        """Create a node."""
         return self.graph.create_node(kind, target, args, kwargs, name, type_expr)
 
     def proxy(self, node: Node) -> Proxy:
@@ -51,7 +51,7 @@ class TracerBase:
         """Return an argument in the form of nodes, with nodes in place of stand-ins.
 
         Raises:
-            NotImplementedError: for an object that no node can have.
+            NotImplementedError: if the object cannot be an argument of a node.
         """
         if hasattr(a, "__fx_create_arg__"):
             return a.__fx_create_arg__(self)
@@ -85,11 +85,14 @@ class TracerBase:
         raise NotImplementedError(f"argument of type: {type(a)}")
 
     def to_bool(self, obj: Proxy) -> bool:
-        """Return whether a stand-in is true. This is unknown."""
+        """Raise an error, because the truth of a stand-in is unknown."""
         raise TraceError("symbolically traced variables cannot be used as inputs to control flow")
 
     def iter(self, obj: Any) -> Iterator[Any]:
-        """Return the items of a stand-in. They are unknown, unless they are unpacked to a known number of names."""
+        """Return the items of a stand-in.
+
+        The number of items is unknown, unless they are unpacked to a known number of names.
+        """
         frame = frame_of_caller(2)
         wanted = [each for each in dis.get_instructions(frame.f_code) if each.offset == frame.f_lasti]
         if wanted and wanted[0].opname == "UNPACK_SEQUENCE":
@@ -114,7 +117,7 @@ class GraphAppendingTracer(TracerBase):
 
 
 class Proxy:
-    """Stands for a value. Operators, methods, attributes and functions of `torch` return new stand-ins."""
+    """A stand-in for a value. Operators, methods, attributes and functions of `torch` return new stand-ins."""
 
     def __init__(self, node: Node, tracer: TracerBase | None = None) -> None:
         self.tracer = tracer or GraphAppendingTracer(node.graph)
@@ -154,7 +157,7 @@ class Proxy:
         return Proxy(self.node, self.tracer)
 
     def keys(self) -> Any:
-        """The keys, for `**`."""
+        """Return the keys, for `**`."""
         return self.tracer.keys(self)
 
     @classmethod
@@ -181,7 +184,7 @@ class Attribute(Proxy):
 
     @property
     def node(self) -> Node:  # type: ignore[override]
-        """The node that reads the attribute."""
+        """Return the node that reads the attribute."""
         if self._node is None:
             self._node = self.tracer.create_proxy("call_function", getattr, (self.root, self.attr), {}).node
         return self._node

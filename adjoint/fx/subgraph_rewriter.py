@@ -1,4 +1,4 @@
-"""Parts of a graph found by a pattern, and replaced."""
+"""Finding parts of a graph by a pattern, and replacing them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Match(NamedTuple):
     anchor: Node
     """The node of the pattern at which the comparison began."""
     nodes_map: dict[Node, Node]
-    """The graph node of each pattern node. For a placeholder, it may also be a number or another argument."""
+    """The node of the graph for each node of the pattern. For a placeholder, it may also be a number or another argument."""
 
 
 @dataclass
@@ -41,7 +41,7 @@ class ReplacedPatterns:
 
 @dataclass
 class InternalMatch:
-    """The argument of a filter: a match of a pattern before any replacement."""
+    """A match of a pattern before any replacement, as an argument of a filter."""
 
     anchors: list[Node]
     nodes_map: dict[Node, Any] = field(default_factory=dict)
@@ -57,10 +57,11 @@ Callback = Callable[[InternalMatch, Graph, Graph], Graph]
 def replace_pattern(
     gm: GraphModule, pattern: Callable[..., Any] | GraphModule, replacement: Callable[..., Any] | GraphModule
 ) -> list[Match]:
-    """Replace every part of a graph that computes the same operations as `pattern` by `replacement`.
+    """Replace every part of a graph that performs the operations of `pattern` by `replacement`.
 
-    Both take the same arguments and return the same number of results. They are traced unless they are graphs. Parts
-    that overlap are replaced from the first on. A part is not replaced if a value inside it is used outside.
+    Pattern and replacement take the same arguments and return the same number of results. They are traced unless they
+    are graphs. If parts overlap, the first part is replaced. A part is not replaced if a value inside it is used
+    outside.
 
     Args:
         gm: the module whose graph changes. It gets the submodules and parameters of `replacement` that it lacks.
@@ -68,7 +69,7 @@ def replace_pattern(
         replacement: the code to insert.
 
     Raises:
-        AssertionError: if the replacement has other numbers of arguments or results than the pattern.
+        AssertionError: if the numbers of arguments or results of replacement and pattern differ.
 
     >>> import adjoint as torch
     >>> traced = torch.fx.symbolic_trace(lambda x: torch.neg(x).relu() + 1)
@@ -92,19 +93,19 @@ def replace_pattern_with_filters(
     replacement_callback: Callback | None = None,
     node_name_match: str = "",
 ) -> list[ReplacedPatterns]:
-    """`replace_pattern` for the matches for which all filters are true.
+    """Replace the matches for which all filters are true, like `replace_pattern`.
 
     Args:
         gm: the module whose graph changes.
         pattern: the pattern to find.
         replacement: the code to insert.
         match_filters: functions of a match, the graph and the graph of the pattern.
-        ignore_literals: whether a number in the pattern is found in place of any other.
-        replacement_callback: creates the replacement of a match, from the same arguments as a filter.
-        node_name_match: matches depend only on the computation, so "" is the only value.
+        ignore_literals: whether a number in the pattern matches any other number.
+        replacement_callback: a function that creates the replacement of a match, from the same arguments as a filter.
+        node_name_match: only "" is supported, because matches depend only on the computation.
 
     Raises:
-        NotImplementedError: for another `node_name_match`.
+        NotImplementedError: if `node_name_match` is not "".
 
     >>> import adjoint as torch
     >>> traced = torch.fx.symbolic_trace(lambda x: x + 1)
@@ -147,7 +148,7 @@ def _returned(graph: Graph) -> list[Any]:
 
 
 class _Search:
-    """The places of a pattern in a graph."""
+    """The search for a pattern in a graph."""
 
     def __init__(self, graph: Graph, pattern: Graph, ignore_literals: bool) -> None:
         self.graph, self.pattern, self.ignore_literals = graph, pattern, ignore_literals
@@ -168,7 +169,7 @@ class _Search:
         return found
 
     def _completions(self, pairs: dict[Node, Any], anchors: list[Node]) -> list[dict[Node, Any]]:
-        """Return the ways to find the remaining results of the pattern, which may be separate from one another."""
+        """Return the ways to match the remaining results of the pattern, which may be independent of one another."""
         if not anchors:
             return [pairs]
         first, *rest = anchors
@@ -185,7 +186,7 @@ class _Search:
         return all(node in returned or inner.issuperset(node.users) for node in inner)
 
     def _same(self, sought: Any, value: Any, pairs: dict[Node, Any]) -> bool:
-        """Return whether a value of the graph matches the pattern. `pairs` receives the nodes below it, too."""
+        """Return whether a value of the graph matches the pattern. `pairs` also receives the nodes below it."""
         if not isinstance(sought, Node):
             return self._same_argument(sought, value, pairs)
         if sought in pairs:
@@ -229,7 +230,7 @@ def _ends(part: slice) -> tuple[Any, Any, Any]:
 
 
 def _replaced(graph: Graph, match: InternalMatch, by: Graph, changed: dict[Node, Any]) -> ReplacedPatterns:
-    """Insert a replacement for a match. `changed` maps nodes that were replaced before."""
+    """Insert a replacement for a match. `changed` maps nodes that were replaced earlier."""
     for sought, node in match.nodes_map.items():
         if isinstance(node, Node):
             match.nodes_map[sought] = changed.get(node, node)

@@ -1,12 +1,11 @@
 """Pictures, traces and tables of the graph.
 
-`graph` draws the operations that computed a tensor. `trace_backward` shows its backward as an animation. `step` steps
-through backward in a terminal. `compare` marks the differences between two graphs. `recording` keeps intermediate
-values for pictures. `saved_memory`, `gradients` and `live_graphs` are tables. `watch` records a training.
-`communication` shows the data that processes exchange. `plans` lists the steps of operators. `compiled` shows
-the programs of `torch.compile`. None of these costs
-anything until it is called. Each call of a module is recorded after the import of this package, and in programs that
-mention it.
+`graph` draws the operations that computed a tensor. `trace_backward` shows its backward as an animation. `step` runs a
+backward step by step in a terminal. `compare` marks the differences between two graphs. `recording` stores intermediate
+values for pictures. `saved_memory`, `gradients` and `live_graphs` are tables. `watch` records a training run.
+`communication` shows the data that processes exchange. `plans` lists the steps of operators. `compiled` shows the
+programs of `torch.compile`. These functions cost nothing until they are called. Each call of a module is recorded after
+this package has been imported, and in programs that mention it.
 """
 
 from .._runtime.sequence import note_calls

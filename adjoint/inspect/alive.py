@@ -1,4 +1,4 @@
-"""`live_graphs`: the graphs in memory and the variables that keep them alive, to find out why memory grows."""
+"""`live_graphs`: the graphs in memory and the variables that keep them alive, to find out why memory use grows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .tables import Table
 from .text import size
 
 DEPTH = 6
-"""The maximum nesting depth of containers that are searched for the variable that holds a tensor."""
+"""The maximum nesting depth of containers in the search for the variable that holds a tensor."""
 
 MOST_HOLDERS = 4
 
@@ -32,14 +32,14 @@ MOST_HOLDERS = 4
 def live_graphs() -> Table:
     """List the graphs in memory: the number of each kind, their size, their first line, and the variables that hold them.
 
-    A graph is a connected set of nodes. Two graphs that use the same parameters count as two. Columns:
+    A graph is a connected set of nodes. Two graphs with the same parameters count as two. Columns:
 
-    - `graphs`: the number of graphs that were made by the same lines and are held in the same way,
-    - `nodes`, `bytes`: the totals of these graphs. Each storage counts once, and leaves do not count.
+    - `graphs`: the number of graphs that were created by the same lines and are held in the same way,
+    - `nodes`, `bytes`: the totals of these graphs, where each storage counts once, and leaves do not count,
     - `since`: the line of the oldest operation,
     - `to`: the line of the latest operation,
-    - `held by`: the variables that lead to a tensor of the graph. A graph that only a reference cycle holds has no
-      entry: the garbage collector will free it.
+    - `held by`: the variables that lead to a tensor of the graph. It is empty if only a reference cycle holds the graph.
+      The garbage collector will free such a graph.
 
     >>> import adjoint as torch
     >>> w = torch.ones(100, requires_grad=True)
@@ -78,7 +78,7 @@ def _found(objects: list[Any], frame: FrameType) -> Table:
 
 
 def _components(nodes: list[Node]) -> list[list[Node]]:
-    """The connected components of the graph of `nodes`."""
+    """Return the connected components of the graph of `nodes`."""
     parents = {id(node): id(node) for node in nodes}
 
     def top(key: int) -> int:
@@ -124,7 +124,7 @@ def _table(graphs: list[tuple[list[Node], list[str]]]) -> Table:
 
 
 def _storages(graph: list[Node]) -> dict[int, int]:
-    """The bytes that the nodes have saved, by storage."""
+    """Return the bytes that the nodes have saved, by storage."""
     found: dict[int, int] = {}
     leaves = {id(owner(edge._array)) for node in graph for edge in node._edges if isinstance(edge, Tensor)}
     for node in graph:
@@ -186,11 +186,11 @@ class _Holders:
         return found
 
     def _leads_on(self, holder: Any) -> bool:
-        """Whether to continue the search at `holder`: not at parts of graphs, and not at modules."""
+        """Return whether to continue the search at `holder`. Parts of graphs, and modules, end the search."""
         return not issubclass(type(holder), (Node, ModuleType, type)) and id(holder) not in self.modules
 
     def names(self, key: int, depth: int = 0, seen: frozenset[int] = frozenset()) -> list[str]:
-        """Expressions for the object with the identity `key`."""
+        """Return expressions for the object with the identity `key`."""
         found = list(self.variables.get(key, ()))
         if depth < DEPTH and not found:
             for holder in self.referrers.get(key, ()):
@@ -209,7 +209,7 @@ class _Holders:
         return list(dict.fromkeys(found))
 
     def _is_namespace(self, holder: Any) -> bool:
-        """Whether `holder` is the `__dict__` of another object."""
+        """Return whether `holder` is the `__dict__` of another object."""
         return type(holder) is dict and any(
             isinstance(each, type) or getattr(each, "__dict__", None) is holder
             for each in self.referrers.get(id(holder), ())
@@ -217,13 +217,13 @@ class _Holders:
 
 
 def _joined(outer: str, suffix: str) -> str:
-    """Join two parts: `losses in train` and `[3]` give `losses[3] in train`."""
+    """Join two parts. For example, `losses in train` and `[3]` give `losses[3] in train`."""
     expression, _, place = outer.partition(" in ")
     return f"{expression}{suffix} in {place}" if place else f"{expression}{suffix}"
 
 
 def _suffix(holder: Any, key: int, namespace: bool) -> str | None:
-    """Return the expression by which `holder` refers to the object, or None if it holds no real reference."""
+    """Return the expression by which `holder` refers to the object, or None if it has no actual reference."""
     if type(holder) is tuple and any(type(each) is CellType for each in holder):
         return ""  # the closure of a function
     if isinstance(holder, (list, tuple)):
@@ -248,7 +248,7 @@ def _suffix(holder: Any, key: int, namespace: bool) -> str | None:
 
 
 def _functions(frame: FrameType) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The running functions of this thread (from `frame` outwards) and of other threads, with their local variables."""
+    """Return the running functions of this thread (from `frame` outwards) and of other threads, with their local variables."""
     for start in (frame, *_frames_of_other_threads()):
         each: FrameType | None = start
         while each is not None:
@@ -258,6 +258,9 @@ def _functions(frame: FrameType) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _frames_of_other_threads() -> list[FrameType]:
-    """The frames of the other threads. A reference to this frame would be a cycle that keeps its variables alive."""
+    """Return the frames of the other threads.
+
+    A reference to the frame of this thread would be a cycle that keeps its variables alive.
+    """
     here = threading.get_ident()
     return [frame for thread, frame in sys._current_frames().items() if thread != here]

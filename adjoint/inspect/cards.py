@@ -19,14 +19,14 @@ Detail = Literal["outline", "cards", "values"]
 
 SIZE = 12.0
 ADVANCE = 0.62
-"""The width of a character in ems: slightly more than that of the widest common monospaced font."""
+"""The width of a character in ems, which is slightly larger than in the widest common monospaced font."""
 LINE, TITLE, ROW, PAD, PILL, PILL_GAP, PAIR, LABEL = 24.0, 26.0, 17.0, 9.0, 22.0, 9.0, 22.0, 16.0
 NAME_LIMIT, VALUE_LIMIT, SHOWN_OUTPUTS = 26, 26, 4
 
 
 @dataclass(slots=True)
 class Row:
-    """A line of a card: the label, and the value on the right."""
+    """A line of a card, with a label, and a value on the right."""
 
     label: str
     value: str
@@ -35,7 +35,7 @@ class Row:
 
 @dataclass(slots=True)
 class Card:
-    """A card; `x` is the distance of its left edge from the axis of the unit. Its top is at the line of the unit."""
+    """A card. `x` is the distance of its left edge from the axis of the unit. Its top is at the line of the unit."""
 
     id: str
     kind: Literal["leaf", "constant", "intermediate", "node", "accumulate", "group"]
@@ -50,7 +50,7 @@ class Card:
     height: float = 0.0
 
     def fit(self, detail: Detail) -> Card:
-        """Set the size that the text needs."""
+        """Set the size of the card to the size of its text."""
         wide = width_of(self.title, SIZE) + (10 + width_of(self.note, SIZE) if self.note else 0)
         wide += 16 if self.kind == "group" else 0
         for row in self.rows:
@@ -69,7 +69,7 @@ class Card:
 
 
 def width_of(text: str, size: float) -> float:
-    """The width of `text` in a monospaced font, rounded up."""
+    """Return the width of `text` in a monospaced font, rounded up."""
     return size * sum(ADVANCE if character.isascii() else _advance(character) for character in text)
 
 
@@ -80,7 +80,7 @@ def _advance(character: str) -> float:
 
 
 def shorten(text: str, limit: int, keep_end: bool = False) -> str:
-    """`text` on one line, in at most `limit` characters, with a mark where text is omitted."""
+    """Return `text` on one line, in at most `limit` characters, with a mark for omitted text."""
     text = " ".join(text.split())
     if len(text) <= limit:
         return text
@@ -88,7 +88,7 @@ def shorten(text: str, limit: int, keep_end: bool = False) -> str:
 
 
 def size_of(shape: list[int] | None) -> str:
-    """A shape as text."""
+    """Return a shape as text."""
     return "" if shape is None else "[" + ", ".join(map(str, shape)) + "]"
 
 
@@ -98,12 +98,12 @@ def scalar_of(tensor: TensorBox) -> str:
 
 
 def amount(count: int) -> str:
-    """A number of bytes in a suitable unit."""
+    """Return a number of bytes as text, in a suitable unit."""
     return _in_units(count, ("B", "KB", "MB", "GB", "TB"))
 
 
 def count(number: int) -> str:
-    """A number of parameters in a few characters."""
+    """Return a number of parameters as a short text."""
     return _in_units(number, ("", "K", "M", "G"))
 
 
@@ -123,18 +123,18 @@ def _in_units(number: float, units: tuple[str, ...]) -> str:
 
 
 def plural(number: int, word: str) -> str:
-    """`3 operations`, `1 operation`."""
+    """Return a count with its noun, such as `3 operations` or `1 operation`."""
     return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
 def label_of(group: Group, limit: int) -> str:
-    """Return the name of a group. If it is too long, leave out the class of the module."""
+    """Return the name of a group. If it is too long, omit the class of the module."""
     label = re.sub(r" \(\w+\)$", "", group.label) if len(group.label) > limit else group.label
     return shorten(label, limit, keep_end=True)
 
 
 def passing(group: Group) -> str:
-    """The shapes that enter and leave a group."""
+    """Return the shapes that enter and leave a group."""
     takes, gives = (
         ", ".join(size_of(shape) if shape else "scalar" for shape in side) for side in (group.takes, group.gives)
     )
@@ -154,7 +154,7 @@ class Writer:
         self.dtype = dtypes.most_common(1)[0][0] if dtypes else ""
 
     def rare(self, dtype: str | None) -> str:
-        """Return a dtype, if most tensors have another dtype."""
+        """Return a dtype if most tensors have another dtype."""
         return "" if dtype == self.dtype else _dtype(dtype or "")
 
     def outputs(self, tensors: list[TensorBox], operation: OperationBox | None) -> list[Card]:
@@ -176,7 +176,7 @@ class Writer:
         return [card.fit(self.detail)]
 
     def line(self, tensors: list[TensorBox], operation: OperationBox) -> Card:
-        """An operation and its result on one line."""
+        """Create one line with an operation and its result."""
         size = f"{len(tensors)} outputs" if len(tensors) > 1 else ""
         if len(tensors) == 1:
             (tensor,) = tensors
@@ -190,7 +190,7 @@ class Writer:
         return card.fit(self.detail)
 
     def tensor(self, tensor: TensorBox) -> Card:
-        """The card of a tensor: name, shape, data, gradient and flags."""
+        """Create the card of a tensor: name, shape, data, gradient and flags."""
         size, dtype = size_of(tensor.shape) if tensor.shape else "", self.rare(tensor.dtype)
         card = Card(tensor.id, tensor.kind, shorten(tensor.name or "", NAME_LIMIT, keep_end=True))
         card.root = tensor.id in self.roots
@@ -221,7 +221,7 @@ class Writer:
         return rows
 
     def node(self, node: NodeBox | None) -> Card | None:
-        """The card of a backward node: its derivative, its saved values, its hooks, and the line that created it."""
+        """Create the card of a backward node: its derivative, its saved values, its hooks, and the line that created it."""
         if node is None:
             return None
         card = Card(node.id, "accumulate" if node.accumulate else "node", node.name)
@@ -269,7 +269,7 @@ class Writer:
         return Row(label, what)
 
     def group(self, group: Group) -> Card:
-        """The card of a folded group: shapes, operations, parameters, saved bytes."""
+        """Create the card of a folded group: shapes, operations, parameters, saved bytes."""
         title = label_of(group, 36) + (f" ×{group.times}" if group.times > 1 else "")
         shapes, parameters = passing(group), plural(group.parameters, "parameter") if group.parameters else ""
         saved = f"{amount(group.bytes)} saved" if group.bytes else ""
@@ -289,7 +289,7 @@ def _joined(*parts: str) -> str:
 
 
 def versions(saved: Saved) -> str:
-    """The saved version, and the current version if it differs."""
+    """Return the saved version, and the current version if it differs."""
     if saved.version_saved is None:
         return ""
     if saved.version_now in (None, saved.version_saved):

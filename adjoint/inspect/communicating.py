@@ -21,12 +21,12 @@ def communication(model: Any = None, optimizer: Any = None) -> Communication:
     """Record the collectives and messages of this thread in a `with` block.
 
     Args:
-        model: a module; the tables show its parameters and gradients. For a `DistributedDataParallel` they also show
+        model: a module. The tables show its parameters and gradients. For a `DistributedDataParallel` they also show
             buckets.
-        optimizer: an optimizer; the tables show its state.
+        optimizer: an optimizer. The tables show its state.
 
     Raises:
-        RuntimeError: if this thread is being profiled already.
+        RuntimeError: if this thread is already being profiled.
 
     >>> import adjoint as torch
     >>> model = torch.nn.Linear(3, 2)
@@ -41,9 +41,9 @@ def communication(model: Any = None, optimizer: Any = None) -> Communication:
 
 
 class Communication:
-    """The records of `communication`: those of this rank and, after `gather()`, of all ranks.
+    """The records of `communication`: the records of this rank and, after `gather()`, the records of all ranks.
 
-    It displays itself as the table of ranks, and in a notebook as the picture of the last backward.
+    It is displayed as the table of ranks, and in a notebook as the picture of the last backward.
     """
 
     def __init__(self, model: Any, optimizer: Any) -> None:
@@ -122,13 +122,13 @@ class Communication:
 
     @property
     def calls(self) -> Table:
-        """Return the collectives and messages of this rank in the order of their starts, with times in milliseconds."""
+        """Return the collectives and messages of this rank in the order in which they started, with times in milliseconds."""
         columns = ("call", "group", "for", "bytes", "began", "took", "waited", "hidden")
         return Table("", columns, self.own.calls, {"bytes": _bytes, "hidden": _percent})
 
     @property
     def parameters(self) -> Table:
-        """The parameters of the model in this rank: bytes, bytes of the gradient, bucket, and when the gradient came."""
+        """Return the parameters of the model in this rank: bytes, gradient bytes, bucket, and arrival time of the gradient."""
         came = {name: at / 1000 for name, at in self.own.arrivals}
         rows = [{**row, "came": came.get(row["parameter"])} for row in self.own.parameters]
         columns = ("parameter", "bytes", "gradient", "bucket", "came")
@@ -136,7 +136,7 @@ class Communication:
 
     @property
     def ranks(self) -> Table:
-        """Return the memory of each gathered rank, and for each kind of call the number, bytes and times."""
+        """Return the memory of each gathered rank, and the number, bytes and times for each kind of call."""
         rows = []
         for rank in self.gathered or [self.own]:
             held: dict[str, Any] = {
@@ -163,17 +163,17 @@ class Communication:
         return str(self.ranks) if self.gathered else "<communication that is being recorded>"
 
     def svg(self, **options: Any) -> str:
-        """The last backward as a picture; see `save`."""
+        """Return the last backward as a picture; see `save`."""
         return draw(self.gathered or [self.own], **options)
 
     def _repr_svg_(self) -> str:
         return self.svg()
 
     def save(self, path: str | PathLike[str], *, title: str = "") -> None:
-        """Write the picture of the last backward, an SVG: gradients, buckets, collectives and waits of each rank, over time.
+        """Write the picture of the last backward as SVG: gradients, buckets, collectives and waits of each rank, over time.
 
         Raises:
-            ValueError: if the name does not end in `.svg`, or no gradient of the model has been computed.
+            ValueError: if the name does not end in `.svg`, or if no gradient of the model has been computed.
         """
         if Path(path).suffix != ".svg":
             raise ValueError(f"save(): expected a name that ends in .svg, but got {str(path)!r}")

@@ -20,7 +20,7 @@ from .names import variables_of
 from .snapshot import snapshot
 
 LARGEST = 20_000
-"""In larger graphs, only operations before the first difference and after the last are recognized as equal."""
+"""In larger graphs, only operations before the first difference and after the last difference are recognized as equal."""
 
 
 def compare(before: Any, after: Any) -> Comparison:
@@ -30,8 +30,8 @@ def compare(before: Any, after: Any) -> Comparison:
 
     Operations correspond if they have the same name, module and order. The variables that hold the two models may have
     different names. A corresponding operation is *changed* if its results have another shape or dtype, or if its node
-    has saved other values (such as a dimension or a stride). Another operation is *removed* if it is in the first
-    graph, and *added* if it is in the second.
+    has saved other values (such as a dimension or a stride). An operation without counterpart is *removed* if it is in
+    the first graph, and *added* if it is in the second graph.
 
     >>> import adjoint as torch
     >>> w = torch.ones(3, requires_grad=True)
@@ -58,7 +58,7 @@ class Comparison:
 
     @property
     def differences(self) -> list[tuple[str, OperationBox]]:
-        """Return the marked operations: removed and added operations of both graphs, and changed operations of the second."""
+        """Return the marked operations: removed and added operations, and changed operations in the second graph."""
         found = [("removed", each) for each in self.before.operations if each.mark == "removed"]
         return found + [(each.mark, each) for each in self.after.operations if each.mark]
 
@@ -79,7 +79,7 @@ class Comparison:
     __repr__ = __str__
 
     def html(self) -> str:
-        """A self-contained page with both graphs."""
+        """Return a self-contained page with both graphs."""
         from . import page
 
         frames = ""
@@ -93,7 +93,7 @@ class Comparison:
         return f'<iframe srcdoc="{page}" style="width: 100%; height: 640px; border: 1px solid #8884"></iframe>'
 
     def save(self, path: str | PathLike[str]) -> Path:
-        """Write the comparison to a file: `.html` or `.txt`, by the extension of its name."""
+        """Write the comparison to a file: `.html` or `.txt`, according to the extension of its name."""
         target = Path(path)
         forms = {".html": self.html, ".txt": self.__str__}
         if target.suffix.lower() not in forms:
@@ -127,7 +127,7 @@ def _mark(before: Snapshot, after: Snapshot) -> int:
 
 
 def _models(picture: Snapshot) -> list[str]:
-    """The names of the outermost modules: variables, or classes."""
+    """Return the names of the outermost modules: variables or classes."""
     return [each.label.partition(" (")[0] for each in picture.groups if each.kind == "module" and each.parent is None]
 
 
@@ -136,7 +136,7 @@ def _keys(picture: Snapshot, renamed: dict[str, str]) -> list[tuple[str, str | N
 
     The models in `renamed` get the given names.
 
-    Numbered modules count as equal, because a module that is inserted before others changes their numbers.
+    Numbers of modules are ignored, because a module that is inserted before other modules changes their numbers.
     """
     modules: dict[str | None, str | None] = {}
     for node in picture.nodes:

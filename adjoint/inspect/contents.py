@@ -1,4 +1,4 @@
-"""The contents of each group of a picture: shapes that enter and leave it, parameters, operations, saved bytes."""
+"""The contents of each group of a picture: shapes that enter and leave it, parameters, operations, and saved bytes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ MOST_SHAPES = 3
 
 
 def describe(picture: Snapshot, arguments: Container[str | None] = ()) -> None:
-    """Place the constants of `picture` in groups, and count the contents of each group.
+    """Assign the constants of `picture` to groups, and count the contents of each group.
 
-    `arguments`: the `AccumulateGrad` of leaves that are not parameters.
+    `arguments`: the `AccumulateGrad` nodes of leaves that are not parameters.
     """
     groups = {group.id: group for group in picture.groups}
     home = {key: group.id for group in picture.groups for key in group.nodes}
@@ -66,8 +66,8 @@ def _around(group: Group, groups: dict[str, Group]) -> Iterator[str]:
 def _arguments(picture: Snapshot, tensors: dict[str, TensorBox], leaves: Container[str | None]) -> set[str]:
     """Return the constants that may be arguments of a model.
 
-    A number is not an argument. Neither is a constant that an operation only combines with computed results, such as a
-    mask.
+    A number is not an argument. A constant that an operation only combines with computed results, such as a mask, is
+    not an argument either.
     """
     computed: dict[str, bool] = {}  # whether other constants took part: not so for the transpose of a weight
     found = set()
@@ -81,7 +81,7 @@ def _arguments(picture: Snapshot, tensors: dict[str, TensorBox], leaves: Contain
 
 
 def _common(places: list[str | None], around: dict[str | None, tuple[str, ...]]) -> tuple[str, ...]:
-    """The groups that hold all places, the innermost first."""
+    """Return the groups that contain all places, the innermost first."""
     if not places:
         return ()
     common = around[places[0]]

@@ -44,7 +44,7 @@ def render(snapshot: Snapshot) -> str:
 
 
 def _clusters(inside: dict[str | None, list[Group]], boxes: dict[str, str]) -> list[str]:
-    """The groups as nested subgraphs."""
+    """Write the groups as nested subgraphs."""
     lines: list[str] = []
     stack: list[tuple[Group | None, int]] = [(group, 1) for group in reversed(inside.get(None, []))]
     while stack:

@@ -1,4 +1,4 @@
-"""`graph` and its result: a picture that displays itself in notebooks and terminals, and can be saved in many formats."""
+"""`graph` and its result: a picture that is displayed in notebooks and terminals, and can be saved in many formats."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from .names import is_module, variables_of
 from .snapshot import snapshot
 
 SMALL = 60
-"""A graph with at most this many nodes is shown in a notebook as a picture, a larger one as an interactive page."""
+"""A notebook shows a graph with at most this many nodes as a picture, and a larger graph as an interactive page."""
 
 
 def graph(*tensors: Any, params: Any = None, values: bool = False) -> Graph:
-    """A picture of the graph that computed `tensors`.
+    """Return a picture of the graph that computed `tensors`.
 
     Args:
         tensors: tensors (or gradient edges), before or after their backward.
-        params: the names of parameters: a Module, a dict of names and tensors, or an iterable of pairs. Without it, a
-            tensor is named after the caller's variable if exactly one refers to it, and parameters as in the modules
-            that ran.
-        values: compute missing small values again, with the present values of leaves, if all inputs are known.
-            `recording` keeps all small values instead.
+        params: the names of parameters, as a Module, a dict of names and tensors, or an iterable of pairs. Without it,
+            a tensor is named after the caller's variable if exactly one variable refers to it. Parameters have their
+            names in the modules that ran.
+        values: whether to compute missing small values again, from the current values of leaves, if all inputs are
+            known. Alternatively, `recording` stores all small values.
 
     A notebook displays the result, `print` writes it as a tree, and `save` draws it. It keeps no part of the graph
     alive.
@@ -52,7 +52,7 @@ def graph(*tensors: Any, params: Any = None, values: bool = False) -> Graph:
 
 
 def check(tensor: Any, function: str) -> None:
-    """Raise unless `tensor` can have a graph."""
+    """Raise an error unless `tensor` can have a graph."""
     if is_module(tensor):
         name = type(tensor).__name__
         raise TypeError(
@@ -64,7 +64,7 @@ def check(tensor: Any, function: str) -> None:
 
 
 class Graph:
-    """A picture of a graph. `snapshot` holds the records that it is drawn from."""
+    """A picture of a graph. `snapshot` contains the records from which it is drawn."""
 
     def __init__(self, picture: Snapshot) -> None:
         self.snapshot = picture
@@ -76,14 +76,14 @@ class Graph:
             picture.title = f"graph of {called}" if called else "an empty graph"
 
     def __getitem__(self, key: str) -> NodeBox:
-        """The node with that id (`n3`), or the only node with that name (`MulBackward0`)."""
+        """Return the node with this id (`n3`), or the only node with this name (`MulBackward0`)."""
         found = [node for node in self.snapshot.nodes if key in (node.id, node.name)]
         if len(found) != 1:
             raise KeyError(f"{key}: there are {len(found)} such nodes")
         return found[0]
 
     def text(self, full: bool = True) -> str:
-        """The graph as a tree of lines: all nodes if `full`, otherwise the groups of a large graph."""
+        """Return the graph as a tree of lines, with all nodes if `full`, otherwise with the groups of a large graph."""
         return text.render(self.snapshot, full)
 
     def __str__(self) -> str:
@@ -92,7 +92,7 @@ class Graph:
     __repr__ = __str__
 
     def __rich__(self) -> Any:
-        """The tree in colour, for `rich.print`."""
+        """Return the tree in colour, for `rich.print`."""
         from rich.text import Text
 
         parts: list[Any] = []
@@ -108,13 +108,13 @@ class Graph:
         return f'<iframe srcdoc="{page}" style="width: 100%; height: 640px; border: 1px solid #8884"></iframe>'
 
     def svg(self) -> str:
-        """The picture as SVG."""
+        """Return the picture as SVG."""
         from . import svg
 
         return svg.render(self.snapshot)
 
     def html(self) -> str:
-        """A self-contained page with zoom, search and unfolding."""
+        """Return a self-contained page with zoom, search and unfolding."""
         from . import page
 
         return page.render(self.snapshot)
@@ -124,23 +124,24 @@ class Graph:
         return json.dumps(self.snapshot.as_dict(), ensure_ascii=False)
 
     def dot(self) -> str:
-        """The graph in the language of Graphviz."""
+        """Return the graph in the language of Graphviz."""
         return dot.render(self.snapshot)
 
     def mermaid(self) -> str:
-        """The graph as a Mermaid flowchart."""
+        """Return the graph as a Mermaid flowchart."""
         return mermaid.render(self.snapshot)
 
     def save(self, path: str | PathLike[str]) -> Path:
-        """Write the picture to a file, in the format of the file name's extension, and return the path.
+        """Write the picture to a file in the format of the file name's extension, and return the path.
 
         Args:
-            path: ends in `.svg`, `.html`, `.png` (requires one of the programs below), `.dot`, `.json`, `.mmd`
-                (Mermaid) or `.txt`.
+            path: a name that ends in `.svg`, `.html`, `.png` (requires one of the programs below), `.dot`, `.json`,
+                `.mmd` (Mermaid) or `.txt`.
 
         Raises:
-            ValueError: for another extension.
-            RuntimeError: for `.png`, if Chromium, `rsvg-convert`, Inkscape and the package `cairosvg` are all missing.
+            ValueError: if the extension is not supported.
+            RuntimeError: if a `.png` is requested, but Chromium, `rsvg-convert`, Inkscape and the package `cairosvg`
+                are all missing.
         """
         target = Path(path)
         form = form_of(target)
@@ -160,7 +161,7 @@ FORMS = {
 
 
 def form_of(path: str | PathLike[str]) -> str:
-    """The format of the extension of a file name."""
+    """Return the format for the extension of a file name."""
     form = FORMS.get(Path(path).suffix.lower())
     if form is None:
         raise ValueError(f"save(): expected a name that ends in {', '.join(FORMS)}, but got {Path(path).name!r}")

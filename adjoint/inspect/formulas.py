@@ -15,7 +15,7 @@ SUM, PRODUCT, SIGN, POWER, ATOM = range(1, 6)
 
 
 class Term(NamedTuple):
-    """A piece of a formula, and how tightly its outermost operation binds."""
+    """A piece of a formula, and the precedence of its outermost operation."""
 
     text: str
     binds: int = ATOM
@@ -26,17 +26,17 @@ class Term(NamedTuple):
 
 
 class NotWritten(Exception):
-    """The source is not of a form that can be written as a formula."""
+    """The error for source that cannot be written as a formula."""
 
 
 def written(source: str, names: Mapping[str, str], values: Mapping[str, Any], conjugates: bool = False) -> str | None:
-    r"""The formula that a function of the declarations returns, or None if it is not a plain expression.
+    r"""Return the formula that a function of the declarations returns, or None if it is not a plain expression.
 
     Args:
         source: the source of the function.
-        names: the displayed names of parameters that are not displayed by their names.
-        values: the values of parameters that are not tensors, which decide conditions.
-        conjugates: whether conjugates are written, as for complex numbers.
+        names: the displayed names of parameters that differ from their own names.
+        values: the values of parameters that are not tensors. They decide conditions.
+        conjugates: whether to write conjugates, as for complex numbers.
 
     >>> written("def grad_self(grad, other):\n    return grad * other.conj()", {"other": "x"}, {})
     'grad · x'
@@ -186,11 +186,11 @@ class _Writer:
         return Term(f"{name.strip('_')}({', '.join(terms)})")
 
     def conjugate(self, term: Term) -> Term:
-        """The complex conjugate."""
+        """Write the complex conjugate."""
         return Term(f"conj({term.text})") if self.conjugates else term
 
     def count(self, given: list[ast.expr]) -> Term:
-        """How many elements a reduction joins."""
+        """Return the number of elements that a reduction combines."""
         shape, dim = (
             self.values.get(each.id) if isinstance(each, ast.Name) else None
             for each in (*given, ast.Constant(None))[:2]
@@ -202,7 +202,7 @@ class _Writer:
 
 
 def negated(term: Term) -> Term:
-    """The opposite of a condition."""
+    """Return the opposite of a condition."""
     return Term(term.text.removeprefix("not ")) if term.text.startswith("not ") else Term(f"not {term.text}")
 
 
@@ -231,7 +231,7 @@ def _slope(function: str) -> Callable[..., Term]:
 
 
 def _mean(term: Term, reduction: Term) -> Term:
-    """`term` divided by the number of elements, if the reduction is the mean."""
+    """Return `term`, divided by the number of elements if the reduction is the mean."""
     return Term(f"{term.within(PRODUCT)} / n", PRODUCT) if reduction.text == "mean" else term
 
 
@@ -310,6 +310,6 @@ NOTATION: dict[str, Callable[..., Term]] = {
     "conv_input_grad": lambda grad, weight: Term(f"{grad.within(PRODUCT)} ∗ {weight.within(PRODUCT)} flipped", PRODUCT),
     "conv_weight_grad": lambda grad, input: Term(f"{input.within(PRODUCT)} ⋆ {grad.within(PRODUCT)}", PRODUCT),
 }  # fmt: skip
-"""The notation of functions that formulas call, by name."""
+"""The notation for functions in formulas, by name."""
 
 ARITY = {name: write.__code__.co_argcount for name, write in NOTATION.items()}

@@ -15,15 +15,15 @@ from .tables import Table
 
 
 def gradients(model: Any, lr: Any = 1.0) -> Gradients:
-    """Norm, largest element, zeros, NaNs and infinities of each parameter's `.grad`, and the relative size of an update.
+    """Return norm, largest element, zeros, NaNs and infinities of each parameter's `.grad`, and the relative size of an update.
 
     Args:
         model: a Module, a dict of names and tensors, or an iterable of pairs.
-        lr: the learning rate, or an optimizer that has one for each parameter. `update/weight` is the norm of `lr *
-            grad` divided by the norm of the parameter: the relative change by a step of plain gradient descent. About
-            1e-3 is usual.
+        lr: the learning rate, or an optimizer that defines one for each parameter. `update/weight` is the norm of `lr *
+            grad` divided by the norm of the parameter. It is the relative change by one step of plain gradient descent.
+            A typical value is 1e-3.
 
-    Norms and extremes cover the finite elements.
+    Norms and extremes include only the finite elements.
 
     >>> import adjoint as torch
     >>> w = torch.tensor([3.0, 4.0], requires_grad=True)
@@ -44,10 +44,10 @@ COLUMNS = ("parameter", "shape", "norm", "max", "zeros", "nan", "inf", "weight n
 
 
 class Gradients(Table):
-    """The gradients of a model, one row per parameter. Without a gradient, the numbers are missing."""
+    """The gradients of a model, one row per parameter. If a parameter has no gradient, its numbers are missing."""
 
     def plot(self, axes: Any = None) -> Any:
-        """Draw the norms of gradients and the update-to-weight ratios with matplotlib, and return the axes.
+        """Draw the norms of gradients and the ratios of updates to weights with matplotlib, and return the axes.
 
         Args:
             axes: the axes to draw on; by default the axes of a new figure.

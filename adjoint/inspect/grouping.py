@@ -1,6 +1,6 @@
 """Groups of nodes that can be shown as one: modules, functions, blocks, and repetitions.
 
-A group holds consecutively recorded nodes. All edges between two groups therefore have the same direction, and a
+A group contains consecutively recorded nodes. All edges between two groups therefore have the same direction, and a
 picture with folded groups has no cycles.
 """
 
@@ -22,7 +22,7 @@ LONGEST = 4096
 CANDIDATES = 4
 LEAST_TIMES = 3
 LARGE = 8
-"""Parts with at least this many nodes are folded even if only two are equal."""
+"""Parts with at least this many nodes are folded even if there are only two equal parts."""
 
 
 class Code(NamedTuple):
@@ -33,7 +33,7 @@ class Code(NamedTuple):
 
 
 class Repeat(NamedTuple):
-    """From `start` on, `times` parts with `period` items each."""
+    """A repetition of `times` parts with `period` items each, starting at `start`."""
 
     start: int
     period: int
@@ -41,10 +41,10 @@ class Repeat(NamedTuple):
 
 
 def repeats(signatures: Sequence[Hashable], sizes: Sequence[int], longest: int = LONGEST) -> list[Repeat]:
-    """The repetitions in a list of items, from left to right.
+    """Return the repetitions in a list of items, from left to right.
 
     Args:
-        signatures: items with equal signatures are equal.
+        signatures: the signatures of the items. Items with equal signatures are equal.
         sizes: the number of nodes in each.
         longest: the longest period to search for.
 
@@ -78,7 +78,7 @@ def repeats(signatures: Sequence[Hashable], sizes: Sequence[int], longest: int =
 
 
 def _next_of_the_same(signatures: Sequence[Hashable]) -> list[int]:
-    """For each item, the position of the next equal one, or the length of the list."""
+    """Return, for each item, the position of the next equal item, or the length of the list."""
     last: dict[Hashable, int] = {}
     following = [len(signatures)] * len(signatures)
     for index in range(len(signatures) - 1, -1, -1):
@@ -114,8 +114,9 @@ def group(
     """Set the modules of the nodes and the groups of `picture`.
 
     Args:
-        codes, calls: the code and the innermost module call that recorded each node except `AccumulateGrad`, in order.
-        arguments: the `AccumulateGrad` of leaves that are arguments of models; they lie outside modules.
+        codes, calls: the code and the innermost module call that recorded each node (except `AccumulateGrad`), in
+            order.
+        arguments: the `AccumulateGrad` nodes of leaves that are arguments of models. They are outside modules.
     """
     nodes = [node for node in picture.nodes if not node.accumulate]
     for node, call in zip(nodes, calls, strict=True):
@@ -132,7 +133,7 @@ def group(
 
 
 def _calls(nodes: Sequence[NodeBox], calls: Sequence[Call | None]) -> Part:
-    """The nodes in nested parts: one for each call of a module that recorded nodes."""
+    """Return the nodes in nested parts, with one part for each module call that recorded nodes."""
     whole = Part("block", "")
     parts: dict[int, Part] = {}
 
@@ -153,7 +154,7 @@ def _calls(nodes: Sequence[NodeBox], calls: Sequence[Call | None]) -> Part:
 def _functions(nodes: Sequence[NodeBox], codes: Sequence[Code]) -> Part:
     """Group the nodes by the function whose line recorded them.
 
-    The function of the last node, common to all, forms no group.
+    The function that contains the last node, and therefore all nodes, forms no group.
     """
     whole = Part("block", "")
     outermost = codes[-1].code if codes else None
@@ -195,7 +196,7 @@ def _tidy(part: Part) -> None:
 class _Signatures:
     """Signatures of items and their names.
 
-    Two signatures are equal numbers if names, lines and inner structures are equal.
+    Signatures are numbers. Two signatures are equal if names, lines and inner structures are equal.
     """
 
     def __init__(self, nodes: Sequence[NodeBox], codes: Sequence[Code], operations: Mapping[str | None, str]) -> None:
@@ -224,12 +225,12 @@ class _Signatures:
         return item.signature
 
     def name(self, item: Part | NodeBox) -> str:
-        """The label of a part, or the name of a node's operation."""
+        """Return the label of a part, or the name of a node's operation."""
         return item.label if isinstance(item, Part) else self.operations.get(item.id, item.name)
 
 
 def _general(label: str) -> str:
-    """Return a label that is the same for all modules of a list: without the numbers in the path.
+    """Return a label that is the same for all modules of a list. It has no numbers in the path.
 
     The class keeps its number.
     """
@@ -237,7 +238,7 @@ def _general(label: str) -> str:
 
 
 def _fold(part: Part, signatures: _Signatures) -> None:
-    """Fold consecutive repetitions into separate parts, from the inside out."""
+    """Fold consecutive repetitions into separate parts, starting with the innermost."""
     for item in part.items:
         if isinstance(item, Part):
             _fold(item, signatures)
@@ -348,7 +349,7 @@ def _emit(whole: Part, picture: Snapshot, arguments: Container[str | None]) -> N
 
 
 def _around(places: list[Group | None], groups: dict[str, Group], depths: dict[str, int]) -> Group | None:
-    """The innermost group that contains all `places`."""
+    """Return the innermost group that contains all `places`."""
     if not places:
         return None
     here = places[0]

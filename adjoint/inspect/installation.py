@@ -28,7 +28,7 @@ EXTRAS = {
 
 
 def installation() -> dict[str, str]:
-    """The output of `adjoint info`, by name."""
+    """Return the output of `adjoint info`, by name."""
     found = {
         "adjoint": version(),
         "Python": f"{platform.python_version()} ({platform.python_implementation()})",
@@ -51,7 +51,7 @@ def installation() -> dict[str, str]:
 
 
 def version_of(package: str) -> str | None:
-    """The version of an installed package."""
+    """Return the version of an installed package."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
@@ -59,14 +59,14 @@ def version_of(package: str) -> str | None:
 
 
 def blas() -> str:
-    """Name and version of the BLAS that NumPy was built with."""
+    """Return name and version of the BLAS with which NumPy was built."""
     config: Any = numpy.show_config(mode="dicts")
     found = config.get("Build Dependencies", {}).get("blas", {})
     return " ".join(str(found[key]) for key in ("name", "version") if found.get(key)) or "unknown"
 
 
 def core_type() -> str | None:
-    """The processor type that OpenBLAS has selected, which determines the speed of matrix products."""
+    """Return the processor type that OpenBLAS has selected. It determines the speed of matrix products."""
     for library in _loaded("openblas"):
         handle = ctypes.CDLL(library)
         for prefix in ("scipy_openblas", "openblas"):

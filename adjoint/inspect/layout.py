@@ -1,9 +1,9 @@
-"""Layout: boxes in ranks, edges downward, with few crossings and bends.
+"""Layout: boxes in ranks, edges that lead downward, with few crossings and bends.
 
-The method is the layered one of Sugiyama, Tagawa and Toda (1981): break cycles, assign each box a rank, route long
-edges through the ranks between, order each rank by the medians of its neighbours, then choose horizontal positions as
-Brandes and Köpf (2002) do, with the separation of blocks by longest paths. The module does not depend on the meaning of
-boxes, and uses no recursion. The page uses the same steps in `page/layout.js`, and a test compares the two.
+The method is the layered layout of Sugiyama, Tagawa and Toda (1981): break cycles, assign a rank to each box, route
+long edges through the intermediate ranks, order each rank by the medians of its neighbours, and choose horizontal
+positions as Brandes and Köpf (2002) do. Blocks are separated by longest paths. The module does not depend on the
+meaning of boxes, and uses no recursion. The page uses the same steps in `page/layout.js`, and a test compares both.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ LANES = 20_000
 
 @dataclass(slots=True)
 class Box:
-    """A box to be placed: its extent around its axis and its line. A rank shares one line.
+    """A box to be placed, with its extent around its axis and its line. The boxes of a rank share one line.
 
-    A box with a `pin` has the first or the last rank, which contains only pinned boxes: the doors of a frame. The main
-    path is straight and starts at a box with a high `start`. A `low` box is placed at the bottom of a tall rank.
+    A box with a `pin` has the first or the last rank. Such a rank contains only pinned boxes: the doors of a frame. The
+    main path is straight and starts at a box with a high `start`. A `low` box is placed at the bottom of a tall rank.
     """
 
     left: float
@@ -42,7 +42,9 @@ class Box:
 
 @dataclass(slots=True)
 class Edge:
-    """An edge between two boxes, by their numbers. `width` is the space that it takes in a rank that it crosses.
+    """An edge between two boxes, given by their numbers.
+
+    `width` is the space that the edge takes in a rank that it crosses.
 
     Edges with the same source and `trunk` are branches of one edge. They share lanes as far as possible.
     """
@@ -52,7 +54,7 @@ class Edge:
     width: float = 12.0
     trunk: str | None = None
     lanes: list[float] = field(default_factory=list)
-    """Its x in each of the ranks between source and target."""
+    """The x position of the edge in each of the ranks between source and target."""
 
 
 @dataclass(slots=True)
@@ -65,7 +67,7 @@ class Layout:
 
 
 def place(boxes: Sequence[Box], edges: Sequence[Edge], column_gap: float = 36.0, rank_gap: float = 44.0) -> Layout:
-    """Set `x`, `y` and `rank` of each box and `lanes` of each edge. The upper left corner of the picture is (0, 0)."""
+    """Set `x`, `y` and `rank` of each box, and `lanes` of each edge. The upper left corner of the picture is (0, 0)."""
     if not boxes:
         return Layout(0.0, 0.0, [])
     pairs = acyclic(len(boxes), [(edge.source, edge.target) for edge in edges])
@@ -120,7 +122,10 @@ def acyclic(count: int, edges: Iterable[tuple[int, int]]) -> list[tuple[int, int
 
 
 def ranks(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
-    """A rank for each box, with every edge downward: as low as its uses allow, unless more edges lead up than down."""
+    """Return a rank for each box, so that every edge leads downward.
+
+    A box is as low as its uses allow, unless more edges lead up than down.
+    """
     before: list[list[int]] = [[] for _ in range(count)]
     after: list[list[int]] = [[] for _ in range(count)]
     for source, target in edges:
@@ -144,7 +149,7 @@ def ranks(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
 
 
 def pinned(boxes: Sequence[Box], rank: list[int]) -> list[int]:
-    """The ranks, with pinned boxes before and after all others."""
+    """Return the ranks with pinned boxes before and after all others."""
     if not any(box.pin for box in boxes):
         return rank
     free = [number for box, number in zip(boxes, rank, strict=True) if not box.pin] or [0]
@@ -155,7 +160,7 @@ def pinned(boxes: Sequence[Box], rank: list[int]) -> list[int]:
 
 
 class _Threaded:
-    """The graph with a place in each rank for every long edge: first the boxes, then these places."""
+    """The graph with a place in each rank for every long edge. The boxes come first, followed by these places."""
 
     def __init__(self, boxes: Sequence[Box], edges: Sequence[Edge], pairs: Sequence[tuple[int, int]]) -> None:
         self.boxes = len(boxes)
@@ -207,7 +212,7 @@ class _Threaded:
     def _main_path(self, starts: list[float]) -> list[int]:
         """Return the lower place that continues the main path of each place, or -1.
 
-        Two places choose each other by the longest paths.
+        Two places are chosen for each other by the longest paths.
         """
         count = len(self.rank)
         depth = [starts[place] if place < self.boxes else -inf for place in range(count)]
@@ -297,7 +302,7 @@ def _median(positions: list[int]) -> float | None:
 
 
 def _crossings(graph: _Threaded) -> int:
-    """The number of crossings between adjacent ranks: inversions of lower ends, counted with a Fenwick tree."""
+    """Return the number of crossings between adjacent ranks. A Fenwick tree counts the inversions of the lower ends."""
     total = 0
     for upper, lower in pairwise(graph.order):
         tree, seen = [0] * (len(lower) + 1), 0
@@ -318,7 +323,7 @@ def _crossings(graph: _Threaded) -> int:
 
 
 def positions(graph: _Threaded, gap: float) -> list[float]:
-    """An x for every place: the average of the middle two of four extreme layouts, with long edges straight."""
+    """Return an x position for every place: the average of the middle two of four extreme layouts, with long edges straight."""
     conflicts = _conflicts(graph)
     layouts = []
     for downward in (True, False):
@@ -339,7 +344,10 @@ def positions(graph: _Threaded, gap: float) -> list[float]:
 
 
 def _conflicts(graph: _Threaded) -> set[tuple[int, int]]:
-    """The segments that cross a more important one, which must stay straight: the main path, or a lane of a long edge."""
+    """Return the segments that cross a more important segment: the main path, or a lane of a long edge.
+
+    That segment must stay straight.
+    """
 
     def is_main(above: int, place: int) -> bool:
         return graph.main[above] == place
@@ -369,7 +377,7 @@ def _conflicts(graph: _Threaded) -> set[tuple[int, int]]:
 def _align(
     graph: _Threaded, conflicts: set[tuple[int, int]], downward: bool, leftward: bool
 ) -> tuple[list[int], list[list[int]]]:
-    """Join places and their median neighbours to vertical blocks; return the root of each block, and the rows."""
+    """Join places and their median neighbours to vertical blocks. Return the root of each block, and the rows."""
     count = len(graph.rank)
     root, following = list(range(count)), list(range(count))
     rows = graph.order if downward else graph.order[::-1]
@@ -432,7 +440,7 @@ def _compact(graph: _Threaded, root: list[int], rows: list[list[int]], gap: floa
 def _bands(boxes: Sequence[Box], edges: Sequence[Edge], gap: float) -> list[tuple[float, float]]:
     """Compute the top and bottom of each rank.
 
-    The gap between two ranks is larger if edges run far sideways, and small at doors.
+    The gap between two ranks is larger if edges run far sideways, and is small at doors.
     """
     count = max(box.rank for box in boxes) + 1
     above, below, far = [0.0] * count, [0.0] * count, [0.0] * count

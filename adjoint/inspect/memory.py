@@ -1,4 +1,4 @@
-"""`saved_memory`: the memory that a graph holds for its backward, by line, module and operator."""
+"""`saved_memory`: the memory that a graph holds for its backward, by line, by module and by operator."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from .text import size
 
 
 def saved_memory(*tensors: Any, params: Any = None) -> SavedMemory:
-    """The memory that the graph of `tensors` holds for its backward.
+    """Return the memory that the graph of `tensors` holds for its backward.
 
     Each storage counts once, for the first node that has saved it. Views of the same memory, and a tensor saved by many
-    nodes, therefore count once. Leaves that require grad, which outlive the graph, are counted separately.
+    nodes, therefore count once. Leaves that require grad outlive the graph, so they are counted separately.
 
     Args:
-        tensors: tensors (or gradient edges) before their backward, which releases this memory.
+        tensors: tensors (or gradient edges) before their backward. Backward releases this memory.
         params: the names of parameters, as for `graph`.
 
     >>> import adjoint as torch
@@ -51,9 +51,9 @@ def saved_memory(*tensors: Any, params: Any = None) -> SavedMemory:
 
 
 class SavedMemory:
-    """The memory of a graph: `total` bytes for its backward, and `leaves` bytes of leaves in addition.
+    """The memory of a graph: `total` bytes for its backward, and additionally `leaves` bytes of leaves.
 
-    `by_line`, `by_module` and `by_operator` are tables of the same bytes.
+    `by_line`, `by_module` and `by_operator` are tables that divide these bytes in three ways.
     """
 
     def __init__(self, total: int, leaves: int, entries: list[tuple[NodeBox, int]]) -> None:

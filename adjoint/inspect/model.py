@@ -1,4 +1,4 @@
-"""The data of a picture: plain records, which `snapshot` creates and all output formats read.
+"""The data of a picture: plain records. `snapshot` creates them, and all output formats read them.
 
 No record refers to a tensor or a node. A snapshot keeps no memory of the graph alive, and can be written as JSON and
 read back. Records refer to each other by `id`: `t3` a tensor, `o3` an operation, `n3` a backward node, `g3` a group.
@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 @dataclass(slots=True)
 class Line:
-    """A place in the user's code."""
+    """A line of the user's code."""
 
     file: str
     number: int
@@ -26,7 +26,7 @@ class Line:
 
     @property
     def place(self) -> str:
-        """Return the name of the file and the line number. Code of a notebook has no file name, so return the cell."""
+        """Return the name of the file and the line number, or the cell for code of a notebook."""
         in_cell = re.search(r"ipykernel_\d+|<ipython-input", self.file)
         return f"{'cell' if in_cell else PurePath(self.file).name}:{self.number}"
 
@@ -35,7 +35,7 @@ class Line:
 class Statistics:
     """Statistics of a tensor.
 
-    Extremes and moments cover the finite elements. `histogram` counts these elements in equal bins.
+    Extremes and moments include only the finite elements. `histogram` counts these elements in equal bins.
     """
 
     count: int
@@ -53,8 +53,8 @@ class Statistics:
 class TensorBox:
     """One tensor of the forward computation.
 
-    `known`: the tensor itself was found (a leaf, an argument, or a saved tensor). Otherwise only shape and dtype are
-    known. `data` and `grad` are abbreviated values as text.
+    `known`: whether the tensor itself was found (a leaf, an argument, or a saved tensor). Otherwise only shape and
+    dtype are known. `data` and `grad` are abbreviated values as text.
     """
 
     id: str
@@ -74,7 +74,7 @@ class TensorBox:
     view_of: str | None = None
     bytes: int = 0
     storage: str | None = None
-    """Tensors on the same memory have the same storage, which counts once."""
+    """The storage of the tensor. Tensors on the same memory have the same storage, which counts once."""
     statistics: Statistics | None = None
     group: str | None = None
     """The group of a tensor that has no node."""
@@ -90,9 +90,9 @@ class OperationBox:
     outputs: list[str] = field(default_factory=list)
     node: str | None = None
     names: list[str] = field(default_factory=list)
-    """The names of the operands: of the parameters that take them."""
+    """The names of the operands, which are the names of the operator's parameters."""
     mark: Literal["", "added", "removed", "changed"] = ""
-    """After `compare`: how the operation differs from the other graph."""
+    """How the operation differs from the other graph, after `compare`."""
 
 
 @dataclass(slots=True)
@@ -102,7 +102,7 @@ class Saved:
     name: str
     state: Literal["ok", "stale", "freed", "packed", "none"]
     tensor: str | None = None
-    """The tensor of the picture that was saved, if it is one of them."""
+    """The tensor of the picture that was saved, if the picture contains it."""
     shape: list[int] | None = None
     dtype: str | None = None
     version_saved: int | None = None
@@ -115,7 +115,7 @@ class Saved:
 
 @dataclass(slots=True)
 class Hook:
-    """A hook; the hooks of a node are listed in the order of execution."""
+    """A hook. The hooks of a node are listed in the order of execution."""
 
     when: Literal["tensor", "retain_grad", "node pre", "node post", "post accumulate"]
     output_nr: int | None
@@ -131,7 +131,7 @@ class NodeBox:
     sequence: int
     accumulate: bool = False
     next: list[tuple[str | None, int]] = field(default_factory=list)
-    """`next_functions`: the receiver of each gradient, and the number of its output."""
+    """The receiver of each gradient, and the number of its output, like `next_functions`."""
     inputs: list[str] = field(default_factory=list)
     """The names of the operation's inputs, one for each entry of `next`."""
     saved: list[Saved] = field(default_factory=list)
@@ -146,9 +146,9 @@ class NodeBox:
     derivative: dict[str, str] = field(default_factory=dict)
     """The derivative in textbook notation, if it can be written that way."""
     gradient: list[Statistics | None] = field(default_factory=list)
-    """After `trace_backward`: the incoming gradients, one for each output."""
+    """The incoming gradients, one for each output, after `trace_backward`."""
     seconds: dict[str, float] = field(default_factory=dict)
-    """How long the operation (`forward`, under `recording`) and the node (`backward`, under `trace_backward`) took."""
+    """The time of the operation (`forward`, under `recording`) and of the node (`backward`, under `trace_backward`)."""
 
 
 @dataclass(slots=True)
@@ -160,12 +160,12 @@ class Group:
     kind: Literal["module", "block", "repeat"]
     parent: str | None = None
     nodes: list[str] = field(default_factory=list)
-    """The nodes that are directly in this group, not in groups inside it."""
+    """The nodes that are directly in this group, and not in groups inside it."""
     times: int = 1
-    """For a `repeat`: the number of equal groups in it."""
+    """The number of equal groups in a `repeat`."""
     takes: list[list[int]] = field(default_factory=list)
     gives: list[list[int]] = field(default_factory=list)
-    """The shapes of the tensors that enter and leave the group, parameters aside."""
+    """The shapes of the tensors that enter and leave the group, without parameters."""
     operations: int = 0
     parameters: int = 0
     """The number of elements of the leaves that require grad and that the group uses."""
@@ -194,7 +194,7 @@ class Step:
     outgoing: list[Flow] = field(default_factory=list)
     """The outgoing gradients, one for each entry of `next`."""
     accumulated: str | None = None
-    """For an `AccumulateGrad`: the leaf's `.grad` after the step."""
+    """The leaf's `.grad` after the step, for an `AccumulateGrad`."""
     hooks: list[str] = field(default_factory=list)
     """The user's hooks that ran."""
     freed: list[str] = field(default_factory=list)
@@ -206,7 +206,7 @@ class Step:
 class Snapshot:
     """A whole graph. `roots` are its root tensors.
 
-    `storages`: the bytes of each saved storage, without the storages of leaves that require grad. `bytes` is their sum:
+    `storages`: the bytes of each saved storage, without the storages of leaves that require grad. `bytes` is their sum,
     the memory that the graph holds. `leaf_bytes`: the memory of the leaves that require grad.
     """
 
@@ -221,15 +221,15 @@ class Snapshot:
     steps: list[Step] = field(default_factory=list)
     title: str = ""
     compared: bool = False
-    """Whether it is one of the two graphs of a comparison."""
+    """Whether this is one of the two graphs of a comparison."""
 
     def as_dict(self) -> dict[str, Any]:
-        """The snapshot as JSON data."""
+        """Return the snapshot as JSON data."""
         return {"format": "adjoint.inspect/1", **plain(self)}
 
 
 def plain(record: Any) -> dict[str, Any]:
-    """A record with nested records as dicts (`dataclasses.asdict`, which copies, takes many times as long)."""
+    """Return a record with nested records as dicts. `dataclasses.asdict` copies, and takes many times as long."""
     kind: Any = type(record)
     names, values, nested = _fields(kind)
     result = dict(zip(names, values(record), strict=True))
@@ -242,7 +242,7 @@ def plain(record: Any) -> dict[str, Any]:
 
 @cache
 def _fields(cls: Any) -> tuple[list[str], Callable[[Any], tuple[Any, ...]], list[str]]:
-    """Return the names of a record's fields, a getter for all of them, and the names of fields that hold records."""
+    """Return the names of a record's fields, a getter for all of them, and the names of the fields that contain records."""
     names = [each.name for each in fields(cls)]
     records = [name for name, value in globals().items() if is_dataclass(value)]
     nested = [each.name for each in fields(cls) if any(re.search(rf"\b{name}\b", str(each.type)) for name in records)]

@@ -1,4 +1,4 @@
-"""The recorded module calls that recorded the nodes of a graph, and the names of the modules."""
+"""The recorded module calls in which the nodes of a graph were recorded, and the names of the modules."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Call:
 
     @property
     def label(self) -> str:
-        """The path and the class of the module."""
+        """Return the path and the class of the module."""
         return f"{self.path} ({self.kind})" if self.path else self.kind
 
 
 def calls_of(following: Mapping[int, Sequence[int]]) -> list[Call]:
-    """The calls that recorded the nodes of a graph, outer calls first.
+    """Return the calls that recorded the nodes of a graph, with outer calls first.
 
     Args:
         following: the sequence number of each node, and the numbers of the nodes that follow it in backward.
@@ -73,7 +73,7 @@ def _recorded(numbers: Sequence[int], first: int, last: int) -> bool:
 
 
 def _behind(results: Iterable[int], following: Mapping[int, Sequence[int]], first: int, last: int) -> frozenset[int]:
-    """The nodes with numbers between `first` and `last` that lead to the results of a call."""
+    """Return the nodes with numbers between `first` and `last` that lead to the results of a call."""
     waiting, found = [number for number in results if number in following], set()
     while waiting:
         number = waiting.pop()
@@ -118,9 +118,9 @@ def warn_of_calls_before_notes(numbers: Sequence[int], leaves: Iterable[Any]) ->
 def name_models(names: Names, calls: Sequence[Call], leaves: Iterable[Any], variables: dict[str, Any]) -> None:
     """Name the modules that ran and the parameters in the graph, and set the path of each call.
 
-    The models are `names.model` if it is given. Otherwise they are the caller's variables that belong to the graph or,
-    if there are none, the outermost modules that ran. A single model with parameters gives the names of its
-    `named_parameters`. The names of several models begin with the variable or the class of the model.
+    The models are `names.model` if it is given. Otherwise they are the caller's variables that belong to the graph. If
+    there are none, they are the outermost modules that ran. A single model with parameters provides the names of its
+    `named_parameters`. If there are several models, names begin with the variable or the class of the model.
     """
     models = _models(names, calls, leaves, variables)
     with_state = [model for _, model in models if _has_state(model)]

@@ -43,13 +43,13 @@ class Names:
 
 
 def is_module(value: Any) -> bool:
-    """Whether `value` is a model, of whatever library."""
+    """Return whether `value` is a model, of any library."""
     kind = type(value)  # not attributes of the value itself: it may create or import any attribute
     return hasattr(kind, "named_parameters") and hasattr(kind, "named_modules")
 
 
 def names_from(params: Any) -> Names:
-    """The names that `params` gives: None, a Module, a dict of names and tensors, or an iterable of pairs."""
+    """Return the names that `params` gives. It is None, a Module, a dict of names and tensors, or an iterable of pairs."""
     if params is None or is_module(params):
         return Names(params)
     names = Names()
@@ -59,7 +59,7 @@ def names_from(params: Any) -> Names:
 
 
 def pairs_of(argument: str, params: Any) -> Iterator[tuple[str, Tensor]]:
-    """The names and tensors of `argument`.
+    """Return the names and tensors of `argument`.
 
     Raises:
         TypeError: if it is neither a dict nor an iterable of pairs.
@@ -87,5 +87,5 @@ def add_variables(names: Names, variables: Mapping[str, Any]) -> None:
 
 
 def variables_of(frame: FrameType) -> dict[str, Any]:
-    """Return the variables visible in `frame`, local variables first, then variables of the module."""
+    """Return the variables visible in `frame`: first local variables, then variables of the module."""
     return {**frame.f_globals, **variables_in(frame)}

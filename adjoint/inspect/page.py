@@ -1,4 +1,4 @@
-"""The interactive page: one HTML file with the graph and the scripts that show it, which works offline."""
+"""The interactive page: one HTML file with the graph and the scripts that display it. It works offline."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .model import Flow, Group, Hook, Line, NodeBox, OperationBox, Saved, Snapsh
 from .palette import variables
 
 PLACE = re.compile(r"\{\{([\w.]+)\}\}")
-"""A place in the template for a file with styles or scripts, or for the data of a page."""
+"""A placeholder in the template for a file with styles or scripts, or for the data of a page."""
 
 SHARED = {OperationBox: frozenset({"names"}), NodeBox: frozenset({"line", "formula", "derivative", "values", "inputs"})}
 SHARED |= {Flow: frozenset({"statistics"})}
@@ -27,7 +27,7 @@ RECORDS = (Flow, Group, Hook, Line, NodeBox, OperationBox, Saved, Statistics, St
 
 
 def render(snapshot: Snapshot) -> str:
-    """The snapshot as a self-contained page.
+    """Return the snapshot as a self-contained page.
 
     >>> from adjoint.inspect.model import Snapshot
     >>> page = render(Snapshot(title="an empty graph"))
@@ -59,11 +59,11 @@ class _Packer:
         self.shared: list[Any] = []
         self.places: dict[str, int] = {}
         self.known: dict[int, int] = {}
-        """The numbers of objects seen before, by identity: the snapshot keeps the objects alive."""
+        """The numbers of known objects, by identity. The snapshot keeps the objects alive."""
         self.plans: dict[type, list[tuple[str, Any, Callable[[Any], Any] | None]]] = {}
 
     def pack(self, value: Any) -> Any:
-        """`value` as JSON data."""
+        """Return `value` as JSON data."""
         kind = type(value)
         if kind is str or kind is int or kind is bool or value is None:
             return value
@@ -76,7 +76,7 @@ class _Packer:
         return self.share(value) if kind is Statistics else self.record(value)
 
     def record(self, value: Any) -> dict[str, Any]:
-        """A dataclass, field by field."""
+        """Return a dataclass as JSON data, field by field."""
         found = {}
         for name, default, packed in self.plans.get(type(value)) or self.plan(type(value)):
             each = getattr(value, name)
@@ -85,7 +85,7 @@ class _Packer:
         return found
 
     def plan(self, kind: Any) -> list[tuple[str, Any, Callable[[Any], Any] | None]]:
-        """For each field of a dataclass: its name, its default, and its conversion if it needs one."""
+        """Return for each field of a dataclass its name, its default, and its conversion if it needs one."""
         plan: list[tuple[str, Any, Callable[[Any], Any] | None]] = []
         for field in fields(kind):
             packed = self.share if field.name in SHARED.get(kind, ()) else self.pack if _nests(field) else None
@@ -94,7 +94,7 @@ class _Packer:
         return plan
 
     def share(self, value: Any) -> int:
-        """The number of `value` among the shared values."""
+        """Return the number of `value` among the shared values."""
         place = self.known.get(id(value))
         if place is None:
             packed = self.record(value) if is_dataclass(value) else self.pack(value)
@@ -106,7 +106,7 @@ class _Packer:
 
 
 def _nests(field: Any) -> bool:
-    """Whether a field holds records, or numbers that may not be finite."""
+    """Return whether a field contains records, or numbers that may not be finite."""
     return any(name in str(field.type) for name in ("float", *(kind.__name__ for kind in RECORDS)))
 
 

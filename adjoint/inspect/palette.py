@@ -1,4 +1,4 @@
-"""The colours of the pictures, light and dark: common colours for tensors, violet for gradients."""
+"""The colours of the pictures, light and dark: one set of colours for tensors, and violet for gradients."""
 
 COLOURS = {
     "page": ("#ffffff", "#10151c"),

@@ -11,15 +11,17 @@ from .recording import Passing, watching
 
 
 def plans(function: Callable[..., Any], *args: Any, **keywords: Any) -> list[Plan]:
-    """Call `function`, and return the plans of the operators that run: the steps that each takes for its arguments.
+    """Call `function`, and return the plans of the operators that run.
 
-    A plan prints as text, a step a line. A plan is the definition of an operator. A call runs the steps of the plan, or
-    straight-line code printed from them.
+    A plan lists the steps that the operator takes for its arguments.
+
+    A plan prints as text, with one step per line. A plan is the definition of an operator. A call runs the steps of the
+    plan, or straight-line code printed from the steps.
 
     Args:
-        function: An operator, or any function.
+        function: an operator, or any function.
         args: the arguments of the function.
-        keywords: Further arguments.
+        keywords: keyword arguments of the function.
 
     Example:
         >>> import adjoint as torch
@@ -41,7 +43,7 @@ def plans(function: Callable[..., Any], *args: Any, **keywords: Any) -> list[Pla
 
 
 class _Found(Passing):
-    """The recorder of a thread that looks for the plan of each operator."""
+    """A recorder of a thread that collects the plan of each operator."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -15,7 +15,7 @@ from .._runtime.installed import install
 from .._runtime.platform import subprocess
 
 SCALE = 2
-"""Pixels of the image for each pixel of the drawing."""
+"""The number of pixels of the image for each pixel of the drawing."""
 
 CHROMIUMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 SECONDS = 60
@@ -25,7 +25,7 @@ def write(drawing: str, target: Path) -> None:
     """Write the SVG document `drawing` to the file `target`.
 
     Raises:
-        RuntimeError: if no converter is installed, or all of them have failed.
+        RuntimeError: if no converter is installed, or if all converters have failed.
     """
     failures = []
     with tempfile.TemporaryDirectory() as folder:
@@ -48,7 +48,7 @@ def write(drawing: str, target: Path) -> None:
 
 
 def renderers(drawing: str) -> Iterator[tuple[str, Callable[[Path, Path], object]]]:
-    """The available converters, the most faithful first."""
+    """Return the available converters, the most faithful first."""
     chromium = next((program for name in CHROMIUMS if (program := shutil.which(name))), None)
     if chromium is not None:
         yield "chromium", partial(_by_chromium, chromium, drawing)
@@ -96,7 +96,7 @@ def _run(*command: str) -> None:
 
 
 def size(drawing: str) -> tuple[int, int]:
-    """The width and height of an SVG document, in pixels."""
+    """Return the width and height of an SVG document, in pixels."""
     found = re.search(r'viewBox="\s*[-\d.]+[\s,]+[-\d.]+[\s,]+([\d.]+)[\s,]+([\d.]+)', drawing)
     if found is None:
         raise ValueError("the drawing has no size")

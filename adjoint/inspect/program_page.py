@@ -27,7 +27,7 @@ WIDTH, ROW = 880, 22
 
 
 def render(found: Any, times: dict[int, Any]) -> str:
-    """The page of a compiled function, with the times of the program that has been measured."""
+    """Return the page of a compiled function, with the times of the measured program."""
     title = f"compiled {name_of(found)}"
     body = "\n".join(section(found, times))
     return (
@@ -37,7 +37,7 @@ def render(found: Any, times: dict[int, Any]) -> str:
 
 
 def section(found: Any, times: dict[int, Any]) -> list[str]:
-    """The parts for a compiled function, and for those that it calls if it runs in Python."""
+    """Return the parts of the page for a compiled function, and for the functions that it calls if it runs in Python."""
     parts = [f"<p>{escape(state_of(found))}</p>"]
     for number, variant in enumerate(found.variants, 1):
         parts.append(
@@ -59,7 +59,7 @@ def section(found: Any, times: dict[int, Any]) -> list[str]:
 
 
 def instructions(program: Any) -> str:
-    """The table of instructions, with the lines that they come from; those of native runs are marked."""
+    """Return the table of instructions with their source lines. Instructions of native runs are marked."""
     runs = {id(each): number for number, run in enumerate(program.natives, 1) for each in run.instructions}
     rows = []
     for position, each in enumerate(program.instructions):
@@ -77,7 +77,7 @@ def instructions(program: Any) -> str:
 
 
 def measured(times: list[tuple[Any, float]]) -> str:
-    """The table of what runs, with times."""
+    """Return the table of executed steps, with times."""
     longest = max((seconds for _, seconds in times), default=0) or 1
     rows = [
         f'<tr><td class="code">{escape(str(each))}</td><td class="line"><span class="bar" '
@@ -88,7 +88,7 @@ def measured(times: list[tuple[Any, float]]) -> str:
 
 
 def memory(number: int, run: Any) -> str:
-    """The picture of the arena of a native run: blocks from left to right, memory from top to bottom."""
+    """Return the picture of the arena of a native run, with blocks from left to right and memory from top to bottom."""
     bytes_in_all, steps = max(run.arena, 1), max(run.blocks, 1)
     places = sorted({span.offset for span in run.spans.values()})
     height = max(len(places), 1) * ROW
@@ -111,29 +111,29 @@ def memory(number: int, run: Any) -> str:
 
 
 def folded(title: str, text: str) -> str:
-    """Text that is shown on request."""
+    """Return text that is shown on request."""
     return f"<details><summary>{escape(title)}</summary><pre>{escape(text)}</pre></details>"
 
 
 def name_of(compiled: Any) -> str:
-    """The name of a function, or of the class of a module."""
+    """Return the name of a function, or of the class of a module."""
     wrapped = compiled.compiled_function
     return getattr(wrapped, "__qualname__", type(wrapped).__name__)
 
 
 def state_of(compiled: Any) -> str:
-    """How many programs there are, or why the function runs as it is."""
+    """Return how many programs there are, or why the function runs without one."""
     if compiled.reason is None:
         return counted(len(compiled.variants), "program")
     return f"runs as it is: {compiled.reason}"
 
 
 def units_of(compiled: Any) -> list[Any]:
-    """The compiled functions that a function calls if it runs in Python."""
+    """Return the compiled functions that a function calls if it runs in Python."""
     units = [] if compiled.units is None else compiled.units.units.values()
     return [unit for unit in units if hasattr(unit, "variants")]
 
 
 def counted(number: int, name: str) -> str:
-    """A number of things."""
+    """Return a count with its noun."""
     return f"{number} {name}{'' if number == 1 else 's'}"

@@ -11,7 +11,7 @@ from .program_page import counted, name_of, render, state_of, units_of
 
 
 class Programs(str):
-    """What `torch.compile` has made of a function, as text; `html` and `save` make a page of it."""
+    """The programs that `torch.compile` has created for a function, as text. `html` and `save` convert them to a page."""
 
     __slots__ = ("found", "times")
 
@@ -19,11 +19,11 @@ class Programs(str):
     times: dict[int, Any]
 
     def html(self) -> str:
-        """A self-contained page: instructions with their times, the memory of native runs, guards, source and LLVM's text."""
+        """Return a self-contained page: instructions with their times, the memory of native runs, guards, source and LLVM IR."""
         return render(self.found, self.times)
 
     def save(self, path: str | PathLike[str]) -> Path:
-        """Write the page to a file that ends in `.html`, or the text to any other, and return the path."""
+        """Write the page to a file that ends in `.html`, or the text to any other file. Return the path."""
         path = Path(path)
         path.write_text(self.html() if path.suffix == ".html" else self, encoding="utf-8")
         return path
@@ -38,23 +38,26 @@ def compiled(
     llvm: bool = False,
     run: tuple[Any, ...] | None = None,
 ) -> Programs:
-    """What `torch.compile` has made of a function, or of a module, also of one that is compiled in place.
+    """Return the programs that `torch.compile` has created for a function or a module.
 
-    For each program: how often it has run in place of the function, why it was captured, its instructions with the lines that
-    they come from, the sizes that may differ from call to call, and the native runs: which instructions are joined, and the
-    memory of their intermediate values. For a function that runs in Python: the reason, and the same for the functions and
-    modules that it calls. The result is a string; its method `save("program.html")` writes a page.
+    The module may be compiled in place.
+
+    For each program, show how often it has replaced the function, why it was captured, its instructions with their
+    source lines, the sizes that may differ from call to call, and the native runs: which instructions are joined, and
+    the memory of their intermediate values. For a function that runs in Python, show the reason, and the same
+    information about the functions and modules that it calls. The result is a string. Its method `save("program.html")`
+    writes a page.
 
     Args:
-        function: what `torch.compile` has returned, or a module of which `compile` was called.
-        source: show the generated source too.
-        guards: show the conditions under which each program stands for the function.
-        llvm: show LLVM's text of the native runs.
-        run: the arguments of one more call, which is made with a program, to measure the time of each of its instructions.
+        function: the result of `torch.compile`, or a module whose method `compile` was called.
+        source: whether to show the generated source too.
+        guards: whether to show the conditions under which each program replaces the function.
+        llvm: whether to show the LLVM IR of the native runs.
+        run: the arguments of one more call. It runs a program and measures the time of each instruction.
 
     Raises:
-        TypeError: if it is not compiled.
-        ValueError: if no program stands for a call with the arguments `run`.
+        TypeError: if the argument is not compiled.
+        ValueError: if no program fits a call with the arguments `run`.
 
     >>> import adjoint as torch
     >>> from adjoint import inspect
@@ -73,7 +76,7 @@ def compiled(
 
 
 def measured(found: Any, args: tuple[Any, ...]) -> dict[int, Any]:
-    """Call the program that stands for a call; its instructions with their seconds, by the identity of the program."""
+    """Call the program that fits a call. Return its instructions with their seconds, by the identity of the program."""
     for variant in found.variants:
         times = variant.timed(args, {})
         if times is not None:
@@ -82,7 +85,7 @@ def measured(found: Any, args: tuple[Any, ...]) -> dict[int, Any]:
 
 
 def described(compiled: Any, source: bool, guards: bool, llvm: bool, times: dict[int, Any]) -> list[str]:
-    """The lines for a compiled function."""
+    """Return the lines for a compiled function."""
     lines = [f"{name_of(compiled)}: {state_of(compiled)}"]
     for number, variant in enumerate(compiled.variants, 1):
         count = counted(variant.calls, "time")
@@ -105,5 +108,5 @@ def described(compiled: Any, source: bool, guards: bool, llvm: bool, times: dict
 
 
 def indented(text: Any) -> list[str]:
-    """The lines of a text, moved to the right."""
+    """Return the lines of a text, indented."""
     return [f"  {line}" for line in str(text).splitlines()]

@@ -1,4 +1,4 @@
-"""Data of live nodes: their saved values, their hooks, their formulas."""
+"""Data of live nodes: their saved values, their hooks, and their formulas."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from .model import Hook
 
 
 class Slot(NamedTuple):
-    """The slot in which nodes of one class store a saved tensor.
+    """The slot in which the nodes of a class store a saved tensor.
 
-    `input`: the edge, if it is an input. `output_nr`: the output, if it is a result.
+    `input`: the edge, if the tensor is an input. `output_nr`: the output number, if the tensor is a result.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Slot(NamedTuple):
 
 
 class Kind:
-    """The common properties of all nodes of one class, read from the operator's declaration once."""
+    """The common properties of all nodes of one class, read once from the operator's declaration."""
 
     def __init__(self, cls: type[Node]) -> None:
         operator = getattr(cls, "operator", None)
@@ -43,7 +43,7 @@ class Kind:
         self.is_view = bool(operator is not None and operator.view)
         self.inputs: list[str] = []
         self.operands: list[tuple[str, int | None, bool]] = []
-        """The tensors that the operation takes: name, number of the edge, and whether it is always present."""
+        """The operation's input tensors: their names, the numbers of their edges, and whether they are always present."""
         self.slots: list[Slot] = []
         self.values: list[tuple[str, str]] = []
         self.undifferentiable: frozenset[int] = frozenset()
@@ -75,7 +75,7 @@ _KINDS: WeakKeys[type[Node], Kind] = WeakKeys()
 
 
 def kind_of(cls: type[Node]) -> Kind:
-    """The common properties of nodes of `cls`."""
+    """Return the common properties of nodes of `cls`."""
     found = _KINDS.get(cls)
     if found is None:
         found = _KINDS[cls] = Kind(cls)
@@ -83,12 +83,12 @@ def kind_of(cls: type[Node]) -> Kind:
 
 
 def operation_of(name: str) -> str:
-    """The operation of a node without a declaration, from its name: `copy_slices` for `CopySlices`."""
+    """Return the operation of a node without a declaration, from its name: `copy_slices` for `CopySlices`."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", re.sub(r"Backwards?\d*$", "", name)).lower()
 
 
 def operation(node: Node) -> str:
-    """The name of the operation of `node`."""
+    """Return the name of the operation of `node`."""
     cls = class_of(node)
     name = cls._forward_cls.__name__ if issubclass(cls, FunctionNode) else kind_of(cls).operation
     return name.rstrip("_") + "_" if type(node) is CopySlices else name
@@ -114,7 +114,7 @@ class Item(NamedTuple):
 
 
 def items_of(node: Node) -> Iterator[Item]:
-    """The tensors that `node` has saved, or their replacements."""
+    """Return the tensors that `node` has saved, or their replacements."""
     if type(node) is CopySlices:
         cls = node.function_class
         if node.function is not None:
@@ -150,7 +150,7 @@ def items_of(node: Node) -> Iterator[Item]:
 
 
 def input_names(node: Node) -> list[str]:
-    """The names of the inputs of the operation, one for each edge."""
+    """Return the names of the inputs of the operation, one for each edge."""
     count = len(node._edges)
     if isinstance(node, FunctionNode):
         code = getattr(node._forward_cls.forward, "__code__", None)
@@ -168,7 +168,7 @@ def input_names(node: Node) -> list[str]:
 
 
 def hooks_of_node(node: Node) -> list[Hook]:
-    """The hooks of `node`, in the order of execution."""
+    """Return the hooks of `node`, in the order of execution."""
     hooks = node._hooks
     if hooks is None:
         return []
@@ -183,7 +183,7 @@ def hooks_of_node(node: Node) -> list[Hook]:
 
 
 def hooks_of_leaf(leaf: Tensor) -> list[Hook]:
-    """The hooks that run when the gradient of `leaf` is complete, in order."""
+    """Return the hooks that run when the gradient of `leaf` is complete, in order."""
     extra = leaf._extra
     if extra is None:
         return []
@@ -209,7 +209,7 @@ def described(hook: Any) -> str:
 
 
 def formula_of(node: Node) -> dict[str, str]:
-    """The derivative as source code: from the operator's declaration, or from a custom function's `backward`."""
+    """Return the derivative as source code, from the operator's declaration or from a custom function's `backward`."""
     if isinstance(node, FunctionNode):
         cls = node._forward_cls
         return {"backward": source_of(cls.backward if cls.vjp is Function.vjp else cls.vjp)}
@@ -218,7 +218,7 @@ def formula_of(node: Node) -> dict[str, str]:
 
 @cache
 def source_of(function: Callable[..., Any]) -> str:
-    """The source of `function`, or its name if the source is not available."""
+    """Return the source of `function`, or its name if the source is not available."""
     try:
         return textwrap.dedent(inspect.getsource(function)).strip()
     except (OSError, TypeError):

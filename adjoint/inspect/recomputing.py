@@ -1,4 +1,4 @@
-"""Computes missing values of intermediate tensors again from the values in the graph."""
+"""Computing missing values of intermediate tensors again, from the values in the graph."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .recording import MOST_ELEMENTS, plain_array
 
 
 def recomputed(node: Node, operation: OperationBox, values: Mapping[str, Any]) -> Any:
-    """The result of the operation that recorded `node`, or None if not all that it took is known.
+    """Return the result of the operation that recorded `node`, or None if an operand is unknown.
 
     Args:
         operation: the record of the operation, with the names and ids of its operands.

@@ -1,7 +1,7 @@
-"""`recording` keeps the values of intermediate tensors for pictures.
+"""`recording` stores the values of intermediate tensors for pictures.
 
-A recorder takes the place of the profiler's: while one is set, operators and the engine run through it. Nothing is
-registered on nodes or tensors.
+A recorder takes the place of the profiler's recorder. While one is set, operators and the engine run through it.
+Nothing is registered on nodes or tensors.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ MOST_ELEMENTS = 1000
 """Larger tensors are not stored."""
 
 _kept: WeakKeys[Node, dict[int | str, Any]] = WeakKeys()
-"""The arrays of outputs by their numbers, and of operands outside the graph by their names."""
+"""The arrays of outputs by their numbers, and the arrays of operands outside the graph by their names."""
 
 
 def recording() -> watching:
-    """Context manager: small tensors (at most 1000 elements) that this thread computes keep their values for pictures.
+    """A context manager in which small tensors (at most 1000 elements) that this thread computes keep their values for pictures.
 
     A graph stores only the values that its derivatives need. Without `recording`, a picture therefore shows the values
-    of some intermediate tensors only. The values are released with the graph. The names of compiled kernels and the
-    time of each operation are recorded too.
+    of only some intermediate tensors. The values are released with the graph. The context also records the names of
+    compiled kernels and the time of each operation.
 
     >>> import adjoint as torch
     >>> w = torch.tensor(3.0, requires_grad=True)
@@ -51,25 +51,28 @@ KERNEL_NAMES, SECONDS = "compiled kernels", "seconds"
 
 
 def kernels_of(node: Node) -> list[str]:
-    """The compiled kernels that computed the outputs of `node` under `recording`."""
+    """Return the compiled kernels that computed the outputs of `node` under `recording`."""
     found: list[str] = _kept.get(node, {}).get(KERNEL_NAMES, [])
     return found
 
 
 def seconds_of(node: Node) -> float | None:
-    """How long the operation of `node` took under `recording`, or None."""
+    """Return the seconds that the operation of `node` took under `recording`, or None."""
     found: float | None = _kept.get(node, {}).get(SECONDS)
     return found
 
 
 def value_of(node: Node, which: int | str) -> Any:
-    """Return the array of an output of `node`, or of an operand outside the graph, at the time of `recording`; otherwise None."""
+    """Return the array of an output of `node`, or of an operand outside the graph, at the time of `recording`.
+
+    Otherwise return None.
+    """
     kept = _kept.get(node)
     return None if kept is None else kept.get(which)
 
 
 class watching:
-    """Context manager: `recorder` records this thread. The previous recorder still receives everything."""
+    """A context manager in which `recorder` records this thread. The previous recorder still receives everything."""
 
     def __init__(self, recorder: Passing) -> None:
         self.recorder = recorder
@@ -86,16 +89,16 @@ class watching:
 
 
 class Passing(Handler):
-    """A recorder that passes everything to `outer`, the previous recorder, if there is one."""
+    """A recorder that passes all calls to `outer`, the previous recorder, if there is one."""
 
     def __init__(self) -> None:
         self.outer: Any = None
 
     def start(self) -> None:
-        """Called before the recorder is set."""
+        """Prepare for recording. This is called before the recorder is set."""
 
     def forget(self) -> None:
-        """Called when the recorder is no longer set."""
+        """Finish recording. This is called when the recorder is no longer set."""
         self.outer = None
 
     def handle(self, call: Any, proceed: Callable[[], Any]) -> Any:
@@ -125,7 +128,7 @@ class Passing(Handler):
 
 
 class Values(Passing):
-    """Keeps the values of small results, and the names of the compiled kernels that computed a result."""
+    """A recorder that stores the values of small results, and the names of the compiled kernels that computed a result."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -136,12 +139,12 @@ class Values(Passing):
         KERNELS.observe(self.kernel)
 
     def forget(self) -> None:
-        """Observe them no longer."""
+        """Stop observing compiled kernels."""
         KERNELS.stop_observing(self.kernel)
         super().forget()
 
     def kernel(self, name: str) -> AbstractContextManager[None]:
-        """A compiled kernel runs."""
+        """Record that a compiled kernel runs."""
         if modes.STATE.recorder is self:
             self.kernels.append(name)
         return nullcontext()
@@ -157,7 +160,7 @@ class Values(Passing):
         return result
 
     def custom(self, name: str, function: Any, args: Any) -> Any:
-        """Run the forward of a custom function and keep its results."""
+        """Run the forward of a custom function, and store its results."""
         node, results = super().custom(name, function, args)
         self._keep(results if isinstance(results, (tuple, list)) else (results,), {})
         return node, results
@@ -181,14 +184,14 @@ class Values(Passing):
 
 
 def _constant(operand: Any) -> Any:
-    """The array of an operand outside the graph: of a number, or of a tensor that does not require grad."""
+    """Return the array of an operand outside the graph: a number, or a tensor that does not require grad."""
     if isinstance(operand, Tensor):
         return plain_array(operand._array) if operand._edge is None else None
     return numpy.asarray(operand) if type(operand) in (int, float, complex) else None
 
 
 def plain_array(array: Any) -> Any:
-    """`array` as one that can be read, or None."""
+    """Return `array` in a form that can be read, or None."""
     if isinstance(array, Unread) or not isinstance(array, (numpy.ndarray, numpy.generic)):
         return None
     return array if type(array) is numpy.ndarray else numpy.asarray(materialize(array))

@@ -1,9 +1,7 @@
-"""Places units and open groups.
+"""Placing units and open groups. Every open frame is laid out separately, starting with the innermost.
 
-Every open frame is laid out separately, from the inside out.
-
-A frame is one box in the frame around it. Edges that cross a frame's border pass through doors in it. The page uses the same
-steps in `page/scene.js`.
+A frame is one box in the enclosing frame. Edges that cross the border of a frame pass through doors in the border. The
+page uses the same steps in `page/scene.js`.
 """
 
 from __future__ import annotations
@@ -22,15 +20,19 @@ BACKWARD_PORT = 56.0
 """The distance from the left edge of a node's card to its edges.
 
 It is equal for all cards, so that a chain is a straight line.
+
 """
 NARROWEST = 90.0
 LEAF = -1000.0
-"""A path that begins at a leaf is not the main path."""
+"""The start value of a path that begins at a leaf. Such a path is not the main path."""
 
 
 @dataclass(eq=False)
 class Item:
-    """A thing in a frame: a unit, a folded group, an open frame, or a door of the frame. `x` and `y` are of its axis and line."""
+    """An item in a frame: a unit, a folded group, an open frame, or a door of the frame.
+
+    `x` and `y` are the positions of its axis and its line.
+    """
 
     type: Literal["unit", "group", "frame", "door"]
     id: str
@@ -52,7 +54,7 @@ class Item:
     ports: tuple[float, float] = (0.0, 0.0)
     """Return the positions of tensors and gradients at a door."""
     span: tuple[float, float] | None = None
-    """How far the label of an operation reaches, to all its operands."""
+    """Return the distance from an operation to the end of its label, towards all its operands."""
     start: float = 0.0
 
     @property
@@ -64,7 +66,7 @@ class Item:
 
 @dataclass(eq=False)
 class Line:
-    """The part of one or more strands between two things of a frame."""
+    """The part of one or more strands between two items of a frame."""
 
     forward: bool
     frame: Frame
@@ -87,7 +89,7 @@ class Line:
 
 @dataclass(eq=False)
 class Bundle:
-    """All lines between two objects. The layout treats them as one edge."""
+    """All lines between two items. The layout treats them as one edge."""
 
     one: Item
     two: Item
@@ -120,7 +122,7 @@ class Head:
 
 
 class Scene:
-    """A tree with the groups in `open` as frames. All objects are placed on construction."""
+    """A tree with the groups in `open` as frames. All items are placed by the constructor."""
 
     def __init__(self, tree: Tree, open: Collection[str], detail: Detail) -> None:
         self.tree = tree
@@ -221,7 +223,10 @@ class Scene:
     # --- sizes ----------------------------------------------------------------------------------------------------
 
     def _shape_all(self) -> None:
-        """Create cards and sizes. Tensor cards share one width, so that axes and lines fall into columns."""
+        """Create the cards and compute their sizes.
+
+        The cards of tensors share one width, so that axes and lines form columns.
+        """
         self.items = [item for frame in self.frames.values() for item in frame.items.values() if item.type != "door"]
         for item in self.items:
             if isinstance(item.thing, Unit):
@@ -319,7 +324,7 @@ class Scene:
         return group.label + (f" ×{group.times}" if group.times > 1 else "")
 
     def _settle(self) -> None:
-        """Place everything on the whole sheet, from the outermost frame inwards, and then draw the lines."""
+        """Place everything on the whole sheet, starting with the outermost frame, and then draw the lines."""
         for frame in self.frames.values():
             for item in frame.items.values():
                 item.x, item.y = frame.x + item.box.x, frame.y + item.box.y
@@ -349,7 +354,7 @@ class Scene:
         return Head(x, item.y, wide, label, item.id)
 
     def _meet(self, frame: Frame) -> None:
-        """Place lines that meet one side of an object side by side, in the order of their arrival."""
+        """Place the lines that meet one side of an object side by side, in the order of their arrival."""
         fans: dict[tuple[str, bool, bool, str], list[Line]] = {}
         for line in frame.lines:
             one, two = line.edge.one, line.edge.two
@@ -389,7 +394,7 @@ class Scene:
                 line.bottom_x = x + shift
 
     def _label(self, fan: list[Line]) -> float:
-        """Name the operands beside their lines. Return the width of all names, or 0 if there are none."""
+        """Write the names of the operands beside their lines. Return the width of all names, or 0 if there are none."""
         bottom = fan[0].bottom
         if not fan[0].forward or not bottom.labels:
             return 0.0

@@ -36,9 +36,9 @@ class Kept:
 def run_script(path: str, arguments: Sequence[str] = (), trace: bool = False, values: bool = False) -> Kept:
     """Run the script at `path` as `python path` does, and record the graph of its last backward.
 
-    With `trace`, its steps are recorded too. With `values`, small intermediate tensors keep their values. Every
-    backward is drawn before it runs, because the last one is not known in advance. Drawing takes about as long as a
-    backward.
+    With `trace`, the steps of the backward are recorded too. With `values`, small intermediate tensors keep their
+    values. Every backward is drawn before it runs, because it is not known in advance which one is the last. Drawing
+    takes about as long as a backward.
     """
     kept = Kept()
     before = sys.argv, sys.path[:]
@@ -55,7 +55,7 @@ def run_script(path: str, arguments: Sequence[str] = (), trace: bool = False, va
 
 
 def _drawn_before(kept: Kept, trace: bool) -> AbstractContextManager[None]:
-    """Draw each graph before its outermost backward runs."""
+    """Draw the graph before each outermost backward runs."""
     engine: Any = sys.modules[f"{autograd.__name__}.backward"]
     run = engine.run
     running = False
@@ -97,7 +97,7 @@ def _variables() -> dict[str, Any]:
 
 
 def exit_code(error: BaseException | None) -> int:
-    """The exit code that Python itself would return."""
+    """Return the exit code that Python itself would return."""
     if error is None:
         return 0
     if isinstance(error, SystemExit):
@@ -107,7 +107,7 @@ def exit_code(error: BaseException | None) -> int:
 
 
 def traceback_of(error: BaseException, path: str) -> str:
-    """Return the traceback from the script's first line."""
+    """Return the traceback, starting with the script's first line."""
     import traceback
 
     script = os.path.realpath(path)

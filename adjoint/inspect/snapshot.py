@@ -1,4 +1,4 @@
-"""Reading a live graph into records: `snapshot` walks the graph once, without changing it or keeping it alive."""
+"""Reading a live graph into records. `snapshot` walks the graph once, without changing it or keeping it alive."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from .recording import kernels_of, seconds_of, value_of
 from .values import in_short, statistics
 
 MOST_VALUES = 6000
-"""The maximum number of tensors that are shown with their values. Further tensors are shown with shapes only."""
+"""The maximum number of tensors that are shown with their values. Other tensors are shown only with their shapes."""
 
 NAMED_FORMULAS = 60
 """In a graph with at most this many nodes, formulas contain the names of tensors.
@@ -47,11 +47,11 @@ In a larger graph they contain the names of parameters.
 def snapshot(
     tensors: Any, params: Any = None, variables: Mapping[str, Any] | None = None, values: bool = False
 ) -> Snapshot:
-    """The graph of `tensors` as records, which keep no part of it alive.
+    """Return the graph of `tensors` as records, which keep no part of the graph alive.
 
     Args:
-        tensors: tensors or gradient edges: the roots.
-        params: names of leaves: None, a Module, a dict of names and tensors, or an iterable of pairs.
+        tensors: the roots, as tensors or gradient edges.
+        params: the names of leaves, as None, a Module, a dict of names and tensors, or an iterable of pairs.
         variables: the caller's variables, for names.
         values: whether to compute small values again that the graph does not hold.
 
@@ -75,7 +75,7 @@ def walked(tensors: Any, params: Any = None, variables: Mapping[str, Any] | None
 
 
 class uncollected:
-    """Context manager: disable garbage collection, which would repeatedly search all new records in vain."""
+    """A context manager that disables garbage collection, which would repeatedly search all new records in vain."""
 
     def __enter__(self) -> None:
         self.enabled = gc.isenabled()
@@ -90,7 +90,7 @@ class uncollected:
 class Walk:
     """One walk over a graph, with the records found so far.
 
-    `leaves` and `outputs` give the boxes of live objects by identity, which is safe because the graph keeps the objects
+    `leaves` and `outputs` map live objects to their boxes by identity. This is safe because the graph keeps the objects
     alive.
     """
 
@@ -105,7 +105,7 @@ class Walk:
         self.leaves: dict[int, TensorBox] = {}
         self.outputs: dict[tuple[int, int], TensorBox] = {}
         self.variables: dict[str, Tensor] = {}
-        """The live tensors by the id of their boxes, as far as known."""
+        """The known live tensors, by the id of their boxes."""
         self.arrays: dict[str, Any] = {}
         """The arrays of tensors that no part of the graph holds, and of saved results."""
         self.storages: dict[int, str] = {}
@@ -152,7 +152,7 @@ class Walk:
     # --- tensors ------------------------------------------------------------------------------------------------
 
     def box(self, kind: Any, shape: Any, dtype: Any) -> TensorBox:
-        """A new tensor of the picture."""
+        """Create a new tensor of the picture."""
         box = TensorBox(f"t{len(self.picture.tensors) + 1}", kind, None, list(shape), _dtype_name(dtype))
         box.is_leaf = kind != "intermediate"
         self.picture.tensors.append(box)
@@ -181,7 +181,7 @@ class Walk:
         return box
 
     def constant(self, tensor: Tensor | None, like: tuple[Any, Any] | None) -> TensorBox:
-        """Return the box of a tensor outside the graph. If the tensor is not known, its shape and dtype are."""
+        """Return the box of a tensor outside the graph. If the tensor is not known, its shape and dtype are known."""
         if tensor is None:
             shape, dtype = like or ((), None)
             return self.box("constant", shape, dtype)
@@ -219,7 +219,10 @@ class Walk:
         box.data, box.statistics = self.values(array)
 
     def values(self, array: Any) -> tuple[str | None, Statistics | None]:
-        """The elements and statistics of `array`, computed once for all views with the same memory and layout."""
+        """Return the elements and statistics of `array`.
+
+        They are computed once for all views with the same memory and layout.
+        """
         if len(self.seen_values) >= MOST_VALUES:
             return None, None
         interface = array.__array_interface__["data"][0], array.shape, array.strides, array.dtype
@@ -234,7 +237,7 @@ class Walk:
         return self.storages.setdefault(id(root), f"s{len(self.storages) + 1}")
 
     def recognise(self, name: str, tensor: Tensor) -> None:
-        """Give the name of a variable to its tensor in the picture, if there is one."""
+        """Give the name of a variable to its tensor in the picture, if the picture contains the tensor."""
         edge = tensor._edge
         if type(edge) is not tuple or tensor.is_inference():
             return
@@ -248,7 +251,7 @@ class Walk:
     # --- nodes --------------------------------------------------------------------------------------------------
 
     def add(self, node: Node) -> None:
-        """Add the boxes of a node, of its operation and of its outputs. The boxes of its inputs exist already."""
+        """Add the boxes of a node, of its operation and of its outputs. The boxes of its inputs already exist."""
         picture = self.picture
         inputs = [None if edge is None or _is_nowhere(edge) else self.at(edge) for edge in node._edges]
         kind = kind_of(type(node))
@@ -338,7 +341,7 @@ class Walk:
                     self.show(box, array)
 
     def derivative(self, node: Node, box: NodeBox, performed: OperationBox) -> dict[str, str]:
-        """The formulas of a node, in a small graph with the names of tensors."""
+        """Write the formulas of a node, with the names of tensors in a small graph."""
         tensors = self.picture.tensors
         called: dict[str, str] = {}
         if len(self.order) <= NAMED_FORMULAS:
@@ -364,7 +367,7 @@ class Walk:
         return self.derivatives[key]
 
     def add_saved(self, node: Node, box: NodeBox, inputs: list[TensorBox | None]) -> dict[str, TensorBox]:
-        """Add the saved values of `node`. Return the saved tensors outside the graph by name."""
+        """Add the saved values of `node`. Return the saved tensors outside the graph, by name."""
         constants: dict[str, TensorBox] = {}
         items = items_of(node)
         if type(node) is CopySlices:
@@ -394,7 +397,7 @@ class Walk:
         return self.outputs.get((id(edge[0]), edge[1])) if type(edge) is tuple else None
 
     def saved(self, item: Item, tensor: TensorBox | None) -> Saved:
-        """The record of one saved tensor."""
+        """Create the record of one saved tensor."""
         value = item.value
         if value is None:
             return Saved(item.name, "none")
@@ -421,7 +424,7 @@ class Walk:
         return saved
 
     def look(self, saved: Saved, item: Item, tensor: TensorBox | None) -> None:
-        """Record the properties of a saved tensor that is still present."""
+        """Record the properties of a saved tensor that still exists."""
         value = item.value
         array = value._array if isinstance(value, Tensor) else value
         saved.version_now = _version(item.counter if item.counter is not None else getattr(value, "_counter", None))
@@ -445,7 +448,7 @@ class Walk:
             self.held[saved.storage] = owner(array).nbytes  # type: ignore[index]
 
     def line(self, node: Node) -> Line | None:
-        """The user's line that made `node`."""
+        """Return the user's line that created `node`."""
         code = getattr(node, "_code", None)
         if code is None:
             return None
@@ -476,7 +479,7 @@ def _dtype_name(dtype: Any) -> str:
 
 
 def _printed(value: Any) -> str:
-    """A saved value that is not a tensor, as abbreviated text."""
+    """Return a saved value that is not a tensor, as abbreviated text."""
     if isinstance(value, Tensor):
         return f"tensor {in_short(value._array)}"
     if isinstance(value, numpy.ndarray):

@@ -1,4 +1,4 @@
-"""`step`: stepping through a backward in a terminal, node by node."""
+"""`step` runs a backward in a terminal, node by node."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ def step(
     commands: TextIO | None = None,
     output: TextIO | None = None,
 ) -> Trace:
-    r"""Run `backward`, and stop before each node for a command: `n`, `c`, `b NODE`, `p`, `q`, and `h` for help.
+    r"""Run `backward`, and stop before each node for a command: `n`, `c`, `b NODE`, `p`, `q`, or `h` for help.
 
     Args:
         tensors, gradient, retain_graph, create_graph, inputs: as in `adjoint.autograd.backward`.
         params: the names of parameters, as for `graph`.
-        commands: a file with one command per line; the terminal by default. At its end backward continues.
+        commands: a file with one command per line; the terminal by default. At the end of the file, backward continues.
         output: the file to write to; standard output by default.
 
-    Returns the trace of all steps.
+    Return the trace of all steps.
 
     >>> import io
     >>> import adjoint as torch
@@ -141,7 +141,7 @@ class Stepper(Tracer):
             self.write(f"{words}: no such node")
 
     def _called(self, words: str) -> list[NodeBox]:
-        """The nodes that `words` names."""
+        """Return the nodes that `words` names."""
         return [node for node in self.picture.nodes if words in self._names_of(node)]
 
     def _names_of(self, node: NodeBox) -> set[str]:

@@ -1,7 +1,7 @@
-"""Writes the picture of a graph as SVG in pure Python, for a README, a paper or a slide.
+"""Writing the picture of a graph as SVG, in pure Python, for a README, a paper or a slide.
 
-The forward computation flows down through the tensors. Each tensor has its backward node beside it, and the edges of
-gradients (`next_functions`) go up from node to node. Modules are frames. The colours follow the reader's
+Forward tensors are arranged from top to bottom. Each tensor has its backward node beside it, and the edges of gradients
+(`next_functions`) lead upward from node to node. Modules are frames. The colours follow the reader's
 `prefers-color-scheme`, light or dark.
 """
 
@@ -81,7 +81,7 @@ MARKERS = "".join(
 
 
 def render(snapshot: Snapshot, detail: Detail | None = None, most: int = MOST) -> str:
-    """The snapshot as an SVG document.
+    """Return the snapshot as an SVG document.
 
     `detail="values"` writes `data`, `grad`, `grad_fn`, `is_leaf` and `requires_grad` on the card of every tensor.
     `"cards"` writes shapes, formulas and saved tensors. `"outline"` writes one line per operation. By default smaller
@@ -137,7 +137,7 @@ def _line(line: Line) -> str:
 
 
 def path(stops: list[tuple[float, float, float]]) -> str:
-    """A line through vertical segments `(x, from y, to y)`, joined by curves with vertical tangents at the ends."""
+    """Return a line through vertical segments `(x, from y, to y)`, joined by curves with vertical tangents at the ends."""
     x, y, end = stops[0]
     parts = [f"M{number_text(x)} {number_text(y)}"]
     if abs(end - y) > 0.5:
@@ -156,12 +156,12 @@ def path(stops: list[tuple[float, float, float]]) -> str:
 
 
 def number_text(value: float) -> str:
-    """A coordinate with one decimal."""
+    """Return a coordinate with one decimal."""
     return f"{value:.1f}".rstrip("0").rstrip(".") if value % 1 else str(int(value))
 
 
 def _item(item: Item) -> str:
-    """Draw a folded group; or a unit, with the label of its operation, its cards, and the dotted line for `grad_fn`."""
+    """Draw a folded group, or a unit with the label of its operation, its cards, and the dotted line for `grad_fn`."""
     if item.card is not None:
         return _card(item.card, item.x + item.card.x, item.y)
     parts = []
@@ -271,7 +271,7 @@ def _entries(snapshot: Snapshot, scene: Scene) -> Iterable[tuple[str, Callable[[
 
 
 def _style() -> str:
-    """Return the CSS rules, restricted to this picture, because the enclosing document may have other rules."""
+    """Return the CSS rules. They are restricted to this picture, because the enclosing document may have other rules."""
     light, dark = (_coloured(scheme) for scheme in (0, 1))
     return f"{_of_picture(SHAPES)}{_of_picture(light)}@media(prefers-color-scheme:dark){{{_of_picture(dark)}}}"
 

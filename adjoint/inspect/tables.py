@@ -28,7 +28,7 @@ class Table:
         return self.rows[index]
 
     def cells(self) -> list[list[str]]:
-        """The cells as text, row by row, without the headings."""
+        """Return the cells as text, row by row, without the headings."""
         return [[self._shown(column, row.get(column)) for column in self.columns] for row in self.rows[:MOST_ROWS]]
 
     def _shown(self, column: str, value: Any) -> str:

@@ -1,7 +1,7 @@
-"""A graph as a tree of lines, for terminals: plain, or in colour with `rich`.
+"""A graph as a tree of lines for terminals, either plain or in colour with `rich`.
 
-The tree goes from the result to the leaves. A chain stays at the same indentation, so a chain of any length is a
-column. Only branches move to the right. A large graph is shown as its groups.
+The tree goes from the result to the leaves. A chain keeps its indentation, so a chain of any length is a column. Only
+branches are indented further. A large graph is shown as its groups.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ LARGE = 150
 MOST_LINES = 400
 
 WIDEST = 50
-"""Longer texts of elements are left out."""
+"""Longer texts of elements are omitted."""
 
 
 _DIVISION = re.compile(r"\d+ to \d+ of \d+$")
 
 
 class Piece(NamedTuple):
-    """Characters with one style, which is the name of a style of `rich` or empty."""
+    """Characters with one style. The style is the name of a style of `rich`, or empty."""
 
     text: str
     style: str = ""
@@ -50,12 +50,12 @@ def rows(snapshot: Snapshot, full: bool = False) -> list[Row]:
 
 
 def render(snapshot: Snapshot, full: bool = False) -> str:
-    """The tree as plain text."""
+    """Return the tree as plain text."""
     return "\n".join("".join(piece.text for piece in row).rstrip() for row in rows(snapshot, full))
 
 
 def size(count: int) -> str:
-    """A number of bytes in a suitable unit: `1.5 KB`."""
+    """Return a number of bytes in a suitable unit, such as `1.5 KB`."""
     return f"{count} byte{'' if count == 1 else 's'}" if count < 1000 else amount(count)
 
 
@@ -118,7 +118,7 @@ def _tree(snapshot: Snapshot) -> Iterator[Row]:
 
 
 def _about(node: NodeBox, tensors: dict[str, TensorBox]) -> Iterator[Row]:
-    """The line that created a node, its saved values, its hooks."""
+    """Return the line that created a node, its saved values, and its hooks."""
     if node.line is not None and node.line.number:
         yield [Piece(f"{node.line.place}  {node.line.text}".rstrip(), "dim")]
     for saved in node.saved:
@@ -226,7 +226,7 @@ def _outline(snapshot: Snapshot) -> Iterator[Row]:
 
 
 def _sizes(snapshot: Snapshot, inside: dict[str | None, list[Group]]) -> tuple[dict[str, int], dict[str, int]]:
-    """The number of nodes in each group, and the sequence number of the first."""
+    """Return the number of nodes in each group, and the sequence number of its first node."""
     sequences = {node.id: node.sequence for node in snapshot.nodes if not node.accumulate}
     counts: dict[str, int] = {}
     firsts: dict[str, int] = {}

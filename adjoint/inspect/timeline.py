@@ -1,4 +1,4 @@
-"""The picture of one backward in several processes: gradients, buckets, collectives and waits of each rank over time, as SVG."""
+"""The picture of one backward in several processes, as SVG: gradients, buckets, collectives and waits of each rank over time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .svg import FONT
 WIDTH, LEFT, MARGIN = 960.0, 92.0, 18.0
 ROW, GAP = 24.0, 6.0
 CHARACTER = 6.7
-"""The width of a character of the font, at 11 pixels."""
+"""The width of a character of the font at 11 pixels."""
 
 ROWS = {
     "layer": ("backward", "made", "backward of a layer, until its last gradient has come"),
@@ -27,7 +27,7 @@ ROWS = {
 
 @dataclass(frozen=True)
 class Bar:
-    """A time of something: in milliseconds from the beginning of a recording."""
+    """A bar: the time of an event, in milliseconds from the beginning of a recording."""
 
     text: str
     start: float
@@ -35,7 +35,7 @@ class Bar:
 
     @classmethod
     def of(cls, event: Any) -> Bar:
-        """An event of a profile."""
+        """Return an event of a profile as a bar."""
         return cls(event.name, event.time_range.start / 1000, event.time_range.end / 1000)
 
 
@@ -45,9 +45,9 @@ class Rank:
 
     Attributes:
         number, began: the rank, and the nanosecond at which its recording began, by its clock.
-        calls, parameters: rows of tables.
-        waits: when the program waited, in milliseconds.
-        nodes, arrivals: when nodes ran backward, and when gradients came, in microseconds.
+        calls, parameters: the rows of tables.
+        waits: the times at which the program waited, in milliseconds.
+        nodes, arrivals: the times at which nodes ran in backward, and at which gradients arrived, in microseconds.
         buckets, state: the number of buckets, and the bytes of the optimizer's state.
     """
 
@@ -71,7 +71,7 @@ class Rank:
         return cls(**{**data, "waits": [Bar(**bar) for bar in data["waits"]]})
 
     def last_backward(self) -> list[tuple[str, float]]:
-        """The gradients that came in the last backward, in order, with the millisecond of each."""
+        """Return the gradients that arrived in the last backward, in order, with their times in milliseconds."""
         found: dict[str, float] = {}
         for name, at in reversed(self.arrivals):
             if name in found:
@@ -80,7 +80,7 @@ class Rank:
         return list(found.items())[::-1]
 
     def bars(self) -> dict[str, list[Bar]]:
-        """The bars of the last backward, by kind."""
+        """Return the bars of the last backward, by kind."""
         arrived = self.last_backward()
         if not arrived:
             return {}
@@ -113,7 +113,7 @@ class Rank:
 
 
 def _layers(arrived: list[tuple[str, float]], start: float) -> Iterable[Bar]:
-    """Return the time until the gradients of each module had arrived, module by module."""
+    """Return the time at which all gradients of each module had arrived, module by module."""
     owners = [name.rpartition(".")[0] or name for name, _ in arrived]
     for number, (owner, following) in enumerate(pairwise([*owners, ""])):
         if owner != following:
@@ -123,7 +123,7 @@ def _layers(arrived: list[tuple[str, float]], start: float) -> Iterable[Bar]:
 
 
 def draw(ranks: list[Rank], title: str = "") -> str:
-    """The picture of the last backward of all the ranks.
+    """Draw the last backward of all ranks.
 
     Raises:
         ValueError: if no gradient of the model has been recorded.

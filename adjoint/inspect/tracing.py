@@ -1,6 +1,6 @@
 """`trace_backward` records the incoming and outgoing gradients of every node in a backward, and the released tensors.
 
-The tracer takes the place of the profiler's recorder: while one is set, the engine runs nodes through it. Nothing is
+The tracer takes the place of the profiler's recorder. While one is set, the engine runs nodes through it. Nothing is
 registered on nodes or tensors.
 """
 
@@ -39,13 +39,13 @@ def trace_backward(
     inputs: Any = None,
     params: Any = None,
 ) -> Trace:
-    """Run `backward` and record each step: incoming and outgoing gradients, accumulation, hooks, released tensors.
+    """Run `backward`, and record each step: incoming and outgoing gradients, accumulation, hooks, released tensors.
 
     Args:
         tensors, gradient, retain_graph, create_graph, inputs: as in `adjoint.autograd.backward`.
         params: the names of parameters, as for `graph`.
 
-    The page that the result saves (`.save("backward.html")`) shows the steps as an animation.
+    The result can be saved as a page (`.save("backward.html")`) that shows the steps as an animation.
 
     >>> import adjoint as torch
     >>> w = torch.tensor([1.0, 2.0], requires_grad=True)
@@ -70,7 +70,7 @@ def trace_backward(
 
 
 def walk_of(tensors: Any, params: Any, frame: Any, function: str) -> Walk:
-    """The graph to be differentiated."""
+    """Return the walk over the graph to be differentiated."""
     roots = as_tuple(tensors)
     for tensor in roots:
         check(tensor, function)
@@ -93,11 +93,11 @@ class Trace(Graph):
         return self.snapshot.steps
 
     def text(self, full: bool = True) -> str:
-        """The graph as a tree, and the steps."""
+        """Return the graph as a tree, and the steps."""
         return f"{super().text(full)}\n\n{self.table()}"
 
     def table(self) -> str:
-        """The steps as lines."""
+        """Return the steps as lines."""
         nodes = {node.id: node for node in self.snapshot.nodes}
         names = self._leaf_names()
         freed = sum(step.freed_bytes for step in self.steps)
@@ -123,12 +123,12 @@ class Trace(Graph):
 
 
 def leaf_names(tensors: Any) -> dict[str, str]:
-    """The names of the leaves, by the ids of their `AccumulateGrad`."""
+    """Return the names of the leaves, by the ids of their `AccumulateGrad` nodes."""
     return {tensor.node: tensor.name or tensor.id for tensor in tensors if tensor.kind == "leaf"}
 
 
 def describe(step: Step, first: str, nodes: dict[str, NodeBox], names: dict[str, str]) -> list[str]:
-    """A step as lines."""
+    """Describe a step as lines."""
     node = nodes[step.node]
     lines = [f"{first}{node.name} {node.id}   {', '.join(flow.data or 'none' for flow in step.incoming)}"]
     lines += [f"     {line}" for line in results(step, nodes, names)]
@@ -136,7 +136,7 @@ def describe(step: Step, first: str, nodes: dict[str, NodeBox], names: dict[str,
 
 
 def results(step: Step, nodes: dict[str, NodeBox], names: dict[str, str]) -> list[str]:
-    """The results of a step."""
+    """Return the results of a step as lines."""
     node = nodes[step.node]
     lines = [f"hook: {hook}" for hook in step.hooks]
     for flow, name in zip(step.outgoing, node.inputs, strict=True):
@@ -202,7 +202,7 @@ class Tracer(Passing):
         return outcome
 
     def _sent(self, node: Node, box: NodeBox, outcome: Any) -> list[Flow]:
-        """The gradients that a node has computed, in the form that their receivers take."""
+        """Return the gradients that a node has computed, in the form that their receivers expect."""
         return [
             _flow(target, index, None if result is None or target is None else as_taken(result, edge, node))
             for edge, result, (target, index) in zip(node._edges, outcome, box.next, strict=True)
@@ -222,14 +222,14 @@ class Tracer(Passing):
     # --- for subclasses ---------------------------------------------------------------------------------------------
 
     def arrived(self, step: Step, node: Node, grad: Any) -> None:
-        """Called before a node of the graph runs."""
+        """Prepare for a node of the graph. This is called before the node runs."""
 
     def done(self, step: Step) -> None:
-        """Called after the node has run."""
+        """Record a node of the graph. This is called after the node has run."""
 
 
 def _held(node: Node) -> list[str]:
-    """The names of the saved tensors that `node` holds."""
+    """Return the names of the saved tensors that `node` holds."""
     return [item.name for item in items_of(node) if item.value is not None and item.value is not RELEASED]
 
 

@@ -1,7 +1,7 @@
 """The parts of a snapshot that are drawn: units, the strands between them, and the tree of groups around them.
 
-A unit is an operation with its result tensors and its backward node, or a leaf with its `AccumulateGrad`. The page builds the
-same in `page/model.js`.
+A unit is an operation with its result tensors and its backward node, or a leaf with its `AccumulateGrad`. The page
+builds the same parts in `page/model.js`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .model import Group, NodeBox, OperationBox, Snapshot, TensorBox
 
 @dataclass(eq=False)
 class Thing:
-    """A unit or a group, in a group. `order`: its place in the order of the computation."""
+    """A unit or a group, in a group. `order`: its position in the order of the computation."""
 
     id: str
     order: float
@@ -123,10 +123,7 @@ class Tree:
                     yield Strand(False, node.id, target, upper, lower, index)
 
     def _nest(self) -> None:
-        """Put units and groups into folders.
-
-        A group that contains only another group is left out, unless it is a module.
-        """
+        """Put units and groups into folders. A group that contains only another group is omitted, unless it is a module."""
         folders: dict[str, Folder] = {}
         for group in self.snapshot.groups:
             folders[group.id] = Folder(group.id, float("inf"), folders.get(group.parent or "", self.root), group)
@@ -158,7 +155,7 @@ class Tree:
 
 
 def opened(tree: Tree, most: int) -> set[str]:
-    """The ids of the groups to draw open: level by level, while at most `most` things are visible."""
+    """Return the ids of the groups to draw open. Groups are opened level by level, while at most `most` items are visible."""
     found: set[str] = set()
     level = [child for child in tree.root.children if isinstance(child, Folder)]
     seen = len(tree.root.children)

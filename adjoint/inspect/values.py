@@ -12,7 +12,10 @@ from ..kernels.runtime.narrow_array import widened
 from .model import Statistics
 
 SAMPLE = 4096
-"""The statistics of larger tensors come from an even sample of between half and all of this many elements."""
+"""The statistics of a larger tensor come from an evenly spaced sample.
+
+Its size is between half of this number and this number.
+"""
 
 BINS = 24
 _EDGE = 3
@@ -50,7 +53,7 @@ def _nested(array: Any) -> str:
 
 
 def number(value: Any) -> str:
-    """One number with four significant digits."""
+    """Return one number with four significant digits."""
     if type(value) is float:
         return f"{value:.4g}"
     if isinstance(value, (bool, int)):
@@ -61,9 +64,9 @@ def number(value: Any) -> str:
 
 
 def statistics(array: Any) -> Statistics | None:
-    """Return the statistics of `array`: of all elements up to `SAMPLE`, otherwise of an even sample.
+    """Return the statistics of `array`, computed from all elements up to `SAMPLE`, otherwise from an evenly spaced sample.
 
-    Complex elements count by their moduli.
+    Complex elements are represented by their absolute values.
 
     >>> import numpy
     >>> statistics(numpy.array([0.0, 1.0, 2.0, numpy.nan])).mean
@@ -100,7 +103,7 @@ def statistics(array: Any) -> Statistics | None:
 
 
 def _sample(array: Any) -> Any:
-    """A view of at most `SAMPLE` elements, spread evenly."""
+    """Return a view of at most `SAMPLE` evenly spaced elements."""
     if array.size <= SAMPLE:
         return array
     if array.flags.c_contiguous:

@@ -1,4 +1,4 @@
-"""`watch`: norms of gradients, weights and updates of a model while it trains, as a page or as a table in the terminal."""
+"""`watch`: norms of gradients, weights and updates of a model during training, as a page or as a table in the terminal."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def watch(model: Any, every: int = 1, *, live: bool = False, output: TextIO | No
 
     Args:
         model: a Module, a dict of names and tensors, or an iterable of pairs.
-        every: record each `every`-th step.
-        live: write the table of the latest step to the terminal, in place of the one before.
-        output: the file that `live` writes to; by default the standard error stream.
+        every: the interval between recorded steps.
+        live: whether to write the table of the latest step to the terminal, in place of the previous table.
+        output: the file for `live`; by default the standard error stream.
 
-    The recording begins at once, and ends with `close()` or with a `with` block. A recorded step takes one copy of the
-    parameters and one pass over them. Other steps cost one call.
+    The recording begins immediately, and ends with `close()` or at the end of a `with` block. A recorded step needs one
+    copy of the parameters and one pass over them. Other steps cost one call.
 
     >>> import adjoint as torch
     >>> model = torch.nn.Linear(2, 1, bias=False)
@@ -67,7 +67,7 @@ def watch(model: Any, every: int = 1, *, live: bool = False, output: TextIO | No
 
 
 class Watch:
-    """The records of `watch`: `steps`, and in `records` the norms by parameter for each step."""
+    """The records of `watch`: the recorded `steps`, and in `records` the norms by parameter for each step."""
 
     def __init__(self, parameters: Sequence[tuple[str, Tensor]], every: int, output: TextIO | None) -> None:
         self.parameters = list(parameters)
@@ -132,7 +132,7 @@ class Watch:
         self._lines = text.count("\n") + 1
 
     def table(self, place: int = -1) -> Table:
-        """The norms at one recorded step, by default the latest."""
+        """Return the norms at one recorded step, by default the latest step."""
         if not self.records:
             return Table("no step yet", COLUMNS, [])
         rows = [{"parameter": name, **norms} for name, norms in self.records[place].items()]
@@ -148,7 +148,7 @@ class Watch:
         return f'<iframe srcdoc="{page}" style="width: 100%; height: 640px; border: 1px solid #8884"></iframe>'
 
     def json(self) -> str:
-        """Return all records as JSON. Numbers that are not finite are null."""
+        """Return all records as JSON. Numbers that are not finite become null."""
         plain = [
             {name: {key: _finite(value) for key, value in norms.items()} for name, norms in each.items()}
             for each in self.records
@@ -156,13 +156,16 @@ class Watch:
         return json.dumps({"steps": self.steps, "records": plain})
 
     def html(self) -> str:
-        """A self-contained page: for each quantity a chart with a row for each parameter and a column for each step."""
+        """Return a self-contained page with a chart for each quantity.
+
+        A chart has a row for each parameter and a column for each step.
+        """
         charts = "".join(self._chart(key, words) for key, words in QUANTITIES.items())
         title = f"{len(self.parameters)} parameters over {self._count} steps"
         return PAGE.replace("$title", title).replace("$style", variables()).replace("$charts", charts)
 
     def save(self, path: str | PathLike[str]) -> Path:
-        """Write the records to a file: `.html`, `.json` or `.txt`, by the extension of its name."""
+        """Write the records to a file: `.html`, `.json` or `.txt`, according to the extension of its name."""
         target = Path(path)
         forms = {".html": self.html, ".json": self.json, ".txt": self.__str__}
         if target.suffix.lower() not in forms:
@@ -212,13 +215,16 @@ def _finite(value: float | None) -> float | None:
 
 
 def _spread(count: int) -> list[int]:
-    """At most `MOST_COLUMNS` places of `count`, evenly spread, the last among them."""
+    """Return at most `MOST_COLUMNS` evenly spaced positions out of `count`, including the last one."""
     step = -(-count // MOST_COLUMNS) if count else 1
     return list(range(count - 1, -1, -step))[::-1]
 
 
 def _scale(logs: Sequence[float]) -> tuple[float, float]:
-    """Return the limits of the scale. It spans at least a factor of two, so that rounding does not look like change."""
+    """Return the limits of the scale.
+
+    The scale spans at least a factor of two, so that rounding errors do not look like changes.
+    """
     low, high = min(logs, default=0.0), max(logs, default=0.0)
     missing = max(log10(2) - (high - low), 0.0) if logs else 0.0
     return low - missing / 2, high + missing / 2
@@ -239,7 +245,7 @@ def _others(values: Sequence[Sequence[float | None]]) -> str:
 
 
 def _colour(value: float | None, low: float, high: float) -> str:
-    """Return the colour of a value on a logarithmic scale: grey for zero or without a value, red if it is not finite."""
+    """Return the colour of a value on a logarithmic scale: grey for zero or a missing value, red if it is not finite."""
     if not value:
         return NOTHING
     if not isfinite(value):

@@ -40,19 +40,19 @@ _strategy = "file_descriptor"
 
 
 def get_all_sharing_strategies() -> set[str]:
-    """The names of the ways to share tensors between processes."""
+    """Return the names of the strategies for sharing tensors between processes."""
     return set(_STRATEGIES)
 
 
 def get_sharing_strategy() -> str:
-    """The way that was chosen."""
+    """Return the selected strategy."""
     return _strategy
 
 
 def set_sharing_strategy(new_strategy: str) -> None:
-    """Choose one of `get_all_sharing_strategies()`.
+    """Select one of `get_all_sharing_strategies()`.
 
-    Descriptors are always sent, because memory with a name would remain when its processes are killed.
+    Descriptors are sent in any case, because memory with a name would remain after its processes are killed.
     """
     global _strategy
     if new_strategy not in _STRATEGIES:

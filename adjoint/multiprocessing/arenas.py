@@ -1,8 +1,8 @@
-"""Memory that a worker fills and another process reads: one growing file, whose places are reused.
+"""Memory that a worker fills and another process reads: one growing file whose places are reused.
 
 A worker writes tensors into its arena and sends their positions. The reading process creates tensors there without a
-copy. It frees a place when the last of its tensors has died. Memory that both processes have already mapped is
-therefore reused. The system provides no new pages, and only one descriptor is sent.
+copy. It frees a place after the last tensor there has died. Memory that both processes have already mapped is therefore
+reused. The system need not provide new pages, and only one descriptor is sent.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FIRST_PIECE = 1 << 20
 """The number of bytes by which the file first grows."""
 
 SMALL, FIRST_SMALL_PIECE = 1 << 14, 1 << 16
-"""Tensors of at most this many bytes lie in separate pieces.
+"""Tensors of at most this many bytes have separate pieces.
 
 A program that keeps the labels of all batches then does not keep the images.
 """
@@ -63,7 +63,7 @@ class _Piece:
         self._free = [(0, size)]
 
     def take(self, size: int) -> Place | None:
-        """Take this many free bytes. Return None if there are too few."""
+        """Take a range of this many free bytes. Return None if there are too few."""
         for position, (start, length) in enumerate(self._free):
             if length >= size:
                 self._free[position : position + 1] = [(start + size, length - size)] if length > size else []
@@ -94,7 +94,7 @@ class Arena:
         self._roots: dict[int, tuple[weakref.ref[Array], Place]] = {}
 
     def root(self, size: int) -> tuple[Array, Place]:
-        """Return new memory of this many bytes and its position.
+        """Return new memory of this many bytes, and its position.
 
         It becomes free when the array has died and no process uses it.
         """
@@ -111,7 +111,7 @@ class Arena:
         return root, place
 
     def empty(self, shape: tuple[int, ...], dtype: numpy.dtype[Any]) -> Array:
-        """A new array in the arena."""
+        """Return a new array in the arena."""
         root, _ = self.root(int(numpy.prod(shape, dtype=numpy.int64)) * dtype.itemsize)
         return window(root, dtype, shape, [step * dtype.itemsize for step in row_major_steps(shape)], 0)
 
@@ -142,12 +142,10 @@ class Arena:
             self._pieces[piece].give_back(start, size)
 
     def message(self, content: Any) -> bytes:
-        """Return `content` as a pickle.
-
-        Its tensors and large arrays lie in the arena, where the reader finds them.
+        """Return `content` as a pickle. Its tensors and large arrays are in the arena, where the reader finds them.
 
         Raises:
-            RuntimeError: for tensors with a history.
+            RuntimeError: if a tensor has a history.
         """
         buffer = io.BytesIO()
         pickler = _Pickler(buffer, self)
@@ -160,7 +158,7 @@ class Arena:
         return buffer.getvalue()
 
     def lend(self, array: Array, copies: dict[int, tuple[Array, Array, Place]]) -> tuple[Any, ...]:
-        """Return the position of an array's elements, which are copied unless they are in the arena.
+        """Return the position of an array's elements. They are copied unless they are in the arena.
 
         `copies` are the copies of a message.
         """
@@ -210,7 +208,7 @@ class _Pickler(ForkingPickler):
 
 
 class Reader:
-    """The other process's side of an arena. The worker gets `descriptor` and `number`."""
+    """The other process's side of an arena. The worker receives `descriptor` and `number`."""
 
     def __init__(self) -> None:
         self.number = next(_numbers)
@@ -223,15 +221,15 @@ class Reader:
         _readers[self.number] = self
 
     def descriptor(self) -> Any:
-        """The descriptor, in a form that can be given to a new process."""
+        """Return the descriptor in a form that can be passed to a new process."""
         return DupFd(self._fd)
 
     def fileno(self) -> int:
-        """The descriptor, which a forked process has too."""
+        """Return the descriptor. A forked process has it too."""
         return self._fd
 
     def root(self, place: Place, length: int) -> Array:
-        """The array that has the memory of a place, for each time that it is lent."""
+        """Return the array on the memory of a place, each time that it is lent."""
         held = self._live.get(place)
         root: Array | None = held[0]() if held is not None else None
         if held is None or root is None:
@@ -246,11 +244,11 @@ class Reader:
         return root
 
     def is_live(self) -> bool:
-        """Return whether tensors lie on the arena."""
+        """Return whether tensors use the arena."""
         return bool(self._live)
 
     def pin(self, copying: Copying) -> None:
-        """Do not free the places that are in use now until a forked process has copied them."""
+        """Do not free the places in use until a forked process has copied them."""
         self._pinned.append((copying, frozenset(self._live)))
 
     def copy_live(self) -> None:
@@ -276,7 +274,7 @@ class Reader:
             self._free.append((tuple(place), times))
 
     def free(self) -> list[tuple[tuple[int, ...], int]]:
-        """Return the places that are no longer needed, and how often they had been lent. Each place is returned once."""
+        """Return the places that are no longer needed, and how often they were lent. Each place is returned once."""
         found: list[tuple[tuple[int, ...], int]] = []
         later: list[tuple[tuple[int, ...], int]] = []
         while self._free:
@@ -286,7 +284,7 @@ class Reader:
         return found
 
     def leave(self) -> None:
-        """Return unused memory to the system, because the worker has ended."""
+        """Return unused memory to the system when the worker has ended."""
         self._is_left = True
         taken: dict[int, list[tuple[int, int]]] = {}
         pinned = [place for _, places in self._pinned for place in places]
@@ -303,7 +301,7 @@ class Reader:
             self._drop(piece, end, len(mapping))
 
     def _drop(self, piece: int, start: int, stop: int) -> None:
-        """Give back the pages that are in this range as wholes."""
+        """Release the pages that are completely inside this range."""
         start, stop = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE, stop // mmap.PAGESIZE * mmap.PAGESIZE
         mapping: Any = self._mappings[piece].obj
         if start < stop and hasattr(mmap, "MADV_REMOVE"):
@@ -321,12 +319,12 @@ _readers: weakref.WeakValueDictionary[int, Reader] = weakref.WeakValueDictionary
 def _array_at(
     number: int, place: Any, length: int, dtype: Any, shape: tuple[int, ...], steps: tuple[int, ...], offset: int
 ) -> Array:
-    """The array that a worker has sent."""
+    """Return the array that a worker has sent."""
     return window(_readers[number].root(Place(*place), length), dtype, shape, steps, offset)
 
 
 def _tensor_at(kind: type[Tensor], requires_grad: bool, *where: Any) -> Tensor:
-    """The tensor that a worker has sent."""
+    """Return the tensor that a worker has sent."""
     tensor = make_subclass(kind, _array_at(*where))
     tensor._edge = LEAF if requires_grad else None
     return tensor
@@ -342,11 +340,11 @@ _own: Arena | None = None
 
 
 def work_in(arena: Arena) -> None:
-    """Make this the arena of this process."""
+    """Make this arena the arena of this process."""
     global _own
     _own = arena
 
 
 def empty_for_sending(shape: tuple[int, ...], dtype: Any) -> Tensor | None:
-    """Return an uninitialized tensor in this process's arena, which is sent without a copy, or None without an arena."""
+    """Return an uninitialized tensor in this process's arena, which can be sent without a copy, or None without an arena."""
     return None if _own is None else wrap(_own.empty(shape, dtype.numpy))

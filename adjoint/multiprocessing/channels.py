@@ -15,7 +15,7 @@ _CHUNK = 1 << 18
 
 
 class Channel:
-    """The end of a process: messages that the worker has no room for yet wait here.
+    """A process's end of a channel. Messages wait here while the worker cannot accept them.
 
     Two processes that both wait for space to send would wait forever.
     """
@@ -29,21 +29,21 @@ class Channel:
         _channels.add(self)
 
     def fileno(self) -> int:
-        """The descriptor to wait on, also for room while `is_sending`."""
+        """Return the descriptor to wait on. While `is_sending`, also wait for space to send."""
         return self._socket.fileno()
 
     @property
     def is_sending(self) -> bool:
-        """Whether messages wait for room."""
+        """Whether messages wait to be sent."""
         return bool(self._outgoing)
 
     def post(self, message: bytes) -> None:
-        """Send a message now, or as soon as there is space. If the worker has ended, nothing happens."""
+        """Send a message now, or as soon as there is space. If the worker has ended, do nothing."""
         self._outgoing.append(memoryview(len(message).to_bytes(_HEADER, "little") + message))
         self.flush()
 
     def flush(self) -> None:
-        """Send as much as there is space for."""
+        """Send as much as possible without waiting."""
         try:
             while self._outgoing:
                 first = self._outgoing[0]
@@ -61,7 +61,7 @@ class Channel:
         """Return the messages that have arrived.
 
         Raises:
-            EOFError: if the worker is gone, after its last message.
+            EOFError: if the worker has ended, after its last message.
         """
         while self._open:
             try:
@@ -80,7 +80,7 @@ class Channel:
         return found
 
     def _complete(self) -> list[bytes]:
-        """The messages that are here as wholes."""
+        """Return the messages that have arrived completely."""
         held, found, start = self._incoming, [], 0
         while len(held) >= start + _HEADER:
             stop = start + _HEADER + int.from_bytes(held[start : start + _HEADER], "little")
@@ -103,7 +103,10 @@ _channels: weakref.WeakSet[Channel] = weakref.WeakSet()
 
 
 def _close_all() -> None:
-    """A forked child closes its parent's channels: a worker finds out that its process is gone when all copies are closed."""
+    """Close the parent's channels in a forked child.
+
+    A worker detects that its process has ended when all copies are closed.
+    """
     for channel in list(_channels):
         channel.close()
 
@@ -113,7 +116,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class WorkerEnd:
-    """The end of a worker, which waits to send and to receive. It can be given to a new process."""
+    """A worker's end of a channel. It waits to send and to receive. It can be passed to a new process."""
 
     def __init__(self, end: socket.socket) -> None:
         self._socket = end
@@ -122,15 +125,15 @@ class WorkerEnd:
         """Send a message.
 
         Raises:
-            OSError: if the other process is gone.
+            OSError: if the other process has ended.
         """
         self._socket.sendall(len(message).to_bytes(_HEADER, "little") + message)
 
     def receive(self) -> bytes:
-        """The next message.
+        """Return the next message.
 
         Raises:
-            EOFError: if the other process is gone, or has closed the channel.
+            EOFError: if the other process has ended, or has closed the channel.
         """
         return self._exactly(int.from_bytes(self._exactly(_HEADER), "little"))
 
@@ -148,11 +151,11 @@ class WorkerEnd:
         return b"".join(parts)
 
     def close(self) -> None:
-        """Close this process's copy."""
+        """Close this process's copy of the channel."""
         self._socket.close()
 
 
 def pair() -> tuple[Channel, WorkerEnd]:
-    """The two ends of a new channel."""
+    """Return the two ends of a new channel."""
     own, other = socket.socketpair()
     return Channel(own), WorkerEnd(other)

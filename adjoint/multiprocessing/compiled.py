@@ -1,6 +1,7 @@
 """The compiled and imported code of worker processes.
 
-Their parent compiles and imports it too, before it forks further workers.
+Their parent compiles and imports it too, before it forks other workers.
+
 
 Parts of the library are imported, and functions generated, when they are first used. Without this, the workers of each
 pass over a dataset would repeat the work.
@@ -24,8 +25,8 @@ PACKAGE = __name__.partition(".")[0]
 class Work(NamedTuple):
     """Work of one process that other processes need not repeat.
 
-    `requests` are the requests to compile kernels, `modules` the names of imported modules, `sources` the file names
-    and texts of generated functions.
+    `requests` are the requests to compile kernels, `modules` the names of imported modules, and `sources` the file
+    names and texts of generated functions.
     """
 
     requests: list[tuple[Any, ...]]
@@ -82,7 +83,7 @@ def note(work: Work | None) -> None:
 
 
 def prepare() -> None:
-    """Repeat the work of workers, so that a forked process inherits it."""
+    """Repeat the work of workers, so that forked processes inherit the results."""
     while _waiting:
         work = _waiting.pop()
         for name in work.modules:

@@ -1,7 +1,7 @@
-"""Copies of arena memory in a forked process, because workers reuse their arenas.
+"""Copies of arena memory in a forked process. They are needed because workers reuse their arenas.
 
-The parent frees no such memory before the child has copied it. The child signals this by closing its end of a pipe,
-which also happens if it dies.
+The parent does not free such memory before the child has copied it. The child signals the end of the copy by closing
+its end of a pipe. The pipe is also closed if the child dies.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MAP_FIXED, MAP_ANONYMOUS, MAP_PRIVATE = 0x10, 0x20, 0x02
 
 
 class Copying:
-    """A child that is copying. `done` tells whether it has finished."""
+    """A child that is copying. `done` returns whether it has finished."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -60,9 +60,10 @@ _forking: list[Any] = []
 
 
 def watch_forks(live: Callable[[], list[Any]]) -> None:
-    """From now on, forked processes copy the memory that `live()` returns.
+    """Make forked processes copy the memory that `live()` returns, from now on.
 
-    Its elements have `pin(copying)`, which is called in the parent, and `copy_live()`, called in the child.
+    The elements of `live()` have the methods `pin(copying)`, which is called in the parent, and `copy_live()`, which is
+    called in the child.
     """
 
     def before() -> None:

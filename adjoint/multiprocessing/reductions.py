@@ -1,4 +1,4 @@
-"""Sends tensors through the queues and pipes of `multiprocessing`: their memory is shared, and its descriptor is sent."""
+"""Sending tensors through the queues and pipes of `multiprocessing`. Their memory is shared, and its descriptor is sent."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ SENT_TYPES = (Tensor, torch.nn.Parameter)
 def reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
     """Return the form in which a tensor is sent.
 
-    It moves to shared memory first, so that both processes see each other's writes.
+    The tensor moves to shared memory first, so that each process sees the writes of the other.
 
     Raises:
-        RuntimeError: if it has a history of operations, which stays in its process.
+        RuntimeError: if the tensor has a history of operations, which cannot leave its process.
     """
     check_sendable(tensor)
     if isinstance(tensor._array, (Meta, SparseArray)):
@@ -43,7 +43,7 @@ def reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
 
 
 def check_sendable(tensor: Tensor) -> None:
-    """Raise RuntimeError for a tensor with a history. Warn about hooks, which stay in this process."""
+    """Raise RuntimeError if a tensor has a history. Warn about hooks, which stay in this process."""
     if tensor.requires_grad and not tensor.is_leaf:
         raise RuntimeError(
             "Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not support "
@@ -54,7 +54,7 @@ def check_sendable(tensor: Tensor) -> None:
 
 
 class _Memory:
-    """Memory on its way: unpickling gives the array that has it in the receiving process."""
+    """Memory that is being sent. Unpickling it gives the array on this memory in the receiving process."""
 
     def __init__(self, root: Array) -> None:
         self.segment, self.start, self.length = place(root)
@@ -64,7 +64,7 @@ class _Memory:
 
 
 def _sent(fd: int) -> Any:
-    """A descriptor on its way. A new process inherits each segment once, however many tensors lie in it."""
+    """A descriptor that is being sent. A new process inherits each segment once, even if several tensors are in it."""
     popen: Any = context.get_spawning_popen()
     if popen is not None and popen.method == "spawn" and fd in popen._fds:
         return popen.DupFd(fd)
@@ -97,7 +97,7 @@ def _received_storage(root: Array, kind: Any) -> UntypedStorage:
 
 
 def dumps(content: Any) -> bytes:
-    """`content` pickled as queues and pipes do it."""
+    """Return the pickle of `content` in the form that queues and pipes use."""
     return bytes(reduction.ForkingPickler.dumps(content))
 
 
@@ -107,7 +107,7 @@ def loads(message: bytes) -> Any:
 
 
 def init_reductions() -> None:
-    """Let the queues and pipes of `multiprocessing` share tensors, if the system has Unix sockets to send descriptors."""
+    """Make the queues and pipes of `multiprocessing` share tensors, if the system has Unix sockets to send descriptors."""
     if os.name != "posix":
         return
     for kind in SENT_TYPES:

@@ -1,4 +1,4 @@
-"""Moves tensors to shared memory, together with all tensors on their memory, and finds their positions."""
+"""Moving tensors to shared memory, together with all tensors on their memory, and finding their positions."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from ..tensor import Tensor
 Array = numpy.ndarray[Any, Any]
 
 _roots: weakref.WeakValueDictionary[tuple[Any, ...], Array] = weakref.WeakValueDictionary()
-"""The arrays with memory in segments, by position. Tensors that arrive one by one then share one memory."""
+"""The arrays with memory in segments, by position. Tensors that arrive one by one can then share one memory."""
 
 
 def share(tensor: Tensor) -> None:
     """Move the memory of a tensor to shared memory, together with all tensors on it.
 
     Raises:
-        RuntimeError: for tensors on the device `meta`, which have no memory.
+        RuntimeError: if the tensor is on the device `meta` and therefore has no memory.
     """
     if isinstance(tensor._array, Meta):
         raise RuntimeError("_share_fd_: only available on CPU")
@@ -44,7 +44,7 @@ def share_storage(storage: UntypedStorage) -> None:
     """Move the memory of a storage to shared memory, together with all tensors on it.
 
     Raises:
-        RuntimeError: for storages on the device `meta`, which have no memory.
+        RuntimeError: if the storage is on the device `meta` and therefore has no memory.
     """
     if isinstance(storage._seen, Meta):
         raise RuntimeError("_share_fd_: only available on CPU")
@@ -71,7 +71,7 @@ def _move(root: Array, tensors: list[Tensor], storages: list[UntypedStorage]) ->
 
 
 def _are_all(tensors: list[Tensor]) -> bool:
-    """Return whether no other object uses the memory of these tensors: only they refer to their arrays and the owner."""
+    """Return whether only these tensors use their memory, so that no other object refers to their arrays and the owner."""
     arrays = {id(each._array): each._array for each in tensors}
     root = id(owner(tensors[0]._array))
     arrays[root] = owner(tensors[0]._array)
@@ -108,7 +108,7 @@ def _with_subclasses(kind: type) -> set[type]:
 
 
 def root_on(buffer: memoryview) -> Array:
-    """The array that has all of a part of a segment."""
+    """Return the array that covers a part of a segment."""
     return numpy.ndarray(len(buffer), numpy.uint8, buffer)
 
 
@@ -122,7 +122,7 @@ def place(root: Array) -> tuple[Segment, int, int]:
 
 
 def root_at(fd: int, size: int, start: int, length: int) -> Array:
-    """Return the array on a part of a file that another process has sent. It takes over the descriptor."""
+    """Return the array on a part of a file that another process has sent. The array takes ownership of the descriptor."""
     segment = attached(fd, size)
     key = (segment.key, start, length)
     root = _roots.get(key)

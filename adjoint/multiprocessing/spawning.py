@@ -1,4 +1,4 @@
-"""Starts several processes that run one function, and raises their errors here."""
+"""Starting several processes that run one function, and raising their errors in this process."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from .._runtime.platform import multiprocessing, select, signal
 from .._runtime.tracebacks import shorten, warn
 
 GRACE_SECONDS = 5.0
-"""How long a process may clean up after its parent has died."""
+"""The seconds in which a process may clean up after its parent has died."""
 
 
 def end_with_parent(*, at_once: bool) -> None:
-    """Watch the process that has started this one. When it dies, end at once, or first try an interrupt."""
+    """Observe the parent process. When it dies, end immediately, or first try an interrupt."""
     parent = multiprocessing.parent_process()
     if parent is None or parent.pid is None:
         return
@@ -36,7 +36,7 @@ def _end(wait: Callable[[], None], at_once: bool) -> None:
 
 
 def _waiter(pid: int) -> Callable[[], None]:
-    """Return an object that becomes ready when the process of this number has died."""
+    """Return an object that becomes ready when the process with this number has died."""
     try:
         # The standard library watches a pipe, which stays open while any process that was forked later lives.
         watched = os.pidfd_open(pid)
@@ -56,9 +56,9 @@ def _waiter(pid: int) -> Callable[[], None]:
 
 
 class ProcessException(Exception):
-    """A process has failed.
+    """The error for a process that has failed.
 
-    `error_index` is its number among the started processes, `error_pid` its number in the system.
+    `error_index` is its number among the started processes, and `error_pid` its process id.
     """
 
     def __init__(self, msg: str, error_index: int, pid: int) -> None:
@@ -70,11 +70,11 @@ class ProcessException(Exception):
 
 
 class ProcessRaisedException(ProcessException):
-    """A process has raised an exception."""
+    """The error for a process that has raised an exception."""
 
 
 class ProcessExitedException(ProcessException):
-    """A process has ended by a signal or by another exit code than 0."""
+    """The error for a process that was ended by a signal, or by an exit code other than 0."""
 
     def __init__(
         self, msg: str, error_index: int, error_pid: int, exit_code: int, signal_name: str | None = None
@@ -87,7 +87,7 @@ class ProcessExitedException(ProcessException):
 
 
 def _run(fn: Callable[..., Any], number: int, args: tuple[Any, ...], errors: Any) -> None:
-    """Call the function, in the new process, and pass its exception on as text."""
+    """Call the function in the new process, and send its exception as text."""
     end_with_parent(at_once=False)
     try:
         fn(number, *args)
@@ -100,24 +100,24 @@ def _run(fn: Callable[..., Any], number: int, args: tuple[Any, ...], errors: Any
 
 
 class ProcessContext:
-    """Processes that run together."""
+    """A group of processes that run together."""
 
     def __init__(self, processes: list[Any], errors: list[Any]) -> None:
         self.processes = processes
         self._errors = errors
 
     def pids(self) -> list[int]:
-        """The numbers that the system gave to the processes."""
+        """Return the process ids."""
         return [process.pid for process in self.processes]
 
     def join(self, timeout: float | None = None, grace_period: float | None = None) -> bool:
         """Wait until one of the processes ends.
 
-        Return whether all have ended. If one fails, end the others and raise its error.
+        Return whether all processes have ended. If one process fails, end the others and raise its error.
 
         Args:
-            timeout: for how many seconds to wait.
-            grace_period: after how many seconds processes that do not end are killed.
+            timeout: the number of seconds to wait.
+            grace_period: the number of seconds after which processes that do not end are killed.
         """
         failed = self._failed()
         if failed is None:
@@ -141,7 +141,7 @@ class ProcessContext:
         return True
 
     def _failed(self) -> int | None:
-        """The number of a process that has failed."""
+        """Return the number of a process that has failed."""
         return next((number for number, process in enumerate(self.processes) if process.exitcode), None)
 
     def _raise(self, number: int) -> None:
@@ -172,12 +172,12 @@ def start_processes(
     daemon: bool = False,
     start_method: str = "spawn",
 ) -> ProcessContext | None:
-    """Run `fn(number, *args)` in `nprocs` processes, with `number` from 0.
+    """Run `fn(number, *args)` in `nprocs` processes, with `number` counted from 0.
 
-    Waits for the processes and returns None; with `join=False` returns a context for waiting at once.
+    Wait for the processes and return None. With `join=False`, immediately return a context for waiting.
 
     Raises:
-        ProcessRaisedException: if a process raises an error; the message contains its traceback.
+        ProcessRaisedException: if a process raises an error. The message contains its traceback.
         ProcessExitedException: if a process ends in another way.
     """
     kind: Any = multiprocessing.get_context(start_method)
@@ -205,7 +205,7 @@ def spawn(
     daemon: bool = False,
     start_method: str = "spawn",
 ) -> ProcessContext | None:
-    """Do the same as `start_processes`. New processes start with a fresh interpreter."""
+    """Run `fn` in several processes, like `start_processes`. New processes start with a fresh interpreter."""
     if start_method != "spawn":
         warn(
             f"This method only supports start_method=spawn (got: {start_method}).\nTo use a different start_method use:\n\t\t "

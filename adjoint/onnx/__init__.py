@@ -1,4 +1,4 @@
-"""`torch.onnx`: modules written as models of ONNX, with the package `onnx` (the extra `onnx`)."""
+"""`torch.onnx`: export of modules as ONNX models, with the package `onnx` (the extra `onnx`)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
 
 
 class _Exporting(threading.local):
-    """How many exports are under way in this thread."""
+    """The number of active exports in this thread."""
 
     depth = 0
 
@@ -36,7 +36,7 @@ _exporting = _Exporting()
 
 
 class OnnxExporterError(RuntimeError):
-    """A model that cannot be exported."""
+    """The error for a model that cannot be exported."""
 
 
 class TrainingMode(IntEnum):
@@ -75,30 +75,31 @@ def export(
     training: int = TrainingMode.EVAL,
     **options: Any,
 ) -> Any:
-    """Write a module as a model of ONNX: it is run once, and the operators that it runs become the graph.
+    """Write a module as an ONNX model. The module runs once, and the operators that it calls become the graph.
 
-    Loops and conditions are fixed as they run for these inputs. Dimensions named in `dynamic_axes` or `dynamic_shapes`
-    may have any size. The module also runs with another size, and sizes that change with it are computed in the graph.
+    Loops and conditions are fixed to their behaviour for these inputs. Dimensions named in `dynamic_axes` or
+    `dynamic_shapes` may have any size. The module then runs with another size too, and sizes that change with it are
+    computed in the graph.
 
     Args:
         model: a module, or a function of tensors.
-        args: its arguments, or the one tensor.
-        f: the file to write: a path or an open file; None writes no file.
-        kwargs: its keyword arguments.
-        input_names: names of the inputs; by default the names of the parameters of `forward`.
-        output_names: names of the outputs.
-        opset_version: the version of ONNX's operators, 15 or later; 18 by default.
-        dynamic_axes: by name of an input, its dynamic dimensions: `{"x": {0: "batch"}}` or `{"x": [0]}`.
-        dynamic_shapes: the same by parameter, or one entry for each input, as PyTorch's newer exporter has it.
+        args: the arguments of the module, or its only tensor.
+        f: the file to write, as a path or an open file. None writes no file.
+        kwargs: the keyword arguments of the module.
+        input_names: the names of the inputs; by default the names of the parameters of `forward`.
+        output_names: the names of the outputs.
+        opset_version: the version of ONNX's operators, at least 15; 18 by default.
+        dynamic_axes: for the name of an input, its dynamic dimensions: `{"x": {0: "batch"}}` or `{"x": [0]}`.
+        dynamic_shapes: the same by parameter, or one entry for each input, as in PyTorch's newer exporter.
         keep_initializers_as_inputs: whether parameters are inputs too.
         training: the mode of the module during export; evaluation by default.
-        verbose, dynamo, external_data, export_params, options: accepted as in PyTorch, without effect.
+        verbose, dynamo, external_data, export_params, options: accepted for compatibility with PyTorch, without effect.
 
     Returns:
         The model as an `ONNXProgram`.
 
     Raises:
-        OnnxExporterError: if the module runs an unknown operator, or reads an element of a computed tensor.
+        OnnxExporterError: if the module calls an unsupported operator, or reads an element of a computed tensor.
     """
     if find_spec("onnx") is None:
         raise OnnxExporterError(f"Exporting needs the package onnx: {install('onnx')}")
@@ -126,7 +127,7 @@ def export(
 
 
 def is_in_onnx_export() -> bool:
-    """Whether this thread exports a model."""
+    """Return whether this thread is exporting a model."""
     return _exporting.depth > 0
 
 
@@ -135,7 +136,7 @@ def register_custom_op_symbolic(symbolic_name: str, symbolic_fn: Any, opset_vers
 
 
 def unregister_custom_op_symbolic(symbolic_name: str, opset_version: int) -> None:
-    """Do nothing: nothing is stored."""
+    """Do nothing, because no function is stored."""
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""The graph of an exported model while it is built: its values by tensor, its nodes, its constants."""
+"""The graph of an exported model under construction: its values by tensor, its nodes, and its constants."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ TYPES = {
     torch.float32: 1, torch.uint8: 2, torch.int8: 3, torch.int16: 5, torch.int32: 6, torch.int64: 7, torch.bool: 9,
     torch.float16: 10, torch.float64: 11, torch.complex64: 14, torch.complex128: 15, torch.bfloat16: 16,
 }  # fmt: skip
-"""ONNX's numbers of the types of elements."""
+"""ONNX's numbers for element types."""
 
 
 class Extent(int):
-    """The size of a dimension that may vary between runs: `factor` times the product of dimensions of inputs."""
+    """The size of a dimension that may vary between runs: `factor` times a product of dimensions of inputs."""
 
     factor: int
     sources: tuple[tuple[str, int], ...]
 
     @classmethod
     def of(cls, value: int, factor: int, *sources: tuple[str, int]) -> Extent:
-        """The size `value` in the run that was captured."""
+        """Return the size `value` in the captured run."""
         self = cls(value)
         self.factor, self.sources = factor, sources
         return self
@@ -48,7 +48,7 @@ class Builder:
         self._counts: Counter[str] = Counter()
 
     def new_name(self, kind: str) -> str:
-        """A name that no value has."""
+        """Return a new name for a value."""
         number = self._counts[kind]
         self._counts[kind] += 1
         return kind if not number and kind not in self.constants else f"{kind}_{number}"
@@ -56,7 +56,7 @@ class Builder:
     def op(self, kind: str, *inputs: Any, outputs: int = 1, **attributes: Any) -> Any:
         """Add a node, and return the name of its result, or of its results.
 
-        Inputs are names, None for an omitted input, or arrays and numbers, which become constants.
+        Inputs are names, None for an omitted input, or arrays and numbers. Arrays and numbers become constants.
 
         Raises:
             RuntimeError: if an attribute is a size that may vary between runs.
@@ -79,7 +79,7 @@ class Builder:
         return results[0] if outputs == 1 else results
 
     def value(self, given: Any) -> str:
-        """The name of a value: of a tensor, an array, or a name itself."""
+        """Return the name of a value, which is a tensor, an array, or already a name."""
         if given is None:
             return ""
         if isinstance(given, str):
@@ -89,7 +89,7 @@ class Builder:
         return self.constant(numpy.asarray(given))
 
     def constant(self, array: Any, name: str = "constant") -> str:
-        """The name of a constant."""
+        """Return the name of a constant."""
         from onnx import numpy_helper
 
         name = self.new_name(name)
@@ -97,7 +97,7 @@ class Builder:
         return name
 
     def integers(self, values: Any) -> str:
-        """Return a list of sizes as a value: a constant, unless some sizes may vary between runs."""
+        """Return a list of sizes as a value. It is a constant, unless some sizes may vary between runs."""
         if not any(isinstance(each, Extent) for each in values):
             return self.constant(numpy.array([int(each) for each in values], numpy.int64))
         parts = []
@@ -113,11 +113,11 @@ class Builder:
         return parts[0] if len(parts) == 1 else str(self.op("Concat", *parts, axis=0))
 
     def shape(self, tensor: Any) -> list[int]:
-        """Return the sizes of a tensor. Sizes that may vary between runs are `Extent`s."""
+        """Return the sizes of a tensor. Sizes that may vary between runs are `Extent` objects."""
         return self.shapes.get(id(tensor)) or list(tensor.shape)
 
     def count(self, sizes: Any, dtype: Any) -> Any:
-        """The product of sizes, as a number of a dtype."""
+        """Return the product of sizes, as a number of a dtype."""
         if not any(isinstance(each, Extent) for each in sizes):
             return numpy.asarray(math.prod(int(each) for each in sizes), dtype.numpy)
         values = self.integers(sizes)

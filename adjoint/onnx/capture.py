@@ -1,4 +1,4 @@
-"""The operators of a run of a module, with the tensors that they take and make, for export."""
+"""The operators of a run of a module for export, with their input and output tensors."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ class Call:
 
     @property
     def name(self) -> str:
-        """The operator, without its overload."""
+        """The name of the operator, without its overload."""
         name: str = self.func.overloadpacket.__name__
         return name
 
 
 class Capture(TorchDispatchMode):
-    """A context that keeps the operators which compute with the inputs of a module.
+    """A context that records the operators which compute with the inputs of a module.
 
-    A result computed only from parameters and constants is a constant, and its operators are dropped.
+    A result that depends only on parameters and constants is a constant, and its operators are dropped.
 
     Args:
         inputs: the tensors whose operators are recorded.
@@ -40,7 +40,7 @@ class Capture(TorchDispatchMode):
         super().__init__()
         self.calls: list[Call] = []
         self.every: list[Call] = []
-        """All operators, including those of constants."""
+        """All operators, including the operators that compute constants."""
         self.alive = [*inputs]  # so that no two tensors have the same identity
         self.computed = {id(tensor) for tensor in self.alive}
         self.transposed: dict[int, Any] = {}

@@ -1,4 +1,4 @@
-"""Layers as nodes of ONNX: products, convolutions, pooling, normalizations, activations, lookups."""
+"""Layers as ONNX nodes: products, convolutions, pooling, normalizations, activations, lookups."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .rules import RULES, axes, number, operand, reduced, rule
 
 
 def _untransposed(builder: Builder, value: Any) -> Any:
-    """Return the name of the constant if a value was made as its transpose; otherwise None."""
+    """Return the name of a constant if a value was created as its transpose. Otherwise return None."""
     name = builder.value(value)
     for node in reversed(builder.nodes):
         if name in node.output:

@@ -1,4 +1,4 @@
-"""Operators of `torch.ops.aten` as nodes of ONNX: shapes, arithmetic, reductions; layers are in `layers`."""
+"""Operators of `torch.ops.aten` as ONNX nodes: shapes, arithmetic, reductions. Layers are in `layers`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Export of modules to ONNX: one run is captured, and its operators become nodes."""
+"""Export of modules to ONNX. One run is captured, and its operators become nodes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ONNXProgram:
     """An exported model.
 
     Attributes:
-        model_proto: the model, as the package `onnx` holds it.
+        model_proto: the model, as an object of the package `onnx`.
     """
 
     def __init__(self, model: Any) -> None:
@@ -40,7 +40,7 @@ class ONNXProgram:
         onnx.save(self.model_proto, os.fspath(destination))
 
     def call_reference(self, *args: Any) -> list[Any]:
-        """Run the model by the evaluator of the package `onnx`, which is slow and exact."""
+        """Run the model with the reference evaluator of the package `onnx`, which is slow and exact."""
         from onnx.reference import ReferenceEvaluator
 
         names = [each.name for each in self.model_proto.graph.input]
@@ -110,7 +110,7 @@ def _pairs(name: str, dims: Any) -> list[tuple[int, Any]]:
 def _larger(
     inputs: list[Any], names: list[str], dims: dict[tuple[str, int], str]
 ) -> tuple[list[Any], dict[str, tuple[int, int]]]:
-    """The inputs with other sizes of the dynamic dimensions, and both sizes of each by its name."""
+    """Return the inputs with other sizes of the dynamic dimensions, and both sizes of each dimension by its name."""
     sizes: dict[str, tuple[int, int]] = {}
     changed = list(inputs)
     for (name, dim), label in dims.items():
@@ -123,14 +123,14 @@ def _larger(
 
 
 class _Sizes:
-    """Which numbers of two runs are sizes of dynamic dimensions."""
+    """Finds the numbers that are sizes of dynamic dimensions, by comparing two runs."""
 
     def __init__(self, dims: dict[tuple[str, int], str], sizes: dict[str, tuple[int, int]]) -> None:
         self.sources = {label: source for source, label in reversed(dims.items())}
         self.sizes = sizes
 
     def joined(self, one: Any, other: Any, what: str) -> Any:
-        """Return an argument of the first run, with `Extent`s where it differs from the second run."""
+        """Return an argument of the first run, with an `Extent` in each place where it differs from the second run."""
         if one is None or isinstance(one, (torch.Tensor, bool)):
             return one
         if isinstance(one, (list, tuple)):
@@ -150,7 +150,10 @@ class _Sizes:
 
 
 def _joined_calls(calls: list[Call], others: list[Call], sizes: _Sizes) -> dict[int, list[int]]:
-    """Put `Extent`s into the arguments of `calls`. Return the sizes of all their tensors, by identity."""
+    """Replace such sizes in the arguments of `calls` by `Extent` objects.
+
+    Return the sizes of all their tensors, by identity.
+    """
     for call, other in zip(calls, others, strict=True):
         call.args = sizes.joined(call.args, other.args, str(call.func))
         call.keywords = {
@@ -200,7 +203,10 @@ def _paired_constants(calls: list[Call], others: list[Call]) -> dict[int, Any]:
 
 
 def _constant(builder: Builder, tensor: Any, other: Any, sizes: _Sizes | None) -> str:
-    """Add a tensor that does not depend on the inputs. If its shape depends on theirs, it is created in each run."""
+    """Add a tensor that does not depend on the inputs.
+
+    If its shape depends on the shapes of inputs, it is created in each run.
+    """
     array = tensor.numpy(force=True)
     if other is None or sizes is None or other.shape == tensor.shape:
         return builder.constant(array)
@@ -228,7 +234,7 @@ def exported(
     training: int,
     keep_initializers_as_inputs: bool,
 ) -> ONNXProgram:
-    """The model of one run of `model`."""
+    """Return the model of one run of `model`."""
     from onnx import numpy_helper
 
     args = (args,) if isinstance(args, torch.Tensor) or not isinstance(args, (tuple, list)) else tuple(args)
@@ -256,7 +262,7 @@ def exported(
     parameters = {id(tensor): name for name, tensor in named.items()}
 
     def known(tensor: Any) -> None:
-        """Give a tensor a name, if it has none: the name of a parameter or of a constant."""
+        """Give a tensor the name of a parameter or of a constant, if it has no name."""
         if id(tensor) in builder.names:
             return
         if id(tensor) in capture.computed:
@@ -283,7 +289,7 @@ def exported(
 
 
 def _used(calls: list[Call], outputs: list[Any]) -> list[Call]:
-    """The calls on which the outputs depend."""
+    """Return the calls on which the outputs depend."""
     needed = {id(tensor) for tensor in outputs}
     kept = []
     for call in reversed(calls):
@@ -328,7 +334,7 @@ def _model(
     builder: Builder, names: list[str], inputs: list[Any], outputs: list[Any], output_names: Any, dims: Any, sizes: Any,
     known: Any, keep_initializers: bool,
 ) -> Any:  # fmt: skip
-    """The model with its inputs, outputs, nodes and constants."""
+    """Return the model with its inputs, outputs, nodes and constants."""
     import onnx
     from onnx import helper
 

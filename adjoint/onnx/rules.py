@@ -15,7 +15,10 @@ from .capture import Call
 Rule = Callable[..., Any]
 
 RULES: dict[str, Rule] = {}
-"""The functions by operator name. Each takes the builder, the call and its arguments, and returns names of results."""
+"""The functions by operator name.
+
+Each takes the builder, the call and its arguments, and returns the names of the results.
+"""
 
 
 def rule(names: str) -> Callable[[Rule], Rule]:
@@ -32,7 +35,7 @@ def add_call(builder: Builder, call: Call) -> None:
     """Add the nodes of one call.
 
     Raises:
-        RuntimeError: for an operator that has no form in ONNX here.
+        RuntimeError: if the operator has no ONNX form here.
     """
     name = call.name
     changes = name.endswith("_") and not name.endswith("__") and name not in RULES
@@ -52,24 +55,24 @@ def add_call(builder: Builder, call: Call) -> None:
 
 
 def number(value: Any, dtype: Any) -> Any:
-    """A number as a constant of a dtype."""
+    """Return a number as a constant of a dtype."""
     return numpy.asarray(value, dtype.numpy)
 
 
 def operand(builder: Builder, value: Any, dtype: Any) -> Any:
-    """A tensor, converted to a dtype, or a number as a constant."""
+    """Return a tensor converted to a dtype, or a number as a constant."""
     if isinstance(value, torch.Tensor):
         return value if value.dtype == dtype else builder.cast(value, dtype)
     return number(value, dtype)
 
 
 def common(one: Any, other: Any) -> Any:
-    """The dtype that two operands are promoted to."""
+    """Return the dtype to which two operands are promoted."""
     return torch.result_type(one, other)
 
 
 def axes(builder: Builder, dims: Any) -> str:
-    """Dimensions as a value."""
+    """Return dimensions as a value."""
     if any(isinstance(dim, Extent) for dim in dims):
         raise RuntimeError(
             "an operator needs the size of a dynamic dimension as a number: export the model with it fixed"

@@ -5,5 +5,5 @@ from typing import Any
 
 
 def parse_args(*arg_descriptors: str) -> Callable[[Any], Any]:
-    """A decorator that returns the function itself."""
+    """Return a decorator that returns the function itself."""
     return lambda function: function

@@ -1,10 +1,10 @@
 """Checkpoints: `.pt` files in PyTorch's format, read and written without the dangers of pickle.
 
-`checkpoint` saves and loads. `files` opens files, and `replacement` replaces them as wholes. `formats` recognizes
-formats. `archive` and `legacy` are PyTorch's formats; `safetensors` and `npz` are formats of other libraries. `trusted`
+`checkpoint` saves and loads. `files` opens files, and `replacement` replaces whole files. `formats` recognizes formats.
+`archive` and `legacy` are PyTorch's formats; `safetensors` and `npz` are formats of other libraries. `trusted`
 unpickles files that the caller trusts. `pickler` and `unpickler` convert objects to PyTorch's pickles and back.
-`allowed` lists the names that a file may contain. `options` holds for the whole program. `tensors`, `storages` and
-`rebuild` read and write tensors, `plain` all other objects.
+`allowed` lists the names that a file may contain. `options` contains settings for the whole program. `tensors`,
+`storages` and `rebuild` read and write tensors, and `plain` all other objects.
 """
 
 from .._runtime.first_use import late_names
@@ -16,7 +16,7 @@ from .options import skip_data
 from .storages import MAP_LOCATION
 
 DEFAULT_PROTOCOL = 2
-"""The version of pickle that PyTorch's files are written in."""
+"""The pickle protocol of PyTorch's files."""
 
 __all__ = [
     "MAP_LOCATION", "LoadEndianness", "SourceChangeWarning", "add_safe_globals", "check_module_version_greater_or_equal",

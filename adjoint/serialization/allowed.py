@@ -1,7 +1,7 @@
 """The names that a file may contain: tensors, plain data, and the classes and functions that the user has added.
 
 A global name in a file is looked up here and never imported. `Allowed` pairs each name with the object that replaces
-it. The object is called only through its `construct`, and gets state only through its `set_state`.
+it. The object is called only through its `construct`, and receives state only through its `set_state`.
 """
 
 from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING
@@ -84,7 +84,7 @@ _REBUILDERS: dict[str, Callable[..., Any]] = {
 
 @cache
 def data_globals() -> dict[str, Allowed]:
-    """Further plain data of Python and NumPy, allowed with `weights_only=False`."""
+    """Other plain data of Python and NumPy that is allowed with `weights_only=False`."""
     from argparse import Namespace
 
     named = {
@@ -112,7 +112,7 @@ def data_globals() -> dict[str, Allowed]:
 
 
 def qualified(module: str, name: str) -> str:
-    """Return the full name of a global for the look-up. Names of Python 2 are translated as in `pickle`."""
+    """Return the full name of a global for the lookup. Names of Python 2 are translated as in `pickle`."""
     if (module, name) in NAME_MAPPING:
         module, name = NAME_MAPPING[module, name]
     else:
@@ -127,7 +127,7 @@ def _names_of_ours() -> dict[int, str]:
 
 
 def global_name(value: object) -> tuple[str, str] | None:
-    """Return the module and name of `value` in files, if it is an object of this package; otherwise None."""
+    """Return the module and name of `value` in files, if it is an object of this package. Otherwise return None."""
     known = _names_of_ours().get(id(value))
     if known is not None:
         module, _, name = known.rpartition(".")
@@ -163,7 +163,7 @@ def add_safe_globals(safe_globals: list[SafeGlobal]) -> None:
 
 
 def get_safe_globals() -> list[SafeGlobal]:
-    """The classes and functions that were added."""
+    """Return the classes and functions that were added."""
     return list(_user_globals)
 
 
@@ -190,7 +190,7 @@ class safe_globals:
 
 
 def user_globals() -> dict[str, Allowed]:
-    """The objects that the user has added, by every name that a file may use for them."""
+    """Return the objects that the user has added, by every name that a file may use for them."""
     named = {}
     for entry in _user_globals:
         value, name = entry if isinstance(entry, tuple) else (entry, None)

@@ -1,7 +1,7 @@
-"""The zip archives of checkpoints: named records, uncompressed, each starting at a multiple of 64 bytes.
+"""The zip archives of checkpoints: uncompressed records with names, each starting at a multiple of 64 bytes.
 
 Records are in one folder of the archive. The module does not depend on their contents. A reader rejects sizes that
-exceed the file, so that a small file cannot create large records.
+exceed the file, so a small file cannot create large records.
 """
 
 import struct
@@ -24,13 +24,13 @@ _LOCAL_HEADER = struct.Struct("<4s22xHH")
 _LOCAL_SIGNATURE = b"PK\x03\x04"
 _END_SIGNATURE = b"PK\x05\x06"
 _END = struct.Struct("<12xIIH")
-"""Fields of the record at the end of an archive: size and offset of the directory, length of the comment."""
+"""The fields of the record at the end of an archive: size and offset of the directory, and length of the comment."""
 _END_LENGTH = 22
 _LONG_SIGNATURE = b"PK\x06\x06"
 _LONG_END = struct.Struct("<40xQQ")
-"""The fields that are read from the record before it in large archives: the same size and offset."""
+"""The fields that are read from the preceding record in large archives: the same size and offset."""
 _LONGEST_END = 56 + 20 + _END_LENGTH
-"""Both records, and the record between them that gives the position of the first."""
+"""The length of both records, and of the record between them that gives the position of the first."""
 _CHUNK = 1 << 20
 _ENCRYPTED = 0x1
 
@@ -51,7 +51,7 @@ class _Stream:
         return self._position
 
     def flush(self) -> None:
-        """Do nothing. `zipfile` calls this for each record, and the file is closed or returned soon after."""
+        """Do nothing. `zipfile` calls this for each record. The file is closed or returned soon afterwards."""
 
 
 class _ZipFile(zipfile.ZipFile):
@@ -66,8 +66,8 @@ class ArchiveWriter:
     Use it as a context manager.
 
     Args:
-        file: anything with `write`.
-        folder: the folder in the archive that the records are put in.
+        file: an object with a method `write`.
+        folder: the folder in the archive for the records.
     """
 
     def __init__(self, file: IO[bytes], folder: str) -> None:
@@ -86,7 +86,7 @@ class ArchiveWriter:
             self._zip.close()
 
     def write(self, name: str, data: Any) -> None:
-        """Add a record of the bytes in the buffer `data`."""
+        """Add a record with the bytes in the buffer `data`."""
         info = zipfile.ZipInfo(f"{self._folder}/{name}")
         info.file_size = memoryview(data).nbytes
         info.CRC = 0
@@ -99,12 +99,12 @@ class ArchiveWriter:
         self._checksums = zlib.crc32(name.encode(), names), zlib.crc32(info.CRC.to_bytes(4, "little"), contents)
 
     def fingerprint(self) -> str:
-        """Forty decimal digits computed from the names and the contents of the records so far."""
+        """Return forty decimal digits, computed from the names and the contents of the records so far."""
         return "{:020d}{:020d}".format(*self._checksums)
 
 
 def _padding(length: int) -> bytes:
-    """An extra field of a zip header with `length` bytes of padding."""
+    """Return an extra field of a zip header with `length` bytes of padding."""
     return b"FB" + struct.pack("<H", length) + b"Z" * length
 
 
@@ -224,7 +224,7 @@ class ArchiveReader:
         return f"{self._folder}/{name}" in self._entries
 
     def size(self, name: str) -> int:
-        """Bytes in a record.
+        """Return the number of bytes of a record.
 
         Raises:
             RuntimeError: if the record does not exist.
@@ -232,11 +232,11 @@ class ArchiveReader:
         return self._entry(name).file_size
 
     def read(self, name: str) -> bytes:
-        """The bytes of a record."""
+        """Return the bytes of a record."""
         return self.read_array(name).tobytes()
 
     def read_array(self, name: str) -> Array:
-        """The bytes of a record, as an array of uint8."""
+        """Return the bytes of a record, as an array of uint8."""
         self._file.seek(self._start + self._position(name))
         content = numpy.empty(self.size(name), numpy.uint8)
         read_into(self._file, content.data, name)
@@ -260,9 +260,9 @@ class ArchiveReader:
         return entry
 
     def _position(self, name: str) -> int:
-        """Return where a record begins in the archive.
+        """Return the position of a record in the archive.
 
-        It follows its own header, whose length is not in the directory.
+        The record follows its own header. The length of the header is not in the directory.
         """
         entry = self._entry(name)
         self._file.seek(self._start + max(entry.header_offset, 0))

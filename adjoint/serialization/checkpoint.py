@@ -1,4 +1,4 @@
-"""`save` and `load`: checkpoints in PyTorch's file format, which contain data and never code."""
+"""`save` and `load`: checkpoints in PyTorch's file format. They contain data and never code."""
 
 import io
 import os
@@ -61,26 +61,27 @@ def save(
     storage is saved, even if a tensor is a view of a part of it. PyTorch's "Serialization semantics"
     (https://docs.pytorch.org/docs/stable/notes/serialization.html) describes the format.
 
-    The file at a path is replaced as a whole, after the new content is on the disk: whether the process is killed, the
-    disk full or the power lost, the path names the old checkpoint or the new. A link continues to lead to the same
-    path. Other hard links to the old file keep its content. Data written to an open file is visible at once, even if it
-    is incomplete.
+    The file at a path is replaced as a whole, after the new content is on the disk. If the process is killed, the disk
+    is full or the power is lost, the path names either the old or the new checkpoint. A link is not replaced, and still
+    leads to the same path. Other hard links to the old file keep its content. Data written to an open file is visible
+    immediately, even if it is incomplete.
 
     Args:
-        obj: tensors, parameters, state dicts, containers of them, plain data.
-        f: a path, or an open binary file (anything with `write`). To a path that ends in `.safetensors` or `.npz`, a dict of
-            tensors is saved in that format.
+        obj: tensors, parameters, state dicts, containers of these, and plain data.
+        f: a path, or an open binary file (an object with `write`). If the path ends in `.safetensors` or `.npz`, a dict
+            of tensors is saved in that format.
         pickle_module: accepted for compatibility. Objects are always pickled by Python's rules.
-        pickle_protocol: 1 to 5. Without `weights_only=False`, PyTorch reads only protocol 2.
-        _use_new_zipfile_serialization: False writes the format used before PyTorch 1.6.
+        pickle_protocol: a number from 1 to 5. Without `weights_only=False`, PyTorch reads only protocol 2.
+        _use_new_zipfile_serialization: False selects the format before PyTorch 1.6.
 
     Raises:
         RuntimeError: if two tensors share memory but differ in dtype, or if the file cannot be written.
         pickle.PicklingError, TypeError: if `obj` contains an object that cannot be pickled.
-        The file at a path has not been changed then.
+        In this case the file at a path is unchanged.
 
     Warns:
-        UserWarning: if `obj` contains an object, such as a whole module, that `load` refuses until its class is allowed.
+        UserWarning: if `obj` contains an object, such as a whole module, that `load` refuses until its class is
+            allowed.
 
     >>> import io
     >>> import adjoint as torch
@@ -142,25 +143,26 @@ def load(
     load. The environment variable `TORCH_FORCE_WEIGHTS_ONLY_LOAD=1` forbids this option.
     `TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1` makes it the default.
 
-    A file in the safetensors format is read as a dict of tensors, and a `.npz` file of NumPy's too.
+    A file in the safetensors format, or a `.npz` file of NumPy, is read as a dict of tensors.
 
     Args:
-        f: a path, or an open seekable binary file. The file is read from its position on, and is positioned after the
-            object afterwards, so further objects in the file can be loaded in turn.
-        map_location: the target of storages that were on another device. `'cpu'` moves all of them to the CPU. A
-            device, a dict from saved to new device, or a function of a storage and its device that returns a storage or
-            None.
-        pickle_module: accepted for compatibility; allows further plain data: NumPy arrays and numbers, `frozenset`,
+        f: a path, or an open seekable binary file. The file is read from its current position. Afterwards its position
+            is after the object, so several objects can be loaded one after another.
+        map_location: the target of storages that were on another device. `'cpu'` moves all of them to the CPU. It may
+            also be a device, a dict from saved to new devices, or a function of a storage and its device that returns a
+            storage or None.
+        pickle_module: accepted for compatibility. It allows more plain data: NumPy arrays and numbers, `frozenset`,
             `deque`, `argparse.Namespace`, …
-        weights_only: if True, load only tensors, parameters, state dicts, Python's containers, and the objects that
+        weights_only: whether to load only tensors, parameters, state dicts, Python's containers, and the objects that
             `torch.serialization.add_safe_globals` allows. False loads any object, such as a whole module that PyTorch
-            has pickled, as Python's pickle does. Use it only for files from a source that you trust.
-        mmap: map the file into memory and read a storage on first use. Changes to tensors never reach the file.
-        **pickle_load_args: `encoding` of the byte strings in files that Python 2 wrote.
+            has pickled, as Python's pickle does. Use False only for files from a source that you trust.
+        mmap: whether to map the file into memory, and to read each storage on first use. Changes to tensors never reach
+            the file.
+        **pickle_load_args: `encoding`, the encoding of the byte strings in files that Python 2 wrote.
 
     Raises:
         pickle.UnpicklingError: if the file contains objects that are not allowed.
-        RuntimeError: if the file is damaged, or a storage was on a device that is not available.
+        RuntimeError: if the file is damaged, or if a storage was on a device that is not available.
         EOFError: if the file is empty or ends too early.
 
     >>> import io
@@ -216,7 +218,7 @@ class _Reader:
         self.restore = restore
 
     def pickle(self, file: IO[bytes], length: int, persistent_load: Callable[[Any], Any]) -> Any:
-        """Read one pickle from `file`, which has at most `length` bytes."""
+        """Read one pickle from `file`. It has at most `length` bytes."""
         if self._trusted:
             from .unpickler import TrustedUnpickler
 
@@ -236,7 +238,7 @@ class _Reader:
         return found
 
     def npz(self, file: IO[bytes]) -> Any:
-        """Read the arrays in an archive of NumPy's."""
+        """Read the arrays in a NumPy archive."""
         from .npz import read_npz
 
         return read_npz(file, self.restore)
@@ -249,7 +251,7 @@ class _Reader:
 
 
 def _mapped(file: IO[bytes]) -> "memory_map.mmap":
-    """Return the file mapped into memory. Changes do not reach the file, unless `set_default_mmap_options` says so."""
+    """Return the file mapped into memory. Changes do not reach the file, unless `set_default_mmap_options` requests this."""
     from .._runtime.platform import mmap as memory_map
     from .options import get_default_mmap_options
 
@@ -260,9 +262,9 @@ def _mapped(file: IO[bytes]) -> "memory_map.mmap":
 
 
 def _forced(weights_only: bool | None) -> bool | None:
-    """Return `weights_only` as the environment demands it.
+    """Return `weights_only` after applying the environment variables.
 
-    The environment overrides an absent argument and a less safe argument.
+    An environment variable overrides a missing argument and a less safe argument.
     """
     only, not_only = (os.environ.get(name, "0").lower() in _YES for name in (_ONLY_WEIGHTS, _NOT_ONLY_WEIGHTS))
     if only and not_only:
@@ -296,7 +298,7 @@ def _check_layout(archive: "ArchiveReader") -> None:
 
 
 def _order_of_bytes() -> str:
-    """The byte order of files that do not state it."""
+    """Return the byte order of files that do not specify it."""
     from .options import LoadEndianness, get_default_load_endianness
 
     order = get_default_load_endianness() or LoadEndianness.LITTLE
@@ -317,7 +319,7 @@ class _StorageReader:
         self._swap = order != sys.byteorder
 
     def load(self, identity: Any) -> UntypedStorage:
-        """The storage with a persistent id."""
+        """Return the storage with a persistent id."""
         if len(identity) != 5 or not equals(identity[0], "storage"):
             raise RuntimeError(f"Unknown saved id type: {shown(identity[:1])}")
         _, kind, key, location, count = identity

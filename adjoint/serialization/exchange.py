@@ -1,9 +1,11 @@
-"""`pickle` with PyTorch's names: it writes the output of PyTorch's `pickle.dumps`, and reads the input of its `pickle.loads`.
+"""`pickle` with PyTorch's names.
 
-Plain pickles name this package, so they can be read wherever it is installed. If `torch` means this package (`adjoint
-run`), they name `torch`. This module writes and reads PyTorch's names in any case. It has the functions of `pickle`,
-and libraries can use it in place of `pickle`. Like `pickle`, it runs code from the pickle. Read only pickles that you
-trust.
+It writes the output of PyTorch's `pickle.dumps`, and reads the input of its `pickle.loads`.
+
+Plain pickles contain the name of this package, so they can be read wherever it is installed. If `torch` means this
+package (`adjoint run`), they contain the name `torch`. This module writes and reads PyTorch's names in any case. It has
+the functions of `pickle`, and libraries can use it in place of `pickle`. Like `pickle`, it runs code from the pickle.
+Read only pickles that you trust.
 
 >>> import adjoint as torch
 >>> from adjoint.serialization import exchange
@@ -30,7 +32,7 @@ def dump(obj: object, file: IO[bytes], protocol: int | None = None) -> None:
 
 
 def dumps(obj: object, protocol: int | None = None) -> bytes:
-    """The pickle of an object."""
+    """Return the pickle of an object."""
     file = BytesIO()
     dump(obj, file, protocol)
     return file.getvalue()
@@ -42,5 +44,5 @@ def load(file: IO[bytes], **options: Any) -> Any:
 
 
 def loads(data: bytes, **options: Any) -> Any:
-    """The object of a pickle."""
+    """Return the object of a pickle."""
     return load(BytesIO(data), **options)

@@ -1,4 +1,4 @@
-"""Paths and open files: opened in the same way for reading and writing, and read or written completely."""
+"""Paths and open files: opening them for reading and writing, and complete reads and writes."""
 
 import io
 from contextlib import AbstractContextManager, nullcontext
@@ -30,9 +30,9 @@ def stem(f: FileLike) -> str:
 
 
 def open_to_write(f: FileLike) -> AbstractContextManager[IO[bytes]]:
-    """Open the file that replaces the file at a path when the block ends without an error.
+    """Open a file that replaces the file at a path when the block ends without an error.
 
-    An open file is used directly, and stays open.
+    An open file is used directly, and is not closed.
 
     Raises:
         RuntimeError: if the folder does not exist, or the system refuses to write.
@@ -46,9 +46,7 @@ def open_to_write(f: FileLike) -> AbstractContextManager[IO[bytes]]:
 
 
 def open_to_read(f: FileLike) -> AbstractContextManager[IO[bytes]]:
-    """Open the file at a path, and close it at the end of the block.
-
-    An open file is used directly, and stays open.
+    """Open the file at a path, and close it at the end of the block. An open file is used directly, and is not closed.
 
     Raises:
         AttributeError: if `f` is not a file.
@@ -67,7 +65,7 @@ def open_to_read(f: FileLike) -> AbstractContextManager[IO[bytes]]:
 
 
 def write_all(file: IO[bytes], data: Any) -> None:
-    """Write the buffer `data`, in as many parts as an unbuffered file needs."""
+    """Write the buffer `data`, in several parts if the file is unbuffered."""
     left = memoryview(data).cast("B")
     while True:
         count: Any = file.write(left)
@@ -77,7 +75,7 @@ def write_all(file: IO[bytes], data: Any) -> None:
 
 
 def read_into(file: IO[bytes], target: memoryview, name: str) -> None:
-    """Fill `target` from `file`, which may lack `readinto`.
+    """Fill `target` from `file`, which need not have `readinto`.
 
     Raises:
         RuntimeError: if the file ends too early. `name` is the name of the part for the error message.

@@ -1,4 +1,4 @@
-"""Which format a file is in: by its first bytes when it is read, by the ending of its name when it is written."""
+"""The format of a file, determined by its first bytes for reading and by the end of its name for writing."""
 
 import struct
 from collections.abc import Callable
@@ -15,18 +15,18 @@ START = 300
 
 _ARCHIVE = b"PK\x03\x04"
 _NAME_LENGTH = struct.Struct("<26xH2x")
-"""The header of a file in a zip archive: the length of the name that follows, and fields that are not read."""
+"""The header of a file in a zip archive: fields that are not read, and the length of the name that follows."""
 _HEADER_LENGTH = struct.Struct("<Q")
 _LONGEST_HEADER = 100_000_000
 
 
 def begins_archive(start: bytes) -> bool:
-    """Whether these bytes begin a zip archive."""
+    """Return whether these bytes begin a zip archive."""
     return start.startswith(_ARCHIVE)
 
 
 def begins_npz(start: bytes) -> bool:
-    """Whether these bytes begin an archive of NumPy's: its first file is an array."""
+    """Return whether these bytes begin a NumPy archive, in which the first file is an array."""
     if not begins_archive(start) or len(start) < _NAME_LENGTH.size:
         return False
     length = _NAME_LENGTH.unpack_from(start)[0]
@@ -34,7 +34,7 @@ def begins_npz(start: bytes) -> bool:
 
 
 def begins_safetensors(start: bytes) -> bool:
-    """Whether these bytes begin a safetensors file: the length of a header, and the header in JSON."""
+    """Return whether these bytes begin a safetensors file: the length of a header, and the header in JSON."""
     return start[8:9] == b"{" and 2 <= _HEADER_LENGTH.unpack_from(start)[0] <= _LONGEST_HEADER
 
 

@@ -1,4 +1,4 @@
-"""The file format before zip archives: a sequence of pickles, then the storages one by one."""
+"""The file format before zip archives: a sequence of pickles, followed by the storages."""
 
 import pickle
 import struct
@@ -25,7 +25,7 @@ ReadPickle = Callable[[IO[bytes], int, Callable[[Any], Any]], Any]
 
 
 def write_legacy(obj: object, protocol: int) -> list[Any]:
-    """The parts of the file for `obj`, each a buffer of bytes."""
+    """Yield the parts of the file for `obj`, each as a buffer of bytes."""
     storages = StorageTable(by_address=True)
     content = dumps(obj, protocol, storages, legacy=True)
     system = {
@@ -45,17 +45,16 @@ def write_legacy(obj: object, protocol: int) -> list[Any]:
 
 
 def read_legacy(file: IO[bytes], read_pickle: ReadPickle, restore: Restore) -> Any:
-    """Return the object at the current position of `file`.
-
-    The position is after the object afterwards.
+    """Return the object at the current position of `file`. Afterwards, the position is after the object.
 
     Args:
         file: the open file.
-        read_pickle: reads one pickle, given the file, the remaining bytes, and a function for persistent ids.
-        restore: maps storages to their device.
+        read_pickle: a function that reads one pickle, given the file, the remaining bytes, and a function for
+            persistent ids.
+        restore: a function that maps storages to their devices.
 
     Raises:
-        RuntimeError: if the file is in another format, or damaged.
+        RuntimeError: if the file is damaged or in another format.
         EOFError: if it is truncated.
     """
     start = file.tell()
@@ -77,7 +76,7 @@ def read_legacy(file: IO[bytes], read_pickle: ReadPickle, restore: Restore) -> A
 
 
 class _StorageReader:
-    """The storages of a file: created when the pickle names them, filled when their bytes follow."""
+    """The storages of a file. They are created when the pickle names them, and filled when their bytes follow."""
 
     def __init__(self, length: int, restore: Restore) -> None:
         self._left = length
@@ -89,7 +88,7 @@ class _StorageReader:
         raise RuntimeError(f"unexpected persistent id {shown(identity)}")
 
     def load(self, identity: Any) -> UntypedStorage:
-        """The storage with a persistent id."""
+        """Return the storage with a persistent id."""
         if len(identity) != 6 or not equals(identity[0], "storage"):
             raise RuntimeError(f"Unknown saved id type: {shown(identity[:1])}")
         _, kind, key, location, count, view = identity
@@ -105,7 +104,7 @@ class _StorageReader:
         return self._storages[key] if view is None else self._part(key, kind, view)
 
     def _part(self, key: str, kind: StorageType, view: Any) -> UntypedStorage:
-        """A part of a storage, which very old files distinguish from the whole."""
+        """A part of a storage. Very old files distinguish it from the whole storage."""
         _, offset, count = view
         if type(offset) is not int or type(count) is not int or offset < 0 or count < 0:
             raise RuntimeError(f"invalid view of a storage {shown(view)}")
@@ -113,7 +112,7 @@ class _StorageReader:
         return as_storage(adopt(content), kind)
 
     def fill(self, file: IO[bytes], keys: Any) -> None:
-        """Read the bytes of all storages, which follow in the order of `keys`."""
+        """Read the bytes of all storages, which are stored in the order of `keys`."""
         if type(keys) is not list or any(type(key) is not str for key in keys) or set(keys) != set(self._contents):
             raise RuntimeError("the list of storages does not match the storages that are used")
         for key in keys:

@@ -1,4 +1,4 @@
-"""Limits for values from a hostile file: they must not make a message endless, or exhaust Python's hash or stack.
+"""Limits for values from a hostile file. The values must not make a message endless, or exhaust Python's hash or stack.
 
 A pickle of a few bytes can nest one tuple many times in another, to any depth. Its text or its hash would never end.
 Python also computes the hash of nested tuples without a limit on the depth.
@@ -21,7 +21,7 @@ _LARGEST = 100_000
 
 
 def shown(value: object) -> str:
-    """A short text about a value, for messages."""
+    """Return a short text about a value, for messages."""
     if type(value) is int:
         return str(value) if abs(value) < 2**128 else "a huge int"
     if type(value) is str:
@@ -37,12 +37,12 @@ def _shown_part(value: object) -> str:
 
 
 def equals(value: object, *expected: object) -> bool:
-    """Return whether `value` has the type of an expected value and equals it. The `==` of other types is not called."""
+    """Return whether `value` has the type of an expected value and equals it. `==` is not called for other types."""
     return any(type(value) is type(each) and value == each for each in expected)
 
 
 def check_keys(keys: Iterable[Any]) -> None:
-    """Refuse keys of dicts and members of sets that Python cannot hash in little time and stack.
+    """Refuse keys of dicts and members of sets that Python cannot hash with little time and stack.
 
     Raises:
         pickle.UnpicklingError: if a key is not allowed.

@@ -28,12 +28,12 @@ _package_registry: list[tuple[int, Tagger, Restorer]] = [(10, _tag_of_processor,
 
 
 def register_package(priority: int, tagger: Tagger, deserializer: Restorer) -> None:
-    """Let a library name the location of a storage in `save`, and choose where `load` puts a storage with that location.
+    """Register a rule for the location of a storage in `save`, and for where `load` puts a storage with that location.
 
     Args:
-        priority: functions with lower numbers are called first; the CPU has 10.
-        tagger: takes a storage, and returns the name of its location, or None to leave it to other functions.
-        deserializer: takes a storage and the name of its location, and returns the storage to use, or None.
+        priority: a number. Functions with lower numbers are called first. The CPU has 10.
+        tagger: a function of a storage. It returns the name of its location, or None if another function should decide.
+        deserializer: a function of a storage and the name of its location. It returns the storage to use, or None.
     """
     _package_registry.append((priority, tagger, deserializer))
     _package_registry.sort(key=itemgetter(0))
@@ -53,7 +53,7 @@ def location_tag(storage: Any) -> str:
 
 
 def default_restore_location(storage: Any, location: str) -> Any:
-    """The storage to use for one that was saved at `location`.
+    """Return the storage to use for a storage that was saved at `location`.
 
     Raises:
         RuntimeError: if no function knows the location, or if it is a GPU.

@@ -1,4 +1,4 @@
-"""NumPy's `.npz` archives as dicts of tensors: one `.npy` file for each name, not compressed."""
+"""NumPy's `.npz` archives as dicts of tensors: one uncompressed `.npy` file for each name."""
 
 import io
 import math
@@ -27,7 +27,7 @@ def write_npz(obj: object, file: IO[bytes]) -> None:
     """Write a dict of tensors that NumPy can read.
 
     Raises:
-        TypeError: if `obj` is not a dict of tensors, or a tensor has a dtype that NumPy does not have.
+        TypeError: if `obj` is not a dict of tensors, or if NumPy lacks the dtype of a tensor.
     """
     arrays = {}
     for name, tensor in named_tensors(obj, "an .npz file").items():
@@ -42,10 +42,10 @@ def write_npz(obj: object, file: IO[bytes]) -> None:
 
 
 def read_npz(file: IO[bytes], restore: Restore) -> dict[str, Tensor]:
-    """The arrays in an archive as tensors by name.
+    """Return the arrays in an archive as tensors by name.
 
     Raises:
-        RuntimeError: if it is damaged, compressed, or an array does not hold numbers.
+        RuntimeError: if the archive is damaged or compressed, or if an array does not contain numbers.
     """
     length = file.seek(0, 2)
     found = {}

@@ -19,9 +19,7 @@ _kept: dict[str, Any] = {"mmap": None, "crc32": True, "endianness": None}
 
 
 class SourceChangeWarning(Warning):
-    """The warning that PyTorch gives if the source of a saved class has changed.
-
-    `load` runs no such source and does not warn.
+    """PyTorch's warning about a saved class whose source has changed. `load` runs no such source, and does not warn.
 
     >>> import adjoint as torch
     >>> issubclass(torch.serialization.SourceChangeWarning, Warning)
@@ -30,7 +28,7 @@ class SourceChangeWarning(Warning):
 
 
 class LoadEndianness(Enum):
-    """The byte order of a file that does not state it."""
+    """The byte order of a file that does not specify it."""
 
     NATIVE = 1
     LITTLE = 2
@@ -38,17 +36,17 @@ class LoadEndianness(Enum):
 
 
 def get_default_load_endianness() -> LoadEndianness | None:
-    """Return the byte order of files that do not state it. None is the byte order of the machine."""
+    """Return the byte order of files that do not specify it. None is the byte order of the machine."""
     kept: LoadEndianness | None = _kept["endianness"]
     return kept
 
 
 @ending_at_caller
 def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
-    """Set the byte order of files that do not state it.
+    """Set the byte order of files that do not specify it.
 
     Raises:
-        TypeError: if it is no `LoadEndianness`.
+        TypeError: if it is not a `LoadEndianness`.
     """
     if endianness is not None and not isinstance(endianness, LoadEndianness):
         raise TypeError("Invalid argument type in function set_default_load_endianness")
@@ -56,25 +54,29 @@ def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
 
 
 def get_crc32_options() -> bool:
-    """Return whether `save` is asked to write checksums. It always writes them."""
+    """Return the option that requests checksums. `save` always writes them."""
     return bool(_kept["crc32"])
 
 
 def set_crc32_options(compute_crc32: bool) -> None:
-    """Ask `save` to write checksums or not. It always does: they cost less than a hundredth of the time of writing."""
+    """Set the option that requests checksums.
+
+    `save` writes them in any case, because they cost less than a hundredth of the time of writing.
+    """
     _kept["crc32"] = bool(compute_crc32)
 
 
 def get_default_mmap_options() -> int:
-    """How `load(mmap=True)` maps files: `mmap.MAP_PRIVATE` or `mmap.MAP_SHARED`."""
+    """Return how `load(mmap=True)` maps files: `mmap.MAP_PRIVATE` or `mmap.MAP_SHARED`."""
     return int(mmap.MAP_PRIVATE if _kept["mmap"] is None else _kept["mmap"])
 
 
 class set_default_mmap_options:
-    """Set the options of `load(mmap=True)`, from now on or within a `with` block.
+    """Set the options of `load(mmap=True)`, for the rest of the program or within a `with` block.
 
     Args:
-        flags: `mmap.MAP_PRIVATE` (changes of tensors do not reach the file) or `mmap.MAP_SHARED` (they do).
+        flags: `mmap.MAP_PRIVATE` (changes of tensors do not reach the file) or `mmap.MAP_SHARED` (changes reach the
+            file).
 
     Raises:
         ValueError: if it is neither.
@@ -98,7 +100,7 @@ class set_default_mmap_options:
 
 
 def get_unsafe_globals_in_checkpoint(f: FileLike) -> list[str]:
-    """Return the classes and functions that a file names and that `load` refuses, unless `add_safe_globals` allows them.
+    """Return the classes and functions that a file names and that `load` refuses, because `add_safe_globals` does not allow them.
 
     No code in the file is run.
 
@@ -125,7 +127,7 @@ def get_unsafe_globals_in_checkpoint(f: FileLike) -> list[str]:
 
 
 def _globals_of(pickled: bytes) -> dict[str, None]:
-    """The names of classes and functions in a pickle, in order, without running it."""
+    """Return the names of classes and functions in a pickle, in order, without running it."""
     found: dict[str, None] = {}
     strings: list[str] = []
     memo: dict[int, str] = {}
@@ -147,11 +149,11 @@ def _globals_of(pickled: bytes) -> dict[str, None]:
 def check_module_version_greater_or_equal(
     module: Any, req_version_tuple: tuple[Any, ...], error_if_malformed: bool = True
 ) -> bool:
-    """Whether the version of a module is at least this one.
+    """Return whether the version of a module is at least the given version.
 
     Raises:
-        RuntimeError: if the version cannot be compared and `error_if_malformed` is true. Otherwise a warning is given,
-            and True is returned.
+        RuntimeError: if the version cannot be compared and `error_if_malformed` is true. Otherwise, warn and return
+            True.
     """
     parts = str(module.__version__).split(".")
     try:
@@ -172,11 +174,11 @@ class _Skipped(threading.local):
 
 
 SKIPPED = _Skipped()
-"""Whether this thread leaves out elements when it saves and loads."""
+"""Whether this thread skips elements when it saves and loads."""
 
 
 class skip_data:
-    """Within the context, `save` leaves the space of elements empty, and `load` creates tensors without reading their elements.
+    """A context in which `save` leaves the space of elements empty, and `load` creates tensors without reading their elements.
 
     Args:
         materialize_fake_tensors: accepted for compatibility.

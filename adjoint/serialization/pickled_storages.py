@@ -1,4 +1,4 @@
-"""Storages in plain pickles: their bytes, in the file format before zip archives, as PyTorch's pickles have them."""
+"""Storages in plain pickles: their bytes, in the file format before zip archives, as in PyTorch's pickles."""
 
 from collections.abc import Callable
 from io import BytesIO
@@ -12,12 +12,15 @@ __all__ = ["load_from_bytes", "reduce_storage"]
 
 
 def reduce_storage(storage: UntypedStorage) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """The function and the arguments that represent a storage in a pickle."""
+    """Return the function and the arguments that represent a storage in a pickle."""
     return load_from_bytes, (b"".join(write_legacy(storage, 2)),)
 
 
 def load_from_bytes(b: bytes) -> Any:
-    """`torch.storage._load_from_bytes`: read a storage that `reduce_storage` has written, or an object of PyTorch."""
+    """Read a storage that `reduce_storage` has written, or an object of PyTorch.
+
+    Its name is `torch.storage._load_from_bytes`.
+    """
     return load(BytesIO(b), weights_only=False)
 
 

@@ -21,13 +21,13 @@ __all__ = ["Pickler", "dumps"]
 
 
 def dumps(obj: object, protocol: int, storages: StorageTable, *, legacy: bool = False) -> bytes:
-    """The pickle of `obj`. It does not contain storages: they are added to `storages`.
+    """Return the pickle of `obj`. It does not contain the storages. They are added to `storages`.
 
     Args:
         obj: the object.
-        protocol: of the pickle, 1 to 5.
-        storages: assigns names to the storages that the pickle refers to.
-        legacy: refer to storages in the form of the legacy file format.
+        protocol: the protocol of the pickle, from 1 to 5.
+        storages: the table that assigns names to the storages in the pickle.
+        legacy: whether to refer to storages in the form of the legacy file format.
 
     Raises:
         pickle.PicklingError, TypeError, AttributeError: if `obj` contains an object that cannot be pickled.
@@ -56,7 +56,10 @@ _whichmodule: Any = vars(pickle)["whichmodule"]
 
 
 class Pickler(_PythonPickler):  # type: ignore[misc]
-    """Python's pickler written in Python, with PyTorch's names: the one in C imports each name, which fails for them."""
+    """A pickler with PyTorch's names.
+
+    It is based on Python's pickler in Python, because the pickler in C imports each name and would fail.
+    """
 
     def __init__(self, file: IO[bytes], protocol: int | None = None) -> None:
         super().__init__(file, protocol)
@@ -95,7 +98,7 @@ class Pickler(_PythonPickler):  # type: ignore[misc]
 
 
 class _FilePickler(Pickler):
-    """In files, storages are records, and the pickle refers to them."""
+    """A pickler for files. Storages are records, and the pickle refers to them."""
 
     def __init__(self, file: IO[bytes], protocol: int, storages: StorageTable, legacy: bool) -> None:
         super().__init__(file, protocol)

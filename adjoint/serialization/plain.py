@@ -32,7 +32,7 @@ def _require(condition: bool, what: str) -> None:
 
 
 def make_ordered_dict(items: Any = ()) -> OrderedDict[Any, Any]:
-    """An `OrderedDict` of a list of pairs."""
+    """Create an `OrderedDict` from a list of pairs."""
     _require(type(items) in (list, tuple), "OrderedDict")
     _require(all(type(item) in (list, tuple) and len(item) == 2 for item in items), "OrderedDict")
     check_keys(key for key, _ in items)
@@ -40,38 +40,41 @@ def make_ordered_dict(items: Any = ()) -> OrderedDict[Any, Any]:
 
 
 def make_counter(counts: Any = ()) -> Counter[Any]:
-    """A `Counter` of a dict of counts."""
+    """Create a `Counter` from a dict of counts."""
     _require(type(counts) is dict or equals(counts, ()), "Counter")
     return Counter(dict(counts))
 
 
 def make_set(items: Any = ()) -> set[Any]:
-    """A set of the items of a list."""
+    """Create a set from the items of a list."""
     _require(type(items) in (list, tuple), "set")
     check_keys(items)
     return set(items)
 
 
 def make_frozenset(items: Any = ()) -> frozenset[Any]:
-    """A frozenset of the items of a list."""
+    """Create a frozenset from the items of a list."""
     _require(type(items) in (list, tuple), "frozenset")
     check_keys(items)
     return frozenset(items)
 
 
 def make_bytes(text: Any = "", encoding: Any = "latin1") -> bytes:
-    """`_codecs.encode(text, 'latin1')`, which protocols below 3 use to write bytes. Without arguments, also `bytes()`."""
+    """Return `_codecs.encode(text, 'latin1')`, by which protocols below 3 represent bytes.
+
+    Without arguments, return `bytes()`.
+    """
     _require(type(text) is str and equals(encoding, "latin1", "latin-1"), "bytes")
     return bytes(text, "latin1")
 
 
 def make_bytearray(content: Any = b"", encoding: Any = "latin1") -> bytearray:
-    """A bytearray of bytes, or of text in latin1."""
+    """Create a bytearray from bytes, or from text in latin1."""
     return bytearray(content if type(content) is bytes else make_bytes(content, encoding))
 
 
 def make_complex(real: Any = 0.0, imag: Any = 0.0) -> complex:
-    """A complex number of two floats."""
+    """Create a complex number from two floats."""
     _require(type(real) in (int, float) and type(imag) in (int, float), "complex")
     return complex(real, imag)
 
@@ -82,13 +85,13 @@ def make_slice(start: Any, stop: Any, step: Any) -> slice:
 
 
 def make_range(start: Any, stop: Any, step: Any = 1) -> range:
-    """A range of ints."""
+    """Create a range of ints."""
     _require(type(start) is int and type(stop) is int and type(step) is int, "range")
     return range(start, stop, step)
 
 
 def make_deque(items: Any = (), maxlen: Any = None) -> deque[Any]:
-    """A deque of the items of a list."""
+    """Create a deque from the items of a list."""
     _require(type(items) in (list, tuple) and (maxlen is None or type(maxlen) is int), "deque")
     return deque(items, maxlen)
 
@@ -120,7 +123,7 @@ def make_numpy_dtype(name: Any, align: Any = False, copy: Any = True) -> "numpy.
 
 
 def set_dtype_state(dtype: "numpy.dtype[Any]", state: Any) -> None:
-    """Accept the state of a number type in this machine's byte order, which contains no information."""
+    """Accept the state of a number type in this machine's byte order. The state contains no information."""
     native = ("|", "=", "<" if sys.byteorder == "little" else ">")
     _require(type(state) is tuple and len(state) >= 2 and equals(state[1], *native), "NumPy dtype")
 
@@ -143,7 +146,7 @@ def set_array_state(array: "numpy.ndarray[Any, Any]", state: Any) -> None:
 
 
 def make_numpy_array_of_buffer(content: Any, dtype: Any, shape: Any, order: Any) -> "numpy.ndarray[Any, Any]":
-    """A NumPy array from its bytes, as protocol 5 writes it."""
+    """Create a NumPy array from its bytes, as protocol 5 stores it."""
     _require(
         isinstance(content, (bytes, bytearray)) and type(shape) is tuple and equals(order, "C", "F"), "NumPy array"
     )
@@ -152,7 +155,7 @@ def make_numpy_array_of_buffer(content: Any, dtype: Any, shape: Any, order: Any)
 
 
 def make_numpy_scalar(dtype: Any, content: Any) -> Any:
-    """A NumPy number from its bytes."""
+    """Create a NumPy number from its bytes."""
     _require(isinstance(dtype, numpy.dtype) and dtype.kind in _NUMBERS and type(content) is bytes, "NumPy scalar")
     _require(len(content) == dtype.itemsize, "NumPy scalar")
     return numpy.frombuffer(content, dtype)[0]

@@ -1,7 +1,7 @@
-"""Arrays and their storages: bytes plus (dtype, offset, size, stride) make an array, and the reverse.
+"""Arrays and their storages. Bytes with (dtype, offset, size, stride) give an array, and the reverse.
 
-Sizes, strides and offsets may come from an untrusted file. `strided` raises an error if elements would lie outside the
-storage. The module depends neither on files nor on tensors.
+Sizes, strides and offsets may come from an untrusted file. `strided` raises an error if elements would be outside the
+storage. The module depends on neither files nor tensors.
 """
 
 from typing import Any
@@ -17,10 +17,10 @@ Array = numpy.ndarray[Any, Any]
 
 
 def split_array(array: Array) -> tuple[Array, int, tuple[int, ...], tuple[int, ...]]:
-    """The array that owns the memory of `array`, and the offset, size and stride of `array` in it, in elements.
+    """Return the array that owns the memory of `array`, and the offset, size and stride of `array` in it, in elements.
 
-    `strided(root, size, stride, offset, array.dtype)` restores `array`. An array with negative strides, which no tensor
-    has, is copied first.
+    `strided(root, size, stride, offset, array.dtype)` restores `array`. An array with negative strides is copied first,
+    because no tensor has negative strides.
     """
     root = owner(array)
     distance = address(array) - address(root) if array.size else 0

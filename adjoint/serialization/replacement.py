@@ -1,4 +1,4 @@
-"""Replaces files as wholes: at each moment, a path names all of the old content or all of the new.
+"""Replacing whole files. At each moment, a path names either the complete old content or the complete new content.
 
 The new content is written to a file without a name in the same folder, flushed to the disk, and then given the path of
 the old file. If a system cannot create files without names, the new file has a temporary name.
@@ -19,9 +19,9 @@ _BINARY: int = getattr(os, "O_BINARY", 0)
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """An open file, which replaces the file at `path` if the block ends without an error.
+    """A context that yields an open file. If the block ends without an error, this file replaces the file at `path`.
 
-    A link stays a link, and the file behind it is replaced. A device or a pipe is written to. If the folder accepts no
+    A link stays a link, and its target is replaced. Devices and pipes are written to directly. If the folder accepts no
     new files and the existing file can be written, the file is rewritten in place.
 
     Raises:
@@ -60,7 +60,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def _refusals_of(path: Path, state: str) -> Iterator[None]:
-    """Turn the system's errors into the type that PyTorch raises."""
+    """Convert the system's errors to the type that PyTorch raises."""
     try:
         yield
     except OSError as error:
@@ -68,7 +68,7 @@ def _refusals_of(path: Path, state: str) -> Iterator[None]:
 
 
 def _place_of(path: Path) -> tuple[Path, os.stat_result | None]:
-    """Return the file to which `path` leads through links, and its status, or None if it does not exist yet."""
+    """Return the target of `path` through links, and its status, or None if it does not exist."""
     target = Path(os.path.realpath(path))
     try:
         old = path.stat()
@@ -86,7 +86,7 @@ def _name_for(target: Path) -> Path:
 
 
 def _begin(target: Path, old: os.stat_result | None) -> tuple[IO[bytes], Path | None] | None:
-    """A new file in the folder of `target` with the permissions of the old, and its name if it has one.
+    """Return a new file in the folder of `target` with the permissions of the old file, and its name if it has one.
 
     Return None if the folder accepts no new files and an old file exists.
     """
@@ -112,9 +112,7 @@ def _begin(target: Path, old: os.stat_result | None) -> tuple[IO[bytes], Path | 
 
 
 def _enter(file: IO[bytes], name: Path, target: Path) -> None:
-    """Give a file without a name a name in its folder, and let it replace the target.
-
-    The system cannot do both at once.
+    """Give a nameless file a name in its folder, and let it replace the target. The system cannot do both at once.
 
     If the process is killed between the two steps, the complete file stays under `name`.
     """
@@ -128,7 +126,7 @@ def _enter(file: IO[bytes], name: Path, target: Path) -> None:
 
 
 def _flush_folder(folder: Path) -> None:
-    """Flush the folder too, if the system can. The new name is then on the disk."""
+    """Flush the folder too, if the system supports this. The new name is then on the disk."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

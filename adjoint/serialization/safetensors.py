@@ -1,6 +1,6 @@
-"""The safetensors format: the length of a header, the header in JSON, and the bytes of all tensors one by one.
+"""The safetensors format: the length of a header, the header in JSON, and the bytes of all tensors.
 
-https://github.com/huggingface/safetensors#format describes it. Nothing in a file is trusted. Every range is checked
+https://github.com/huggingface/safetensors#format describes it. No part of a file is trusted. Every range is checked
 before a tensor is created from it.
 """
 
@@ -41,7 +41,7 @@ _NAMES = {kind: name for name, kind in _DTYPES.items()}
 
 
 def named_tensors(obj: object, what: str) -> dict[str, Tensor]:
-    """`obj`, which must be a dict of tensors by name.
+    """Return `obj`, which must be a dict of tensors by name.
 
     Raises:
         TypeError: if it is another object.
@@ -63,7 +63,7 @@ def write_safetensors(obj: object, file: IO[bytes]) -> None:
     Each tensor is written completely and row by row, so tensors that share memory no longer share it.
 
     Raises:
-        TypeError: if `obj` is not a dict of tensors, or a tensor has a dtype that the format lacks.
+        TypeError: if `obj` is not a dict of tensors, or if the format lacks the dtype of a tensor.
     """
     tensors = named_tensors(obj, "a safetensors file")
     for name, tensor in tensors.items():
@@ -93,12 +93,12 @@ def _little(array: "numpy.ndarray[Any, Any]") -> Any:
 
 
 def read_safetensors(file: IO[bytes], restore: Restore, memory: "mmap.mmap | None") -> dict[str, Tensor]:
-    """The tensors in a file by name.
+    """Return the tensors in a file by name.
 
     Args:
         file: the open file, at its start.
-        restore: maps storages to their device.
-        memory: the file mapped into memory; the tensors then share this memory.
+        restore: a function that maps storages to their devices.
+        memory: the file mapped into memory. The tensors then share this memory.
 
     Raises:
         RuntimeError: if the file is damaged.
@@ -128,7 +128,7 @@ def read_safetensors(file: IO[bytes], restore: Restore, memory: "mmap.mmap | Non
 
 
 def _entries(header: bytes, size: int) -> Iterator[tuple[str, dtype, tuple[int, ...], int, int]]:
-    """Name, dtype, shape, and range of bytes of each tensor, in the order of the header."""
+    """Return the name, dtype, shape, and range of bytes of each tensor, in the order of the header."""
     try:
         named = json.loads(header.decode(), object_pairs_hook=_without_duplicates)
     except (ValueError, RecursionError) as error:

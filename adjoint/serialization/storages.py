@@ -45,7 +45,7 @@ class StorageType:
 
     @property
     def itemsize(self) -> int:
-        """Bytes of one element."""
+        """The number of bytes of one element."""
         return 1 if self.dtype is None else self.dtype.itemsize
 
     def __repr__(self) -> str:
@@ -65,28 +65,26 @@ STORAGE_TYPES = {
 
 
 def storage_type(kind: dtype) -> StorageType:
-    """The type of storage that holds elements of `kind`."""
+    """Return the type of storage that holds elements of `kind`."""
     return STORAGE_TYPES.get(kind, UNTYPED)
 
 
 def as_storage(content: Array, kind: StorageType) -> UntypedStorage:
-    """The bytes `content` as a storage with elements of type `kind`."""
+    """Return the bytes `content` as a storage with elements of type `kind`."""
     return UntypedStorage.over(content) if kind.dtype is None else TypedStorage.of(content, kind.dtype.numpy)
 
 
 def swap_bytes(content: Array, kind: StorageType) -> None:
-    """Reverse the bytes of each number in place, from the byte order of another machine to the byte order of this machine."""
+    """Reverse the bytes of each number in place, to convert them from the byte order of another machine."""
     part = 1 if kind.dtype is None else kind.dtype.to_real().itemsize
     content.view(f"u{part}").byteswap(inplace=True)
 
 
 class StorageTable:
-    """Numbers the storages of an object during pickling.
-
-    Each storage has one number.
+    """A table that numbers the storages of an object during pickling. Each storage has one number.
 
     Args:
-        by_address: name storages by their address, as the legacy format does, instead of a running number.
+        by_address: whether to name storages by their address, as the legacy format does, instead of a running number.
     """
 
     def __init__(self, by_address: bool = False) -> None:
@@ -96,7 +94,7 @@ class StorageTable:
         self._roots: dict[str, Array] = {}  # also keeps the arrays alive, so that no address is used twice
 
     def key(self, root: Array, kind: StorageType) -> str:
-        """The name of the storage that `root` owns.
+        """Return the name of the storage that `root` owns.
 
         Raises:
             RuntimeError: if elements of another type use the same storage.
@@ -111,13 +109,13 @@ class StorageTable:
         return key
 
     def persistent_id(self, storage: UntypedStorage) -> tuple[str, StorageType, str, str, int]:
-        """The persistent id of `storage` in the pickle: a tag, its type, its name, its device and its number of elements."""
+        """Return the persistent id of `storage` in the pickle: a tag, its type, name, device and number of elements."""
         kind = storage_type(dtypes.from_numpy(storage.element_kind)) if isinstance(storage, TypedStorage) else UNTYPED
         root = storage._root
         return "storage", kind, self.key(root, kind), location_tag(storage), root.nbytes // kind.itemsize
 
     def __iter__(self) -> Iterator[tuple[str, Array, StorageType]]:
-        """Name, bytes and type of each storage, in the order of their first use."""
+        """Yield the name, bytes and type of each storage, in the order of their first use."""
         for key, kind in zip(self._keys.values(), self._types.values(), strict=True):
             yield key, memory(self._roots[key]), kind
 
@@ -127,13 +125,16 @@ Restore = Callable[[UntypedStorage, str], UntypedStorage]
 
 
 class ErrorOfCaller(Exception):
-    """Carries an error of the caller's `map_location` through code that would blame the file. The error is its cause."""
+    """An exception that carries an error of the caller's `map_location` through code that would report a damaged file.
+
+    Its cause is the original error.
+    """
 
 
 def restorer(map_location: MAP_LOCATION) -> Restore:
-    """A function that maps a storage and its saved device to the storage to use.
+    """Return a function that maps a storage and its saved device to the storage to use.
 
-    Raises (when called):
+    Raises (when it is called):
         RuntimeError: if the target is not the CPU.
     """
     if map_location is None:

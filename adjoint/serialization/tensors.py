@@ -1,4 +1,4 @@
-"""The functions that files name to rebuild tensors, and the choice among them when saving.
+"""The functions that files name to rebuild tensors, and the choice among them for saving.
 
 Their arguments come from an untrusted file, so all arguments are checked. The parts of sparse tensors are tensors. They
 are checked like the arguments of a program.
@@ -37,13 +37,13 @@ __all__ = [
 
 @cache
 def parameter_class() -> type[Tensor]:
-    """The class of parameters. It is defined in a higher layer, so it is looked up on first use."""
+    """Return the class of parameters. It is looked up on first use, because it is defined in a higher layer."""
     found: type[Tensor] = import_late("adjoint.nn.parameter").Parameter
     return found
 
 
 def rebuild_tensor(storage: Any, storage_offset: int, size: Any, stride: Any) -> Tensor:
-    """`torch._utils._rebuild_tensor`: a view of `storage` with the storage's dtype."""
+    """Return a view of `storage` with the storage's dtype. Its name in files is `torch._utils._rebuild_tensor`."""
     if not isinstance(storage, TypedStorage):
         raise TypeError(f"expected a typed storage, got {type(storage).__name__}")
     return _view(storage, dtypes.from_numpy(storage.element_kind), storage_offset, size, stride)
@@ -58,7 +58,10 @@ def rebuild_tensor_v2(
     backward_hooks: Any,
     metadata: Any = None,
 ) -> Tensor:
-    """`torch._utils._rebuild_tensor_v2`: adds `requires_grad` and lazy conjugation. Hooks are not restored."""
+    """Return such a view with `requires_grad` and lazy conjugation.
+
+    Its name in files is `torch._utils._rebuild_tensor_v2`. Hooks are not restored.
+    """
     return _finish(rebuild_tensor(storage, storage_offset, size, stride), requires_grad, metadata)
 
 
@@ -72,7 +75,7 @@ def rebuild_tensor_v3(
     dtype: Any,
     metadata: Any = None,
 ) -> Tensor:
-    """`torch._utils._rebuild_tensor_v3`: a view of untyped bytes as elements of `dtype`."""
+    """Return a view of untyped bytes as elements of `dtype`. Its name in files is `torch._utils._rebuild_tensor_v3`."""
     if not isinstance(storage, UntypedStorage) or type(dtype) is not dtypes.dtype:
         raise TypeError(f"expected a storage and a dtype, got {type(storage).__name__} and {type(dtype).__name__}")
     return _finish(_view(storage, dtype, storage_offset, size, stride), requires_grad, metadata)
@@ -98,7 +101,7 @@ def _finish(tensor: Tensor, requires_grad: bool, metadata: Any) -> Tensor:
 
 
 def rebuild_meta(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Tensor:
-    """`torch._utils._rebuild_meta_tensor_no_storage`: a tensor on the device `meta`, which has no elements."""
+    """Return a tensor on `meta`, without elements. Its name in files is `torch._utils._rebuild_meta_tensor_no_storage`."""
     if type(dtype) is not dtypes.dtype or not isinstance(size, tuple) or not isinstance(stride, tuple):
         raise TypeError(f"expected a dtype and lengths, got {shown(dtype)}, {shown(size)} and {shown(stride)}")
     checked_bytes(size, stride, 0, dtype.itemsize)
@@ -110,12 +113,12 @@ def rebuild_meta(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Tens
 
 
 def rebuild_parameter(data: Any, requires_grad: bool, backward_hooks: Any) -> Tensor:
-    """`torch._utils._rebuild_parameter`: a `Parameter` on the memory of `data`."""
+    """Return a `Parameter` on the memory of `data`. Its name in files is `torch._utils._rebuild_parameter`."""
     return rebuild_parameter_with_state(data, requires_grad, backward_hooks, {})
 
 
 def rebuild_parameter_with_state(data: Any, requires_grad: bool, backward_hooks: Any, state: Any) -> Tensor:
-    """`torch._utils._rebuild_parameter_with_state`: adds the attributes that were set on the parameter."""
+    """Return a `Parameter` with attributes. Its name in files is `torch._utils._rebuild_parameter_with_state`."""
     if not isinstance(data, Tensor):
         raise TypeError(f"expected a tensor, got {type(data).__name__}")
     parameter = make_subclass(parameter_class(), data._array)
@@ -124,7 +127,10 @@ def rebuild_parameter_with_state(data: Any, requires_grad: bool, backward_hooks:
 
 
 def rebuild_from_type_v2(build: Any, kind: Any, args: Any, state: Any) -> Tensor:
-    """`torch._tensor._rebuild_from_type_v2`: a tensor of a subclass, or one with attributes."""
+    """Return a tensor of a subclass, or a tensor with attributes.
+
+    Its name in files is `torch._tensor._rebuild_from_type_v2`.
+    """
     if build not in (
         rebuild_tensor_v2,
         rebuild_tensor_v3,
@@ -151,7 +157,7 @@ def _with_attributes(tensor: Tensor, state: Any) -> Tensor:
 
 
 def get_layout(name: str) -> layout:
-    """`torch.serialization._get_layout`: the layout with the text `name`."""
+    """Return the layout with the text `name`. Its name in files is `torch.serialization._get_layout`."""
     found = LAYOUTS.get(str(name).removeprefix("torch."))
     if found is None:
         raise RuntimeError(f"layout {shown(name)} is not supported")
@@ -159,7 +165,7 @@ def get_layout(name: str) -> layout:
 
 
 def reduce_tensor(tensor: Tensor) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """The function and the arguments that represent `tensor` in a file or a pickle."""
+    """Return the function and the arguments that represent `tensor` in a file or a pickle."""
     attributes = dict(tensor.__dict__)
     warn_of_hooks(tensor._extra)
     if type(tensor) is parameter_class():
@@ -189,7 +195,10 @@ def _reduce_plain(tensor: Tensor) -> tuple[Callable[..., Any], tuple[Any, ...]]:
 
 
 def _storage(root: numpy.ndarray[Any, Any], kind: Any) -> UntypedStorage:
-    """The storage of memory, the same as long as a pickle holds it: so tensors that share their memory share it again."""
+    """Return the storage of memory.
+
+    A pickle uses one storage for the same memory, so tensors that share memory share it again.
+    """
     key = id(root), kind
     storage = _storages.get(key)
     if storage is None or storage._root is not root:  # it may have moved to shared memory
@@ -201,7 +210,7 @@ _storages: WeakValueDictionary[tuple[int, Any], UntypedStorage] = WeakValueDicti
 
 
 def reduce_sparse(tensor: Tensor) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """The function and the arguments that represent a sparse tensor in a file."""
+    """Return the function and the arguments that represent a sparse tensor in a file."""
     array: Any = tensor._array
     parts = array.parts
     values = wrap(parts.values)
@@ -211,7 +220,7 @@ def reduce_sparse(tensor: Tensor) -> tuple[Callable[..., Any], tuple[Any, ...]]:
 
 
 def rebuild_sparse(kind: Any, data: Any) -> Tensor:
-    """`torch._utils._rebuild_sparse_tensor`: a tensor of its parts."""
+    """Return a tensor made from its parts. Its name in files is `torch._utils._rebuild_sparse_tensor`."""
     if not isinstance(kind, layout) or not isinstance(data, tuple) or not 3 <= len(data) <= 4:
         raise TypeError(f"expected a layout and the parts of a tensor, got {shown(kind)} and {shown(data)}")
     made = import_late("adjoint.operators.sparse.creation")
@@ -235,7 +244,7 @@ def _tensors(parts: Any) -> Any:
 
 
 def _is_sorted(indices: Any) -> bool:
-    """Whether the columns are in order, and no two are equal."""
+    """Return whether the columns are in order and unique."""
     order = numpy.lexsort(indices[::-1]) if len(indices) else numpy.arange(indices.shape[1])
     ordered = indices[:, order]
     return bool((order == numpy.arange(len(order))).all() and (ordered[:, 1:] != ordered[:, :-1]).any(0).all())

@@ -1,6 +1,6 @@
-"""Unpicklers: one creates only data, and one reads files that the caller trusts, with `weights_only=False`.
+"""Unpicklers. One creates only data. The other reads files that the caller trusts, with `weights_only=False`.
 
-Python's own unpickler calls any function that a file names. `Unpickler` looks each name up in `Allowed`, refuses the
+Python's own unpickler calls any function that a file names. `Unpickler` looks up each name in `Allowed`, refuses the
 instructions that plain data does not need, and trusts a length only after it has read that many bytes. A short pickle
 cannot use much memory, time or stack. Copies count against the length of the file, and keys are checked before Python
 hashes them.
@@ -28,15 +28,16 @@ _COPIED = (str, bytes, bytearray, tuple, list, dict)
 
 
 class Unpickler:
-    """Reads one pickle of protocol 1 to 5.
+    """Reads one pickle with a protocol from 1 to 5.
 
     Args:
-        file: the file, positioned at the start of the pickle; any object with `read` and `readline`.
+        file: the file, positioned at the start of the pickle. It may be any object with `read` and `readline`.
         allowed: the objects that the pickle may name.
-        users: the allowed objects that the user has added. Their instances may be created and filled freely.
-        persistent_load: maps a persistent id, which represents a storage, to the storage.
-        encoding: the encoding of byte strings that Python 2 wrote; `'bytes'` returns them as bytes.
-        length: the maximum number of bytes in `file`, which limits all lengths in the pickle.
+        users: the allowed objects that the user has added. Their instances may be created and filled without
+            restrictions.
+        persistent_load: a function that maps a persistent id, which represents a storage, to the storage.
+        encoding: the encoding of byte strings that Python 2 wrote. `'bytes'` returns them as bytes.
+        length: the maximum number of bytes in `file`. It limits all lengths in the pickle.
     """
 
     def __init__(
@@ -61,10 +62,10 @@ class Unpickler:
         self._memo: dict[int, Any] = {}
 
     def load(self) -> Any:
-        """The pickled object.
+        """Return the pickled object.
 
         Raises:
-            pickle.UnpicklingError: if the pickle needs an object that is not allowed, or is not a pickle.
+            pickle.UnpicklingError: if the pickle needs an object that is not allowed, or if it is not a pickle.
             EOFError: if it ends too early.
         """
         try:
@@ -359,14 +360,14 @@ class NamedUnpickler(pickle.Unpickler):
 
 
 class TrustedUnpickler(NamedUnpickler):
-    """The unpickler of files whose storages are records.
+    """The unpickler of files in which storages are records.
 
     Whole modules and optimizers that PyTorch has saved become objects of this package.
 
     Args:
         file: the open file.
-        persistent_load: maps the identity of a storage to the storage.
-        encoding: of byte strings that Python 2 wrote.
+        persistent_load: a function that maps the identity of a storage to the storage.
+        encoding: the encoding of byte strings that Python 2 wrote.
     """
 
     def __init__(self, file: IO[bytes], persistent_load: Callable[[Any], Any], encoding: str) -> None:
@@ -374,7 +375,7 @@ class TrustedUnpickler(NamedUnpickler):
         self._load = persistent_load
 
     def persistent_load(self, pid: Any) -> Any:
-        """The storage with a persistent id, or the class of a module, which old files name with its source."""
+        """Return the storage with a persistent id, or the class of a module, which old files name with its source."""
         return pid[1] if pid[0] == "module" else self._load(pid)
 
     def find_class(self, module: str, name: str, /) -> Any:

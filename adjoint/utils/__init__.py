@@ -1,4 +1,4 @@
-"""Utilities for training: data loading, checkpointing, hook handles; names, no logic."""
+"""Utilities for training: data loading, checkpointing, hook handles. This file contains names only."""
 
 from importlib import import_module
 from typing import Any

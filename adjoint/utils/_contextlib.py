@@ -1,4 +1,7 @@
-"""PyTorch's private base classes of contexts that also decorate functions, generators and classes; libraries derive from them."""
+"""PyTorch's private base classes of contexts that also decorate functions, generators and classes.
+
+Libraries derive from them.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,14 @@ __all__ = ["_DecoratorContextManager", "_NoParamDecoratorContextManager"]
 
 
 class _DecoratorContextManager(torch.autograd.grad_mode.Decorating):
-    """A context that decorates. A subclass defines `__enter__` and `__exit__`, and `clone` if its constructor has parameters."""
+    """A context manager that also decorates functions.
+
+    A subclass defines `__enter__` and `__exit__`, and `clone` if its constructor has parameters.
+    """
 
 
 class _NoParamDecoratorContextManager(_DecoratorContextManager):
-    """A context without parameters: it decorates with and without parentheses."""
+    """A context without parameters. It decorates with and without parentheses."""
 
     def __new__(cls, orig_func: Any = None) -> Any:
         return super().__new__(cls) if orig_func is None else cls()(orig_func)

@@ -16,7 +16,7 @@ _foreach_supported_types: list[type] = [torch.Tensor]
 def _get_foreach_kernels_supported_devices() -> list[str]:
     """Return the accelerator types with kernels for whole lists.
 
-    No accelerators exist, and `cpu` needs no such kernels.
+    The result is empty: there are no accelerators, and `cpu` needs no such kernels.
     """
     return []
 
@@ -27,12 +27,12 @@ def _get_fused_kernels_supported_devices() -> list[str]:
 
 
 def _device_has_foreach_support(device: torch.device) -> bool:
-    """Whether functions of whole tensor lists work on `device`."""
+    """Return whether functions on whole tensor lists work on `device`."""
     return device.type == "cpu"
 
 
 def _has_foreach_support(tensors: list[Any], device: torch.device) -> bool:
-    """Whether functions of whole tensor lists work for `tensors`, which must all be on `device`."""
+    """Return whether functions on whole tensor lists work for `tensors`, which must all be on `device`."""
     return _device_has_foreach_support(device) and all(
         tensor is None or type(tensor) in _foreach_supported_types for tensor in tensors
     )
@@ -43,8 +43,8 @@ def _group_tensors_by_device_and_dtype(tensorlistlist: TensorListList, with_indi
     """Group the lists by the device and dtype of the tensors in the first list.
 
     Args:
-        tensorlistlist: lists of equal length (or empty) whose items correspond: parameters, gradients, states.
-        with_indices: also return the indices of the items in each group.
+        tensorlistlist: lists of equal length (or empty lists) whose items correspond: parameters, gradients, states.
+        with_indices: whether to also return the indices of the items in each group.
 
     Raises:
         RuntimeError: if the lists do not match.

@@ -1,4 +1,4 @@
-"""`torch.utils._import_utils`: whether modules of other distributions can be imported."""
+"""`torch.utils._import_utils`: checks whether modules of other distributions can be imported."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["_check_module_exists", "dill_available", "import_dill"]
 
 
 def _check_module_exists(name: str) -> bool:
-    """Whether a module of this name can be found, without importing it."""
+    """Return whether a module of this name can be found. It is not imported."""
     try:
         return importlib.util.find_spec(name) is not None
     except ImportError:
@@ -19,11 +19,11 @@ def _check_module_exists(name: str) -> bool:
 
 @functools.cache
 def dill_available() -> bool:
-    """Whether dill is installed."""
+    """Return whether dill is installed."""
     return _check_module_exists("dill")
 
 
 @functools.cache
 def import_dill() -> ModuleType | None:
-    """The module `dill`, or None if it is not installed."""
+    """Return the module `dill`, or None if it is not installed."""
     return importlib.import_module("dill") if dill_available() else None

@@ -13,11 +13,11 @@ __all__ = ["all_same_mode", "no_dispatch"]
 
 @contextmanager
 def no_dispatch() -> Iterator[None]:
-    """Within the context, this thread calls no `__torch_dispatch__` of modes and classes."""
+    """A context in which this thread calls no `__torch_dispatch__` of modes and classes."""
     with torch._C._DisableTorchDispatch():
         yield
 
 
 def all_same_mode(modes: Sequence[Any]) -> bool:
-    """Whether all modes are equal."""
+    """Return whether all modes are equal."""
     return all(mode == modes[0] for mode in modes)

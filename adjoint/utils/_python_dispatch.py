@@ -10,9 +10,9 @@ import adjoint as torch
 
 
 class TorchDispatchMode(torch._C._EnteredMode):  # type: ignore[misc]
-    """A context within which `__torch_dispatch__`, a method that you define, receives every operator of this thread.
+    """A context in which `__torch_dispatch__`, a method that you define, receives every operator of this thread.
 
-    The method receives an overload of `torch.ops.aten` with the arguments of PyTorch's dispatcher; it returns the
+    The method receives an overload of `torch.ops.aten` with the arguments of PyTorch's dispatcher, and returns the
     result. It runs below autograd. It receives the operators of forward and backward. Operators that it calls are not
     recorded, and its result is recorded as the result of the operator. Operators that the method calls go to the
     enclosing mode.
@@ -42,17 +42,17 @@ class TorchDispatchMode(torch._C._EnteredMode):  # type: ignore[misc]
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        """Override this method: return the result of `func`."""
+        """Return the result of `func`. Override this method."""
         raise NotImplementedError
 
     @classmethod
     def push(cls, *args: Any, **kwargs: Any) -> Any:
-        """Create a mode of this class; an old name of the constructor."""
+        """Create a mode of this class. This is an old name of the constructor."""
         return cls(*args, **kwargs)
 
     @classmethod
     def is_infra_mode(cls) -> bool:
-        """Whether the mode belongs to the library itself."""
+        """Return whether the mode belongs to the library itself."""
         return False
 
 
@@ -71,12 +71,12 @@ class BaseTorchDispatchMode(TorchDispatchMode):
 
 
 def _get_current_dispatch_mode() -> Any:
-    """The innermost mode that this thread has entered."""
+    """Return the innermost mode that this thread has entered."""
     return (_get_current_dispatch_mode_stack() or [None])[-1]
 
 
 def _get_current_dispatch_mode_stack() -> list[Any]:
-    """The modes that this thread has entered, innermost last."""
+    """Return the modes that this thread has entered, with the innermost last."""
     return [torch._C._get_dispatch_stack_at(index) for index in range(torch._C._len_torch_dispatch_stack())]
 
 
@@ -114,7 +114,7 @@ def is_traceable_wrapper_subclass_type(t: type) -> bool:
 def transform_subclass(
     t: Any, callback: Callable[[str, Any], Any], outer_size: Any = None, outer_stride: Any = None
 ) -> Any:
-    """A tensor like `t`, which wraps others, around `callback(name, inner)` of each."""
+    """Return a tensor like `t`, which wraps other tensors, with `callback(name, inner)` in place of each inner tensor."""
     size = t.size() if outer_size is None else outer_size
     stride = t.stride() if outer_stride is None else outer_stride
     names, context = t.__tensor_flatten__()

@@ -3,7 +3,7 @@
 The module contains two implementations. Without reentrance (`use_reentrant=False`), the forward records as usual, but
 its nodes save only placeholders. When backward first reads a saved tensor, the function runs again, and the tensors
 saved in that run replace the placeholders. With reentrance, the function runs unrecorded as one node. The backward of
-that node runs the function again with recording, and then runs its backward.
+that node runs the function again with recording, and then runs backward through this recording.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class DefaultDeviceType:
 
     @staticmethod
     def get_device_type() -> str:
-        """The device type."""
+        """Return the device type."""
         return DefaultDeviceType._default_device_type
 
 
@@ -80,7 +80,7 @@ def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def check_backward_validity(inputs: Iterable[Any]) -> None:
-    """Warn if none of `inputs` is a tensor that requires grad."""
+    """Warn if no tensor in `inputs` requires grad."""
     if not any(value.requires_grad for value in inputs if isinstance(value, torch.Tensor)):
         warn("None of the inputs have requires_grad=True. Gradients will be None")
 
@@ -102,7 +102,7 @@ def noop_context_fn() -> Contexts:
 
 
 class _Chosen(threading.local):
-    """The choices of contexts in this thread for all checkpoints inside them. None leaves the choice to each one."""
+    """The choices of contexts in this thread for all checkpoints inside them. None leaves the choice to each checkpoint."""
 
     early_stop: bool | None = None
     debug: bool | None = None
@@ -124,17 +124,17 @@ def _put_debug(value: bool | None) -> bool | None:
 
 
 def set_checkpoint_early_stop(enable: bool) -> AbstractContextManager[None]:
-    """Set whether recomputation of functions checkpointed inside stops as soon as backward has all values (the default)."""
+    """Set whether a recomputation inside stops as soon as backward has all values (the default)."""
     return PutDuring[bool | None](_put_early_stop, enable)
 
 
 def set_checkpoint_debug_enabled(enabled: bool | None) -> AbstractContextManager[None]:
-    """Set whether errors of checkpointed functions are explained. None leaves it to `checkpoint(debug=...)`."""
+    """Set whether errors of checkpointed functions are explained. None leaves the choice to `checkpoint(debug=...)`."""
     return PutDuring(_put_debug, enabled)
 
 
 class GraphExecGroup:
-    """Context manager: the backwards inside share recomputed values. Each value serves one of them.
+    """A context manager in which backwards share recomputed values. Each value is used by one backward.
 
     >>> import adjoint as torch
     >>> from adjoint.utils.checkpoint import GraphExecGroup, checkpoint
@@ -182,16 +182,16 @@ def checkpoint(
     early_stop: bool = True,
     **kwargs: Any,
 ) -> Any:
-    """Call `function(*args, **kwargs)` without saving the values that its backward needs: backward recomputes them.
+    """Call `function(*args, **kwargs)` without saving the values that its backward needs. Backward recomputes them.
 
     Args:
-        use_reentrant: the implementation (see the module). Prefer False: it supports keyword arguments, nested
+        use_reentrant: the implementation (see the module). False is recommended. It supports keyword arguments, nested
             structures and `autograd.grad`, and needs no input that requires grad.
-        preserve_rng_state: recompute with the random numbers of the first run. Default True.
-        context_fn: returns two contexts, one for the first run and one for the recomputation.
-        determinism_check: "default" compares shapes and dtypes of the tensors saved in both runs, "none" does not.
-        debug: on an error, list the tensors saved in both runs, with their lines.
-        early_stop: stop the recomputation as soon as backward has all values.
+        preserve_rng_state: whether the recomputation uses the random numbers of the first run. Default True.
+        context_fn: a function that returns two contexts, one for the first run and one for the recomputation.
+        determinism_check: "default" compares shapes and dtypes of the tensors saved in both runs, and "none" does not.
+        debug: whether an error lists the tensors saved in both runs, with their lines.
+        early_stop: whether to stop the recomputation as soon as backward has all values.
 
     Raises:
         CheckpointError: during backward, if the recomputation saves other tensors than the first run.
@@ -240,7 +240,7 @@ def checkpoint(
 def checkpoint_sequential(
     functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
 ) -> Any:
-    """Apply `functions`, a `Sequential` or a list, to `input` in `segments`, all but the last of them checkpointed.
+    """Apply `functions`, a `Sequential` or a list, to `input` in `segments`, and checkpoint all except the last.
 
     >>> import adjoint as torch
     >>> layers = torch.nn.Sequential(*[torch.nn.Linear(4, 4) for _ in range(8)])
@@ -283,7 +283,7 @@ class RandomState:
         self.state = torch.get_rng_state() if kept else None
 
     def fork(self) -> contextlib.AbstractContextManager[None]:
-        """Context manager: restore afterwards the state that the generator has now."""
+        """A context manager that restores the current state of the generator at its end."""
         return torch.random.fork_rng(enabled=self.state is not None)
 
     def again(self) -> None:
@@ -300,7 +300,7 @@ class CheckpointFunction(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, run_function: Callable[..., Any], preserve_rng_state: bool, *args: Any) -> Any:
-        """Run the function unrecorded, as all forwards of custom functions."""
+        """Run the function unrecorded, like the forward of every custom function."""
         check_backward_validity(args)
         ctx.run_function = run_function
         ctx.random = RandomState(preserve_rng_state)
@@ -312,7 +312,7 @@ class CheckpointFunction(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        """Run the function again, recorded, and run a backward of it."""
+        """Run the function again with recording, and run backward through this recording."""
         if not torch.autograd._is_checkpoint_valid():
             raise RuntimeError(
                 "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` parameter "
@@ -343,13 +343,13 @@ class CheckpointFunction(torch.autograd.Function):
 
 
 class Holder:
-    """Placeholder in the graph for a tensor of the first run that is not saved."""
+    """A placeholder in the graph for a tensor of the first run that is not saved."""
 
     __slots__ = ("__weakref__",)
 
 
 class _StopRecomputationError(Exception):
-    """Ends a recomputation when all required values are available."""
+    """An exception that ends a recomputation when all required values are available."""
 
 
 class Inputs(torch.autograd.Function):
@@ -370,16 +370,16 @@ class Inputs(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        """Never called: the output is not used."""
+        """Raise an error, because the output is not used."""
         raise AssertionError("Did not expect to backward on this graph")
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> None:
-        """Return None: the output has no tangent."""
+        """Return None, because the output has no tangent."""
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[Any, ...], *tensors: torch.Tensor) -> tuple[torch.Tensor, None]:
-        """Return an empty batched tensor. The saved tensors have the batch."""
+        """Return an empty batched tensor. The saved tensors have the batch dimension."""
         return torch.empty(0), None
 
 
@@ -393,8 +393,8 @@ _ASK_ONCE = (
 class Frame:
     """One call of a checkpointed function: its placeholders, and the means to run it again.
 
-    `finished`: the call has returned. `recomputed_within`: a backward inside the function has recomputed all of it. The
-    numbers of saved tensors and of placeholders then differ.
+    `finished`: the call has returned. `recomputed_within`: whether a backward inside the function has recomputed all of
+    it. The numbers of saved tensors and of placeholders then differ.
     """
 
     finished = recomputed_within = False
@@ -426,11 +426,11 @@ class Frame:
         self.of_group: WeakKeys[GraphExecGroup, WeakKeys[Holder, torch.Tensor]] = WeakKeys()
 
     def saving(self) -> AbstractContextManager[Any]:
-        """The hooks of the first run."""
+        """A context with the hooks of the first run."""
         return torch.autograd.graph.saved_tensors_hooks(self.pack, self.unpack)
 
     def pack(self, tensor: torch.Tensor) -> Holder:
-        """Keep only the properties of `tensor` in a placeholder."""
+        """Store only the properties of `tensor` in a placeholder."""
         holder = Holder()
         self.holders.append(weakref.ref(holder))
         self.metadata.append(_metadata(tensor))
@@ -439,7 +439,7 @@ class Frame:
         return holder
 
     def unpack(self, holder: Holder) -> torch.Tensor:
-        """Return the value of the placeholder `holder`. Recompute the function, unless this backward has done so."""
+        """Return the value of the placeholder `holder`. Recompute the function first, unless this backward has done so."""
         group = GraphExecGroup._get_current_group()
         if group is not None:
             return self.unpack_in(group, holder)
@@ -456,7 +456,7 @@ class Frame:
         return value
 
     def unpack_in(self, group: GraphExecGroup, holder: Holder) -> torch.Tensor:
-        """Like `unpack`, for all backwards of `group`, which recompute once and unpack every value once."""
+        """Return the value of `holder` for the backwards of `group`. They recompute once, and unpack every value once."""
         if group not in self.of_group:
             self.of_group[group] = self.recompute()
         value = self.of_group[group].pop(holder, None)
@@ -486,7 +486,7 @@ class Frame:
         return run.values
 
     def check(self, run: Recomputation) -> None:
-        """Raise if the recomputation saved other tensors than the first run."""
+        """Raise an error if the recomputation saved other tensors than the first run."""
         if self.recomputed_within:
             return
         count = len(run.metadata)
@@ -512,7 +512,7 @@ class Frame:
             )
 
     def error(self, message: str, run: Recomputation) -> CheckpointError:
-        """Return the error. With debugging, it lists the tensors that both runs saved, and their lines."""
+        """Return the error. In debug mode, it lists the tensors that both runs saved, and their lines."""
         if not self.debug:
             return CheckpointError(
                 f"{message}\n\nTip: To see a more detailed error message, either pass `debug=True` to\n`torch.utils.checkpoint."
@@ -537,7 +537,7 @@ class Recomputation:
         self.saved_at: list[str] = []
 
     def saving(self) -> AbstractContextManager[Any]:
-        """The hooks of this run: they keep saved tensors, in case the run itself is differentiated."""
+        """A context with the hooks of this run. They keep saved tensors, because the run itself may be differentiated."""
         return torch.autograd.graph.saved_tensors_hooks(self.pack, lambda tensor: tensor)
 
     def pack(self, tensor: torch.Tensor) -> torch.Tensor:

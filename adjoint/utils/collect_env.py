@@ -18,7 +18,7 @@ from .._runtime.platform import subprocess
 __all__ = ["SystemEnv", "get_env_info", "get_pretty_env_info", "main", "pretty_str", "run"]
 
 DEFAULT_PIP_PATTERNS = ("adjoint", "llvmlite", "mpi4py", "mypy", "numpy", "onnx", "scipy", "torch")
-"""The beginnings of the names of packages that concern this one."""
+"""The prefixes of the names of packages that are related to this package."""
 
 Run = Callable[[Any], tuple[int, str, str]]
 
@@ -85,27 +85,27 @@ def run_and_return_first_line(run_lambda: Run, command: str | Sequence[str]) -> 
 
 
 def get_gcc_version(run_lambda: Run) -> str | None:
-    """The version of `gcc`."""
+    """Return the version of `gcc`."""
     return run_and_parse_first_match(run_lambda, ["gcc", "--version"], r"gcc (.*)")
 
 
 def get_clang_version(run_lambda: Run) -> str | None:
-    """The version of `clang`."""
+    """Return the version of `clang`."""
     return run_and_parse_first_match(run_lambda, ["clang", "--version"], r"clang version (.*)")
 
 
 def get_cmake_version(run_lambda: Run) -> str | None:
-    """The version of `cmake`."""
+    """Return the version of `cmake`."""
     return run_and_parse_first_match(run_lambda, ["cmake", "--version"], r"cmake (.*)")
 
 
 def get_platform() -> str:
-    """The name of the system, as `sys.platform` without a version."""
+    """Return the name of the system, as `sys.platform` without a version."""
     return re.split(r"\d", sys.platform, maxsplit=1)[0] if not sys.platform.startswith("win") else "win32"
 
 
 def get_os(run_lambda: Run) -> str:
-    """The name of the system, its version, and the machine's architecture."""
+    """Return the name of the system, its version, and the machine's architecture."""
     try:
         name = platform.freedesktop_os_release()["PRETTY_NAME"]
     except (OSError, KeyError):
@@ -114,12 +114,12 @@ def get_os(run_lambda: Run) -> str:
 
 
 def get_libc_version() -> str:
-    """The C library and its version, on Linux."""
+    """Return the C library and its version, on Linux."""
     return "-".join(platform.libc_ver()) if get_platform() == "linux" else "N/A"
 
 
 def get_python_platform() -> str:
-    """The platform in Python's words."""
+    """Return Python's name of the platform."""
     return platform.platform()
 
 
@@ -136,12 +136,12 @@ def get_pip_packages(run_lambda: Run, patterns: Sequence[str] | None = None) -> 
 
 
 def is_xnnpack_available() -> str:
-    """Return that XNNPACK is not available."""
+    """Return False, because XNNPACK is not available."""
     return str(torch.backends.xnnpack.enabled)
 
 
 def get_env_info() -> SystemEnv:
-    """Find out all."""
+    """Collect all information."""
     version, packages = get_pip_packages(run)
     absent = dict.fromkeys(SystemEnv._fields)
     return SystemEnv(

@@ -1,4 +1,4 @@
-"""`torch.utils.dlpack` shares tensors with other libraries; names, no logic."""
+"""`torch.utils.dlpack` shares tensors with other libraries. This file contains names only."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from_dlpack = torch.from_dlpack
 
 
 def to_dlpack(tensor: torch.Tensor) -> Any:
-    """A capsule with the memory of the tensor, also of one with a history, which one other library may take."""
+    """Return a capsule with the memory of the tensor, which may have a history. One other library may take it."""
     return tensor.detach().__dlpack__()
 
 

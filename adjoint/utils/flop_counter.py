@@ -1,7 +1,7 @@
-"""`torch.utils.flop_counter`: the floating-point operations of products, convolutions and attention, by their shapes.
+"""`torch.utils.flop_counter`: floating-point operations of products, convolutions and attention, from their shapes.
 
-A multiplication and an addition count two. `flop_registry` lists the formulas by dispatcher operator, as in PyTorch.
-Other operators are not counted.
+A multiplication and an addition count as two operations. `flop_registry` lists the formulas by dispatcher operator, as
+in PyTorch. Other operators are not counted.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def get_shape(value: Any) -> Any:
 
 
 def _of_shapes(formula: Formula) -> Formula:
-    """Turn a formula of shapes into a function of values."""
+    """Convert a formula of shapes to a function of values."""
 
     @wraps(formula)
     def count(*args: Any, out_val: Any = None, **kwargs: Any) -> int:
@@ -44,16 +44,16 @@ def _of_shapes(formula: Formula) -> Formula:
 
 
 def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Formula], Formula]:
-    """A decorator: the function counts the operations of these operators.
+    """Return a decorator. The decorated function counts the operations of these operators.
 
     Args:
         targets: an operator such as `torch.ops.aten.mul`, or a list of them.
-        get_raw: call it with the arguments and the result as `out_val=`; otherwise with the shapes of tensors and
-            `out_shape=`.
+        get_raw: whether to call it with the arguments, and the result as `out_val=`. Otherwise it receives the shapes
+            of tensors, and `out_shape=`.
 
     Raises:
         ValueError: if a target is not an operator.
-        RuntimeError: if an operator has a formula already.
+        RuntimeError: if an operator already has a formula.
 
     >>> import adjoint as torch
     >>> @register_flop_formula(torch.ops.aten.cosh)
@@ -85,7 +85,7 @@ def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Form
 
 @register_flop_formula(aten.mm)
 def mm_flop(a_shape: Shape, b_shape: Shape, *args: Any, out_shape: Any = None, **kwargs: Any) -> int:
-    """A product of matrices (m, k) and (k, n): 2mkn."""
+    """Count a product of matrices (m, k) and (k, n): 2mkn."""
     return math.prod(a_shape) * b_shape[1] * 2
 
 
@@ -93,13 +93,13 @@ def mm_flop(a_shape: Shape, b_shape: Shape, *args: Any, out_shape: Any = None, *
 def addmm_flop(
     self_shape: Shape, a_shape: Shape, b_shape: Shape, *args: Any, out_shape: Any = None, **kwargs: Any
 ) -> int:
-    """Count a matrix product. The sum is not counted."""
+    """Count a matrix product. The addition is not counted."""
     return mm_flop(a_shape, b_shape)
 
 
 @register_flop_formula(aten.bmm)
 def bmm_flop(a_shape: Shape, b_shape: Shape, *args: Any, out_shape: Any = None, **kwargs: Any) -> int:
-    """Products of matrices, one for each of the batch."""
+    """Count the matrix products of a batch."""
     return math.prod(a_shape) * b_shape[2] * 2
 
 
@@ -107,7 +107,7 @@ def bmm_flop(a_shape: Shape, b_shape: Shape, *args: Any, out_shape: Any = None, 
 def baddbmm_flop(
     self_shape: Shape, a_shape: Shape, b_shape: Shape, *args: Any, out_shape: Any = None, **kwargs: Any
 ) -> int:
-    """Count matrix products. The sum is not counted."""
+    """Count matrix products. The addition is not counted."""
     return bmm_flop(a_shape, b_shape)
 
 
@@ -130,7 +130,7 @@ def conv_flop(
     out_shape: Any = None,
     **kwargs: Any,
 ) -> int:
-    """A convolution in any number of dimensions."""
+    """Count a convolution with any number of dimensions."""
     return conv_flop_count(x_shape, w_shape, out_shape, transposed)
 
 
@@ -150,7 +150,10 @@ def conv_backward_flop(
     out_shape: Any = None,
     **kwargs: Any,
 ) -> int:
-    """The gradients of a convolution with respect to input and weight: each as much as the convolution."""
+    """Count the gradients of a convolution with respect to input and weight.
+
+    Each needs as many operations as the convolution.
+    """
     return sum(map(bool, output_mask[:2])) * conv_flop_count(x_shape, w_shape, grad_out_shape, transposed)
 
 
@@ -169,7 +172,7 @@ def sdpa_flop(
 
 
 def sdpa_backward_flop_count(grad_out_shape: Shape, query_shape: Shape, key_shape: Shape, value_shape: Shape) -> int:
-    """The gradients of attention: the scores once more, and the gradients of values, scores, queries and keys."""
+    """Count the gradients of attention: the scores again, and the gradients of values, scores, queries and keys."""
     scores = math.prod(query_shape[:-1]) * key_shape[-2]
     return 2 * scores * (3 * query_shape[-1] + 2 * value_shape[-1])
 
@@ -184,7 +187,7 @@ def sdpa_backward_flop(
     out_shape: Any = None,
     **kwargs: Any,
 ) -> int:
-    """The gradients of attention."""
+    """Count the gradients of attention."""
     return sdpa_backward_flop_count(grad_out_shape, query_shape, key_shape, value_shape)
 
 
@@ -195,7 +198,10 @@ Call = tuple[Any, tuple[Any, ...], Any]
 
 
 def _forward_call(name: str, inputs: tuple[Any, ...], result: Any) -> Call | None:
-    """The call of an operator. Those that formulas of gradients call have other names and orders of arguments."""
+    """Return the call of an operator.
+
+    Operators that are called in formulas of gradients have other names and orders of arguments.
+    """
     if name == "blocked_attention":
         return aten._scaled_dot_product_flash_attention_for_cpu, inputs, result
     if name in ("conv_input_grad", "conv_weight_grad"):
@@ -241,15 +247,15 @@ def _transposed(shape: Shape) -> Shape:
 
 
 class FlopCounterMode:
-    """A context that counts the operations of the products, convolutions and attentions that run in it, backward included.
+    """A context that counts the operations of products, convolutions and attention, in forward and backward.
 
     Args:
-        mods: accepted, without effect: modules are found when they are called.
-        depth: how deep modules are shown in the table.
+        mods: accepted, but without effect, because modules are detected when they are called.
+        depth: the depth to which the table shows modules.
         display: whether the table is printed at the end.
-        custom_mapping: formulas by operator; they extend or replace `flop_registry`.
+        custom_mapping: formulas by operator. They extend or replace `flop_registry`.
 
-    A gradient counts for the module of its operator.
+    The operations of a gradient count for the module of its operator.
 
     >>> import adjoint as torch
     >>> model = torch.nn.Linear(3, 4)
@@ -293,7 +299,7 @@ class FlopCounterMode:
             print(self.get_table(self.depth))
 
     def place(self) -> frozenset[str]:
-        """The modules that are being called."""
+        """Return the modules whose calls are running."""
         return frozenset(self.mod_tracker.parents)
 
     def forward(self, name: str, inputs: tuple[Any, ...], result: Any, place: frozenset[str]) -> None:
@@ -324,11 +330,14 @@ class FlopCounterMode:
         return sum(self.flop_counts["Global"].values())
 
     def get_flop_counts(self) -> dict[str, dict[Any, int]]:
-        """The operations by operator, for each module by its path, and for the whole as "Global"."""
+        """Return the operations by operator, for each module by its path, and for the whole model as "Global"."""
         return {path: dict(counts) for path, counts in self.flop_counts.items()}
 
     def get_table(self, depth: int | None = None) -> str:
-        """The operations as a table: of the whole, unless one module has them all, and of modules down to `depth`."""
+        """Return the operations as a table.
+
+        It contains the modules down to `depth`, and the whole model unless one module has all operations.
+        """
         depth = self.depth if depth is None else depth
         total = self.get_total_flops()
         unit = get_suffix_str(total)
@@ -360,10 +369,10 @@ def get_suffix_str(number: int) -> str:
 
 
 def convert_num_with_suffix(number: int, suffix: str) -> str:
-    """The number in that unit."""
+    """Return the number in that unit, as text."""
     return f"{number / 1000 ** _UNITS.index(suffix):.3f}{suffix}" if suffix else str(number)
 
 
 def convert_to_percent_str(num: int, denom: int) -> str:
-    """The share in percent."""
+    """Return the share in percent, as text."""
     return f"{num / denom:.2%}" if denom else "0%"

@@ -32,7 +32,7 @@ def warn_if_has_hooks(tensor: torch.Tensor) -> None:
 
 
 class BackwardHookFunction(torch.autograd.Function):
-    """The identity on several tensors: one node that receives all their gradients at once."""
+    """The identity of several tensors. One node receives all their gradients together."""
 
     @staticmethod
     def forward(ctx: Any, *tensors: torch.Tensor) -> Any:
@@ -45,7 +45,7 @@ class BackwardHookFunction(torch.autograd.Function):
 
 
 class BackwardHook:
-    """The backward hooks of one call of a module: calls full backward hooks with the gradients of inputs and outputs.
+    """The backward hooks of one call of a module. It calls full backward hooks with the gradients of inputs and outputs.
 
     The inputs and the outputs each pass through one identity node. The node of the outputs receives the gradients of
     all outputs and passes them to the pre-hooks. The node of the inputs computes the gradients of all inputs and calls
@@ -161,7 +161,7 @@ def _through_one_node(
 ) -> tuple[tuple[Any, ...], list[int] | None]:
     """Pass the tensors among `values` through one identity node, and call `watch` with that node.
 
-    Returns the new values and the positions of the tensors; `values` and None if no tensor requires grad.
+    Return the new values and the positions of the tensors, or `values` and None if no tensor requires grad.
     """
     positions = [i for i, value in enumerate(values) if isinstance(value, torch.Tensor)]
     if not torch.is_grad_enabled() or not any(values[i].requires_grad for i in positions):

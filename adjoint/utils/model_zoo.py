@@ -10,7 +10,7 @@ load_url = torch.hub.load_state_dict_from_url
 
 
 def __getattr__(name: str) -> Any:
-    """The progress bar of the package `tqdm`, which libraries import from here."""
+    """Return the progress bar of the package `tqdm`, which libraries import from here."""
     if name != "tqdm":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from tqdm import tqdm

@@ -1,4 +1,4 @@
-"""`torch.utils.module_tracker`: which modules are being called."""
+"""`torch.utils.module_tracker`: the modules whose calls are running."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["ModuleTracker"]
 
 
 class ModuleTracker:
-    """A context that knows which modules are being called, or are running backward.
+    """A context that tracks the modules whose calls or backwards are running.
 
-    `parents` is the set of their paths. The outermost module has the name of its class, and a child adds its name after
-    a dot. "Global" is always in the set. `is_bw` tells whether backward is running.
+    `parents` is the set of their paths. The name of the outermost module is the name of its class. A child adds its
+    name after a dot. "Global" is always in the set. `is_bw` tells whether backward is running.
 
     >>> import adjoint as torch
     >>> model = torch.nn.Sequential(torch.nn.Linear(2, 2))

@@ -1,4 +1,7 @@
-"""Selective checkpointing: a policy selects operations whose results are stored, so recomputation does not repeat them."""
+"""Selective checkpointing.
+
+A policy selects operations whose results are stored, so that the recomputation does not repeat them.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ __all__ = ["CheckpointPolicy", "SelectiveCheckpointContext", "create_selective_c
 
 
 class CheckpointPolicy(enum.Enum):
-    """The treatment of the result of an operation: it is stored or recomputed.
+    """The treatment of the result of an operation: the result is stored or recomputed.
 
     Results cannot be offloaded, because there is no other memory.
     """
@@ -37,7 +40,7 @@ _KEPT = (
 
 
 class SelectiveCheckpointContext:
-    """The information for a policy about the current run."""
+    """Information for a policy about the current run."""
 
     def __init__(self, *, is_recompute: bool) -> None:
         self.is_recompute = is_recompute
@@ -53,14 +56,14 @@ class _Kept:
 
 
 class _FirstRun:
-    """Keeps the results that the policy selects."""
+    """The first run. It stores the results that the policy selects."""
 
     def __init__(self, kept: _Kept) -> None:
         self.kept = kept
         self.last: list[Any] | None = None
 
     def result(self, op: Any, args: tuple[Any, ...], compute: Callable[[], Any]) -> Any:
-        """Compute, and keep the result if the policy selects it."""
+        """Compute the result, and store it if the policy selects it."""
         answer = self.kept.policy(SelectiveCheckpointContext(is_recompute=False), op, *args)
         if isinstance(answer, bool):
             answer = CheckpointPolicy.MUST_SAVE if answer else CheckpointPolicy.PREFER_RECOMPUTE
@@ -77,17 +80,17 @@ class _FirstRun:
 
 
 class _Recomputation:
-    """Returns the stored results."""
+    """The recomputation. It returns the stored results."""
 
     def __init__(self, kept: _Kept) -> None:
         self.kept = kept
 
     def result(self, op: Any, args: tuple[Any, ...], compute: Callable[[], Any]) -> Any:
-        """Return the stored result, or a new one.
+        """Return the stored result, or a new result.
 
         Raises:
-            RuntimeError: if the first run did not reach this operation, in a second recomputation, or if the stored
-        result has been changed in place since.
+            RuntimeError: if the first run did not reach this operation, if this is a second recomputation, or if the
+        stored result has been changed in place.
         """
         if op not in self.kept.results:
             raise RuntimeError(f"{op} encountered during backward, but not found in storage")
@@ -111,17 +114,17 @@ class _Recomputation:
 def create_selective_checkpoint_contexts(
     policy_fn_or_list: Callable[..., Any] | list[Any], allow_cache_entry_mutation: bool = False
 ) -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
-    """The two contexts, for `checkpoint(context_fn=...)`, that keep the results of selected operations.
+    """Return two contexts, for `checkpoint(context_fn=...)`, that store the results of selected operations.
 
     Args:
         policy_fn_or_list: the operations whose results are stored (such as `torch.ops.aten.mm.default`), or a function.
-            The function is called as `policy(context, operation, *args)` and returns a `CheckpointPolicy`, or a bool:
-            whether to store the result.
-        allow_cache_entry_mutation: permit in-place changes of stored results.
+            The function is called as `policy(context, operation, *args)`. It returns a `CheckpointPolicy`, or a bool
+            that tells whether to store the result.
+        allow_cache_entry_mutation: whether stored results may be changed in place.
 
     Raises:
-        TypeError: for any other object.
-        ValueError: for a list of other objects.
+        TypeError: if the argument is any other object.
+        ValueError: if the list contains other objects.
 
     >>> import functools
     >>> import adjoint as torch

@@ -34,9 +34,7 @@ class WeakIdRef(ref):  # type: ignore[type-arg]
 
 
 class WeakIdKeyDictionary(WeakKeys[Any, Any]):
-    """Maps objects to values.
-
-    An entry lives as long as its object. Keys are compared by identity.
+    """A dictionary whose keys are compared by identity. An entry lives as long as its key.
 
     >>> import adjoint as torch
     >>> names = torch.utils.weak.WeakIdKeyDictionary()
@@ -75,18 +73,18 @@ class WeakIdKeyDictionary(WeakKeys[Any, Any]):
         return f"<{type(self).__name__} at {id(self):#x}>"
 
     def copy(self) -> WeakIdKeyDictionary:
-        """Another dictionary with the same keys and values."""
+        """Return another dictionary with the same keys and values."""
         return type(self)(self)
 
     __copy__ = copy
 
     def keyrefs(self) -> list[Any]:
-        """The weak references to the keys."""
+        """Return weak references to the keys."""
         return list(self.data)
 
 
 class WeakTensorKeyDictionary(WeakIdKeyDictionary):
-    """A `WeakIdKeyDictionary` of tensors."""
+    """A `WeakIdKeyDictionary` with tensors as keys."""
 
 
 class TensorWeakRef:
@@ -100,5 +98,5 @@ class TensorWeakRef:
         self.ref = ref(tensor)
 
     def __call__(self) -> torch.Tensor | None:
-        """The tensor, or None."""
+        """Return the tensor, or None."""
         return self.ref()

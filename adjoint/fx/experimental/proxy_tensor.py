@@ -1,4 +1,4 @@
-"""Records the operators that run in a function as a graph: those of PyTorch's dispatcher, below autograd and transforms."""
+"""Recording a function's operators as a graph: the operators of PyTorch's dispatcher, below autograd and transforms."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["ProxyTorchDispatchMode", "get_proxy_mode", "make_fx"]
 class ProxyTorchDispatchMode(_python_dispatch.TorchDispatchMode):
     """A context in which the operators of this thread become nodes of a graph.
 
-    A tensor is identified by its array, which it shares with its saved forms in backward nodes.
+    A tensor is identified by its array, which the saved forms of the tensor in backward nodes share.
     """
 
     def __init__(self, decomposition_table: Mapping[Any, Callable[..., Any]] | None = None) -> None:
@@ -36,7 +36,7 @@ class ProxyTorchDispatchMode(_python_dispatch.TorchDispatchMode):
         self.constants: dict[int, tuple[Any, str]] = {}
 
     def track(self, value: Any, node: Node) -> None:
-        """Let `node` represent a tensor, or a tuple of tensors."""
+        """Make `node` represent a tensor, or a tuple of tensors."""
         if isinstance(value, torch.Tensor):
             self.nodes[id(value._array)] = value._array, node
             node.meta["val"] = value
@@ -45,7 +45,10 @@ class ProxyTorchDispatchMode(_python_dispatch.TorchDispatchMode):
                 self.track(each, self.graph.call_function(operator.getitem, (node, index)))
 
     def node_of(self, value: Any) -> Any:
-        """Return the node that represents a tensor, or a constant if none does. Other values are unchanged."""
+        """Return the node that represents a tensor, or a constant if there is no such node.
+
+        Other values are returned unchanged.
+        """
         if not isinstance(value, torch.Tensor):
             return value
         if id(value._array) in self.nodes:
@@ -89,7 +92,7 @@ def _mapped(function: Callable[[Any], Any], value: Any) -> Any:
 
 
 class _PyTreeCodeGen(CodeGen):
-    """Writes a function of containers."""
+    """Writes the code of a function of containers."""
 
     def __init__(self, names: list[str]) -> None:
         self.names = names
@@ -121,13 +124,13 @@ def make_fx(
     tracing_mode: str = "real",
     **options: Any,
 ) -> Callable[..., GraphModule]:
-    """A function that runs `f` on its arguments and returns the graph of the operators that ran, as a module.
+    """Return a function that runs `f` on its arguments and returns the graph of the executed operators as a module.
 
     Args:
-        f: a function of tensors, or of containers of tensors. The derivatives that it computes are in the graph.
+        f: a function of tensors, or of containers of tensors. The graph contains the derivatives that `f` computes.
             Numbers (including sizes) and branches are fixed for these arguments.
-        decomposition_table: by operator, a function to trace instead.
-        tracing_mode: "real", or "fake" or "symbolic", which compute only shapes.
+        decomposition_table: by operator, a function that is traced instead.
+        tracing_mode: "real", "fake" or "symbolic". The last two compute only shapes.
 
     Raises:
         RuntimeError: if `f` takes another number of arguments, or needs the value of an element.
@@ -174,6 +177,6 @@ def make_fx(
 
 
 def get_proxy_mode() -> ProxyTorchDispatchMode | None:
-    """The innermost mode of this thread that records operators as a graph, if there is one."""
+    """Return the innermost mode of this thread that records operators as a graph, if there is one."""
     modes = _python_dispatch._get_current_dispatch_mode_stack()
     return next((mode for mode in reversed(modes) if isinstance(mode, ProxyTorchDispatchMode)), None)

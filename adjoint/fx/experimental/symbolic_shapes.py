@@ -1,4 +1,4 @@
-"""Questions about sizes that may be symbols in PyTorch. Here all sizes are numbers, so conditions on them are known."""
+"""Functions that test sizes, which may be symbols in PyTorch. Here all sizes are numbers, so conditions on them are known."""
 
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ class GuardOnDataDependentSymNode(RuntimeError):
 
 
 def guard_or_true(condition: Any) -> bool:
-    """The condition, which is known."""
+    """Return the condition, which is known."""
     return bool(condition)
 
 
 def guard_or_false(condition: Any) -> bool:
-    """The condition, which is known."""
+    """Return the condition, which is known."""
     return bool(condition)
 
 
 def guard_size_oblivious(condition: Any) -> bool:
-    """The condition, which is known."""
+    """Return the condition, which is known."""
     return bool(condition)
 
 
 def statically_known_true(condition: Any) -> bool:
-    """The condition, which is known."""
+    """Return the condition, which is known."""
     return bool(condition)
 
 
 def free_symbols(value: Any) -> set[Any]:
-    """Return the symbols in the sizes of `value`. There are none."""
+    """Return the symbols in the sizes of `value`. The result is empty."""
     return set()
 
 
 def free_unbacked_symbols(value: Any) -> set[Any]:
-    """Return the symbols in the sizes of `value` that depend on elements. There are none."""
+    """Return the symbols in the sizes of `value` that depend on elements. The result is empty."""
     return set()
 
 
 def has_free_symbols(value: Any) -> bool:
-    """False: sizes are numbers."""
+    """Return False, because sizes are numbers."""
     return False

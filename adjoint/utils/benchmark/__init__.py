@@ -1,4 +1,4 @@
-"""`torch.utils.benchmark` measures how long a statement takes; names, no logic."""
+"""`torch.utils.benchmark` measures the time of a statement. This file contains names only."""
 
 from ..._runtime.tracebacks import end_public_at_caller
 from .timer import Compare, Measurement, Timer

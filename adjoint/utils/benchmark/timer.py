@@ -1,4 +1,4 @@
-"""Timing a statement: several runs, their median and spread, and tables of them."""
+"""Measuring the time of a statement: several runs, their median and spread, and tables of them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Measurement:
 
     @property
     def times(self) -> list[float]:
-        """The time of one run, in seconds, in each measurement."""
+        """The time of one run in each measurement, in seconds."""
         return [time / self.number_per_run for time in self.raw_times]
 
     @property
@@ -48,7 +48,7 @@ class Measurement:
 
     @property
     def iqr(self) -> float:
-        """The distance of the quartiles, in seconds."""
+        """The interquartile range, in seconds."""
         if len(self.raw_times) < 2:
             return 0.0
         low, _, high = statistics.quantiles(self.times, n=4, method="inclusive")
@@ -56,7 +56,7 @@ class Measurement:
 
     @property
     def title(self) -> str:
-        """What was measured."""
+        """A description of the measured statement."""
         parts = [self.label or self.stmt, self.sub_label, self.description]
         return ": ".join(part for part in parts if part)
 
@@ -85,13 +85,13 @@ class Measurement:
 
 
 class Timer:
-    """Measures how long a statement takes, with a given number of threads.
+    """Measures the time of a statement, with a given number of threads.
 
     Args:
         stmt: the statement, as text.
-        setup: a statement that runs once, before.
+        setup: a statement that runs once before the measurement.
         timer: a function that returns the time in seconds.
-        globals: the names that the statement uses.
+        globals: the names and values that the statement uses.
         label, sub_label, description, env: the labels of the measurement in the tables of `Compare`.
         num_threads: the number of threads of operators.
 
@@ -138,11 +138,11 @@ class Timer:
         return Measurement(number, times, **self._about)
 
     def timeit(self, number: int = 1000000) -> Measurement:
-        """Measure `number` runs once."""
+        """Measure `number` runs together."""
         return self._times(number, lambda times: True)
 
     def repeat(self, repeat: int = -1, number: int = -1) -> list[float]:
-        """Measure `number` runs `repeat` times; return the times."""
+        """Measure `number` runs `repeat` times, and return the times."""
         return self._timer.repeat(5 if repeat < 0 else repeat, 1000000 if number < 0 else number)
 
     def _block(self, seconds: float) -> int:
@@ -154,7 +154,7 @@ class Timer:
     def blocked_autorange(
         self, callback: Callable[[int, float], Any] | None = None, min_run_time: float = 0.2
     ) -> Measurement:
-        """Measure blocks of runs for at least `min_run_time` seconds in all."""
+        """Measure blocks of runs for at least `min_run_time` seconds in total."""
         return self._times(self._block(min_run_time), lambda times: sum(times) >= min_run_time)
 
     def adaptive_autorange(
@@ -165,7 +165,7 @@ class Timer:
         max_run_time: float = 10.0,
         callback: Callable[[int, float], Any] | None = None,
     ) -> Measurement:
-        """Measure blocks of runs until the distance of the quartiles is less than `threshold` of the median."""
+        """Measure blocks of runs until the interquartile range is less than `threshold` times the median."""
 
         def enough(times: list[float]) -> bool:
             if sum(times) >= max_run_time:
@@ -177,7 +177,7 @@ class Timer:
 
 
 class Compare:
-    """A table of measurements: a line for each `sub_label`, a column for each `description`."""
+    """A table of measurements, with a line for each `sub_label` and a column for each `description`."""
 
     def __init__(self, results: Sequence[Measurement]) -> None:
         self._results = Measurement.merge(results)
@@ -187,10 +187,10 @@ class Compare:
         self._results = Measurement.merge([*self._results, *results])
 
     def trim_significant_figures(self) -> None:
-        """Accepted: times are shown with few digits."""
+        """Accepted for compatibility. Times are shown with few digits."""
 
     def colorize(self, rowwise: bool = False) -> None:
-        """Accepted: tables have no colours."""
+        """Accepted for compatibility. Tables have no colours."""
 
     def print(self) -> None:
         """Print the table."""

@@ -1,4 +1,4 @@
-"""Datasets, samplers, and loaders of batches; names, no logic."""
+"""Datasets, samplers, and loaders of batches. This file contains names only."""
 
 from . import _utils as _utils
 from .collate import default_collate, default_convert

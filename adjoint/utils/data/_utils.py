@@ -1,4 +1,4 @@
-"""PyTorch's names for parts of data loading that other libraries import; names, no logic."""
+"""PyTorch's names for parts of data loading that other libraries import. This file contains names only."""
 
 from ..._runtime.first_use import further_names
 from . import collate, worker

@@ -1,6 +1,6 @@
-"""Collation of samples to a batch: tensors are stacked, numbers become tensors, containers are traversed.
+"""Collation of samples to a batch. Tensors are stacked, numbers become tensors, and containers are traversed.
 
-`fetcher` turns indices into a batch. A loader fetches in its process or in its workers.
+`Fetcher` converts indices to a batch. A loader fetches in its process or in its workers.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from .worker_info import get_worker_info, memory_for_sending
 __all__ = ["DatasetKind", "Fetcher", "default_collate", "default_convert", "fetcher"]
 
 np_str_obj_array_pattern = re.compile(r"[SaUO]")
-"""Matches the names of NumPy dtypes whose elements are strings or objects, which have no tensors."""
+"""A pattern for the names of NumPy dtypes that tensors do not support because their elements are strings or objects."""
 
 
 @ending_at_caller
 def default_collate(batch: Sequence[Any]) -> Any:
-    """The samples of `batch` as one batch, with a new first dimension.
+    """Combine the samples of `batch` to one batch with a new first dimension.
 
-    Tensors and NumPy arrays are stacked; ints become an int64 tensor, floats a float64 one, NumPy numbers keep their
-    type; strings and bytes stay lists. Dicts, named tuples and sequences are collated item by item, and tuples become
-    lists.
+    Tensors and NumPy arrays are stacked. Ints become an int64 tensor, and floats a float64 tensor. NumPy numbers keep
+    their type. Strings and bytes stay lists. Dicts, named tuples and sequences are collated item by item, and tuples
+    become lists.
 
     Raises:
-        TypeError: for samples of another type.
+        TypeError: if a sample has another type.
         RuntimeError: if tensors or sequences differ in size.
 
     >>> import adjoint as torch
@@ -62,7 +62,7 @@ def collate(batch: Sequence[Any], *, collate_fn_map: Functions | None = None) ->
         collate_fn_map: functions by type. The function of the exact type takes precedence over functions of its bases.
 
     Raises:
-        TypeError: for samples of another type.
+        TypeError: if a sample has another type.
         RuntimeError: if sequences differ in size.
     """
     sample = batch[0]
@@ -106,24 +106,24 @@ def _memory(batch: Sequence[Any]) -> Any:
 
 
 def collate_numpy_array_fn(batch: Sequence[Any], *, collate_fn_map: Functions | None = None) -> Any:
-    """NumPy's arrays as tensors, stacked."""
+    """Stack NumPy arrays to a tensor."""
     if not _holds_numbers(batch[0]):
         raise _unknown(batch[0].dtype)
     return collate([torch.as_tensor(array) for array in batch], collate_fn_map=collate_fn_map)
 
 
 def collate_numpy_scalar_fn(batch: Sequence[Any], *, collate_fn_map: Functions | None = None) -> Any:
-    """NumPy's numbers as a tensor."""
+    """Combine NumPy numbers to a tensor."""
     return torch.as_tensor(batch)
 
 
 def collate_float_fn(batch: Sequence[Any], *, collate_fn_map: Functions | None = None) -> Any:
-    """Python's floats as a tensor."""
+    """Combine Python floats to a tensor."""
     return torch.tensor(batch, dtype=torch.float64)
 
 
 def collate_int_fn(batch: Sequence[Any], *, collate_fn_map: Functions | None = None) -> Any:
-    """Python's integers as a tensor."""
+    """Combine Python integers to a tensor."""
     return torch.tensor(batch)
 
 
@@ -158,7 +158,7 @@ default_collate_fn_map: Functions = {
 
 @ending_at_caller
 def default_convert(data: Any) -> Any:
-    """Convert NumPy arrays and numbers in `data` to tensors, also within containers; other values are unchanged.
+    """Convert NumPy arrays and numbers in `data` to tensors, also within containers. Other values are returned unchanged.
 
     >>> import adjoint as torch
     >>> import numpy
@@ -198,7 +198,7 @@ Fetcher = Callable[[Any], Any]
 
 
 class DatasetKind:
-    """How a loader reads its dataset: by indices, or one sample after another. Loaders of other libraries use it, too."""
+    """How a loader reads its dataset: by indices, or one sample after another. Loaders of other libraries use it too."""
 
     Map, Iterable = 0, 1
 

@@ -1,4 +1,4 @@
-"""The loader: which indices of a dataset make which batch, and who fetches them."""
+"""The loader. It decides which indices form a batch, and which process fetches them."""
 
 from __future__ import annotations
 
@@ -26,26 +26,28 @@ _FIXED = frozenset(["batch_size", "batch_sampler", "sampler", "drop_last", "data
 
 
 class DataLoader(Generic[T_co]):
-    """Batches of a dataset, in order or shuffled; the order is PyTorch's for the same seed.
+    """The batches of a dataset, in order or shuffled. With the same seed, the order equals PyTorch's.
 
     Args:
         dataset: an object with `__getitem__` and `__len__`, or an `IterableDataset`.
-        batch_size: the number of samples in a batch; None gives single samples.
-        shuffle: a new random order each time.
-        sampler: the order, any iterable of indices.
-        batch_sampler: the batches, any iterable of lists of indices.
-        num_workers: the number of processes that fetch batches ahead of time; with 0, the calling process fetches them.
-        collate_fn: combines a list of samples to a batch; `default_collate` by default.
+        batch_size: the number of samples in a batch. None gives single samples.
+        shuffle: whether each pass uses a new random order.
+        sampler: the order, as an iterable of indices.
+        batch_sampler: the batches, as an iterable of lists of indices.
+        num_workers: the number of processes that fetch batches in advance. If it is 0, the calling process fetches
+            them.
+        collate_fn: a function that combines a list of samples to a batch; `default_collate` by default.
         pin_memory: accepted. It has no effect without a GPU.
-        drop_last: leave out the last batch if it is not full.
-        timeout: the number of seconds to wait for a batch of a worker; 0 waits without a limit.
-        worker_init_fn: called in each worker with its number before it fetches.
-        multiprocessing_context: how workers are started: "fork", "spawn", "forkserver", or a context of `multiprocessing`.
+        drop_last: whether to drop the last batch if it is not full.
+        timeout: the number of seconds to wait for a batch of a worker. 0 waits without a limit.
+        worker_init_fn: a function that each worker calls with its number before it fetches.
+        multiprocessing_context: how workers are started: "fork", "spawn", "forkserver", or a context of
+            `multiprocessing`.
         generator: the generator for seeds and the order.
-        prefetch_factor: the number of batches that each worker fetches ahead; by default 2.
-        persistent_workers: keep the workers for the next pass.
+        prefetch_factor: the number of batches that each worker fetches in advance; by default 2.
+        persistent_workers: whether to keep the workers for the next pass.
         pin_memory_device: accepted.
-        in_order: whether batches arrive in the order of their indices; otherwise they arrive as soon as a worker has
+        in_order: whether batches arrive in the order of their indices. Otherwise they arrive as soon as a worker has
             fetched them.
 
     Raises:
@@ -182,7 +184,7 @@ class DataLoader(Generic[T_co]):
 
     @property
     def _auto_collation(self) -> bool:
-        """Whether an item that the loader yields is a batch."""
+        """Whether the loader yields batches instead of single samples."""
         return self.batch_sampler is not None
 
     @property
@@ -192,7 +194,7 @@ class DataLoader(Generic[T_co]):
 
 
 class _Endless:
-    """The indices for a dataset without indices."""
+    """An endless iterable, which replaces the indices for a dataset without indices."""
 
     def __iter__(self) -> Iterator[None]:
         return itertools.repeat(None)
@@ -253,7 +255,7 @@ _SingleProcessDataLoaderIter = BatchesOfOneProcess
 
 
 def __getattr__(name: str) -> Any:
-    """Return the pass of worker processes. It is imported only if workers are used."""
+    """Return the iterator with worker processes. It is imported only if workers are used."""
     if name != "_MultiProcessingDataLoaderIter":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return import_late(f"{__package__}.workers").BatchesOfWorkers

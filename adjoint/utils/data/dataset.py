@@ -1,4 +1,4 @@
-"""Datasets: samples by index or as an iterator, and datasets composed of other datasets."""
+"""Datasets: samples by index or from an iterator, and datasets composed of other datasets."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Dataset(Generic[T_co]):
-    """Samples by index: subclasses define `__getitem__`, and `__len__` for the samplers.
+    """A dataset with samples by index. Subclasses define `__getitem__`, and `__len__` for samplers.
 
-    `__getitems__(indices)`, if defined, receives all indices of a batch at once.
+    If `__getitems__(indices)` is defined, it receives all indices of a batch together.
     """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -41,7 +41,7 @@ class Dataset(Generic[T_co]):
 
 
 class IterableDataset(Dataset[T_co], ABC):
-    """Samples as an iterator: subclasses define `__iter__`, and `__len__` if it is known."""
+    """A dataset with samples from an iterator. Subclasses define `__iter__`, and `__len__` if the length is known."""
 
     @abstractmethod
     def __iter__(self) -> Iterator[T_co]: ...
@@ -51,7 +51,7 @@ class IterableDataset(Dataset[T_co], ABC):
 
 
 class TensorDataset(Dataset[tuple[torch.Tensor, ...]]):
-    """Samples are the rows of tensors with equal numbers of rows.
+    """A dataset whose samples are the rows of tensors with equal numbers of rows.
 
     Raises:
         AssertionError: if the numbers of rows differ.
@@ -77,9 +77,9 @@ class TensorDataset(Dataset[tuple[torch.Tensor, ...]]):
 
 
 def gather(dataset: Any, indices: list[Any]) -> list[torch.Tensor] | None:
-    """Return the result of `default_collate` for rows of a `TensorDataset` or of its subset, computed for all rows at once.
+    """Return the result of `default_collate` for rows of a `TensorDataset` or of its subset, computed for all rows together.
 
-    None for other datasets and indices, and if gradients are recorded: then the rows are collated one by one.
+    For other datasets and indices, and if gradients are recorded, return None. The rows are then collated one by one.
     """
     while type(dataset) is Subset and set(map(type, indices)) == {int}:
         dataset, indices = dataset.dataset, [dataset.indices[index] for index in indices]
@@ -98,10 +98,10 @@ def gather(dataset: Any, indices: list[Any]) -> list[torch.Tensor] | None:
 
 
 class StackDataset(Dataset[Any]):
-    """Samples are tuples of the samples of several datasets, or dicts if these are given by name.
+    """A dataset whose samples are tuples of the samples of several datasets, or dicts if the datasets are given by name.
 
     Raises:
-        ValueError: if the datasets differ in length, or some are named and some are not.
+        ValueError: if the datasets differ in length, or if only some of them are named.
     """
 
     datasets: tuple[Any, ...] | dict[str, Any]
@@ -126,9 +126,7 @@ class StackDataset(Dataset[Any]):
         return tuple(dataset[index] for dataset in self.datasets)
 
     def __getitems__(self, indices: list[int]) -> list[Any]:
-        """Return the samples at `indices`.
-
-        Each dataset returns its samples at once if it can.
+        """Return the samples at `indices`. Each dataset returns its samples together if it supports this.
 
         Raises:
             ValueError: if a dataset returns another number of samples.
@@ -156,7 +154,7 @@ class ConcatDataset(Dataset[T_co]):
     """The samples of several datasets, one dataset after the other.
 
     Raises:
-        AssertionError: if the list is empty, or a dataset has no indices.
+        AssertionError: if the list is empty, or if a dataset has no indices.
     """
 
     datasets: list[Any]
@@ -222,7 +220,7 @@ class Subset(Dataset[T_co]):
         return sample
 
     def __getitems__(self, indices: list[int]) -> list[T_co]:
-        """Return the samples at several positions, at once if the dataset supports it."""
+        """Return the samples at several positions, together if the dataset supports it."""
         chosen = [self.indices[index] for index in indices]
         get_all = getattr(self.dataset, "__getitems__", None)
         samples: list[T_co] = get_all(chosen) if callable(get_all) else [self.dataset[index] for index in chosen]
@@ -240,12 +238,12 @@ def random_split(
 
     Args:
         dataset: the dataset.
-        lengths: the lengths of the parts, or fractions that add up to 1. With fractions, remaining samples go to the
+        lengths: the lengths of the parts, or fractions with the sum 1. With fractions, the remaining samples go to the
             first parts.
         generator: the generator for the order.
 
     Raises:
-        ValueError: if the lengths do not add up to the length of the dataset.
+        ValueError: if the sum of the lengths differs from the length of the dataset.
 
     >>> import adjoint as torch
     >>> generator = torch.Generator().manual_seed(42)

@@ -1,4 +1,4 @@
-"""The part of a data set that one of several processes reads."""
+"""The part of a dataset that one of several processes reads."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class DistributedSampler(Sampler[Any]):
     Each process reads the same number of indices.
 
     Args:
-        dataset: the data set.
+        dataset: the dataset.
         num_replicas: the number of processes; by default the number in `torch.distributed`.
         rank: the number of this process, from 0; by default its rank in `torch.distributed`.
-        shuffle: whether the order is random. All processes use the same order, and each `set_epoch` changes it.
-        seed: the start of the random numbers, the same in all processes.
-        drop_last: whether indices that do not divide evenly are left out; otherwise the first indices are repeated.
+        shuffle: whether the order is random. All processes use the same order. Each `set_epoch` changes it.
+        seed: the seed of the random numbers. It must be the same in all processes.
+        drop_last: whether to drop indices that cannot be divided evenly. Otherwise the first indices are repeated.
 
     >>> list(DistributedSampler(range(5), num_replicas=2, rank=1, shuffle=False))
     [1, 3, 0]

@@ -25,7 +25,7 @@ _IN_WORKERS = (
 
 
 class Batches(Iterator[Any]):
-    """One pass over a loader's dataset. Subclasses define `_next_batch`."""
+    """An iterator for one pass over a loader's dataset. Subclasses define `_next_batch`."""
 
     def __init__(self, loader: DataLoader[Any]) -> None:
         if loader.pin_memory:
@@ -68,7 +68,7 @@ class Batches(Iterator[Any]):
 
 
 class BatchesOfOneProcess(Batches):
-    """A pass that fetches each batch on request."""
+    """An iterator that fetches each batch on request."""
 
     def __init__(self, loader: DataLoader[Any]) -> None:
         if loader.timeout != 0:

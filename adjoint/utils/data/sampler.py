@@ -1,6 +1,6 @@
-"""Samplers: the order, and the batches, in which the indices of a dataset are read.
+"""Samplers: the order in which the indices of a dataset are read, and their division into batches.
 
-Random samplers draw the same numbers as PyTorch's, so that a seed gives the same order.
+Random samplers draw the same numbers as PyTorch's, so a seed gives the same order.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _is_count(value: Any) -> bool:
 
 
 class Sampler(Generic[T_co]):
-    """An order of indices: subclasses define `__iter__`, and `__len__` if it is known."""
+    """An order of indices. Subclasses define `__iter__`, and `__len__` if the length is known."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -60,10 +60,11 @@ class RandomSampler(Sampler[int]):
 
     Args:
         data_source: the dataset.
-        replacement: draw each index independently; otherwise draw every index once before an index is repeated.
-        num_samples: the number of draws; by default the length of the dataset.
-        generator: the generator for the order; by default a new one for each iteration, seeded from the global
-            generator.
+        replacement: whether to draw each index independently. Otherwise every index is drawn once before an index is
+            repeated.
+        num_samples: the number of drawn indices; by default the length of the dataset.
+        generator: the generator for the order. The default is a new generator for each iteration, seeded from the
+            global generator.
 
     Raises:
         TypeError: if `replacement` is not a bool.
@@ -89,7 +90,7 @@ class RandomSampler(Sampler[int]):
 
     @property
     def num_samples(self) -> int:
-        """How many indices are drawn."""
+        """The number of drawn indices."""
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self) -> Iterator[int]:
@@ -128,12 +129,11 @@ class SubsetRandomSampler(Sampler[int]):
 
 
 class WeightedRandomSampler(Sampler[int]):
-    """The indices from 0 to `len(weights) - 1`, drawn with the given weights.
-
-    The weights need not add up to 1.
+    """The indices from 0 to `len(weights) - 1`, drawn with the given weights. The sum of the weights need not be 1.
 
     Raises:
-        ValueError: if `num_samples` is not a positive int, `replacement` not a bool, or `weights` not one-dimensional.
+        ValueError: if `num_samples` is not a positive int, `replacement` is not a bool, or `weights` is not
+            one-dimensional.
     """
 
     def __init__(
@@ -165,15 +165,15 @@ class WeightedRandomSampler(Sampler[int]):
 
 
 class BatchSampler(Sampler[list[int]]):
-    """The indices of another sampler in lists of `batch_size`.
+    """The indices of another sampler in lists of length `batch_size`.
 
     Args:
         sampler: any iterable of indices.
-        batch_size: indices in a batch.
-        drop_last: leave out the last batch if it is not full.
+        batch_size: the number of indices in a batch.
+        drop_last: whether to drop the last batch if it is not full.
 
     Raises:
-        ValueError: if `batch_size` is not a positive int, or `drop_last` not a bool.
+        ValueError: if `batch_size` is not a positive int, or if `drop_last` is not a bool.
 
     >>> import adjoint as torch
     >>> list(torch.utils.data.BatchSampler(range(5), batch_size=2, drop_last=False))

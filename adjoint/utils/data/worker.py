@@ -1,4 +1,4 @@
-"""A worker process of a loader. It fetches the requested batches until the loader ends."""
+"""A worker process of a loader. It fetches the requested batches until the loader stops it."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from .worker_info import get_worker_info as get_worker_info
 __all__ = ["BATCH", "END", "ERROR", "Task", "WorkerError", "work"]
 
 BATCH, END, ERROR = range(3)
-"""The results of a task: a batch, the end of the samples, or an error."""
+"""The kinds of results of a task: a batch, the end of the samples, or an error."""
 
 
 @dataclasses.dataclass
 class Task:
     """The data with which a worker is started.
 
-    The worker then receives `(places, number, item)`: the free places of its arena, the number of the task, which it
-    returns with the batch, and the indices of the task. Without a number a new pass begins.
+    The worker then receives `(places, number, item)`: the places of its arena that are free, the number of the task,
+    and the indices of the task. It returns the number with the batch. A message without a number starts a new pass.
     """
 
     dataset: Any
@@ -62,7 +62,10 @@ class WorkerError:
         self.where = where
 
     def reraise(self) -> None:
-        """Raise an error of the same class. If the class does not accept a message alone, raise a RuntimeError."""
+        """Raise an error of the same class again.
+
+        If the class cannot be constructed from a message alone, raise a RuntimeError.
+        """
         message = f"Caught {self.name} {self.where}.\nOriginal {self.text}"
         if self.kind is KeyError:
             raise KeyError(_Text(message))
@@ -74,7 +77,7 @@ class WorkerError:
 
 
 class _Text(str):
-    """A message that `KeyError` shows with its lines."""
+    """A message whose line breaks `KeyError` preserves."""
 
     __slots__ = ()
 
@@ -83,7 +86,7 @@ class _Text(str):
 
 
 def seed_all(base_seed: int, number: int) -> int:
-    """Seed the random numbers of Python, of this library and of NumPy as PyTorch does in the worker of this number.
+    """Seed the random numbers of Python, of this library and of NumPy, as PyTorch does in the worker with this number.
 
     Return the seed.
     """
@@ -95,7 +98,7 @@ def seed_all(base_seed: int, number: int) -> int:
 
 
 def _generate_state(base_seed: int, number: int) -> list[int]:
-    """Return the seed of NumPy's random numbers in the worker of this number."""
+    """Return the seed for NumPy's random numbers in the worker with this number."""
     words = [number, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
     return numpy.random.SeedSequence(words).generate_state(4).tolist()
 
@@ -103,7 +106,8 @@ def _generate_state(base_seed: int, number: int) -> list[int]:
 def work(task: Task, end: Any, descriptor: Any, reader: int) -> None:
     """Run a worker.
 
-    `end` is its end of the channel, and `descriptor` is the descriptor of the file for batches, which `reader` reads.
+    `end` is the worker's end of the channel. `descriptor` is the descriptor of the file for batches, which `reader`
+    reads.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the loader's process is interrupted too, and ends its workers
     torch.multiprocessing.spawning.end_with_parent(at_once=True)

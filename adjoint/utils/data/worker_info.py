@@ -12,7 +12,7 @@ __all__ = ["WorkerInfo", "become", "get_worker_info", "memory_for_sending"]
 
 @dataclasses.dataclass(frozen=True)
 class WorkerInfo:
-    """Describes a worker process: its number, the number of workers, its seed, and its copy of the dataset."""
+    """A description of a worker process: its number, the number of workers, its seed, and its copy of the dataset."""
 
     id: int
     num_workers: int
@@ -26,7 +26,7 @@ _own: WorkerInfo | None = None
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """Return the number and seed of a worker process of a loader, or None in another process."""
+    """Return the number and seed of a loader's worker process, or None in any other process."""
     return _own
 
 
@@ -37,5 +37,5 @@ def become(info: WorkerInfo) -> None:
 
 
 def memory_for_sending(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor | None:
-    """In a worker, return an uninitialized tensor that is sent without a copy; elsewhere return None."""
+    """In a worker, return an uninitialized tensor that can be sent without a copy. In other processes, return None."""
     return None if _own is None else torch.multiprocessing.arenas.empty_for_sending(shape, dtype)

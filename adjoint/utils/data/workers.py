@@ -1,4 +1,4 @@
-"""A pass over a loader's dataset with worker processes: the distribution of tasks, and the end."""
+"""A pass over a loader's dataset with worker processes: the distribution of tasks, and the end of the pass."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 __all__ = ["BatchesOfWorkers"]
 
 LOOK_SECONDS = 1.0
-"""How often a process that waits looks whether its workers live.
+"""The interval at which a waiting process checks that its workers are alive.
 
-A dead worker usually shows at once by its closed channel.
+Usually the closed channel shows immediately that a worker has died.
 """
 
 EXIT_SECONDS = 5.0
-"""How long workers may finish the batch that they are at when they are needed no longer."""
+"""The time in which workers may finish their current batch when they are no longer needed."""
 
 
 class _Worker:
@@ -47,7 +47,7 @@ class _Worker:
         self.tasks = 0
 
     def give(self, number: int | None, item: Any = None) -> None:
-        """Let the worker fetch a batch. Without a number, begin a new pass."""
+        """Let the worker fetch a batch. Without a number, start a new pass."""
         self.tasks += number is not None
         self.channel.post(torch.multiprocessing.reductions.dumps((self.reader.free(), number, item)))
 
@@ -70,9 +70,9 @@ class _Worker:
 
 
 def _end(workers: list[_Worker], parent: int) -> None:
-    """Dismiss the workers in the process that started them, and wait until they have ended.
+    """Stop the workers in the process that started them, and wait until they have ended.
 
-    An overdue worker gets no extra time.
+    A worker that is late gets no additional time.
     """
     if os.getpid() != parent:
         return
@@ -93,7 +93,7 @@ def _end(workers: list[_Worker], parent: int) -> None:
 
 
 class BatchesOfWorkers(Batches):
-    """A pass whose batches worker processes fetch ahead of time. They end with it, unless the loader keeps them."""
+    """An iterator whose batches worker processes fetch in advance. The workers end with it, unless the loader keeps them."""
 
     def __init__(self, loader: DataLoader[Any]) -> None:
         self._prefetched = loader.prefetch_factor or 0
@@ -120,7 +120,7 @@ class BatchesOfWorkers(Batches):
         self._begin_tasks()
 
     def _let_go(self, loader: DataLoader[Any]) -> None:
-        """Call a copy of the loader that does not refer to this object.
+        """Use a copy of the loader that does not refer to this object.
 
         Otherwise workers would live as long as the reference cycle.
         """
@@ -153,13 +153,13 @@ class BatchesOfWorkers(Batches):
 
     @property
     def _worker_pids_set(self) -> set[int]:
-        """The numbers that the system gave to the worker processes."""
+        """The process numbers of the workers."""
         return {worker.process.pid for worker in self._started}
 
     def _give_task(self) -> None:
         """Give the next item to the next worker that has not ended.
 
-        If the order does not matter, give it to a worker with room.
+        If the order does not matter, give the item to any worker that can accept a task.
         """
         loader = self._loader
         count = len(self._started)
@@ -179,7 +179,7 @@ class BatchesOfWorkers(Batches):
         self._sent += 1
 
     def _most_tasks(self) -> int:
-        """Return the maximum number of tasks of a worker while other tasks exist."""
+        """Return the maximum number of tasks of one worker while other workers have tasks."""
         active = sum(worker.is_active for worker in self._started)
         return self._prefetched * len(self._started) // active
 
@@ -211,7 +211,7 @@ class BatchesOfWorkers(Batches):
         return self._received if self._received < self._sent else None
 
     def _wait(self, number: int) -> None:
-        """Wait until a batch, or the batch with this number, has arrived."""
+        """Wait until a batch arrives. If a number is given, wait for the batch with this number."""
         timeout = self._loader.timeout
         end = time.monotonic() + timeout if timeout > 0 else None
         while number not in self._arrived:
@@ -225,7 +225,7 @@ class BatchesOfWorkers(Batches):
                 return
 
     def _take(self, seconds: float) -> None:
-        """Receive the messages of workers as soon as one arrives."""
+        """Receive the messages of workers when at least one has arrived."""
         if not self._shutdown_workers.alive:
             raise RuntimeError("the workers of this DataLoader have ended")
         for worker in self._started:
@@ -261,7 +261,7 @@ class BatchesOfWorkers(Batches):
         raise RuntimeError(f"DataLoader worker (pid(s) {pids}) exited unexpectedly") from causes[0]
 
     def _drain(self) -> None:
-        """Drop batches that nobody has requested."""
+        """Drop batches that were not requested."""
         self._arrived.clear()
         self._owners.clear()
         while any(worker.tasks for worker in self._started):

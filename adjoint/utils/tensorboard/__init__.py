@@ -1,6 +1,6 @@
-"""`torch.utils.tensorboard`: values, histograms and images in files that TensorBoard shows.
+"""`torch.utils.tensorboard`: files for TensorBoard with numbers, histograms and images.
 
-It needs the package `tensorboard` (`pip install tensorboard`), which is imported when a writer is made.
+It needs the package `tensorboard` (`pip install tensorboard`), which is imported when a writer is created.
 """
 
 from __future__ import annotations
@@ -76,11 +76,11 @@ class FileWriter:
 
 
 class SummaryWriter:
-    """Writes values, histograms, images and texts of a training for TensorBoard.
+    """Writes numbers, histograms, images and texts of a training run for TensorBoard.
 
     Args:
         log_dir: the folder of the event file; by default `runs/` with the date and the host.
-        comment: the end of the folder's name, if it is not given.
+        comment: the end of the folder's default name.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class SummaryWriter:
         return self.file_writer
 
     def get_logdir(self) -> str:
-        """The folder of the event file."""
+        """Return the folder of the event file."""
         return self.log_dir
 
     def _add(self, step: int | None, walltime: float | None, **value: Any) -> None:
@@ -138,7 +138,7 @@ class SummaryWriter:
         global_step: int | None = None,
         walltime: float | None = None,
     ) -> None:
-        """Write several numbers for one chart, each to a file in a separate folder."""
+        """Write several numbers for one chart. Each goes to a file in a separate folder."""
         writers = self.all_writers = self.all_writers or {}
         for tag, value in tag_scalar_dict.items():
             folder = f"{self.log_dir}/{main_tag.replace('/', '_')}_{tag}"
@@ -157,7 +157,10 @@ class SummaryWriter:
         walltime: float | None = None,
         max_bins: int | None = None,
     ) -> None:
-        """Write how values are distributed. `bins`: "tensorflow" (growing by a tenth), a name of NumPy's, or the limits."""
+        """Write a histogram of values.
+
+        `bins` is "tensorflow" (limits that grow by a tenth), the name of a NumPy method, or the limits.
+        """
         array = _array(values).astype(numpy.float64).ravel()
         if not array.size:
             raise ValueError("The input has no element.")
@@ -185,7 +188,7 @@ class SummaryWriter:
         walltime: float | None = None,
         dataformats: str = "CHW",
     ) -> None:
-        """Write an image: bytes, or numbers from 0 to 1."""
+        """Write an image, as bytes or as numbers from 0 to 1."""
         array = _array(img_tensor)
         order = [dataformats.upper().index(letter) for letter in "HWC" if letter in dataformats.upper()]
         array = array.transpose(order)
@@ -219,7 +222,7 @@ class SummaryWriter:
     def add_figure(
         self, tag: str, figure: Any, global_step: int | None = None, close: bool = True, walltime: float | None = None
     ) -> None:
-        """Write a figure of matplotlib, or several."""
+        """Write one or several figures of matplotlib."""
         figures = figure if isinstance(figure, list) else [figure]
         images = []
         for each in figures:
@@ -237,7 +240,7 @@ class SummaryWriter:
     def add_text(
         self, tag: str, text_string: str, global_step: int | None = None, walltime: float | None = None
     ) -> None:
-        """Write a text, in Markdown."""
+        """Write a text in Markdown."""
         self._add_tensor_of_strings(f"{tag}/text_summary", "text", [text_string], global_step, walltime)
 
     def _add_tensor_of_strings(
@@ -259,7 +262,7 @@ class SummaryWriter:
         run_name: str | None = None,
         global_step: int | None = None,
     ) -> None:
-        """Write the hyperparameters of a run, and the numbers that it reached."""
+        """Write the hyperparameters of a run, and its resulting metrics."""
         if not isinstance(hparam_dict, dict) or not isinstance(metric_dict, dict):  # type: ignore[redundant-expr]
             raise TypeError("hparam_dict and metric_dict should be dictionary.")
         from tensorboard.plugins.hparams import summary_v2
@@ -275,7 +278,7 @@ class SummaryWriter:
                 writer.add_scalar(name, value, global_step)
 
     def add_graph(self, model: Any, input_to_model: Any = None, verbose: bool = False, **options: Any) -> None:
-        """Refuse: use `adjoint.inspect.graph`, which draws the graph itself.
+        """Raise an error. Use `adjoint.inspect.graph`, which draws the graph.
 
         Raises:
             NotImplementedError: always.
@@ -303,7 +306,7 @@ class SummaryWriter:
 
 
 def _limits() -> list[float]:
-    """Return the limits of TensorBoard's bins: from 1e-12, growing by a tenth, on both sides of zero."""
+    """Return the limits of TensorBoard's bins. They start at 1e-12 and grow by a tenth, on both sides of zero."""
     limits, value = [], 1e-12
     while value < 1e20:
         limits.append(value)
@@ -312,7 +315,7 @@ def _limits() -> list[float]:
 
 
 def _png(array: numpy.ndarray[Any, Any]) -> bytes:
-    """An image of shape (height, width, channels) as a PNG file."""
+    """Return an image of shape (height, width, channels) as a PNG file."""
     import struct
     import zlib
 
