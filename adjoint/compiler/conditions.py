@@ -8,7 +8,7 @@ from numpy import ndarray
 
 from ..tape.edges import edge_of
 from ..tensor import LEAF, Tensor
-from .known import IMMUTABLE, MUTABLE, shown
+from .known import IMMUTABLE, MUTABLE, is_signed, shown
 from .program import Source
 
 UNREADABLE = (LookupError, AttributeError, TypeError, ValueError, ArithmeticError)
@@ -62,12 +62,20 @@ class Structure:
             for index, each in enumerate(value):
                 self.read(f"{place}[{index}]", each)
         elif kind is dict:
-            self.check(f"type({place}) is dict and tuple({place}) == {constant(tuple(value))}", place, value)
+            keys = constant(tuple(value))
+            same = (
+                f"tuple({place}) == {keys}" if {*map(type, value)} <= {str} else f"same_items(tuple({place}), {keys})"
+            )
+            self.check(f"type({place}) is dict and {same}", place, value)
             self.parts.append(("keys", place, tuple(value)))
             for key, each in value.items():
                 self.read(f"{place}[{repr(key) if type(key) in (str, int) else constant(key)}]", each)
-        elif kind is float and value == 0:
-            self.check(f"type({place}) is float and repr({place}) == '{value}'", place, value)  # which has a sign
+        elif is_signed(value):
+            self.check(f"type({place}) is {kind.__name__} and repr({place}) == '{value}'", place, value)
+        elif kind is frozenset:
+            self.check(
+                f"type({place}) is frozenset and same_items(tuple({place}), {constant(tuple(value))})", place, value
+            )
         elif kind in IMMUTABLE and value is not None and kind is not bool:
             self.check(f"type({place}) is {constant(kind)} and {place} == {constant(value)}", place, value)
         else:

@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 import functools
+import inspect
+import keyword
 import operator
+import types
+from collections.abc import Iterator
 from typing import Any
 
 import adjoint as torch
 from adjoint.device import Size
 
 from ..tensor import Tensor
-from .known import ALONG_ONE, FOREIGN, IMMUTABLE, MUTABLE, NUMBERS, OF_ONE_SIZE, digest, has_elements, is_plain
+from .known import (
+    ALONG_ONE,
+    FOREIGN,
+    IMMUTABLE,
+    MUTABLE,
+    NUMBERS,
+    OF_ONE_SIZE,
+    digest,
+    has_elements,
+    is_ours,
+    is_plain,
+    is_signed,
+)
 from .symbols import Symbol, plain, symbols_in
 from .tracer import Tracer
 
@@ -41,10 +57,8 @@ class Guards:
     def require(self, key: Any, expression: str, value: Any, *objects: Any) -> None:
         """Require that `expression`, a function of `objects`, has the same value: the same object, or an equal number."""
         place = f"{{{len(objects)}}}"
-        if type(value) is float and value == 0:
-            self.guard(
-                key, f"(type(t := {expression}) is float and repr(t) == '{value}')", *objects
-            )  # which has a sign
+        if is_signed(value):
+            self.guard(key, f"(type(t := {expression}) is {type(value).__name__} and repr(t) == '{value}')", *objects)
         elif type(value) in NUMBERS and value is not None and type(value) is not bool:
             kind = f"{{{len(objects) + 1}}}"
             condition = f"((t := {expression}) is {place} or (type(t) is {kind} and t == {place}))"
@@ -86,21 +100,30 @@ class Guards:
         """Return whether an object is known to exist before the function runs, because a guard requires it."""
         return any(each is value for _, objects in self.guards.values() for each in objects)
 
-    def contents(self, value: Any) -> Any:
-        """Record that the elements of `value` are read."""
-        if self.stopped or type(value) in IMMUTABLE or self.is_inside(value):
+    def contents(self, value: Any, within: tuple[int, ...] = ()) -> Any:
+        """Record that the elements of `value` are read. `within`: the identities of the objects that contain it."""
+        if self.stopped or type(value) in IMMUTABLE or id(value) in within:
             return value
-        if isinstance(value, tuple):
+        if self.is_inside(value):
+            for each in (value.values() if type(value) is dict else value) if type(value) in MUTABLE else ():
+                if isinstance(each, (*MUTABLE, tuple)):
+                    self.contents(each, (*within, id(value)))
+        elif isinstance(value, tuple):
             for each in value:
-                self.contents(each)
+                self.contents(each, (*within, id(value)))
         elif isinstance(value, MUTABLE):
             self.elements(value)
         elif isinstance(value, torch.nn.Module):
             self.elements(vars(value)["_modules"])
             self.elements(vars(value)["_parameters"])
-        elif has_elements(value):
+        elif has_elements(value) or isinstance(value, types.SimpleNamespace):
             self.stop(f"elements of an object of class {type(value).__name__} are read")
         return value
+
+    def each(self, values: Any) -> Iterator[Any]:
+        """Yield the elements of `values`, and record that their elements are read."""
+        for value in values:
+            yield self.contents(value)
 
     def read(self, value: Any) -> None:
         """Record that the elements of `value`, and their elements, are read."""
@@ -117,25 +140,108 @@ class Guards:
     def elements(self, value: Any) -> None:
         """Require that a list, dictionary or set has the same elements."""
         key = "elements", id(value)
-        if isinstance(value, set):
-            self.guard(key, "{0} == {1}", value, frozenset(value))
+        if key in self.guards:
             return
+        items = tuple(value)
+        self.guard(key, "same_items(tuple({0}), {1})", value, items)
         if isinstance(value, dict):
             items = tuple(value.values())
-            self.guard(key, "tuple({0}) == {1} and same_items(tuple({0}.values()), {2})", value, tuple(value), items)
-        else:
-            items = tuple(value)
-            self.guard(key, "same_items({0}, {1})", value, items)
+            self.guard(("values", id(value)), "same_items(tuple({0}.values()), {1})", value, items)
         for each in items:
             self.seen(each)
             if isinstance(each, (*MUTABLE, tuple)):
                 self.contents(each)
+
+    def keep_class(self, value: Any) -> None:
+        """Require that the class of an object does not change."""
+        self.guard(("type", id(value)), "type({0}) is {1}", value, type(value))
+
+    def keep_answer(self, function: Any, args: tuple[Any, ...]) -> None:
+        """Require that `isinstance` or `type` give the same answer for an object."""
+        value, *kinds = args
+        if type(value) not in (*IMMUTABLE, *MUTABLE, tuple) and not isinstance(value, Tensor):
+            self.keep_class(value)
+            for kind in kinds if function is isinstance and isinstance(type(value), type) else ():
+                self.guard(
+                    ("isinstance", id(value), kind), "isinstance({0}, {1}) is {2}", value, kind, isinstance(value, kind)
+                )
+
+    def of_class(self, kind: type, name: str, declared: Any) -> None:
+        """Require that a class keeps its attribute of a name: `declared`, or the value that it provides."""
+        function = ".__func__" if isinstance(declared, classmethod) else ""
+        found = declared.__func__ if function else getattr(kind, name)
+        self.require(("class", id(kind), name), member(name) + function, found, kind)
 
     def tree(self, module: Any) -> None:
         """Require that a module has the same modules, parameters and buffers, including those of its descendants."""
         for each in torch.nn.Module.modules(module):
             for table in ("_modules", "_parameters", "_buffers"):
                 self.elements(vars(each)[table])
+
+    # --- what expressions ask and change -------------------------------------------------------------------------------
+
+    def attribute_of_super(self, value: Any, name: str) -> Any:
+        """Read an attribute of `super()`. The searched classes must keep their attributes of this name."""
+        classes = value.__self_class__.__mro__
+        for kind in classes[classes.index(value.__thisclass__) + 1 :]:
+            if kind is object or is_ours(kind):
+                break
+            if name in vars(kind):
+                self.require(("of class", id(kind), name), "{0}.__dict__[{1}]", vars(kind)[name], kind, name)
+                break
+            self.guard(("of class", id(kind), name), "{1} not in {0}.__dict__", kind, name)
+        return getattr(value, name)
+
+    def grad_of(self, tensor: Tensor) -> Any:
+        """Read the gradient of a leaf."""
+        program, grad = self.tracer.program, tensor._grad
+        if id(tensor) in program.grads_known:
+            return grad
+        if grad is None:
+            program.expect_no_grad(tensor)
+        elif is_plain(grad):
+            self.tracer.register(program.grad_of(tensor), grad._array)
+        else:
+            self.stop("a gradient is of a class that programs do not know")
+        return grad
+
+    def absent(self, value: Any, name: str, default: Any) -> Any:
+        """Record that `value` lacks an attribute."""
+        if isinstance(value, Tensor):
+            self.stop(f"the attribute {name} of a tensor is asked for")
+        elif not self.is_inside(value):
+            self.guard(("absent", id(value), name), "not hasattr({0}, {1})", value, name)
+        return default
+
+    def changed(self, target: Any, name: str | None) -> Any:
+        """Record that an attribute or elements of `target` are set or deleted."""
+        if self.stopped or type(target) in IMMUTABLE or type(target) is tuple or isinstance(target, Symbol):
+            return target
+        if isinstance(target, Tensor):
+            if name is not None:
+                self.stop(f"the attribute {name} of a tensor is set")
+        elif not self.is_inside(target):
+            what = "an object" if name is None else f"the attribute {name} of an object"
+            self.stop(f"{what} that the function has not made is changed")
+        return target
+
+    def augmenting(self, target: Any, value: Any) -> Any:
+        """Record that an operation such as `+=` with `value` may change `target`."""
+        if not isinstance(target, Tensor):
+            self.fix([target, value])
+        self.changed(target, None)
+        return self.contents(value)
+
+    def part(self, owner: Any, key: Any, is_item: bool) -> Part:
+        """Return the element `owner[key]`, or the attribute, for an operation such as `+=`."""
+        self.changed(owner, None if is_item else key)
+        return Part(self, owner, key, is_item)
+
+    def entering(self, manager: Any) -> Any:
+        """Record that a context manager is entered."""
+        if not isinstance(inspect.getattr_static(type(manager), "__enter__", None), types.FunctionType):
+            self.stop(f"a context manager of class {type(manager).__name__} is entered")
+        return manager
 
     # --- numbers and sizes ----------------------------------------------------------------------------------------------
 
@@ -212,7 +318,39 @@ class Guards:
         self.tracer.outcome(function, [left, right], result)
         return result
 
+    def identified(self, value: Any) -> Any:
+        """Record that the identity of `value` is read."""
+        self.fix([value])
+        return plain(value)
+
     def fixed(self, value: Any) -> Any:
         """Record that `value` is read in a way that is not followed."""
         self.fix([value])
         return value
+
+
+def member(name: str) -> str:
+    """Return the source that reads an attribute of the first object of a condition."""
+    if name.isidentifier() and not keyword.iskeyword(name):
+        return f"{{0}}.{name}"
+    return f"getattr({{0}}, {name!r})"
+
+
+class Part:
+    """An element or an attribute of an object, which an augmented assignment reads and sets."""
+
+    def __init__(self, guards: Guards, owner: Any, key: Any, is_item: bool) -> None:
+        self.guards, self.owner, self.key, self.is_item = guards, owner, key, is_item
+
+    @property
+    def value(self) -> Any:
+        """The element or the attribute, which the operation may change in place."""
+        found = self.owner[self.key] if self.is_item else getattr(self.owner, self.key)
+        return self.guards.changed(found, None)
+
+    @value.setter
+    def value(self, value: Any) -> None:
+        if self.is_item:
+            self.owner[self.key] = value
+        else:
+            setattr(self.owner, self.key, value)

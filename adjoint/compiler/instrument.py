@@ -114,22 +114,46 @@ class Rewriter(ast.NodeTransformer):
         """Return an expression whose value is compared in a way that the observer does not follow."""
         return asked("fixed", node, self.contents(node))
 
+    def identified(self, node: ast.expr) -> ast.expr:
+        """Return an expression whose identity is read. A symbol is not the same object as its number."""
+        return asked("identified", node, self.visit(node))
+
     def tested(self, node: ast.expr) -> ast.expr:
         """Return an expression whose truth is tested."""
         return asked("truth", node, self.visit(node))
 
     def visit_For(self, node: ast.For) -> ast.stmt:
         """Rewrite `for x in a` to iterate over `observer.contents(a)`."""
-        iterated = self.contents(node.iter)
+        iterated = self.iterated(node)
         node.iter = ast.Constant(None)
         self.generic_visit(node)
         node.iter = iterated
         return node
 
+    def iterated(self, node: ast.For | ast.comprehension) -> ast.expr:
+        """Return the iterable of a loop. A loop that unpacks the elements also reads their elements."""
+        values = self.contents(node.iter)
+        return asked("each", node.iter, values) if isinstance(node.target, (ast.Tuple, ast.List)) else values
+
+    def visit_With(self, node: ast.With) -> ast.stmt:
+        """Record that context managers are entered."""
+        entered = [asked("entering", each.context_expr, self.visit(each.context_expr)) for each in node.items]
+        for item in node.items:
+            item.context_expr = ast.Constant(None)
+        self.generic_visit(node)
+        for item, context in zip(node.items, entered, strict=True):
+            item.context_expr = context
+        return node
+
+    def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.expr:
+        """Record that the formatted value is read."""
+        form = None if node.format_spec is None else self.visit(node.format_spec)
+        return located(ast.FormattedValue(self.contents(node.value), node.conversion, form), node)
+
     def visit_comprehension(self, node: ast.comprehension) -> ast.comprehension:
         """Rewrite the iterations of a comprehension, and test its conditions."""
         return ast.comprehension(
-            self.visit(node.target), self.contents(node.iter), [self.tested(each) for each in node.ifs], node.is_async
+            self.visit(node.target), self.iterated(node), [self.tested(each) for each in node.ifs], node.is_async
         )
 
     def displayed(self, node: Any) -> ast.expr:
@@ -155,11 +179,17 @@ class Rewriter(ast.NodeTransformer):
         return located(ast.Assign([self.visit(target) for target in node.targets], value), node)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
-        """Record that `x += y` may change `x` itself."""
+        """Record that `x += y` may change `x` itself. Rewrite `a.b += y` to `observer.part(a, "b", False).value += y`."""
         if isinstance(node.target, ast.Name):
             value = asked("augmenting", node, ast.Name(node.target.id, ast.Load()), self.visit(node.value))
             return located(ast.AugAssign(node.target, node.op, value), node)
-        return located(ast.AugAssign(self.visit(node.target), node.op, self.visit(node.value)), node)
+        if isinstance(node.target, ast.Attribute):
+            key, is_item = ast.Constant(self.mangled(node.target.attr)), False
+        else:
+            key, is_item = self.visit(node.target.slice), True
+        part = asked("part", node, self.visit(node.target.value), key, ast.Constant(is_item))
+        target = located(ast.Attribute(part, "value", ast.Store()), node)
+        return located(ast.AugAssign(target, node.op, self.contents(node.value)), node)
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         """Rewrite `a + b` to `observer.arithmetic("add", a, b)`."""
@@ -175,7 +205,8 @@ class Rewriter(ast.NodeTransformer):
         if len(node.ops) == 1 and type(node.ops[0]) in OPERATORS:
             name, values = ast.Constant(OPERATORS[type(node.ops[0])]), [node.left, *node.comparators]
             return asked("comparison", node, name, *map(self.contents, values))
-        read = self.visit if identity else self.fixed
+        constant = any(isinstance(each, ast.Constant) for each in (node.left, *node.comparators))
+        read = (self.visit if constant else self.identified) if identity else self.fixed
         return located(ast.Compare(read(node.left), node.ops, [read(each) for each in node.comparators]), node)
 
     def visit_If(self, node: ast.If) -> ast.stmt:

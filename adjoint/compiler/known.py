@@ -94,6 +94,12 @@ PURE = frozenset(
 ARITHMETIC = frozenset((abs, float, int, max, min, pow, round))
 """The functions among them that compute numbers from numbers."""
 
+CONSUMING = frozenset((any, all, sum, max, min, sorted, dict, set, filter))
+"""Those of these functions that read the elements of the elements of an iterator."""
+
+GIVING = frozenset("next max min sum type get pop setdefault __getitem__".split())
+"""The names of built-in functions that may return an argument, or an element of an argument."""
+
 REARRANGING = frozenset((len, tuple, list, zip, enumerate, reversed, iter, next))
 """The functions among them that do not compare the numbers in sequences."""
 
@@ -180,6 +186,8 @@ REFUSED = frozenset(
 CONTEXTS = (torch.no_grad, torch.enable_grad, torch.set_grad_enabled, torch.inference_mode, torch.autocast)
 IN_MODE = torch.no_grad()(lambda: None).__code__
 """The code of all functions that the context managers of this package decorate."""
+CONSTANT = frozenset((contextlib.nullcontext.__enter__.__code__, contextlib.nullcontext.__exit__.__code__))
+"""The code of methods of the standard library that read no mutable object."""
 FROM_OUTSIDE = (Size, torch.device, torch.finfo, torch.iinfo, contextlib.nullcontext)
 """Other classes of which a function may create instances."""
 
@@ -321,7 +329,19 @@ def same_items(found: Any, expected: tuple[Any, ...]) -> bool:
     for one, other in zip(found, expected):  # noqa: B905  (as long)
         if one is not other and not (type(one) is type(other) and type(one) in NUMBERS and one == other):
             return False
+        if one is not other and is_signed(one) and repr(one) != repr(other):
+            return False
     return True
+
+
+def is_signed(value: Any) -> bool:
+    """Return whether an equal number can differ from `value` in the sign of a zero."""
+    return type(value) is complex or (type(value) is float and value == 0)
+
+
+def is_data(value: Any) -> bool:
+    """Return whether a value is a number, a string or a container, and not an object with attributes."""
+    return type(value) in (*IMMUTABLE, *MUTABLE, tuple) or isinstance(value, (*NUMBERS, Tensor))
 
 
 def shown(value: Any) -> str:

@@ -10,6 +10,7 @@ import functools
 import inspect
 import math
 import sys
+import threading
 import types
 from typing import Any
 
@@ -19,14 +20,17 @@ from adjoint.device import Size
 from ..nn.modules.call import all_have_hooks, has_hooks
 from ..tape import modes
 from ..tensor import Tensor
-from .guards import Guards
+from .guards import Guards, Part, member
 from .instrument import NotReadable, rewritten
 from .known import (
     ARITHMETIC,
     BUILT_IN,
+    CONSTANT,
+    CONSUMING,
     CONTEXTS,
     CREATING,
     FROM_OUTSIDE,
+    GIVING,
     IMMUTABLE,
     IN_MODE,
     LIBRARIES,
@@ -49,6 +53,7 @@ from .known import (
     digest,
     has_numbers,
     is_constant,
+    is_data,
     is_ours,
     is_plain,
     is_standard,
@@ -108,8 +113,19 @@ class Observer(Guards):
         file = code.co_filename
         if code in READING:
             self.stop(f"{code.co_name}() reads elements of a tensor")
-        elif not (file.startswith(LIBRARIES) or code in self.ours or is_standard(frame) or self.imports(frame)):
+        elif not (
+            file.startswith(LIBRARIES)
+            or code in self.ours
+            or (is_standard(frame) and not self.is_direct(frame))
+            or self.imports(frame)
+        ):
             self.stop(f"{code.co_qualname} ({file}) is not called by the function itself")
+
+    def is_direct(self, frame: types.FrameType) -> bool:
+        """Return whether an expression of the function calls this method, which may read any attribute of its object."""
+        caller = frame.f_back
+        asks = caller is not None and (caller.f_code in self.ours or caller.f_code in ASKING)
+        return asks and not (frame.f_code.co_filename.endswith(("enum.py", "abc.py")) or frame.f_code in CONSTANT)
 
     def imports(self, frame: types.FrameType | None) -> bool:
         """Return whether a module is being imported. This package imports modules on first use."""
@@ -129,25 +145,6 @@ class Observer(Guards):
         """Record a slice of an index. The next index contains it."""
         self.parts += self.sizes_in(parts)
         return slice(*map(plain, parts))
-
-    def augmenting(self, target: Any, value: Any) -> Any:
-        """Record that an operation such as `+=` with `value` may change `target`."""
-        if not isinstance(target, Tensor):
-            self.fix([target, value])
-        self.changed(target, None)
-        return self.contents(value)
-
-    def changed(self, target: Any, name: str | None) -> Any:
-        """Record that an attribute or elements of `target` are set or deleted."""
-        if self.stopped or type(target) in IMMUTABLE or type(target) is tuple or isinstance(target, Symbol):
-            return target
-        if isinstance(target, Tensor):
-            if name is not None:
-                self.stop(f"the attribute {name} of a tensor is set")
-        elif not self.is_inside(target):
-            what = "an object" if name is None else f"the attribute {name} of an object"
-            self.stop(f"{what} that the function has not made is changed")
-        return target
 
     def element(self, value: Any, index: Any) -> Any:
         """`value[index]`."""
@@ -191,36 +188,36 @@ class Observer(Guards):
             return self.attribute_of_super(value, name)
         if kind in IMMUTABLE or kind in MUTABLE or kind is tuple or isinstance(value, BUILT_IN):
             return getattr(value, name)
-        members = getattr(value, "__dict__", None)
+        declared = inspect.getattr_static(kind, name, None)
+        members = None if isinstance(value, threading.local) else getattr(value, "__dict__", None)
         if isinstance(value, type):
-            found = getattr(value, name)
             if not is_ours(value):
-                self.require(("class", id(value), name), f"{{0}}.{name}", found, value)
-            return found
+                self.of_class(value, name, inspect.getattr_static(value, name, None))
+            return getattr(value, name)
         if isinstance(members, dict):
             if isinstance(value, types.ModuleType):
                 getattr(value, name)  # which may import it
-            if name in members:
+            if name in members and not inspect.isdatadescriptor(declared):
                 self.require((id(members), name), "{0}[{1}]", members[name], members, name)
                 return members[name]
-            if isinstance(value, torch.nn.Module):
+            if declared is None and isinstance(value, torch.nn.Module) and is_ours(kind.__getattr__):
                 for table in ("_parameters", "_buffers", "_modules"):
                     if name in members.get(table, ()):
                         found = members[table][name]
                         self.require((id(members[table]), name), "{0}[{1}]", found, members[table], name)
                         return found
-        declared = inspect.getattr_static(kind, name, None)
+        self.keep_class(value)
         if isinstance(declared, property) and isinstance(declared.fget, types.FunctionType):
-            self.require(("class", id(kind), name), "getattr_static({0}, {1})", declared, kind, name)
+            self.of_class(kind, name, declared)
             return self.call(declared.fget, value)
         found = getattr(value, name)
-        if isinstance(members, dict):
+        if isinstance(members, dict) and name not in members:
             self.guard((id(members), name, "absent"), "{1} not in {0}", members, name)
-        if not is_ours(kind):
+        if not is_ours(kind) or isinstance(value, torch.nn.Module):
             if isinstance(declared, (types.FunctionType, classmethod, staticmethod)):
-                self.require(("class", id(kind), name), "getattr_static({0}, {1})", declared, kind, name)
+                self.of_class(kind, name, declared)
             else:
-                self.require(("attribute", id(value), name), f"{{0}}.{name}", found, value)
+                self.require(("attribute", id(value), name), member(name), found, value)
         return found
 
     def attribute_of_tensor(self, tensor: Tensor, name: str) -> Any:
@@ -235,31 +232,6 @@ class Observer(Guards):
         if type(found) is int and name not in OF_NO_SIZE:
             self.fix_shape(tensor)
         return found
-
-    def attribute_of_super(self, value: Any, name: str) -> Any:
-        """Read an attribute of `super()`. The searched classes must keep their attributes of this name."""
-        classes = value.__self_class__.__mro__
-        for kind in classes[classes.index(value.__thisclass__) + 1 :]:
-            if kind is object or is_ours(kind):
-                break
-            if name in vars(kind):
-                self.require(("of class", id(kind), name), "{0}.__dict__[{1}]", vars(kind)[name], kind, name)
-                break
-            self.guard(("of class", id(kind), name), "{1} not in {0}.__dict__", kind, name)
-        return getattr(value, name)
-
-    def grad_of(self, tensor: Tensor) -> Any:
-        """Read the gradient of a leaf."""
-        program, grad = self.tracer.program, tensor._grad
-        if id(tensor) in program.grads_known:
-            return grad
-        if grad is None:
-            program.expect_no_grad(tensor)
-        elif is_plain(grad):
-            self.tracer.register(program.grad_of(tensor), grad._array)
-        else:
-            self.stop("a gradient is of a class that programs do not know")
-        return grad
 
     # --- calls ------------------------------------------------------------------------------------------------------------
 
@@ -370,12 +342,13 @@ class Observer(Guards):
 
     def module(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a module."""
-        if has_hooks(module) or type(module).__call__ is not torch.nn.Module.__call__:
+        if has_hooks(module) or type(module).__call__ is not CALL:
             self.stop("a module has hooks")
             return module(*args, **kwargs)
         hooks = module._call_hooks
         self.guard(("hooks", id(hooks)), "len({0}) == 1" if hooks else "not {0}", hooks)
         self.guard("hooks of all modules", "not {0}()", all_have_hooks)
+        self.guard(("call", id(type(module))), "{0}.__call__ is {1}", type(module), CALL)
         return self.call(self.attribute(module, "forward"), *args, **kwargs)
 
     def of_package(self, function: Any, given: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -547,9 +520,13 @@ class Observer(Guards):
         ):
             for each in (*args, *kwargs.values()):
                 self.contents(each)
-            if function in (map, filter):
+            if function in CONSUMING:
+                args = tuple([self.each(each) if hasattr(type(each), "__next__") else each for each in args])
+            if function in (map, filter) and args[:1] != (None,):
                 first, *rest = args
                 return self.made(function(functools.partial(self.call, first), *rest))
+            if function in (isinstance, type):
+                self.keep_answer(function, args)
             if function in (sorted, min, max) and kwargs.get("key") is not None:
                 kwargs = {**kwargs, "key": functools.partial(self.call, kwargs["key"])}
             if (
@@ -580,19 +557,27 @@ class Observer(Guards):
             for each in args:
                 self.contents(each)
         elif type(owner) in IMMUTABLE or type(owner) is tuple:
-            for each in args:
+            for each in (*args, *kwargs.values()):
                 self.contents(each)
+                if type(owner) is str and function.__name__ == "format" and not is_data(each):
+                    self.stop("an object is formatted, of which an attribute may be read")
         elif isinstance(owner, Tensor):
             if function.__name__ in REFUSED_METHODS:
                 self.stop(f"{function.__name__}() of a tensor is called")
         else:
             self.stop(f"{getattr(function, '__qualname__', function)} is called")
-        return self.made(function(*args, **kwargs))
+        result = function(*args, **kwargs)
+        return result if function.__name__ in GIVING else self.made(result)
 
-    def absent(self, value: Any, name: str, default: Any) -> Any:
-        """Record that `value` lacks an attribute."""
-        if isinstance(value, Tensor):
-            self.stop(f"the attribute {name} of a tensor is asked for")
-        elif not self.is_inside(value):
-            self.guard(("absent", id(value), name), "not hasattr({0}, {1})", value, name)
-        return default
+
+CALL = torch.nn.Module.__call__
+"""The original `Module.__call__`, which a program can replace."""
+
+ASKING = frozenset(
+    function.__code__
+    for function in (
+        *(Observer.built_in, Observer.element, Observer.arithmetic, Observer.comparison),
+        *(Observer.of_package, vars(Part)["value"].fget, vars(Part)["value"].fset),
+    )
+)
+"""The code of the methods that evaluate an expression of the function."""

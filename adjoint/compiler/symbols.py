@@ -155,18 +155,16 @@ for _base, _kind in KINDS.items():
             setattr(_kind, _name, reading(_name, _base))
 
 
-def symbols_in(values: Any) -> list[Symbol]:
-    """Return the symbols among values, including symbols in sequences and dictionaries."""
+def symbols_in(values: Any, within: tuple[int, ...] = ()) -> list[Symbol]:
+    """Return the symbols among values, also within sequences and dictionaries. `within`: the identities of the containers."""
     found: list[Symbol] = []
     for value in values:
         if isinstance(value, Symbol):
             found.append(value)
-        elif type(value) in (list, tuple, Size):
-            found += symbols_in(value)
+        elif type(value) in (list, tuple, Size, dict) and id(value) not in within:
+            found += symbols_in(value.values() if type(value) is dict else value, (*within, id(value)))
         elif type(value) is slice:
             found += symbols_in((value.start, value.stop, value.step))
-        elif type(value) is dict:
-            found += symbols_in(value.values())
     return found
 
 

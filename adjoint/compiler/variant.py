@@ -424,7 +424,7 @@ class Written:
                 load = f"v{number} = {name}._array"
                 state = f"{edge_condition(name, each.source)} and {usual_condition(name, each.source)}"
             else:
-                load = f"v{number} = {name}._grad._array"
+                load = f"v{number} = (g{number} := {name}._grad)._array"
                 state = f"{name}._grad._edge is None and type({name}._grad) is Tensor"
             same = constant(weakref.ref(each.tensor._array))
             fits = Fits(each.tensor._array)
@@ -465,11 +465,7 @@ class Written:
             if not count:
                 continue
             given = self.program.inputs[number]
-            place = (
-                f"{self.source.tensor(given.source)}._grad"
-                if given.kind == "grad"
-                else self.source.tensor(given.tensor)
-            )
+            place = f"g{number}" if given.kind == "grad" else self.source.tensor(given.tensor)
             lines += [f"counter = counting({place})", "if counter is not None:", f"    counter[0] += {count}"]
         return lines
 

@@ -125,6 +125,27 @@ CASES = {
     "a tensor's own attribute": ("t = torch.ones(4); t.mine = 2.0\ndef f(x): return x * t.mine", "t.mine = 3.0"),
     "data of a tensor": ("t = torch.ones(4)\ndef f(x): return x * t.data", "t.data = torch.zeros(4)", "t.add_(2)"),
     "a version": ("t = torch.ones(4)\ndef f(x): return x * t._version", "t.add_(1)"),
+"the sign of zeros in a list": ("g = [0.0]\ndef f(x):\n    for a in g: x = x.clone().fill_(a)\n    return 1 / x", "g[:] = [-0.0]", "g[:] = [0.0]"),
+    "kinds of numbers in a set": ("g = {1}\ndef f(x):\n    for a in g: y = torch.tensor([1, 2]) * a\n    return y", "g.clear(); g.add(1.0)", "g.clear(); g.add(True)"),
+    "the order of a set": ("g = {8, 0}\ndef f(x):\n    for a in g: x = x * 2 + a\n    return x", "g.clear(); g.add(8); g.add(0)", "g.clear(); g.add(0); g.add(8)"),
+    "kinds of keys": ("g = {1: 2}\ndef f(x):\n    for a in g: y = torch.tensor([1, 2]) * a\n    return y", "g.clear(); g[1.0] = 2", "g.clear(); g[True] = 2"),
+    "kinds of keys of an argument": ("def f(x, a):\n    for k in a: y = torch.tensor([1, 2]) * k\n    return y\nkwargs = {'a': {1: 2}}", "kwargs = {'a': {1.0: 2}}", "kwargs = {'a': {True: 2}}"),
+    "kinds of numbers in a frozen set": ("def f(x, a):\n    for k in a: y = torch.tensor([1, 2]) * k\n    return y\nkwargs = {'a': frozenset({1})}", "kwargs = {'a': frozenset({1.0})}"),
+    "signs of zero of a complex number": ("def f(x, a): return torch.ones(2) * a\nkwargs = {'a': complex(0, 0.0)}", "kwargs = {'a': complex(-0.0, 0)}", "kwargs = {'a': complex(0, -0.0)}"),
+    "a property that has its attribute's name": ("class O:\n    @property\n    def a(s): return s.__dict__['a'] * 10\n    @a.setter\n    def a(s, v): s.__dict__['a'] = v\no = O(); o.a = 2.0\ndef f(x): return x * o.a", "o.a = 3.0"),
+    "a descriptor that sets the attribute": ("class D:\n    def __get__(s, o, t): return o.__dict__['a'] * 10\n    def __set__(s, o, v): o.__dict__['a'] = v\nclass O: a = D()\no = O(); o.a = 2.0\ndef f(x): return x * o.a", "o.a = 3.0"),
+    "a property that hides a parameter": ("class M(nn.Module):\n    def __init__(s):\n        super().__init__(); s._parameters['w'] = nn.Parameter(torch.ones(4))\n    w = property(lambda s: s._parameters['w'] * 3)\n    def forward(s, x): return x * s.w\nf = M()", "f._parameters['w'].data.fill_(4)"),
+    "a list that a generator unpacks": ("class O: pass\no = O(); o.l = [1.0, 2.0]\ndef f(x):\n    for a, b in (p.l for p in [o]): x = x * a + b\n    return x", "o.l[0] = 3.0"),
+    "a list in a list that is made": ("g = [1.0, 2.0]\ndef f(x):\n    for a, b in [g]: x = x * a + b\n    return x", "g[0] = 3.0"),
+    "an augmented element": ("g = [1.0]\ndef f(x):\n    d = {'a': g}\n    d['a'] += [2.0]\n    return x * len(g)",),
+    "an augmented attribute": ("class O: pass\no = O(); o.a = 1.0\ndef f(x):\n    o.a += 1\n    return x * o.a",),
+    "a list that contains itself": ("g = [1.0]; g.append(g)\ndef f(x):\n    for a in g:\n        x = x * a if a is not g else x\n    return x", "g[0] = 2.0"),
+    "a lock": ("import threading\nlock = threading.Lock()\ndef f(x):\n    with lock: return x * (2 if lock.locked() else 3)",),
+    "the identity of numbers": ("def f(x, a=1): return x * 2 if a is one else x * 3\none = 1", "kwargs = {'a': 2}", "kwargs = {'a': 1}", "kwargs = {'a': 3}", "kwargs = {'a': 1}"),
+    "the class of a layer": ("class L(nn.Linear):\n    def forward(s, x): return super().forward(x) * 10\nf = nn.Sequential(nn.Linear(4, 4))", "f[0].__class__ = L", "f[0].__class__ = nn.Linear"),
+    "forward of a class of layers": ("f = nn.Sequential(nn.Hardswish())\nold = nn.Hardswish.forward", "nn.Hardswish.forward = lambda s, x: x * 5", "nn.Hardswish.forward = old"),
+    "how modules are called": ("f = nn.Sequential(nn.Hardswish())\nold = nn.Module.__call__", "nn.Module.__call__ = lambda s, x: old(s, x) * 5", "nn.Module.__call__ = old"),
+    "gradients that are changed and dropped": ("m = nn.Linear(4, 1)\no = torch.optim.SGD(m.parameters(), 0.1)\ndef f(x):\n    l = m(x).sum(); l.backward(); o.step(); o.zero_grad(); return l.detach(), m.weight.clone()", "m.weight.grad = kept = torch.ones(1, 4)", "m.weight.grad = kept; m.bias.grad = torch.ones(1)"),
     "torch functions replaced": ("import types\nlib = types.SimpleNamespace(act=torch.exp)\ndef f(x): return lib.act(x)", "lib.act = torch.sin"),
 }  # fmt: skip
 
@@ -205,6 +226,79 @@ CASES |= {  # elements of a tensor decide on a shape, a place or a number
         "return torch.bincount(x.abs().long()), x.unique(), x.nonzero()",
         "return [float(a) for a in x], {int(a): 1 for a in x}, sorted(x), max(x)",
         "return x.tolist(), x.numpy() * 2, x.sum() in (1.0, 2.0)",
+    )
+}
+
+EXPRESSIONS_OF_OBJECTS = {
+    "g.get('o').a": "g = {'o': o}",
+    "g.pop('o', None).a if g.copy() is None else dict(g).pop('o').a": "g = {'o': o}",
+    "dict(g).setdefault('o').a": "g = {'o': o}",
+    "list(g).pop().a": "g = [o]",
+    "max(g, key=lambda each: 1).a": "g = [o, o]",
+    "min(g, key=lambda each: 1).a": "g = (o,)",
+    "next(iter(g)).a": "g = [o]",
+    "next(each for each in g if each.a).a": "g = [o]",
+    "sorted(g, key=lambda each: 1)[0].a": "g = [o]",
+    "type(o).a": "g = None",
+    "o.__class__.a": "g = None",
+    "len(f'{o}')": "g = None",
+    "len(str(o))": "g = None",
+    "len('{0.a}'.format(o))": "g = None",
+    "len('%s' % o)": "g = None",
+    "(2.0 if o == p else 3.0)": "g = None",
+    "(2.0 if o in g else 3.0)": "g = [p]",
+    "(2.0 if isinstance(o, P) else 3.0)": "g = None",
+    "(2.0 if type(o) is P else 3.0)": "g = None",
+    "o.twice()": "g = None",
+}
+"""Expressions that read an attribute of an object or its class, and what they need."""
+PRINTED = ("len(f'{o}')", "len(str(o))", "len('%s' % o)")
+CLASSES = {
+    "a plain object": "class O:\n    a = 1.0\n    def twice(s): return s.a * 2\nclass P(O): a = 3.0",
+    "an object that compares": "class O:\n    a = 1.0\n    def __eq__(s, o): return s.a == o.a\n    def twice(s): return s.a * 2\nclass P(O):\n    def twice(s): return s.a * 3",
+    "a data class": "import dataclasses\n@dataclasses.dataclass\nclass O:\n    a: float = 1.0\n    def twice(s): return s.a * 2\n@dataclasses.dataclass\nclass P(O): a: float = 3.0",
+    "a namespace": "import types\nclass O(types.SimpleNamespace):\n    a = 1.0\n    def twice(s): return s.a * 2\nclass P(O):\n    def twice(s): return s.a * 3",
+}
+CASES |= {
+    f"{read} of {kind}": (
+        f"{classes}\no = O(); o.a = 2.0; p = O(); p.a = 2.0\n{need}\ndef f(x): return x * {read}",
+        "o.a = 35.0",
+        "p.a = 35.0",
+        "o.__class__ = P",
+        "P.a = 4.0; vars(o).pop('a')",
+    )
+    for kind, classes in CLASSES.items()
+    for read, need in EXPRESSIONS_OF_OBJECTS.items()
+    if not (read in PRINTED and kind in ("a plain object", "an object that compares"))  # whose text tells their address
+}
+CASES |= {
+    f"{read} of a list": (
+        f"class O: pass\no = O(); o.l = [1.0, 2.0]; g = [3.0]\ndef f(x): return x * {read}",
+        "o.l.append(77.0)",
+        "o.l[0] = 6.0",
+        "o.l.clear()",
+    )
+    for read in (
+        "len(f'{o.l}')",
+        "len(f'{o.l!r:>40}')",
+        "len('%s' % (o.l,))",
+        "len('{}'.format(o.l))",
+        "len('{a}'.format(a=o.l))",
+        "len(str([o.l]))",
+        "sum(sum([o.l, g], []))",
+        "sum(max([o.l, g]))",
+        "sum(sorted([o.l, g])[0])",
+        "sum(a for b in [o.l, g] for a in b)",
+        "sum(sum((each.l for each in [o]), []))",
+        "(2.0 if any(each.l for each in [o]) else 3.0)",
+        "(2.0 if all(each.l for each in [o]) else 3.0)",
+        "sum(max(each.l for each in [o]))",
+        "sum(sorted(each.l for each in [o])[0])",
+        "(2.0 if [o.l, 1] == [[1.0, 2.0], 1] else 3.0)",
+        "(2.0 if o.l in [[1.0, 2.0], 1] else 3.0)",
+        "sum(filter(None, o.l))",
+        "len([*filter(None, (each.l for each in [o]))])",
+        "sum([a * len(b) for a, *b in [o.l] if b])",
     )
 }
 
