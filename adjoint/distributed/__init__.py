@@ -1,13 +1,13 @@
-"""`torch.distributed`: processes that work together, on MPI.
+"""`torch.distributed`: processes that communicate, on top of MPI.
 
-Names, no logic; everything is imported on first use.
+This file contains names only. Everything is imported on first use.
 
 `mpi` finds the MPI. `bootstrap` connects processes that no MPI launcher has started. `groups` forms groups of
 processes. `collectives` contains the calls on tensors, `steps` their MPI requests, and `node_memory` the reductions in
 shared memory. `messages` contains the calls between two ranks, `objects` the calls on Python objects, and `reductions`
-the reduction operations. `work` waits, and reports missing ranks. `checks` compares calls between ranks. `launch`
-starts processes. `stores` hold shared values. `device_mesh` arranges processes in grids. `tensor` divides tensors among
-processes. `records` shows all of it in profiles.
+the reduction operations. `work` waits for collectives, and reports missing ranks. `checks` compares calls between
+ranks. `launch` starts processes. `stores` contains stores of shared values. `device_mesh` arranges processes in grids.
+`tensor` divides tensors among processes. `records` records these calls in profiles.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ _late = late_names(__name__, _PLACES)
 
 
 def is_mpi_available() -> bool:
-    """Whether mpi4py is installed."""
+    """Return whether mpi4py is installed."""
     return bool(_late("is_available")())
 
 
 def is_nccl_available() -> bool:
-    """Return whether NCCL is available. It never is, because there are no GPUs."""
+    """Return whether NCCL is available. It is never available, because there are no GPUs."""
     return False
 
 
@@ -77,14 +77,14 @@ is_gloo_available = is_mpi_available  # each backend's name means MPI
 
 
 def is_torchelastic_launched() -> bool:
-    """Whether `torchrun` has started this process."""
+    """Return whether `torchrun` has started this process."""
     import os
 
     return "TORCHELASTIC_RUN_ID" in os.environ
 
 
 def __getattr__(name: str) -> Any:
-    """Return a name of a module that is imported now. A missing name raises an error when it is used."""
+    """Return a name from a module, which is imported now. A missing name raises an error when it is used."""
     if name in _PLACES:
         return _late(name)
     if name in ("autograd", "device_mesh", "rpc"):

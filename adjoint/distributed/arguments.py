@@ -1,4 +1,4 @@
-"""The checks of collectives on their arguments. The errors are PyTorch's."""
+"""Checks of the arguments of collectives, with PyTorch's errors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..tensor import Tensor
 
 
 def check_tensor(value: Any, name: str) -> Tensor:
-    """Return `value` if it is a tensor, else raise TypeError."""
+    """Return `value` if it is a tensor, otherwise raise TypeError."""
     if not isinstance(value, Tensor):
         raise TypeError(
             f"Invalid function argument. Expected parameter `{name}` of type torch.Tensor\n"
@@ -18,7 +18,7 @@ def check_tensor(value: Any, name: str) -> Tensor:
 
 
 def check_tensors(value: Any, name: str) -> list[Tensor]:
-    """Return `value` if it is a list of tensors, else raise TypeError."""
+    """Return `value` if it is a list of tensors, otherwise raise TypeError."""
     if not isinstance(value, (list, tuple)) or not all(isinstance(each, Tensor) for each in value):
         raise TypeError(
             f"Invalid function argument. Expected parameter `{name}` of type List[torch.Tensor]\n"
@@ -51,7 +51,7 @@ def check_list(tensors: list[Tensor], like: Tensor, count: int, name: str, which
 
 
 def check_for_root(tensors: list[Tensor], is_root: bool, name: str, root: str) -> None:
-    """Raise ValueError unless the rank at the root gives a list, and no other."""
+    """Raise ValueError unless the root passes a list and the other ranks do not."""
     if is_root and not tensors:
         raise ValueError(f"Argument ``{name}`` must be specified on {root} rank.")
     if tensors and not is_root:

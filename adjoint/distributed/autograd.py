@@ -1,6 +1,7 @@
-"""`torch.distributed.autograd` records remote calls. This package has none.
+"""`torch.distributed.autograd`, which would record remote calls.
 
-Libraries check for this module.
+They do not exist here, but libraries check for this module.
+
 """
 
 from __future__ import annotations

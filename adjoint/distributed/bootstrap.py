@@ -1,9 +1,9 @@
-"""How processes that no MPI launcher has started find one another: `torchrun`, a shell loop, `srun` without PMI.
+"""Connecting processes that no MPI launcher has started: by `torchrun`, a shell loop, or `srun` without PMI.
 
-Each process knows its rank, the number of processes and the address of rank 0 from its environment. An MPI of MPICH's
-family (MPICH, Intel MPI, MVAPICH) learns who takes part from a process manager. Rank 0 starts a process manager,
-`process_manager.py`, and tells MPI its address, so that `MPI_Init` in every process forms one `COMM_WORLD`. After that,
-MPI does all communication.
+The environment tells each process its rank, the number of processes and the address of rank 0. An MPI of the MPICH
+family (MPICH, Intel MPI, MVAPICH) learns from a process manager which processes participate. Rank 0 starts a process
+manager, `process_manager.py`, and tells MPI its address. `MPI_Init` in all processes then creates one `COMM_WORLD`.
+After that, MPI does all communication.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .state import STATE
 from .stores import DEFAULT, FileStore, Store, TCPStore
 
 LAUNCHERS = ("PMI_FD", "PMI_PORT", "PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "MPI_LOCALRANKID")
-"""Variables that a launcher of MPI processes sets."""
+"""The variables that launchers of MPI processes set."""
 
 
 class Place(NamedTuple):
@@ -37,7 +37,7 @@ class Place(NamedTuple):
 
 
 def started_by_mpi() -> bool:
-    """Whether an MPI launcher has started this process, in a way that the MPI understands."""
+    """Return whether an MPI launcher has started this process, in a way that the MPI supports."""
     if "PMIX_NAMESPACE" in os.environ and "SLURM_STEP_NUM_TASKS" in os.environ and not _understands_pmix():
         for name in ("PMIX_NAMESPACE", "PMIX_RANK"):  # MPICH would refuse to start
             os.environ.pop(name, None)
@@ -48,7 +48,7 @@ def await_all(seconds: float) -> None:
     """Wait for all processes that `adjoint launch` has started on this machine, because MPI waits without a limit.
 
     Raises:
-        DistStoreError: if the time is over.
+        DistStoreError: if the time limit is exceeded.
     """
     told, count = os.environ.get("ADJOINT_FAILURES"), int(os.environ.get("ADJOINT_JOINING", "0"))
     STATE.joined += 1
@@ -63,7 +63,7 @@ def await_all(seconds: float) -> None:
 
 
 def _understands_pmix() -> bool:
-    """Whether the MPI joins processes by PMIx, as Open MPI does and the wheels of MPICH do not."""
+    """Return whether the MPI connects processes by PMIx. Open MPI does; the wheels of MPICH do not."""
     from .launch import LaunchError, find_mpiexec, is_open_mpi
 
     try:
@@ -75,12 +75,12 @@ def _understands_pmix() -> bool:
 def place(init_method: str | None, size: int, rank: int, timeout: float, store: Store | None = None) -> Place | None:
     """Read the position of this process from the arguments of `init_process_group` and the environment.
 
-    Return None if it is alone.
+    Return None for a single process.
 
-    Processes that share a `store` find rank 0 by it.
+    Processes that share a `store` use it to find rank 0.
 
     Raises:
-        ValueError: if a part is missing.
+        ValueError: if a part of the information is missing.
     """
     method = urlsplit(init_method or "env://")
     given = {name: values[0] for name, values in parse_qs(method.query).items()}
@@ -123,13 +123,13 @@ def rendezvous(url: str, rank: int = -1, world_size: int = -1, **options: Any) -
     """Yield once: a store that processes share, the rank of this process, and the number of processes.
 
     Args:
-        url: "tcp://ADDRESS:PORT", "file://PATH", or "env://", which takes the address of rank 0 from the environment.
-        rank, world_size: used if neither the address nor the environment gives them.
+        url: "tcp://ADDRESS:PORT", "file://PATH", or "env://", which reads the address of rank 0 from the environment.
+        rank, world_size: used if neither the address nor the environment contains them.
         options: `timeout`, a `timedelta`.
 
     Raises:
-        RuntimeError: for another kind of address.
-        ValueError: if something is missing.
+        RuntimeError: if the kind of address is unknown.
+        ValueError: if a part of the information is missing.
     """
     limit: timedelta = options.get("timeout") or DEFAULT
     method = urlsplit(url)
@@ -146,7 +146,7 @@ def rendezvous(url: str, rank: int = -1, world_size: int = -1, **options: Any) -
 
 
 def _from_store(store: Store, rank: int) -> tuple[str, int]:
-    """The address of rank 0, which it puts into a store."""
+    """Return the address of rank 0, which rank 0 puts into a store."""
     if rank == 0:
         address, port = _own_address()
         store.set("adjoint/address", f"{address} {port}")
@@ -182,7 +182,7 @@ def _from_slurm(environment: dict[str, str]) -> dict[str, str]:
 
 
 def _from_file(path: Path, rank: int, timeout: float) -> tuple[str, int]:
-    """The address of rank 0, which it writes into a file that all can read."""
+    """Return the address of rank 0, which rank 0 writes to a file that all processes can read."""
     if rank == 0:
         address, port = _own_address()
         written = path.with_name(f"{path.name}.{os.getpid()}")
@@ -199,15 +199,13 @@ def _from_file(path: Path, rank: int, timeout: float) -> tuple[str, int]:
 
 
 def prepare(where: Place, timeout: float) -> None:
-    """Tell MPI, which has not started yet, the address of the other processes.
+    """Tell MPI the address of the other processes, before MPI starts. Rank 0 starts the process that answers them.
 
-    Rank 0 starts the process that answers them.
-
-    From then on all processes end when one has failed.
+    From then on, all processes end when one has failed.
 
     Raises:
         DistNetworkError: if rank 0 cannot listen, or cannot be reached.
-        DistStoreError: if the other processes do not arrive in time, which MPI would not survive.
+        DistStoreError: if the other processes do not arrive in time, because MPI cannot recover from this.
     """
     if where.rank == 0:
         STATE.manager = _start_manager(where, timeout)
@@ -237,7 +235,7 @@ def _too_late(seconds: float, size: int, missing: list[Any]) -> DistStoreError:
 
 
 def _start_manager(where: Place, timeout: float) -> subprocess.Popen[bytes]:
-    """Start `process_manager.py`, which ends with this process, as its input does."""
+    """Start `process_manager.py`. It ends when its input ends, and therefore with this process."""
     script = Path(__file__).with_name("process_manager.py")
     command = [sys.executable, "-I", str(script), str(where.size), str(where.port), str(timeout)]
     manager = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
@@ -250,7 +248,7 @@ def _start_manager(where: Place, timeout: float) -> subprocess.Popen[bytes]:
 
 
 def _await(where: Place, timeout: float) -> None:
-    """Wait until rank 0 listens."""
+    """Wait until rank 0 accepts connections."""
     deadline = time.monotonic() + timeout
     while True:
         try:

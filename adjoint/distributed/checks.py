@@ -1,4 +1,4 @@
-"""`TORCH_DISTRIBUTED_DEBUG=DETAIL`: ranks compare each collective before it starts: a mismatch is an error, not a hang."""
+"""`TORCH_DISTRIBUTED_DEBUG=DETAIL`: ranks compare each collective before it starts, so mismatches are errors and not hangs."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ About = tuple["Sequence[Tensor]", Any, "int | None"]
 """The description of a call: its tensors, its operation, and its root."""
 
 WIDTH = 1024
-"""The bytes of a description."""
+"""The number of bytes of a description."""
 
 
 class DebugLevel(Enum):
-    """How much is checked: OFF, INFO, DETAIL."""
+    """The level of checks: OFF, INFO or DETAIL."""
 
     OFF = 0
     INFO = 1
@@ -36,7 +36,7 @@ class DebugLevel(Enum):
 
 
 class _Level:
-    """The level, and whether it is DETAIL."""
+    """The current level, and whether it is DETAIL."""
 
     level = DebugLevel.OFF
     on = False
@@ -46,20 +46,20 @@ DETAIL = _Level
 
 
 def set_debug_level(level: DebugLevel) -> None:
-    """Set how much is checked."""
+    """Set the level of checks."""
     DETAIL.level, DETAIL.on = level, level is DebugLevel.DETAIL
 
 
 def get_debug_level() -> DebugLevel:
-    """How much is checked."""
+    """Return the level of checks."""
     return DETAIL.level
 
 
 def set_debug_level_from_env() -> None:
-    """Take the level from the variable TORCH_DISTRIBUTED_DEBUG.
+    """Set the level of checks from the variable TORCH_DISTRIBUTED_DEBUG.
 
     Raises:
-        ValueError: if the variable has another value.
+        ValueError: if the variable has an unknown value.
     """
     name = os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF").upper()
     if name not in DebugLevel.__members__:
@@ -71,7 +71,7 @@ set_debug_level_from_env()
 
 
 def describe(name: str, about: About | None) -> str:
-    """A call in words: its name, and the shapes, dtypes, operation and root that ranks must agree on."""
+    """Return a call as text: its name, and the shapes, dtypes, operation and root on which ranks must agree."""
     tensors, op, root = about or ((), None, None)
     said = [f"OpType={name.upper()}"]
     if tensors:

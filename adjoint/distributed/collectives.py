@@ -1,4 +1,4 @@
-"""Collectives on tensors: each checks its arguments, and is then a few requests of MPI.
+"""Collectives on tensors. Each checks its arguments, and then performs a few MPI requests.
 
 Results are written into the given tensors. As in PyTorch, no operation is recorded.
 """
@@ -72,11 +72,11 @@ def all_reduce(tensor: Any, op: Any = ReduceOp.SUM, group: Any = None, async_op:
     All ranks get the same result, bit for bit.
 
     Args:
-        tensor: a tensor with the same shape and dtype on all ranks. It may be sparse, and its stored elements may
-            differ between ranks.
-        op: a `ReduceOp`; for sparse tensors SUM or AVG.
+        tensor: a tensor with the same shape and dtype on all ranks. It may be sparse. Its stored elements may differ
+            between ranks.
+        op: a `ReduceOp`. Sparse tensors support SUM and AVG.
         group: the participating processes; all if None.
-        async_op: whether to return a handle at once. Its `wait()` returns when the result is complete.
+        async_op: whether to return a handle immediately. Its `wait()` returns when the result is complete.
     """
     check_tensor(tensor, "tensor")
     found = resolve_or_warn(group, "all_reduce")
@@ -100,7 +100,7 @@ def all_reduce_coalesced(
 
 
 def shared_buffer(count: int, dtype: Any, group: Any = None) -> SharedBuffer | None:
-    """Return memory that `all_reduce_shared` reduces in place, or None for few elements or without shared memory."""
+    """Return memory that `all_reduce_shared` reduces in place, or None if there are few elements or no shared memory."""
     found = resolve(group)
     if found is None or found.size() == 1 or count * dtype.itemsize < LEAST:
         return None
@@ -120,7 +120,7 @@ def all_reduce_shared(tensor: Any, buffer: SharedBuffer, op: Any, group: Any) ->
 def broadcast(
     tensor: Any, src: int | None = None, group: Any = None, async_op: bool = False, group_src: int | None = None
 ) -> Work | None:
-    """Copy the tensor of rank `src` (its number in the group: `group_src`) into the tensors of the other ranks."""
+    """Copy the tensor of rank `src` (`group_src` is its number in the group) to the tensors of the other ranks."""
     found = resolve(group)
     if found is None:
         raise ValueError("Invalid process group specified")
@@ -150,7 +150,7 @@ def reduce(
 
 
 def all_gather(tensor_list: Any, tensor: Any, group: Any = None, async_op: bool = False) -> Work | None:
-    """Fill `tensor_list` with the tensors of all ranks, which are of one shape."""
+    """Fill `tensor_list` with the tensors of all ranks, which have the same shape."""
     outputs = check_tensors(tensor_list, "tensor_list")
     check_tensor(tensor, "tensor")
     check_same_dtype(*outputs, tensor)
@@ -184,7 +184,7 @@ def all_gather_coalesced(
 def all_gather_into_tensor(
     output_tensor: Any, input_tensor: Any, group: Any = None, async_op: bool = False
 ) -> Work | None:
-    """Fill `output_tensor` with the tensors of all ranks, one by one along its first dimension, or stacked."""
+    """Fill `output_tensor` with the tensors of all ranks, concatenated along its first dimension, or stacked."""
     check_tensor(output_tensor, "output_tensor"), check_tensor(input_tensor, "input_tensor")
     check_same_dtype(input_tensor, output_tensor)
     found = resolve_or_warn(group, "all_gather_into_tensor")
@@ -207,7 +207,7 @@ def gather(
     async_op: bool = False,
     group_dst: int | None = None,
 ) -> Work | None:
-    """Fill `gather_list`, which rank `dst` gives (0 by default), with the tensors of all ranks."""
+    """Fill `gather_list` of rank `dst` (0 by default) with the tensors of all ranks."""
     check_tensor(tensor, "tensor")
     outputs = check_tensors(gather_list, "gather_list") if gather_list else []
     check_same_dtype(tensor, *outputs)
@@ -230,7 +230,7 @@ def scatter(
     async_op: bool = False,
     group_src: int | None = None,
 ) -> Work | None:
-    """Fill `tensor` with the one of this rank's number in `scatter_list`, which rank `src` gives (0 by default)."""
+    """Fill `tensor` with the tensor at this rank's position in `scatter_list` of rank `src` (0 by default)."""
     check_tensor(tensor, "tensor")
     inputs = check_tensors(scatter_list, "scatter_list") if scatter_list else []
     check_same_dtype(tensor, *inputs)
@@ -248,7 +248,7 @@ def scatter(
 def reduce_scatter(
     output: Any, input_list: Any, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False
 ) -> Work | None:
-    """Reduce the lists of all ranks, and put the tensor of this rank's number into `output`."""
+    """Reduce the lists of all ranks, and put the tensor at this rank's position into `output`."""
     check_tensor(output, "output")
     inputs = check_tensors(input_list, "input_list")
     check_same_dtype(output, *inputs)
@@ -267,7 +267,7 @@ def reduce_scatter(
 def reduce_scatter_tensor(
     output: Any, input: Any, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False
 ) -> Work | None:
-    """Reduce the `input` of all ranks, which has a part for each of them, and put this rank's part into `output`."""
+    """Reduce the `input` tensors of all ranks, which have a part for each rank, and put this rank's part into `output`."""
     check_tensor(output, "output"), check_tensor(input, "input")
     check_same_dtype(output, input)
     found = resolve_or_warn(group, "reduce_scatter_tensor")

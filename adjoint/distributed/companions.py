@@ -1,7 +1,7 @@
-"""Ends all processes when one fails, if no MPI launcher has started them.
+"""Ending all processes when one fails, if no MPI launcher has started them.
 
 Each process has a connection to the process manager, and a thread that reads from it. The manager tells all processes
-when one has failed or disappeared, and then all end.
+when one has failed or disappeared. All processes then end.
 """
 
 from __future__ import annotations
@@ -17,14 +17,11 @@ from typing import NoReturn
 from .._runtime.platform import socket
 
 LAST = -1000
-"""The priority of the last action of `multiprocessing` at the end of a process.
-
-Queues have sent their content by then.
-"""
+"""The priority of the last action of `multiprocessing` at the end of a process. By then, queues have sent their contents."""
 
 
 class Companions:
-    """The connection of this process to the manager, at an address. The process is tied to the others until it leaves."""
+    """The connection of this process to the manager at an address. The processes end together until this process leaves."""
 
     def __init__(self, rank: int, host: str, port: int) -> None:
         self.rank = rank
@@ -37,11 +34,11 @@ class Companions:
         multiprocessing.util.Finalize(None, self._end_in_order, exitpriority=LAST)
 
     def enter(self) -> None:
-        """From now on, the end of this process ends all processes."""
+        """From now on, end all processes when this process ends."""
         self._say(f"cmd=enter rank={self.rank}")
 
     def leave(self) -> None:
-        """From now on, this process may end while others continue."""
+        """From now on, allow this process to end while others continue."""
         self._say(f"cmd=leave rank={self.rank}")
 
     def give_up(self) -> None:
@@ -50,7 +47,7 @@ class Companions:
         self._all_end.set()
 
     def end_all(self, status: int) -> NoReturn:
-        """End all processes, this one immediately, with an exit status."""
+        """End all processes with an exit status, and this process immediately."""
         self._say(f"cmd=fail rank={self.rank} status={status}")
         os._exit(status)
 
@@ -60,7 +57,10 @@ class Companions:
                 self._connection.sendall(f"{line}\n".encode())
 
     def _end_in_order(self) -> None:
-        """At the end of the program: wait until the others end as well, as MPI does. After an error, do not wait for them."""
+        """At the end of the program, wait until the other processes end too, as MPI does.
+
+        After an error, do not wait for them.
+        """
         error = sys.exc_info()[1]  # where a process of `multiprocessing` ends; programs that are not have ended already
         if error is not None and not isinstance(error, SystemExit):
             traceback.print_exception(error)

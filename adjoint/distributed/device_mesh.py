@@ -1,4 +1,4 @@
-"""`torch.distributed.device_mesh`: processes in a grid. Each row and each column is a group."""
+"""`torch.distributed.device_mesh`: processes arranged in a grid. Each row and each column is a group."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ __all__ = ["DeviceMesh", "init_device_mesh"]
 
 
 class DeviceMesh:
-    """A grid of ranks. Along each of its dimensions, the processes of a line are a group.
+    """A grid of ranks. The processes of a line along a dimension are a group.
 
     Args:
         device_type: "cpu".
-        mesh: the ranks, as a tensor or nested lists, the same in all processes. All processes call this.
+        mesh: the ranks, as a tensor or nested lists. They must be the same in all processes. All processes call this
+            constructor.
         mesh_dim_names: a name for each dimension.
 
     Raises:
-        RuntimeError: if a rank occurs twice in the mesh, or does not exist.
+        RuntimeError: if a rank does not exist, or occurs twice in the mesh.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class DeviceMesh:
         self._coordinate = tuple(place[0].tolist()) if len(place) else None
 
     def _lines(self, number: int) -> Any:
-        """The group of this process along a dimension. All processes create all groups, as required."""
+        """Return the group of this process along a dimension. All processes must create all groups."""
         lines = numpy.moveaxis(self._ranks, number, -1).reshape(-1, self._ranks.shape[number]).tolist()
         if lines == [list(range(get_world_size()))]:
             return torch.distributed.group.WORLD
@@ -116,20 +117,20 @@ class DeviceMesh:
         return mesh_dim
 
     def get_group(self, mesh_dim: int | str | None = None) -> ProcessGroup:
-        """The group of this process along a dimension, given by its number or name."""
+        """Return the group of this process along a dimension, given by its number or name."""
         group: ProcessGroup = self._groups[self._number(mesh_dim)]
         return group
 
     def get_all_groups(self) -> list[ProcessGroup]:
-        """The groups of this process along all dimensions."""
+        """Return the groups of this process along all dimensions."""
         return list(self._groups)
 
     def get_rank(self) -> int:
-        """The rank of this process among all."""
+        """Return the global rank of this process."""
         return get_rank()
 
     def get_local_rank(self, mesh_dim: int | str | None = None) -> int:
-        """The number of this process along a dimension."""
+        """Return the number of this process along a dimension."""
         if self._coordinate is None:
             return -1
         return self._coordinate[self._number(mesh_dim)]
@@ -139,7 +140,7 @@ class DeviceMesh:
         return self._coordinate
 
     def __getitem__(self, names: str | tuple[str, ...]) -> DeviceMesh:
-        """The part of the mesh that this process is in and that has only the named dimensions."""
+        """Return the part of the mesh that contains this process and has only the named dimensions."""
         chosen = [self._number(name) for name in ([names] if isinstance(names, str) else names)]
         if self.mesh_dim_names is None:
             raise RuntimeError("Cannot slice a DeviceMesh without mesh_dim_names!")
@@ -182,8 +183,8 @@ def init_device_mesh(
     Join the processes first if necessary.
 
     Raises:
-        RuntimeError: if names are not unique, their number differs from the number of dimensions, or the mesh needs
-            more processes than there are.
+        RuntimeError: if names are not unique, if there is not one name per dimension, or if the mesh needs more
+            processes than exist.
     """
     if mesh_dim_names is not None:
         if len(set(mesh_dim_names)) != len(mesh_dim_names):

@@ -1,4 +1,4 @@
-"""`torch.distributed.distributed_c10d` exports names of `torch.distributed` for programs that look there."""
+"""`torch.distributed.distributed_c10d`: names of `torch.distributed` for programs that use this module."""
 
 from typing import Any
 

@@ -2,20 +2,20 @@
 
 
 class DistError(RuntimeError):
-    """Any error of processes that work together."""
+    """The base class of errors in the communication between processes."""
 
 
 class DistBackendError(DistError):
-    """A collective failed: it timed out, or ranks disagree."""
+    """The error for a failed collective: it timed out, or ranks disagree."""
 
 
 class DistNetworkError(DistError):
-    """Processes could not connect to one another."""
+    """The error for processes that could not connect to one another."""
 
 
 class DistStoreError(DistError):
-    """A store failed."""
+    """The error for a failed store."""
 
 
 class QueueEmptyError(DistError):
-    """A queue of a store is empty."""
+    """The error for an empty queue of a store."""

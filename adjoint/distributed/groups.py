@@ -1,4 +1,4 @@
-"""Groups of processes: the group of all processes, and subgroups; their members, their start and their end."""
+"""Groups of processes: the group of all processes, and subgroups. Also their members, their creation and their end."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from .state import STATE, wait_for_saving
 default_pg_timeout = timedelta(minutes=30)
 NON_GROUP_MEMBER = -100
 FIRST_MEETING_TAG = 100
-"""The tags of messages with which ranks meet before they create a group start here."""
+"""The first tag of messages by which ranks meet before they create a group."""
 FORWARDING = 0.2
-"""The number of seconds in which a launcher forwards a process's output before it learns that all must end."""
+"""The number of seconds in which a launcher forwards the output of a process before it learns that all processes must end."""
 UNINITIALIZED = "Default process group has not been initialized, please make sure to call init_process_group."
 
 
 class Backend(str):
-    """The name of a backend, in small letters. All of them mean MPI here."""
+    """The name of a backend in lower case. All backends mean MPI here."""
 
     __slots__ = ()
     UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI = "undefined", "gloo", "nccl", "xccl", "ucc", "mpi"
     backend_list: ClassVar[list[str]] = [UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI]
 
     def __new__(cls, name: str) -> Backend:
-        """Read a name."""
+        """Convert a name."""
         if not isinstance(name, str):
             raise ValueError(f"Backend constructor parameter must be string-ish, {type(name)} given")
         return str.__new__(cls, name.lower())
@@ -54,7 +54,7 @@ class _WithWorld(type):
 
 
 class group(metaclass=_WithWorld):
-    """The group of all processes, and the value of groups that this process is not in."""
+    """A class with the group of all processes, and the value for groups that do not contain this process."""
 
     NON_GROUP_MEMBER: int | None = NON_GROUP_MEMBER
 
@@ -63,7 +63,7 @@ GroupMember = group
 
 
 def is_initialized() -> bool:
-    """Whether `init_process_group` has been called."""
+    """Return whether `init_process_group` has been called."""
     return STATE.world is not None
 
 
@@ -83,24 +83,24 @@ def init_process_group(
     pg_options: Any = None,
     device_id: Any = None,
 ) -> None:
-    """Join the other processes: those that an MPI launcher has started, or that the environment describes as for `torchrun`.
+    """Connect to the other processes, which an MPI launcher has started, or which the environment describes as for `torchrun`.
 
-    A single process becomes a group of one.
+    A single process becomes a group with one rank.
 
     Args:
-        backend: a name of PyTorch's. All backends mean MPI, and rank 0 says so once.
+        backend: one of PyTorch's names. All backends mean MPI, and rank 0 prints this once.
         init_method: "env://" (the default), "tcp://ADDRESS:PORT" or "file://PATH". Processes started by MPI need no
             address.
         timeout: the time that a collective waits for the other ranks; 30 minutes if None.
-        world_size, rank: the number of processes and the number of this process, if the environment does not contain
+        world_size, rank: the number of processes and the rank of this process, if the environment does not contain
             them.
-        store: a store that the processes share and that leads to rank 0, instead of `init_method`.
-        group_name, pg_options, device_id: accepted as in PyTorch, without effect.
+        store: a store that the processes share and that leads to rank 0, as an alternative to `init_method`.
+        group_name, pg_options, device_id: accepted for compatibility with PyTorch, without effect.
 
     Raises:
-        ValueError: if a group already exists, or `world_size` or `rank` differs from MPI's.
+        ValueError: if a group already exists, or if `world_size` or `rank` differs from MPI's value.
         DistStoreError: if the other processes do not arrive in time.
-        ModuleNotFoundError: without mpi4py or an MPI.
+        ModuleNotFoundError: if mpi4py or an MPI is missing.
     """
     if STATE.world is not None:
         raise ValueError("trying to initialize the default process group twice!")
@@ -153,7 +153,7 @@ def _checked_timeout(timeout: timedelta | None) -> timedelta:
 
 
 def _check_place(world: Any, size: int, rank: int) -> None:
-    """Raise ValueError if MPI's number of processes, or of this process, differs from the requested one."""
+    """Raise ValueError if MPI's number of processes, or its rank of this process, differs from the requested one."""
     found, own = world.Get_size(), world.Get_rank()
     if size > 0 and found != size:
         alone = ""
@@ -181,7 +181,10 @@ def _complete_environment(world: Any) -> None:
 
 
 def show_error(error: BaseException, rank: int) -> None:
-    """Print a traceback in one piece, with the rank before each line. All ranks get Ctrl-C, and one of them prints it."""
+    """Print a traceback without interruption, with the rank before each line.
+
+    All ranks receive Ctrl-C, but only one of them prints it.
+    """
     told = os.environ.get("ADJOINT_FAILURES")
     if told and isinstance(error, KeyboardInterrupt):
         try:
@@ -212,7 +215,7 @@ def tell_launcher(status: int) -> None:
 
 
 def end_all(status: int) -> None:
-    """End all MPI processes, if MPI has started, with an exit status. If `adjoint launch` has started them, tell it."""
+    """End all MPI processes with an exit status, if MPI has started. If `adjoint launch` has started them, inform it."""
     sys.stdout.flush()
     sys.stderr.flush()
     tell_launcher(status)
@@ -229,7 +232,7 @@ def destroy_process_group(group: Any = None) -> None:
     Without a group, or with the group of all processes, free all groups.
 
     Raises:
-        AssertionError: if there is no group.
+        AssertionError: if no group exists.
     """
     if group == NON_GROUP_MEMBER:
         return
@@ -256,10 +259,10 @@ def destroy_process_group(group: Any = None) -> None:
 
 
 def default_group() -> ProcessGroup:
-    """The group of all processes.
+    """Return the group of all processes.
 
     Raises:
-        ValueError: before `init_process_group`.
+        ValueError: if `init_process_group` has not been called.
     """
     if STATE.world is None:
         raise ValueError(UNINITIALIZED)
@@ -270,10 +273,7 @@ _get_default_group = default_group
 
 
 def resolve(group: Any) -> ProcessGroup | None:
-    """Return the group of an argument.
-
-    The argument None means all processes. Return None if this process is not in the group.
-    """
+    """Return the group for an argument. None means all processes. Return None if this process is not in the group."""
     if group is None:
         return default_group()
     if group == NON_GROUP_MEMBER:
@@ -284,7 +284,7 @@ def resolve(group: Any) -> ProcessGroup | None:
 
 
 def resolve_or_warn(group: Any, name: str) -> ProcessGroup | None:
-    """Do the same as `resolve`, and warn if this process is not in the group, because the call then does nothing."""
+    """Return the group like `resolve`. Warn if it does not contain this process, because the call then has no effect."""
     found = resolve(group)
     if found is None:
         warn(
@@ -307,7 +307,7 @@ def get_world_size(group: Any = None) -> int:
 
 
 def get_backend(group: Any = None) -> Backend:
-    """The name that was given as the backend."""
+    """Return the name that was given as the backend."""
     found = resolve(group)
     if found is None:
         raise ValueError("Invalid process group specified")
@@ -320,7 +320,7 @@ def get_backend_config(group: Any = None) -> str:
 
 
 def get_process_group_ranks(group: Any = None) -> list[int]:
-    """The global ranks of the processes in the group."""
+    """Return the global ranks of the processes in the group."""
     found = resolve(group)
     if found is None:
         raise ValueError("Invalid process group specified")
@@ -328,7 +328,7 @@ def get_process_group_ranks(group: Any = None) -> list[int]:
 
 
 def get_global_rank(group: Any, group_rank: int) -> int:
-    """Return the global number of the process that has `group_rank` in the group."""
+    """Return the global rank of the process with `group_rank` in the group."""
     if group is STATE.world:
         return group_rank
     ranks = get_process_group_ranks(group)
@@ -338,7 +338,7 @@ def get_global_rank(group: Any, group_rank: int) -> int:
 
 
 def get_group_rank(group: Any, global_rank: int) -> int:
-    """Return the number in the group of the process that has the global number `global_rank`."""
+    """Return the rank in the group of the process with the global rank `global_rank`."""
     ranks = get_process_group_ranks(group)
     if global_rank not in ranks:
         raise ValueError(f"Global rank {global_rank} is not part of group {group}")
@@ -358,7 +358,7 @@ def get_node_local_rank(fallback_rank: int | None = None) -> int:
 
 
 def get_pg_count() -> int:
-    """How many groups this process is in."""
+    """Return the number of groups that contain this process."""
     return len(STATE.live)
 
 
@@ -372,9 +372,7 @@ def new_group(
     device_id: Any = None,
     sort_ranks: bool = True,
 ) -> Any:
-    """Make a group of some processes.
-
-    All processes call it in the same order, including those that will not be in the group.
+    """Create a group of some processes. All processes call this in the same order, including processes outside the group.
 
     Returns:
         The group, or `GroupMember.NON_GROUP_MEMBER` if this process is not in it.
@@ -465,7 +463,7 @@ def new_subgroups(
 ) -> tuple[Any, list[Any]]:
     """Split the processes into groups of `group_size`, by default one per machine.
 
-    Return the own group and all groups.
+    Return the group of this process, and all groups.
     """
     size = default_group().size()
     if group_size is None:
@@ -487,12 +485,10 @@ def new_subgroups_by_enumeration(
     pg_options: Any = None,
     group_desc: str | None = None,
 ) -> tuple[Any, list[Any]]:
-    """Create the groups in the lists of ranks.
-
-    Return the own group and all groups.
+    """Create the groups in the lists of ranks. Return the group of this process, and all groups.
 
     Raises:
-        ValueError: if a rank is in two of them.
+        ValueError: if a rank is in two lists.
     """
     if not ranks_per_subgroup_list:
         raise ValueError("The arg 'ranks_per_subgroup_list' cannot be empty")

@@ -19,20 +19,20 @@ DEADLY = {signal.SIGILL, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SI
 
 
 class LaunchError(Exception):
-    """Processes cannot be started."""
+    """The error for processes that cannot be started."""
 
 
 def launch(count: int | None, hosts: str | None, program: list[str]) -> int:
-    """Run `program` (a script or "-m", a module, and arguments) in `count` processes.
+    """Run `program` (a script, or "-m" and a module, and arguments) in `count` processes.
 
-    Return the exit status of the first that fails.
+    Return the exit status of the first process that fails.
 
     Args:
         count: the number of processes; by default the number of processors.
         hosts: a file with one machine per line, in the MPI's format; by default all processes run on this machine.
 
     Raises:
-        LaunchError: if mpi4py, mpiexec or the file of hosts is missing.
+        LaunchError: if mpi4py, mpiexec or the hosts file is missing.
     """
     if find_spec("mpi4py") is None:
         raise LaunchError(MISSING)
@@ -52,7 +52,7 @@ def launch(count: int | None, hosts: str | None, program: list[str]) -> int:
 
 
 def _ends_with_parent() -> Callable[[], object] | None:
-    """A process calls this to end with its parent, however the parent dies. MPI's launcher then ends its processes."""
+    """Make this process end when its parent ends, in whatever way the parent ends. MPI's launcher then ends its processes."""
     if not sys.platform.startswith("linux"):
         return None
     prctl = ctypes.CDLL(None).prctl
@@ -61,12 +61,12 @@ def _ends_with_parent() -> Callable[[], object] | None:
 
 
 def processors() -> int:
-    """How many processors this process may use."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def mpiexec_command(count: int, hosts: str | None) -> list[str]:
-    """Return the command that starts `count` processes of the following program."""
+    """Return the command that starts `count` processes. The program follows it."""
     mpiexec = find_mpiexec()
     command = [mpiexec, "-n", str(count)]
     if is_open_mpi(mpiexec):
@@ -89,13 +89,13 @@ def find_mpiexec() -> str:
 
 @cache
 def is_open_mpi(mpiexec: str) -> bool:
-    """Whether a launcher is Open MPI's."""
+    """Return whether a launcher belongs to Open MPI."""
     answer = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, check=False)
     return "Open MPI" in answer.stdout or "OpenRTE" in answer.stdout
 
 
 def _environment(count: int, hosts: str | None, failures: Path) -> dict[str, str]:
-    """Return the variables of all processes. The runner adds the variables of each rank."""
+    """Return the environment variables of all processes. The runner adds the variables of each rank."""
     with socket.socket() as free:
         free.bind(("", 0))
         port = free.getsockname()[1]
@@ -112,7 +112,7 @@ def _environment(count: int, hosts: str | None, failures: Path) -> dict[str, str
 
 
 def _wait(processes: subprocess.Popen[bytes], failures: Path) -> int:
-    """Wait for MPI's launcher, and end its processes on an interrupt, or when a process has failed outside of MPI."""
+    """Wait for MPI's launcher. End its processes on an interrupt, or when a process has failed outside of MPI."""
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt

@@ -14,7 +14,7 @@ from .work import Work
 def isend(
     tensor: Any, dst: int | None = None, group: Any = None, tag: int = 0, group_dst: int | None = None
 ) -> Work | None:
-    """Start to send the tensor to a rank. The tensor must not change until the handle's `wait()` has returned."""
+    """Start to send the tensor to a rank. The tensor must not be changed until `wait()` of the handle has returned."""
     check_tensor(tensor, "tensor")
     found = resolve_or_warn(group, "isend")
     if found is None:
@@ -26,7 +26,7 @@ def isend(
 def irecv(
     tensor: Any, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None
 ) -> Work | None:
-    """Start to receive into the tensor from a rank, or from any rank if none is given."""
+    """Start to receive a tensor from a rank, or from any rank if no source is given."""
     check_tensor(tensor, "tensor")
     found = resolve_or_warn(group, "irecv")
     if found is None:
@@ -55,7 +55,7 @@ def send(tensor: Any, dst: int | None = None, group: Any = None, tag: int = 0, g
 
 
 def recv(tensor: Any, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None) -> int:
-    """Receive into the tensor from a rank, or from any rank if none is given. Return the rank of the sender."""
+    """Receive a tensor from a rank, or from any rank if no source is given. Return the rank of the sender."""
     work = irecv(tensor, src, group, tag, group_src)
     if work is None:
         return -1
@@ -64,7 +64,7 @@ def recv(tensor: Any, src: int | None = None, group: Any = None, tag: int = 0, g
 
 
 class P2POp:
-    """One message of `batch_isend_irecv`: `op` is `isend` or `irecv`."""
+    """A message of `batch_isend_irecv`. `op` is `isend` or `irecv`."""
 
     def __init__(
         self,

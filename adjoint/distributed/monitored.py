@@ -12,21 +12,19 @@ from .groups import resolve_or_warn
 from .state import STATE
 
 ARRIVED, LET_GO = 32750, 32751
-"""The tags of its messages."""
+"""The tags of the messages of this barrier."""
 
 
 def monitored_barrier(group: Any = None, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
-    """Wait until all ranks have arrived.
-
-    After the time limit, rank 0 names one missing rank, or all of them.
+    """Wait until all ranks have arrived. After the time limit, rank 0 names one missing rank, or all missing ranks.
 
     Args:
         group: the participating processes; all if None.
-        timeout: the time limit; by default the group's.
-        wait_all_ranks: whether to name all missing ranks, not the first.
+        timeout: the time limit; by default the limit of the group.
+        wait_all_ranks: whether to name all missing ranks instead of the first.
 
     Raises:
-        RuntimeError: on all ranks that have arrived, if one is missing.
+        RuntimeError: on all ranks that have arrived, if a rank is missing.
     """
     found = resolve_or_warn(group, "monitored_barrier")
     if found is None:

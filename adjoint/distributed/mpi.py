@@ -1,4 +1,4 @@
-"""The MPI beneath: found through mpi4py when the first group is made, and never before."""
+"""The underlying MPI. mpi4py loads it when the first group is created, and never earlier."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def is_available() -> bool:
 
 @cache
 def load() -> Any:
-    """The module `mpi4py.MPI`, whose import starts MPI.
+    """Return the module `mpi4py.MPI`. Its import starts MPI.
 
     Raises:
         ModuleNotFoundError: if mpi4py, or the MPI that it needs, is not installed.
@@ -34,9 +34,9 @@ def load() -> Any:
 
 
 def forget_names() -> None:
-    """Remove the names of the files through which the ranks of a machine share memory, which all of them have mapped.
+    """Remove the names of the files through which the ranks of a machine share memory. All ranks have mapped these files.
 
-    MPICH removes them at a normal end. After a kill they would stay in the memory of the machine.
+    MPICH removes them when processes end normally. After a kill they would stay in the memory of the machine.
     """
     maps = Path("/proc/self/maps")
     if not maps.exists():
@@ -48,5 +48,5 @@ def forget_names() -> None:
 
 
 def version() -> str:
-    """The name and version of the MPI, in one line."""
+    """Return the name and version of the MPI, in one line."""
     return str(load().Get_library_version()).splitlines()[0].strip("\0 ")

@@ -1,10 +1,10 @@
-"""Memory that all ranks of a group share if they run on one machine, and reductions in it.
+"""Memory that all ranks of a group share if they run on one machine, and reductions in this memory.
 
-A library of messages moves an array through small buffers, and reads and writes it several times. Ranks on one machine
-need no messages. Each rank reduces its share of the elements in the shared memory, and the other ranks read the result
-there. MPI provides only barriers, which also make earlier writes visible to ranks that pass the barrier.
+A message-passing library moves an array through small buffers, and reads and writes it several times. Ranks on one
+machine need no messages. Each rank reduces its share of the elements in the shared memory, and the other ranks read the
+result there. MPI provides only barriers. They also make earlier writes visible to ranks that pass the barrier.
 
-The memory is an unnamed file, so nothing remains of it after the processes have ended.
+The memory is an unnamed file, which disappears when the processes have ended.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ if TYPE_CHECKING:
     from .process_group import ProcessGroup
 
 LEAST = 1 << 16
-"""MPI reduces arrays with fewer bytes, because two barriers take as long."""
+"""Smaller arrays, in bytes, are reduced by MPI, because two barriers would take as long."""
 
 PART = 1 << 21
 """A larger array passes through the memory in parts of this many bytes. Two parts are used in turns."""
 
 SHARE = 1 << 17
-"""A rank reduces this many bytes at a time, so they are still in its cache when it copies them."""
+"""A rank reduces this many bytes at a time, so that they are still in its cache when it copies them."""
 
 _TOKEN = 16
 
 _CALLS, _CALL = 16, 128
-"""How many calls of a rank the others see, and the bytes of each."""
+"""The number of calls of a rank that other ranks can see, and the number of bytes of each call."""
 
 
 class Slots:
-    """The memory through which a group's arrays pass: two parts in each rank, and which of them is the next."""
+    """The memory through which a group's arrays pass: two parts in each rank, and the number of the next part."""
 
     def __init__(self, memories: list[Array]) -> None:
         self.memories = memories
@@ -54,16 +54,16 @@ class Slots:
 
 
 class Board:
-    """Shows the calls of the ranks in a group: each rank writes there which collective it starts."""
+    """A board that shows the calls of the ranks in a group. Each rank writes the collective that it starts."""
 
     def __init__(self, memories: list[Array], own: int) -> None:
         self.memories = [memory.data for memory in memories]
         self.own, self.count = self.memories[own], 0
 
     def post(self, said: bytes) -> tuple[slice, bytes]:
-        """Note a call of this rank: its place, and its text with its number, for `differing`.
+        """Publish a call of this rank: its place, and its text with its number, for `differing`.
 
-        The first byte is written last and is zero until then, so that no other rank reads a partly written text.
+        The first byte is written last and is zero until then, so no other rank reads an incomplete text.
         """
         self.count += 1
         start = self.count % _CALLS * _CALL
@@ -75,7 +75,7 @@ class Board:
         return place, call
 
     def differing(self, place: slice, call: bytes) -> tuple[int, bytes] | None:
-        """Return a rank whose call with the same number differs, and that call. Return None if there is none so far."""
+        """Return a rank whose call with the same number differs, and that call. Return None if no such call is known yet."""
         for rank, memory in enumerate(self.memories):
             for pause in (0, 1e-3):  # it may have begun to write since the first byte was read
                 time.sleep(pause)
@@ -89,7 +89,7 @@ class Board:
 
 @lru_cache(1024)
 def call_text(name: str, count: int | None = None, dtype: Any = None, op: Any = None, root: int | None = None) -> bytes:
-    """Describe a call by the properties on which ranks must agree, so that MPI pairs their messages."""
+    """Return a description of a call by the properties on which ranks must agree for MPI to pair their messages."""
     said = name if count is None else f"{name} of {count} elements of {dtype.scalar_type}"
     said += "" if op is None else f", {op.name}"
     return (said if root is None else f"{said}, root {root}").encode()
@@ -103,16 +103,16 @@ def board_steps(group: ProcessGroup) -> Iterator[Any]:
 
 
 class SharedBuffer(NamedTuple):
-    """Elements that are reduced in place: those of this rank and of the other ranks."""
+    """Elements of this rank and of the other ranks that are reduced in place."""
 
     own: Array
     others: list[Array]
 
 
 def share(comm: Any, size: int) -> Generator[Any, None, list[Array] | None]:
-    """Steps that give each rank `size` zero bytes that all ranks can see.
+    """Return steps that give each rank `size` zero bytes which all ranks can see.
 
-    They return the bytes of each rank, or None if this is impossible.
+    The steps return the bytes of each rank, or None if this is impossible.
     """
     fd = new_file(size)
     try:
@@ -133,7 +133,7 @@ def share(comm: Any, size: int) -> Generator[Any, None, list[Array] | None]:
 def _mapped(place: Array, size: int) -> Mapping | None:
     """Return the memory of another process.
 
-    It must begin with the process's token, because another machine may use the same process number.
+    It must begin with the token of that process, because another machine may use the same process number.
     """
     process, descriptor, *token = place.tolist()
     try:
@@ -150,9 +150,9 @@ def _mapped(place: Array, size: int) -> Mapping | None:
 
 
 def slots_of(group: ProcessGroup) -> Generator[Any, None, Slots | None]:
-    """Steps that return the slots of a group, which are created on first use.
+    """Return steps that give the slots of a group, which are created on first use.
 
-    They return None if ranks share no memory.
+    The steps return None if the ranks share no memory.
     """
     if group.slots is None:
         memories = yield from share(group.comm, 2 * PART)
@@ -189,7 +189,7 @@ def all_reduce_through(group: ProcessGroup, slots: Slots, array: Array, op: Redu
 
 
 def buffer_steps(group: ProcessGroup, count: int, dtype: numpy.dtype[Any], made: list[SharedBuffer]) -> Iterator[Any]:
-    """Create a buffer of zeros in each rank, and add it to `made`, which stays empty if this is impossible."""
+    """Create a buffer of zeros in each rank, and add it to `made`. `made` stays empty if this is impossible."""
     memories = yield from share(group.comm, count * dtype.itemsize)
     if memories is not None:
         parts = [memory.view(dtype) for memory in memories]
@@ -198,7 +198,7 @@ def buffer_steps(group: ProcessGroup, count: int, dtype: numpy.dtype[Any], made:
 
 
 def all_reduce_buffer(group: ProcessGroup, buffer: SharedBuffer, op: ReduceOp) -> Iterator[Any]:
-    """Reduce the elements of a buffer, which no rank has to move."""
+    """Reduce the elements of a buffer. No rank needs to move them."""
     combine = combination(buffer.own.dtype, op)
     rank, count, size = group.rank(), group.size(), buffer.own.size
     yield group.comm.Ibarrier()

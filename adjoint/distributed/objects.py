@@ -1,4 +1,4 @@
-"""Collectives on Python objects: plain data and tensors, in the form of `.pt` files, which are read without pickle's dangers.
+"""Collectives on Python objects: plain data and tensors in the form of `.pt` files, which are read without the dangers of pickle.
 
 A rank that receives a pickle runs code that another rank has chosen. Other objects are therefore sent only if all ranks
 pass `pickle=True`.
@@ -33,7 +33,7 @@ def check_plain(value: Any, name: str) -> None:
     """Refuse values that are neither plain data nor tensors.
 
     Raises:
-        TypeError: for such a value; the error names its type.
+        TypeError: if there is such a value. The error names its type.
     """
     if type(value) in (list, tuple, set):
         for each in value:
@@ -54,7 +54,7 @@ def check_plain(value: Any, name: str) -> None:
 
 
 def encode(value: Any, name: str, pickle: bool) -> Array:
-    """An object as bytes."""
+    """Return an object as bytes."""
     if pickle:
         return numpy.frombuffer(pickles.dumps(value), numpy.uint8)
     check_plain(value, name)
@@ -83,9 +83,10 @@ def all_gather_object(object_list: list[Any], obj: Any, group: Any = None, *, pi
 
     Args:
         object_list: a list with one element per rank.
-        obj: numbers, strings, bytes, None, tensors, numbers and arrays of NumPy, and lists, tuples, sets and dicts of them.
+        obj: numbers, strings, bytes, None, tensors, NumPy numbers and arrays, and lists, tuples, sets and dicts of
+            these.
         group: the participating processes; all if None.
-        pickle: whether any object may travel, as a pickle: only if you trust all ranks.
+        pickle: whether any object may be sent, as a pickle. Use this only if you trust all ranks.
     """
     found = resolve_or_warn(group, "all_gather_object")
     if found is None:
@@ -145,7 +146,7 @@ def gather_object(
     *,
     pickle: bool = False,
 ) -> None:
-    """Fill the list that rank `dst` gives (0 by default) with the objects of all ranks. `pickle`: as in `all_gather_object`."""
+    """Fill the list of rank `dst` (0 by default) with the objects of all ranks. `pickle`: as in `all_gather_object`."""
     found = resolve_or_warn(group, "gather_object")
     if found is None:
         return
@@ -181,7 +182,7 @@ def scatter_object_list(
     *,
     pickle: bool = False,
 ) -> None:
-    """Put the object of this rank's number in the list of rank `src` (0 by default) into the first element of the output list."""
+    """Put this rank's object in the list of rank `src` (0 by default) into the first element of the output list."""
     found = resolve_or_warn(group, "scatter_object_list")
     if found is None:
         return
@@ -248,9 +249,9 @@ def recv_object_list(
     *,
     pickle: bool = False,
 ) -> int:
-    """Replace the elements of `object_list` by the elements that a rank sends, or any rank if none is given.
+    """Replace the elements of `object_list` by the elements that a rank sends. Without a source, any rank may send.
 
-    Return the rank.
+    Return the rank of the sender.
     """
     found = resolve_or_warn(group, "recv_object_list")
     if found is None:

@@ -1,4 +1,4 @@
-"""A group of processes: its members and their shared objects. How groups begin and end is in `groups`."""
+"""A group of processes: its members and their shared objects. `groups` contains the creation and the end of groups."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import Any
 
 
 class ProcessGroup:
-    """Processes that take part in collectives together: `comm` is their communicator of MPI, `ranks` their global ranks.
+    """Processes that participate in collectives together.
 
-    `slots` is the shared memory of the group, if all members run on one machine, and False otherwise. `board` shows the
+    `comm` is their MPI communicator, and `ranks` are their global ranks.
+
+    `slots` is the shared memory of the group if all members run on one machine, and False otherwise. `board` shows the
     calls of the members. `queue` contains the running work. `saving` is a group of the same processes for threads that
     write checkpoints.
     """
@@ -27,7 +29,7 @@ class ProcessGroup:
         self.local_rank: int = comm.Get_rank()
 
     def rank(self) -> int:
-        """The rank of this process in the group."""
+        """Return the rank of this process in the group."""
         return self.local_rank
 
     def size(self) -> int:
@@ -35,19 +37,19 @@ class ProcessGroup:
         return len(self.ranks)
 
     def name(self) -> str:
-        """The name of the backend."""
+        """Return the name of the backend."""
         return self.backend
 
     def count_call(self) -> int:
-        """The number of the collective or message that starts now."""
+        """Return the number of the collective or message that starts now."""
         self.calls += 1
         return self.calls
 
     def own(self, global_rank: int | None, group_rank: int | None) -> int:
-        """Return the rank in this group, from a rank in the group or among all processes.
+        """Return the rank in this group, given a rank in the group or a global rank.
 
         Raises:
-            ValueError: if neither or both are given, or it is not in the group.
+            ValueError: if neither or both are given, or if the rank is not in the group.
         """
         if global_rank is None and group_rank is None:
             raise ValueError("Must specify global_rank or group_rank")

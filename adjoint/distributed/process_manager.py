@@ -1,9 +1,11 @@
-"""The process manager of ranks that no launcher of MPI has started: it answers them in the PMI-1 wire protocol, lines of text.
+"""The process manager of ranks that no MPI launcher has started.
+
+It uses the PMI-1 wire protocol, which consists of lines of text.
 
 It also tells the ranks when one has failed, or has disappeared without leaving, so that all end (`companions.py`).
 
-It is a separate process that rank 0 starts. A thread of rank 0 could not answer, because MPI starts while it holds the
-interpreter's lock. It runs without the rest of the package.
+It is a separate process that rank 0 starts. A thread of rank 0 could not answer, because MPI holds the interpreter lock
+while it starts. It runs without the rest of the package.
 
 Reference: P. Balaji et al., "PMI: A scalable parallel process-management interface for extreme-scale systems", EuroMPI 2010.
 """
@@ -20,17 +22,17 @@ import threading
 import time
 
 LINGERING = 5
-"""For how many seconds the others are answered after rank 0 has ended."""
+"""The number of seconds in which the other ranks are answered after rank 0 has ended."""
 
 GRACE = 0.5
 """The number of seconds after the loss of a process in which the others, or their parent, may end by themselves."""
 
 DIED = 1
-"""The exit status of the others then."""
+"""The exit status of the other processes in this case."""
 
 
 class Manager:
-    """Numbers the processes, stores their published values, and lets them wait for one another."""
+    """Numbers the processes, stores their published values, and makes them wait for one another."""
 
     def __init__(self, size: int, port: int, timeout: float) -> None:
         self.size, self.timeout = size, timeout
@@ -110,19 +112,19 @@ class Manager:
             self._note_end(rank)
 
     def _note_end(self, rank: int) -> None:
-        """Record that a rank has reached its end. When all have, they may end."""
+        """Record that a rank has reached its end. When all ranks have reached it, they may end."""
         self.gone.add(rank)
         if len(self.gone) == self.size:
             self._tell_all(rank, 0, said=True)
 
     def _tell_all(self, rank: int, status: int, said: bool) -> None:
-        """Tell all ranks to end with an exit status, because a rank has failed. The status 0 permits them to end."""
+        """Tell all ranks to end with an exit status, because a rank has failed. Status 0 permits them to end."""
         for connection in list(self.told):
             with contextlib.suppress(OSError):
                 connection.sendall(f"{rank} {status} {int(said)}\n".encode())
 
     def _answer(self, words: dict[str, str]) -> str:
-        """The reply to one command, as lines."""
+        """Return the reply to one command, as lines."""
         command = words.get("cmd")
         if command == "initack":
             return f"cmd=initack rc=0\ncmd=set size={self.size}\ncmd=set rank={words['pmiid']}\ncmd=set debug=0\n"
@@ -166,7 +168,7 @@ class Manager:
         self.server.close()
 
     def finish(self) -> None:
-        """Answer until all processes have left. After the end of rank 0, answer for at most some seconds."""
+        """Answer until all processes have left. After the end of rank 0, answer only for some seconds."""
         gone = threading.Thread(target=sys.stdin.read, daemon=True)
         gone.start()
         left, deadline = 0, math.inf

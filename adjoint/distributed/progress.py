@@ -1,12 +1,12 @@
-"""Collectives that are under way while the program computes: a thread lets MPI make progress until they are complete.
+"""Collectives in the background. A thread calls MPI until they are complete, while the program computes.
 
 MPI moves data when it is called, and a large array moves in parts. A program that has started a collective and computes
-does not call it. The thread sleeps between its calls. It never ends work, and makes no decisions.
+does not call MPI. The thread sleeps between its calls. The thread never completes work itself, and makes no decisions.
 
-How often it calls decides how much communication can hide behind computation. With buckets of 4 MB and two ranks that
-compute on other processors, 85 to 99 % of the communication remains exposed with one call per millisecond, and 23 to 29
-% with the short pauses below. If ranks compute on all processors, calls take time from them: a step with a call every
-0.1 ms takes 13 % longer.
+The frequency of its calls determines how much communication can be hidden behind computation. With buckets of 4 MB, two
+ranks, and other processors for computation, 85 to 99 % of the communication remains exposed with one call per
+millisecond, and 23 to 29 % with the short pauses below. If ranks compute on all processors, calls take time from them.
+A step with a call every 0.1 ms takes 13 % longer.
 """
 
 from __future__ import annotations
@@ -20,23 +20,26 @@ from .launch import processors
 from .work import MESSAGES, MOVED, UNDER_WAY, advance_all
 
 BUSY_PAUSE = 1e-3
-"""The seconds between two calls if ranks compute on all processors."""
+"""The pause in seconds between two calls if ranks compute on all processors."""
 
 SPARE_PAUSE = 2e-5
-"""The same if each rank has a spare processor. After a call that has moved data there is no pause."""
+"""The pause in seconds between two calls if each rank has a spare processor.
+
+After a call that has moved data there is no pause.
+"""
 
 _needed = threading.Event()
 _thread: list[threading.Thread] = []
 
 
 def has_spare_processors() -> bool:
-    """Whether each rank on this machine has a processor more than threads that compute."""
+    """Return whether each rank on this machine has one more processor than computing threads."""
     ranks = int(os.environ.get("LOCAL_WORLD_SIZE", os.environ.get("WORLD_SIZE", "1")))
     return processors() >= ranks * (get_num_threads() + 1)
 
 
 def watch() -> None:
-    """Let all that has been started make progress until it is complete."""
+    """Call MPI until everything that has been started is complete."""
     if not _thread or not _thread[0].is_alive():
         _thread[:] = [threading.Thread(target=_run, daemon=True, name="adjoint.distributed progress")]
         _thread[0].start()

@@ -1,4 +1,4 @@
-"""Collectives and messages as events of profiles: when a call began and was complete, its bytes, and waits for it.
+"""Collectives and messages as events of profiles: the start and the end of each call, its bytes, and waits for it.
 
 Only the calls of a profiled thread are recorded.
 """
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from .process_group import ProcessGroup
 
 _labels: list[str] = []
-"""The purposes of the calls that begin now. The innermost is last."""
+"""The purposes of the calls that begin now. The innermost purpose is last."""
 
 
 @contextmanager
 def labelled(label: str) -> Iterator[None]:
-    """Calls that begin in it are for `label` in profiles, such as a bucket of gradients."""
+    """A context in which calls have the purpose `label` in profiles, such as a bucket of gradients."""
     _labels.append(label)
     try:
         yield
@@ -33,7 +33,7 @@ def labelled(label: str) -> Iterator[None]:
 
 
 def begin(group: ProcessGroup, name: str, number: int, given: Any, result: Any) -> Communication | None:
-    """Note that a call begins, if this thread is being profiled."""
+    """Record that a call begins, if this thread is being profiled."""
     recorder = modes.STATE.recorder
     if recorder is None:
         return None
@@ -45,7 +45,7 @@ def begin(group: ProcessGroup, name: str, number: int, given: Any, result: Any) 
 
 
 def _bytes(values: Any) -> int:
-    """The bytes of the tensors and arrays in nested lists."""
+    """Return the number of bytes of the tensors and arrays in nested lists."""
     if isinstance(values, (Tensor, ndarray)):
         return int(values.nbytes)
     if isinstance(values, Iterable) and not isinstance(values, str):
@@ -55,7 +55,7 @@ def _bytes(values: Any) -> int:
 
 @contextmanager
 def waiting(call: Communication) -> Iterator[None]:
-    """Record a wait for a call as a separate event, if the waiting thread is profiled."""
+    """A context that records a wait for a call as a separate event, if the waiting thread is profiled."""
     recorder = modes.STATE.recorder
     if recorder is None:
         yield

@@ -1,6 +1,6 @@
 """The reduction of arrays: the operations, and MPI's datatypes and operations for each dtype.
 
-MPI has no bfloat16 and no float16, and its minimum of a NaN and a number depends on their order. A function of this
+MPI has neither bfloat16 nor float16, and its minimum of a NaN and a number depends on their order. A function of this
 package reduces such cases. MPI calls it with two parts at a time. It rounds after every step, as PyTorch does. It is
 commutative bit for bit, so all ranks have the same result.
 
@@ -32,7 +32,7 @@ Array = numpy.ndarray[Any, Any]
 
 
 class ReduceOp(Enum):
-    """The operations that reduce: SUM, AVG, PRODUCT, MIN, MAX, and for integers BAND, BOR, BXOR."""
+    """The reduction operations: SUM, AVG, PRODUCT, MIN, MAX, and for integers BAND, BOR, BXOR."""
 
     SUM = 0
     AVG = 1
@@ -90,8 +90,8 @@ def check(op: Any, dtype: dtypes.dtype, name: str) -> None:
 
     Raises:
         TypeError: if `op` is not a ReduceOp.
-        ValueError: for complex numbers and operations other than SUM and AVG.
-        RuntimeError: for bits of numbers with a point, and for the average of integers.
+        ValueError: if complex numbers are reduced by an operation other than SUM and AVG.
+        RuntimeError: if floating-point numbers are reduced bitwise, or if integers are averaged.
     """
     if not isinstance(op, ReduceOp):
         raise TypeError(f"{name}(): argument 'op' must be a ReduceOp, not {type(op).__name__}")
@@ -109,7 +109,7 @@ def movable(array: Array) -> Any:
 
 
 def reducible(array: Array, op: ReduceOp) -> tuple[Array, Any, Any]:
-    """A contiguous array as one dimension of elements that MPI knows, their MPI datatype, and the MPI operation."""
+    """Return a contiguous array as one dimension of elements that MPI supports, their MPI datatype, and the MPI operation."""
     MPI = mpi.load()
     flat = array.reshape(-1)
     kind = flat.dtype.kind
@@ -170,7 +170,7 @@ def averaged(array: Array, count: int) -> None:
 
 
 def check_sparse(tensor: Any, op: ReduceOp) -> None:
-    """Raise RuntimeError unless a sparse reduction exists for the tensor."""
+    """Raise RuntimeError unless a sparse reduction is supported for the tensor."""
     if tensor.layout is not torch.sparse_coo:
         raise RuntimeError(f"all_reduce: sparse tensors must have the layout torch.sparse_coo, not {tensor.layout}")
     if op not in (ReduceOp.SUM, ReduceOp.AVG):
@@ -178,7 +178,7 @@ def check_sparse(tensor: Any, op: ReduceOp) -> None:
 
 
 def all_reduce_sparse_steps(group: ProcessGroup, tensor: Any, op: ReduceOp) -> Steps:
-    """Put the sum, or the mean, of the tensors of all ranks into `tensor`. The stored elements of ranks may differ."""
+    """Put the sum, or the mean, of the tensors of all ranks into `tensor`. The stored elements may differ between ranks."""
     own = tensor.detach().coalesce()
     indices, values = (tensor_array(part) for part in (own.indices().t().contiguous(), own.values().contiguous()))
     counts = numpy.empty(group.size(), numpy.int64)
@@ -196,7 +196,7 @@ def all_reduce_sparse_steps(group: ProcessGroup, tensor: Any, op: ReduceOp) -> S
 
 
 def _gather(comm: Any, part: Array, gathered: Array, counts: Array) -> Any:
-    """Return the request that joins the rows of all ranks. Each rank has a separate number of rows."""
+    """Return the request that joins the rows of all ranks. Each rank may have a different number of rows."""
     width = part.itemsize * int(numpy.prod(part.shape[1:], dtype=numpy.int64))
     sizes = [width * count for count in counts.tolist()]
     starts = [0, *accumulate(sizes)][:-1]

@@ -1,4 +1,4 @@
-"""`torch.distributed.rpc`: remote calls do not exist here. Processes take part in collectives instead."""
+"""`torch.distributed.rpc`: remote calls do not exist here. Processes use collectives instead."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from .._runtime.tracebacks import end_at_caller
 
 
 def is_available() -> bool:
-    """Return whether remote calls are available. They never are."""
+    """Return whether remote calls are available. The answer is always False."""
     return False
 
 

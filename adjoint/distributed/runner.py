@@ -1,8 +1,8 @@
 """The program that `adjoint launch` runs in each process: `runner (SCRIPT | -m MODULE) [ARGUMENT ...]`.
 
-It sets the variables from which programs learn their rank, and runs the program as `adjoint run` does. An uncaught
-exception, or an exit status other than 0, ends all processes, as in mpi4py's runner, because the others would wait for
-this process.
+It sets the variables from which programs learn their rank, and then runs the program like `adjoint run`. An uncaught
+exception, or an exit status other than 0, ends all processes, as in mpi4py's runner. Otherwise the other processes
+would wait for this process.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def set_variables() -> None:
 
 
 def _tell_of_exits() -> None:
-    """Let `os._exit` inform the launcher. The launcher can then recognize that an unreported status is a signal."""
+    """Make `os._exit` inform the launcher. The launcher can then conclude that an unreported status is a signal."""
     own, leave = os.getpid(), os._exit
 
     def leave_and_tell(status: int) -> NoReturn:

@@ -1,4 +1,4 @@
-"""The knowledge of this process about the others during their work."""
+"""The information that this process has about the other processes."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ if TYPE_CHECKING:
 
 
 class _State:
-    """The shared state. `world`: the group of all processes; `control`: a communicator for questions; `live`: the groups by name.
+    """The shared state.
 
-    `joined`: how often this process has begun to join; `numbered`: the number of numbered groups; `broken`: whether a
-    wait has timed out, so that MPI cannot end normally; `manager`: in rank 0, the process manager for processes without
-    an MPI launcher; `companions`: in such a process, the connection that ends it with the others; `said`: whether the
-    message about backends has been printed; `saving`: the checkpoint that is being written.
+    `world`: the group of all processes. `control`: a communicator for questions. `live`: the groups by name.
+
+    `joined`: how often this process has begun to connect. `numbered`: the number of numbered groups. `broken`: whether
+    a wait has timed out, so that MPI cannot end normally. `manager`: in rank 0, the process manager for processes
+    without an MPI launcher. `companions`: in such a process, the connection that ends it with the others. `said`:
+    whether the message about backends has been printed. `saving`: the checkpoint that is being written.
     """
 
     def __init__(self) -> None:
@@ -38,7 +40,7 @@ STATE = _State()
 
 
 def wait_for_saving() -> None:
-    """Wait until the current checkpoint has been written. Its future has the error, if there was one."""
+    """Wait until the current checkpoint has been written. Its future contains the error, if there was one."""
     if STATE.saving is not None:
         STATE.saving.exception()
         STATE.saving = None

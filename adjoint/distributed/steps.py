@@ -1,6 +1,6 @@
 """The steps of each collective and message: MPI requests on arrays, and copies of results to their destinations.
 
-A non-contiguous tensor is copied, and the result is written back, so ranks need not agree on strides.
+A non-contiguous tensor is copied, and the result is written back, so ranks need not have the same strides.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def target(tensor: Tensor) -> Array:
 
 
 def contiguous(array: Array) -> Array:
-    """Return the array itself if it is contiguous, else a copy."""
+    """Return the array itself if it is contiguous, otherwise a copy."""
     return array if array.flags.c_contiguous else numpy.ascontiguousarray(array)
 
 
@@ -51,14 +51,14 @@ def put(array: Array, value: Array) -> None:
 
 
 def _parts(whole: Array) -> Iterator[Array]:
-    """The elements of a contiguous array, in parts that fit into the cache."""
+    """Yield the elements of a contiguous array in parts that fit into the cache."""
     flat = whole.reshape(-1)
     step = max(1, PART // flat.itemsize)
     return (flat[start : start + step] for start in range(0, flat.size, step))
 
 
 def all_reduce_steps(group: ProcessGroup, array: Array, op: ReduceOp) -> Steps:
-    """Reduce `array` of all ranks in place: by MPI, or in memory that they share."""
+    """Reduce the `array` of all ranks in place, by MPI or in shared memory."""
     whole = contiguous(array)
     slots = (yield from slots_of(group)) if whole.nbytes >= LEAST and group.size() > 1 else None
     if slots is not None:
@@ -74,7 +74,7 @@ def all_reduce_steps(group: ProcessGroup, array: Array, op: ReduceOp) -> Steps:
 
 
 def broadcast_steps(comm: Any, array: Array, root: int) -> Steps:
-    """Send `array` of the rank `root` to all."""
+    """Send the `array` of the rank `root` to all ranks."""
     whole = contiguous(array)
     for part in _parts(whole):
         yield comm.Ibcast(movable(part), root)
@@ -83,7 +83,7 @@ def broadcast_steps(comm: Any, array: Array, root: int) -> Steps:
 
 
 def reduce_steps(comm: Any, array: Array, op: ReduceOp, count: int, root: int) -> Steps:
-    """Reduce `array` of all ranks into the array of `root`. The other arrays do not change."""
+    """Reduce the `array` of all ranks into the array of `root`. The other arrays do not change."""
     whole = contiguous(array)
     in_place = mpi.load().IN_PLACE
     own = comm.Get_rank() == root
@@ -98,7 +98,7 @@ def reduce_steps(comm: Any, array: Array, op: ReduceOp, count: int, root: int) -
 
 
 def all_gather_steps(comm: Any, gathered: Array, array: Array, outputs: list[Array]) -> Steps:
-    """Put the `array` of each rank into `gathered`, one by one, and from there into the output of its number."""
+    """Put the `array` of each rank into `gathered`, one after another, and from there into the outputs."""
     whole = contiguous(gathered)
     if array.size:
         yield comm.Iallgather(movable(contiguous(array)), movable(whole))
@@ -108,7 +108,7 @@ def all_gather_steps(comm: Any, gathered: Array, array: Array, outputs: list[Arr
 
 
 def gather_steps(comm: Any, outputs: list[Array], array: Array, root: int) -> Steps:
-    """Put the `array` of each rank into the output of its number, on the rank `root`."""
+    """Put the `array` of each rank into the output with its number, on the rank `root`."""
     if comm.Get_rank() != root:
         yield comm.Igather(movable(contiguous(array)), None, root)
         return
@@ -119,7 +119,7 @@ def gather_steps(comm: Any, outputs: list[Array], array: Array, root: int) -> St
 
 
 def scatter_steps(comm: Any, output: Array, arrays: list[Array], root: int) -> Steps:
-    """Put into `output` the array of this rank's number in the list that `root` has."""
+    """Put the array at this rank's position in the list of `root` into `output`."""
     sent = movable(numpy.stack(arrays)) if comm.Get_rank() == root else None
     whole = contiguous(output)
     yield comm.Iscatter(sent, movable(whole), root)

@@ -1,7 +1,7 @@
-"""Stores: small values by key that processes share to find one another and to agree.
+"""Stores: small values by key. Processes share them to find one another and to agree.
 
-`HashStore` is for the threads of one process, `FileStore` for processes that see one file, `TCPStore` for all that reach a
-server, which one of them runs.
+`HashStore` serves the threads of one process, `FileStore` serves processes that can access one file, and `TCPStore`
+serves processes that can reach a server. One of the processes runs this server.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Store:
 
     Another process may set the value of a `get` or `wait` later.
 
-    `timeout`: how long they wait.
+    `timeout`: the time limit of these methods.
     """
 
     def __init__(self) -> None:
@@ -54,15 +54,15 @@ class Store:
 
     @property
     def timeout(self) -> timedelta:
-        """How long `get` and `wait` wait."""
+        """The time limit of `get` and `wait`."""
         return self._timeout
 
     def set_timeout(self, timeout: timedelta) -> None:
-        """Set how long `get` and `wait` wait."""
+        """Set the time limit of `get` and `wait`."""
         self._timeout = timeout
 
     def _ask(self, what: str, *arguments: Any, timeout: timedelta | None = None) -> Any:
-        """Do one of the methods of `_Held`."""
+        """Call one of the methods of `_Held`."""
         raise NotImplementedError(f"{type(self).__name__} is abstract")
 
     def set(self, key: str, value: Value) -> None:
@@ -89,7 +89,7 @@ class Store:
         """Store `desired_value` if the value is `expected_value`, or if there is no value and "" is expected.
 
         Returns:
-            The value after the call, or `expected_value` if there is none.
+            The value after the call, or `expected_value` if there is no value.
         """
         return self._ask("compare_set", key, _bytes(expected_value), _bytes(desired_value))
 
@@ -131,20 +131,20 @@ class Store:
         self._ask("queue_push", key, _bytes(value))
 
     def queue_pop(self, key: str, block: bool = True) -> bytes:
-        """Take the first of a queue.
+        """Take the first value from a queue.
 
         Raises:
-            QueueEmptyError: if it is empty, and `block` is false.
+            QueueEmptyError: if the queue is empty and `block` is false.
             DistStoreError: if no value arrives in time.
         """
         return self._ask("queue_pop", key, block)
 
     def queue_len(self, key: str) -> int:
-        """The length of a queue."""
+        """Return the length of a queue."""
         return int(self._ask("queue_len", key))
 
     def has_extended_api(self) -> bool:
-        """Return whether `append`, `multi_get` and `multi_set` exist. They always do."""
+        """Return whether `append`, `multi_get` and `multi_set` exist. The answer is always True."""
         return True
 
     def clone(self) -> Store:
@@ -161,7 +161,7 @@ class _Held:
         self.changed = threading.Condition()
 
     def do(self, what: str, arguments: Any, seconds: float) -> Any:
-        """Run an operation, with a time limit if it has to wait."""
+        """Run an operation. If it has to wait, it has a time limit."""
         with self.changed:
             result = getattr(self, what)(*arguments, **({"seconds": seconds} if what in WAITING else {}))
             if what not in WAITING and what != "check":
@@ -182,7 +182,7 @@ class _Held:
         return self.values[key]
 
     def queue_pop(self, key: str, block: bool, seconds: float) -> bytes:
-        """Wait for the first of a queue."""
+        """Wait for the first value of a queue."""
         if not block and not self.queues.get(key):
             raise QueueEmptyError("queue is empty")
         self._await(lambda: bool(self.queues.get(key)), seconds, f"queue: {key}")
@@ -204,7 +204,7 @@ class _Held:
         self.values[key] = self.values.get(key, b"") + value
 
     def compare_set(self, key: str, expected: bytes, desired: bytes) -> bytes:
-        """Store if the value is the expected one."""
+        """Store the value if the current value is the expected one."""
         held = self.values.get(key)
         if held is None and expected:
             return expected
@@ -229,7 +229,7 @@ class _Held:
         self.queues.setdefault(key, deque()).append(value)
 
     def queue_len(self, key: str) -> int:
-        """The length of a queue."""
+        """Return the length of a queue."""
         return len(self.queues.get(key, ()))
 
 
@@ -249,7 +249,7 @@ class HashStore(Store):
 
 
 class FileStore(Store):
-    """A store in a file, which all processes see.
+    """A store in a file that all processes can access.
 
     Args:
         file_name: the file, which is created if necessary.
@@ -257,7 +257,7 @@ class FileStore(Store):
     """
 
     PAUSE = 0.01
-    """The seconds between two looks at the file."""
+    """The number of seconds between two reads of the file."""
 
     def __init__(self, file_name: Any, world_size: int = -1) -> None:
         super().__init__()
@@ -325,11 +325,11 @@ class PrefixStore(Store):
 
     @property
     def timeout(self) -> timedelta:
-        """The timeout of the other store."""
+        """The time limit of the other store."""
         return self._store.timeout
 
     def set_timeout(self, timeout: timedelta) -> None:
-        """Set the timeout of the other store."""
+        """Set the time limit of the other store."""
         self._store.set_timeout(timeout)
 
     def _ask(self, what: str, *arguments: Any, timeout: timedelta | None = None) -> Any:
@@ -372,7 +372,7 @@ def _exactly(connection: socket.socket, count: int) -> bytes | None:
 
 
 class _Server:
-    """Answers clients, each in a separate thread."""
+    """A server that answers clients, each in a separate thread."""
 
     def __init__(self, port: int) -> None:
         self.held = _Held()
@@ -407,22 +407,22 @@ class _Server:
                 _send(connection, answer)
 
     def close(self) -> None:
-        """Take no more clients."""
+        """Accept no more clients."""
         with contextlib.suppress(OSError):
             self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
 
 
 class TCPStore(Store):
-    """A store at a server, which one of the processes runs.
+    """A store on a server that one of the processes runs.
 
     Args:
-        host_name, port: the address of the server; with port 0 the server chooses a port.
-        world_size: the number of processes, including the server's; the server waits for all of them.
+        host_name, port: the address of the server. With port 0 the server chooses a port.
+        world_size: the number of processes, including the server's process. The server waits for all of them.
         is_master: whether this process runs the server.
-        timeout: how long to wait for the server, for the clients, and for keys.
+        timeout: the time limit for the server, for the clients, and for keys.
         wait_for_workers: whether the server waits for its clients.
-        multi_tenant, master_listen_fd, use_libuv: accepted for PyTorch's sake.
+        multi_tenant, master_listen_fd, use_libuv: accepted for compatibility with PyTorch.
 
     Raises:
         DistNetworkError: if the server cannot listen, or cannot be reached.
@@ -468,7 +468,7 @@ class TCPStore(Store):
                 return connection
 
     def _meet(self, count: int) -> None:
-        """Count the processes that have arrived. The server waits for all."""
+        """Count the processes that have arrived. The server waits for all of them."""
         if self.add("init/", 1) == count:
             self.set("init/all", "")
         if self._server is not None:

@@ -1,12 +1,11 @@
-"""Collectives under way: handles, waiting with a time limit, and who is missing when it has passed.
+"""Running collectives: their handles, waits with a time limit, and the report of missing ranks after the limit.
 
-A collective is a generator: it starts requests of MPI and yields them, one step after the other, and copies its results
-at the end. A large array moves in parts that fit into the cache, and the same code serves blocking and asynchronous
-calls. No thread waits inside MPI. A wait repeatedly asks whether the step is complete, so a time limit and Ctrl-C can
-end it.
+A collective is a generator. It starts MPI requests and yields them, one step after another, and copies its results at
+the end. A large array is moved in parts that fit into the cache. The same code serves blocking and asynchronous calls.
+No thread waits inside MPI. A wait repeatedly tests whether the step is complete, so a time limit and Ctrl-C can end it.
 
-After the time limit, a rank asks the others for their positions. Ranks that wait in a call answer with its name. A rank
-that computes, has ended, or hangs elsewhere does not answer, and is missing.
+After the time limit, a rank asks the other ranks for their positions. Ranks that wait in a call answer with its name. A
+rank that computes, has ended, or hangs elsewhere does not answer, and is missing.
 """
 
 from __future__ import annotations
@@ -30,35 +29,35 @@ if TYPE_CHECKING:
     from .process_group import ProcessGroup
 
 ASK, ANSWER = 1, 2
-"""The tags of the messages with which ranks ask for the positions of others."""
+"""The tags of the messages by which ranks ask for the positions of others."""
 
 SPIN = 2e-3
-"""The seconds after the last progress in which a wait asks MPI without a pause."""
+"""The number of seconds after the last progress in which a wait calls MPI without a pause."""
 
 MOVED = 1e-5
-"""If asking takes longer than this, in seconds, MPI has moved data."""
+"""If a test takes longer than this number of seconds, MPI has moved data."""
 
 LONGEST_NAP = 1e-3
 
 _yield: Callable[[], Any] = getattr(os, "sched_yield", None) or (lambda: time.sleep(0))
 _clock = time.perf_counter
 WAITING: list[Work] = []
-"""The works that this process waits for. The innermost is last."""
+"""The works for which this process waits."""
 
 
 class Several:
-    """Requests that are complete together."""
+    """Several requests that are complete together."""
 
     def __init__(self, requests: list[Any]) -> None:
         self.requests = requests
 
     def Test(self) -> bool:
-        """Whether all are complete."""
+        """Return whether all requests are complete."""
         return bool(mpi.load().Request.Testall(self.requests))
 
 
 class Receipt:
-    """A request to receive, with the properties of the message once it has arrived."""
+    """A request to receive a message, with the properties of the message after it has arrived."""
 
     def __init__(self, request: Any) -> None:
         self.request = request
@@ -70,11 +69,11 @@ class Receipt:
 
 
 class Work:
-    """A started collective or message, which calls with `async_op=True` return.
+    """A started collective or message. Calls with `async_op=True` return it.
 
-    MPI pairs the collectives of a communicator by their order. The works of a group run one by one
-    (`in_order`): each starts its first request when the previous work is complete. Messages are paired by senders and
-    tags, and do not wait.
+    MPI pairs the collectives of a communicator by their order. The works of a group run one by one (`in_order`): each
+    starts its first request when the previous work is complete. Messages are paired by senders and tags, and do not
+    wait.
     """
 
     __slots__ = (
@@ -125,15 +124,15 @@ class Work:
         advance_all()
 
     def advance(self) -> bool:
-        """Let MPI make progress, also with earlier work. Return whether this work is complete."""
+        """Call MPI for this work and for earlier work. Return whether this work is complete."""
         if not self.done:
             advance_all()
         return self.done
 
     def take_steps(self) -> bool:
-        """Start the next step if the previous one is complete.
+        """Start the next step if the previous step is complete.
 
-        Return whether all are complete. An error is stored for the waiting code.
+        Return whether all steps are complete. An error is stored, and raised in the code that waits.
         """
         if self.done:
             return True
@@ -164,10 +163,10 @@ class Work:
         """Wait until the results are complete.
 
         Args:
-            timeout: a `datetime.timedelta`; by default the group's.
+            timeout: a `datetime.timedelta`; by default the limit of the group.
 
         Raises:
-            DistBackendError: after the time limit; the error names the call and the missing ranks.
+            DistBackendError: after the time limit. The error names the call and the missing ranks.
         """
         if not self.advance():
             limit = self.group.timeout if timeout is None or not timeout.total_seconds() else timeout
@@ -207,7 +206,7 @@ class Work:
             WAITING.remove(self)
 
     def _compare(self) -> None:
-        """Raise DistBackendError if another rank on the same machine is in another collective or has other elements."""
+        """Raise DistBackendError if a rank on the same machine is in another collective, or has other numbers of elements."""
         assert self.group.board is not None
         assert self.posted is not None
         found = self.group.board.differing(*self.posted)
@@ -224,15 +223,15 @@ class Work:
         return self.advance()
 
     def is_success(self) -> bool:
-        """Whether it is complete, without an error."""
+        """Return whether the work is complete, without an error."""
         return self.done and self._error is None
 
     def exception(self) -> BaseException | None:
-        """The error that ended it, or None."""
+        """Return the error that ended the work, or None."""
         return self._error
 
     def result(self) -> list[Any]:
-        """The tensors that hold the results."""
+        """Return the tensors that contain the results."""
         self.wait()
         return self.result_ if isinstance(self.result_, list) else [self.result_]
 
@@ -267,17 +266,17 @@ class Work:
 
 
 PROGRESS = threading.RLock()
-"""Held by the thread that lets MPI make progress: callbacks may start further collectives."""
+"""The lock of the thread that calls MPI. Callbacks may start other collectives."""
 
 UNDER_WAY: dict[ProcessGroup, None] = {}
-"""The groups with incomplete collectives. Each group has them in its queue."""
+"""The groups with incomplete collectives, which are in the queue of each group."""
 
 MESSAGES: list[Work] = []
 """The messages that are not complete."""
 
 
 def advance_all() -> None:
-    """Let all running work make progress, unless another thread does so."""
+    """Call MPI for all running work, unless another thread is doing this."""
     if not PROGRESS.acquire(blocking=False):
         return
     try:
@@ -295,14 +294,14 @@ def advance_all() -> None:
 
 
 class DrivenFuture(torch.futures.Future[Any]):
-    """A future that others bring forward: waiting for it lets MPI make progress."""
+    """A future that depends on other code to complete it. Waiting for it calls MPI."""
 
     def __init__(self, drive: Callable[[], Any]) -> None:
         super().__init__()
         self._drive = drive
 
     def wait(self) -> Any:
-        """Wait for the result, and return it, or raise the exception."""
+        """Wait for the result. Return it, or raise the exception."""
         if not super().done():
             self._drive()
         return super().wait()
@@ -322,7 +321,7 @@ class DrivenFuture(torch.futures.Future[Any]):
 
 
 class WorkFuture(DrivenFuture):
-    """The tensors that a collective will have filled."""
+    """A future of the tensors that a collective will fill."""
 
     def __init__(self, work: Work) -> None:
         super().__init__(work.wait)
@@ -336,7 +335,7 @@ class WorkFuture(DrivenFuture):
 
 
 def answer() -> None:
-    """Tell the ranks that ask where this rank is."""
+    """Answer the ranks that ask for the position of this rank."""
     control = STATE.control
     MPI = mpi.load()
     status = MPI.Status()
@@ -347,7 +346,7 @@ def answer() -> None:
 
 
 def locate(ranks: list[int], seconds: float) -> dict[int, dict[str, Any]]:
-    """Ask the ranks for their positions. Return the answers that arrive within a time."""
+    """Ask the ranks for their positions. Return the answers that arrive within a time limit."""
     MPI = mpi.load()
     control = STATE.control
     for rank in ranks:
@@ -366,7 +365,7 @@ def locate(ranks: list[int], seconds: float) -> dict[int, dict[str, Any]]:
 
 
 def overdue(work: Work, seconds: float) -> DistBackendError:
-    """Return the error of a wait after its time limit: the call, and the positions of the other ranks."""
+    """Return the error of a wait after its time limit. It contains the call, and the positions of the other ranks."""
     group = work.group
     STATE.broken = True
     others = [rank for rank in group.ranks if rank != STATE.rank]

@@ -1,4 +1,4 @@
-"""`torch._VF`: the functions of `torch` by the name under which modules call them."""
+"""`torch._VF`: the functions of `torch`, under the name by which modules call them."""
 
 from typing import Any
 

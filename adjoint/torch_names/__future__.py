@@ -1,4 +1,7 @@
-"""`torch.__future__`: how modules that are converted or load a state change their parameters. `nn` reads it."""
+"""`torch.__future__`: how modules change their parameters when they are converted or load a state.
+
+`nn` reads these settings.
+"""
 
 __all__ = [
     "get_overwrite_module_params_on_conversion",
@@ -23,7 +26,7 @@ def get_overwrite_module_params_on_conversion() -> bool:
 
 
 def set_swap_module_params_on_conversion(value: bool) -> None:
-    """Set whether a module swaps its parameters with the new ones when it is converted or loads a state.
+    """Set whether a module swaps its parameters with the new parameters when it is converted or loads a state.
 
     `torch.utils.swap_tensors` does this. The option takes precedence over `set_overwrite_module_params_on_conversion`.
     `Tensor.module_load`, which tensor classes may override, returns the new value of a loaded parameter.
@@ -33,5 +36,5 @@ def set_swap_module_params_on_conversion(value: bool) -> None:
 
 
 def get_swap_module_params_on_conversion() -> bool:
-    """Set whether a module swaps its parameters with the new ones when it is converted or loads a state."""
+    """Set whether a module swaps its parameters with the new parameters when it is converted or loads a state."""
     return _swap_module_params_on_conversion

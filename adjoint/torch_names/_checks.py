@@ -31,9 +31,7 @@ _UNSAID = (
 
 
 def _check_with(error_type: type[Exception], cond: bool, message: Callable[[], Any] | None = None) -> None:
-    """Raise an error of the given type unless `cond` is true.
-
-    `message()` returns its text.
+    """Raise an error of the given type unless `cond` is true. `message()` returns the text of the error.
 
     Raises:
         TypeError: if `cond` is not a bool, or `message` is not a function.
@@ -82,10 +80,10 @@ def _check_is_size(i: int, message: Callable[[], Any] | None = None, *, max: int
 
 
 def _check_tensor_all_with(error_type: type[Exception], cond: Tensor, message: Callable[[], Any] | None = None) -> None:
-    """Raise an error of the type unless all elements of a tensor of dtype bool are true.
+    """Raise an error of the given type unless all elements of a tensor of dtype bool are true.
 
     Raises:
-        TypeError: if `cond` is not a tensor, or its dtype is not bool.
+        TypeError: if `cond` is not a tensor of dtype bool.
     """
     if not isinstance(cond, Tensor):
         raise TypeError(f"cond must be a tensor, but got {type(cond)}")
@@ -100,20 +98,20 @@ def _check_tensor_all(cond: Tensor, message: Callable[[], Any] | None = None) ->
 
 
 def _assert_async(input: Tensor, assert_msg: str = "Expected Tensor with single nonzero value, but got zero") -> None:
-    """Raise RuntimeError if the only element of a tensor is zero.
+    """Raise RuntimeError unless the only element of a tensor is nonzero.
 
     Raises:
-        RuntimeError: also if there is more than one element, or none.
+        RuntimeError: also if the tensor has no element or several elements.
     """
     if not bool(input):
         raise RuntimeError(assert_msg)
 
 
 def _shape_as_tensor(input: Tensor) -> Tensor:
-    """The sizes of a tensor, as a tensor of dtype int64."""
+    """Return the sizes of a tensor, as a tensor of dtype int64."""
     return operators.tensor(list(input.shape), dtype=dtypes.int64)
 
 
 def _has_compatible_shallow_copy_type(input: Tensor, from_: Tensor) -> bool:
-    """Whether `input.data = from_` is possible: both are on one device, and both dense or both of one sparse layout."""
+    """Return whether `input.data = from_` is possible: devices are equal, and both are dense or have the same sparse layout."""
     return bool(input.device == from_.device and input.layout == from_.layout)

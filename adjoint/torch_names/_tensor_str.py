@@ -23,7 +23,7 @@ PRINT_OPTS = _Options()
 
 @contextmanager
 def printoptions(**options: Any) -> Iterator[None]:
-    """Within the context, tensors are printed with these options of `set_printoptions`."""
+    """A context in which tensors are printed with these options of `set_printoptions`."""
     before = get_printoptions()
     set_printoptions(**options)
     try:

@@ -1,7 +1,7 @@
-"""`torch._utils`: the private functions that programs outside PyTorch use.
+"""`torch._utils`: private functions that programs outside PyTorch use.
 
-Tensors flattened into one buffer and unflattened, tensors rebuilt from pickles, and exceptions passed from one thread
-or process to another.
+They flatten tensors into one buffer and unflatten them, rebuild tensors from pickles, and pass exceptions from one
+thread or process to another.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _unflatten_dense_tensors(flat: Tensor, tensors: Any) -> tuple[Tensor, ...]:
 
 
 def _take_tensors(tensors: Iterable[Tensor], size_limit: int) -> Iterator[list[Tensor]]:
-    """Lists of tensors of one dtype, in order, of at most `size_limit` bytes each, except for larger single tensors."""
+    """Yield lists of tensors of one dtype, in order, with at most `size_limit` bytes each, except for larger single tensors."""
     held: defaultdict[str, list[Tensor]] = defaultdict(list)
     sizes: defaultdict[str, int] = defaultdict(int)
     for tensor in tensors:
@@ -109,7 +109,7 @@ def _take_tensors(tensors: Iterable[Tensor], size_limit: int) -> Iterator[list[T
 
 
 def _reorder_tensors_as(tensors: Iterable[Tensor], ordered_tensors: Iterable[Tensor]) -> tuple[Any, ...]:
-    """Return `tensors` in the order of `ordered_tensors`. `tensors` of one type are already in order."""
+    """Return `tensors` in the order of `ordered_tensors`. The tensors of each type must already be in order."""
     by_type: defaultdict[str, list[Tensor]] = defaultdict(list)
     for tensor in tensors:
         by_type[tensor.type()].append(tensor)
@@ -123,7 +123,7 @@ def _handle_complex(tensor: Any) -> Tensor:
 
 
 def _element_size(dtype: dtypes.dtype) -> int:
-    """The bytes of one element."""
+    """Return the number of bytes of one element."""
     return dtype.itemsize
 
 
@@ -223,7 +223,7 @@ def _in_short(value: Any) -> str:
 
 
 class KeyErrorMessage(str):
-    """The message of a KeyError; its `repr` keeps line breaks."""
+    """The message of a KeyError. Its `repr` keeps line breaks."""
 
     __slots__ = ()
 
@@ -232,7 +232,7 @@ class KeyErrorMessage(str):
 
 
 class ExceptionWrapper:
-    """Stores the current exception, or `exc_info`, to raise it elsewhere.
+    """A container of the current exception, or of `exc_info`, that can raise it elsewhere.
 
     The traceback is stored as text.
 
@@ -252,7 +252,10 @@ class ExceptionWrapper:
         self.where = where
 
     def reraise(self) -> None:
-        """Raise an exception of the same type with the traceback in its message, or RuntimeError if it takes other arguments."""
+        """Raise an exception of the same type with the traceback in its message.
+
+        If the type takes other arguments, raise RuntimeError.
+        """
         message = f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}"
         if self.exc_type is KeyError:
             message = KeyErrorMessage(message)
@@ -269,7 +272,10 @@ class ExceptionWrapper:
 
 
 def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = False) -> int | None:
-    """The index of a device that is not a CPU; -1 for a CPU if `allow_cpu`; None for other objects if `optional`."""
+    """Return the index of a device that is not a CPU.
+
+    Return -1 for a CPU if `allow_cpu`, and None for other objects if `optional`.
+    """
     if isinstance(device, str):
         device = device_class(device)
     index = None
@@ -285,7 +291,7 @@ def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = Fal
 
 
 def _get_async_or_non_blocking(function_name: str, non_blocking: bool, kwargs: dict[str, Any]) -> bool:
-    """`non_blocking`, or the value of the keyword `async` of older programs; TypeError for other keywords."""
+    """Return `non_blocking`, or the value of the keyword `async` of older programs. Raise TypeError for other keywords."""
     if not kwargs:
         return non_blocking
     if len(kwargs) != 1 or "async" not in kwargs:
@@ -294,17 +300,17 @@ def _get_async_or_non_blocking(function_name: str, non_blocking: bool, kwargs: d
 
 
 def is_compiling() -> bool:
-    """Whether a function is being compiled: never."""
+    """Return whether a function is being compiled. The answer is always False."""
     return False
 
 
 def cpu_count() -> int | None:
-    """The number of CPUs that this process may run on."""
+    """Return the number of CPUs that this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
 
 def _assert(condition: Any, message: str) -> None:
-    """Assert; `torch.fx` records the call."""
+    """Raise AssertionError if the condition is false. `torch.fx` records the call."""
     if type(condition) is not Tensor and has_torch_function((condition,)):
         return handle_torch_function(_assert, (condition,), condition, message)
     if not condition:
@@ -316,7 +322,7 @@ def _assert(condition: Any, message: str) -> None:
 
 
 def _get_available_device_type() -> str | None:
-    """Return the kind of the available accelerator: None."""
+    """Return None, because there is no accelerator."""
     return None
 
 

@@ -14,7 +14,7 @@ __all__ = ["vmap"]
 
 
 def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0) -> Callable[..., Any]:
-    """`torch.vmap`, with a warning that this name is an old one."""
+    """Return `torch.vmap(func)`, with a warning that this name is deprecated."""
     warn("Please use `torch.vmap` instead of `torch._vmap_internals.vmap`.", FutureWarning)
     return _vmap(func, in_dims, out_dims)
 
@@ -22,10 +22,12 @@ def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0) -> Calla
 def _vmap(
     func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, allow_none_pass_through: bool = False
 ) -> Callable[..., Any]:
-    """`torch.vmap` of a function that returns a tensor or a tuple of tensors, possibly including None.
+    """Return `torch.vmap(func)` for a function that returns a tensor or a tuple of tensors.
+
+    The tuple may include None if allowed.
 
     Raises:
-        ValueError: if it returns anything else.
+        ValueError: if the function returns anything else.
     """
 
     @functools.wraps(func)

@@ -10,9 +10,7 @@ from adjoint.device import device as _device
 
 
 class AcceleratorError(RuntimeError):
-    """PyTorch's error for a kernel on an accelerator.
-
-    It is never raised here; programs may catch it.
+    """PyTorch's error for a kernel on an accelerator. It is never raised here, but programs may catch it.
 
     >>> import adjoint as torch
     >>> try:
@@ -25,9 +23,7 @@ class AcceleratorError(RuntimeError):
 
 
 class OutOfMemoryError(RuntimeError):
-    """PyTorch's error for exhausted accelerator memory.
-
-    It is never raised here; programs may catch it.
+    """PyTorch's error for exhausted accelerator memory. It is never raised here, but programs may catch it.
 
     >>> import adjoint as torch
     >>> try:
@@ -40,26 +36,26 @@ class OutOfMemoryError(RuntimeError):
 
 
 def is_available() -> bool:
-    """Return whether an accelerator is available. It never is."""
+    """Return whether an accelerator is available. The answer is always False."""
     return False
 
 
 def device_count() -> int:
-    """The number of accelerators: 0."""
+    """Return the number of accelerators, which is 0."""
     return 0
 
 
 def current_accelerator(check_available: bool = False) -> _device | None:
-    """The accelerator; None."""
+    """Return the current accelerator, which is None."""
     return None
 
 
 def synchronize(device: Any = None) -> None:
-    """Do nothing: all operations have finished."""
+    """Do nothing, because all operations have finished."""
 
 
 def empty_cache() -> None:
-    """Do nothing: there is no cached memory."""
+    """Do nothing, because there is no cached memory."""
 
 
 def __getattr__(name: str) -> Any:

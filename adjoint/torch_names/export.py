@@ -1,6 +1,6 @@
-"""`torch.export`: programs for inference, which run without the module that they were exported from.
+"""`torch.export`: programs for inference, which run without the module from which they were exported.
 
-The sizes of an exported program are those of its example arguments.
+An exported program serves the sizes of its example arguments.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ def export(
     strict: bool = False,
     preserve_module_call_signature: tuple[str, ...] = (),
 ) -> ExportedProgram:
-    """Call a module once without recording gradients, and return what it has done as a program: `torch.compiler.export`.
+    """Call a module once without recording gradients, and return its operations as a program, like `torch.compiler.export`.
 
     Args:
         mod: a module.
-        args, kwargs: its arguments.
-        strict, preserve_module_call_signature: accepted; they change nothing.
+        args, kwargs: the arguments of the module.
+        strict, preserve_module_call_signature: accepted, but without effect.
 
     Raises:
         torch._dynamo.exc.Unsupported: if the call cannot be captured as one program, or if `dynamic_shapes` is given.

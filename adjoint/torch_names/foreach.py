@@ -1,4 +1,4 @@
-"""`torch._foreach_add` and similar functions: an operator for each tensor of a list, one after another."""
+"""`torch._foreach_add` and similar functions. They call an operator for each tensor of a list, one after another."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from adjoint._runtime.tracebacks import end_at_caller
 from adjoint.dtypes import C_NAMES
 
 _BOUNDS = {"maximum": "clamp_min", "maximum_": "clamp_min", "minimum": "clamp_max", "minimum_": "clamp_max"}
-"""Functions of tensors or numbers."""
+"""Functions with bounds, which may be tensors or numbers."""
 
 
 def _count(name: str, self: Any, args: tuple[Any, ...]) -> int:
-    """How many tensors the lists of a call have.
+    """Return the number of tensors in the lists of a call.
 
     Raises:
         TypeError: if an argument is neither a list of tensors, nor a number, nor a tensor.
@@ -50,12 +50,12 @@ def _check_length(values: Any, count: int) -> None:
 
 
 def _each(values: Any, count: int) -> list[Any]:
-    """An argument for each tensor: the items of a list, or one for all."""
+    """Return an argument for each tensor: the items of a list, or one value for all tensors."""
     return list(values) if isinstance(values, (list, tuple)) else [values] * count
 
 
 def _numbers(packed: Any, count: int) -> Any:
-    """Return the numbers of a tensor, one for each tensor. Return a value that is not a tensor unchanged."""
+    """Return the numbers of a tensor, one for each tensor of the list. Return a value that is not a tensor unchanged."""
     if not isinstance(packed, torch.Tensor):
         return packed
     if packed.dim() != 1:
@@ -119,7 +119,7 @@ def _for_each(name: str) -> Callable[..., Any]:
 
 
 def __getattr__(name: str) -> Any:
-    """The function `name`, made when it is first used."""
+    """Return the function `name`, which is created on first use."""
     if name not in torch._FOREACH:  # type: ignore[attr-defined]
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return globals().setdefault(name, _for_each(name.removeprefix("_foreach_")))

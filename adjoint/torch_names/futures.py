@@ -1,4 +1,4 @@
-"""`torch.futures`: results that become available later, in one process."""
+"""`torch.futures`: results that become available later, within one process."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ class Future(Generic[_T]):
         return self._inner.done()
 
     def wait(self) -> _T:
-        """Wait for the result, and return it, or raise the exception."""
+        """Wait for the result. Return it, or raise the exception."""
         return self._inner.result()
 
     def value(self) -> _T:
-        """The result, which must be there."""
+        """Return the result, which must be available."""
         if not self.done():
             raise RuntimeError("Future is not complete: call wait() first")
         return self._inner.result()
 
     def set_result(self, result: _T) -> None:
-        """Give the result, once."""
+        """Set the result. This is allowed once."""
         if self.done():
             raise RuntimeError("Future can only be marked completed once")
         self._inner.set_result(result)
 
     def set_exception(self, result: BaseException) -> None:
-        """Let `wait` raise this exception."""
+        """Make `wait` raise this exception."""
         if not isinstance(result, Exception):
             raise AssertionError(f"{result} is of type {type(result)}, not an Exception.")
         self._inner.set_exception(result)
@@ -89,7 +89,7 @@ def collect_all(futures: list[Future[Any]]) -> Future[list[Future[Any]]]:
 
 
 def wait_all(futures: list[Future[_T]]) -> list[_T]:
-    """Wait for all, and return the results in order."""
+    """Wait for all futures, and return the results in order."""
     return [future.wait() for future in collect_all(futures).wait()]
 
 

@@ -1,4 +1,4 @@
-"""`torch.hub`: models from a folder on this machine, and files of weights. Nothing is downloaded.
+"""`torch.hub`: models from a folder on this machine, and files with weights. Nothing is downloaded.
 
 A repository is a folder with `hubconf.py`, whose functions create models.
 """
@@ -99,7 +99,7 @@ def load(
     skip_validation: bool = False,
     **names: Any,
 ) -> Any:
-    """Call the function `model` of `hubconf.py` in a folder, with the other arguments.
+    """Call the function `model` of `hubconf.py` in a folder with the other arguments.
 
     Raises:
         NotImplementedError: if `source` is not "local", because nothing is downloaded.
@@ -110,10 +110,10 @@ def load(
 
 
 def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, progress: bool = True) -> None:
-    """Copy the file of a `file:` URL to `dst`, if its SHA-256 begins with `hash_prefix`.
+    """Copy the file of a `file:` URL to `dst`, if its SHA-256 digest begins with `hash_prefix`.
 
     Raises:
-        NotImplementedError: for all other URLs, because nothing is downloaded.
+        NotImplementedError: if the URL is of another kind, because nothing is downloaded.
         RuntimeError: if the digest differs.
     """
     parts = urlparse(url)
@@ -136,7 +136,7 @@ def load_state_dict_from_url(
     file_name: str | None = None,
     weights_only: bool = True,
 ) -> Any:
-    """Load a file of weights by its URL: from the folder `model_dir` (`get_dir()/checkpoints`), or a file of this machine.
+    """Load a file with weights by its URL, from the folder `model_dir` (`get_dir()/checkpoints`) or from a file on this machine.
 
     Raises:
         NotImplementedError: if the file is not in the folder and the URL is not a `file:` URL, because nothing is
@@ -153,7 +153,7 @@ def load_state_dict_from_url(
 
 
 def __getattr__(name: str) -> Any:
-    """Return the progress bar of the package tqdm, which libraries import from here."""
+    """Return the progress bar of the package `tqdm`, which libraries import from here."""
     if name == "tqdm":
         try:
             from tqdm.auto import tqdm

@@ -63,7 +63,7 @@ def _parts(qualname: str) -> tuple[str, str, str]:
     """Return the namespace, the name in it, and the name of the overload, which may be omitted.
 
     Raises:
-        ValueError: for a name that has no namespace, or several.
+        ValueError: if the name has no namespace, or has several.
     """
     parts = qualname.split("::")
     if len(parts) != 2:
@@ -107,16 +107,14 @@ def custom_op(
     schema: str | None = None,
     tags: Any = None,
 ) -> Any:
-    """Define an operator `name`, such as "shop::scaled", computed by the function `fn`.
-
-    Without `fn`, return a decorator.
+    """Define an operator `name`, such as "shop::scaled". The function `fn` computes it. Without `fn`, return a decorator.
 
     Args:
         name: the full name, with `::`.
         fn: a function with annotated parameters, such as `x: torch.Tensor, factor: float`.
         mutates_args: the names of the tensors that the function changes.
-        device_types: the devices for which the function is a kernel; other devices have none.
-        schema: the signature in PyTorch's notation; by default it is inferred from the annotations.
+        device_types: the devices for which the function is a kernel. Other devices have no kernel.
+        schema: the signature in PyTorch's notation; by default it is derived from the annotations.
         tags: accepted, without effect.
     """
 
@@ -133,7 +131,7 @@ def custom_op(
 
 
 def triton_op(name: str, fn: Any = None, /, *, mutates_args: Any, schema: str | None = None) -> Any:
-    """Define an operator, as `custom_op` does."""
+    """Define an operator, like `custom_op`."""
     return custom_op(name, fn, mutates_args=mutates_args, schema=schema)
 
 
@@ -143,12 +141,10 @@ def wrap_triton(triton_kernel: Any, /) -> Any:
 
 
 class Library:
-    """The operators of a namespace.
-
-    `define` adds a signature, and `impl` adds a function.
+    """A set of operators in a namespace. `define` adds a signature, and `impl` adds a function.
 
     Raises:
-        ValueError: for a kind other than "DEF", "FRAGMENT" and "IMPL", or for a reserved namespace.
+        ValueError: if the kind is not "DEF", "FRAGMENT" or "IMPL", or if the namespace is reserved.
     """
 
     def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
@@ -195,11 +191,11 @@ class Library:
         return name
 
     def impl(self, op_name: Any, fn: Callable[..., Any], dispatch_key: str = "", **options: Any) -> None:
-        """Give the function that computes an operator for a dispatch key ("CPU", "CompositeImplicitAutograd", ...).
+        """Register the function that computes an operator for a dispatch key ("CPU", "CompositeImplicitAutograd", ...).
 
         Raises:
             TypeError: if the function is not callable.
-            RuntimeError: for an unknown dispatch key, or an operator of another namespace.
+            RuntimeError: if the dispatch key is unknown, or if the operator belongs to another namespace.
         """
         if not callable(fn):
             raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
@@ -220,7 +216,7 @@ class Library:
         """Accept a function for operators without kernels. It is not called."""
 
     def _destroy(self) -> None:
-        """Forget the operators that were defined here, and the functions that were given."""
+        """Remove the operators that were defined here, and the functions that were registered."""
         for qualname, overload in self._defined:
             packet = REGISTERED.get(qualname)
             if packet is not None:
@@ -243,14 +239,14 @@ def _scoped_library(*args: Any, **names: Any) -> Iterator[Library]:
 
 
 def _implemented(qualname: str, key: str, function: Callable[..., Any]) -> str:
-    """Register the kernel of an operator, which may not be defined yet, for a key. Return the name in `KERNELS`."""
+    """Register the kernel of an operator for a key. The operator may not be defined yet. Return the name in `KERNELS`."""
     name = qualname.removesuffix(".default")
     KERNELS.setdefault(name, {})[key] = function
     return name
 
 
 def _named(qualname: str) -> tuple[Packet | None, str]:
-    """Return the operator of a full name, or None if it is not defined, and the name of the overload."""
+    """Return the operator with a full name, or None if it is not defined, and the name of the overload."""
     namespace, name, overload = _parts(qualname)
     return REGISTERED.get(f"{namespace}::{name}"), overload
 
@@ -264,11 +260,11 @@ def _is_unknown(op: Any) -> bool:
 
 
 def _registered(op: Any, who: str) -> CustomOpDef:
-    """Return the definition of an operator, given as itself, by its full name, or as an object of `torch.ops`.
+    """Return the definition of an operator, which is given as an object, by its full name, or as an object of `torch.ops`.
 
     Raises:
-        AttributeError: for the name of an operator or overload that is not defined.
-        ValueError: for a name without a namespace, and for anything else.
+        AttributeError: if the name belongs to no defined operator or overload.
+        ValueError: if the name has no namespace, or if the argument is any other object.
     """
     if isinstance(op, CustomOpDef):
         return op
@@ -309,7 +305,7 @@ def impl(qualname: str, types: str | Sequence[str], func: Any = None, *, lib: Li
 
 
 def register_kernel(op: Any, device_types: Any, func: Any = None, /, *, lib: Library | None = None) -> Any:
-    """Give the function that computes an operator on these devices."""
+    """Register the function that computes an operator on these devices."""
     if _is_unknown(op):
         return impl(op, device_types, func)
     return _registered(op, "register_kernel").register_kernel(device_types, func)
@@ -323,17 +319,17 @@ def register_autograd(
 
 
 def register_vmap(op: Any, func: Any = None, /, *, lib: Library | None = None) -> Any:
-    """Give the batching rule of an operator."""
+    """Register the batching rule of an operator."""
     return _registered(op, "register_vmap").register_vmap(func)
 
 
 def register_fake(op: Any, func: Any = None, /, *, lib: Library | None = None, **options: Any) -> Any:
     """Register the function that computes the shapes of results; see `CustomOpDef.register_fake`.
 
-    A decorator without `func`.
+    Without `func`, return a decorator.
 
     Registrations for operators of a compiled library that was refused are accepted, because torchvision makes them
-    during import.
+    during its import.
 
     Raises:
         RuntimeError: if the operator does not exist.
@@ -351,7 +347,7 @@ impl_abstract = register_fake
 
 
 def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Library | None = None) -> None:
-    """Accept the dtype for autocast. Inputs are not converted."""
+    """Accept the dtype for autocast, but do not convert inputs."""
 
 
 def register_torch_dispatch(op: Any, torch_dispatch_class: Any, func: Any = None, /, **options: Any) -> Any:
@@ -360,9 +356,7 @@ def register_torch_dispatch(op: Any, torch_dispatch_class: Any, func: Any = None
 
 
 def get_ctx() -> Any:
-    """Refuse: no size is known only at run time.
-
-    Tensors on "meta" have the sizes that a function gives.
+    """Raise an error, because all sizes are known. Tensors on "meta" have the sizes that a function returns.
 
     Raises:
         RuntimeError: always.

@@ -1,4 +1,4 @@
-"""Signatures of operators in PyTorch's notation, from functions with annotations."""
+"""Signatures of operators in PyTorch's notation, derived from annotated functions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NAMES: dict[Any, str] = {
 _NUMBER = {int, float, bool}
 
 _IN_LISTS = ("Tensor", "Tensor?", "SymInt", "float", "bool", "Scalar")
-"""The types that lists may contain."""
+"""The element types of lists."""
 
 _OPTIONAL_LISTS = ("SymInt[]", "float[]", "bool[]")
 
@@ -54,16 +54,16 @@ def _type_name(kind: Any) -> str | None:
 def infer_schema(
     prototype_function: Callable[..., Any], /, *, mutates_args: str | Iterable[str], op_name: str | None = None
 ) -> str:
-    """The schema of a function with annotated parameters.
+    """Return the schema of a function with annotated parameters.
 
     Args:
         prototype_function: the function.
         mutates_args: the names of the tensors that it changes, or "unknown".
-        op_name: a name for the schema to begin with.
+        op_name: a name at the beginning of the schema.
 
     Raises:
-        ValueError: for missing annotations, for types that operators do not accept, and for unknown names in
-            `mutates_args`.
+        ValueError: if an annotation is missing, if operators do not accept a type, or if `mutates_args` contains an
+            unknown name.
 
     >>> import adjoint as torch
     >>> def scaled(x: torch.Tensor, factor: float) -> torch.Tensor: ...
@@ -109,7 +109,7 @@ def infer_schema(
 
 
 def _annotations(function: Any, signature: inspect.Signature, refuse: Callable[[str], NoReturn]) -> dict[str, Any]:
-    """Return the types of parameters and result, including those written as strings."""
+    """Return the types of parameters and result, including types written as strings."""
     kinds: dict[str, Any] = {name: each.annotation for name, each in signature.parameters.items()}
     kinds["return"] = signature.return_annotation
     names = getattr(inspect.unwrap(function), "__globals__", {})

@@ -1,4 +1,4 @@
-"""The names that PyTorch has and this package lacks, with reasons, for errors and for docs/compatibility.md."""
+"""The names that PyTorch has and this package lacks, with reasons. Errors and docs/compatibility.md use them."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ OTHERWISE = "it has not been written yet"
 
 
 def names_in(path: Path) -> dict[str, frozenset[str]]:
-    """Names of PyTorch's modules and of two classes, by module, of a file with a module on each line."""
+    """Return names of PyTorch's modules and of two classes, by module, from a file with one module per line."""
     parts = (line.partition(":") for line in path.read_text(encoding="utf-8").splitlines()[1:])
     found = {module: frozenset(names.split()) for module, _, names in parts}
     return {**found, "torch.ops.aten": found["torch.ops.aten"] | packets()}
@@ -88,27 +88,28 @@ def names_in(path: Path) -> dict[str, frozenset[str]]:
 
 @cache
 def missing_names() -> dict[str, frozenset[str]]:
-    """Return the public names that PyTorch has and this package lacks; for `torch.ops.aten`, all names of PyTorch."""
+    """Return the public names that PyTorch has and this package lacks. For `torch.ops.aten`, return all names in PyTorch."""
     return names_in(Path(__file__).parent / "missing_names.txt")
 
 
 def reason(name: str, more: tuple[tuple[str, str], ...] = ()) -> str:
-    """Return why a PyTorch name is missing, by its full name. `more`: patterns that take precedence over `REASONS`."""
+    """Return why a PyTorch name is missing. The name is a full name. `more`: patterns that take precedence over `REASONS`."""
     return next((why for pattern, why in (*more, *REASONS) if re.fullmatch(pattern, name)), OTHERWISE)
 
 
 def stand_in(module: str, name: str, everything: bool = False) -> Any:
-    """A class in the place of one that a module of PyTorch's has and ours lacks.
+    """Return a class in place of a missing class of one of PyTorch's modules.
 
-    Programs name such classes in annotations, in `isinstance` and as bases while they are imported.
+    Programs use such classes in annotations, in `isinstance` and as base classes during their import.
 
     Args:
         module: the name of the module.
-        name: the name in it.
-        everything: whether all public names have a stand-in; otherwise only quantization schemes and classes have one.
+        name: the name in the module.
+        everything: whether all public names have a stand-in. Otherwise only quantization schemes and classes have one.
 
     Raises:
-        AttributeError: if it has none. The error tells whether PyTorch has the name, and why it is missing.
+        AttributeError: if there is no stand-in. The error tells whether PyTorch has the name, and why it is missing
+            here.
     """
     theirs = f"torch{module.removeprefix('adjoint')}" if module.startswith("adjoint") else module
     full = f"{theirs}.{name}"

@@ -13,7 +13,7 @@ from adjoint.dispatch.overload_names import OpOverload, OpOverloadPacket, aten
 __all__ = ["OpOverload", "OpOverloadPacket", "aten", "load_library", "loaded_libraries"]
 
 loaded_libraries: set[str] = set()
-"""The libraries of compiled operators. There are none."""
+"""The libraries of compiled operators. The set is empty."""
 
 
 class _OpNamespace:
@@ -40,11 +40,11 @@ class _OpNamespace:
 
 
 refused_libraries: set[str] = set()
-"""The refused arguments of `load_library`. Programs may continue to describe the operators of these libraries."""
+"""The arguments of refused calls of `load_library`. Programs may continue to describe the operators of these libraries."""
 
 
 def load_library(path: str) -> None:
-    """Refuse to load compiled operators, because they are written for PyTorch's own tensors.
+    """Refuse to load compiled operators, because they require PyTorch's own tensors.
 
     Raises:
         OSError: always.

@@ -60,14 +60,14 @@ NEVER_TAKEN_OVER = """
     broadcast_shapes frombuffer from_numpy get_default_device is_storage is_tensor set_default_device set_default_tensor_type
     typename
 """.split()
-"""Functions that PyTorch never overrides, whatever the arguments and modes are."""
+"""Functions that PyTorch never overrides, for any arguments and modes."""
 
 MAKERS = """
     arange as_tensor asarray bartlett_window blackman_window empty empty_permuted empty_strided eye fill full hamming_window
     hann_window kaiser_window linspace logspace normal ones rand rand_like randint randint_like randn randn_like randperm range
     result_type scalar_tensor tensor tril_indices triu_indices vander zeros as_strided
 """.split()
-"""Functions missing from PyTorch's list of overridable functions, although modes, and some classes, override them."""
+"""Functions that are missing from PyTorch's list of overridable functions, although modes and some classes override them."""
 
 DATA_TAKERS = "as_tensor asarray tensor".split()
 """Functions that treat a tensor of any class as data."""
@@ -115,7 +115,7 @@ SHOWN_AS = {
     "__div__": "div", "__idiv__": "div_",
     "__ifloordiv__": "floor_divide_", "__imod__": "remainder_", "__rtruediv__": "__rdiv__",
 }  # fmt: skip
-"""The methods that Python's operators are reported to call."""
+"""The methods that are reported for Python's operators."""
 
 CALLED = {"__pow__": "pow", "__ipow__": "pow_"}
 """Methods whose `__name__` differs from the attribute name."""
@@ -124,7 +124,7 @@ OF_OPERATORS = """
     add sub mul truediv floordiv mod pow matmul and or xor lshift rshift radd rsub rmul rtruediv rdiv rfloordiv rmod rpow rmatmul
     rand ror rxor rlshift rrshift iadd isub imul itruediv ifloordiv imod ipow iand ior ixor ilshift irshift eq ne lt le gt ge
 """.split()
-"""The methods, without underscores, that return NotImplemented to let the other operand handle the operation."""
+"""The methods, without underscores, that return NotImplemented so that the other operand can handle the operation."""
 
 UNTOUCHED = """
     __new__ __init_subclass__ __torch_function__ __hash__ __iter__ __delitem__ __setstate__ as_subclass _make_subclass
@@ -133,7 +133,7 @@ UNTOUCHED = """
 """Methods that cannot be overridden."""
 
 PRIVATE = "_is_view _version _backward_hooks".split()
-"""Members of PyTorch's tensors whose names begin with an underscore."""
+"""Members of PyTorch's tensors with names that begin with an underscore."""
 
 _names: dict[Any, str] = {}
 _members: defaultdict[str, list[Any]] = defaultdict(list)
@@ -233,7 +233,7 @@ LATE.wrap_public_functions = wrap_public_functions
 
 
 def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
-    """The functions that `__torch_function__` can override, by the module or class that contains them."""
+    """Return the functions that `__torch_function__` can override, by the module or class that contains them."""
     wrap_public_functions()
     owners = {"torch": PACKAGE, "torch.Tensor": Tensor, "torch.nn.functional": functional, "torch.linalg": linalg}
     owners |= {"torch.special": special, "torch.fft": fft, "torch.sparse": sparse, "torch.nn.init": init}
@@ -244,7 +244,7 @@ def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
 
 @functools.cache
 def get_ignored_functions() -> set[Callable[..., Any]]:
-    """The public functions that `__torch_function__` cannot override."""
+    """Return the public functions that `__torch_function__` cannot override."""
     names = [*NEVER_TAKEN_OVER, *MAKERS, "manual_seed", "save", "load", "set_printoptions", "can_cast", "promote_types"]
     functions = [getattr(PACKAGE, name, None) for name in names]
     methods = [
@@ -256,12 +256,12 @@ def get_ignored_functions() -> set[Callable[..., Any]]:
 
 @functools.cache
 def get_testing_overrides() -> dict[Callable[..., Any], Callable[..., Any]]:
-    """For each overridable function, a function with the same parameters that returns -1."""
+    """Return, for each overridable function, a function with the same parameters that returns -1."""
     return {function: _returning(function) for group in get_overridable_functions().values() for function in group}
 
 
 def _returning(function: Any) -> Callable[..., Any]:
-    """A function with the parameters of `function` that returns -1."""
+    """Return a function with the parameters of `function` that returns -1."""
     if not isinstance(function, FunctionType):
         return lambda self: -1
 
@@ -284,7 +284,7 @@ def resolve_name(f: Any) -> str | None:
 
 
 def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
-    """Whether `func` is a method of tensors, or reads one of their attributes."""
+    """Return whether `func` is a method of tensors, or reads one of their attributes."""
     return func in _tensor_members() or getattr(func, "__name__", None) == "__get__"
 
 
@@ -346,10 +346,10 @@ def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[..
 
 
 class TorchFunctionMode:
-    """A context within which `__torch_function__`, a method that you define, receives every call of this thread.
+    """A context in which `__torch_function__`, a method that you define, receives every call of this thread.
 
     The method receives the function, the overriding types among the arguments, and the arguments. Calls that the method
-    makes itself go to the enclosing mode.
+    itself makes go to the enclosing mode.
 
     >>> import adjoint as torch
     >>> class Log(torch.overrides.TorchFunctionMode):
@@ -369,7 +369,7 @@ class TorchFunctionMode:
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        """Override this method: return the result of `func`, or NotImplemented."""
+        """Return the result of `func`, or NotImplemented. Override this method."""
         raise NotImplementedError
 
     def __enter__(self) -> Any:
@@ -383,7 +383,7 @@ class TorchFunctionMode:
 
     @classmethod
     def push(cls, *args: Any, **kwargs: Any) -> Any:
-        """Create a mode of this class; an old name of the constructor."""
+        """Create a mode of this class. This is an old name of the constructor."""
         warn("`Mode.push()` is no longer necessary and can be replaced with just `with Mode()`")
         return cls(*args, **kwargs)
 
@@ -403,10 +403,10 @@ class BaseTorchFunctionMode(TorchFunctionMode):
 
 
 def _get_current_function_mode_stack() -> list[TorchFunctionMode]:
-    """The modes that this thread has entered, innermost last."""
+    """Return the modes that this thread has entered, with the innermost last."""
     return list(STATE.function_modes)
 
 
 def _get_current_function_mode() -> TorchFunctionMode | None:
-    """The innermost mode that this thread has entered."""
+    """Return the innermost mode that this thread has entered."""
     return STATE.function_modes[-1] if STATE.function_modes else None

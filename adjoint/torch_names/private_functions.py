@@ -1,6 +1,6 @@
-"""Private functions of `torch` that programs and tests call.
+"""Private functions of `torch` that programs and tests call. They are written on top of the public functions.
 
-They are written on the public functions, and are as PyTorch's: operators that it uses itself.
+In PyTorch they are operators that it uses itself.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _conj(input: Tensor) -> Tensor:
 
 
 def _conj_copy(input: Tensor) -> Tensor:
-    """The conjugate in separate memory."""
+    """Return the conjugate in separate memory."""
     return input.conj().clone().resolve_conj()
 
 
@@ -47,12 +47,12 @@ def _conj_physical(input: Tensor) -> Tensor:
 
 
 def _neg_view_copy(input: Tensor) -> Tensor:
-    """The negative in separate memory."""
+    """Return the negative in separate memory."""
     return input.neg()
 
 
 def _is_zerotensor(input: Tensor) -> bool:
-    """Return whether the tensor has no memory because all elements are 0. No tensor is of that kind here."""
+    """Return whether the tensor has no memory because all elements are 0. No such tensor exists here."""
     return False
 
 
@@ -84,19 +84,19 @@ def _of_bool(name: str, input: Tensor) -> None:
 
 
 def _is_all_true(input: Tensor) -> Tensor:
-    """Whether all elements of a tensor of bool are true."""
+    """Return whether all elements of a bool tensor are true."""
     _of_bool("_is_all_true", input)
     return input.all()
 
 
 def _is_any_true(input: Tensor) -> Tensor:
-    """Whether an element of a tensor of bool is true."""
+    """Return whether an element of a bool tensor is true."""
     _of_bool("_is_any_true", input)
     return input.any()
 
 
 def _aminmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    """The least and the greatest elements."""
+    """Return the least and the greatest elements."""
     least, greatest = torch.aminmax(input, dim=dim, keepdim=keepdim)
     return least, greatest
 
@@ -114,7 +114,7 @@ def _segment_reduce(*args: Any, **options: Any) -> Tensor:
 def _unique2(
     input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The distinct elements, the positions of all elements among them, and their counts.
+    """Return the distinct elements, the positions of all elements among them, and their counts.
 
     Unrequested results are empty.
     """
@@ -134,7 +134,7 @@ def _log_softmax(input: Tensor, dim: int, half_to_float: bool) -> Tensor:
 
 
 def _expandable(input: Tensor, mask: Tensor, mask_type: int | None) -> Tensor:
-    """A mask of one of the types of `_masked_softmax`, such that it expands to the shape of the input."""
+    """Return a mask of one of the types of `_masked_softmax`, in a shape that expands to the shape of the input."""
     if mask_type not in (None, 0, 1, 2):
         raise RuntimeError("Mask Type should be 0 (src_mask) or 1 (src_key_padding_mask), or 2 (default_mask)")
     if mask_type == 0 and mask.shape != input.shape[-2:]:
@@ -145,12 +145,12 @@ def _expandable(input: Tensor, mask: Tensor, mask_type: int | None) -> Tensor:
 
 
 def _masked_softmax(input: Tensor, mask: Tensor, dim: int | None = None, mask_type: int | None = None) -> Tensor:
-    """`softmax` along `dim` (the last by default) without the elements where `mask` is true.
+    """Return `softmax` along `dim` (the last by default) without the elements where `mask` is true.
 
     Args:
-        input: of shape (batch, heads, length, length), for masks with another shape than the input.
-        mask_type: 0 for a mask of (length, length); 1 for one of (batch, length), for keys; 2 for one of the shape of
-            the input.
+        input: a tensor of shape (batch, heads, length, length) if the mask has another shape.
+        mask_type: 0 for a mask of shape (length, length), 1 for a mask of keys of shape (batch, length), 2 for a mask
+            with the shape of the input.
     """
     if mask.dtype is not torch.bool:
         raise RuntimeError("Mask should be a boolean tensor")
@@ -162,7 +162,7 @@ def _masked_softmax(input: Tensor, mask: Tensor, dim: int | None = None, mask_ty
 
 
 def _weight_norm_interface(v: Tensor, g: Tensor, dim: int = 0) -> tuple[Tensor, Tensor]:
-    """`v` scaled to the norms `g` along all dimensions except `dim`, and the norms of `v`."""
+    """Return `v` scaled to the norms `g` along all dimensions except `dim`, and the norms of `v`."""
     norms = torch.norm_except_dim(v, 2, dim)
     return v * (g / norms), norms
 
@@ -171,7 +171,7 @@ def _weight_norm_interface(v: Tensor, g: Tensor, dim: int = 0) -> tuple[Tensor, 
 
 
 def _int_mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The product of two matrices of int8, in int32."""
+    """Return the product of two int8 matrices, in int32."""
     for name, matrix in (("self", input), ("mat2", mat2)):
         if matrix.dim() != 2:
             raise RuntimeError(f"int_mm_out_cpu: Expected {name} to be of dimension 2 but got {matrix.dim()}")
@@ -188,20 +188,20 @@ def _int_mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor
 
 
 def _compute_linear_combination(input: Tensor, coefficients: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """For each row of `coefficients`, the sum of the items of `input`, weighted by it."""
+    """Return, for each row of `coefficients`, the sum of the items of `input`, weighted by the row."""
     result = torch.tensordot(coefficients, input, dims=1)
     return result if out is None else out.add_(result)
 
 
 def _euclidean_dist(x1: Tensor, x2: Tensor) -> Tensor:
-    """The distances of all pairs of rows, by matrix products."""
+    """Return the distances of all pairs of rows, computed by matrix products."""
     return torch.cdist(x1, x2, compute_mode="use_mm_for_euclid_dist")
 
 
 def _addmm_activation(
     input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1, use_gelu: bool = False
 ) -> Tensor:
-    """`relu` (or `gelu`) of `addmm`."""
+    """Return `relu` (or `gelu`) of `addmm`."""
     result = torch.addmm(input, mat1, mat2, beta=beta, alpha=alpha)
     return torch.nn.functional.gelu(result) if use_gelu else result.relu()
 
@@ -216,7 +216,7 @@ def _lu_with_info(input: Tensor, pivot: bool = True, check_errors: bool = True) 
 
 
 def _unsafe_index(input: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
-    """The elements at `indices`."""
+    """Return the elements at `indices`."""
     return input[tuple(slice(None) if index is None else index for index in indices)]
 
 
@@ -233,7 +233,7 @@ def _unsafe_index_put(input: Tensor, indices: Sequence[Tensor], values: Tensor, 
 
 
 def _dim_arange(like: Tensor, dim: int) -> Tensor:
-    """The indices along a dimension."""
+    """Return the indices along a dimension."""
     return torch.arange(like.size(dim))
 
 
@@ -243,17 +243,17 @@ def _stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
 
 
 def _to_cpu(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """The tensors on the CPU."""
+    """Return the tensors on the CPU."""
     return tuple(tensor.cpu() for tensor in tensors)
 
 
 def _reshape_from_tensor(input: Tensor, shape: Tensor) -> Tensor:
-    """`reshape` to a shape that a tensor holds."""
+    """Reshape to a shape that is given as a tensor."""
     return input.reshape(shape.tolist())
 
 
 def _debug_has_internal_overlap(input: Tensor) -> int:
-    """Return whether elements share memory: 0, no; 1, yes; 2, the check would take too long."""
+    """Return whether elements share memory: 0 (no), 1 (yes), or 2 (the check would take too long)."""
     steps = [(stride, size) for stride, size in zip(input.stride(), input.shape, strict=True) if size > 1]
     if any(stride == 0 for stride, _ in steps):
         return 1
@@ -271,7 +271,7 @@ def _assert_tensor_metadata(
     """Raise an error if a tensor lacks an expected property.
 
     Raises:
-        RuntimeError: naming the first of size, stride, dtype, device and layout that differs.
+        RuntimeError: if a property differs. It names the first of size, stride, dtype, device and layout.
     """
     expected = {"sizes": size, "strides": stride, "dtype": dtype, "device": device, "layout": layout}
 
@@ -292,9 +292,9 @@ _NORMS = ("backward", "ortho", "forward")
 
 
 def _fft_c2c(input: Tensor, dim: Sequence[int], normalization: int, forward: bool) -> Tensor:
-    """The transform of complex numbers.
+    """Return the transform of complex numbers.
 
-    `normalization`: 0, none; 1, by the root of the size; 2, by the size.
+    `normalization` is 0 (none), 1 (division by the root of the size) or 2 (division by the size).
     """
     if forward:
         return torch.fft.fftn(input, dim=tuple(dim), norm=_NORMS[normalization])
@@ -302,13 +302,13 @@ def _fft_c2c(input: Tensor, dim: Sequence[int], normalization: int, forward: boo
 
 
 def _fft_r2c(input: Tensor, dim: Sequence[int], normalization: int, onesided: bool) -> Tensor:
-    """The transform of real numbers. With `onesided`, only the half that determines the rest."""
+    """Return the transform of real numbers. With `onesided`, return only the half that determines the rest."""
     transform = torch.fft.rfftn if onesided else torch.fft.fftn
     return transform(input, dim=tuple(dim), norm=_NORMS[normalization])
 
 
 def _fft_c2r(input: Tensor, dim: Sequence[int], normalization: int, last_dim_size: int) -> Tensor:
-    """The inverse of `_fft_r2c`, for a last dimension of `last_dim_size`."""
+    """Return the inverse of `_fft_r2c`, with size `last_dim_size` in the last dimension."""
     sizes = [input.size(each) for each in dim[:-1]] + [last_dim_size]
     return torch.fft.irfftn(input, sizes, tuple(dim), _NORMS[2 - normalization])
 
@@ -324,7 +324,7 @@ def _adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
 
 
 def _nnpack_available() -> bool:
-    """Return whether NNPACK computes. It is not used."""
+    """Return whether NNPACK computes. The answer is always False."""
     return False
 
 
@@ -340,11 +340,11 @@ def _scaled_dot_product_attention_math(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """`scaled_dot_product_attention` by its formula, and the weights of the values.
+    """Return `scaled_dot_product_attention` computed by its formula, and the weights of the values.
 
     Args:
-        attn_mask: is added to the products of queries and keys.
-        dropout_mask: the positions to keep; if None, positions are dropped at random.
+        attn_mask: a mask that is added to the products of queries and keys.
+        dropout_mask: the positions to keep. If it is None, positions are dropped at random.
     """
     if enable_gqa:
         key = key.repeat_interleave(query.size(-3) // key.size(-3), -3)
@@ -363,7 +363,7 @@ def _scaled_dot_product_attention_math(
 
 
 def _pack_padded_sequence(input: Tensor, lengths: Tensor, batch_first: bool) -> tuple[Tensor, Tensor]:
-    """The data and the sizes of the batches of `torch.nn.utils.rnn.pack_padded_sequence`."""
+    """Return the data and the batch sizes of `torch.nn.utils.rnn.pack_padded_sequence`."""
     packed = torch.nn.utils.rnn.pack_padded_sequence(input, lengths, batch_first)
     return packed.data, packed.batch_sizes
 
@@ -405,7 +405,7 @@ def _amp_update_scale_(
 
 
 def _convert_indices_from_coo_to_csr(input: Tensor, size: int, *, out_int32: bool = False) -> Tensor:
-    """The starts of `size` rows in sorted row numbers, followed by the end of the last row."""
+    """Return the starts of `size` rows in sorted row numbers, followed by the end of the last row."""
     starts = torch.zeros(size + 1, dtype=torch.int64)
     starts[1:] = torch.bincount(input.long(), minlength=size).cumsum(0)
     return starts.int() if out_int32 else starts
@@ -414,19 +414,19 @@ def _convert_indices_from_coo_to_csr(input: Tensor, size: int, *, out_int32: boo
 def _convert_indices_from_csr_to_coo(
     crow_indices: Tensor, col_indices: Tensor, *, out_int32: bool = False, transpose: bool = False
 ) -> Tensor:
-    """The numbers of the row and the column of each element."""
+    """Return the row number and the column number of each element."""
     rows = torch.repeat_interleave(torch.arange(len(crow_indices) - 1), crow_indices.long().diff())
     found = torch.stack([col_indices.long(), rows] if transpose else [rows, col_indices.long()])
     return found.int() if out_int32 else found
 
 
 def _sparse_csr_sum(input: Tensor, dim: Sequence[int], keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """The sums along `dim`, in the compressed layout."""
+    """Return the sums along `dim`, in the compressed layout."""
     return torch.sum(input.to_dense(), tuple(dim), keepdim, dtype=dtype).to_sparse_csr()
 
 
 def _sparse_csr_prod(input: Tensor, dim: Sequence[int], keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """The products of the stored elements along `dim`, in the compressed layout."""
+    """Return the products of the stored elements along `dim`, in the compressed layout."""
     there = input.to_dense() != 0
     values = input.to_dense().masked_fill(there.logical_not(), 1)
     for each in dim:
@@ -438,7 +438,7 @@ def _sparse_csr_prod(input: Tensor, dim: Sequence[int], keepdim: bool = False, *
 def _validate_sparse_coo_tensor_args(
     indices: Tensor, values: Tensor, size: Sequence[int], is_coalesced: bool | None = None, check_pinning: bool = True
 ) -> None:
-    """Raise if indices and values do not fit a tensor of this size."""
+    """Raise an error if indices and values do not fit a tensor of this size."""
     torch.sparse_coo_tensor(indices, values, size, check_invariants=True)
 
 
@@ -450,7 +450,7 @@ def _validate_sparse_compressed_tensor_args(
     layout: Any,
     pin: bool = True,
 ) -> None:
-    """Raise if indices and values do not fit a tensor of this size and layout."""
+    """Raise an error if indices and values do not fit a tensor of this size and layout."""
     torch.sparse_compressed_tensor(
         compressed_indices, plain_indices, values, size, layout=layout, check_invariants=True
     )

@@ -22,8 +22,8 @@ class SobolEngine:
 
     Args:
         dimension: the number of dimensions, up to 21,201.
-        scramble: whether the points are scrambled: a random linear map of the digits, and a random shift.
-        seed: the seed of the scrambling; by default the default generator is used.
+        scramble: whether to scramble the points by a random linear map of the digits and a random shift.
+        seed: the seed of the scrambling. By default the default generator is used.
 
     Raises:
         ValueError: if there are no direction numbers for the dimension.
@@ -50,12 +50,12 @@ class SobolEngine:
         self.num_generated = 0
 
     def draw(self, n: int = 1, out: Any = None, dtype: Any = None) -> torch.Tensor:
-        """The next `n` points, `(n, dimension)`.
+        """Return the next `n` points, with shape `(n, dimension)`.
 
         Args:
-            n: how many.
-            out: a tensor for the result, which is resized if need be.
-            dtype: of the result, the default dtype if None.
+            n: the number of points.
+            out: a tensor for the result, which is resized if necessary.
+            dtype: the dtype of the result; the default dtype if None.
         """
         dtype = torch.get_default_dtype() if dtype is None else dtype
         if dtype not in (torch.float32, torch.float64):
@@ -76,10 +76,10 @@ class SobolEngine:
         return drawn
 
     def draw_base2(self, m: int, out: Any = None, dtype: Any = None) -> torch.Tensor:
-        """Draw the next 2ᵐ points, if the length of the whole sequence is then a power of two.
+        """Draw the next 2ᵐ points. The length of the whole sequence must then be a power of two.
 
         Raises:
-            ValueError: if the number of points is then not a power of two, because the sequence would not be balanced.
+            ValueError: if the length is not a power of two, because the sequence would not be balanced.
         """
         n = 2**m
         total = self.num_generated + n
@@ -98,7 +98,7 @@ class SobolEngine:
         return self
 
     def fast_forward(self, n: int) -> SobolEngine:
-        """Leave out the next `n` points."""
+        """Skip the next `n` points."""
         self._advance(n - 1 if self.num_generated == 0 else n)
         self.num_generated += n
         return self
@@ -109,7 +109,10 @@ class SobolEngine:
         return f"{type(self).__name__}({', '.join(parts)})"
 
     def _advance(self, n: int) -> Any:
-        """The next `n` points as integers: each is the one before, changed by a direction number (Antonov and Saleev, 1979)."""
+        """Return the next `n` points as integers.
+
+        Each is the previous point, changed by a direction number (Antonov and Saleev, 1979).
+        """
         first = max(self.num_generated - 1, 0)
         if first + n >= 2**self.MAXBIT:
             raise ValueError(f"a Sobol sequence of {self.MAXBIT} bits has no more than 2**{self.MAXBIT} points")

@@ -1,4 +1,4 @@
-"""`torch.storage`: the memory behind tensors; names, no logic."""
+"""`torch.storage`: the memory of tensors. This file contains names only."""
 
 from adjoint.kernels.memory.legacy_storages import (
     BFloat16Storage,

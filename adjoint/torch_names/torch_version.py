@@ -1,4 +1,4 @@
-"""`torch.torch_version`: a version as text that compares as a version."""
+"""`torch.torch_version`: a version string that can be compared as a version."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["TorchVersion"]
 
 
 def _release(version: Any) -> tuple[int, ...]:
-    """The numbers of a release, without trailing zeros: (2, 1) for "2.1.0+cpu" and for (2, 1, 0)."""
+    """Return the numbers of a release, without trailing zeros. For "2.1.0+cpu" and for (2, 1, 0) they are (2, 1)."""
     text = version if isinstance(version, str) else ".".join(map(str, version))
     start = re.match(r"\s*v?(\d+(?:\.\d+)*)", text)
     if start is None:
@@ -21,9 +21,11 @@ def _release(version: Any) -> tuple[int, ...]:
 
 
 class TorchVersion(str):
-    """A text such as "2.13.0+cpu", ordered by its numbers, against texts, tuples of numbers and versions.
+    """A string such as "2.13.0+cpu" that is ordered by its numbers.
 
-    It equals only the same text. It is later than other versions with the same numbers, as a build of a release is.
+    It can be compared with strings, tuples of numbers and versions.
+
+    It equals only the same string. It is later than other versions with the same numbers, like a build of a release.
 
     >>> version = TorchVersion("2.13.0+cpu")
     >>> version > "2.9", version >= (2, 13), version < "3"

@@ -1,4 +1,4 @@
-"""`torch.version`: the version of this package, and of the libraries it was built with (none of PyTorch's)."""
+"""`torch.version`: the version of this package, and of the libraries with which it was built (none of PyTorch's)."""
 
 from adjoint._runtime.installed import version as _version
 

@@ -1,6 +1,6 @@
 """`Join` trains with different numbers of batches on the ranks.
 
-A rank without further batches shadows the collectives of the other ranks.
+A rank without more batches shadows the collectives of the other ranks.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ __all__ = ["Join", "JoinHook", "Joinable"]
 
 
 class JoinHook:
-    """The work of a rank that has no further inputs."""
+    """The actions of a rank that has no more inputs."""
 
     def main_hook(self) -> None:
-        """Take part in the collectives of one step of the others."""
+        """Participate in the collectives of one step of the other ranks."""
 
     def post_hook(self, is_last_joiner: bool) -> None:
-        """Runs once after all ranks have used up their inputs."""
+        """Run once after all ranks have used up their inputs."""
 
 
 class _JoinConfig(NamedTuple):
@@ -36,12 +36,12 @@ class _JoinConfig(NamedTuple):
 
     @staticmethod
     def construct_disabled_join_config() -> _JoinConfig:
-        """The configuration outside of `Join`."""
+        """Return the configuration outside of `Join`."""
         return _JoinConfig(False, False, False)
 
 
 class Joinable(ABC):
-    """The base class of objects for `Join`. They have collectives in every step, and define how to shadow them."""
+    """The base class of objects for `Join`. They perform collectives in every step, and define how to shadow them."""
 
     @abstractmethod
     def __init__(self) -> None:
@@ -55,12 +55,12 @@ class Joinable(ABC):
     @property
     @abstractmethod
     def join_device(self) -> Any:
-        """The device of its collectives."""
+        """The device of the object's collectives."""
 
     @property
     @abstractmethod
     def join_process_group(self) -> ProcessGroup:
-        """The group of its collectives."""
+        """The group of the object's collectives."""
 
 
 class Join:
@@ -68,9 +68,9 @@ class Join:
 
     Args:
         joinables: the objects to shadow, in the order in which a step uses them.
-        enable: whether to shadow; not needed if all ranks have the same number of inputs.
-        throw_on_early_termination: whether all ranks raise RuntimeError when the first has run out.
-        kwargs: for the hooks, such as `divide_by_initial_world_size` of `DistributedDataParallel`.
+        enable: whether to shadow. Shadowing is not needed if all ranks have the same number of inputs.
+        throw_on_early_termination: whether all ranks raise RuntimeError when the first rank has no more inputs.
+        kwargs: arguments of the hooks, such as `divide_by_initial_world_size` of `DistributedDataParallel`.
     """
 
     def __init__(
@@ -110,13 +110,11 @@ class Join:
 
     @staticmethod
     def notify_join_context(joinable: Joinable) -> Any:
-        """Tell the finished ranks that this rank begins a step.
-
-        A `Joinable` calls this before its collectives.
+        """Tell the finished ranks that this rank begins a step. A `Joinable` calls this method before its collectives.
 
         Returns:
-            Return a handle for the number of ranks in this step if `joinable` is the first of the context; otherwise
-                None.
+            If `joinable` is the first of the context, return a handle for the number of ranks in this step. Otherwise
+                return None.
         """
         config = joinable._join_config
         if not config.is_first_joinable or not config.enable:

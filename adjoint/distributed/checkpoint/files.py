@@ -46,7 +46,7 @@ def folder_of(checkpoint_id: Any, storage: Any) -> Path:
 
 
 def flat(value: Any, keys: Keys = ()) -> Iterator[tuple[Keys, Any]]:
-    """The values in nested dicts, and in lists that hold dicts or tensors, with the keys on the way."""
+    """Return the values in nested dicts, and in lists that contain dicts or tensors, with the keys that lead to them."""
     if isinstance(value, dict):
         for name, each in value.items():
             yield from flat(each, (*keys, str(name)))
@@ -66,12 +66,12 @@ def name_of(keys: Keys) -> str:
 
 
 def plain_state(state_dict: dict[str, Any]) -> dict[str, Any]:
-    """Return the state with state dicts in place of objects that have one."""
+    """Return the state with state dicts in place of objects that have a state dict."""
     return {name: value.state_dict() if isinstance(value, Stateful) else value for name, value in state_dict.items()}
 
 
 def box_of(tensor: Any) -> list[tuple[int, int]]:
-    """For each dimension, which indices of the whole tensor this process has."""
+    """Return, for each dimension, the range of indices of the whole tensor that this process has."""
     if not isinstance(tensor, DTensor):
         return [(0, length) for length in tensor.shape]
     mesh = tensor.device_mesh
@@ -79,14 +79,14 @@ def box_of(tensor: Any) -> list[tuple[int, int]]:
 
 
 class Reading:
-    """A checkpoint during reading."""
+    """A checkpoint that is being read."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.metadata = FileSystemReader(folder).read_metadata()
 
     def piece(self, index: MetadataIndex) -> Any:
-        """A piece of a tensor, or a value."""
+        """Return a piece of a tensor, or a value."""
         place = self.metadata.storage_data[index]
         if place.transform_descriptors:
             raise NotImplementedError(f"{index.fqn} is stored transformed: {', '.join(place.transform_descriptors)}")
@@ -136,12 +136,12 @@ def load(
 
     Each rank reads the parts that it needs.
 
-    PyTorch may have written it. Tensors are written to, other values are replaced. Objects with a `state_dict` method
-    receive the read state through `load_state_dict`.
+    PyTorch may have written it. Tensors are overwritten, and other values are replaced. Objects with a `state_dict`
+    method receive the read state through `load_state_dict`.
 
     Raises:
-        RuntimeError: if the checkpoint lacks something.
-        ValueError: if the checkpoint has a tensor with another shape.
+        RuntimeError: if a value is missing from the checkpoint.
+        ValueError: if a tensor in the checkpoint has another shape.
     """
     wait_for_saving()
     reading = Reading(folder_of(checkpoint_id, storage_reader))
@@ -173,7 +173,7 @@ def _replace(state: Any, keys: Keys, value: Any) -> None:
 
 
 def _own_key(state: Any, key: Any) -> Any:
-    """Return the key of a dict that is written this way."""
+    """Return the key of a dict that is written in this form."""
     return key if isinstance(state, list) or key in state else next(own for own in state if str(own) == key)
 
 

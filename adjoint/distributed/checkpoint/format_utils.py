@@ -1,4 +1,4 @@
-"""`torch.distributed.checkpoint.format_utils`: between the folder of a checkpoint and one file."""
+"""`torch.distributed.checkpoint.format_utils`: conversion between the folder of a checkpoint and a single file."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ FILESYSTEM = "torch.distributed.checkpoint.filesystem"
 
 
 class _Global:
-    """A name that a pickle refers to."""
+    """A name in a pickle."""
 
     def __init__(self, module: str, name: str) -> None:
         self.module, self.name = module, name
@@ -38,12 +38,12 @@ class _Global:
         return self.name
 
     def __call__(self, *arguments: Any) -> Any:
-        """Stands in for a call when the pickle is written."""
+        """Represent a call when the pickle is written."""
         raise TypeError(f"{self.module}.{self.name} is not called here")
 
 
 class _Call:
-    """A call that a pickle contains."""
+    """A call in a pickle."""
 
     def __init__(self, function: _Global, *arguments: Any) -> None:
         self.call = function, arguments
@@ -74,7 +74,7 @@ class TensorProperties:
 
 @dataclass
 class ChunkStorageMetadata:
-    """A piece of a tensor: its offsets and sizes."""
+    """A piece of a tensor, given by its offsets and sizes."""
 
     offsets: Any
     sizes: Any
@@ -82,7 +82,7 @@ class ChunkStorageMetadata:
 
 @dataclass
 class TensorStorageMetadata:
-    """A tensor in a checkpoint: its size, and its pieces."""
+    """A tensor in a checkpoint, given by its size and its pieces."""
 
     properties: TensorProperties
     size: Any
@@ -96,7 +96,7 @@ class BytesStorageMetadata:
 
 @dataclass(frozen=True)
 class MetadataIndex:
-    """The name of a value, and of a tensor's piece its beginning."""
+    """The name of a value and, for a piece of a tensor, the offsets of the piece."""
 
     fqn: str
     offset: Any = None
@@ -115,7 +115,7 @@ class StorageInfo:
 
 @dataclass
 class StorageMeta:
-    """Identifies the save operation that wrote a checkpoint."""
+    """An identifier of the save operation that wrote a checkpoint."""
 
     checkpoint_id: Any = None
     save_id: str | None = None
@@ -128,8 +128,8 @@ class Metadata:
     """The contents of a checkpoint.
 
     Attributes:
-        state_dict_metadata: the tensors and other values by name; dots separate the keys of nested dicts.
-        planner_data: by name, the keys on the way through nested dicts and lists.
+        state_dict_metadata: the tensors and other values by name. Dots separate the keys of nested dicts.
+        planner_data: for each name, the keys that lead to it through nested dicts and lists.
         storage_data: the locations of the pieces.
     """
 
@@ -156,7 +156,7 @@ _PicklerInPython: Any = pickle._Pickler
 
 
 class _Pickler(_PicklerInPython):  # type: ignore[misc]
-    """Writes types by PyTorch's names."""
+    """A pickler that writes types under PyTorch's names."""
 
     dispatch: ClassVar[Any] = dict(_PicklerInPython.dispatch)
 
@@ -171,14 +171,14 @@ class _Pickler(_PicklerInPython):  # type: ignore[misc]
     dispatch[type] = save_global
 
     def reducer_override(self, obj: Any) -> Any:
-        """Sizes and paths are written as PyTorch has them."""
+        """Return the form of sizes and paths in PyTorch's pickles."""
         if isinstance(obj, torch.Size):
             return _Global("torch", "Size"), (tuple(obj),)
         return NotImplemented
 
 
 def dump(metadata: Metadata) -> bytes:
-    """The contents of a `.metadata` file."""
+    """Return the contents of a `.metadata` file."""
     buffer = io.BytesIO()
     _Pickler(buffer, 4).dump(metadata)
     return buffer.getvalue()
@@ -213,7 +213,7 @@ class _Unpickler(pickle.Unpickler):
         """Return the class of a name.
 
         Raises:
-            UnpicklingError: if the name does not belong to such a file.
+            UnpicklingError: if the name is not allowed in such a file.
         """
         found: Any = _READ.get((module, name))
         if found is None and module == "torch":
@@ -227,9 +227,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def parse(data: bytes) -> Metadata:
-    """Undo `dump`.
-
-    Also parse files that PyTorch has written.
+    """Undo `dump`. Files that PyTorch has written are supported too.
 
     Raises:
         UnpicklingError: if the file contains anything except the description of a checkpoint.

@@ -1,7 +1,7 @@
 """Writing a checkpoint: each rank writes its pieces to a file, and `.metadata` then describes all pieces.
 
-`.metadata` is written last and replaced as a whole. Files of earlier save operations are deleted after that. Until then
-the folder holds the checkpoint that it held before.
+`.metadata` is written last and replaced as a whole. Afterwards, files of earlier save operations are deleted. Until
+then, the folder contains the previous checkpoint.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ __all__ = ["CheckpointException", "async_save", "save"]
 
 
 class CheckpointException(RuntimeError):
-    """A checkpoint could not be written. `failures` has the error of each failed rank as text."""
+    """The error for a checkpoint that could not be written. `failures` contains the error of each failed rank as text."""
 
     def __init__(self, failures: dict[int, str]) -> None:
         super().__init__("".join(f"rank {rank}: {text}\n" for rank, text in sorted(failures.items())))
@@ -51,7 +51,7 @@ class CheckpointException(RuntimeError):
 class Piece(NamedTuple):
     """The part of a value that this process writes.
 
-    `about` describes a tensor: its dtype, the shape of the whole, offsets and sizes of its part.
+    `about` describes a tensor: its dtype, the shape of the whole, and offsets and sizes of its part.
     """
 
     name: str
@@ -60,13 +60,13 @@ class Piece(NamedTuple):
 
 
 class Saving:
-    """A state on its way to a folder.
+    """A state that is being saved to a folder.
 
     Args:
         state_dict: the state.
         folder: the folder.
         group: the processes that write the checkpoint; None for this process alone.
-        copies: whether the written data are copied now.
+        copies: whether to copy the data immediately.
     """
 
     def __init__(self, state_dict: dict[str, Any], folder: Path, group: ProcessGroup | None, copies: bool) -> None:
@@ -117,7 +117,7 @@ class Saving:
         return metadata
 
     def _all_have(self, own: list[Any]) -> list[Any]:
-        """Exchange the results of all ranks: the written pieces, and the errors."""
+        """Exchange the results of all ranks: the written pieces and the errors."""
         everyone: list[Any] = [own]
         if self.ranks > 1:
             everyone = [None] * self.ranks
@@ -152,7 +152,7 @@ class Saving:
 
 
 def _writes(tensor: Any, number: int, rank: int, ranks: int) -> bool:
-    """Return whether this process writes its piece. If several processes have a piece, they take turns."""
+    """Return whether this process writes its piece. If several processes have the piece, they take turns."""
     if not isinstance(tensor, DTensor):
         return number % ranks == rank
     place = tensor.device_mesh.get_coordinate()
@@ -180,7 +180,7 @@ def _metadata(everyone: list[Any], keys_of: dict[str, Keys], token: str) -> Meta
 
 
 def _writers(process_group: Any, no_dist: bool) -> ProcessGroup | None:
-    """Return the processes that write, after an earlier save has ended, or None for this process alone."""
+    """Return the group of processes that write, after an earlier save has ended, or None if this process writes alone."""
     wait_for_saving()
     return resolve(process_group) if is_initialized() and not no_dist else None
 
@@ -199,15 +199,15 @@ def save(
 
     All ranks call this, and each writes its part.
 
-    PyTorch reads it too.
+    PyTorch can read the checkpoint too.
 
     Args:
-        state_dict: nested dicts of tensors and plain data; the top level may also contain objects with a `state_dict`
+        state_dict: nested dicts of tensors and plain data. The top level may also contain objects with a `state_dict`
             method.
         checkpoint_id: the folder.
-        storage_writer: a `FileSystemWriter` instead.
-        process_group: the ranks; all if None.
-        no_dist: if True, this process writes alone.
+        storage_writer: a `FileSystemWriter`, as an alternative to `checkpoint_id`.
+        process_group: the participating ranks; all if None.
+        no_dist: whether this process writes alone.
 
     Raises:
         CheckpointException: on all ranks, if one of them could not write.
@@ -226,14 +226,12 @@ def async_save(
     no_dist: bool = False,
     use_collectives: bool = True,
 ) -> concurrent.futures.Future[Metadata]:
-    """Do the same as `save`, but return as soon as the state has been copied.
+    """Save like `save`, but return as soon as the state has been copied. A thread writes the copy.
 
-    A thread writes the copy.
-
-    A saving that has not ended is waited for first. `load` and `destroy_process_group` wait for it, too.
+    If another save is still running, wait for it first. `load` and `destroy_process_group` also wait for it.
 
     Returns:
-        A future. Its `result()` waits until all ranks have written, and raises any error.
+        A future. `result()` of the returned future waits until all ranks have written, and raises any error.
     """
     group = _writers(process_group, no_dist)
     saving = Saving(state_dict, folder_of(checkpoint_id, storage_writer), group, copies=True)

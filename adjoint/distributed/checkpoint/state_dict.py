@@ -1,4 +1,4 @@
-"""The state of models and optimizers by the names of parameters, whatever is shared out: in parts, or whole."""
+"""The state of models and optimizers by the names of parameters, with sharded or with whole tensors."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ __all__ = [
 
 @dataclass
 class StateDictOptions:
-    """How states are given and taken.
+    """The options of reading and setting states.
 
     Attributes:
-        full_state_dict: whether tensors are whole instead of in parts.
-        cpu_offload: with `full_state_dict`, only rank 0 gets the tensors; the others get an empty dict.
-        ignore_frozen_params: whether parameters that need no gradient are left out.
-        strict: whether all names must be there when a state is taken.
-        broadcast_from_rank0: with `full_state_dict`, the state of rank 0 is used; the other ranks may pass an empty
-            dict.
-        flatten_optimizer_state_dict: whether the state of an optimizer is one dict, of names with dots.
-        keep_submodule_prefixes, dsd_fqn_modifiers: accepted for PyTorch's sake.
+        full_state_dict: whether to use whole tensors instead of parts.
+        cpu_offload: with `full_state_dict`, whether only rank 0 gets the tensors. The other ranks get an empty dict.
+        ignore_frozen_params: whether to omit parameters that do not require grad.
+        strict: whether all names must exist when a state is set.
+        broadcast_from_rank0: with `full_state_dict`, whether to use the state of rank 0. The other ranks may pass an
+            empty dict.
+        flatten_optimizer_state_dict: whether the state of an optimizer is one dict with dotted names.
+        keep_submodule_prefixes, dsd_fqn_modifiers: accepted for compatibility with PyTorch.
     """
 
     full_state_dict: bool = False
@@ -59,7 +59,7 @@ def _options(options: StateDictOptions | None) -> StateDictOptions:
 def _wrappers(model: Any) -> list[str]:
     """Return the name prefixes that a `DistributedDataParallel` adds, the longest first.
 
-    Names here do not contain them.
+    The names in this module do not contain them.
     """
     kind = torch.nn.parallel.DistributedDataParallel
     found = [f"{name}.module." if name else "module." for name, each in model.named_modules() if isinstance(each, kind)]
@@ -75,7 +75,7 @@ def _outside(name: str, wrappers: list[str]) -> str:
 
 
 def _given(value: Any, options: StateDictOptions) -> Any:
-    """Return a tensor in the form that the options request. All processes gather."""
+    """Return a tensor in the form that the options request. All processes gather it."""
     if not options.full_state_dict or not isinstance(value, torch.Tensor):
         return value
     return value.full_tensor().detach() if isinstance(value, DTensor) else value.detach().clone()
@@ -89,7 +89,7 @@ def _leaves_out(options: StateDictOptions) -> bool:
 def get_model_state_dict(
     model: Any, *, submodules: Iterable[Any] | None = None, options: StateDictOptions | None = None
 ) -> dict[str, Any]:
-    """Return the state of a model. A sharded parameter is a `DTensor`, or a whole tensor if the options ask for it."""
+    """Return the state of a model. A sharded parameter is a `DTensor`, or a whole tensor if the options request it."""
     options, wrappers = _options(options), _wrappers(model)
     frozen = {name for name, parameter in model.named_parameters() if not parameter.requires_grad}
     chosen = set(submodules or ())
@@ -105,9 +105,7 @@ def get_model_state_dict(
 def set_model_state_dict(
     model: Any, model_state_dict: dict[str, Any], *, options: StateDictOptions | None = None
 ) -> Any:
-    """Set the state of a model.
-
-    Of whole tensors, each process takes its part.
+    """Set the state of a model. Each process takes its part of whole tensors.
 
     Returns:
         The missing and unexpected keys, as `load_state_dict` returns them.
@@ -133,7 +131,7 @@ def _of_rank_0(state: Any) -> Any:
 
 
 def _taken(value: Any, like: Any) -> Any:
-    """A tensor, divided as the one that it is for."""
+    """Return a tensor, divided like the tensor that it replaces."""
     if isinstance(like, DTensor) and isinstance(value, torch.Tensor) and not isinstance(value, DTensor):
         if value.shape != like.shape:
             return value  # load_state_dict says what is wrong
@@ -153,9 +151,9 @@ def _names(model: Any) -> dict[Any, str]:
 def get_optimizer_state_dict(
     model: Any, optimizers: Any, *, submodules: Any = None, options: StateDictOptions | None = None
 ) -> dict[str, Any]:
-    """The state of optimizers by the names of the model's parameters, and their options.
+    """Return the state of optimizers by the names of the model's parameters, and their options.
 
-    An optimizer that has made no step gets the state that it has before the first one, for `load` to fill.
+    If an optimizer has made no step, return its initial state, which `load` can fill.
     """
     options, names = _options(options), _names(model)
     state: dict[str, Any] = {}
@@ -184,7 +182,7 @@ def _flattened(state: dict[str, Any], groups: list[dict[str, Any]]) -> dict[str,
 
 
 def _begin(optimizer: Any) -> None:
-    """Let an optimizer create its state, by a step that changes nothing."""
+    """Create the state of an optimizer, by a step that changes nothing."""
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     held = [(parameter.grad, parameter.detach().clone()) for parameter in parameters]
     rates = [group["lr"] for group in optimizer.param_groups]
@@ -207,9 +205,7 @@ def _begin(optimizer: Any) -> None:
 def set_optimizer_state_dict(
     model: Any, optimizers: Any, optim_state_dict: dict[str, Any], *, options: StateDictOptions | None = None
 ) -> None:
-    """Set the state of optimizers.
-
-    Of whole tensors, each process takes its part.
+    """Set the state of optimizers. Each process takes its part of whole tensors.
 
     Raises:
         RuntimeError: if the state lacks the options of a parameter.
@@ -236,7 +232,7 @@ def _state_taken(value: Any, parameter: Any) -> Any:
 
 
 def _nested(flat: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """Undo `_flattened`, for parameters of these names."""
+    """Undo `_flattened` for parameters of these names."""
     state: dict[str, Any] = {}
     groups = []
     for name in names:
@@ -257,7 +253,7 @@ def _nested(flat: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
 def get_state_dict(
     model: Any, optimizers: Any, *, submodules: Any = None, options: StateDictOptions | None = None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The states of a model and of its optimizers."""
+    """Return the states of a model and of its optimizers."""
     return (
         get_model_state_dict(model, submodules=submodules, options=options),
         get_optimizer_state_dict(model, optimizers, options=options),

@@ -1,4 +1,4 @@
-"""The arguments of `save` and `load` besides tensors and plain data: objects that have a state."""
+"""Other arguments of `save` and `load`: objects that have a state."""
 
 from __future__ import annotations
 
@@ -13,4 +13,4 @@ class Stateful(Protocol):
         """The state."""
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over a state."""
+        """Set the state."""

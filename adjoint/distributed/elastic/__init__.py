@@ -2,7 +2,7 @@
 
 If a process fails, all processes end, and none is restarted.
 
-`torch.distributed.elastic.multiprocessing.errors` has `record`, which programs put on their main function.
+`torch.distributed.elastic.multiprocessing.errors` contains `record`, a decorator for the main function of a program.
 """
 
 import sys
@@ -15,7 +15,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def record(fn: _Function, error_handler: Any = None) -> _Function:
-    """The function itself: an error is shown with its rank, however it is raised."""
+    """Return the function itself. Errors are shown with their rank in any case."""
     return fn
 
 

@@ -1,4 +1,4 @@
-"""`torch.distributed.fsdp`: parameters, gradients and the state of optimizers shared out among processes."""
+"""`torch.distributed.fsdp`: parameters, gradients and optimizer state, sharded over processes."""
 
 from .fully_shard import FSDPModule as FSDPModule
 from .fully_shard import UnshardHandle as UnshardHandle

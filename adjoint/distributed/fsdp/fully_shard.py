@@ -2,8 +2,8 @@
 
 A module gathers its parameters when it is called.
 
-Nodes save the location of gathered parameters instead of their values, and backward gathers the parameters again. While
-a module computes, the parameters of the one that followed it in the last step are gathered already.
+Nodes save a reference to gathered parameters instead of their values, and backward gathers the parameters again. While
+a module computes, the parameters of the module that followed it in the last step are already being gathered.
 """
 
 from __future__ import annotations
@@ -25,12 +25,10 @@ __all__ = ["FSDPModule", "UnshardHandle", "fully_shard", "register_fsdp_forward_
 
 
 class _Gather(torch.autograd.Function):
-    """Whole parameters.
+    """Whole parameters. All of a module's gradients arrive together, at the end of its backward.
 
-    All of their gradients arrive together, at the end of the module's backward.
-
-    `anchor` represents the parts. It requires a gradient, and gets none. The gradients of the parts arrive later, when
-    they are reduced.
+    `anchor` represents the parts. It requires a gradient, but receives none. The gradients of the parts arrive later,
+    when they are reduced.
     """
 
     @staticmethod
@@ -49,22 +47,19 @@ class _Gather(torch.autograd.Function):
 
 
 class _Saved:
-    """A placeholder that is saved in place of a view of a gathered parameter."""
+    """A placeholder that nodes save in place of a view of a gathered parameter."""
 
     def __init__(self, state: _State, number: int, view: Any) -> None:
         self.state, self.number = state, number
         self.geometry = view.shape, view.stride(), view.storage_offset()
 
     def gathered(self) -> Any:
-        """The view, of the parameter gathered once more."""
+        """Return the same view of the parameter after gathering it again."""
         return self.state.again()[self.number].as_strided(*self.geometry)
 
 
 class _Order:
-    """The order in which modules ran in the last step.
-
-    It predicts the next module, and the modules below a root share it.
-    """
+    """The order in which modules ran in the last step. It predicts the next module. All modules below a root share it."""
 
     def __init__(self) -> None:
         self.running: list[_State] = []
@@ -72,7 +67,7 @@ class _Order:
         self.last: list[weakref.ref[_State]] = []
 
     def next_of(self, state: _State, step: int) -> list[_State]:
-        """The module that ran after (or, with -1, before) this one."""
+        """Return the module that ran after this module or, with -1, before it."""
         order, itself = self.last if step > 0 else self.now, weakref.ref(state)
         place = order.index(itself) + step if itself in order else -1
         return alive(order[place : place + 1]) if place >= 0 else []
@@ -84,9 +79,10 @@ def alive(states: Iterable[weakref.ref[_State]]) -> list[_State]:
 
 
 class _State:
-    """The data of a module, or of several modules together, about their sharded parameters.
+    """The data of one module, or of several modules that are treated as one, about their sharded parameters.
 
-    Modules hold their state, which refers to them and to other states weakly: no cycle keeps parameters in memory.
+    Modules hold their state. The state refers to the modules and to other states weakly, so no cycle keeps parameters
+    in memory.
     """
 
     def __init__(
@@ -131,7 +127,7 @@ class _State:
         return converted(args, dtype), converted(kwargs, dtype)
 
     def _gather(self) -> None:
-        """Replace the parts by whole parameters, and start gathering those of the next module."""
+        """Replace the parts by whole parameters, and start gathering the parameters of the next module."""
         order = self.order
         if self.unsharded:
             self._put_back()
@@ -144,7 +140,7 @@ class _State:
         self._pointers = {tensor.untyped_storage().data_ptr(): number for number, tensor in enumerate(whole)}
 
     def _begin_as_root(self, root: Any) -> None:
-        """Let the modules below take part in the order of this module."""
+        """Make the modules below use the order of this module."""
         order = self.order
         order.last, order.now = order.now, []
         for module in root.modules():
@@ -179,7 +175,7 @@ class _State:
         return output if self.policy.output_dtype is None else converted(output, self.policy.output_dtype)
 
     def _end(self) -> None:
-        """Restore the parts, and release the whole parameters unless they should stay."""
+        """Restore the parts, and release the whole parameters unless they should be kept."""
         self._put_back()
         if self.unsharded and self.reshard is False:
             self._put([Parameter(whole, whole.is_floating_point()) for whole in self.group.gather()])
@@ -214,7 +210,7 @@ class _State:
     # --- in a backward ---------------------------------------------------------------------------------------------
 
     def again(self) -> list[Any]:
-        """Return the whole parameters for backward, and start gathering those of the previous module."""
+        """Return the whole parameters for backward, and start gathering the parameters of the previous module."""
         group = self.group
         if group.whole is None:
             group.gather()
@@ -230,7 +226,7 @@ class _State:
     # --- at the program's wish -------------------------------------------------------------------------------------
 
     def unshard(self) -> None:
-        """Put whole parameters in the places of the parts until `reshard`."""
+        """Replace the parts by whole parameters until `reshard`."""
         whole = self.group.gather()
         if not self._swapped:
             self._put([Parameter(each, each.is_floating_point()) for each in whole])
@@ -252,7 +248,7 @@ def _release_of(reference: weakref.ref[_State]) -> Callable[[], None]:
 
 
 def converted(values: Any, dtype: Any) -> Any:
-    """Convert floating-point tensors in nested containers to another dtype."""
+    """Return floating-point tensors in nested containers, converted to another dtype."""
     tree: Any = torch.utils._pytree
     return tree.tree_map(
         lambda each: each.to(dtype) if isinstance(each, torch.Tensor) and each.is_floating_point() else each, values
@@ -266,7 +262,7 @@ class UnshardHandle:
         self._state: _State | None = state
 
     def wait(self) -> None:
-        """Wait until the module has its whole parameters."""
+        """Wait until the parameters of the module are gathered."""
         if self._state is not None:
             self._state.unshard()
             self._state = None
@@ -283,11 +279,11 @@ class FSDPModule:
         return found if recurse else [self._fsdp]
 
     def unshard(self, async_op: bool = False) -> UnshardHandle | None:
-        """Gather the parameters of this module, without those of submodules that are sharded separately.
+        """Gather the parameters of this module, except those of submodules that are sharded separately.
 
         Args:
-            async_op: whether to return a handle at once. Parameters are whole after its `wait()`, or after the next
-                forward.
+            async_op: whether to return a handle immediately. Its `wait()` returns when the result is complete.
+                Parameters are whole after `wait()` of the result, or after the next forward.
         """
         if async_op:
             self._fsdp.group.start_gathering()
@@ -300,23 +296,26 @@ class FSDPModule:
         self._fsdp.put_parts()
 
     def set_modules_to_forward_prefetch(self, modules: list[FSDPModule]) -> None:
-        """Gather the parameters of these modules while this module computes; by default those of the next module."""
+        """Set the modules whose parameters are gathered while this module computes; by default the next module."""
         self._fsdp.ahead = [weakref.ref(module._fsdp) for module in _checked(modules)]
 
     def set_modules_to_backward_prefetch(self, modules: list[FSDPModule]) -> None:
-        """Gather the parameters of these modules in this module's backward; by default those of the previous module."""
+        """Set the modules whose parameters are gathered in this module's backward; by default the previous module."""
         self._fsdp.ahead_backward = [weakref.ref(module._fsdp) for module in _checked(modules)]
 
     def set_requires_gradient_sync(self, requires_gradient_sync: bool, *, recurse: bool = True) -> None:
-        """Whether backward reduces gradients. Otherwise they add up, and the next backward that reduces them has the sum."""
+        """Set whether backward reduces gradients.
+
+        Otherwise gradients accumulate, and the next backward that reduces them reduces their sum.
+        """
         for state in self._states(recurse):
             state.group.requires_sync = requires_gradient_sync
 
     def set_is_last_backward(self, is_last_backward: bool) -> None:
-        """Accepted: each backward waits for its gradients."""
+        """Accepted for compatibility, because each backward waits for its gradients."""
 
     def set_requires_all_reduce(self, requires_all_reduce: bool, *, recurse: bool = True) -> None:
-        """Whether, on a mesh of two dimensions, gradients are reduced along the first one."""
+        """Set whether gradients are reduced along the first dimension of a two-dimensional mesh."""
         for state in self._states(recurse):
             state.group.requires_all_reduce = requires_all_reduce
 
@@ -331,7 +330,7 @@ class FSDPModule:
             state.group.reshard_after_backward = reshard_after_backward
 
     def set_gradient_divide_factor(self, factor: float) -> None:
-        """Divide the sum of gradients by this instead of by the number of processes."""
+        """Divide the sum of gradients by this number instead of the number of processes."""
         self._fsdp.group.factor = factor
 
     set_reduce_scatter_divide_factor = set_gradient_divide_factor
@@ -343,10 +342,10 @@ class FSDPModule:
         """
 
     def set_force_sum_reduction_for_comms(self, enable: bool) -> None:
-        """Accepted: MPI adds, and sums are divided afterwards."""
+        """Accepted for compatibility, because MPI adds, and sums are divided afterwards."""
 
     def set_allocate_memory_from_process_group_for_comm(self, enable: bool) -> None:
-        """Accepted. MPI needs no special memory."""
+        """Accepted. Accepted for compatibility, because MPI needs no special memory."""
 
     def __deepcopy__(self, memo: Any) -> Any:
         raise AssertionError("FSDP does not support deepcopy. Please use state dict for serialization.")
@@ -376,23 +375,23 @@ def fully_shard(
 
     Return the module.
 
-    Each parameter becomes a `DTensor`, whose rows are divided among the ranks. Make the optimizer afterwards: it then
-    updates the parts, and its state is shared out too. Ranks must begin with the same parameters.
+    Each parameter becomes a `DTensor`, whose rows are divided among the ranks. Create the optimizer afterwards. It then
+    updates the parts, and its state is sharded too. All ranks must begin with the same parameters.
 
     Args:
-        module: the module, or a list of modules that run one by one and gather their parameters together.
-        mesh: the ranks; all by default. On a two-dimensional mesh, parameters are divided along the second dimension
-            and replicated along the first.
-        reshard_after_forward: whether backward gathers parameters again instead of keeping them. By default all modules
-            except the outermost do.
+        module: the module, or a list of modules that run one after another and gather their parameters together.
+        mesh: the participating ranks; all by default. On a two-dimensional mesh, parameters are divided along the
+            second dimension and replicated along the first.
+        reshard_after_forward: whether backward gathers parameters again, instead of keeping them after forward. By
+            default, all modules except the outermost gather them again.
         mp_policy: the dtypes of computation and reduction.
-        offload_policy: accepted: parts are in the memory of the CPU.
+        offload_policy: accepted. Parts are in CPU memory in any case.
         ignored_params: parameters to leave unchanged in all processes.
 
     Raises:
-        ValueError: for a module without a forward, such as a ModuleList, and for parameters of no dimension.
-        AssertionError: if it has been shared out already.
-        NotImplementedError: for other placements than of rows.
+        ValueError: if a module has no forward, such as a ModuleList, or if a parameter has no dimensions.
+        AssertionError: if the module is already sharded.
+        NotImplementedError: if a placement other than a division of rows is requested.
     """
     if shard_placement_fn is not None or dp_mesh_dims is not None:
         raise NotImplementedError(
@@ -446,13 +445,13 @@ def _check_can_be_shared_out(module: Any) -> None:
 
 
 def _sharded_class(kind: Any) -> Any:
-    """Return the class of sharded modules of this kind. All such modules share it while any exist."""
+    """Return the class of sharded modules of this kind. All such modules share this class while any exist."""
     known = (each for each in kind.__subclasses__() if each.__bases__ == (FSDPModule, kind))
     return next(known, None) or type(f"FSDP{kind.__name__}", (FSDPModule, kind), {"__module__": kind.__module__})
 
 
 def register_fsdp_forward_method(module: Any, method_name: str) -> None:
-    """Let a method of a module gather its parameters, as forward does. Modules that are not sharded do not change."""
+    """Make a method of a module gather its parameters, like forward. Modules that are not sharded do not change."""
     if not isinstance(module, FSDPModule):
         return
     itself, own = weakref.ref(module), vars(module).get(method_name)

@@ -1,8 +1,8 @@
-"""The parameters of a sharded module: they are gathered together before use, and their gradients are reduced together.
+"""The parameters of a sharded module. They are gathered together before use, and their gradients are reduced together.
 
 A `MixedPrecisionPolicy` sets the dtypes of computation and reduction.
 
-After Zhao et al., "PyTorch FSDP: Experiences on scaling fully sharded data parallel" (2023).
+See Zhao et al., "PyTorch FSDP: Experiences on scaling fully sharded data parallel" (2023).
 """
 
 from __future__ import annotations
@@ -27,15 +27,13 @@ from ..work import Work
 
 @dataclass(frozen=True)
 class MixedPrecisionPolicy:
-    """The dtypes of a sharded module.
-
-    Its parts, their gradients and the optimizer keep the parameters' dtypes.
+    """The dtypes of a sharded module. The parts, their gradients and the optimizer keep the dtypes of the parameters.
 
     Attributes:
-        param_dtype: the dtype of the gathered parameters and the computation; None keeps the parameters' dtypes.
-        reduce_dtype: the dtype in which gradients are reduced; None uses the dtype of the computation.
-        output_dtype: the dtype of floating-point outputs; None leaves them unchanged.
-        cast_forward_inputs: whether inputs with a point are converted to `param_dtype`.
+        param_dtype: the dtype of the gathered parameters and of the computation. None keeps the parameters' dtypes.
+        reduce_dtype: the dtype in which gradients are reduced. None uses the dtype of the computation.
+        output_dtype: the dtype of floating-point outputs. None leaves them unchanged.
+        cast_forward_inputs: whether to convert floating-point inputs to `param_dtype`.
     """
 
     param_dtype: Any = None
@@ -46,18 +44,18 @@ class MixedPrecisionPolicy:
 
 @dataclass
 class OffloadPolicy:
-    """Parts stay in their place."""
+    """The policy of not moving parts."""
 
 
 @dataclass
 class CPUOffloadPolicy(OffloadPolicy):
-    """Parts are in CPU memory, which is always the case here."""
+    """The policy of storing parts in CPU memory, which is always the case here."""
 
     pin_memory: bool = True
 
 
 Place = tuple["weakref.ref[Module]", str]
-"""A module, and the name of its parameter. Modules hold their groups, and not the other way round."""
+"""A module, and the name of its parameter. Modules refer to their groups. Groups do not refer to modules."""
 
 
 class ParameterGroup:
@@ -106,7 +104,10 @@ class ParameterGroup:
                 owner._parameters[name] = made
 
     def parts(self) -> list[Any]:
-        """Return the parts of this process. If the modules have died, return their last parts, which a graph may need."""
+        """Return the parts of this process.
+
+        If the modules have died, return their last parts, because a graph may need them.
+        """
         for number, ((reference, name), *_) in enumerate(self.places):
             owner = reference()
             if owner is not None:
@@ -116,7 +117,7 @@ class ParameterGroup:
     # --- gathering --------------------------------------------------------------------------------------------------
 
     def start_gathering(self) -> None:
-        """Start to gather the parameters, unless they are present or being gathered."""
+        """Start to gather the parameters, unless they are present or are being gathered."""
         if self.whole is not None or self._gathering is not None or not self.places:
             return
         buffers, parts, steps = [], [], []
@@ -134,7 +135,7 @@ class ParameterGroup:
         self._gathering = work, [buffer[: part.shape[0]] for buffer, part in zip(buffers, self.parts(), strict=True)]
 
     def _padded(self, local: Any, part: Any) -> Any:
-        """Pad to the number of rows of the first process."""
+        """Pad a part to the number of rows of the first process."""
         rows = span(part.shape[0], self.ranks, 0)[1]
         return (
             local
@@ -143,7 +144,7 @@ class ParameterGroup:
         )
 
     def gather(self) -> list[Any]:
-        """The whole parameters."""
+        """Return the whole parameters."""
         self.start_gathering()
         if self._gathering is not None:
             work, whole = self._gathering
@@ -152,7 +153,7 @@ class ParameterGroup:
         return self.whole or []
 
     def let_go(self) -> None:
-        """Drop the whole parameters. Wait for those that are being gathered."""
+        """Drop the whole parameters. Wait for parameters that are being gathered."""
         if self._gathering is not None:
             self._gathering[0].wait()
         self.whole = self._gathering = None
@@ -196,7 +197,7 @@ class ParameterGroup:
             torch.autograd.Variable._execution_engine.queue_callback(self.finish)
 
     def finish(self) -> None:
-        """At the end of a backward, wait, and add the reduced gradients to the gradients of the parts."""
+        """Wait at the end of a backward, and add the reduced gradients to the gradients of the parts."""
         self._called_back = False
         reducing, self._reducing = self._reducing, []
         parts = self.parts()
@@ -223,7 +224,7 @@ class ParameterGroup:
 
 
 def living(shared: Iterable[Place]) -> Iterator[tuple[Module, str]]:
-    """The modules that have a parameter, and its name in each."""
+    """Return the modules that have a parameter, and its name in each module."""
     for reference, name in shared:
         owner = reference()
         if owner is not None:
@@ -234,7 +235,7 @@ def places_of(modules: Iterable[Module], taken: Iterable[Module], ignored: Itera
     """Return the attributes that hold each parameter, for the parameters that modules will shard.
 
     Args:
-        modules: the modules; parameters of their submodules are included.
+        modules: the modules. Parameters of their submodules are included.
         taken: submodules that are sharded separately.
         ignored: parameters to leave unchanged.
     """

@@ -1,4 +1,4 @@
-"""`torch.distributed.nn`: differentiable collectives; names, no logic."""
+"""`torch.distributed.nn`: differentiable collectives. This file contains names only."""
 
 from . import functional
 from .functional import *

@@ -1,8 +1,9 @@
-"""Collectives that differentiate: the gradient of each is the collective that sends gradients back the way the values came.
+"""Differentiable collectives.
 
-All ranks of the group must run their backward, because gradients are exchanged as well. The derivative is the
-derivative of the sum of all ranks' results. If every rank receives a value, its gradient is the sum of the gradients of
-all ranks.
+The gradient of each collective is another collective, which sends gradients in the opposite direction.
+
+All ranks of the group must run their backward, because gradients are exchanged too. The derivative is the derivative of
+the sum of all ranks' results. If every rank receives a value, its gradient is the sum of the gradients of all ranks.
 """
 
 from __future__ import annotations
@@ -30,42 +31,48 @@ __all__ = [
 
 
 def broadcast(tensor: Any, src: int, group: Any = None) -> Any:
-    """The tensor of rank `src`, on all ranks. Backward: the sum of the gradients goes to `src`."""
+    """Return the tensor of rank `src` on all ranks. In backward, `src` receives the sum of the gradients."""
     return _Broadcast.apply(src, group, tensor)
 
 
 def gather(tensor: Any, dst: int = 0, group: Any = None) -> tuple[Any, ...]:
-    """Return the tensors of all ranks on rank `dst`, and zeros elsewhere. Backward: each gets its gradient from `dst`."""
+    """Return the tensors of all ranks on rank `dst`, and zeros elsewhere.
+
+    In backward, each rank receives its gradient from `dst`.
+    """
     return _Gather.apply(dst, group, tensor)
 
 
 def scatter(tensors: Any, src: int = 0, group: Any = None) -> Any:
-    """The tensor of this rank's number in the list of rank `src`. Backward: `src` gathers the gradients."""
+    """Return the tensor at this rank's position in the list of rank `src`. In backward, `src` gathers the gradients."""
     return _Scatter.apply(src, group, *tensors)
 
 
 def reduce(tensor: Any, dst: int, op: Any = ReduceOp.SUM, group: Any = None) -> Any:
     """Return the reduced tensors of all ranks on rank `dst`, and the tensor itself elsewhere.
 
-    Backward: all get the gradient of `dst`.
+    In backward, all ranks receive the gradient of `dst`.
     """
     return _Reduce.apply(dst, op, group, tensor)
 
 
 def reduce_scatter(output: Any, input_list: Any, op: Any = ReduceOp.SUM, group: Any = None) -> Any:
-    """The tensors of this rank's number in the lists of all ranks, reduced, like `output`. Backward: all gather the gradients."""
+    """Reduce the tensors at this rank's position in the lists of all ranks, and return the result, like `output`.
+
+    In backward, all ranks gather the gradients.
+    """
     return _Reduce_Scatter.apply(op, group, output, *input_list)
 
 
 def all_gather(tensor: Any, group: Any = None) -> tuple[Any, ...]:
-    """The tensors of all ranks. Backward: each rank gets the sum of the gradients of its tensor."""
+    """Return the tensors of all ranks. In backward, each rank receives the sum of the gradients of its tensor."""
     return _AllGather.apply(group, tensor)
 
 
 def all_to_all(output_tensor_list: Any, input_tensor_list: Any, group: Any = None) -> tuple[Any, ...]:
     """Return the tensors that each rank sends to this rank, in the shapes of the first list.
 
-    Backward: gradients go back to the senders.
+    In backward, gradients are sent back to the senders.
     """
     return _AlltoAll.apply(group, list(output_tensor_list), *input_tensor_list)
 
@@ -73,12 +80,15 @@ def all_to_all(output_tensor_list: Any, input_tensor_list: Any, group: Any = Non
 def all_to_all_single(
     output: Any, input: Any, output_split_sizes: Any = None, input_split_sizes: Any = None, group: Any = None
 ) -> Any:
-    """The parts of `input`, one for each rank, exchanged, in `output`. Backward: gradients go back to the senders."""
+    """Exchange the parts of `input`, one for each rank, and return the received parts in `output`.
+
+    In backward, gradients are sent back to the senders.
+    """
     return _AlltoAllSingle.apply(group, output, output_split_sizes, input_split_sizes, input)
 
 
 def all_reduce(tensor: Any, op: Any = ReduceOp.SUM, group: Any = None) -> Any:
-    """The tensors of all ranks, reduced. Backward: the gradients of all ranks, reduced in the same way."""
+    """Return the reduced tensors of all ranks. In backward, the gradients of all ranks are reduced in the same way."""
     return _AllReduce.apply(op, group, tensor)
 
 

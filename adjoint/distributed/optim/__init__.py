@@ -1,8 +1,8 @@
 """`torch.distributed.optim`: `ZeroRedundancyOptimizer`, an optimizer with a sharded state.
 
-Each rank updates some parameters, holds only their state, and sends the parameters to the other ranks.
+Each rank updates some parameters, stores only their state, and sends the parameters to the other ranks.
 
-After Rajbhandari et al., "ZeRO: Memory optimizations toward training trillion parameter models" (2020), stage 1.
+See Rajbhandari et al., "ZeRO: Memory optimizations toward training trillion parameter models" (2020), stage 1.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
 
     After a step, the parameters are equal on all ranks.
 
-    Gradients must be the same on all ranks, as `DistributedDataParallel` leaves them.
+    Gradients must be equal on all ranks, as they are after `DistributedDataParallel`.
 
     Args:
-        params: parameters, or groups of them.
-        optimizer_class: the class of the optimizer of each rank's part.
-        process_group: the ranks; all by default.
+        params: parameters, or groups of parameters.
+        optimizer_class: the class of the optimizer for each rank's part.
+        process_group: the participating ranks; all by default.
         parameters_as_bucket_view: accepted. Parameters are always sent together.
         defaults: the options of `optimizer_class`.
     """
@@ -64,7 +64,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add parameters with separate options.
 
-        They are distributed too: the largest first, to the rank with the fewest elements.
+        They are distributed too: the largest first, each to the rank with the fewest elements.
         """
         super().add_param_group(param_group)
         added = self.param_groups[-1]
@@ -82,7 +82,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         return {**group, "params": own}
 
     def _give_options(self) -> None:
-        """Schedulers change the options here. The optimizer of this rank's part copies them."""
+        """Copy the options to the optimizer of this rank's part. Schedulers change the options here."""
         for ours, its in zip(self.param_groups, self.optim.param_groups, strict=True):
             its.update((name, value) for name, value in ours.items() if name != "params")
 
@@ -95,7 +95,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         return loss
 
     def _exchange(self) -> None:
-        """Send each rank's parameters to the other ranks, with parameters of one dtype together."""
+        """Send each rank's parameters to the other ranks. Parameters of one dtype are sent together."""
         parts: dict[tuple[int, Any], list[Any]] = {}
         for param_group in self.param_groups:
             for param in param_group["params"]:
@@ -118,7 +118,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
     # Uneven inputs
 
     def join_hook(self, **kwargs: Any) -> JoinHook:
-        """The hook that takes part in the steps of ranks which still have inputs."""
+        """Return the hook that participates in the steps of ranks with more inputs."""
         hook = JoinHook()
         hook.main_hook = self.step  # type: ignore[method-assign]
         return hook
@@ -130,13 +130,16 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
 
     @property
     def join_process_group(self) -> Any:
-        """The ranks among which the state is shared out."""
+        """Return the group of ranks over which the state is sharded."""
         return self._group
 
     # State
 
     def consolidate_state_dict(self, to: int = 0) -> None:
-        """Gather the state of all ranks at rank `to`, where `state_dict` then returns it. All ranks call this."""
+        """Gather the state of all ranks on rank `to`.
+
+        `state_dict` then returns the whole state there. All ranks call this.
+        """
         self._give_options()
         gathered = []
         for rank in range(self.world_size):
@@ -149,7 +152,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         """Return the state of all ranks, in the form of a single optimizer, on the rank that has gathered it.
 
         Raises:
-            RuntimeError: if `consolidate_state_dict` has not been called for this rank.
+            RuntimeError: if `consolidate_state_dict` has not gathered the state on this rank.
         """
         if self._gathered is None:
             raise RuntimeError(
@@ -172,7 +175,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         return [param for param_group in self.param_groups for param in param_group["params"]]
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over the state of this rank's parameters, and the options, from a state of all ranks."""
+        """Load the state of this rank's parameters, and the options, from a state of all ranks."""
         options = [{**each} for each in state_dict["param_groups"]]
         super().load_state_dict({"state": {}, "param_groups": options})
         own = [position for position, param in enumerate(self._all_parameters()) if self._owners[param] == self.rank]

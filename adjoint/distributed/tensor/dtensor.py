@@ -1,8 +1,8 @@
 """`DTensor`, a tensor whose parts are distributed over processes.
 
-The object itself is the part, so engine, optimizers and kernels work on it as on any tensor. Calls of a program go
-through `__torch_function__`. There, its shape is the shape of the whole tensor. Elementwise functions run on the parts.
-All other functions run on the whole tensor, which is gathered first in every process.
+The object itself is the part, so the engine, optimizers and kernels treat it like any other tensor. Calls of a program
+go through `__torch_function__`. There, its shape is the shape of the whole tensor. Elementwise functions run on the
+parts. All other functions run on the whole tensor, which is gathered first in every process.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ OF_THE_PART = frozenset(
     is_quantized volatile get_device is_shared share_memory_ is_conj is_neg is_signed __dlpack_device__ is_mps is_xpu
     """.split()
 )
-"""The attributes that belong to the part itself."""
+"""The attributes that concern the part itself."""
 
 BY_ELEMENT = frozenset(
     """
@@ -43,14 +43,17 @@ BY_ELEMENT = frozenset(
     threshold hardsigmoid tanhshrink
     """.split()
 )
-"""Elementwise functions that choose between operators, or are not operators. For operators the declaration tells."""
+"""Elementwise functions that select an operator, or are not operators.
+
+The declaration of an operator tells whether it is elementwise.
+"""
 
 REDUCED = {
     **dict.fromkeys(("sum", "nansum"), "sum"),
     **dict.fromkeys(("max", "amax", "any"), "max"),
     **dict.fromkeys(("min", "amin", "all"), "min"),
 }
-"""Functions that reduce all elements, and how the results for parts are reduced."""
+"""Functions that reduce all elements, and how the results of the parts are reduced."""
 
 _OPERATIONS = {
     "sum": ReduceOp.SUM,
@@ -76,7 +79,10 @@ class DTensor(torch.Tensor):
 
     @staticmethod
     def _of(part: torch.Tensor, mesh: DeviceMesh, placements: Sequence[Placement], shape: Sequence[int]) -> DTensor:
-        """Return the tensor of a shape whose part in this process is `part`, on its memory and with its graph."""
+        """Return the tensor of a shape whose part in this process is `part`.
+
+        It shares the memory and the graph of the part.
+        """
         with _PLAIN():
             made: Any = part.as_subclass(DTensor)
         vars(made).update(_mesh=mesh, _placements=tuple(placements), _shape=torch.Size(shape))
@@ -113,16 +119,16 @@ class DTensor(torch.Tensor):
 
     @property
     def device_mesh(self) -> DeviceMesh:
-        """The mesh of processes that hold it."""
+        """The mesh of processes that hold the tensor."""
         return self._mesh
 
     @property
     def placements(self) -> tuple[Placement, ...]:
-        """How it is divided along each dimension of the mesh."""
+        """How the tensor is divided along each dimension of the mesh."""
         return self._placements
 
     def to_local(self, *, grad_placements: Any = None) -> Any:
-        """The part of this process, on the same memory."""
+        """Return the part of this process, on the same memory."""
         with _PLAIN():
             return self.as_subclass(torch.Tensor)
 
@@ -207,7 +213,7 @@ def _name(func: Any) -> str:
 
 
 def _is_by_element(func: Any, name: str) -> bool:
-    """Whether a function computes each element of its result from one element of each tensor, and may run on the parts."""
+    """Return whether a function is elementwise, so that it may run on the parts."""
     if name in BY_ELEMENT:
         return True
     declared = getattr(func, "operator", None)
@@ -222,7 +228,7 @@ _PROPERTIES = {id(value): name for name, value in vars(torch.Tensor).items() if 
 
 
 def _tensors(values: Any) -> list[Any]:
-    """The tensors in nested containers."""
+    """Return the tensors in nested containers."""
     if isinstance(values, torch.Tensor):
         return [values]
     if isinstance(values, dict):
@@ -248,12 +254,14 @@ def _has_partial(tensor: DTensor) -> bool:
 
 
 def _is_number(tensor: DTensor) -> bool:
-    """Whether it is a number that each process has."""
+    """Return whether a value is a number that each process has."""
     return not tensor._shape and all(isinstance(each, Replicate) for each in tensor._placements)
 
 
 def _fits(first: DTensor, name: str, args: Any, kwargs: Any) -> bool:
-    """Whether a function of elements can run on the parts: all tensors are divided in the same way, or are numbers.
+    """Return whether an elementwise function can run on the parts.
+
+    All tensors must be divided in the same way, or be numbers.
 
     Raises:
         RuntimeError: if a plain tensor that is not a number is among the arguments.
@@ -290,7 +298,7 @@ def _local(tensor: Any) -> Any:
 
 
 def _reduced(func: Any, tensor: DTensor, how: str) -> DTensor:
-    """Reduce all elements, first those of the part."""
+    """Reduce all elements, starting with the elements of the part."""
     own = tensor.to_local()
     mesh, shape = tensor._mesh, ()
     last = [(high - low) for low, high in spans(tensor._shape, mesh, tensor._placements, [n - 1 for n in mesh.shape])]
@@ -302,7 +310,7 @@ def _reduced(func: Any, tensor: DTensor, how: str) -> DTensor:
 
 
 def _norm(func: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
-    """The norm of a vector: sums of powers of the parts are added."""
+    """Compute the norm of a vector by adding sums of powers of the parts."""
     p = args[0] if args else kwargs.pop("ord", kwargs.pop("p", 2))
     p = 2.0 if p in (None, "fro") else float(p)
     if (
@@ -338,7 +346,7 @@ def _change(func: Any, name: str, args: Any, kwargs: Any) -> Any:
 
     Each process keeps its part.
 
-    Random numbers therefore equal those of a single process.
+    Random numbers therefore equal the random numbers of a single process.
 
     Raises:
         NotImplementedError: if the change would have to be recorded.
@@ -359,7 +367,7 @@ def _change(func: Any, name: str, args: Any, kwargs: Any) -> Any:
 
 
 def _product(func: Any, left: Any, right: Any, bias: Any = None) -> Any:
-    """Multiply matrices: the parts if a rule exists, otherwise the whole matrices in every process."""
+    """Multiply matrices. If a rule exists, multiply the parts, otherwise the whole matrices in every process."""
     transposed = _name(func) == "linear"
     operands = [each for each in (left, right, bias) if each is not None]
     mesh = next(each for each in operands if isinstance(each, DTensor))._mesh
@@ -389,7 +397,7 @@ def _with_bias(product: DTensor, bias: DTensor) -> DTensor:
 
 
 def _transpose(func: Any, self: Any) -> Any:
-    """The transpose of a matrix: of the part."""
+    """Return the transpose of a matrix, computed from the part."""
     if len(self._shape) != 2:
         return _on_whole(func, self._mesh, (self,), {})
     placements = [Shard(1 - each.dim % 2) if isinstance(each, Shard) else each for each in self._placements]
@@ -451,7 +459,7 @@ def whole_mesh() -> DeviceMesh:
 
 
 def part_of(whole: Any, mesh: DeviceMesh, placements: Sequence[Placement]) -> Any:
-    """Return the part of this process, contiguous and in separate memory unless it is the whole tensor."""
+    """Return the part of this process. It is contiguous and in separate memory, unless it is the whole tensor."""
     place = mesh.get_coordinate() or (0,) * mesh.ndim
     part = whole
     for dim, (start, stop) in enumerate(spans(whole.shape, mesh, placements, place)):
@@ -461,7 +469,7 @@ def part_of(whole: Any, mesh: DeviceMesh, placements: Sequence[Placement]) -> An
 
 
 def gathered(part: Any, mesh: DeviceMesh, placements: Sequence[Placement], shape: Sequence[int]) -> Any:
-    """The whole tensor of a shape, of the parts of all processes."""
+    """Return the whole tensor of the given shape from the parts of all processes."""
     whole = part.detach()
     place = mesh.get_coordinate() or (0,) * mesh.ndim
     for number in reversed(range(mesh.ndim)):
@@ -488,7 +496,7 @@ def _joined(part: Any, dim: int, length: int, group: Any, count: int) -> Any:
 
 
 class _Whole(torch.autograd.Function):
-    """Gather. The gradient of each process's part is its part of the gradient."""
+    """Gather. The gradient of each process's part is the corresponding part of the gradient."""
 
     @staticmethod
     def forward(ctx: Any, part: Any, mesh: Any, placements: Any, shape: Any) -> Any:
@@ -501,7 +509,7 @@ class _Whole(torch.autograd.Function):
 
 
 class _Redistributed(torch.autograd.Function):
-    """Divide in another way. In backward, the gradient is divided in the original way."""
+    """Divide a tensor in another way. In backward, divide the gradient in the original way."""
 
     @staticmethod
     def forward(ctx: Any, part: Any, mesh: Any, placements: Any, new_mesh: Any, chosen: Any, shape: Any) -> Any:
@@ -514,7 +522,10 @@ class _Redistributed(torch.autograd.Function):
 
 
 class _Combined(torch.autograd.Function):
-    """Reduce the results that processes have computed from their parts. The gradient passes to the parts that count."""
+    """Reduce the results that processes have computed from their parts.
+
+    The gradient is passed to the parts that contribute.
+    """
 
     @staticmethod
     def forward(ctx: Any, value: Any, mesh: Any, placements: Any, how: str) -> Any:

@@ -1,4 +1,4 @@
-"""How tensors that are divided among processes are made."""
+"""Creation of tensors that are divided among processes."""
 
 from __future__ import annotations
 
@@ -36,15 +36,13 @@ def distribute_tensor(
     *,
     src_data_rank: int | None = 0,
 ) -> DTensor:
-    """Divide a tensor among processes.
-
-    All of them call this with a tensor of the same shape.
+    """Divide a tensor among processes. All processes call this with a tensor of the same shape.
 
     Args:
         tensor: a leaf.
-        device_mesh: the processes; all if None.
-        placements: the division along each dimension of the mesh; by default none.
-        src_data_rank: the number in the mesh of the process whose values are used; with None, each process takes its
+        device_mesh: the participating processes; all if None.
+        placements: the division along each dimension of the mesh; by default the tensor is not divided.
+        src_data_rank: the number in the mesh of the process whose values are used. With None, each process takes its
             part from its own tensor.
 
     Raises:
@@ -82,7 +80,7 @@ def distribute_module(
 ) -> Any:
     """Divide the parameters and buffers of a module with `partition_fn`.
 
-    Parameters that it leaves out exist in all processes.
+    Parameters that it does not divide exist in all processes.
 
     `input_fn` and `output_fn` are called with the inputs and outputs of the module.
     """

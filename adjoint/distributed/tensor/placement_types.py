@@ -18,7 +18,7 @@ class Placement:
         return isinstance(self, Shard) and (dim is None or self.dim == dim)
 
     def is_replicate(self) -> bool:
-        """Whether each process has all of it."""
+        """Return whether each process has the whole tensor."""
         return isinstance(self, Replicate)
 
     def is_partial(self) -> bool:
@@ -90,7 +90,7 @@ class Partial(Placement):
 
 
 def span(length: int, count: int, place: int) -> tuple[int, int]:
-    """Return the indices of a dimension in the process at a place, for this many processes, divided as in `torch.chunk`."""
+    """Return the range of indices of a dimension for the process at a position, divided as in `torch.chunk`."""
     size = -(-length // count)
     start = min(place * size, length)
     return start, min(start + size, length)
@@ -99,7 +99,7 @@ def span(length: int, count: int, place: int) -> tuple[int, int]:
 def spans(
     shape: Sequence[int], mesh: Any, placements: Sequence[Placement], place: Sequence[int]
 ) -> list[tuple[int, int]]:
-    """For each dimension of a tensor, which indices the process at a place of the mesh has."""
+    """Return, for each dimension of a tensor, the range of indices for the process at a position of the mesh."""
     found = [(0, length) for length in shape]
     for number, placement in enumerate(placements):
         if isinstance(placement, Shard):

@@ -1,13 +1,12 @@
-"""Products of distributed matrices.
+"""Products of distributed matrices. If a rule exists, each process multiplies its parts.
 
-If a rule exists, each process multiplies its parts.
+The rules apply to one dimension of the mesh, for `x @ y` with x of shape (..., m, k) and y of shape (k, n). If the rows
+of x are divided, the rows of the product are divided. If the columns of y are divided, the columns of the product are
+divided. If both are divided along k, the products of the parts must be added. If both are whole in all processes, the
+product is whole. If a whole operand is multiplied by a divided operand, each process computes a part of its gradient,
+and the parts are added.
 
-The rules apply to one dimension of the mesh, for `x @ y` with x of (..., m, k) and y of (k, n). Divided rows of x give
-divided rows. Divided columns of y give divided columns. If both are divided along k, the products of the parts must be
-added. If both are whole in all processes, the product is whole. If a whole operand is multiplied with a divided
-operand, each process computes a part of its gradient, and the parts are added.
-
-After Shoeybi et al., "Megatron-LM: Training multi-billion parameter language models using model parallelism" (2019).
+See Shoeybi et al., "Megatron-LM: Training multi-billion parameter language models using model parallelism" (2019).
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ def product_placements(
     """Return how a product is divided along each dimension of the mesh, or None if no rule applies.
 
     Args:
-        left: how the left operand is divided, of `left_dims` dimensions.
-        right: how the right one is, a matrix.
-        transposed: whether it is given as (n, k), as the weight of a linear layer.
+        left: how the left operand, which has `left_dims` dimensions, is divided.
+        right: how the right operand, a matrix, is divided.
+        transposed: whether the right operand is given as (n, k), like the weight of a linear layer.
     """
     inner, outer = (1, 0) if transposed else (0, 1)
     found: list[Placement] = []
@@ -63,7 +62,7 @@ def with_summed_gradient(part: Any, mesh: Any, own: tuple[Placement, ...], resul
 
 
 class _SummedGradient(torch.autograd.Function):
-    """The identity. Its backward adds gradients along dimensions of the mesh."""
+    """The identity. A function whose backward adds gradients along dimensions of the mesh."""
 
     @staticmethod
     def forward(ctx: Any, part: Any, mesh: Any, dims: list[int]) -> Any:

@@ -1,4 +1,4 @@
-"""`torch._C`: names by which programs inspect the engine, overrides and transforms; no logic."""
+"""`torch._C`: names by which programs inspect the engine, overrides and transforms. This file contains names only."""
 
 from contextlib import nullcontext
 from enum import Enum
@@ -107,7 +107,7 @@ _ELSEWHERE = {
     "_set_multithreading_enabled": ("autograd.grad_mode", "set_multithreading_enabled"),
     "_set_view_replay_enabled": ("autograd.grad_mode", "_force_original_view_tracking"),
 }
-"""Names that other modules define: the name here, the module, and the name there."""
+"""Names that other modules define: the name here, the module, and the name in that module."""
 
 _OF_TORCHSCRIPT = frozenset(
     """
@@ -121,7 +121,7 @@ _OF_TORCHSCRIPT = frozenset(
 
 
 class DispatchKeySet:
-    """Keys of PyTorch's dispatcher, which does not exist here; libraries make such sets while they are imported."""
+    """A set of keys of PyTorch's dispatcher, which does not exist here. Libraries create such sets during their import."""
 
     def __init__(self, *keys: Any) -> None:
         self.keys = keys
@@ -133,15 +133,15 @@ class DispatchKeySet:
 
 
 class _ExcludeDispatchKeyGuard(nullcontext[None]):
-    """A context that changes nothing: there is no dispatcher whose keys could be excluded."""
+    """A context without effect, because there is no dispatcher whose keys could be excluded."""
 
 
 class _DisableFuncTorch(nullcontext[None]):
-    """A context that changes nothing, because its uses (such as generator state) need no change under transforms."""
+    """A context without effect, because its uses (such as generator state) need no change under transforms."""
 
 
 class _TorchFunctionState(Enum):
-    """Which `__torch_function__` are called: all, only those of modes, or none."""
+    """The `__torch_function__` methods that are called: all, only those of modes, or none."""
 
     ENABLED = 0
     SUBCLASSES_DISABLED = 1
@@ -149,7 +149,7 @@ class _TorchFunctionState(Enum):
 
 
 def _get_torch_function_state() -> _TorchFunctionState:
-    """Which `__torch_function__` are called in this thread."""
+    """Return which `__torch_function__` methods are called in this thread."""
     if not _STATE.asks_modes:
         return _TorchFunctionState.ALL_DISABLED
     return _TorchFunctionState.ENABLED if _STATE.asks_classes else _TorchFunctionState.SUBCLASSES_DISABLED
@@ -161,21 +161,21 @@ def _get_all_dtypes() -> list[_dtypes.dtype]:
 
 
 def _get_privateuse1_backend_name() -> str:
-    """Return the name of devices that a library may add to PyTorch. No such devices can be added here."""
+    """Return the name of devices that a library may add to PyTorch. Libraries cannot add devices here."""
     return "privateuseone"
 
 
 def _log_api_usage_once(event: str) -> None:
-    """Do nothing: usage is not counted."""
+    """Do nothing, because usage is not counted."""
 
 
 def _get_accelerator() -> device:
-    """The device that computes: the CPU."""
+    """Return the device that computes, which is the CPU."""
     return device("cpu")
 
 
 def _are_functorch_transforms_active() -> bool:
-    """Whether a transform of functions is running in this thread."""
+    """Return whether a function transform is running in this thread."""
     return bool(import_late("adjoint.transforms.wrapped_tensors").transforms_active())
 
 
@@ -185,7 +185,7 @@ def _is_alias_of(first: Any, second: Any) -> bool:
 
 
 def _get_tracing_state() -> None:
-    """Return None: nothing is traced."""
+    """Return None, because nothing is traced."""
 
 
 def __getattr__(name: str) -> Any:

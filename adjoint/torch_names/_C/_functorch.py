@@ -1,4 +1,7 @@
-"""`torch._C._functorch`: the names by which programs inspect the tensors in a transformed function; no logic."""
+"""`torch._C._functorch`: names by which programs inspect the tensors in a transformed function.
+
+This file contains names only.
+"""
 
 from typing import Any
 
@@ -49,5 +52,5 @@ __all__ = [
 
 
 def is_legacy_batchedtensor(tensor: Any) -> bool:
-    """Return False: only one kind of batched tensor exists."""
+    """Return False, because only one kind of batched tensor exists."""
     return False

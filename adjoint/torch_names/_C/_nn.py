@@ -1,4 +1,4 @@
-"""`torch._C._nn`: how arguments of `to` are read."""
+"""`torch._C._nn`: parsing of the arguments of `to`."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from adjoint.tensor import Tensor
 
 
 def _parse_to(*args: Any, **names: Any) -> tuple[_device | None, _dtype | None, bool, Any]:
-    """The device, the dtype, whether to wait, and the memory format, of the arguments of `to`."""
+    """Return the device, the dtype, whether to wait, and the memory format, from the arguments of `to`."""
     place, kind = names.get("device"), names.get("dtype")
     wait, order = names.get("non_blocking", False), names.get("memory_format")
     for each in args:

@@ -1,4 +1,4 @@
-"""`torch._dynamo`: names of PyTorch's graph capture for what `compiler` does, and for what libraries ask of it."""
+"""`torch._dynamo`: names of PyTorch's graph capture for functions of `compiler`, and names that libraries use."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ config = _Settings(
 
 
 def optimize(backend: Any = "inductor", **options: Any) -> Any:
-    """A decorator that compiles functions, with the options of `torch.compile`."""
+    """Return a decorator that compiles functions, with the options of `torch.compile`."""
     return compile(
         backend=backend, **{{"nopython": "fullgraph"}.get(name, name): value for name, value in options.items()}
     )
@@ -91,13 +91,13 @@ def disallow_in_graph(fn: _T) -> _T:
 
 
 def graph_break(msg: str = "") -> None:
-    """End the capture of the function that calls this: it runs without a program."""
+    """End the capture of the calling function, which then runs without a program."""
     if is_compiling():
         STATE.capture.stop("graph_break() is called")
 
 
 def mark_static_address(t: Any, guard: bool = True) -> None:
-    """Do nothing: addresses are never fixed."""
+    """Do nothing, because addresses are never fixed."""
 
 
 _CAPTURE = "use `torch.fx.symbolic_trace`, or `adjoint.inspect` for the graph of a backward"
@@ -106,19 +106,19 @@ export = absent("torch._dynamo.export", _CAPTURE)
 
 
 def is_dynamo_supported() -> bool:
-    """Whether `torch.compile` captures functions."""
+    """Return whether `torch.compile` captures functions."""
     return True
 
 
 def is_compile_supported(device_type: Any) -> bool:
-    """Whether `torch.compile` captures functions on a device."""
+    """Return whether `torch.compile` captures functions on a device."""
     return str(device_type) == "cpu"
 
 
 class TransformGetItemToIndex(nullcontext[None]):
     """A context that libraries enter around `vmap`.
 
-    A context without effect, because indexing by tensors works inside without changes.
+    It has no effect, because indexing by tensors works under `vmap` without changes.
     """
 
     def __init__(self) -> None:

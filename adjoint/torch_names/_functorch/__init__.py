@@ -1,4 +1,4 @@
-"""PyTorch's private package of function transforms: the modules that libraries reach into."""
+"""PyTorch's private package of function transforms, with the modules that libraries use."""
 
 from adjoint._runtime.first_use import further_names
 from adjoint.func import modules as functional_call

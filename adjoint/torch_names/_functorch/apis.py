@@ -1,4 +1,4 @@
-"""PyTorch's module of the transforms `vmap` and `grad`; and `chunk_vmap`."""
+"""PyTorch's module of the transforms `vmap` and `grad`, and of `chunk_vmap`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["chunk_vmap", "grad", "grad_and_value", "vmap"]
 def chunk_vmap(
     func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", chunks: int = 2
 ) -> Callable[..., Any]:
-    """`vmap` that computes the batch in `chunks` parts, one after another, as `torch.chunk` divides it.
+    """Return `vmap(func)` that computes the batch in `chunks` parts, one after another, as `torch.chunk` divides it.
 
     Raises:
         RuntimeError: at the call, if `chunks` is not positive.

@@ -1,4 +1,4 @@
-"""The functions of `functorch`, which warn that `torch.func` has them."""
+"""The functions of `functorch`. They warn that `torch.func` has replaced them."""
 
 from __future__ import annotations
 

@@ -23,7 +23,10 @@ __all__ = [
 
 
 class _Functional(nn.Module):
-    """A module without its state, which its call is given. Parameters that share memory in the model are given once."""
+    """A module without its state.
+
+    The state is an argument of each call. Parameters that share memory in the model occur once.
+    """
 
     def __init__(self, stateless_model: nn.Module) -> None:
         super().__init__()
@@ -55,7 +58,7 @@ class FunctionalModuleWithBuffers(_Functional):
 def make_functional(
     model: nn.Module, disable_autograd_tracking: bool = False
 ) -> tuple[FunctionalModule, tuple[Any, ...]]:
-    """A function that calls a module with parameters, and copies of the module's parameters.
+    """Return a function that calls a module with parameters, and copies of the module's parameters.
 
     Raises:
         RuntimeError: if the module has buffers.
@@ -84,7 +87,7 @@ def _copied(model: nn.Module, without_gradients: bool) -> nn.Module:
 def combine_state_for_ensemble(
     models: Sequence[nn.Module],
 ) -> tuple[FunctionalModuleWithBuffers, tuple[Any, ...], tuple[Any, ...]]:
-    """Return a function that calls a module with parameters and buffers, and those of several modules, stacked for `vmap`.
+    """Return a function that calls a module with parameters and buffers, and the stacked states of several modules, for `vmap`.
 
     Raises:
         RuntimeError: if there is no module, or if the modules differ in class or in training mode.

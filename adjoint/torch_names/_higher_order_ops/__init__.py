@@ -1,4 +1,4 @@
-"""Control flow as functions, which run as written: `cond`, `while_loop`, `map`, `scan`, `associative_scan`."""
+"""Control flow as functions, which run as ordinary Python: `cond`, `while_loop`, `map`, `scan`, `associative_scan`."""
 
 from adjoint._runtime.first_use import further_names
 

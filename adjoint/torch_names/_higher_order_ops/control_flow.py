@@ -1,9 +1,9 @@
 """Control flow as functions.
 
-`torch.cond`: one of two functions, by a truth value. `torch.while_loop`: a function again and again, while a condition holds.
-`scan`: a function that carries a state along a dimension. `map`: a function of each part of tensors along their first dimension.
-`associative_scan`: all partial results of an associative function along a dimension, in a logarithmic number of steps (Blelloch,
-"Prefix sums and their applications", 1990).
+`torch.cond` calls one of two functions, according to a truth value. `torch.while_loop` calls a function repeatedly
+while a condition holds. `scan` calls a function that carries a state along a dimension. `map` applies a function to
+each part of tensors along their first dimension. `associative_scan` computes all partial results of an associative
+function along a dimension, in a logarithmic number of steps (Blelloch, "Prefix sums and their applications", 1990).
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ __all__ = ["associative_scan", "cond", "map", "scan", "while_loop"]
 
 @ending_at_caller
 def cond(pred: Any, true_fn: Any, false_fn: Any, operands: Any = ()) -> Any:
-    """Return `true_fn(*operands)` if `pred` is true, else `false_fn(*operands)`.
+    """Return `true_fn(*operands)` if `pred` is true, otherwise `false_fn(*operands)`.
 
     Args:
-        pred: a bool, or a bool tensor of one element.
+        pred: a bool, or a bool tensor with one element.
         true_fn, false_fn: the functions.
-        operands: their arguments.
+        operands: the arguments of the functions.
 
     Raises:
         RuntimeError: if `pred` has another type, a function is not callable, or the operands are not a tuple or list.
@@ -50,17 +50,17 @@ def cond(pred: Any, true_fn: Any, false_fn: Any, operands: Any = ()) -> Any:
 
 @ending_at_caller
 def while_loop(cond_fn: Any, body_fn: Any, carried_inputs: Sequence[Any]) -> tuple[Any, ...]:
-    """Run `body_fn` on `carried_inputs`, and then on its own results, while `cond_fn` of them is true.
+    """Run `body_fn` on `carried_inputs`, and then on its own results, while `cond_fn` of these values is true.
 
     Return the last values.
 
     Args:
-        cond_fn: gives a bool, or a bool tensor of one element.
-        body_fn: returns as many values as it takes.
-        carried_inputs: the first values.
+        cond_fn: a function that returns a bool, or a bool tensor with one element.
+        body_fn: a function that returns as many values as it takes.
+        carried_inputs: the initial values.
 
     Raises:
-        RuntimeError: if an argument has another type, or `body_fn` returns another number of values.
+        RuntimeError: if an argument has another type, or if `body_fn` returns another number of values.
 
     >>> import adjoint as torch
     >>> torch.while_loop(lambda n, x: n < 3, lambda n, x: (n + 1, x * 2), (0, torch.ones(1)))
@@ -88,17 +88,19 @@ def _holds(pred: Any) -> bool:
 
 
 def scan(combine_fn: Any, init: Any, xs: Any, *, dim: int = 0, reverse: bool = False) -> tuple[Any, Any]:
-    """The last state, and the outputs, stacked along their first dimension, of `state, output = combine_fn(state, x)`.
+    """Apply `state, output = combine_fn(state, x)` along a dimension.
+
+    Return the last state, and the outputs stacked along their first dimension.
 
     Args:
-        combine_fn: takes a state and a part of `xs`.
-        init: the first state, a tree of tensors.
-        xs: a tree of tensors of one length along `dim`, which the parts lack.
+        combine_fn: a function of a state and a part of `xs`.
+        init: the initial state, a tree of tensors.
+        xs: a tree of tensors with the same length along `dim`. The parts do not have this dimension.
         dim: the dimension.
-        reverse: whether to start from the end; outputs keep the positions of their parts.
+        reverse: whether to start from the end. Outputs keep the positions of their parts.
 
     Raises:
-        RuntimeError: if `combine_fn` cannot be called, or the tensors are empty or not equally long.
+        RuntimeError: if `combine_fn` is not callable, or if the tensors are empty or differ in length.
     """
     if not callable(combine_fn):
         raise RuntimeError(f"Combine_fn must be a callable, but got {combine_fn}")
@@ -119,10 +121,10 @@ def scan(combine_fn: Any, init: Any, xs: Any, *, dim: int = 0, reverse: bool = F
 
 
 def map(f: Callable[..., Any], xs: Any, *args: Any) -> Any:
-    """The results of `f(x, *args)`, stacked, for the parts `x` of `xs`, a tree of tensors, along their first dimension.
+    """Return the stacked results of `f(x, *args)` for the parts `x` of `xs`, a tree of tensors, along their first dimension.
 
     Raises:
-        RuntimeError: if the tensors are empty, or not equally long.
+        RuntimeError: if the tensors are empty or differ in length.
     """
     tensors, tree = pytree.tree_flatten(xs)
     lengths = {each.shape[0] for each in tensors}
@@ -133,15 +135,15 @@ def map(f: Callable[..., Any], xs: Any, *args: Any) -> Any:
 
 
 def associative_scan(combine_fn: Any, xs: Any, dim: int, reverse: bool = False, combine_mode: str = "pointwise") -> Any:
-    """Combine, for each position along `dim`, all elements up to it with `combine_fn`.
+    """For each position along `dim`, combine all elements up to this position with `combine_fn`.
 
     Args:
-        combine_fn: an associative function of two trees of tensors with equal shapes, which works on many elements at
+        combine_fn: an associative function of two trees of tensors with equal shapes. It combines many elements at
             once.
-        xs: a tree of tensors of one length along `dim`.
+        xs: a tree of tensors with the same length along `dim`.
         dim: the dimension.
-        reverse: whether to begin at the end.
-        combine_mode: "pointwise" or "generic"; both give the same result.
+        reverse: whether to start from the end.
+        combine_mode: "pointwise" or "generic". Both give the same result.
 
     Raises:
         ValueError: if `combine_fn` is not callable, or an argument has another type.

@@ -28,11 +28,11 @@ KERNELS: dict[str, dict[str, Callable[..., Any]]] = {}
 """The kernels, by full name and overload, and by dispatch key. A kernel may be registered before its operator."""
 
 _OURS = ("CPU", "CompositeExplicitAutograd", "CompositeImplicitAutograd")
-"""The keys of kernels that run here, in the order of preference."""
+"""The keys of kernels that can run here, in order of preference."""
 
 
 class Packet(OpOverloadPacket):
-    """A defined operator by name, with its overloads: `torch.ops.shop.scaled`."""
+    """A defined operator with its overloads, such as `torch.ops.shop.scaled`."""
 
     def __init__(self, namespace: str, name: str) -> None:
         super().__init__(name)
@@ -47,7 +47,7 @@ class Packet(OpOverloadPacket):
         raise AttributeError(f"The underlying op of '{self}' has no overload name '{overload}'")
 
     def overloads(self) -> list[str]:
-        """The names of the overloads."""
+        """Return the names of the overloads."""
         return list(self._definitions)
 
     def __str__(self) -> str:
@@ -57,10 +57,10 @@ class Packet(OpOverloadPacket):
         return f"<OpOverloadPacket(op='{self}')>"
 
     def __call__(self, *args: Any, **names: Any) -> Any:
-        """Apply the overload that takes these arguments.
+        """Apply the overload that accepts these arguments.
 
         Raises:
-            RuntimeError: if no kernel computes the call.
+            RuntimeError: if no kernel supports the call.
         """
         found = list(self._definitions.values())
         if len(found) == 1:
@@ -79,7 +79,7 @@ class Packet(OpOverloadPacket):
 
 
 class Overload(OpOverload):
-    """One overload of a defined operator: `torch.ops.shop.scaled.default`."""
+    """One overload of a defined operator, such as `torch.ops.shop.scaled.default`."""
 
     def __init__(self, definition: CustomOpDef, packet: Packet, name: str) -> None:
         super().__init__(packet, name)
@@ -91,7 +91,7 @@ class Overload(OpOverload):
 
     @property
     def namespace(self) -> str:
-        """The library of the operator."""
+        """The namespace of the operator."""
         return self._definition._namespace
 
     def name(self) -> str:
@@ -112,27 +112,27 @@ class Overload(OpOverload):
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How the flat arguments of a call are grouped. `given` and `defaults` are those of `Arguments`."""
+    """How the flat arguments of a call are grouped. `given` and `defaults` have the same meaning as in `Arguments`."""
 
     structure: tree.TreeSpec
     given: int
     defaults: frozenset[str]
 
     def nested(self, leaves: Iterable[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Values for the flat arguments, in the places of these among positional arguments and keywords."""
+        """Return values for the flat arguments, nested like these arguments in the positional and keyword arguments."""
         positional, keywords = tree.tree_unflatten(list(leaves), self.structure)
         return positional, keywords
 
     def arguments(self, leaves: Iterable[Any]) -> Arguments:
-        """The arguments of the call."""
+        """Return the arguments of the call."""
         positional, keywords = self.nested(leaves)
         return Arguments(list(positional), keywords, self.given, self.defaults)
 
     def flat_gradients(self, found: Any) -> list[Any]:
-        """The gradients that a formula returns, one for each flat argument.
+        """Return the gradients that a formula returns, one for each flat argument.
 
         Raises:
-            RuntimeError: if an argument is a list, and the gradients are not nested as the arguments are.
+            RuntimeError: if an argument is a list, and the gradients are not nested like the arguments.
         """
         found = found if isinstance(found, tuple) else (found,)
         positional = self.structure.child(0).children()
@@ -149,11 +149,12 @@ class Form:
 
 
 class CustomOpDef:
-    """An operator that a program has defined: callable, and open for its derivative and batching rule.
+    """An operator that a program has defined. It can be called, and its derivative and batching rule can be registered.
 
-    `schema`: its signature, `(Tensor x, float factor) -> Tensor`. `is_bare`: the operator was defined by its schema
-    alone. Until it has a derivative, autograd records the operations of its kernel. Other operators may not return
-    their arguments or share memory with them, and the arguments that they change count as changed.
+    `schema`: the signature, such as `(Tensor x, float factor) -> Tensor`. `is_bare`: whether the operator was defined
+    only by its schema. Until such an operator has a derivative, autograd records the operations of its kernel. Other
+    operators must not return their arguments or share memory with them. Autograd treats the arguments that they change
+    as changed.
     """
 
     def __init__(self, namespace: str, name: str, schema: str, is_bare: bool = True, overload: str = "default") -> None:
@@ -202,7 +203,7 @@ class CustomOpDef:
 
     @contextmanager
     def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> Iterator[None]:
-        """Within the block, compute with the kernel of a device, or with the function that defined the operator."""
+        """A context that computes with the kernel of a device, or with the function that defined the operator."""
         before = set(self._disabled)
         key = "CPU" if device_type == "cpu" else device_type
         (self._disabled.discard if enabled else self._disabled.add)(key)
@@ -219,10 +220,12 @@ class CustomOpDef:
     def register_autograd(
         self, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None
     ) -> None:
-        """Give the derivative: `setup_context(ctx, inputs, output)` saves, `backward(ctx, *grads)` returns gradients.
+        """Register the derivative.
+
+        `setup_context(ctx, inputs, output)` saves values, and `backward(ctx, *grads)` returns gradients.
 
         Raises:
-            RuntimeError: for an operator that changes its arguments, or whose results are views of its arguments.
+            RuntimeError: if the operator changes its arguments, or if its results are views of its arguments.
         """
         if any(each.alias_info is not None for each in (*self._signature.arguments, *self._signature.returns)):
             raise RuntimeError(
@@ -232,7 +235,7 @@ class CustomOpDef:
         self._backward, self._setup_context, self._function = backward, setup_context, None
 
     def register_vmap(self, func: Callable[..., Any] | None = None, /) -> Any:
-        """Give the batching rule `func(info, in_dims, *args)`, which returns the result and its dimension."""
+        """Register the batching rule `func(info, in_dims, *args)`, which returns the result and its batch dimension."""
         if func is None:
             return self.register_vmap
         self._vmap, self._function = func, None
@@ -243,12 +246,12 @@ class CustomOpDef:
         return fn if fn is not None else lambda function: function
 
     def register_autocast(self, device_type: str, cast_inputs: Any, /) -> None:
-        """Accept the dtype for autocast. Inputs are not converted."""
+        """Accept the dtype for autocast, but do not convert inputs."""
 
     # --- calls ----------------------------------------------------------------------------------------------------
 
     def kernel(self) -> Callable[..., Any]:
-        """The function that computes."""
+        """Return the function that computes."""
         for key in _OURS:
             if key in self._kernels and key not in self._disabled:
                 return self._kernels[key]
@@ -263,7 +266,7 @@ class CustomOpDef:
         """Apply the operator.
 
         Raises:
-            RuntimeError: for arguments that do not fit its schema.
+            RuntimeError: if the arguments do not fit the schema.
         """
         return self.apply(bind(self._signature, args, names))
 
@@ -328,7 +331,7 @@ class CustomOpDef:
         return result
 
     def _as_function(self) -> type[Function]:
-        """The operator as a function with a derivative, of its flat arguments and, first, their form."""
+        """Return the operator as a function with a derivative. Its arguments are the form and the flat arguments."""
         definition = self
 
         def forward(form: Form, *leaves: Any) -> Any:

@@ -1,4 +1,4 @@
-"""`torch._logging`: what compiled functions report."""
+"""`torch._logging`: reports of compiled functions."""
 
 from adjoint.compiler.logs import set_logs
 

@@ -1,4 +1,4 @@
-"""`torch._subclasses`: fake tensors; names, no logic."""
+"""`torch._subclasses`: fake tensors. This file contains names only."""
 
 from .fake_tensor import FakeTensor, FakeTensorMode, is_fake
 

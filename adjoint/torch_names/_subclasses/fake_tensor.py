@@ -13,11 +13,11 @@ _pytree: Any = torch.utils._pytree
 
 
 class DataDependentOutputException(RuntimeError):
-    """The result depends on elements."""
+    """The error for a result that depends on elements."""
 
 
 class DynamicOutputShapeException(RuntimeError):
-    """The shape of the result depends on elements."""
+    """The error for a result whose shape depends on elements."""
 
 
 class FakeTensor(torch.Tensor, plain=False):
@@ -31,7 +31,7 @@ class FakeTensor(torch.Tensor, plain=False):
 
     @property
     def device(self) -> torch.device:
-        """The device that it seems to be on."""
+        """The device that the tensor reports."""
         return self.fake_device
 
     def __repr__(self) -> str:  # type: ignore[override]
@@ -46,7 +46,7 @@ class FakeTensor(torch.Tensor, plain=False):
 
 @cache
 def _begin() -> None:
-    """Let fake tensors receive operators. This slows all operators down, so it starts with the first fake tensor."""
+    """Make fake tensors receive operators. This slows all operators down, so it starts with the first fake tensor."""
     super(FakeTensor, FakeTensor).__init_subclass__()
 
 
@@ -121,5 +121,5 @@ def _without_elements(value: Any) -> Any:
 
 
 def is_fake(x: Any) -> bool:
-    """Whether a tensor is a fake one."""
+    """Return whether a tensor is a fake tensor."""
     return isinstance(x, FakeTensor)

@@ -1,4 +1,4 @@
-"""`torch.ao`: the quantization names that modules use; names, no logic."""
+"""`torch.ao`: the quantization names that modules use. This file contains names only."""
 
 from . import quantization
 

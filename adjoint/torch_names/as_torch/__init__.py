@@ -1,7 +1,8 @@
-"""Programs with `import torch`: in a process in which this module is installed, `torch` means this package.
+"""Support for programs with `import torch`. In a process in which this module is installed, `torch` means this package.
 
-`torch.x.y` is the very module `adjoint.x.y`: every module exists once. An installed PyTorch is not imported, and other
-processes keep it. Only processes that this process starts find this package, too.
+`torch.x.y` is the same object as the module `adjoint.x.y`. Every module exists once. An installed PyTorch is not
+imported, and other processes still use it. Only this process, and processes that it starts, find this package under the
+name `torch`.
 """
 
 from __future__ import annotations
@@ -28,14 +29,15 @@ SEARCH_PATH = str(Path(__file__).parent / "search_path")
 """A folder with a package `torch` for child processes, and metadata for `importlib.metadata`."""
 
 CONSTRAINTS = (Path(__file__).parent / "constraints.txt").as_uri()
-"""A constraint for pip, which otherwise replaces the `torch` in `SEARCH_PATH` if a library requires another version."""
+"""A constraint file for pip. Without it, pip replaces the `torch` in `SEARCH_PATH` if a library requires another version."""
 
 
 def install_as_torch() -> None:
-    """Let `import torch` mean this package, in this process and in later child processes.
+    """Make `import torch` import this package, in this process and in child processes that are started later.
 
-    Call it before a program or library imports `torch`; in tests, at the top of `conftest.py`. The command `adjoint run
-    SCRIPT` calls it before it runs a script. `torch.__version__` is then a version of PyTorch, which libraries compare.
+    Call it before a program or library imports `torch`. In tests, call it at the top of `conftest.py`. The command
+    `adjoint run SCRIPT` calls it before it runs a script. `torch.__version__` is then a version of PyTorch, because
+    libraries compare it.
 
     Raises:
         RuntimeError: if PyTorch has been imported.
@@ -70,7 +72,7 @@ def install_as_torch() -> None:
 
 
 def _add_to_environment(name: str, first: str, separator: str) -> None:
-    """Put a part before the parts of an environment variable, for child processes."""
+    """Put an entry before the entries of an environment variable, for child processes."""
     parts = os.environ.get(name, "").split(separator)
     if first not in parts:
         os.environ[name] = separator.join([first, *filter(None, parts)])

@@ -1,7 +1,7 @@
 """Private PyTorch modules that PyTorch's tests import, and that have no counterpart here.
 
 They exist only while `torch.testing._internal` is imported. Otherwise their absence tells programs that such parts are
-missing. A name without a meaning here is a stand-in, which raises an error when it is called.
+missing. A name without a meaning here is a stand-in that raises an error when it is called.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MODULES = frozenset(
     utils.cpp_extension utils.data.datapipes
     """.split()
 )
-"""The modules. All modules below them exist, too."""
+"""The modules. All their submodules exist too."""
 
 
 _ABSENT = absent("torch.cuda.jiterator.kernel", "there is only the CPU")
@@ -48,7 +48,7 @@ def _as_it_is(value: Any, *rest: Any) -> Any:
 
 
 def _undecorated(*args: Any, **names: Any) -> Callable[[Any], Any]:
-    """A decorator that changes nothing."""
+    """Return a decorator that changes nothing."""
     return _as_it_is
 
 
@@ -169,7 +169,7 @@ def _absent(full: str) -> Any:
 
 
 class StandIn(Loader):
-    """Makes a module of `MODULES`."""
+    """A finder and loader that creates the modules in `MODULES`."""
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """Create the module. Its names are resolved on access."""
@@ -189,11 +189,11 @@ class StandIn(Loader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Do nothing: it is empty."""
+        """Do nothing, because the module is empty."""
 
 
 def stand_in(name: str) -> ModuleSpec | None:
-    """The specification of the module `adjoint.x.y`, if it is one of them."""
+    """Return the specification of the module `adjoint.x.y`, if it is in `MODULES`."""
     parts = name.split(".")[1:]
     known = any(".".join(parts[: count + 1]) in MODULES for count in range(len(parts)))
     return ModuleSpec(name, StandIn(), is_package=True) if known else None

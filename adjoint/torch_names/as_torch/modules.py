@@ -1,4 +1,4 @@
-"""Modules under PyTorch's names: the answers to imports of `torch.x.y`."""
+"""Modules under PyTorch's names: the import of `torch.x.y`."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from adjoint._runtime.places import OWN, THEIRS, SameModule
 TESTS = "torch.testing._internal"
 """The helper modules of PyTorch's tests.
 
-This package does not contain them, and finds a copy in a folder of `sys.path`.
+This package does not contain them. It looks for a copy in the folders of `sys.path`.
 """
 
 _MACHINERY = f"{__package__}.machinery"
-"""The imports of these modules, which are imported with them."""
+"""Modules that these helper modules import. They are imported together."""
 
 
 class Finder(MetaPathFinder):
-    """Finds `torch.x.y`, which is `adjoint.x.y`."""
+    """A finder for `torch.x.y`, which is `adjoint.x.y`."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """Find a module of PyTorch's name. Leave all other modules to other finders."""
+        """Find a module with PyTorch's name. All other modules are left to other finders."""
         first, _, rest = name.partition(".")
         if not rest:
             return None
@@ -54,7 +54,7 @@ def _spec_of(name: str) -> ModuleSpec | None:
 
 
 class _SameModule(SameModule, Loader):
-    """Loads `torch.x.y`, which is `adjoint.x.y`."""
+    """A loader for `torch.x.y`, which is `adjoint.x.y`."""
 
     def get_code(self, name: str) -> CodeType | None:
         """Return the code of the module, to run it as a program, or None if it has no file."""

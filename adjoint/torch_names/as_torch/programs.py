@@ -1,4 +1,4 @@
-"""Running a program as the interpreter itself runs it: `__main__`, `sys.argv`, `sys.path`, exit status and traceback."""
+"""Running a program as the interpreter itself does: `__main__`, `sys.argv`, `sys.path`, exit status and traceback."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from . import install_as_torch
 
 
 class ProgramNotFoundError(Exception):
-    """The script or module does not exist."""
+    """The error for a script or module that does not exist."""
 
 
 def run_script(path: str, *arguments: str) -> None:
@@ -50,7 +50,7 @@ def run_code(source: str, *arguments: str) -> None:
 
 
 def _begin(folder: str, program: str, arguments: tuple[str, ...]) -> None:
-    """Set `sys.argv` and the search path to those of the program.
+    """Set `sys.argv` and the search path to the values for the program.
 
     `sys.path[0]` is the folder of the command `adjoint`.
     """
@@ -71,7 +71,7 @@ def _run_specified(spec: ModuleSpec | None, missing: str) -> None:
 
 
 def _run(code: CodeType, names: dict[str, Any]) -> None:
-    """Run the code as `__main__`, which it stays until the interpreter ends."""
+    """Run the code as `__main__`. The module stays `__main__` until the interpreter ends."""
     program = ModuleType("__main__")
     vars(program).update(__builtins__=__builtins__, __annotations__={})
     vars(program).update(names)
@@ -86,7 +86,7 @@ def _run(code: CodeType, names: dict[str, Any]) -> None:
 
 
 def _show_only(names: dict[str, Any]) -> None:
-    """Let the interpreter, which is about to show an error, leave out the frames before the program with these globals."""
+    """Remove the frames before the program with these globals from the error that the interpreter will show."""
     show = sys.excepthook
 
     def shown(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

@@ -1,7 +1,7 @@
-"""`adjoint.backends`: the compiler of kernels, and modules for the libraries that PyTorch can use.
+"""`adjoint.backends`: the kernel compiler, and modules for libraries that PyTorch can use.
 
 `backends.llvm` compiles kernels for large arrays if llvmlite is installed. The other libraries are not used. Programs
-may read and set their switches (`backends.cudnn.deterministic = True`). The values are stored and have no effect.
+may read and set their switches (`backends.cudnn.deterministic = True`). The values are stored, but have no effect.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class _Llvm:
     """Kernels compiled to machine code by llvmlite (`pip install 'adjoint-autograd[fast]'`), for arrays that are large enough."""
 
     def is_available(self) -> bool:
-        """Whether llvmlite is installed."""
+        """Return whether llvmlite is installed."""
         return LOOPS.available
 
     @property
@@ -34,7 +34,7 @@ class _Llvm:
 
     @property
     def instruction_set(self) -> str:
-        """The vector instructions that kernels are compiled to: "AVX-512", "AVX2", "SSE" or "NEON".
+        """Return the vector instructions for which kernels are compiled: "AVX-512", "AVX2", "SSE" or "NEON".
 
         Raises:
             CompilationError: if llvmlite is not installed.
@@ -45,7 +45,7 @@ class _Llvm:
 
     @property
     def compiled(self) -> dict[str, float]:
-        """The kernels that this process has compiled, by name, and the compile time of each in milliseconds."""
+        """Return the kernels that this process has compiled, by name, with the compile time of each in milliseconds."""
         if not self.is_available():
             return {}
         from adjoint.codegen.llvm.report import compiled_functions
@@ -58,10 +58,10 @@ class _Llvm:
         return dict(LOOPS.failures)
 
     def source(self, name: str) -> str:
-        """The code of a kernel: its source, the LLVM assembly and the machine instructions.
+        """Return the code of a kernel: its source, the LLVM assembly and the machine instructions.
 
-        `name` is a kernel name, such as "gelu_float32", or its beginning: "gelu" shows all kernels of the operator that
-        this process has compiled.
+        `name` is the name of a kernel, such as "gelu_float32", or its beginning. "gelu" shows all kernels of this
+        operator that the process has compiled.
 
         Raises:
             LookupError: if no kernel of this name has been compiled in this process.

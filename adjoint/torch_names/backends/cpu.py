@@ -5,7 +5,7 @@ from adjoint.codegen.acceleration import LOOPS
 
 
 def get_cpu_capability() -> str:
-    """The vector instructions of compiled kernels, in PyTorch's words: "AVX512", "AVX2" or "DEFAULT"."""
+    """Return the vector instructions of compiled kernels, under PyTorch's names: "AVX512", "AVX2" or "DEFAULT"."""
     if not LOOPS.available:
         return "DEFAULT"
     found = import_late("adjoint.codegen.llvm.host").HOST.instruction_set

@@ -1,4 +1,4 @@
-"""`torch.backends.cuda`: switches of CUDA's libraries, which are not used."""
+"""`torch.backends.cuda`: options of CUDA's libraries, which are not used."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ is_built = is_available
 
 
 class _Matmul:
-    """Switches of products of matrices."""
+    """Options of matrix products."""
 
     allow_tf32 = False
     allow_fp16_reduced_precision_reduction = True
@@ -22,12 +22,12 @@ class _Matmul:
 
 
 class _PlanCache:
-    """The cache of plans of Fourier transforms: empty."""
+    """The cache of plans of Fourier transforms, which is empty."""
 
     size, max_size = 0, 4096
 
     def clear(self) -> None:
-        """Do nothing: the cache is empty."""
+        """Do nothing, because the cache is empty."""
 
 
 matmul, cufft_plan_cache = _Matmul(), _PlanCache()
@@ -36,11 +36,11 @@ _ways = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True, "fp1
 
 def _switch(name: str) -> Any:
     def enabled() -> bool:
-        """Return whether this attention implementation may be used. The switch has no effect."""
+        """Return whether this attention implementation may be used. The option has no effect."""
         return _ways[name]
 
     def enable(enabled: bool) -> None:
-        """Set the switch, which has no effect."""
+        """Set the option, which has no effect."""
         _ways[name] = enabled
 
     return enabled, enable
@@ -56,7 +56,7 @@ SDPAParams = absent("torch.backends.cuda.SDPAParams", "there is no GPU")
 
 
 def can_use_flash_attention(params: Any, debug: bool = False) -> bool:
-    """Return whether CUDA's flash attention can be used. It never can."""
+    """Return whether CUDA's flash attention can be used. The answer is always False."""
     return False
 
 
@@ -64,7 +64,7 @@ can_use_efficient_attention = can_use_cudnn_attention = is_flash_attention_avail
 
 
 def is_flash_attention_available() -> bool:
-    """Return whether CUDA's flash attention was built. It never was."""
+    """Return whether CUDA's flash attention was built. The answer is always False."""
     return False
 
 
@@ -80,7 +80,7 @@ preferred_blas_library = preferred_rocm_fa_library = preferred_linalg_library
 def sdp_kernel(
     enable_flash: bool = True, enable_math: bool = True, enable_mem_efficient: bool = True, enable_cudnn: bool = True
 ) -> Iterator[None]:
-    """Set the switches of ways of attention, which have no effect, for a while."""
+    """A context that sets the options of attention implementations, which have no effect."""
     before = dict(_ways)
     _ways.update(flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn)
     try:

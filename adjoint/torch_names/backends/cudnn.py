@@ -1,4 +1,4 @@
-"""`torch.backends.cudnn`: switches of cuDNN, which is not used."""
+"""`torch.backends.cudnn`: options of cuDNN, which is not used."""
 
 from typing import Any
 
@@ -11,10 +11,10 @@ set_flags = set_flags_of(__name__, "enabled", "benchmark", "benchmark_limit", "d
 
 
 def version() -> int | None:
-    """Return the version of the library: None."""
+    """Return the version of the library, which is None."""
     return None
 
 
 def is_acceptable(tensor: Any) -> bool:
-    """Return whether the library could compute with the tensor. It never can."""
+    """Return whether the library could compute with the tensor. The answer is always False."""
     return False

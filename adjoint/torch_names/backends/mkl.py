@@ -1,4 +1,4 @@
-"""`torch.backends.mkl`: MKL is not used."""
+"""`torch.backends.mkl`: options of MKL, which is not used."""
 
 from contextlib import AbstractContextManager
 

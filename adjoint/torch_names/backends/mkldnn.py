@@ -1,4 +1,4 @@
-"""`torch.backends.mkldnn`: switches of oneDNN, which is not used."""
+"""`torch.backends.mkldnn`: options of oneDNN, which is not used."""
 
 from contextlib import AbstractContextManager
 
@@ -12,7 +12,7 @@ set_flags = set_flags_of(__name__, "enabled", "deterministic", "allow_tf32", "fp
 
 
 def is_available() -> bool:
-    """False: oneDNN is not used."""
+    """Return False, because oneDNN is not used."""
     return False
 
 

@@ -1,4 +1,4 @@
-"""`torch.backends.mps`: Apple's graphics processors, which are not used."""
+"""`torch.backends.mps`: Apple's GPUs, which are not used."""
 
 from .switches import never as is_available
 
@@ -6,7 +6,7 @@ is_built = is_available
 
 
 def is_macos13_or_newer(minor: int = 0) -> bool:
-    """Return whether the system supports Apple GPUs. It never does."""
+    """Return whether the system supports Apple GPUs. The answer is always False."""
     return False
 
 

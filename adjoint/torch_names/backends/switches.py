@@ -1,6 +1,6 @@
-"""Unused libraries: modules with attributes that programs read and set, also temporarily.
+"""Modules of unused libraries, with attributes that programs read and set, also temporarily.
 
-Modules without further content are created here: `torch.backends.miopen`, `mha`, `nnpack` and others.
+Modules without other contents are created here: `torch.backends.miopen`, `mha`, `nnpack` and others.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from adjoint._runtime.first_use import further_names
 
 
 def flags_of(module: str, **defaults: Any) -> Callable[..., AbstractContextManager[None]]:
-    """Return the function `flags` of a module: a context in which the module's switches have other values."""
+    """Return the function `flags` of a module, which is a context in which the module's options have other values."""
 
     @contextmanager
     def flags(*args: Any, **names: Any) -> Iterator[None]:
-        """Set switches, which have no effect, for a while."""
+        """A context that sets options, which have no effect."""
         wanted = {**defaults, **dict(zip(defaults, args, strict=False)), **names}
         switches = vars(sys.modules[module])
         before = {name: switches.get(name) for name in wanted}
@@ -33,10 +33,10 @@ def flags_of(module: str, **defaults: Any) -> Callable[..., AbstractContextManag
 
 
 def set_flags_of(module: str, *names: str) -> Callable[..., tuple[Any, ...]]:
-    """Return the function `set_flags` of a module, which sets the given switches and returns the previous values."""
+    """Return the function `set_flags` of a module, which sets the given options and returns the previous values."""
 
     def set_flags(*args: Any, **given: Any) -> tuple[Any, ...]:
-        """Set switches, which have no effect. Return the previous values."""
+        """Set options, which have no effect. Return the previous values."""
         switches = vars(sys.modules[module])
         before = tuple(switches.get(name) for name in names)
         wanted = {**dict(zip(names, args, strict=False)), **{name.removeprefix("_"): v for name, v in given.items()}}
@@ -47,16 +47,16 @@ def set_flags_of(module: str, *names: str) -> Callable[..., tuple[Any, ...]]:
 
 
 def never() -> bool:
-    """Return whether the library is used. It never is."""
+    """Return whether the library is used. The answer is always False."""
     return False
 
 
 def version() -> None:
-    """Return the version of the library: None."""
+    """Return the version of the library, which is None."""
 
 
 def get_opt_einsum() -> None:
-    """Return the package in use: None."""
+    """Return the package in use, which is None."""
 
 
 def get_fastpath_enabled() -> bool:
@@ -65,12 +65,12 @@ def get_fastpath_enabled() -> bool:
 
 
 def set_fastpath_enabled(value: bool) -> None:
-    """Set the switch, which has no effect."""
+    """Set the option, which has no effect."""
     vars(mha)["_fastpath"] = value
 
 
 def _library(name: str, about: str, flags: dict[str, Any] | None = None, **contents: Any) -> ModuleType:
-    """Create the module `torch.backends.<name>`. `flags`: its switches, and their values within the context `flags()`."""
+    """Create the module `torch.backends.<name>`. `flags`: its options, and their values within the context `flags()`."""
     made = ModuleType(f"{__package__}.{name}", f"`torch.backends.{name}`: {about}.")
     if flags is not None:
         contents |= {"flags": flags_of(made.__name__, **flags), "set_flags": set_flags_of(made.__name__, *flags)}

@@ -26,12 +26,12 @@ __all__ = [
 
 
 class Stream:
-    """A stream of operations. Only one exists, and operations run at once."""
+    """A stream of operations. Only one exists, and its operations run immediately."""
 
     def __init__(self, priority: int = -1) -> None: ...
 
     def wait_stream(self, stream: Any) -> None:
-        """Do nothing: all operations have finished."""
+        """Do nothing, because all operations have finished."""
 
 
 _only = Stream()
@@ -61,38 +61,38 @@ def _is_avx512_supported() -> bool:
 
 
 def is_available() -> bool:
-    """Return whether a processor is available. It always is."""
+    """Return whether a processor is available. The answer is always True."""
     return True
 
 
 def is_initialized() -> bool:
-    """Return whether the processor is in use. It always is."""
+    """Return whether the processor is in use. The answer is always True."""
     return True
 
 
 def device_count() -> int:
-    """The number of processors that are devices: 1."""
+    """Return the number of processors that are devices, which is 1."""
     return 1
 
 
 def current_device() -> str:
-    """The device: "cpu"."""
+    """Return the current device, "cpu"."""
     return "cpu"
 
 
 def set_device(device: Any) -> None:
-    """Do nothing: only one device exists."""
+    """Do nothing, because only one device exists."""
 
 
 def synchronize(device: Any = None) -> None:
-    """Do nothing: all operations have finished."""
+    """Do nothing, because all operations have finished."""
 
 
 def current_stream(device: Any = None) -> Stream:
-    """The only stream."""
+    """Return the only stream."""
     return _only
 
 
 def stream(stream: Any) -> nullcontext[None]:
-    """A context that changes nothing."""
+    """A context without effect."""
     return nullcontext()

@@ -1,4 +1,4 @@
-"""`adjoint.cuda` on a machine without a GPU: programs find that no GPU is available, and use the CPU.
+"""`adjoint.cuda` on a machine without a GPU. Programs detect that no GPU is available, and use the CPU.
 
 >>> import adjoint as torch
 >>> torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -14,22 +14,22 @@ _initialized = False
 
 
 def is_available() -> bool:
-    """Whether a GPU is available; always False."""
+    """Return whether a GPU is available. The answer is always False."""
     return False
 
 
 def is_initialized() -> bool:
-    """Whether a GPU is in use; always False."""
+    """Return whether a GPU is in use. The answer is always False."""
     return False
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
-    """Whether the GPU supports bfloat16; always False."""
+    """Return whether the GPU supports bfloat16. The answer is always False."""
     return False
 
 
 def is_tf32_supported() -> bool:
-    """Whether the GPU computes in TF32; always False.
+    """Return whether the GPU computes in TF32. The answer is always False.
 
     >>> import adjoint as torch
     >>> torch.cuda.is_tf32_supported()
@@ -39,12 +39,12 @@ def is_tf32_supported() -> bool:
 
 
 def device_count() -> int:
-    """The number of GPUs: 0."""
+    """Return the number of GPUs, which is 0."""
     return 0
 
 
 def memory_allocated(device: Any = None) -> int:
-    """The number of bytes that tensors occupy on a GPU: 0."""
+    """Return the number of bytes that tensors occupy on a GPU, which is 0."""
     return 0
 
 
@@ -52,34 +52,34 @@ max_memory_allocated = memory_reserved = max_memory_reserved = memory_allocated
 
 
 def empty_cache() -> None:
-    """Do nothing: there is no cached GPU memory."""
+    """Do nothing, because there is no cached GPU memory."""
 
 
 def manual_seed(seed: int) -> None:
-    """Do nothing: there is no GPU generator."""
+    """Do nothing, because there is no GPU generator."""
 
 
 manual_seed_all = manual_seed
 
 
 def seed() -> None:
-    """Do nothing: there is no GPU generator."""
+    """Do nothing, because there is no GPU generator."""
 
 
 seed_all = seed
 
 
 def get_rng_state_all() -> list[Any]:
-    """The states of the generators of all GPUs: an empty list."""
+    """Return the states of the generators of all GPUs, which is an empty list."""
     return []
 
 
 def set_rng_state_all(new_states: list[Any]) -> None:
-    """Do nothing: there is no GPU generator."""
+    """Do nothing, because there is no GPU generator."""
 
 
 def ipc_collect() -> None:
-    """Do nothing: there is no GPU memory."""
+    """Do nothing, because there is no GPU memory."""
 
 
 reset_peak_memory_stats = reset_accumulated_memory_stats = reset_max_memory_allocated = empty_cache
@@ -87,7 +87,7 @@ reset_peak_memory_stats = reset_accumulated_memory_stats = reset_max_memory_allo
 
 @ending_at_caller
 def _unavailable(*args: Any) -> NoReturn:
-    """Raise AssertionError: there is no GPU."""
+    """Raise AssertionError, because there is no GPU."""
     raise AssertionError("Torch not compiled with CUDA enabled")
 
 
@@ -96,7 +96,7 @@ get_device_capability = current_stream = default_stream = get_rng_state = initia
 
 
 def __getattr__(name: str) -> Any:
-    """The typed constructors, as in `isinstance(x, torch.cuda.FloatTensor)`; no object is an instance of them."""
+    """Return the typed constructors, as in `isinstance(x, torch.cuda.FloatTensor)`. No object is an instance of them."""
     if name in ("amp", "nvtx"):
         return import_late(f"adjoint.cuda.{name}")
     if name in ("AcceleratorError", "OutOfMemoryError"):

@@ -13,7 +13,7 @@ __all__ = ["mark", "range", "range_end", "range_pop", "range_push", "range_start
 
 @ending_at_caller
 def _not_installed(*args: Any, **options: Any) -> NoReturn:
-    """Raise RuntimeError: there is no GPU."""
+    """Raise RuntimeError, because there is no GPU."""
     raise RuntimeError("NVTX functions not installed. Are you sure you have a CUDA build?")
 
 
@@ -22,6 +22,6 @@ mark = range_push = range_pop = range_start = range_end = _not_installed
 
 @contextmanager
 def range(msg: str, *args: Any, **options: Any) -> Iterator[None]:
-    """Mark the code inside. It raises RuntimeError at the start, because there is no GPU."""
+    """A context that marks the code inside. It raises RuntimeError when it is entered, because there is no GPU."""
     range_push(msg)
     yield  # type: ignore[unreachable]

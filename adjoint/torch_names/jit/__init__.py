@@ -1,4 +1,4 @@
-"""`torch.jit`: scripting and tracing return their arguments, because Python runs them.
+"""`torch.jit`: scripting and tracing return their arguments unchanged, because Python runs them.
 
 The results are the same. Files of TorchScript and its intermediate representation do not exist here.
 """
@@ -25,7 +25,7 @@ class TracerWarning(Warning):
 
     @staticmethod
     def ignore_lib_warnings() -> None:
-        """Do nothing: there is nothing to ignore."""
+        """Do nothing, because there are no warnings to ignore."""
 
 
 class ScriptModule(nn.Module):
@@ -88,12 +88,12 @@ def interface(obj: _T) -> _T:
 
 
 def is_scripting() -> bool:
-    """Return whether this code is being compiled to TorchScript. It never is."""
+    """Return whether this code is being compiled to TorchScript. The answer is always False."""
     return False
 
 
 def is_tracing() -> bool:
-    """Return whether this code is being traced. It never is."""
+    """Return whether this code is being traced. The answer is always False."""
     return False
 
 
@@ -108,13 +108,13 @@ def Attribute(value: _T, type: Any) -> _T:
 
 
 def isinstance(obj: Any, target_type: Any) -> bool:
-    """Whether `obj` is an instance of `target_type`, a class, an annotation such as `list[int]`, or a tuple of them."""
+    """Return whether `obj` is an instance of `target_type`, a class, an annotation such as `list[int]`, or a tuple of these."""
     return matches(obj, target_type)
 
 
 @ending_at_caller
 def fork(func: Callable[..., Any], *args: Any, **names: Any) -> Any:
-    """Call the function at once, and return its result as a future."""
+    """Call the function immediately, and return its result as a future."""
     from ..futures import Future
 
     future: Any = Future()
@@ -124,7 +124,7 @@ def fork(func: Callable[..., Any], *args: Any, **names: Any) -> Any:
 
 @ending_at_caller
 def wait(future: Any) -> Any:
-    """The result of a `fork`."""
+    """Return the result of a `fork`."""
     return future.wait()
 
 
@@ -142,31 +142,31 @@ def optimize_for_inference(mod: _T, other_methods: Sequence[str] | None = None) 
 
 
 def set_fusion_strategy(strategy: Any) -> list[Any]:
-    """Do nothing: there is no fuser."""
+    """Do nothing, because there is no fuser."""
     return []
 
 
 def enable_onednn_fusion(enabled: bool) -> None:
-    """Do nothing: there is no fuser."""
+    """Do nothing, because there is no fuser."""
 
 
 def onednn_fusion_enabled() -> bool:
-    """Return whether oneDNN fuses operators. It never does."""
+    """Return whether oneDNN fuses operators. The answer is always False."""
     return False
 
 
 def optimized_execution(should_optimize: bool) -> nullcontext[None]:
-    """A context that changes nothing."""
+    """A context without effect."""
     return nullcontext()
 
 
 def fuser(name: str) -> nullcontext[None]:
-    """A context that changes nothing."""
+    """A context without effect."""
     return nullcontext()
 
 
 class strict_fusion(nullcontext[None]):
-    """A context that changes nothing."""
+    """A context without effect."""
 
     def __init__(self) -> None:
         super().__init__()

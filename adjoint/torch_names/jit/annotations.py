@@ -1,4 +1,4 @@
-"""Types that annotate functions for TorchScript, and whether a value matches one."""
+"""Types that annotate functions for TorchScript, and a test of whether a value matches a type."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Dict", "List", "Optional", "Tuple", "Union"]
 
 
 class _BroadcastingList:
-    """`BroadcastingList2[int]`: a list of two numbers, or one number for both."""
+    """A type such as `BroadcastingList2[int]`: a list of two numbers, or one number for both."""
 
     def __getitem__(self, kind: Any) -> Any:
         return List[kind]  # noqa: UP006
@@ -20,7 +20,7 @@ BroadcastingList1 = BroadcastingList2 = BroadcastingList3 = _BroadcastingList()
 
 
 def matches(value: Any, kind: Any) -> bool:
-    """Whether `value` is of a class, of an annotation such as `dict[str, int]`, or of one of several."""
+    """Return whether `value` is an instance of a class, of an annotation such as `dict[str, int]`, or of one of several types."""
     if isinstance(kind, tuple):
         return any(matches(value, each) for each in kind)
     if kind is Any:

@@ -12,7 +12,7 @@ from . import powerSGD_hook as powerSGD
 
 
 class DDPCommHookType(Enum):
-    """The hooks, by name: the value registers the hook with a model and a state."""
+    """The hooks by name. Each value is a function that registers its hook with a model and a state."""
 
     ALLREDUCE = partial(lambda model, state: model.register_comm_hook(state, default.allreduce_hook))
     FP16_COMPRESS = partial(lambda model, state: model.register_comm_hook(state, default.fp16_compress_hook))
@@ -29,5 +29,5 @@ def _of_rank(state: Any, rank: int) -> Any:
 
 
 def register_ddp_comm_hook(comm_hook_type: DDPCommHookType, model: Any, state: Any = None) -> None:
-    """Register a hook of the list with a `DistributedDataParallel`."""
+    """Register one of the listed hooks with a `DistributedDataParallel`."""
     comm_hook_type.value(model=model, state=state)

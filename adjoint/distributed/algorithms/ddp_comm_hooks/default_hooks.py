@@ -24,7 +24,7 @@ Hook = Callable[[Any, Any], Any]
 def _averaged(process_group: Any, tensor: Any) -> Any:
     """Return the future of the average of `tensor`.
 
-    It is divided before the sum, so that half-precision sums do not overflow.
+    The tensor is divided before the sum, so that half-precision sums do not overflow.
     """
     group = process_group if process_group is not None else default_group()
     tensor.div_(group.size())
@@ -33,7 +33,7 @@ def _averaged(process_group: Any, tensor: Any) -> Any:
 
 
 def allreduce_hook(process_group: Any, bucket: Any) -> Any:
-    """Average the gradients, as without a hook."""
+    """Average the gradients, as DistributedDataParallel does without a hook."""
     return _averaged(process_group, bucket.buffer())
 
 
@@ -71,10 +71,10 @@ def _wrapper(hook: Hook, dtype: Any) -> Hook:
 
 
 def fp16_compress_wrapper(hook: Hook) -> Hook:
-    """A hook that runs `hook` on the gradients as float16."""
+    """Return a hook that runs `hook` on the gradients as float16."""
     return _wrapper(hook, torch.float16)
 
 
 def bf16_compress_wrapper(hook: Hook) -> Hook:
-    """A hook that runs `hook` on the gradients as bfloat16."""
+    """Return a hook that runs `hook` on the gradients as bfloat16."""
     return _wrapper(hook, torch.bfloat16)

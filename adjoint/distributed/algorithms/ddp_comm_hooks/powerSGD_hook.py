@@ -1,4 +1,4 @@
-"""PowerSGD: gradients of matrices travel as products of two thin matrices, found by one step of power iteration.
+"""PowerSGD: gradients of matrices are sent as products of two thin matrices, which one step of power iteration computes.
 
 The error of one step's compression is added to the gradient of the next step (error feedback).
 
@@ -21,19 +21,19 @@ __all__ = ["PowerSGDState", "batched_powerSGD_hook", "powerSGD_hook"]
 
 
 class PowerSGDState:
-    """The state that the hook keeps between steps.
+    """The state that the hook stores between steps.
 
     Args:
         process_group: the participating processes; all if None.
         matrix_approximation_rank: the number of columns of the thin matrices.
-        start_powerSGD_iter: the first step that compresses; earlier steps average the gradients unchanged.
-        min_compression_rate: a matrix is compressed if that divides its size by more than this.
+        start_powerSGD_iter: the first step with compression. Earlier steps average the gradients unchanged.
+        min_compression_rate: a matrix is compressed if its size decreases by more than this factor.
         use_error_feedback: whether the compression error is added to later gradients.
-        warm_start: whether the power iteration starts from the thin matrix of the step before.
-        orthogonalization_epsilon: added to norms, against division by zero.
-        random_seed: the start of the random numbers of the first thin matrices, the same on all ranks.
-        compression_stats_logging_frequency: as in PyTorch, but nothing is logged.
-        batch_tensors_with_same_shape: as in PyTorch, but matrices are compressed one by one.
+        warm_start: whether the power iteration starts from the thin matrix of the previous step.
+        orthogonalization_epsilon: a number that is added to norms, to avoid a division by zero.
+        random_seed: the seed for the first thin matrices, which must be the same on all ranks.
+        compression_stats_logging_frequency: accepted for compatibility. Nothing is logged.
+        batch_tensors_with_same_shape: accepted for compatibility. Matrices are compressed one by one.
     """
 
     def __init__(
@@ -70,12 +70,12 @@ class PowerSGDState:
         self.total_numel_after_compression = 0
 
     def maybe_increase_iter(self, bucket: Any) -> None:
-        """Count the step, at its last bucket."""
+        """Count the step when its last bucket arrives."""
         if bucket.is_last():
             self.iter += 1
 
     def compression_stats(self) -> tuple[float, int, int]:
-        """The factor of compression, and the numbers of elements before and after."""
+        """Return the compression factor, and the numbers of elements before and after compression."""
         before, after = self.total_numel_before_compression, self.total_numel_after_compression
         return (before / after if after else 0.0), before, after
 
@@ -94,7 +94,7 @@ def powerSGD_hook(state: PowerSGDState, bucket: Any) -> Any:
 
 
 def batched_powerSGD_hook(state: PowerSGDState, bucket: Any) -> Any:
-    """Average all gradients as one square matrix, a product of thin matrices. This is faster and less exact."""
+    """Average all gradients as one square matrix, which is a product of thin matrices. This is faster and less accurate."""
     if state.iter < state.start_powerSGD_iter:
         state.maybe_increase_iter(bucket)
         return allreduce_hook(state.process_group, bucket)
@@ -107,7 +107,7 @@ def batched_powerSGD_hook(state: PowerSGDState, bucket: Any) -> Any:
 
 
 def _worthwhile(state: PowerSGDState, matrix: Any) -> bool:
-    """Whether the thin matrices are enough smaller than the matrix."""
+    """Return whether the thin matrices are sufficiently smaller than the matrix."""
     rows, columns = matrix.shape
     rank = min(rows, columns, state.matrix_approximation_rank)
     compressed = (rows + columns) * rank
@@ -154,7 +154,7 @@ def _reduce(state: PowerSGDState, bucket: Any, whole: Any, matrices: list[Any], 
 
 
 def all_reduce_all(tensors: list[Any], group: Any) -> Any:
-    """The handle of the sums of several tensors, which travel as one."""
+    """Return the handle of the sums of several tensors, which are sent together."""
     flat = torch.cat([tensor.reshape(-1) for tensor in tensors]) if tensors else torch.zeros(0)
     work: Any = all_reduce(flat, group=group, async_op=True)
 
@@ -186,7 +186,7 @@ def _random(state: PowerSGDState, matrix: Any) -> Any:
 
 
 def _orthogonalize(matrix: Any, epsilon: float) -> None:
-    """Make the columns orthonormal, in place: by Householder reflections, or by Gram and Schmidt's method with `epsilon`."""
+    """Make the columns orthonormal in place, by Householder reflections, or by the Gram-Schmidt method with `epsilon`."""
     if not epsilon and matrix.shape[0] >= matrix.shape[1]:
         matrix.copy_(torch.linalg.qr(matrix if matrix.dtype is torch.float64 else matrix.float())[0])
         return

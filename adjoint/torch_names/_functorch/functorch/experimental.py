@@ -1,4 +1,4 @@
-"""`functorch.experimental`: the names that were tried out there."""
+"""`functorch.experimental`: experimental names."""
 
 from adjoint.func import functionalize, hessian, jacfwd, jvp, replace_all_batch_norm_modules_
 

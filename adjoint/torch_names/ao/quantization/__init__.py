@@ -1,4 +1,4 @@
-"""`torch.ao.quantization`: quantized tensors do not exist here, and the modules that mark their borders do nothing."""
+"""`torch.ao.quantization`: quantized tensors do not exist here, and the modules that mark their boundaries do nothing."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from adjoint.tensor import Tensor
 
 
 class QuantStub(nn.Module):
-    """Marks where quantized tensors would begin; returns its input."""
+    """A module that marks where quantized tensors would begin. It returns its input."""
 
     def __init__(self, qconfig: Any = None) -> None:
         super().__init__()
@@ -22,7 +22,7 @@ class QuantStub(nn.Module):
 
 
 class DeQuantStub(QuantStub):
-    """Marks where quantized tensors would end; returns its input."""
+    """A module that marks where quantized tensors would end. It returns its input."""
 
 
 def __getattr__(name: str) -> Any:

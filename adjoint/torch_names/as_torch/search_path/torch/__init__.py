@@ -7,7 +7,7 @@ from types import ModuleType
 
 
 def _adjoint() -> ModuleType:
-    """Import the adjoint to which this folder belongs, wherever it lies."""
+    """Import the adjoint package to which this folder belongs, wherever it is."""
     there = Path(__file__).parents[4] / "__init__.py"
     name = "adjoint"
     if name not in sys.modules:
