@@ -1,7 +1,8 @@
 """Normal numbers, by the Box-Muller transform of pairs and of blocks of 16 fractions, and exponential numbers, in compiled code.
 
-For float32 the polynomials are those of `kernels.create.random.libm` (Moshier's Cephes library, 1989), evaluated with the fused
-multiply-adds that they are meant for; for float64 the C library's functions, so that the last bits agree with other programs.
+For float32 the polynomials are those of Moshier's Cephes library, 1989 (`logf.c`, `sinf.c`), for the arguments that occur here,
+evaluated with fused multiply-adds; NumPy computes arrays by the same source. For float64 the C library's functions are called, so
+that the last bits agree with other programs.
 """
 
 from __future__ import annotations
@@ -9,13 +10,25 @@ from __future__ import annotations
 from ....codegen.llvm.external import c_function
 from ....codegen.llvm.kernels import *
 from ...create.mt19937 import Stream
-from ...create.random import libm
 from .twister import for_dtype, fraction, next_fractions
 
 BLOCK, HALF = 16, 8
 SQRT_HALF_BITS, MANTISSA_BITS = 0x3F3504F3, 0x7FFFFF
-LOG, SIN, COS = ([float(number) for number in table] for table in (libm.LOG, libm.SIN, libm.COS))
-QUARTER_PI = [float(number) for number in libm.QUARTER_PI]
+
+LOG = (
+    7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1,
+    -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1,
+)  # fmt: skip
+"""log(1 + x) = x - x**2 / 2 + x**3 * (this polynomial in x)."""
+
+COS = (2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2)
+"""cos(x) = 1 - x**2 / 2 + x**4 * (this polynomial in x**2)."""
+
+SIN = (-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1)
+"""sin(x) = x + x**3 * (this polynomial in x**2)."""
+
+QUARTER_PI = (0.78515625, 2.4187564849853515625e-4, 3.77489497744594108e-8)
+"""π / 4 in three parts, so that a multiple of it can be subtracted without losing bits."""
 
 c_log, c_log1p, c_sin, c_cos = (c_function(name, f64, f64) for name in ("log", "log1p", "sin", "cos"))
 
@@ -43,6 +56,25 @@ def log32(x: Any) -> Any:
     return result + exponent * f32(0.693359375)
 
 
+@loops
+def normal_pairs(radius: Any, turns: Any) -> Any:
+    """The cosines and the sines of angles, times radii; both are given by fractions."""
+    radius = sqrt(log32(1 - radius) * -2)
+    turns = turns * f32(2 * math.pi)
+    octant = (i32(turns * f32(1.27323954473516)) + 1) & ~1
+    multiple = f32(octant)
+    x = turns
+    for PART in QUARTER_PI:
+        x = fma(multiple, f32(-PART), x)
+    square = x * x
+    sine = fma(polynomial(square, SIN) * square, x, x)
+    cosine = fma(polynomial(square, COS) * square, square, square * -0.5) + 1
+    swap = (octant & 2) != 0
+    sine_bits = bits(where(swap, cosine, sine)) ^ ((octant & 4) << 29)
+    cosine_bits = bits(where(swap, sine, cosine)) ^ (((octant + 2) & 4) << 29)
+    return from_bits(cosine_bits, f32) * radius, from_bits(sine_bits, f32) * radius
+
+
 @loops(explicit=True, plain=True)
 def normals32(values: Pointer[f32], mean: f32, std: f32, start: Int, stop: Int) -> None:
     """Turn blocks of fractions into normal numbers.
@@ -51,21 +83,9 @@ def normals32(values: Pointer[f32], mean: f32, std: f32, start: Int, stop: Int) 
     """
     for block in range(start, stop):
         at = values + block * BLOCK
-        radius = sqrt(log32(1 - load(at, HALF)) * -2)
-        turns = load(at + HALF, HALF) * f32(2 * math.pi)
-        octant = (i32(turns * f32(1.27323954473516)) + 1) & ~1
-        multiple = f32(octant)
-        x = turns
-        for PART in QUARTER_PI:
-            x = fma(multiple, f32(-PART), x)
-        square = x * x
-        sine = fma(polynomial(square, SIN) * square, x, x)
-        cosine = fma(polynomial(square, COS) * square, square, square * -0.5) + 1
-        swap = (octant & 2) != 0
-        sine_bits = bits(cosine if swap else sine) ^ ((octant & 4) << 29)
-        cosine_bits = bits(sine if swap else cosine) ^ (((octant + 2) & 4) << 29)
-        store(at, fma(from_bits(cosine_bits, f32) * radius, std, mean))
-        store(at + HALF, fma(from_bits(sine_bits, f32) * radius, std, mean))
+        cosines, sines = normal_pairs(load(at, HALF), load(at + HALF, HALF))
+        store(at, fma(cosines, std, mean))
+        store(at + HALF, fma(sines, std, mean))
 
 
 @loops(explicit=True, plain=True)

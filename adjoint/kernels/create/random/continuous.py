@@ -7,6 +7,7 @@ second number of a pair is stored in the stream for the next such draw. A contig
 blocks of 16: eight radii and eight angles. If the size is not a multiple of 16, the last 16 numbers are drawn again.
 """
 
+import functools
 import math
 from cmath import rect
 from collections.abc import Callable
@@ -15,17 +16,18 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
+from ...._runtime.first_use import import_late
 from ....codegen.acceleration import RepeatedForm, accelerated
 from ....codegen.costs import SORTED
+from ....codegen.elementary import on_arrays
 from ...math.fma import fma32, fma64
 from ...runtime.floating import compute_dtype, is_floating, type_name, unwarned
 from ...runtime.parallel import parallel_rows
 from ...runtime.shapes import broadcast_shapes
 from ..mt19937 import Stream
-from . import libm
 from .libm import each, rounded
 from .targets import as_real, c_name, require_floating, round_to, store
-from .uniform import TILE, fractions, fractions53, in_parts, is_filled_at_once
+from .uniform import FLOAT32, FLOAT64, TILE, fractions, fractions53, in_parts, is_filled_at_once
 
 BLOCK = 16
 HALF_BLOCK = 8
@@ -34,8 +36,6 @@ BLOCK_BYTES = 256
 """The number of bytes that one block uses in a core's cache, including scratch memory."""
 
 _REAL = (float, int, numpy.floating, numpy.integer, numpy.bool_)
-
-ZERO, ONE, MINUS_TWO, TWO_PI = (numpy.array(number, numpy.float32) for number in (0.0, 1.0, -2.0, 2.0 * math.pi))
 
 
 def randn(stream: Stream, shape: tuple[int, ...], dtype: "numpy.dtype[Any]") -> ndarray:
@@ -173,20 +173,44 @@ def _transform(values: ndarray, mean: float, std: float) -> None:
 
 
 def _transform32(blocks: ndarray, mean: float, std: float) -> None:
-    halves = blocks.view(f"V{HALF_BLOCK * 4}")  # moved as wholes, faster than number by number
-    uniform, turns = (halves[:, half].copy().view(numpy.float32) for half in (0, 1))
-    radius = libm.log(numpy.subtract(ONE, uniform, uniform))
-    radius *= MINUS_TWO
-    numpy.sqrt(radius, radius)
-    turns *= TWO_PI
-    sine, cosine = libm.sin_cos(turns)
-    for half, values in enumerate((cosine, sine)):
-        values *= radius
-        if mean == 0.0 and std == 1.0:
-            values += ZERO  # makes -0.0 positive
-        else:
-            values = fma32(values.astype(numpy.float64), float(numpy.float32(std)), float(numpy.float32(mean)))
-        halves[:, half] = values.view(halves.dtype)
+    found = _pairs_of_arrays()(blocks[:, :HALF_BLOCK].copy(), blocks[:, HALF_BLOCK:].copy())
+    for half, numbers in zip((blocks[:, :HALF_BLOCK], blocks[:, HALF_BLOCK:]), found, strict=True):
+        half[...] = fma32(numbers.astype(numpy.float64), float(numpy.float32(std)), float(numpy.float32(mean)))
+
+
+def _fused(a: ndarray, b: Any, c: Any) -> ndarray:
+    """`a * b + c` in float64, where the product is exact, rounded to float32."""
+    total = a.astype(FLOAT64)
+    total *= b
+    total += c
+    return total.astype(FLOAT32)
+
+
+def _polynomial(x: ndarray, coefficients: tuple[float, ...]) -> ndarray:
+    """The polynomial with these coefficients, by Horner's rule with fused steps."""
+    wide = x.astype(FLOAT64)
+    first, second, *others = _rounded(coefficients)
+    result = _fused(wide, first, second)
+    for coefficient in others:
+        result = _fused(result, wide, coefficient)
+    return result
+
+
+@functools.cache
+def _rounded(numbers: tuple[float, ...]) -> list[ndarray]:
+    """Numbers of float32 as arrays, which NumPy takes faster than Python's numbers."""
+    return [numpy.array(number, FLOAT32).astype(FLOAT64) for number in numbers]
+
+
+@functools.cache
+def _pairs_of_arrays() -> Any:
+    """`normal_pairs` of the compiled form for arrays."""
+    meanings = {
+        "f32": lambda x: x.astype(FLOAT32) if isinstance(x, ndarray) else FLOAT32.type(x),
+        "i32": lambda x: x.astype(numpy.int32), "bits": lambda x: x.view(numpy.int32), "sqrt": numpy.sqrt,
+        "from_bits": lambda x, _: x.view(FLOAT32), "where": numpy.where, "fma": _fused, "polynomial": _polynomial,
+    }  # fmt: skip
+    return on_arrays(import_late("adjoint.kernels.compiled.create.normals").normal_pairs, meanings)
 
 
 def _transform64(blocks: ndarray, mean: float, std: float) -> None:
