@@ -26,7 +26,7 @@ CALLS = {
     "conv": (convolution.conv_forward, X, KERNEL, random(6), *CONV),
     "conv of half": (convolution.conv_forward, HALF, KERNEL.astype("f2"), None, *CONV),
     "conv of channels": (convolution.conv_forward, X, random(4, 1, 3, 3), None, *CONV[:3], 4),
-    "conv input": (convolution.conv_input_grad, GRAD, KERNEL, X.shape, *CONV),
+    "transposed without bias": (convolution.transposed, GRAD, KERNEL, None, X.shape, *CONV),
     "conv weight": (convolution.conv_weight_grad, GRAD, X, KERNEL.shape, *CONV),
     "transposed": (convolution.transposed, GRAD, KERNEL, CHANNELS, X.shape, *CONV),
     "max": (pooling.max_pool, X, 2, *WINDOWS, (1, 1)),

@@ -111,7 +111,6 @@ def _inside(sizes: Sizes, padding: Sizes) -> Any:
 # The transposes
 
 
-@planned("nn.convolution.conv_input_grad")
 def conv_input_grad(
     grad: ndarray,
     weight: ndarray,
@@ -120,27 +119,37 @@ def conv_input_grad(
     padding: Sizes,
     dilation: Sizes,
     groups: int,
-) -> Plan:
+) -> ndarray:
     """The gradient of the input of a convolution, of shape `input_shape`, from the gradient of its result."""
     if not grad.ndim == weight.ndim == len(input_shape):
         raise RuntimeError(f"Expected a gradient of {len(input_shape)} dimensions, but got {grad.ndim} dimensions")
-    return Plan([Memory(tuple(input_shape), grad.dtype)], run=_input_grad)
+    result: ndarray = transposed(grad, weight, None, tuple(input_shape), stride, padding, dilation, groups)
+    return result
 
 
-def _input_grad(grad: ndarray, weight: ndarray, input_shape: Sizes, *layout: Any) -> ndarray:
-    stride, padding, dilation, groups = layout
-    wide, weight = row_major(widen(grad)), widen(weight)
-    if not grad.size or not weight.size:
-        return numpy.zeros(input_shape, grad.dtype)
-    result = numpy.empty(input_shape, wide.dtype)
-    around = tuple(d * (k - 1) - p for k, p, d in zip(weight.shape[2:], padding, dilation, strict=True))
-    if all(s == 1 for s in stride) and min(around, default=0) >= 0:
-        # The transpose of a convolution without stride is one, with the kernel turned around and the channels exchanged.
-        turned = numpy.flip(weight, tuple(range(2, weight.ndim))).reshape(groups, -1, *weight.shape[1:]).swapaxes(1, 2)
-        _forward(wide, turned.reshape(-1, *turned.shape[2:]), None, result, (stride, around, dilation, groups))
-    else:
-        _add_patches(wide, weight, result, layout)
-    return result.astype(grad.dtype, copy=False)
+@planned("nn.convolution.transposed")
+def transposed(
+    input: ndarray,
+    weight: ndarray,
+    bias: ndarray | None,
+    output_shape: Sizes,
+    stride: Sizes,
+    padding: Sizes,
+    dilation: Sizes,
+    groups: int,
+) -> Plan:
+    """The transposed convolution: the gradient of the input of a convolution, of shape `output_shape`, plus `bias`."""
+
+    def run(input: ndarray, weight: ndarray, bias: ndarray | None, *_: Any) -> ndarray:
+        wide = row_major(widen(input))
+        result = numpy.zeros(output_shape, wide.dtype)
+        if input.size and weight.size:
+            _add_patches(wide, widen(weight), result, (stride, padding, dilation, groups))
+        if bias is not None:
+            result += widen(bias).reshape(-1, *(1,) * (result.ndim - 2))
+        return result.astype(input.dtype, copy=False)
+
+    return Plan([Memory(tuple(output_shape), input.dtype)], run=run)
 
 
 def _add_patches(grad: ndarray, weight: ndarray, result: ndarray, layout: Layout) -> None:
@@ -190,25 +199,3 @@ def _weight_grad(grad: ndarray, input: ndarray, weight_shape: Sizes, *layout: An
         right = numpy.moveaxis(patches, 0, len(weight_shape) - 1).reshape(groups, total.shape[2], -1)
         total += numpy.matmul(left, right.swapaxes(1, 2))
     return result.astype(grad.dtype, copy=False)
-
-
-@planned("nn.convolution.transposed")
-def transposed(
-    input: ndarray,
-    weight: ndarray,
-    bias: ndarray | None,
-    output_shape: Sizes,
-    stride: Sizes,
-    padding: Sizes,
-    dilation: Sizes,
-    groups: int,
-) -> Plan:
-    """The transposed convolution: what `conv_input_grad` computes, plus `bias`."""
-
-    def run(input: ndarray, weight: ndarray, bias: ndarray | None, *_: Any) -> ndarray:
-        result = _input_grad(widen(input), widen(weight), output_shape, stride, padding, dilation, groups)
-        if bias is not None:
-            result += widen(bias).reshape(-1, *(1,) * (result.ndim - 2))
-        return result.astype(input.dtype, copy=False)
-
-    return Plan([Memory(tuple(output_shape), input.dtype)], run=run)

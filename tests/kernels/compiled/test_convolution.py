@@ -78,7 +78,7 @@ def compare(case, dtype, x=None):
     assert_close(planned(compiled.conv_forward, x, weight, bias, *rest, groups), result)
     grad = sample(result.shape, dtype, 3)
     for name, args in (
-        ("conv_input_grad", (grad, weight, shape)),
+        ("transposed", (grad, weight, None, shape)),
         ("conv_weight_grad", (grad, x, weight.shape)),
         ("transposed", (grad, weight, sample(shape[1], dtype, 4), shape)),
     ):

@@ -124,7 +124,7 @@ def _with_weight(
     if first is None:
         return NotImplemented
 
-    def into(out: Sequence[ndarray], input: ndarray, weight: ndarray, bias: ndarray | None = None, *_: Any) -> None:
+    def into(out: Sequence[ndarray], input: ndarray, weight: ndarray, bias: ndarray | None, *_: Any) -> None:
         plan = plan_for(parallel.num_threads)
         x, kernel = widen(input), row_major(widen(weight))
         added = None if bias is None else row_major(widen(bias))
@@ -139,14 +139,6 @@ def _with_weight(
 def conv_forward(input: ndarray, weight: ndarray, bias: ndarray | None, *layout: Any) -> Any:
     """The plan of the convolution of `input` with `weight`, plus `bias`."""
     return _with_weight(forward_axis, input, weight, bias, input.shape, layout)
-
-
-def conv_input_grad(grad: ndarray, weight: ndarray, input_shape: Sizes, *layout: Any) -> Any:
-    """The plan of the gradient of the input of a convolution."""
-    plan = _with_weight(input_axis, grad, weight, None, input_shape, layout)
-    if plan is NotImplemented:
-        return NotImplemented
-    return Plan(plan.results, into=lambda out, grad, weight, *_: plan.into(out, grad, weight))
 
 
 def transposed(input: ndarray, weight: ndarray, bias: ndarray | None, output_shape: Sizes, *layout: Any) -> Any:
