@@ -15,7 +15,6 @@ from ...dtypes import from_numpy
 from ..memory.copying import convert
 from ..runtime.floating import FLOAT32, HALVES, type_name, widen
 from ..runtime.layout import laid_out
-from ..runtime.parallel import PARALLEL_BYTES, get_num_threads, parallel_rows
 from ..runtime.scalar import scalar_array
 from ..runtime.shapes import broadcast_shapes, can_expand, normalize_dim, require_dims
 from ..shape.view import expand
@@ -132,10 +131,6 @@ def bmm(self: Array, mat2: Array) -> Array:
     return product_of_stacks(self, mat2) if self.dtype.char in "fd" else product(self, mat2)
 
 
-_MULTIPLICATIONS_PER_BYTE = 8
-"""How many multiplications take as long as one byte of the memory by which work is measured."""
-
-
 def product_of_stacks(a: Array, b: Array) -> Array:
     """`a @ b`; where BLAS would use one thread for each product of two matrices, several threads share the products."""
     each = a.shape[1] * a.shape[2] * b.shape[2]
@@ -143,16 +138,7 @@ def product_of_stacks(a: Array, b: Array) -> Array:
         found = LOOPS.run("linalg.products.product", a, b)
         if found is not NotImplemented:
             return asarray(found)
-    if each > _ON_ONE_THREAD or a.shape[0] * each < _MULTIPLICATIONS_PER_BYTE * PARALLEL_BYTES:
-        return numpy.matmul(a, b)
-    result = numpy.empty((*a.shape[:2], b.shape[2]), a.dtype)
-    parallel_rows(
-        lambda start, stop: numpy.matmul(a[start:stop], b[start:stop], out=result[start:stop]),
-        a.shape[0],
-        each // _MULTIPLICATIONS_PER_BYTE,
-        tile_rows=-(-a.shape[0] // (4 * get_num_threads())),
-    )
-    return result
+    return numpy.matmul(a, b)
 
 
 def _check_bmm(self: Array, mat2: Array) -> None:

