@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from .._runtime.first_use import late_names
 from .._runtime.tracebacks import ending_at_caller
-from ..tape.modes import STATE
+from ..tape.modes import STATE, switch
 from .errors import InvalidBackend
 
 __all__ = [
@@ -192,19 +192,13 @@ class set_stance(ContextDecorator):
     """
 
     def __init__(self, stance: str = "default", **options: Any) -> None:
-        from .function import STANCE
-
         if stance not in _STANCES:
             raise RuntimeError(f"invalid torch.compile stance '{stance}'")
         self.stance = stance
-        self.before, STANCE.eager = STANCE.eager, stance == "force_eager"
+        self.before = switch("uncompiled", stance == "force_eager")
 
     def __enter__(self) -> None:
-        from .function import STANCE
-
-        STANCE.eager = self.stance == "force_eager"
+        switch("uncompiled", self.stance == "force_eager")
 
     def __exit__(self, *exception: object) -> None:
-        from .function import STANCE
-
-        STANCE.eager = self.before
+        switch("uncompiled", self.before)

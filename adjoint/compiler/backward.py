@@ -5,6 +5,7 @@ Also the capture of a backward.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -21,9 +22,9 @@ from .tracer import Stop, Tracer
 class CompiledFunctionBackward(Node):
     """The node that computes the gradients of all inputs of a compiled function from the values that its forward has saved.
 
-    `saved`: these values, or None after they are freed. `watched`: the tensors to which the values belong, with their
-    versions. `again`: the function and its arguments, for gradients that are differentiated themselves, or None if the
-    function changes an object.
+    `saved`: these values, or None after they are freed, when nothing else is needed. `watched`: the tensors to which the
+    values belong, with their versions. `again`: the function and its arguments, for gradients that are differentiated
+    themselves, or None if the function changes an object.
     """
 
     __slots__ = ("again", "function", "saved", "targets", "watched")
@@ -89,6 +90,9 @@ class CompiledFunctionBackward(Node):
             )
 
 
+new_node: Any = functools.partial(object.__new__, CompiledFunctionBackward)
+
+
 def tensors_of(result: Any) -> list[Tensor]:
     """Return the tensors in a nested result, in order."""
     if isinstance(result, Tensor):
@@ -98,34 +102,28 @@ def tensors_of(result: Any) -> list[Tensor]:
     return [each for item in result for each in tensors_of(item)] if isinstance(result, (list, tuple)) else []
 
 
-def attach(
-    roots: list[Tensor],
-    targets: list[Tensor],
-    saved: Any,
-    function: Any,
-    watched: list[Tensor],
-    again: Any,
-    origin: tuple[Any, int],
-) -> None:
-    """Make one node the history of `roots`, the results of a compiled function. Its edges are the edges of `targets`.
+def attach(roots: list[Tensor], origin: tuple[Any, int], kept: tuple[Any, ...] | None = None) -> None:
+    """Make one node the history of `roots`, the results of a compiled function.
 
-    `origin`: the instruction of the user's code that created the first root when the function was captured.
+    `origin`: the instruction of the user's code that created the first root when the function was captured. `kept`: the
+    saved values, the function that computes gradients, the targets, whose edges are those of the node, the watched tensors,
+    and `again`. It is None if the graph has been freed.
     """
-    node = object.__new__(CompiledFunctionBackward)
-    node._edges, node._hooks, node._sequence = (
-        tuple([edge_of(target) for target in targets]),
-        None,
-        next(sequence_numbers),
-    )
-    node._code, node._lasti = origin
-    node.saved, node.function, node.targets, node.again = saved, function, targets, again
-    node.watched = [(tensor, shared_counter(tensor)[0]) for tensor in watched]
-    if len(roots) == 1:
-        array = roots[0]._array
-        node._grad_shape, node._grad_dtype = array.shape, array.dtype
+    node = new_node()
+    node._hooks, node._sequence, (node._code, node._lasti) = None, next(sequence_numbers), origin
+    array = roots[0]._array
+    node._grad_shape, node._grad_dtype = array.shape, array.dtype
+    if kept is None:
+        node._edges, node.saved = (), None
     else:
-        node._grad_shape = [root._array.shape for root in roots]
-        node._grad_dtype = [root._array.dtype for root in roots]
+        node.saved, node.function, node.targets, watched, node.again = kept
+        node._edges = tuple(map(edge_of, node.targets))
+        node.watched = [(tensor, shared_counter(tensor)[0]) for tensor in watched] if watched else watched
+    if len(roots) == 1:
+        roots[0]._edge = node, 0
+        return
+    node._grad_shape = [root._array.shape for root in roots]
+    node._grad_dtype = [root._array.dtype for root in roots]
     for number, root in enumerate(roots):
         root._edge = (node, number)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from numpy import ndarray
-
+from ..dtypes import get_default_dtype
 from ..tape.edges import edge_of
+from ..tape.modes import STATE
 from ..tensor import LEAF, Tensor
-from .known import IMMUTABLE, MUTABLE, is_signed, shown
+from .known import IMMUTABLE, MUTABLE, is_signed, settings, shown
+from .layouts import Fits, fitting
 from .program import Source
 
 UNREADABLE = (LookupError, AttributeError, TypeError, ValueError, ArithmeticError)
@@ -18,8 +19,8 @@ UNREADABLE = (LookupError, AttributeError, TypeError, ValueError, ArithmeticErro
 class Check(NamedTuple):
     """A condition under which a program replaces a function: its source, and its text for people.
 
-    `load`: the preceding line, which loads an input of the program. `fits`: the condition on the array of the tensor at
-    `place`.
+    `load`: a line that loads an input of the program. `fits`: the condition on the array of the tensor at `place`. `tensor`:
+    the tensor at `place` if one native call tests this condition together with others.
     """
 
     condition: str
@@ -27,6 +28,7 @@ class Check(NamedTuple):
     load: str = ""
     place: str = ""
     fits: Any = None
+    tensor: Any = None
 
     def reason(self, names: dict[str, Any]) -> str:
         """Return the text of the unmet condition, or the size that has changed. `names`: the objects that the condition names."""
@@ -57,7 +59,7 @@ class Structure:
         elif isinstance(value, Tensor):
             self.tensors.append((place, value))
         elif kind in (list, tuple):
-            self.check(f"type({place}) is {constant(kind)} and len({place}) == {len(value)}", place, value)
+            self.check(f"{self.is_of(place, kind)}len({place}) == {len(value)}", place, value)
             self.parts.append(("sequence", place, kind.__name__, len(value)))
             for index, each in enumerate(value):
                 self.read(f"{place}[{index}]", each)
@@ -66,7 +68,7 @@ class Structure:
             same = (
                 f"tuple({place}) == {keys}" if {*map(type, value)} <= {str} else f"same_items(tuple({place}), {keys})"
             )
-            self.check(f"type({place}) is dict and {same}", place, value)
+            self.check(f"{self.is_of(place, kind)}{same if value else f'not {place}'}", place, value)
             self.parts.append(("keys", place, tuple(value)))
             for key, each in value.items():
                 self.read(f"{place}[{repr(key) if type(key) in (str, int) else constant(key)}]", each)
@@ -85,29 +87,13 @@ class Structure:
         elif not isinstance(value, (Tensor, tuple)) and place not in self.numbers:
             self.parts.append(("value", place, value))
 
+    def is_of(self, place: str, kind: type) -> str:
+        """Return the condition on the class of an object, followed by "and". The containers of all arguments need none."""
+        return "" if place in ("args", "kwargs") else f"type({place}) is {self.source.constant(kind)} and "
+
     def check(self, condition: str, place: str, value: Any) -> None:
         """Require that the object at `place` is `value`, or similar to it."""
         self.checks.append(Check(condition, f"{place} is {shown(value)}"))
-
-
-class Fits:
-    """Checks that the array of a tensor has the same layout as at the capture of the program."""
-
-    def __init__(self, array: Any) -> None:
-        self.dtype, self.shape, self.strides = array.dtype, array.shape, array.strides
-        self.ndim, self.sizes = array.ndim, [*enumerate(array.shape)]
-
-    def __str__(self) -> str:
-        return f"{self.dtype.name}{list(self.shape)} with strides {self.strides}"
-
-    def __call__(self, array: Any) -> bool:
-        """Whether an array has the same class, dtype, shape and strides."""
-        return (
-            type(array) is ndarray
-            and array.dtype is self.dtype
-            and array.shape == self.shape
-            and array.strides == self.strides
-        )
 
 
 class Group:
@@ -145,3 +131,56 @@ def usual_condition(place: str, tensor: Tensor) -> str:
     if tensor.is_inference():
         return f"is_usual({place}, True)"
     return f"({place}._extra is None or is_usual({place}))"
+
+
+def checks_of(source: Source, place: str, tensor: Tensor, fits: Any, what: str) -> list[Check]:
+    """Return the conditions that the tensor at a place is like `tensor`. `what`: its name in texts.
+
+    One native call can test them if the tensor is not a view, and has no history and no rare attributes.
+    """
+    ordinary = tensor._base is None and type(tensor._edge) is not tuple and tensor._extra is None
+    joint = tensor if ordinary and type(fits) is Fits else None
+    kind = "Tensor" if type(tensor) is Tensor else source.constant(type(tensor))
+    grad = "requires" if tensor.requires_grad else "does not require"
+    parts = [
+        (f"type({place}) is {kind}", f"{what} is a {type(tensor).__name__}", None),
+        (f"{source.constant(fits)}({place}._array)", f"{what} is {fits}", fits),
+        (edge_condition(place, tensor), f"{what} {grad} grad, and is a leaf: {tensor.is_leaf}", None),
+        (usual_condition(place, tensor), f"{what} has no hooks, and is an inference tensor or not as before", None),
+    ]
+    return [Check(condition, text, "", place, each, joint) for condition, text, each in parts]
+
+
+def mode_checks(source: Source, modes: tuple[Any, ...]) -> list[Check]:
+    """Return the conditions that the thread has these modes."""
+    here, text = STATE.__dict__, f"modes are {modes}"
+    checks = [
+        Check(f"settings(here := STATE.__dict__) == {source.constant(settings(here))}", text),
+        Check("(not FLAGS.special or is_undisturbed())", "no operator is handled otherwise"),
+        Check(f"get_default_dtype() is {source.constant(get_default_dtype())}", text),
+    ]
+    if here["autocast"] is not None:
+        checks.append(Check(f"here['precision'].cpu_dtype is {source.constant(here['precision'].cpu_dtype)}", text))
+    return checks
+
+
+def head(source: Source, checks: list[Check]) -> list[str]:
+    """Return the lines that test the conditions and load the inputs."""
+    tensors = {check.place: check.tensor for check in checks if check.tensor is not None}
+    native = fitting([*tensors.values()], whole=True) if tensors else None
+    others = [check.condition for check in checks if check.condition and (native is None or check.tensor is None)]
+    lines = [f"if not ({' and '.join(others)}):", "    return MISSED"]
+    if native is not None:
+        conditions = " and ".join([check.condition for check in checks if check.tensor is not None])
+        lines += [
+            f"if not ({source.constant(native)}({', '.join(tensors)}) or ({conditions})):",
+            "    return MISSED",
+        ]
+    lines += [check.load for check in checks if check.load]
+    return [
+        "def run(args, kwargs):",
+        "    try:",
+        *(f"        {line}" for line in lines),
+        "    except UNREADABLE:",
+        "        return MISSED",
+    ]

@@ -472,6 +472,8 @@ def are_alike(first: Any, second: Any) -> bool:
         return True
     if type(first) is not type(second):
         return False
+    if isinstance(second, str):
+        return bool(first == second)
     if isinstance(second, Step):
         return first.owner is second.owner
     if isinstance(second, (Made, Method)) or hasattr(second, "__dict__"):

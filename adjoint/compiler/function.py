@@ -11,9 +11,10 @@ from typing import Any
 import adjoint as torch
 
 from .._runtime.tracebacks import warn
-from ..tape.modes import ANOMALY, FLAGS, STATE
+from ..tape.modes import FLAGS, STATE
 from ..tensor import Tensor
 from .errors import Unsupported
+from .known import is_undisturbed, may_run
 from .logs import report
 from .marks import marks_of
 from .symbols import KINDS
@@ -25,15 +26,6 @@ MOST_VARIANTS = 8
 
 ALL: weakref.WeakSet[Any] = weakref.WeakSet()
 """All compiled functions, for `reset`."""
-
-
-class Stance(threading.local):
-    """A setting that decides whether the compiled functions of this thread run without programs."""
-
-    eager = False
-
-
-STANCE = Stance()
 
 
 class CompiledFunction:
@@ -67,8 +59,10 @@ class CompiledFunction:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function."""
-        if is_elsewhere():
-            return self.compiled_function(*args, **kwargs)
+        return self.run(args, kwargs)
+
+    def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call the function with these arguments."""
         for variant in self.variants:
             try:
                 result = variant.run(args, kwargs)
@@ -78,14 +72,16 @@ class CompiledFunction:
             if result is not MISSED:
                 variant.calls += 1
                 return result
+        if is_elsewhere():
+            return self.compiled_function(*args, **kwargs)
         return self.capture(args, kwargs) if self.reason is None else self.uncaptured(*args, **kwargs)
 
     def as_function(self) -> Callable[..., Any]:
         """Return a function that calls this object, and that can be a method of a class."""
-        call = self.__call__
+        run = self.run
 
         def compiled(*args: Any, **kwargs: Any) -> Any:
-            return call(*args, **kwargs)
+            return run(args, kwargs)
 
         functools.update_wrapper(compiled, self.compiled_function)
         compiled._torchdynamo_orig_callable = self.compiled_function  # type: ignore[attr-defined]
@@ -163,16 +159,7 @@ class CompiledFunction:
 
 def is_elsewhere() -> bool:
     """Return whether the operators of this thread are handled, followed or observed. Functions then run without programs."""
-    here = STATE.__dict__
-    return (
-        STANCE.eager
-        or here["task"] is not None
-        or here["function_modes"] != ()
-        or here["saved_tensor_hooks"] != ()
-        or not here["grad_layout"]
-        or (bool(FLAGS.special) and (STATE.handlers != () or here["default_place"] is not None or here["places"] != ()))
-        or ANOMALY.enabled
-    )
+    return not may_run(STATE.__dict__) or (bool(FLAGS.special) and not is_undisturbed())
 
 
 def name_of(function: Any) -> str:
@@ -208,7 +195,7 @@ class OptimizedModule(torch.nn.Module):
         """Call the compiled module. Hooks of this module itself run around the call."""
         if self._call_hooks:
             return super().__call__(*args, **kwargs)
-        return self.compiled(*args, **kwargs)
+        return self.compiled.run(args, kwargs)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Call the compiled module."""

@@ -27,8 +27,18 @@ from .known import (
     is_plain,
     is_signed,
 )
+from .layouts import identical
 from .symbols import Symbol, plain, symbols_in
 from .tracer import Tracer
+
+
+def same(place: str, expected: str, items: tuple[Any, ...]) -> tuple[str, Any]:
+    """Return the condition that an iteration gives the same objects or equal numbers, and the object named `expected` in it."""
+    if items and all(type(each) is str for each in items):
+        return f"tuple({place}) == {expected}", items
+    if any(type(each) in NUMBERS and each is not None for each in items):
+        return f"same_items(tuple({place}), {expected})", items
+    return f"{expected}(*{place})", identical(items)
 
 
 class Guards:
@@ -143,10 +153,12 @@ class Guards:
         if key in self.guards:
             return
         items = tuple(value)
-        self.guard(key, "same_items(tuple({0}), {1})", value, items)
+        condition, expected = same("{0}", "{1}", items)
+        self.guard(key, condition, value, expected)
         if isinstance(value, dict):
             items = tuple(value.values())
-            self.guard(("values", id(value)), "same_items(tuple({0}.values()), {1})", value, items)
+            condition, expected = same("{0}.values()", "{1}", items)
+            self.guard(("values", id(value)), condition, value, expected)
         for each in items:
             self.seen(each)
             if isinstance(each, (*MUTABLE, tuple)):

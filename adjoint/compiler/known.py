@@ -7,6 +7,7 @@ import dis
 import enum
 import importlib.util
 import inspect
+import operator
 import os
 import sysconfig
 import types
@@ -301,8 +302,34 @@ def is_usual(tensor: Tensor, inference: bool | None = False) -> bool:
     )
 
 
+settings = operator.itemgetter(
+    *(
+        "grad_enabled",
+        "inference",
+        "autocast",
+        "task",
+        "function_modes",
+        "saved_tensor_hooks",
+        "grad_layout",
+        "uncompiled",
+    )
+)
+"""Return the modes of a thread on which programs depend (see `tape.modes`)."""
+
+
+def may_run(here: dict[str, Any]) -> bool:
+    """Return whether the modes of a thread allow programs to run."""
+    return bool(settings(here)[3:] == (None, (), (), True, False))
+
+
+def is_undisturbed() -> bool:
+    """Return whether no handler and no device context affects the operators of this thread."""
+    here = modes.STATE.__dict__
+    return bool(modes.STATE.handlers == () and here["default_place"] is None and here["places"] == ())
+
+
 def modes_in_force() -> tuple[Any, ...]:
-    """Return the modes of this thread that operators depend on."""
+    """Return the modes of this thread that operators depend on, the default dtype, and the dtype of autocast."""
     here = modes.STATE.__dict__
     precision = here["precision"].cpu_dtype if here["autocast"] is not None else None
     return here["grad_enabled"], here["inference"], dtypes.get_default_dtype(), precision

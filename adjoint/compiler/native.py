@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 import numpy
 from numpy import ndarray
 
-from .._runtime.platform import ctypes
 from ..codegen.acceleration import LOOPS
-from ..codegen.llvm.calls import ARRAYS_AT, CallTables
+from ..codegen.llvm.built_in import built_in, define_functions_of_python
 from ..codegen.llvm.host import HOST
 from ..codegen.llvm.values import CompilationError
 from ..kernels.runtime.addresses import AFTER_HEAD, IN_OBJECTS
@@ -25,11 +24,10 @@ from .extents import is_contiguous
 from .loops import write
 from .passes import in_few_buffers, recomputed
 from .program import Instruction, Program, Reference
-from .steps import Clear
 
 
 class Native:
-    """A run of blocks. It is called with the arrays that the blocks read and write.
+    """A run of blocks. `function` is called with the arrays that the blocks read and write.
 
     `run`: the instructions of the blocks. `inside`: the values in the arena, each stored only while a block uses it.
     `outside`: the arrays with which the run is called. `spans`: the positions of the values. `llvm`: the text of the
@@ -40,27 +38,35 @@ class Native:
         self.instructions, self.values, self.blocks = run, len(inside), len(writer.blocks)
         sizes = {number: -(-int(math.prod(writer.form(number)[0])) * writer.item // 64) * 64 for number in inside}
         self.apart = sum(sizes.values())
-        self.spans, size = in_arena(sizes, [{buffer for buffer, _ in block.pointers} for block in writer.blocks])
+        self.spans, self.arena = in_arena(sizes, [{buffer for buffer, _ in block.pointers} for block in writer.blocks])
         places = {number: (0, span.offset) for number, span in self.spans.items()}
-        self.status = size // 8 if writer.checks else None
-        places[STATUS] = 0, size  # behind the values
-        self.arena = size + 64
-        places.update({number: (position, 0) for position, number in enumerate(outside, 1)})
-        places[SIZES] = 1 + len(outside), 0
-        self.sizes = (numpy.array(writer.sizes),) if writer.sizes else ()
-        arrays = 1 + len(outside) + len(self.sizes)
-        code = [len(writer.blocks), arrays]
+        places |= {STATUS: (0, self.arena), SIZES: (1, 0)}  # the status lies behind the values
+        places |= {number: (position, 0) for position, number in enumerate(outside, 2)}
         compiled = writer.compiled()
         self.llvm = list(dict.fromkeys(each.text for each in compiled))
+        words = []
         for block, machine_code in zip(writer.blocks, compiled, strict=True):
-            code.append(machine_code.address)
+            words.append(machine_code.address)
             for buffer, offset in block.pointers:
                 array, begin = places[buffer]
-                code += [array, begin + offset * (8 if buffer in writer.integers else writer.item)]
-            code += [0, 0] * (POINTERS - len(block.pointers))
-        self.tables = CallTables(code, arrays, 0, "d")
-        self.run = block_runner()
-        self.__name__ = f"native, of {len(writer.blocks)} blocks"
+                words += [array, begin + offset * (8 if buffer in writer.integers else writer.item)]
+            words += [0, 0] * (POINTERS - len(block.pointers))
+        touched = sum(
+            int(math.prod(writer.form(buffer)[0]))
+            for block in writer.blocks
+            for buffer, _ in block.pointers
+            if buffer >= 0
+        )
+        code = [
+            len(writer.blocks),
+            self.arena,
+            8 * (HEAD + len(words)),
+            int(touched >= ELEMENTS),
+            *words,
+            *writer.sizes,
+        ]
+        name = f"native, of {len(writer.blocks)} blocks"
+        self.function = built_in(name, block_runner().address, numpy.array(code))
 
     def __str__(self) -> str:
         names = ", ".join(
@@ -70,17 +76,6 @@ class Native:
             f"native run of {self.blocks} blocks; {self.values} values in {self.arena} bytes, "
             f"{self.apart} if none shared memory: {names}"
         )
-
-    def __call__(self, *arrays: Any) -> None:
-        """Run the blocks."""
-        arena = numpy.empty(self.arena, numpy.uint8)
-        if self.status is not None:
-            status = arena.view(numpy.int64)
-            status[self.status] = 0
-        table = self.tables.make((arena, *arrays, *self.sizes), ())
-        self.run(self.tables.address(table))
-        if self.status is not None and status[self.status]:
-            raise IndexError(f"Target {status[self.status + 1]} is out of bounds.")
 
 
 class Span(NamedTuple):
@@ -120,60 +115,126 @@ def in_arena(sizes: dict[int, int], uses: list[set[int]]) -> tuple[dict[int, Spa
     return spans, max((span.offset + span.size for span in spans.values()), default=0)
 
 
+HEAD = 4
+"""The number of words before the blocks: the number of blocks, the size of the arena, the offset of the sizes of arrays in
+bytes, and whether to release the interpreter lock."""
+
+ELEMENTS = 1 << 14
+"""Runs of at least this many elements, about ten microseconds, release the interpreter lock."""
+
+
 @functools.cache
 def block_runner() -> Any:
     """Return the machine code that runs blocks.
 
     Each word of its code is the address of a block, or the position of an array.
     """
+    define_functions_of_python(
+        *("PyEval_SaveThread", "PyEval_RestoreThread", "PyMem_RawMalloc", "PyMem_RawFree"),
+        *("PyErr_NoMemory", "PyErr_Format", "Py_IncRef"),
+    )
     words = 1 + 2 * POINTERS
-    place = f"  %place = load i64, ptr %entry.array\n  %object = add i64 %place, {AFTER_HEAD if IN_OBJECTS else 0}\n"
-    if IN_OBJECTS:
-        place += "  %at = inttoptr i64 %object to ptr\n  %base = load i64, ptr %at\n"
-    else:
-        place += "  %base = add i64 %object, 0\n"
     pointers = "".join(
         f"  %n{k}p = getelementptr i64, ptr %entry, i64 {1 + 2 * k}\n  %n{k} = load i64, ptr %n{k}p\n"
         f"  %o{k}p = getelementptr i64, ptr %entry, i64 {2 + 2 * k}\n  %o{k} = load i64, ptr %o{k}p\n"
-        f"  %b{k}p = getelementptr i64, ptr %bases, i64 %n{k}\n  %b{k} = load i64, ptr %b{k}p\n"
-        f"  %a{k} = add i64 %b{k}, %o{k}\n  %p{k} = inttoptr i64 %a{k} to ptr\n"
+        f"  %b{k}p = getelementptr ptr, ptr %bases, i64 %n{k}\n  %b{k} = load ptr, ptr %b{k}p\n"
+        f"  %p{k} = getelementptr i8, ptr %b{k}, i64 %o{k}\n"
         for k in range(POINTERS)
     )
     arguments = ", ".join(f"ptr %p{k}" for k in range(POINTERS))
-    text = f"""define void @run_blocks(ptr %table) {{
+    text = f"""
+@message = private constant [30 x i8] c"Target %lld is out of bounds.\\00"
+declare ptr @PyEval_SaveThread()
+declare void @PyEval_RestoreThread(ptr)
+declare ptr @PyMem_RawMalloc(i64)
+declare void @PyMem_RawFree(ptr)
+declare ptr @PyErr_NoMemory()
+declare ptr @PyErr_Format(ptr, ptr, ...)
+declare void @Py_IncRef(ptr)
+
+define ptr @run_blocks(ptr %own, ptr %objects, i64 %given) {{
 start:
-  %code.place = load i64, ptr %table
-  %code = inttoptr i64 %code.place to ptr
+  %code.at = getelementptr i8, ptr %own, i64 {AFTER_HEAD}
+  %code = load ptr, ptr %code.at
   %blocks = load i64, ptr %code
-  %arrays.at = getelementptr i64, ptr %code, i64 1
-  %arrays = load i64, ptr %arrays.at
-  %bases = alloca i64, i64 %arrays, align 16
+  %size.at = getelementptr i64, ptr %code, i64 1
+  %size = load i64, ptr %size.at
+  %sizes.at = getelementptr i64, ptr %code, i64 2
+  %sizes.offset = load i64, ptr %sizes.at
+  %sizes = getelementptr i8, ptr %code, i64 %sizes.offset
+  %long.at = getelementptr i64, ptr %code, i64 3
+  %long = load i64, ptr %long.at
+  %releases = icmp ne i64 %long, 0
+  %wanted = add i64 %size, 128
+  %memory = call ptr @PyMem_RawMalloc(i64 %wanted)
+  %failed = icmp eq ptr %memory, null
+  br i1 %failed, label %full, label %place
+full:
+  %nothing = call ptr @PyErr_NoMemory()
+  ret ptr null
+place:
+  %memory.number = ptrtoint ptr %memory to i64
+  %behind = add i64 %memory.number, 63
+  %aligned = and i64 %behind, -64
+  %arena = inttoptr i64 %aligned to ptr
+  %status.at = getelementptr i8, ptr %arena, i64 %size
+  %target.at = getelementptr i64, ptr %status.at, i64 1
+  store i64 0, ptr %status.at
+  %arrays = add i64 %given, 2
+  %bases = alloca ptr, i64 %arrays
+  store ptr %arena, ptr %bases
+  %sizes.place = getelementptr ptr, ptr %bases, i64 1
+  store ptr %sizes, ptr %sizes.place
   br label %find
 find:
-  %array = phi i64 [0, %start], [%array.next, %find]
-  %behind = add i64 %array, {ARRAYS_AT}
-  %entry.array = getelementptr i64, ptr %table, i64 %behind
-{place}  %base.at = getelementptr i64, ptr %bases, i64 %array
-  store i64 %base, ptr %base.at
+  %array = phi i64 [0, %place], [%array.next, %find]
+  %object.at = getelementptr ptr, ptr %objects, i64 %array
+  %object = load ptr, ptr %object.at
+  %elements.at = getelementptr i8, ptr %object, i64 {AFTER_HEAD}
+  %elements = load ptr, ptr %elements.at
+  %number = add i64 %array, 2
+  %base.at = getelementptr ptr, ptr %bases, i64 %number
+  store ptr %elements, ptr %base.at
   %array.next = add i64 %array, 1
-  %more = icmp ult i64 %array.next, %arrays
-  br i1 %more, label %find, label %run
+  %more = icmp ult i64 %array.next, %given
+  br i1 %more, label %find, label %found
+found:
+  br i1 %releases, label %release, label %run
+release:
+  %thread = call ptr @PyEval_SaveThread()
+  br label %run
 run:
-  %block = phi i64 [0, %find], [%block.next, %run]
+  %held = phi ptr [null, %found], [%thread, %release], [%held, %run]
+  %block = phi i64 [0, %found], [0, %release], [%block.next, %run]
   %apart = mul i64 %block, {words}
-  %word = add i64 %apart, 2
+  %word = add i64 %apart, {HEAD}
   %entry = getelementptr i64, ptr %code, i64 %word
-  %function.place = load i64, ptr %entry
-  %function = inttoptr i64 %function.place to ptr
+  %function = load ptr, ptr %entry
 {pointers}  call void %function({arguments})
   %block.next = add i64 %block, 1
   %again = icmp ult i64 %block.next, %blocks
-  br i1 %again, label %run, label %end
+  br i1 %again, label %run, label %ran
+ran:
+  %status = load i64, ptr %status.at
+  %target = load i64, ptr %target.at
+  call void @PyMem_RawFree(ptr %memory)
+  br i1 %releases, label %take, label %end
+take:
+  call void @PyEval_RestoreThread(ptr %held)
+  br label %end
 end:
-  ret void
+  %fits = icmp eq i64 %status, 0
+  br i1 %fits, label %done, label %outside
+outside:
+  %raised = call ptr (ptr, ptr, ...) @PyErr_Format(
+    ptr inttoptr (i64 {id(IndexError)} to ptr), ptr @message, i64 %target)
+  ret ptr null
+done:
+  call void @Py_IncRef(ptr inttoptr (i64 {id(None)} to ptr))
+  ret ptr inttoptr (i64 {id(None)} to ptr)
 }}
 """
-    return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(HOST.compile("run_blocks", text, plain=True).address)
+    return HOST.compile("run_blocks", text, plain=True)
 
 
 def fused(
@@ -189,7 +250,7 @@ def fused(
         program = copy.copy(program)
         program.memory = [*program.memory]
         wanted = recomputed(program, in_few_buffers(program, wanted, lasting), lasting)
-    if not LOOPS.available:
+    if not (LOOPS.available and IN_OBJECTS):
         return wanted
     result: list[Instruction] = []
     position = 0
@@ -205,12 +266,7 @@ def fused(
         except CompilationError:
             result += wanted[position:stop]
         position = stop
-    outputs = [each.function for each in result if isinstance(each.function, Outputs)]
-    reused = frozenset([leaf for each in outputs for _, leaf in each.parts if leaf is not None])
-    return [
-        each._replace(function=Clear(each.function.params, reused)) if isinstance(each.function, Clear) else each
-        for each in result
-    ]
+    return result
 
 
 def longest_run(program: Program, wanted: list[Instruction], position: int) -> tuple[Writer | None, int]:
@@ -274,24 +330,14 @@ def native(
     given = list(dict.fromkeys(writer.buffers))
     call = Native(writer, computed, inside, [*given, *outputs])
     program.natives.append(call)
-    line, result = run[0].line, []
-    if outputs:
-        cleared, leaves = cleared_before(wanted, position)
-        empty = Outputs([Empty(program, number) for number in outputs], [leaves.get(number) for number in outputs])
-        given_back = [cleared] if cleared is not None and not leaves.keys().isdisjoint(outputs) else []
-        result.append(Instruction("empty", empty, given_back, [*outputs], True, False, True, None, line))
+    line = run[0].line
+    result = [
+        Instruction("empty", Empty(program, number).make, [], [number], False, False, True, None, line)
+        for number in outputs
+    ]
     arrays = [Reference(number) for number in (*given, *outputs)]
-    result.append(Instruction("native", call, arrays, [], False, True, True, None, line))
+    result.append(Instruction("native", call.function, arrays, [], False, True, True, None, line))
     return [*result, *needed, *stored]
-
-
-def cleared_before(wanted: list[Instruction], position: int) -> tuple[Reference | None, dict[int, int]]:
-    """Return the results of the latest `zero_grad` before a position, and the identities of leaves by their later gradients."""
-    calls = [each.results[0] for each in wanted[:position] if each.name == "zero_grad" and each.results]
-    leaves = {
-        each.operands[1].number: id(each.operands[0].value) for each in wanted[position:] if each.name == "set_grad"
-    }
-    return (Reference(calls[-1]), leaves) if calls else (None, {})  # type: ignore[arg-type]
 
 
 class Part:
@@ -319,45 +365,28 @@ class Part:
         return ndarray(self.shape, self.dtype, whole, self.offset, self.strides)
 
 
-class Outputs:
-    """Creates the arrays that a native run writes, and reuses the arrays of gradients that were taken from leaves.
-
-    `leaves`: for each array, the identity of the leaf whose gradient it will be, or None.
-    """
+class Empty:
+    """Creates an array with a shape, a dtype and an order of dimensions. `make`: the function that is called."""
 
     makes_arrays = True
-
-    def __init__(self, empties: list[Empty], leaves: list[int | None]) -> None:
-        self.parts = list(zip(empties, leaves, strict=True))
-
-    def __call__(self, taken: dict[int | None, Any] | None = None) -> list[Any]:
-        """Return the arrays, in order."""
-        if not taken:
-            return [empty() for empty, _ in self.parts]
-        return [
-            array if (array := taken.get(leaf)) is not None and array.strides == empty.strides else empty()
-            for empty, leaf in self.parts
-        ]
-
-
-class Empty:
-    """Creates an array with a shape, a dtype and an order of dimensions."""
 
     def __init__(self, program: Program, number: int) -> None:
         shape, dtype = program.shapes[number]  # type: ignore[misc]
         strides, _ = program.memory[number]  # type: ignore[misc]
         order = order_of(shape, strides)
-        self.make = functools.partial(numpy.empty, tuple([shape[dim] for dim in order]), numpy.dtype(dtype))
-        self.back = None if order == list(range(len(shape))) else tuple(map(order.index, range(len(shape))))
-        self.strides = self().strides
+        self.allocate = functools.partial(numpy.empty, tuple([shape[dim] for dim in order]), numpy.dtype(dtype))
+        self.back = tuple(map(order.index, range(len(shape))))
+        self.make: Any = self
+        if order == list(range(len(shape))):
+            self.make = self.allocate
+            self.make.makes_arrays = True
 
     def __call__(self) -> Any:
         """Return a new array."""
-        array = self.make()
-        return array if self.back is None else array.transpose(self.back)
+        return self.allocate().transpose(self.back)
 
     def filled(self, given: Any) -> Any:
         """Return a new array with the elements of another array."""
-        array = self()
+        array = self.make()
         numpy.copyto(array, given)
         return array

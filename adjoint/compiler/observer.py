@@ -17,6 +17,7 @@ from typing import Any
 import adjoint as torch
 from adjoint.device import Size
 
+from .._runtime.sequence import watchers
 from ..nn.modules.call import all_have_hooks, has_hooks
 from ..tape import modes
 from ..tensor import Tensor
@@ -62,7 +63,7 @@ from .known import (
     own_name,
 )
 from .program import Constant
-from .steps import Clear, Step, clears_as_usual, has_params, params_of
+from .steps import Step, clears_as_usual, params_of, require_usual_clearing
 from .symbols import Symbol, plain, symbols_in, without_symbols
 from .tracer import Tracer
 from .transforms import followed, inner, is_transform
@@ -347,7 +348,7 @@ class Observer(Guards):
             return module(*args, **kwargs)
         hooks = module._call_hooks
         self.guard(("hooks", id(hooks)), "len({0}) == 1" if hooks else "not {0}", hooks)
-        self.guard("hooks of all modules", "not {0}()", all_have_hooks)
+        self.guard("hooks of all modules", "not ({0} and {1}())", watchers, all_have_hooks)
         self.guard(("call", id(type(module))), "{0}.__call__ is {1}", type(module), CALL)
         return self.call(self.attribute(module, "forward"), *args, **kwargs)
 
@@ -430,7 +431,7 @@ class Observer(Guards):
         else:
             params = [*params_of(owner)]
             if name == "zero_grad":
-                self.guard(("parameters", id(owner)), "{1}({0}, {2})", owner, has_params, params)
+                require_usual_clearing(self, owner, params)
         sys.setprofile(None)
         tracer.__exit__()
         try:
@@ -445,7 +446,7 @@ class Observer(Guards):
             if number is not None and name == "step":
                 tracer.program.changes.setdefault(number, 0)  # which it counts itself
         if name == "zero_grad" and kwargs.get("set_to_none", True):
-            tracer.program.append(name, Clear(params), [], [tracer.program.new_value(None)], keeps=True)
+            tracer.program.clear_grads(params)
         else:
             function = Step(owner) if name == "step" else Method(owner, name, kwargs)
             tracer.program.append(name, function, [], [], keeps=True)

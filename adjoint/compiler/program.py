@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import numpy
 from numpy import ndarray
 
+from .._runtime.extra import NOTING
 from ..kernels.runtime.addresses import address
 from ..tape import origin
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, new_tensor, wrap
 
 
 class Reference(NamedTuple):
@@ -167,7 +168,15 @@ class Program:
 
     def set_grad(self, leaf: Tensor, value: Reference) -> None:
         """Store a gradient."""
-        self.append("set_grad", "{}._grad = wrap({})", [Constant(leaf), value], [], keeps=True)
+        _, dtype = self.shapes[value.number]  # type: ignore[misc]
+        text = f"{made('grad', '{1}', dtype)}; {{0}}._grad = grad"
+        self.append("set_grad", text, [Constant(leaf), value], [], keeps=True)
+
+    def clear_grads(self, leaves: list[Tensor]) -> None:
+        """Remove gradients."""
+        if leaves:
+            text = " = ".join([*["{}._grad"] * len(leaves), "None"])
+            self.append("zero_grad", text, [*map(Constant, leaves)], [], keeps=True)
 
     # --- what is used ---------------------------------------------------------------------------------------------------
 
@@ -204,6 +213,14 @@ def used(instructions: list[Instruction], wanted: set[int]) -> list[bool]:
             kept[position] = True
             needed.update(instruction.reads())
     return kept
+
+
+def made(name: str, array: str, dtype: str) -> str:
+    """Return the source that creates a tensor on an array, as `wrap` does."""
+    if numpy.dtype(dtype).isbuiltin != 1:
+        return f"{name} = wrap({array})"
+    parts = " = ".join(f"{name}.{part}" for part in ("_edge", "_grad", "_base", "_counter", "_extra"))
+    return f"{name} = wrap({array}) if NOTING else new_tensor(); {name}._array = {array}; {parts} = None"
 
 
 def array_of(value: Any) -> Any:
@@ -246,7 +263,13 @@ class Source:
 
     def __init__(self, place_of: Callable[[Tensor], str | None] = lambda tensor: None) -> None:
         self.place_of = place_of
-        self.namespace: dict[str, Any] = {"asarray": numpy.asarray, "array_of": array_of, "wrap": wrap}
+        self.namespace: dict[str, Any] = {
+            "asarray": numpy.asarray,
+            "array_of": array_of,
+            "wrap": wrap,
+            "new_tensor": new_tensor,
+            "NOTING": NOTING,
+        }
         self.names: dict[int, str] = {}
         self.lines: list[str] = []
         self.origins: dict[int, tuple[str, int]] = {}

@@ -22,7 +22,7 @@ from .extents import Differs, Extent, Folded, General, is_contiguous
 from .known import Made, Method
 from .native import fused
 from .program import Constant, Instruction, Program, Reference, Source
-from .steps import Clear, Step
+from .steps import Step
 
 MOST_PLANS = 256
 """The maximum number of plans of one program. At more sizes, it runs instruction by instruction."""
@@ -273,8 +273,8 @@ def is_of_host(instruction: Instruction) -> bool:
     """Return whether an instruction changes outside objects, which a run on copies must not change."""
     function = instruction.function
     return (
-        instruction.name == "set_grad"
-        or isinstance(function, (Step, Clear, Method))
+        instruction.name in ("set_grad", "zero_grad")
+        or isinstance(function, (Step, Method))
         or (isinstance(function, Made) and function.function in CLIPPING)
     )
 

@@ -1,252 +1,341 @@
-"""The step of an optimizer in a program. The optimizer keeps its state, and the loops of its formula are looked up once."""
+"""The step of an optimizer in a program: one native call, as long as parameters and state remain the same objects."""
 
 from __future__ import annotations
 
+import functools
 import itertools
-import weakref
-from array import array
-from collections.abc import Iterator
-from operator import is_
-from sys import getrefcount
+from collections.abc import Iterable, Iterator
+from operator import attrgetter, itemgetter
+from types import SimpleNamespace
 from typing import Any
 
 import numpy
-from numpy import ndarray
 
 import adjoint as torch
+from adjoint.optim import SGD
 from adjoint.optim.declared import Declared
+from adjoint.optim.optimizer import Optimizer, _global_optimizer_post_hooks, _global_optimizer_pre_hooks
 
-from ..codegen.acceleration import LOOPS
-from ..codegen.llvm.language import address, f32, f64, type_of
-from ..codegen.llvm.launch import launch
-from ..codegen.llvm.values import CompilationError
-from ..kernels.compiled.nn.optimization import loop_of
+from ..codegen.llvm import language
+from ..codegen.llvm.built_in import NONE, built_in, float_of, function_of_python, new_float, new_reference
+from ..codegen.llvm.calls import addresses
+from ..codegen.llvm.external import apart
+from ..codegen.llvm.language import (
+    Int,
+    Pointer,
+    Static,
+    WrittenLoops,
+    address,
+    as_pointer,
+    f32,
+    f64,
+    i32,
+    i64,
+    loops,
+    type_of,
+)
+from ..codegen.llvm.launch import PARALLEL_BYTES, launch
+from ..kernels.compiled.nn.optimization import Loop, loop_of
 from ..tape import origin
-from ..tape.versions import count_changes
+from ..tape.modes import FLAGS
+from ..tape.versions import shared_counter
+from .guards import Guards
+from .known import is_plain
+from .layouts import ELEMENTS, fitting, identical, words
+
+array_of, grad_of = map(attrgetter, ("_array", "_grad"))
+params_in = itemgetter("params")
+
+ONE = id(1)
+element_of = function_of_python("PyList_GetItem", i64, i64, i64)
+set_element = function_of_python("PyList_SetItem", i32, i64, i64, i64)
+sum_of = function_of_python("PyNumber_Add", i64, i64, i64)
 
 
 class Step:
-    """A call of `step` of an optimizer. Cached loops apply the formula of a declared optimizer without hooks.
+    """A call of `step` of an optimizer. A native call applies the formula of a declared optimizer without hooks.
 
-    `origin`: the instruction of the user's code that makes the call.
+    `plain`: whether a step of the class only applies the formula. `steady`: for each group, the object that takes its steps, or
+    None. `origin`: the instruction of the user's code that makes the call.
     """
 
     def __init__(self, owner: Any) -> None:
-        frame = origin.user_frame(1)
+        frame, kind = origin.user_frame(1), type(owner)
         self.owner, self.origin = owner, (frame.f_code, frame.f_lasti)
-        self.updates: dict[Any, Update] = {}
-        self.steady: dict[int, Steady] = {}
+        self.plain = (
+            isinstance(owner, Declared)
+            and kind._update_group is Declared._update_group
+            and kind.step is Optimizer.step
+            and bool(words())
+        )
+        self.steady: list[Steady | None] = []
         self.__name__ = "step"
 
     def __call__(self) -> None:
         """Take the step."""
-        owner = self.owner
-        own = vars(owner)
-        if not self.is_plain(owner, own):
-            owner.step()
+        own = self.owner.__dict__
+        if (
+            not self.plain
+            or own["_optimizer_step_pre_hooks"]
+            or own["_optimizer_step_post_hooks"]
+            or _global_optimizer_pre_hooks
+            or _global_optimizer_post_hooks
+            or FLAGS.special
+            or not ("step" not in own or self.is_noted(own))
+        ):
+            self.owner.step()
             return
-        if "step" in own:
-            owner._opt_called = True
-        for number, group in enumerate(own["param_groups"]):
-            steady = self.steady.get(number)
-            if steady is None or not steady.run(group):
+        groups, steady = own["param_groups"], self.steady
+        if len(groups) != len(steady):
+            steady = self.steady = [None] * len(groups)
+        for number, group in enumerate(groups):
+            known = steady[number]
+            if known is None or not known.run(group, own["state"]):
                 with torch.no_grad():
-                    self.group(number, group)
+                    self.owner._update_group(group)
+                steady[number] = Steady(self.owner, group, self.origin) if Steady.serves(self.owner, group) else None
 
-    def is_plain(self, owner: Any, own: dict[str, Any]) -> bool:
-        """Return whether the step only applies the formula."""
-        return (
-            isinstance(owner, Declared)
-            and type(owner)._update_group is Declared._update_group
-            and not (own["_optimizer_step_pre_hooks"] or own["_optimizer_step_post_hooks"])
-            and ("step" not in own or hasattr(own["step"], "_noted_by_scheduler"))
-            and not owner.defaults.get("differentiable", False)
-        )
-
-    def group(self, number: int, group: dict[str, Any]) -> None:
-        """Update the parameters of a group."""
-        owner = self.owner
-        pairs = [(param, param._grad) for param in group["params"] if param._grad is not None]
-        if not pairs or group.get("fused") or group.get("capturable") or group["differentiable"]:
-            owner._update_group(group)
-            return
-        params, grads = [param for param, _ in pairs], [grad for _, grad in pairs]
-        batches = list(owner._batches(params, grads, group))
-        for position, (options, lists) in enumerate(batches):
-            key = number, position
-            update = self.updates.get(key)
-            if update is None or not update.serves(lists, options):
-                update = self.updates[key] = Update(owner, lists, options, self.origin)
-            if update.loop is None or not update.run([grad._array for grad in lists[1]], update.loop.numbers(options)):
-                self.otherwise(options, lists)
-            elif len(batches) == 1 and len(lists) == 2 and Steady.serves(group):
-                self.steady[number] = Steady(update, group, update.loop.numbers(options))
-
-    def otherwise(self, options: Any, lists: list[list[Any]]) -> None:
-        """Update as the optimizer itself does, because there are no loops."""
-        owner = self.owner
-        if torch._fused_update_(owner._update, options, lists, owner._rounds_once):
-            return
-        owner._check_layouts(lists[0], lists[1])
-        for tensors in zip(*lists, strict=True):
-            real = map(torch.view_as_real, tensors) if tensors[0].is_complex() else tensors
-            owner._update(torch.Tensor, options, *real)
+    def is_noted(self, own: dict[str, Any]) -> bool:
+        """Notify the schedule that has replaced the method. Return False if something else has replaced it."""
+        if hasattr(own["step"], "_noted_by_scheduler"):
+            own["_opt_called"] = True
+            return True
+        return False
 
 
 def params_of(optimizer: Any) -> Iterator[torch.Tensor]:
     """Return the parameters of an optimizer."""
-    return itertools.chain.from_iterable([group["params"] for group in optimizer.param_groups])
+    return itertools.chain.from_iterable(map(params_in, optimizer.param_groups))
 
 
 def clears_as_usual(optimizer: Any) -> bool:
-    """Return whether `zero_grad` is the method that all optimizers have."""
-    return type(optimizer).zero_grad is torch.optim.Optimizer.zero_grad and "zero_grad" not in vars(optimizer)
+    """Return whether `zero_grad` is the method of the base class."""
+    return type(optimizer).zero_grad is Optimizer.zero_grad and "zero_grad" not in vars(optimizer)
 
 
-def has_params(optimizer: Any, params: list[torch.Tensor]) -> bool:
-    """Return whether `zero_grad` of an optimizer clears the gradients of these parameters."""
-    found = list(params_of(optimizer))
-    return len(found) == len(params) and all(map(is_, found, params)) and clears_as_usual(optimizer)
-
-
-class Clear:
-    """A call of `zero_grad`. It sets the gradients of `params` to None.
-
-    Return the arrays of gradients that have no other reference, by the identities of their leaves. New gradients can
-    then be written into the same memory. `reused`: the identities of the leaves whose new gradients are written in this
-    way.
-    """
-
-    def __init__(self, params: list[torch.Tensor], reused: frozenset[int] = frozenset()) -> None:
-        self.params, self.reused = params, reused
-        self.__name__ = "zero_grad"
-
-    def __call__(self) -> dict[int, Any]:
-        """Clear the gradients."""
-        taken = {}
-        for param in self.params:
-            grad = param._grad
-            if grad is None:
-                continue
-            param._grad = None
-            # The references are `grad`, and the attribute of `grad`; each call adds one.
-            if id(param) in self.reused and getrefcount(grad) == 2 and grad._edge is None:
-                array = grad._array
-                del grad
-                if getrefcount(array) == 2 and type(array) is ndarray and array.base is None:
-                    taken[id(param)] = array
-        return taken
-
-
-class Update:
-    """The formula of an optimizer for lists of parameters and state that are the same in each step."""
-
-    def __init__(self, owner: Any, lists: list[list[Any]], options: Any, place: tuple[Any, int]) -> None:
-        self.identities, self.change = self.identified(lists), (*place, "_fused_update_")
-        self.loop: Any = None
-        arrays = [[tensor._array for tensor in each] for each in lists]
-        params = arrays[0]
-        kind = params[0].dtype
-        self.forms = [(each.shape, each.strides, each.dtype) for each in params]
-        flat = [*params, *itertools.chain.from_iterable(arrays[2:])]
-        plain = all(type(each) is ndarray and each.flags.c_contiguous and each.dtype is kind for each in flat)
-        alone = len({address(each) for each in flat}) == len(flat) and all(each.base is None for each in flat)
-        if not (LOOPS.available and kind.char in "fd" and plain and alone and self.fits(arrays[1])):
-            return
-        try:
-            self.loop = loop_of(owner._update, options, len(lists), owner._rounds_once)
-            self.kernel = self.loop.kernel.compiled(T=type_of(kind), C=f64 if kind.char == "d" else f32)
-        except CompilationError:
-            self.loop = None
-            return
-        self.bounds = numpy.array([0, *itertools.accumulate([param.size for param in params])])
-        self.elements = int(self.bounds[-1])
-        self.row_bytes = kind.itemsize * (len(lists) + 1)
-        self.limits = address(self.bounds)
-        self.before = [address(each) for each in params]
-        self.behind = [address(each) for each in flat[len(params) :]]
-        self.kept = flat
-        self.changed = [*lists[0], *itertools.chain.from_iterable(lists[2:])]
-
-    def identified(self, lists: list[list[Any]]) -> list[int]:
-        """Return the arrays of parameters and state."""
-        return [id(tensor._array) for each in (lists[0], *lists[2:]) for tensor in each]
-
-    def fits(self, grads: list[Any]) -> bool:
-        """Return whether gradients have the memory layout of their parameters."""
-        for found, (shape, strides, dtype) in zip(grads, self.forms, strict=True):
-            if (
-                type(found) is not ndarray
-                or found.shape != shape
-                or found.strides != strides
-                or found.dtype is not dtype
-            ):
-                return False
-        return True
-
-    def serves(self, lists: list[list[Any]], options: Any) -> bool:
-        """Return whether this update applies to these lists with these options."""
-        return self.identities == self.identified(lists) and (self.loop is None or self.loop.serves(options))
-
-    def run(self, grads: list[Any], numbers: tuple[Any, ...]) -> bool:
-        """Apply the formula to the arrays of these gradients.
-
-        Return False if their memory layout differs from the parameters' layout.
-        """
-        if not self.fits(grads):
-            return False
-        self.launch(self.table(grads), numbers)
-        return True
-
-    def table(self, grads: list[Any]) -> Any:
-        """Return the addresses of all arrays."""
-        return array("q", [*self.before, *map(address, grads), *self.behind])
-
-    def launch(self, table: Any, numbers: tuple[Any, ...]) -> None:
-        """Apply the formula to the arrays of a table."""
-        place, _ = table.buffer_info()
-        launch(self.kernel, self.elements, self.row_bytes, place, self.limits, len(self.forms), *numbers)
-        count_changes(self.changed, self.change)
+def require_usual_clearing(guards: Guards, optimizer: Any, params: list[torch.Tensor]) -> None:
+    """Require that `zero_grad` of an optimizer only clears the gradients of these parameters."""
+    groups = range(len(optimizer.param_groups))
+    found = ", ".join(f"*{{0}}.param_groups[{number}]['params']" for number in groups)
+    for key, condition, *objects in (
+        ("method", "type({0}).zero_grad is {1}", optimizer, Optimizer.zero_grad),
+        ("no own method", "'zero_grad' not in {0}", vars(optimizer)),
+        ("groups", "len({0}.param_groups) == {1}", optimizer, len(groups)),
+        ("parameters", f"{{1}}({found})", optimizer, identical(params)),
+    ):
+        guards.guard((key, id(optimizer)), condition, *objects)
 
 
 class Steady:
-    """The update of a group without state. Its numbers are the same as long as the options are the same.
+    """Takes the steps of a group after the first, while parameters and the tensors of their state are the same objects.
 
-    `latest`: a weak reference to each gradient, and the addresses of all arrays in the latest step. Most gradients keep
-    their memory.
+    `params`: the parameters with gradients. `others`: the other parameters. `changed`: `params` and the state that the formula
+    changes, list by list. `counts`: the step counts of `params`. `place`: the instruction of the user's code.
     """
 
-    def __init__(self, update: Update, group: dict[str, Any], numbers: tuple[Any, ...]) -> None:
-        self.update, self.numbers = update, numbers
-        self.params, self.options = group["params"], tuple(group.values())
-        self.parts = [(param, param._array) for param in group["params"]]
-        self.latest: tuple[list[Any], Any] = [int] * len(self.parts), None
+    def __init__(self, owner: Any, group: dict[str, Any], place: tuple[Any, int]) -> None:
+        self.owner, self.options = owner, tuple(group.values())
+        self.same_group, self.same_options = identical(group["params"]), identical(self.options)
+        self.same_state = identical(objects_in(owner.state))
+        self.others = [param for param in group["params"] if param._grad is None]
+        self.params, states, self.counts, self.first = parts_of(owner, group)
+        self.changed = [*self.params, *states]
+        self.lists = 1 + len(self.changed) // len(self.params)
+        self.update, self.counting = (*place, "_fused_update_"), (*place, "_count_steps_")
+        self.tensors = [*self.counts, *self.changed]
+        for tensor in self.tensors:
+            shared_counter(tensor)
+        self.fits: Any = fitting([*self.tensors, *map(grad_of, self.params)], whole=False)
+        places = words()
+        self.note = built_in("note", note.compiled(COUNTER=places["_counter"]).code.address, None)
+        self.bounds = [0, *itertools.accumulate([param._array.size for param in self.params])]
+        self.loop: Any = None
+        if self.counts:
+            kernel = count_steps.compiled(T=type_of(self.counts[0]._array.dtype), ARRAY=places["_array"])
+            self.count = built_in("count_steps", kernel.code.address, None)
+        else:
+            self.numbers = self.numbers_at(group, 0)
 
     @staticmethod
-    def serves(group: dict[str, Any]) -> bool:
-        """Return whether all options of a group are objects that never change."""
-        return all(
-            value is None or type(value) in (bool, int, float) for key, value in group.items() if key != "params"
+    def serves(owner: Any, group: dict[str, Any]) -> bool:
+        """Return whether one loop updates all parameters of a group. Its numbers may depend only on options and on the step."""
+        usual = type(owner)._batches in (Declared._batches, SGD._batches) and not owner._own_numbers
+        usual = usual and not group["differentiable"]
+        options = [value for name, value in group.items() if name != "params"]
+        if not (usual and all(map(is_simple, options))):
+            return False
+        try:
+            params, states, counts, _ = parts_of(owner, group)
+        except KeyError:
+            return False
+        tensors = [*params, *map(grad_of, params), *states]
+        if not params or not all(map(is_plain, (*tensors, *counts))):
+            return False
+        kind, steps = params[0]._array.dtype, [*map(array_of, counts)]
+        return (
+            kind.char in "fd"
+            and all(each.ndim == 0 and each.dtype is steps[0].dtype and each.dtype.char in "fd" for each in steps)
+            and all(
+                array.dtype is kind
+                and array.shape == like.shape
+                and array.strides == like.strides
+                and array.flags.c_contiguous
+                for array, like in zip(map(array_of, tensors), itertools.cycle(map(array_of, params)))
+            )
         )
 
-    def run(self, group: dict[str, Any]) -> bool:
-        """Apply the formula. Return False if an object has changed."""
-        params = group["params"]
-        if params is not self.params or tuple(group.values()) != self.options or len(params) != len(self.parts):
+    def run(self, group: dict[str, Any], state: dict[Any, Any]) -> bool:
+        """Take a step. Return False if an object has changed."""
+        if not (
+            (self.same_options(*group.values()) or self.adapts(group))
+            and self.same_group(*group["params"])
+            and self.same_state(*objects_in(state))
+        ) or (self.others and any(param._grad is not None for param in self.others)):
             return False
-        references, table = self.latest
-        grads = []
-        known = True
-        for param, (same, held), reference in zip(params, self.parts, references):  # noqa: B905  (as long)
-            if param is not same or param._array is not held or param._grad is None:
+        grads = [*map(grad_of, self.params)]
+        if not self.fits(*self.tensors, *grads):
+            return False
+        if self.counts:
+            step = self.count(*self.counts)
+            if step is None:
                 return False
-            grad = param._grad._array
-            known &= grad is reference()
-            grads.append(grad)
-        if not known:
-            if not self.update.fits(grads):
-                return False
-            table = self.update.table(grads)
-            self.latest = list(map(weakref.ref, grads)), table
-        self.update.launch(table, self.numbers)
+            self.numbers = self.numbers_at(group, step)
+            self.note(self.counting, *self.counts)
+        self.launch(*self.numbers, *self.tensors, *grads)
+        self.note(self.update, *self.changed)
         return True
+
+    def adapts(self, group: dict[str, Any]) -> bool:
+        """Use the new options if only numbers of the formula have changed, such as the learning rate. Otherwise return False."""
+        options = tuple(group.values())
+        if len(options) != len(self.options) or not all(
+            new is old or (type(new) is type(old) and type(new) is not list and (new == old or type(new) is float))
+            for new, old in zip(options, self.options, strict=True)
+        ):
+            return False
+        self.options, self.same_options = options, identical(options)
+        if not self.counts:
+            self.numbers = self.numbers_at(group, 0)
+        return True
+
+    def numbers_at(self, group: dict[str, Any], step: float) -> Any:
+        """Return the numbers of the formula in a step."""
+        options = SimpleNamespace(**self.owner._numbers(group, step, self.first))
+        if self.loop is None or not self.loop.serves(options):
+            self.loop = loop_of(self.owner._update, options, self.lists, self.owner._rounds_once)
+            self.launch = self.launcher(len(self.loop.numbers(options)))
+        return self.loop.numbers(options)
+
+    def launcher(self, numbers: int) -> Any:
+        """Return the function that applies the formula. It takes this many numbers, and the tensors."""
+        kind, count, elements = self.params[0]._array.dtype, len(self.params), self.bounds[-1]
+        types = {"T": type_of(kind), "C": f64 if kind.char == "d" else f32}
+        places = [*range(numbers + len(self.counts), numbers + len(self.tensors) + count)]
+        places[count:] = [*places[-count:], *places[count:-count]]  # parameters, gradients, state
+        row_bytes = kind.itemsize * (self.lists + 1)
+        if elements * row_bytes < PARALLEL_BYTES:
+            own = numpy.array([len(places), count, elements, *self.bounds, *places])
+            return built_in("step", step_of(self.loop, numbers, **types).code.address, own)
+        kernel, bounds = self.loop.kernel.compiled(**types), numpy.array(self.bounds)
+
+        def run(*given: Any) -> None:
+            table = addresses([given[place]._array for place in places])
+            launch(kernel, elements, row_bytes, address(table), address(bounds), count, *given[:numbers])
+
+        return run
+
+
+def is_simple(option: Any) -> bool:
+    """Return whether an option is None, a number or a tuple of numbers. Such an option cannot change in place."""
+    parts = option if type(option) is tuple else (option,)
+    return all(each is None or type(each) in (bool, int, float) for each in parts)
+
+
+def objects_in(state: dict[Any, Any]) -> Iterator[Any]:
+    """Return the dictionaries of the state of an optimizer, and then the objects in them."""
+    return itertools.chain(state.values(), *map(values_of, state.values()))
+
+
+def values_of(state: Any) -> Iterable[Any]:
+    """Return the objects in the state of a parameter."""
+    return state.values() if type(state) is dict else ()
+
+
+def parts_of(owner: Any, group: dict[str, Any]) -> tuple[list[Any], list[Any], list[Any], dict[str, Any]]:
+    """Return the parameters with gradients, their state list by list, their step counts, and the state of the first."""
+    params = [param for param in group["params"] if param._grad is not None]
+    states = [owner.state.get(param, {}) for param in params]
+    lists = [state[name] for name in owner._state_names(group) for state in states]
+    return params, lists, [state["step"] for state in states] if owner._counts_steps else [], next(iter(states), {})
+
+
+# --- native calls -----------------------------------------------------------------------------------------------------------
+
+
+@loops(noalias=False, explicit=True, plain=True)
+def elements_of(tensor: Int, ARRAY: Static) -> Int:
+    """Return the address of the elements of a tensor object."""
+    return as_pointer(as_pointer(tensor, i64)[ARRAY], i64)[ELEMENTS]
+
+
+@loops(noalias=False, explicit=True, plain=True)
+def count_steps(own: Int, objects: Pointer[i64], given: Int, T: Static, ARRAY: Static) -> i64:
+    """Add 1 to equal step counts, and return the new count. Return None if they are not equal."""
+    first = as_pointer(elements_of(objects[0], ARRAY), T)[0]
+    for k in range(given):
+        if as_pointer(elements_of(objects[k], ARRAY), T)[0] != first:
+            return new_reference(NONE)
+    for k in range(given):
+        as_pointer(elements_of(objects[k], ARRAY), T)[0] = first + T(1)
+    return new_float(f64(first + T(1)))
+
+
+@loops(noalias=False, explicit=True, plain=True)
+def note(own: Int, objects: Pointer[i64], given: Int, COUNTER: Static) -> i64:
+    """Count a change of tensors. The first argument describes the change."""
+    for k in range(1, given):
+        counter = as_pointer(objects[k], i64)[COUNTER]
+        version = sum_of(element_of(counter, 0), ONE)
+        if version == 0:
+            return 0
+        set_element(counter, 0, version)
+        set_element(counter, 1, new_reference(objects[0]))
+    return new_reference(NONE)
+
+
+@functools.cache
+def step_of(loop: Loop, numbers: int, **types: Any) -> Any:
+    """Return the kernel that calls the loop of a formula with this many numbers, and with tensors.
+
+    Its own array contains the number of arrays, the number of parameters, the bounds of the loop, and the positions of
+    parameters, gradients and state among the arguments.
+    """
+    given = "".join(f"C(float_of(objects[{number}])), " for number in range(numbers))
+    source = f"""def step(own: Int, objects: Pointer[i64], given: Int, T: Static, C: Static) -> i64:
+    told = as_pointer(as_pointer(own, i64)[ELEMENTS], i64)
+    place = allocate(8 * told[0])
+    if place == 0:
+        return no_memory()
+    table = as_pointer(place, i64)
+    places = told + (4 + told[1])
+    for k in range(told[0]):
+        table[k] = elements_of(objects[places[k]], ARRAY)
+    update(as_pointer(place, Pointer[u8]), told + 3, told[1], {given}0, told[2])
+    release(place)
+    return new_reference(NONE)
+"""
+    names = {**vars(language), **NAMES, "ARRAY": words()["_array"], "update": apart(loop.kernel, **types)}
+    return WrittenLoops("step", source, names, noalias=False, explicit=True, plain=True).compiled(**types)
+
+
+NAMES = {
+    "elements_of": elements_of,
+    "ELEMENTS": ELEMENTS,
+    "NONE": NONE,
+    "new_reference": new_reference,
+    "float_of": float_of,
+    "allocate": function_of_python("PyMem_RawMalloc", i64, i64),
+    "release": function_of_python("PyMem_RawFree", None, i64),
+    "no_memory": function_of_python("PyErr_NoMemory", i64),
+}
+"""The names in the text of `step_of` that are not in the language of kernels."""

@@ -17,18 +17,29 @@ from numpy.exceptions import TooHardError
 from adjoint.device import Size
 
 from ..dispatch.source import compile_source
+from ..dtypes import get_default_dtype
 from ..tape.edges import edge_of
 from ..tape.inference_tensors import mark_inference
+from ..tape.modes import FLAGS, STATE
 from ..tape.versions import counting, shared_counter
 from ..tensor import LEAF, Tensor
 from .backward import attach, gradients_of, tensors_of
-from .conditions import UNREADABLE, Check, Fits, Group, Structure, edge_condition, usual_condition
+from .conditions import (
+    UNREADABLE,
+    Check,
+    Group,
+    Structure,
+    checks_of,
+    head,
+    mode_checks,
+)
 from .errors import Unsupported
 from .extents import Differs, Folded, General
-from .known import MUTABLE, is_constant, is_plain, is_usual, modes_in_force, same_items, shown
+from .known import MUTABLE, is_constant, is_plain, is_undisturbed, is_usual, same_items, settings, shown
+from .layouts import Fits
 from .native import Empty, fused
 from .observer import Observer
-from .program import Constant, Instruction, Program, Reference, Source
+from .program import Constant, Instruction, Program, Reference, Source, made
 from .program_text import literal
 from .sized import MISSED, Sized, SizedFits
 from .symbols import Symbol, called, symbol, symbols_in, unwrapped
@@ -266,15 +277,9 @@ class Written:
         if replaced is None:
             program = self.program = example
         checks = [*self.checks(), *self.loads()]
-        conditions = [check.condition for check in checks if not check.load]
-        head = ["def run(args, kwargs):", "    try:"]
-        head += [f"        if not ({' and '.join(conditions)}):", "            return MISSED"]
-        for check in checks:
-            head += [f"        {check.load}"] if check.load else []
-            if check.load and check.condition:
-                head += [f"        if not ({check.condition}):", "            return MISSED"]
-        head += ["    except UNREADABLE:", "        return MISSED"]
-        first = len(head)
+        first_lines = head(source, checks)
+        checks = [check._replace(tensor=None) for check in checks]  # which would keep arguments alive
+        first = len(first_lines)
         source.namespace |= NAMES
         source.lines, source.origins = [], {}
         sized: Sized | None = None
@@ -296,7 +301,7 @@ class Written:
             origins = {first + position + 1: line for position, line in source.origins.items()}
             steps = {first + position: each for position, each in enumerate(forward, 1)}
             body += self.returned(saved, self.gradient_function(kept, saved))
-        text = "\n".join([*head, *(f"    {line}" for line in body)]) + "\n"
+        text = "\n".join([*first_lines, *(f"    {line}" for line in body)]) + "\n"
         namespace = source.namespace
         compile_source(text, "<adjoint compiled function>", namespace)
         variant = Variant(self.function, program, text, namespace, checks, origins)
@@ -364,7 +369,7 @@ class Written:
         source, given, program = self.source, self.given, self.program
         constant = source.constant
         checks = [
-            Check(f"modes_in_force() == {constant(self.observer.modes)}", f"modes are {self.observer.modes}"),
+            *mode_checks(source, self.observer.modes),
             *given.checks,
         ]
         first: dict[int, str] = {}
@@ -378,17 +383,7 @@ class Written:
                 if earlier in first.values() and other._array is tensor._array:
                     raise Stop("two arguments have one memory")
             first[id(tensor)] = place
-            kind = "Tensor" if type(tensor) is Tensor else constant(type(tensor))
-            fits = self.fits(tensor)
-            grad = "requires" if tensor.requires_grad else "does not require"
-            checks += [
-                Check(f"type({place}) is {kind}", f"{place} is a {type(tensor).__name__}"),
-                Check(f"{constant(fits)}({place}._array)", f"{place} is {fits}", place=place, fits=fits),
-                Check(edge_condition(place, tensor), f"{place} {grad} grad, and is a leaf: {tensor.is_leaf}"),
-                Check(
-                    usual_condition(place, tensor), f"{place} has no hooks, and is an inference tensor or not as before"
-                ),
-            ]
+            checks += checks_of(source, place, tensor, self.fits(tensor), place)
         for condition, objects in self.observer.guards.values():
             checks.append(Check(condition.format(*map(constant, objects)), condition.format(*map(shown, objects))))
         for function, operands, result in self.tracer.outcomes:
@@ -420,20 +415,15 @@ class Written:
                 checks.append(Check("", "", f"v{number} = {each.source}._array"))
                 continue
             name = self.source.tensor(each.source)
-            if each.kind == "tensor":
-                load = f"v{number} = {name}._array"
-                state = f"{edge_condition(name, each.source)} and {usual_condition(name, each.source)}"
-            else:
-                load = f"v{number} = (g{number} := {name}._grad)._array"
-                state = f"{name}._grad._edge is None and type({name}._grad) is Tensor"
-            same = constant(weakref.ref(each.tensor._array))
-            fits = Fits(each.tensor._array)
-            fitting = f"{constant(fits)}(v{number})"
-            if self.roots and not self.freed and self.program.changes and each.kind == "tensor":
-                fitting += f" and {constant(outside)}.is_alone({name})"
-            condition = f"({same}() is v{number} or {fitting}) and {state}"
+            place = name if each.kind == "tensor" else f"{name}._grad"
+            load = place if each.kind == "tensor" else f"(g{number} := {place})"
             what = f"{shown(each.source)}{'.grad' * (each.kind == 'grad')}"
-            checks.append(Check(condition, f"{what} is {fits}, and has the history that it had", load))
+            checks += checks_of(self.source, place, each.tensor, Fits(each.tensor._array), what)
+            checks.append(Check("", "", f"v{number} = {load}._array"))
+            if self.roots and not self.freed and self.program.changes and each.kind == "tensor":
+                same = constant(weakref.ref(each.tensor._array))
+                condition = f"({same}() is {name}._array or {constant(outside)}.is_alone({name}))"
+                checks.append(Check(condition, f"{what} shares no memory with others"))
         return checks
 
     def apart(self) -> list[Check]:
@@ -504,7 +494,7 @@ class Written:
         constant = self.source.constant
         lines = []
         for tensor, number in self.results.values():
-            lines.append(f"r{number} = wrap(v{number})")
+            lines += made(f"r{number}", f"v{number}", self.program.shapes[number][1]).split("; ")  # type: ignore[index]
             if tensor.is_inference():
                 lines.append(f"mark_inference(r{number})")
             elif tensor._version:
@@ -524,12 +514,11 @@ class Written:
                 for each in self.program.instructions[: self.program.boundary]
             )
             again = f"({constant(self.function)}, args, kwargs)" if pure else "None"
-            values = "None" if self.freed else f"[{', '.join(f'v{number}' for number in saved)}]"
-            given = (
-                f"[{', '.join(roots)}], [{', '.join(places)}], {values}, {gradients}, [{', '.join(watched)}], {again}"
-            )
+            values = ", ".join(f"v{number}" for number in saved)
+            kept = f", ([{values}], {gradients}, [{', '.join(places)}], [{', '.join(watched)}], {again})"
             node = edge_of(self.roots[0])[0]
-            lines.append(f"attach({given}, {constant((node._code, node._lasti))})")
+            origin = constant((node._code, node._lasti))
+            lines.append(f"attach([{', '.join(roots)}], {origin}{'' if self.freed else kept})")
         lines.append(f"return {self.built(self.result, self.source.constant, 'r')}")
         return lines
 
@@ -585,7 +574,11 @@ NAMES = {
     "is_usual": is_usual,
     "same_items": same_items,
     "getattr_static": inspect.getattr_static,
-    "modes_in_force": modes_in_force,
+    "settings": settings,
+    "STATE": STATE,
+    "FLAGS": FLAGS,
+    "is_undisturbed": is_undisturbed,
+    "get_default_dtype": get_default_dtype,
     "mark_inference": mark_inference,
     "counting": counting,
     "shared_counter": shared_counter,

@@ -37,6 +37,8 @@ class Declared(Optimizer):
     _state: tuple[str, ...] = ()
     # Whether the numbers in the formula depend on the state of the parameter, not only on the step.
     _own_numbers = False
+    # Whether the state of a parameter has the count of its steps.
+    _counts_steps = True
     # Whether rounding follows PyTorch's fused kernels: half types are computed in float32 and rounded once.
     _rounds_once = False
     # Whether the formula is for sparse gradients too, and what PyTorch says if not.

@@ -53,6 +53,7 @@ class SGD(Declared):
     _checks = (learning_rate, not_negative("momentum", "weight_decay"), _nesterov)
     _rounds_once = True
     _takes_sparse = True
+    _counts_steps = False
 
     def __init__(
         self,
@@ -70,11 +71,15 @@ class SGD(Declared):
     ) -> None:
         super().__init__(params, locals())
 
-    def _batches(self, params: list[torch.Tensor], grads: list[torch.Tensor], group: dict[str, Any]) -> Iterator[Batch]:
+    def _state_names(self, group: dict[str, Any]) -> tuple[str, ...]:
+        return ("momentum_buffer",) if group["momentum"] else ()
+
+    def _numbers(self, group: dict[str, Any], step: float, state: dict[str, Any]) -> dict[str, Any]:
         numbers = {name: number(group[name]) for name in ("lr", "momentum", "dampening", "weight_decay")}
-        options = SimpleNamespace(
-            **numbers, nesterov=group["nesterov"], maximize=group["maximize"], is_first_step=False
-        )
+        return {**numbers, "nesterov": group["nesterov"], "maximize": group["maximize"], "is_first_step": False}
+
+    def _batches(self, params: list[torch.Tensor], grads: list[torch.Tensor], group: dict[str, Any]) -> Iterator[Batch]:
+        options = SimpleNamespace(**self._numbers(group, 0, {}))
         if group["momentum"] == 0:
             yield options, [params, grads]
             return

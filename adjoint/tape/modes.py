@@ -66,6 +66,8 @@ class _ThreadState(threading.local):
     recorder: Any = None
     result_cache: Any = None
     capture: Any = None
+    # Whether compiled functions run without programs (`torch.compiler.set_stance`).
+    uncompiled = False
     multithreading = True
     view_replay = False
     grad_layout = True

@@ -6,6 +6,8 @@ import warnings
 import pytest
 
 import adjoint as torch
+from adjoint.codegen.acceleration import LOOPS
+from adjoint.compiler.steps import Step
 
 from .comparison import assert_alike, reason_of
 
@@ -362,3 +364,64 @@ def test_where_gradients_keep_their_layout_functions_run_as_they_are():
         with torch.autograd.enforce_grad_layout_policy(policy):
             step()
         assert variant.calls == calls
+
+
+def steps_of(compiled):
+    """What takes the steps of optimizers in the program of a compiled function."""
+    (variant,) = compiled.compiled.variants
+    return [each for each in variant.run.__globals__.values() if isinstance(each, Step)]
+
+
+def a_step(kind=torch.optim.SGD, **options):
+    """A compiled step of training, which has been captured, and its optimizer."""
+    module = model()
+    optimizer = kind(module.parameters(), **options)
+
+    @torch.compile
+    def step():
+        optimizer.zero_grad()
+        module(torch.ones(6, 4, dtype=torch.float64)).square().sum().backward()
+        optimizer.step()
+
+    for _ in range(3):
+        step()
+    return step, optimizer
+
+
+@pytest.mark.skipif(not LOOPS.available, reason="there are no compiled loops")
+@pytest.mark.parametrize("name", ["SGD", "SGD with momentum", "Adam", "Adagrad", "RMSprop centered"])
+def test_a_new_learning_rate_is_a_number_of_the_same_call(name):
+    step, optimizer = a_step(getattr(torch.optim, name.split()[0]), **OPTIMIZERS[name])
+    (taken,) = steps_of(step)
+    (steady,) = taken.steady
+    before = optimizer.param_groups[0]["params"][0].detach().clone()
+    optimizer.param_groups[0]["lr"] = 0.0
+    step()
+    weight = optimizer.param_groups[0]["params"][0]
+    assert taken.steady == [steady]
+    assert bool(optimizer.param_groups[0]["weight_decay"]) or torch.equal(before, weight)
+
+
+def test_hooks_of_all_optimizers_are_called():
+    step, optimizer = a_step(lr=0.1)
+    called = []
+    handle = torch.optim.optimizer.register_optimizer_step_post_hook(lambda *given: called.append(given[0]))
+    try:
+        step()
+    finally:
+        handle.remove()
+    step()
+    assert called == [optimizer]
+
+
+def test_a_step_that_a_class_has_written_is_called():
+    class Counting(torch.optim.SGD):
+        steps = 0
+
+        def step(self, closure=None):
+            self.steps += 1
+            return super().step(closure)
+
+    step, optimizer = a_step(Counting, lr=0.1)
+    step()
+    assert optimizer.steps == 4

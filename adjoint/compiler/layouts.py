@@ -1,0 +1,133 @@
+"""Conditions on the classes and layouts of tensors and arrays, tested one by one or all in one native call.
+
+The machine code reads the objects. The words of array objects belong to NumPy's binary interface. The words of tensor
+objects that store attributes are found with a tensor that has known attributes.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy
+from numpy import ndarray
+
+from .._runtime.platform import ctypes
+from ..codegen.acceleration import LOOPS
+from ..codegen.llvm.built_in import FALSE, NONE, TRUE, built_in, new_reference
+from ..codegen.llvm.language import Int, Pointer, Static, as_pointer, i32, i64, loops
+from ..codegen.llvm.values import CompilationError
+from ..kernels.runtime.addresses import AFTER_HEAD, IN_OBJECTS
+from ..tensor import Tensor, new_tensor
+
+CLASS = AFTER_HEAD // 8 - 1
+"""The position of the class in an object, in words."""
+
+ELEMENTS = AFTER_HEAD // 8
+NDIM, SHAPE, STRIDES, DTYPE = ELEMENTS + 1, ELEMENTS + 2, ELEMENTS + 3, ELEMENTS + 5
+"""The positions of the fields of an array object, in words."""
+
+
+class Fits:
+    """Checks that the array of a tensor has the same layout as at the capture of the program."""
+
+    def __init__(self, array: Any) -> None:
+        self.dtype, self.shape, self.strides = array.dtype, array.shape, array.strides
+        self.ndim, self.sizes = array.ndim, [*enumerate(array.shape)]
+
+    def __str__(self) -> str:
+        return f"{self.dtype.name}{list(self.shape)} with strides {self.strides}"
+
+    def __call__(self, array: Any) -> bool:
+        """Return whether an array has the same class, dtype, shape and strides."""
+        return (
+            type(array) is ndarray
+            and array.dtype is self.dtype
+            and array.shape == self.shape
+            and array.strides == self.strides
+        )
+
+
+@loops(noalias=False, explicit=True, plain=True)
+def all_fit(own: Int, objects: Pointer[i64], given: Int, ARRAY: Static, EDGE: Static, EXTRA: Static) -> i64:
+    """Return whether all tensors and their arrays are as the numbers in `own` say. Attributes at word 0 are not tested."""
+    expected = as_pointer(as_pointer(own, i64)[ELEMENTS], i64)
+    for k in range(given):
+        tensor = as_pointer(objects[k], i64)
+        if tensor[CLASS] != expected[0]:
+            return new_reference(FALSE)
+        if EDGE and (tensor[EDGE] != expected[1]) | (tensor[EXTRA] != NONE):
+            return new_reference(FALSE)
+        array = as_pointer(tensor[ARRAY], i64)
+        ndim = expected[4]
+        if (array[CLASS] != expected[2]) | (array[DTYPE] != expected[3]):
+            return new_reference(FALSE)
+        if i64(as_pointer(tensor[ARRAY] + 8 * NDIM, i32)[0]) != ndim:
+            return new_reference(FALSE)
+        shape, strides = as_pointer(array[SHAPE], i64), as_pointer(array[STRIDES], i64)
+        for d in range(ndim):
+            if (shape[d] != expected[5 + d]) | (strides[d] != expected[5 + ndim + d]):
+                return new_reference(FALSE)
+        expected = expected + (5 + 2 * ndim)
+    return new_reference(TRUE)
+
+
+@loops(noalias=False, explicit=True, plain=True)
+def all_same(own: Int, objects: Pointer[i64], given: Int) -> i64:
+    """Return whether the arguments are the elements of the array `own`."""
+    array = as_pointer(own, i64)
+    expected = as_pointer(array[ELEMENTS], i64)
+    if as_pointer(array[SHAPE], i64)[0] != given:
+        return new_reference(FALSE)
+    for k in range(given):
+        if objects[k] != expected[k]:
+            return new_reference(FALSE)
+    return new_reference(TRUE)
+
+
+def identical(objects: Iterable[Any]) -> Callable[..., bool]:
+    """Return a function that tests whether its arguments are these objects, in this order."""
+    held = numpy.fromiter(objects, object)
+    if not words():
+        return lambda *given: [*map(id, given)] == [*map(id, held)]
+    found: Callable[..., bool] = built_in("all_same", all_same.compiled().code.address, held)
+    return found
+
+
+@functools.cache
+def words() -> dict[str, int]:
+    """Return the positions of attributes in tensor objects, in words. Empty if machine code cannot read objects."""
+    if not (LOOPS.available and IN_OBJECTS):
+        return {}
+    tensor, marks = new_tensor(), {name: object() for name in ("_array", "_edge", "_extra", "_counter")}
+    for name, mark in marks.items():
+        setattr(tensor, name, mark)
+    found = [*(ctypes.c_size_t * (Tensor.__basicsize__ // 8)).from_address(id(tensor))]
+    places = {name: found.index(id(mark)) for name, mark in marks.items() if id(mark) in found}
+    return places if len(places) == len(marks) else {}
+
+
+def fitting(tensors: Sequence[Tensor], *, whole: bool) -> Callable[..., bool] | None:
+    """Return a native function that tests whether tensors have these classes and layouts. None if that is impossible.
+
+    `whole`: whether it also tests that edges are the same and that no tensor has rare attributes.
+    """
+    arrays, places = [tensor._array for tensor in tensors], words()
+    if not places or not all(type(array) is ndarray and array.dtype.isbuiltin == 1 for array in arrays):
+        return None
+    numbers = [
+        number
+        for tensor, array in zip(tensors, arrays, strict=True)
+        for number in (
+            *(id(type(tensor)), id(tensor._edge), id(ndarray), id(array.dtype), array.ndim, *array.shape),
+            *array.strides,
+        )
+    ]
+    given = {"EDGE": places["_edge"], "EXTRA": places["_extra"]} if whole else {"EDGE": 0, "EXTRA": 0}
+    try:
+        kernel = all_fit.compiled(ARRAY=places["_array"], **given)
+    except CompilationError:
+        return None
+    found: Callable[..., bool] = built_in("all_fit", kernel.code.address, numpy.array(numbers, numpy.int64))
+    return found
