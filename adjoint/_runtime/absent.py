@@ -1,4 +1,7 @@
-"""Names of PyTorch's that have no meaning here: programs may import them and compare with them, and learn why at their use."""
+"""PyTorch's names without a meaning here.
+
+Programs may import them and compare with them. Their use raises an error with the reason.
+"""
 
 from __future__ import annotations
 
@@ -42,5 +45,5 @@ def is_absent(value: object) -> bool:
 
 
 def is_of_tools(name: str) -> bool:
-    """Whether a name is one that Python or its tools look for in every module, such as `__path__` or `pytest_plugins`."""
+    """Return whether Python or its tools look for a name in every module, such as `__path__` or `pytest_plugins`."""
     return name.startswith(("_", "pytest"))

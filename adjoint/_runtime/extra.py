@@ -1,4 +1,4 @@
-"""Rare attributes of tensors, and the functions that learn of new tensors."""
+"""Rare attributes of tensors, and the functions that are called for new tensors."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class Extra:
 
     Other tensors store a single `None`.
 
-    `hooks`: the hooks of a leaf. `post_hooks`: called after accumulation. `accumulator`: weak reference to the
-    `AccumulateGrad`. `inference`: created in inference mode. `number`: the Python number that this constant replaces.
-    `tangents`: in forward mode, the tangent by level. `transform`: the serial number of the function transform whose
-    graph this leaf belongs to. `made_by`: the operations that lead from the base to this view, if recorded.
-    `grad_dtype`: the dtype of `.grad`, None (any) or `OWN`. `formers`: shapes and dtypes that a leaf had before, each
-    with the number of the first node that was recorded after it was changed. `stands_for`: a weak reference to the
-    tensor that was an operand of its own in-place change. The node has saved this tensor instead.
+    `hooks`: the hooks of a leaf. `post_hooks`: the hooks that run after accumulation. `accumulator`: a weak reference
+    to the `AccumulateGrad`. `inference`: whether the tensor was created in inference mode. `number`: the Python number
+    that this constant replaces. `tangents`: the tangents in forward mode, by level. `transform`: the serial number of
+    the function transform whose graph this leaf belongs to. `made_by`: the operations that lead from the base to this
+    view, if recorded. `grad_dtype`: the dtype of `.grad`, None (any) or `OWN`. `formers`: earlier shapes and dtypes of
+    a leaf, each with the number of the first node that was recorded after the change. `stands_for`: a weak reference to
+    the tensor that was an operand of its own in-place change. The node has saved this tensor instead.
     """
 
     __slots__ = tuple(
@@ -56,7 +56,7 @@ def warn_of_hooks(extra: Extra | None) -> None:
 
 
 def note_former(leaf: Any, array: Any) -> None:
-    """Store shape and dtype of a leaf that will show `array`. Earlier graphs send it gradients of that form."""
+    """Store the shape and dtype of a leaf before it shows `array`. Earlier graphs send it gradients of that form."""
     own = leaf._array
     if array.shape != own.shape or array.dtype != own.dtype:
         extra = leaf._own_extra()
@@ -64,7 +64,7 @@ def note_former(leaf: Any, array: Any) -> None:
 
 
 def form_for(leaf: Any, source: Any) -> tuple[tuple[int, ...], Any]:
-    """Return shape and dtype of the gradient that the node `source` sends to a leaf: those of the leaf when it was recorded."""
+    """Return shape and dtype of the gradient that the node `source` sends to a leaf: the leaf's at the time of recording."""
     if leaf._extra is not None and source is not None:
         for number, shape, dtype in leaf._extra.formers:
             if source._sequence < number:
@@ -73,9 +73,9 @@ def form_for(leaf: Any, source: Any) -> tuple[tuple[int, ...], Any]:
 
 
 NOTING: dict[int, bool] = {}
-"""The threads, by their numbers, in which a function transform records the created tensors.
+"""The threads, by number, in which a function transform records the created tensors. Usually there are none.
 
-Usually there are none.
 
-Code that creates a tensor then calls `note_creation`. For a tensor on the memory of another tensor, it passes both.
+In such a thread, code that creates a tensor calls `note_creation`. For a tensor on the memory of another tensor, it
+passes both.
 """

@@ -1,9 +1,10 @@
 """Objects that are created on first use by one thread: modules imported late, and attributes computed once.
 
-Threads that import modules in different orders can wait for each other. The interpreter then gives one of them a partly
-initialized module. Therefore only one thread at a time imports late, and other threads wait until it has finished.
+Threads that import modules in different orders could wait for each other. The interpreter would then give one of them a
+partly initialized module. Therefore only one thread at a time imports late, and other threads wait until it has
+finished.
 
-Attributes are computed without a lock: two threads may both compute one, and the first to finish provides it to both.
+Attributes are computed without a lock. Two threads may both compute one, and both get the first result.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ def _within_import(frame: FrameType | None) -> bool:
     """Return whether this thread executes a module of the package, whose lock it holds.
 
     It must not wait for `_importing` then.
+
     """
     while frame is not None:
         if frame.f_code.co_name == "<module>" and frame.f_globals.get("__name__", "").partition(".")[0] == PACKAGE:
@@ -51,7 +53,7 @@ def late_names(module: str, places: dict[str, str]) -> Callable[[str], Any]:
     Each name belongs to another module, or is another module, and is imported on first use.
 
     Args:
-        places: by each name, the module that defines it, relative to the package of `module`.
+        places: for each name, the module that defines it, relative to the package of `module`.
     """
     own = sys.modules[module]
     package = str(own.__package__)
@@ -70,7 +72,7 @@ def late_names(module: str, places: dict[str, str]) -> Callable[[str], Any]:
 
 
 def further_names(package: str, modules: dict[str, ModuleType]) -> None:
-    """Give modules names below `package`, because PyTorch has separate modules for their contents.
+    """Give modules additional names below `package`, because PyTorch has separate modules for their contents.
 
     If `torch` means this package, the modules are also found under that name.
     """
@@ -80,7 +82,10 @@ def further_names(package: str, modules: dict[str, ModuleType]) -> None:
 
 
 class computed_once(Generic[_T]):
-    """An attribute that its first use computes. `functools.cached_property` holds a lock meanwhile, or computes several."""
+    """An attribute that its first use computes.
+
+    `functools.cached_property` holds a lock during the computation, or computes several times.
+    """
 
     def __init__(self, function: Callable[[Any], _T]) -> None:
         self.function = function

@@ -1,8 +1,8 @@
 """Forks: in a forked child no thread of the parent holds a lock, and guarded data is consistent.
 
 A fork waits until no other thread holds one of these locks. It holds all of them while it copies the process, and both
-processes give them back. Imports, compilations and draws are therefore never half done in the child, whose only thread
-is the one that has forked.
+processes release them. Imports, compilations and draws are therefore never incomplete in the child, whose only thread
+is the forking thread.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _held: list[Any] = []
 
 
 def lock_across_forks() -> Any:
-    """A new reentrant lock that a fork holds."""
+    """Return a new reentrant lock that is held during a fork."""
     lock = threading.RLock()
     _locks.add(weakref.ref(lock, _locks.discard))
     return lock
@@ -55,10 +55,10 @@ if hasattr(os, "register_at_fork"):
 
 
 CODE: dict[tuple[str, str], CodeType] = {}
-"""Code that a process has compiled for its forked children, by its source and the name of its file."""
+"""Code that a process has compiled for its forked children, by source and file name."""
 
 
 def code_of(source: str, filename: str) -> CodeType:
-    """The code of generated source, which tracebacks and debuggers can then show."""
+    """Return the code of generated source. Tracebacks and debuggers can then show it."""
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
     return CODE.pop((source, filename), None) or compile(source, filename, "exec")

@@ -7,7 +7,7 @@ DISTRIBUTION = "adjoint-autograd"
 
 
 def version() -> str:
-    """Return the version of the installed distribution, which is the tag of its release, or "0+unknown" if none is installed."""
+    """Return the version of the installed distribution, which is the tag of its release, or "0+unknown"."""
     from importlib import metadata
 
     try:
@@ -17,7 +17,7 @@ def version() -> str:
 
 
 def install(extra: str) -> str:
-    """The command that installs an extra, for messages.
+    """Return the command that installs an extra, for messages.
 
     >>> install("fast")
     "pip install 'adjoint-autograd[fast]'"

@@ -29,7 +29,7 @@ MODULES = {
 
 
 class LateBound:
-    """The late-bound functions. Reading a field costs one attribute access."""
+    """The record of late-bound functions. Reading a field costs one attribute access."""
 
     __slots__ = (
         "argument_error",
@@ -47,28 +47,28 @@ class LateBound:
     """`(error, function, frame)`: replaces Python's error about an argument that should be a tensor or an integer."""
 
     copy_elements: Callable[[Any, Any], None]
-    """Copy the elements of the second array into the first, which has another order, by a compiled loop."""
+    """Copy the elements of the second array into the first array, which has another memory order, by a compiled loop."""
 
     forward_tangent: Callable[[Any], Any]
-    """The tangent of a tensor in forward mode. None until forward mode is imported."""
+    """Return the tangent of a tensor in forward mode. The field has no effect until forward mode is imported."""
 
     note_creation: Callable[..., None]
-    """Record which function transform a new tensor was created in."""
+    """Record in which function transform a new tensor was created."""
 
     run_accumulate_grad: Callable[..., tuple[()]]
     """Call an `AccumulateGrad` with a gradient."""
 
     taken_over: Callable[..., Any]
-    """The result of an operator call that a tensor class replaces."""
+    """Return the result of an operator call that a tensor class overrides."""
 
     text_within_transforms: Callable[[Any], str | None]
-    """The text of a tensor that a transform wraps. None until transforms are imported."""
+    """Return the text of a tensor that a transform wraps. The field has no effect until transforms are imported."""
 
     vmap: Callable[..., Callable[..., Any]]
-    """`vmap` of a function."""
+    """Apply `vmap` to a function."""
 
     wrap_public_functions: Callable[[], None]
-    """Install wrappers on all functions that classes can override, once."""
+    """Install wrappers on all functions that classes can override. This happens once."""
 
     def __init__(self) -> None:
         for name in self.__slots__:
@@ -80,7 +80,7 @@ class LateBound:
         """Set a field.
 
         Raises:
-            AttributeError: if the field does not exist, or has been set already.
+            AttributeError: if the field does not exist, or is already set.
         """
         if not isinstance(getattr(self, name), Unfilled):
             raise AttributeError(f"the late-bound {name!r} is filled already")
@@ -88,7 +88,7 @@ class LateBound:
 
 
 class Unfilled:
-    """The content of a field until the implementing module is imported. A call imports the module."""
+    """The value of a field before the implementing module is imported. A call imports the module."""
 
     __slots__ = ("name",)
 

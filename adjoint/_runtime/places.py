@@ -1,9 +1,9 @@
 """The places of PyTorch's public objects: the table `places.txt`, and its application to every module of this package.
 
-PyTorch divides its objects among more modules than this package has files, and gives many of them in several modules. A
-line `FILE > MODULE: NAMES` of the table lists names that a file defines and that PyTorch has in another module. Their
-`__module__`, pickles and checkpoints name that module. A line `FILE = MODULE: NAMES` lists names that another module
-exports, too. `OTHER=NAME` is for an object with the name OTHER there, and `NAME=` for the file itself.
+PyTorch divides its objects among more modules than this package has files, and exports many of them from several
+modules. A line `FILE > MODULE: NAMES` of the table lists names that a file defines and that PyTorch defines in another
+module. Their `__module__`, pickles and checkpoints name that module. A line `FILE = MODULE: NAMES` lists names that
+another module exports too. `OTHER=NAME` is an object with the name OTHER there, and `NAME=` is the file itself.
 
 Nothing is imported early. Names are resolved, and modules without a file are created, on first use.
 `scripts/write_places.py` writes the table from PyTorch.
@@ -38,7 +38,7 @@ __all__ = [
 OWN, THEIRS = "adjoint", "torch"
 
 FOLDER = sys.modules[OWN].__path__[0]
-"""Where the package lies; `pathlib` would take longer to import than all that this module does."""
+"""The folder of the package. Importing `pathlib` would take longer than everything in this module."""
 
 SECOND = f"{OWN}.torch_names."
 """The prefix of the second name of modules in the folder `torch_names`. Type checkers use this name."""
@@ -47,7 +47,7 @@ ONE_FILE = dict.fromkeys(("mps", "mtia", "xpu"), "absent_devices")
 """Similar modules, and the file from which each of them is created."""
 
 PUBLISHED = "torch"
-"""Replaces a file name: the functions that the families of operators publish in the namespace `adjoint`."""
+"""A value in place of a file name: the functions that the families of operators publish in the namespace `adjoint`."""
 
 
 class _Table:
@@ -55,9 +55,9 @@ class _Table:
 
     def __init__(self) -> None:
         self.homes: defaultdict[str, dict[str, str]] = defaultdict(dict)
-        """PyTorch's modules for the names that a file defines, by file, with the names."""
+        """For each file, PyTorch's modules of the names that the file defines, with the names."""
         self.contents: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
-        """The files from which a PyTorch module gets further names, by module, with the names."""
+        """For each module, the files from which the PyTorch module gets additional names, with the names."""
         text = (
             SourceFileLoader(__name__, __file__).get_data(f"{FOLDER}{os.sep}_runtime{os.sep}places.txt").decode("ascii")
         )
@@ -72,7 +72,7 @@ class _Table:
                 self.contents[module].append(("" if file == PUBLISHED else file, names))
 
     def modules(self) -> set[str]:
-        """The modules with further names, and their packages."""
+        """The modules with additional names, and their packages."""
         found = set(self.contents)
         for module in self.contents:
             parts = module.split(".")
@@ -90,21 +90,21 @@ def _relative(name: str) -> str:
 
 
 def theirs(name: str) -> str:
-    """PyTorch's name of the module `name` of this package."""
+    """Return PyTorch's name of the module `name` of this package."""
     return THEIRS + name.removeprefix(OWN)
 
 
 _package = OWN
-"""The package that objects give as their origin."""
+"""The package that objects report as their origin."""
 
 
 def module_named(name: str) -> str:
-    """Return the full name of a PyTorch module that objects give as their origin."""
+    """Return the full name of a PyTorch module that objects report as their origin."""
     return f"{_package}.{name}".rstrip(".")
 
 
 def become_torch() -> None:
-    """Let `torch` mean this package from now on. Its modules get both names, and objects give `torch` as their origin."""
+    """Make `torch` mean this package from now on. Its modules get both names, and objects report `torch` as their origin."""
     global _package
     _package = THEIRS
     for name, module in list(sys.modules.items()):
@@ -117,7 +117,7 @@ def become_torch() -> None:
 
 
 def place(module: ModuleType) -> None:
-    """Apply the table to a module of this package: set the origin of its objects, and add its further names."""
+    """Apply the table to a module of this package: set the origin of its objects, and add its additional names."""
     file, own = _relative(module.__name__), vars(module)
     if _package == THEIRS:
         module.__name__ = theirs(module.__name__)
@@ -154,7 +154,7 @@ def place(module: ModuleType) -> None:
 
 
 def _say(value: Any, module: str, name: str = "") -> None:
-    """Set the origin of a class with its methods, or of a function, to a module in which it has a name."""
+    """Set the origin of a class and its methods, or of a function, to a module in which it has a name."""
     former, value.__module__ = value.__module__, module
     if name:
         value.__qualname__ = name
@@ -179,7 +179,7 @@ def _functions() -> dict[str, str]:
 
 
 def _extend(module: ModuleType, file: str, late: frozenset[str]) -> None:
-    """Let a module resolve the further names of PyTorch's module on first use, except the names that it has `late` itself."""
+    """Make a module resolve additional names of PyTorch's module on first use, except names that it resolves `late` itself."""
     own = vars(module)
     before: Callable[[str], Any] | None = own.get("__getattr__")
     listed: Callable[[], list[str]] = own.get("__dir__", lambda: list(own))
@@ -211,12 +211,12 @@ def further_names(module: str) -> dict[str, tuple[str, str]]:
 
 @cache
 def inner_modules(module: str) -> frozenset[str]:
-    """Return the names of the modules inside a module, among the modules with further names."""
+    """Return the names of the modules inside a module, among the modules with additional names."""
     return frozenset(each.rpartition(".")[2] for each in _MODULES if each and each.rpartition(".")[0] == module)
 
 
 def _further(module: str, name: str) -> Any:
-    """An object that a module has by the table, or a module in it."""
+    """Return an object that a module has according to the table, or a module in it."""
     file, defined = further_names(module)[name]
     there = import_late(f"{OWN}.{file}".rstrip("."))
     return getattr(there, defined) if defined else there
@@ -226,7 +226,7 @@ def _further(module: str, name: str) -> Any:
 
 
 class Finder:
-    """Finds the modules of this package, and applies the table to each after it has run.
+    """A finder for the modules of this package. It applies the table to each module after the module has run.
 
     Modules without a file are created from the table.
     """
@@ -252,7 +252,7 @@ class Finder:
 
 
 def _run(execute: Callable[[ModuleType], None], module: ModuleType) -> None:
-    """Run a module, which has PyTorch's name from the first moment, and let it follow the table."""
+    """Run a module, which has PyTorch's name from the beginning, and then apply the table."""
     name = module.__name__
     names = (name, theirs(name)) if _package == THEIRS else (name,)
     sys.modules.update(dict.fromkeys(names, module))
@@ -268,18 +268,18 @@ def _run(execute: Callable[[ModuleType], None], module: ModuleType) -> None:
 
 
 class _WithoutFile:
-    """Creates a PyTorch module whose contents are in other files here."""
+    """A loader that creates a PyTorch module whose contents are in other files here."""
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """Make it."""
         return ModuleType(spec.name, f"`torch.{_relative(spec.name)}`: names, no logic.")
 
     def exec_module(self, module: ModuleType) -> None:
-        """Do nothing: the module has its names from the table."""
+        """Do nothing, because the module gets its names from the table."""
 
 
 class SameModule:
-    """Loads a module under a second name, such as `torch.x.y`: it imports `adjoint.x.y` and leaves it unchanged."""
+    """A loader of a module under a second name, such as `torch.x.y`. It imports `adjoint.x.y` and leaves it unchanged."""
 
     def __init__(self, own: str) -> None:
         self.own = own

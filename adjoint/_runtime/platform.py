@@ -1,7 +1,7 @@
 """Modules that some platforms lack, such as `mmap` in WebAssembly.
 
-`from .._runtime.platform import mmap` gives the module if the platform has it. Otherwise it gives a stand-in that is
-false: classes can derive from its contents and annotations can name them, but a call raises `ModuleNotFoundError`.
+`from .._runtime.platform import mmap` imports the module if the platform has it. Otherwise it imports a stand-in that
+is false. Classes can derive from its contents and annotations can name them, but a call raises `ModuleNotFoundError`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class _Missing(type):
 
 
 def missing(module: str, use: str) -> ModuleNotFoundError:
-    """The error that says what `use` needs."""
+    """Return the error that tells what `use` needs."""
     text = f"{use} needs the module {module!r}, which this Python on {sys.platform} does not have"
     return ModuleNotFoundError(text, name=module)
 

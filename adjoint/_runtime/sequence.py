@@ -2,7 +2,7 @@
 
 Pictures of the graph read these records to find the module that recorded each node. Calls are recorded only if a graph
 may be displayed: after the import of `adjoint.inspect`, in an interactive session, and in a program whose code mentions
-`inspect`. Otherwise a module call does no work for it. Only the latest records are kept, and they keep no module alive.
+`inspect`. Otherwise recording costs nothing. Only the latest records are kept. They keep no module alive.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ MOST_CALLS = 16384
 sequence_numbers = count()
 
 watchers: OrderedDict[int, bool] = OrderedDict()
-"""The observers of the calls of all modules: the ids of global hooks, `NOTES` while calls are recorded, and `TABLES_SHOWN` once a
-program has asked for the tables of those hooks.
+"""The observers of the calls of all modules. Usually there is none.
 
-Usually there is none.
+They are the ids of global hooks, `NOTES` while calls are recorded, and `TABLES_SHOWN` after a program has requested the tables
+of those hooks.
 """
 
 NOTES, TABLES_SHOWN = -1, -2
@@ -42,14 +42,14 @@ beginning = Beginning()
 
 
 def note_calls() -> None:
-    """Note the calls of modules from now on."""
+    """Record the calls of modules from now on."""
     if beginning.number is None:
         beginning.number = next(sequence_numbers)
         watchers[NOTES] = True
 
 
 def note_calls_if_graphs_may_be_drawn() -> None:
-    """Note the calls of modules if this session is interactive, or if code that imports this package mentions `inspect`."""
+    """Record the calls of modules if this session is interactive, or if code that imports this package mentions `inspect`."""
     if sys.flags.interactive or hasattr(sys, "ps1") or "IPython" in sys.modules:
         note_calls()
         return
@@ -62,7 +62,7 @@ def note_calls_if_graphs_may_be_drawn() -> None:
 
 
 def mentions(code: CodeType, name: str) -> bool:
-    """Whether the code, or a function or class in it, uses `name` as a variable, an attribute or a module."""
+    """Return whether the code, or a function or class in it, uses `name` as a variable, an attribute or a module."""
     return name in code.co_names or any(mentions(part, name) for part in code.co_consts if isinstance(part, CodeType))
 
 
@@ -86,10 +86,11 @@ MAIN_THREAD = main_thread().ident
 module_calls: deque[tuple[Any, str, int, int, InThread | None]] = deque(maxlen=MOST_CALLS)
 """Calls in the order of their ends.
 
-Each record has a weak reference to the module, the name of its class, a number before its first node and one after its
-last. Once a thread other than the main thread has called a module, a record also has the result of `in_thread`.
+Each record contains a weak reference to the module, the name of its class, a number before its first node and a number
+after its last node. After a thread other than the main thread has called a module, records also contain the result of
+`in_thread`.
 
-Calls that recorded nothing are left out.
+Calls that recorded nothing are omitted.
 """
 
 

@@ -1,4 +1,4 @@
-"""Settings of PyTorch that programs read and set. Their values are stored and have no effect.
+"""Settings of PyTorch that programs read and set. Their values are stored, but have no effect.
 
 Every operation is deterministic, products of float32 matrices are computed in float32, and there is one thread pool.
 """
@@ -43,17 +43,17 @@ def use_deterministic_algorithms(mode: Any, *, warn_only: bool = False) -> None:
 
 
 def are_deterministic_algorithms_enabled() -> bool:
-    """Whether `use_deterministic_algorithms` has been requested."""
+    """Return whether `use_deterministic_algorithms` has been requested."""
     return bool(_kept["deterministic"])
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    """Whether deterministic algorithms have been requested with `warn_only`."""
+    """Return whether deterministic algorithms have been requested with `warn_only`."""
     return bool(_kept["deterministic"] == 1)
 
 
 def get_deterministic_debug_mode() -> int:
-    """The setting of `use_deterministic_algorithms` as a number: 0 (off), 1 (with `warn_only`) or 2 (without)."""
+    """Return the setting of `use_deterministic_algorithms` as a number: 0 (off), 1 (with `warn_only`) or 2 (without)."""
     return int(_kept["deterministic"])
 
 
@@ -79,13 +79,19 @@ def set_deterministic_debug_mode(debug_mode: Any) -> None:
 
 
 def get_float32_matmul_precision() -> str:
-    """Return the value of `set_float32_matmul_precision`. "highest" is the default, and the precision that is always used."""
+    """Return the value of `set_float32_matmul_precision`.
+
+    The default is "highest", which is also the precision that is always used.
+    """
     return str(_kept["matmul_precision"])
 
 
 @ending_at_caller
 def set_float32_matmul_precision(precision: str) -> None:
-    """Permit less precise products of float32 matrices ("high", "medium") or not ("highest"). Products stay precise."""
+    """Permit less precise products of float32 matrices ("high", "medium"), or forbid them ("highest").
+
+    The setting has no effect, because products stay precise.
+    """
     if precision not in ("highest", "high", "medium"):
         warn(
             f"{precision} is not one of 'highest', 'high', or 'medium'; the current"
@@ -97,7 +103,7 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 
 def get_num_interop_threads() -> int:
-    """The value of `set_num_interop_threads`."""
+    """Return the value of `set_num_interop_threads`."""
     return int(_kept["interop_threads"])
 
 
@@ -119,12 +125,12 @@ def set_num_interop_threads(num: Any) -> None:
 
 @ending_at_caller
 def set_flush_denormal(mode: bool) -> bool:
-    """Return whether flushing denormal numbers can be set to `mode`: only False is possible."""
+    """Return whether flushing denormal numbers can be set to `mode`. Only False is possible."""
     return not mode
 
 
 def is_warn_always_enabled() -> bool:
-    """Whether `set_warn_always` has requested repeated warnings."""
+    """Return whether `set_warn_always` has requested repeated warnings."""
     return bool(_kept["warn_always"])
 
 
@@ -143,9 +149,9 @@ def set_warn_always(b: Any) -> None:
 
 
 class check_sparse_tensor_invariants:
-    """Context manager and switch: whether the parts of sparse tensors are checked.
+    """A context manager and switch that requests checks of the parts of sparse tensors.
 
-    The invariants are always checked. The class only stores the state.
+    The invariants are checked in any case. The class only stores the state.
     """
 
     _enabled = False
@@ -160,12 +166,12 @@ class check_sparse_tensor_invariants:
 
     @staticmethod
     def enable() -> None:
-        """Ask for checks."""
+        """Request checks."""
         check_sparse_tensor_invariants._enabled = True
 
     @staticmethod
     def disable() -> None:
-        """Ask for no checks."""
+        """Request no checks."""
         check_sparse_tensor_invariants._enabled = False
 
     def __enter__(self) -> None:

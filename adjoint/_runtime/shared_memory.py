@@ -1,7 +1,7 @@
 """Memory that processes share: unnamed files, which the system frees when the last process releases them.
 
-No cleanup is necessary. When a process dies, its descriptors and mappings end with it. The module knows bytes only,
-neither arrays nor tensors.
+No cleanup is necessary. When a process dies, its descriptors and mappings end with it. The module depends only on
+bytes, and not on arrays or tensors.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ ALIGNMENT = 64
 """The alignment of memory, in multiples of a cache line."""
 
 _SMALL, _SHARED_OUT = 1 << 16, 1 << 20
-"""Requests of at most this many bytes are parts of segments of this many bytes: a descriptor serves many of them."""
+"""Requests of at most this many bytes become parts of segments of this many bytes. One descriptor serves many of them."""
 
 
 def new_file(size: int = 0) -> int:
-    """The descriptor of a new file in memory that has no name."""
+    """Return the descriptor of a new unnamed file in memory."""
     if hasattr(os, "memfd_create"):
         fd = os.memfd_create("adjoint", os.MFD_CLOEXEC)
     else:
@@ -41,9 +41,9 @@ class Mapping(mmap.mmap):
 def mapped_file(path: str, shared: bool, length: int) -> Mapping:
     """Map the first `length` bytes of a file into memory.
 
-    If `shared`, changes reach the file; otherwise they stay private.
+    If `shared`, changes reach the file. Otherwise they stay private.
 
-    A shared file is made, or made longer, if need be.
+    A shared file is created or extended if necessary.
 
     Raises:
         RuntimeError: if the file cannot be opened, or is too short.
@@ -98,7 +98,7 @@ _segments: weakref.WeakValueDictionary[tuple[int, int], Segment] = weakref.WeakV
 
 
 def attached(fd: int, size: int) -> Segment:
-    """Return the segment of a file that another process has sent. It takes over the descriptor."""
+    """Return the segment of a file that another process has sent. The segment takes ownership of the descriptor."""
     found = _segments.get(_key(fd))
     if found is None:
         return Segment(fd, size)
@@ -108,7 +108,7 @@ def attached(fd: int, size: int) -> Segment:
 
 
 class _SmallParts:
-    """Hands out parts of one segment after the other, from its beginning to its end."""
+    """An allocator that hands out consecutive parts of one segment after another."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -128,7 +128,7 @@ _small = _SmallParts()
 
 
 def _renew() -> None:
-    """A forked child allocates from its own segment. Otherwise it would allocate the same memory as its parent."""
+    """Make a forked child allocate from its own segment. Otherwise it would allocate the same memory as its parent."""
     global _small
     _small = _SmallParts()
 
@@ -138,7 +138,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def allocated(size: int) -> memoryview:
-    """New shared memory of `size` bytes, at least one, all 0."""
+    """Return new shared memory of `size` bytes (at least one), initialized to 0."""
     if size <= _SMALL:
         return _small.take(size)
     return memoryview(Segment(new_file(size), size))

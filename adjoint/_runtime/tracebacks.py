@@ -1,9 +1,9 @@
-"""Errors and warnings end at the user's line: their tracebacks leave out the frames of adjoint.
+"""Errors and warnings that end at the user's line. Their tracebacks omit the frames of adjoint.
 
-An exception collects a frame of traceback wherever it leaves a function. A function at the border between user code and
+An exception collects a traceback frame wherever it leaves a function. A function at the border between user code and
 adjoint catches the error, removes the frames of adjoint, and raises it again with a bare `raise`, which adds no frame.
-Frames of the user that adjoint has called (hooks, custom functions, modules) stay. `ADJOINT_FULL_TRACEBACK=1` in the
-environment keeps everything.
+Frames of user code that adjoint has called (hooks, custom functions, modules) stay. `ADJOINT_FULL_TRACEBACK=1` in the
+environment keeps all frames.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ PACKAGE = __name__.partition(".")[0]
 _INSIDE = f"{PACKAGE}."
 
 _PACKAGES = (PACKAGE, "torch")
-"""The packages that classes of this package give as their origin."""
+"""The packages that classes of this package report as their origin."""
 
 _OPTIMIZED = 0x1  # inspect.CO_OPTIMIZED: the code has fast locals, and `f_locals` is a copy
 
 _LIBRARIES = {"numpy", "scipy", "ml_dtypes", "llvmlite"}
-"""The packages that compute for this package. The standard library counts too."""
+"""The packages that compute for this package, and the standard library."""
 
 _STANDARD_LIBRARY = os.__file__.removesuffix("os.py")
 
@@ -77,13 +77,13 @@ def without_our_frames(trace: TracebackType | None) -> TracebackType | None:
 
 
 def is_ours(names: dict[str, Any]) -> bool:
-    """Whether the module with this namespace belongs to adjoint."""
+    """Return whether the module with this namespace belongs to adjoint."""
     package = names.get("__package__") or ""
     return package == PACKAGE or package.startswith(_INSIDE)
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the nearest line outside this package, however deep the call stack is."""
+    """Warn at the nearest line outside this package, at any depth of the call stack."""
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and is_ours(frame.f_globals):
         level, frame = level + 1, frame.f_back
@@ -91,7 +91,7 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
 
 
 def is_of_a_library(frame: FrameType) -> bool:
-    """Whether the frame belongs to the standard library, or to one of the libraries that compute for adjoint."""
+    """Return whether the frame belongs to the standard library, or to one of the libraries that compute for adjoint."""
     package = frame.f_globals.get("__package__") or ""
     file = frame.f_code.co_filename
     return (
@@ -102,7 +102,7 @@ def is_of_a_library(frame: FrameType) -> bool:
 
 
 def variables_in(frame: FrameType) -> dict[str, Any]:
-    """The variables of the code that runs in `frame`.
+    """Return the variables of the code that runs in `frame`.
 
     Before Python 3.13 a frame keeps the result of `f_locals`. This may include an error whose traceback leads back to
     the frame.
@@ -115,7 +115,7 @@ def variables_in(frame: FrameType) -> dict[str, Any]:
 
 
 def ending_at_caller(function: _Function) -> _Function:
-    """Let the errors of `function`, which the user's code calls, end at the line of that call."""
+    """Make the errors of `function`, which the user's code calls, end at the line of that call."""
     if "shorten" in getattr(function, "__code__", _NOTHING).co_names:
         return function  # it sees to that itself
 
@@ -143,7 +143,7 @@ _NOTHING = (lambda: None).__code__
 
 
 def end_at_caller(owner: Any, *names: str) -> None:
-    """Let the errors of functions of a module, given by its namespace, or of methods of a class end at the user's call."""
+    """Make the errors of functions of a module, given by its namespace, or of methods of a class end at the user's call."""
     for name in names:
         if isinstance(owner, dict):
             owner[name] = ending_at_caller(owner[name])
@@ -154,16 +154,16 @@ def end_at_caller(owner: Any, *names: str) -> None:
 
 
 def end_functions_at_caller(names: dict[str, Any], but: tuple[str, ...] = ()) -> None:
-    """Let the errors of the public functions of a module, given by its namespace, end at the line of the user's call.
+    """Make the errors of the public functions of a module, given by its namespace, end at the line of the user's call.
 
-    `but`: functions that must stay the same objects.
+    `but`: functions that must remain the same objects.
     """
     own = [name for name, value in names.items() if type(value) is FunctionType and _defined_in(value) is names]
     end_at_caller(names, *(name for name in own if not name.startswith("_") and name not in but))
 
 
 def end_public_at_caller(names: dict[str, Any]) -> None:
-    """Let errors of the names that a module exports in `__all__` end at the user's call, wherever they are defined."""
+    """Make errors of the names that a module exports in `__all__` end at the user's call, wherever they are defined."""
     for name in names["__all__"]:
         value = names.get(name)
         if isinstance(value, type):
@@ -184,9 +184,10 @@ def _defined_in(function: Any) -> dict[str, Any]:
 
 
 def end_constructor_at_caller(kind: type) -> None:
-    """Let errors of the constructor end at the line of the user's call, unless the user has defined the class.
+    """Make errors of the constructor end at the line of the user's call, unless the user has defined the class.
 
-    An error about a wrong call names the class that the user has called, also if it inherits the constructor from a private one.
+    An error about a wrong call names the class that the user has called, even if it inherits the constructor from a
+    private class.
     """
     if kind.__module__.partition(".")[0] not in _PACKAGES:
         return
@@ -201,7 +202,7 @@ def end_constructor_at_caller(kind: type) -> None:
 
 
 def duplicate(function: FunctionType) -> FunctionType:
-    """A copy of the function."""
+    """Return a copy of the function."""
     other = FunctionType(
         function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
     )
@@ -212,7 +213,7 @@ def duplicate(function: FunctionType) -> FunctionType:
 
 
 def end_methods_at_caller(kind: type, but: tuple[str, ...] = ()) -> None:
-    """Let the errors of constructor, operators and public methods end at the line of the user's call, as above.
+    """Make the errors of the constructor, operators and public methods end at the line of the user's call in the same way.
 
     `but`: methods that do this themselves, because they are called often.
     """
@@ -224,4 +225,4 @@ def end_methods_at_caller(kind: type, but: tuple[str, ...] = ()) -> None:
 
 
 _UNDIVIDED = ("__enter__", "__exit__", "__del__")
-"""Methods that no interrupt may divide. A function around them would add a place for an interrupt."""
+"""Methods that no interrupt may divide. A wrapper around them would add a place for an interrupt."""

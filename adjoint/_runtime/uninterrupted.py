@@ -1,16 +1,17 @@
-"""Code that no interrupt divides, so that a mode is either entered or not entered, and left whenever its block ends.
+"""Code that no interrupt divides. A mode is then either entered or not entered, and is left whenever its block ends.
 
 The interpreter raises `KeyboardInterrupt` (and lets another thread run) in three places only: where a Python function
-begins, where a loop begins a new pass, and where a call of a function that is not written in Python has returned.
-Statements between these places are never divided. A context is therefore safe under these conditions:
+begins, where a loop begins a new iteration, and where a call of non-Python code has returned. Statements between these
+places are never divided. A context is therefore safe under these conditions:
 
-- `__enter__` stores the previous state, and changes the state in its last statements, without such a call or loop;
-- `__exit__` does not begin with such a place either, which `uninterrupted` sees to, and changes the state first.
+- `__enter__` stores the previous state, and changes the state in its last statements, which contain no such call or
+  loop;
+- `__exit__` does not begin with such a place either, which `uninterrupted` ensures, and changes the state first.
 
 A context whose constructor changes the state, like some contexts of PyTorch, is a `SwitchesAtOnce`.
 
-The same holds for functions called by `finally`. A lock is held by `with`, never by `acquire` and `try`: an interrupt
-may strike between the two.
+The same holds for functions called by `finally`. A lock is held by `with`, never by `acquire` and `try`, because an
+interrupt may arrive between the two.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ KNOWN = ("cpython-311", "cpython-312", "cpython-313")
 _CHECKED, _UNCHECKED = b"\x00", b"\x02"
 """The operand of the instruction with which a function begins.
 
-The second follows an `await`, where the interpreter does not check for interrupts.
+The second operand follows an `await`, where the interpreter does not check for interrupts.
 """
 
 
@@ -57,15 +58,12 @@ def unchecked(instructions: bytes) -> bytes | None:
 class SwitchesAtOnce:
     """A context whose constructor has already changed the state, so that it also works without `with`.
 
-    An interrupt may strike between the constructor and `with`. In this case the context is finalized before `with`
+    An interrupt may arrive between the constructor and `with`. In this case the context is finalized before `with`
     enters it, and it restores the previous state.
     """
 
     pending = False
-    """Whether the state has been changed and the context has not been entered.
-
-    The constructor sets it before the change.
-    """
+    """Whether the state has been changed, but the context has not been entered. The constructor sets it before the change."""
 
     def __enter__(self) -> None:
         self.pending = False
@@ -105,14 +103,14 @@ def _after_caches(instructions: bytes, place: int) -> int:
 
 
 class PutDuring(ContextDecorator, Generic[_Value]):
-    """Context manager: call `put(value)`, which is `uninterrupted`, and `put` the value that it returns at the end."""
+    """A context manager that calls `put(value)`, which is `uninterrupted`, and calls `put` with the returned value at the end."""
 
     def __init__(self, put: Callable[[_Value], _Value], value: _Value) -> None:
         self._put = put
         self._value = value
 
     def _recreate_cm(self) -> PutDuring[_Value]:
-        """The context of one call of a decorated function."""
+        """Return the context of one call of a decorated function."""
         return type(self)(self._put, self._value)
 
     def __enter__(self) -> None:

@@ -1,9 +1,7 @@
-"""A dictionary and a set whose entries live as long as their keys.
+"""A dictionary and a set whose entries live as long as their keys. They remove a key without running Python code.
 
-They drop a key without running Python code.
-
-The standard library's weak dictionaries drop a key in a Python function, which the interpreter calls when an object
-dies. An interrupt that arrives in that function is lost: the interpreter prints it, and the program continues.
+The standard library's weak dictionaries remove a key in a Python function, which the interpreter calls when an object
+dies. An interrupt that arrives in that function is lost, because the interpreter prints it and the program continues.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ class _Entries(dict[Any, Any]):
 
 
 class WeakKeys(MutableMapping[_Key, _Value]):
-    """Maps objects to values. An entry lives as long as its object. Keys are compared with `==`."""
+    """A dictionary whose entries live as long as their keys. Keys are compared with `==`."""
 
     __slots__ = ("_entries", "_forget")
 
@@ -55,7 +53,7 @@ class WeakKeys(MutableMapping[_Key, _Value]):
         return len(self._entries)
 
     def clear(self) -> None:
-        """Forget all keys."""
+        """Remove all keys."""
         self._entries.clear()
 
 
@@ -73,7 +71,7 @@ class _OfClass(ref[type]):
 class WeakClasses(set[Any]):
     """A set of classes.
 
-    Classes of users leave it when they die. Classes of this package never die, and are found faster.
+    User-defined classes leave the set when they die. Classes of this package never die, and are found faster.
     """
 
     __slots__ = ()

@@ -1,6 +1,6 @@
 """The annotations for parameters of `forward` in declarations. They determine the arguments of an operator.
 
-`declaration` and `signatures` read the names as text. For type checkers the names denote the values that `forward`
+`declaration` and `signatures` read the names as text. For type checkers, the names denote the values that `forward`
 receives.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 Array: TypeAlias = Any
-"""A tensor. `forward` receives its array, or the tensor itself if a formula is recorded. No class covers both."""
+"""A tensor. If a formula is recorded, `forward` receives the tensor itself instead of its array. No class covers both."""
 
 Arrays: TypeAlias = list[Any]
 """Several tensors."""
@@ -27,4 +27,4 @@ Dtype: TypeAlias = Any
 """A dtype. `forward` receives NumPy's dtype."""
 
 Dims: TypeAlias = Any
-"""One dimension, several, or None for all."""
+"""One dimension, several dimensions, or None for all."""

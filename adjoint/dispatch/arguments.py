@@ -50,7 +50,7 @@ def bind(op: Operator, args: tuple[Any, ...], names: Any = MappingProxyType({}))
 
 
 def missing_arguments(op: Operator, values: list[Any]) -> TypeError:
-    """The error for a call with missing arguments."""
+    """Return the error for a call with missing arguments."""
     if op.function_name in FORMS:
         return invalid_arguments(op.function_name, *takewhile(lambda value: value is not MISSING, values))
     for position, value in enumerate(values):
@@ -65,7 +65,7 @@ def missing_arguments(op: Operator, values: list[Any]) -> TypeError:
 
 
 def not_a_tensor(op: Operator, position: int, args: Sequence[Any]) -> TypeError:
-    """The error for the argument at `position`, which is not a tensor but should be."""
+    """Return the error for the argument at `position`, which is not a tensor but should be."""
     function, name, where = words_for(op.function_name, op.names[position], position, args)
     return TypeError(f"{function}(): argument '{name}'{where} must be Tensor, not {type_name(args[position])}")
 
@@ -89,7 +89,7 @@ def check_operands(op: Operator, args: Any) -> None:
 
 
 def check_sequence(op: Operator, name: str, position: int, value: Any) -> None:
-    """Raise unless all elements of a sequence are tensors."""
+    """Raise an error unless all elements of a sequence are tensors."""
     if not isinstance(value, (list, tuple)):
         function, name, where = words_for(op.function_name, name, position, [None] * position + [value])
         raise TypeError(f"{function}(): argument '{name}'{where} must be tuple of Tensors, not {type_name(value)}")
@@ -134,7 +134,7 @@ def wrong_type(function: str, name: str, where: str, kind: str, value: Any, wron
     """Return the error for an argument that a parameter declared as `kind` does not accept.
 
     Args:
-        where: the description of its position; None if it was given by keyword.
+        where: the description of its position, or None if it was given by keyword.
         wrong: the index of the faulty item of a sequence; by default the first item that is not an integer.
     """
     if kind != "Ints" or not isinstance(value, (tuple, list)):
@@ -155,7 +155,7 @@ def wrong_type(function: str, name: str, where: str, kind: str, value: Any, wron
 
 
 def is_of_type(value: Any, kind: str) -> bool:
-    """Whether a parameter declared as `kind` accepts `value`."""
+    """Return whether a parameter declared as `kind` accepts `value`."""
     if kind == "Int":
         return type(value) is int or (hasattr(value, "__index__") and not isinstance(value, _NO_INTEGERS))
     if kind in ("Ints", "Dims"):
@@ -171,12 +171,12 @@ def is_of_type(value: Any, kind: str) -> bool:
 
 
 def is_number(value: Any) -> bool:
-    """Whether PyTorch accepts `value` as a number."""
+    """Return whether PyTorch accepts `value` as a number."""
     return isinstance(value, (int, float, complex, numpy.number, numpy.bool_))
 
 
 def invalid_arguments(function: str, *args: Any, **names: Any) -> TypeError:
-    """The error for arguments that no overload of `function` accepts."""
+    """Return the error for arguments that no overload of `function` accepts."""
     call = call_of(function)
     if args and call.receiver is not None and args[0] is call.receiver:
         args = args[1:]
@@ -205,7 +205,7 @@ def _without(args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]
 
 
 def unknown_names(form: str, args: tuple[Any, ...], names: Mapping[str, Any]) -> str:
-    """Return a line with the unknown keywords of a form, if the form can have as many arguments."""
+    """Return a line with the unknown keywords of a form, if the form can have this number of arguments."""
     parameters = [part.partition(" = ") for part in form.split(", ") if part != "*"]
     left = {words.rpartition(" ")[2]: bool(default) for words, default, _ in parameters[len(args) :]}
     unknown = names.keys() - left.keys()
@@ -217,7 +217,7 @@ def unknown_names(form: str, args: tuple[Any, ...], names: Mapping[str, Any]) ->
 
 
 def mismatch(form: str, args: tuple[Any, ...]) -> str:
-    """Return a line that marks the arguments of wrong types, for a form with as many parameters as the call has arguments."""
+    """Return a line that marks the arguments of wrong types, for a form with one parameter for each argument of the call."""
     words = [part.partition(" = ")[0].rpartition(" ")[0] for part in form.split(", ")]
     if len(words) != len(args) or "*" in form:
         return ""
@@ -233,7 +233,7 @@ def mismatch(form: str, args: tuple[Any, ...]) -> str:
 # --- errors of Python's own about the arguments of functions that are written by hand ------------------------------------
 
 _INTEGERS = frozenset(("dim", "dim0", "dim1", "axis0", "axis1", "start_dim", "end_dim", "diagonal", "offset"))
-"""Parameters that are integers wherever a function has them, or several, or None."""
+"""Parameters that are an integer, several integers, or None in every function that has them."""
 
 _REFUSED = re.compile(
     r"'[<>]=?' not supported|an integer is required|.*indices must be integers|.*truth value of an? (empty )?array|"
@@ -267,7 +267,7 @@ def argument_error(error: Exception, function: str, frame: FrameType) -> TypeErr
 
 
 def _frame_of(frame: FrameType, error: Exception) -> FrameType:
-    """The frame of the function. If `frame` only hands arguments on, this is the frame that it called."""
+    """Return the frame of the function. If `frame` only passes arguments on, return the frame that it called."""
     if frame.f_code.co_argcount:
         return frame
     trace = error.__traceback__

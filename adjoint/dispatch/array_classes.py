@@ -1,8 +1,8 @@
 """How each class of arrays handles a call: how kernels compute on it, how it is written, and which calls are refused.
 
-Arrays that are conjugated or negated on reading are dense. `Promote` materializes them. The special classes are arrays
-on the device `meta` (`meta`), sparse arrays (`sparse_layouts`), and arrays of dtypes that kernels cannot compute with
-(`narrow`).
+Arrays that are conjugated or negated when they are read count as dense, because `Promote` materializes them. The
+special classes are arrays on the device `meta` (`meta`), sparse arrays (`sparse_layouts`), and arrays of dtypes that
+kernels cannot compute with (`narrow`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Dense:
 
     words = ""
     has_views = True
-    """Whether results of operators that return views are views."""
+    """Whether operators that return views return views of such arrays."""
     has_layout = True
     """Whether results are rounded and laid out in memory."""
     on_tensors = False
@@ -59,7 +59,7 @@ class Dense:
             raise refuse(f"{op.name}_cpu", kind) from error
 
     finished: Callable[[Operator, list[Any]], list[Any]] | None = None
-    """Makes arrays of this class of the results; None if kernels return such."""
+    """A function that makes arrays of this class from the results, or None if kernels return such arrays."""
 
     def write_out(self, op: Operator, call: Call) -> Any:
         """Write the results to `out`, and return the result of the call."""
@@ -92,7 +92,7 @@ class Dense:
         return op.kernel.inplace
 
     def result_in_place(self, plan: Plan, call: Call) -> Any:
-        """The value to be written to the first argument, checked."""
+        """Return the checked value to write to the first argument."""
         op, target = plan.op, call.args[0]
         try:
             result = as_array(self.computed_densely(plan, call.arrays))
@@ -109,7 +109,7 @@ class Dense:
         return result
 
     def computed_densely(self, plan: Plan, arrays: list[Any]) -> Any:
-        """The result with an element in each place."""
+        """Return the result with an element in each place."""
         return self.compute(plan, arrays)
 
 
@@ -117,12 +117,12 @@ DENSE = Dense()
 
 
 def given_arrays(op: Operator, arrays: list[Any]) -> list[Any]:
-    """Those among the arguments of the array function that are single arrays."""
+    """Return the arguments of the array function that are single arrays."""
     single = (ARRAY, OPTIONAL_ARRAY)
     return [item for name, item in zip(op.names, arrays, strict=True) if op.kinds[name] in single and item is not None]
 
 
 def check_fits(shape: tuple[int, ...], broadcast: tuple[int, ...]) -> None:
-    """Raise unless the result has the shape of the tensor that it is written to."""
+    """Raise an error unless the result has the shape of the tensor to which it is written."""
     if broadcast != shape:
         raise RuntimeError(f"output with shape {list(shape)} doesn't match the broadcast shape {list(broadcast)}")

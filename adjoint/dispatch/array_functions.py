@@ -1,4 +1,4 @@
-"""Functions of arrays that operators call outside of plans: a mask is drawn, running statistics are moved."""
+"""Functions of arrays that operators call outside of plans, for example to draw a mask or to update running statistics."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ..tensor import Tensor, wrap
 
 
 def computed(function: Callable[..., Any], *args: Any, keeps: bool = False) -> Any:
-    """`function(*args)` with arrays in the place of tensors, and tensors in the place of the arrays that it returns.
+    """Return `function(*args)`, with arrays in place of tensors among the arguments, and tensors in place of returned arrays.
 
-    What captures the operators of this thread appends the call; `keeps`: even if its results are not used, because it draws
-    random numbers or changes its first arguments.
+    If the operators of this thread are captured, the call is appended to the program. `keeps`: even if its results are
+    not used, because it draws random numbers or changes its first arguments.
     """
     if FLAGS.special and STATE.capture is not None:
         return STATE.capture.function(function, args, keeps)
@@ -24,7 +24,10 @@ def computed(function: Callable[..., Any], *args: Any, keeps: bool = False) -> A
 
 
 def in_one_kernel(function: Callable[..., Any], on_arrays: Any) -> Callable[..., Any]:
-    """`function`, for formulas on tensors; where operators are captured, and not recorded, one call of its counterpart."""
+    """Return `function`, for formulas on tensors.
+
+    If operators are captured and not recorded, return one call of its counterpart.
+    """
     kernel = as_kernel(on_arrays).general
 
     def chosen(*args: Any, **names: Any) -> Any:
@@ -36,7 +39,7 @@ def in_one_kernel(function: Callable[..., Any], on_arrays: Any) -> Callable[...,
 
 
 def arrays_of(values: Any) -> list[Any]:
-    """Values with arrays in the place of tensors, also within sequences."""
+    """Return values with arrays in place of tensors, also within sequences."""
     return [
         value._array
         if isinstance(value, Tensor)
@@ -48,7 +51,7 @@ def arrays_of(values: Any) -> list[Any]:
 
 
 def as_tensors(result: Any) -> Any:
-    """What a function returns, with tensors in the place of arrays."""
+    """Return the results of a function, with tensors in place of arrays."""
     if isinstance(result, (ndarray, generic)):
         return wrap(asarray(result))
     if type(result) in (tuple, list):

@@ -1,7 +1,7 @@
 """Calls of operators as calls of PyTorch's dispatcher: `x.sum(1)` as `aten.sum.dim_IntList(x, [1])`, and back.
 
-The name of an operator and the arguments of its declaration determine the overload: the first whose arguments have
-these names and types. If PyTorch's operator takes other arguments, `FORMS` defines them.
+The name of an operator and the arguments of its declaration determine the overload. It is the first one whose arguments
+have these names and types. If PyTorch's operator takes other arguments, `FORMS` defines them.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ Call = tuple[OpOverload, tuple[Any, ...], dict[str, Any]]
 _NUMBER_AS_TENSOR = frozenset(
     "add sub mul div add_ sub_ mul_ div_ logical_and logical_or logical_xor true_divide floor_divide floor_divide_ hypot".split()
 )
-"""Operators that use the overload for tensors also for a number."""
+"""Operators that use the overload for tensors for a number too."""
 
 
 def call_of_operator(op: Operator, args: tuple[Any, ...], out: Any = None, inplace: bool = False) -> Call:
-    """The overload that PyTorch calls for `op` with `args`, which are in the order of the declaration, and its arguments."""
+    """Return the overload that PyTorch calls for `op` with `args`, in the order of the declaration, and its arguments."""
     first = None if op.number_first else op.names[0]
     values = {name: _given(value, op.numbers and name != first) for name, value in zip(op.names, args, strict=True)}
     form = FORMS.get(op.name)
@@ -49,7 +49,7 @@ def call_of_operator(op: Operator, args: tuple[Any, ...], out: Any = None, inpla
 
 
 def call_of_function(name: str, values: dict[str, Any], out: Any = None) -> Call:
-    """Return the same for a function that is not an operator, with the given arguments by PyTorch's names."""
+    """Return the overload and its arguments for a function that is not an operator. The arguments have PyTorch's names."""
     return _call(name, values, frozenset(), out, "default")
 
 
@@ -129,7 +129,7 @@ def _arranged(
 
 
 def _given(value: Any, may_be_number: bool) -> Any:
-    """An argument as the program has given it: a number that has become a tensor is a number again."""
+    """Return an argument as the program has given it. A number that has become a tensor is converted back to a number."""
     if may_be_number and isinstance(value, Tensor) and value._extra is not None and value._extra.number is not None:
         return value._extra.number.args[0]
     if hasattr(value, "element"):  # the indices of an index

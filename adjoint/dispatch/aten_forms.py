@@ -1,7 +1,7 @@
-"""The calls whose PyTorch dispatcher arguments differ from the declarations here: by operator, and in the other direction.
+"""The calls whose arguments in PyTorch's dispatcher differ from the declarations here: by operator, and in the other direction.
 
 `FORMS` translates the calls of operators. `LEAVES` translates the calls of hand-written functions that are one operator
-in PyTorch. `FUNCTIONS` computes PyTorch's operators that have no function here.
+in PyTorch. `FUNCTIONS` computes PyTorch's operators without a counterpart here.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ The keys are operator names.
 
 
 def _size(values: Values) -> list[int]:
-    """The size that a function was given, as one argument or as several."""
+    """Return the size that a function was given, as one argument or as several."""
     size = values.pop("size", None)
     several = values.pop("sizes", ())
     if size is None:
@@ -158,7 +158,7 @@ def _size(values: Values) -> list[int]:
 def _made(values: Values, *order: str, own: bool = False) -> Values:
     """Return the arguments of a function that creates a tensor: those in `order`, followed by its dtype, layout and device.
 
-    `own`: the device is the device of another tensor, unless it is given.
+    `own`: whether the device is the device of another tensor, unless it is given.
     """
     made: Values = {name: values[name] for name in order}
     for name in ("generator", "dtype", "layout"):

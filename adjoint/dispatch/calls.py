@@ -1,4 +1,4 @@
-"""How a program has called a public function, for error messages: under which name, and whether as a method.
+"""How a program has called a public function, for error messages: the name, and whether it is a method call.
 
 The public functions of an operator (`add`, `Tensor.add`, `Tensor.add_`) share one slow path. An error names the called
 function. The positions of a method count from the argument after the tensor, and an argument given by keyword has no
@@ -29,7 +29,7 @@ class Call(NamedTuple):
     named: Mapping[str, Any] = MappingProxyType({})
 
     def where(self, name: str, index: int, args: Sequence[Any]) -> str:
-        """The words for the position of argument `index`, called `name`: positions start at 1, after the receiver."""
+        """Return the words for the position of argument `index`, called `name`. Positions start at 1, after the receiver."""
         if name in self.named:
             return ""
         return f" (position {index + 1 - (self.receiver is not None and any(value is self.receiver for value in args[:index]))})"
@@ -40,7 +40,7 @@ class _Called(NamedTuple):
 
     Attributes:
         frame: the frame of its own code.
-        handed: the frame of the inner code, if its own code only passes arguments on; otherwise the same frame.
+        handed: the frame of the inner code if its own code only passes arguments on. Otherwise it is the same frame.
         caller: the frame whose code names the keywords.
     """
 
@@ -56,7 +56,7 @@ class _Called(NamedTuple):
 
 
 def call_of(name: str) -> Call:
-    """The call in progress of function `name`, or of its in-place variant or alias, by the user's code.
+    """Return the running call of function `name`, or of its in-place variant or alias, by the user's code.
 
     If user code has called another function that uses `name`, the call belongs to the function `name`.
     """
@@ -116,7 +116,7 @@ def hands_on(frame: FrameType) -> bool:
 
 
 def named_arguments(frame: FrameType, caller: FrameType | None) -> dict[str, Any]:
-    """The arguments of the call in `frame` that `caller` has given by keyword."""
+    """Return the arguments of the call in `frame` that `caller` has given by keyword."""
     given = variables_in(frame)
     for value in list(given.values()):
         if type(value) is dict:
@@ -125,7 +125,7 @@ def named_arguments(frame: FrameType, caller: FrameType | None) -> dict[str, Any
 
 
 def first_argument(frame: FrameType) -> Tensor | None:
-    """The first positional argument of the call in `frame`, if it is a tensor."""
+    """Return the first positional argument of the call in `frame`, if it is a tensor."""
     code = frame.f_code
     places = code.co_varnames[0 if code.co_argcount else code.co_kwonlyargcount :]
     first = variables_in(frame).get(places[0]) if places else None

@@ -1,6 +1,8 @@
-"""The straight-line code of plans, found by what a call reads from its arrays anyway, without the way through the slow path.
+"""The straight-line code of plans.
 
-`Operator.frequent` holds the code by the way of the call, inference mode, and the dtypes and ranks of the operands.
+It is found by properties of the arrays that a call reads in any case, without the slow path.
+
+`Operator.frequent` contains the code by kind of call, inference mode, and the dtypes and ranks of the operands.
 """
 
 from __future__ import annotations
@@ -19,17 +21,17 @@ from .source import block, public_name
 
 
 def infers_plainly() -> bool | None:
-    """Whether this thread is in inference mode; None if another mode makes it leave straight-line code."""
+    """Return whether this thread is in inference mode, or None if another mode forbids straight-line code."""
     here = STATE.__dict__
     return here["inference"] if here["plain"] and not FLAGS.levels and not ANOMALY.enabled else None
 
 
 NAMES = {"infers_plainly": infers_plainly, "kind_of": kind_of, "get_default_dtype": dtypes.get_default_dtype}
-"""What the lines below use."""
+"""The names that the lines below use."""
 
 
 def kept(plan: Plan, code: Callable[..., Any]) -> Callable[..., Any]:
-    """Keep the code of a plan, unless numbers or sequences are among the operands, and return it."""
+    """Store the code of a plan, unless numbers or sequences are among the operands. Return the code."""
     op, key = plan.op, [plan.way, plan.inference]
     for kind in plan.kinds.values():
         if kind is NoneType:
@@ -61,7 +63,7 @@ def frequent_lines(op: Operator, way: str, inference: str = "False", result: str
 
 
 def frequent_call_lines(op: Operator, variant: str, way: str, arrays: list[str]) -> list[str]:
-    """Run the code for plain tensors on plain arrays with `out`, in inference mode, and while other threads are in modes.
+    """Run the code for plain tensors on plain arrays with `out`, in inference mode, and while other threads have modes.
 
     `arrays`: the lines that read the arrays.
     """

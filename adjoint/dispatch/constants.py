@@ -1,4 +1,4 @@
-"""Python numbers as operands: constants of the dtype of the tensor, created once and cached."""
+"""Python numbers as operands: constants in the dtype of the tensor, created once and cached."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _tables: dict[Any, dict[Any, dict[Any, Tensor]]] = {
     float: {kind: {} for kind in _FLOATS | _COMPLEX},
     complex: {kind: {} for kind in _COMPLEX},
 }
-"""The constants by the type of the number, dtype and number. 2 and 2.0 are stored separately, because they are equal as keys."""
+"""The constants by type of the number, dtype, and number. 2 and 2.0 are stored separately, because they are equal as keys."""
 
 SCALARS = frozenset(
     (*_tables, *(kind for kind in numpy.sctypeDict.values() if issubclass(kind, (numpy.number, numpy.bool_))))
@@ -37,13 +37,13 @@ SCALARS = frozenset(
 """The types of Python's and NumPy's numbers."""
 
 _higher: dict[Any, Any] = {}
-"""The dtypes of numbers of a higher category than a tensor, by the type of the number, the tensor's dtype and the default one."""
+"""The dtypes for numbers of a higher category than the tensor, by type of the number, tensor dtype, and default dtype."""
 
 
 def constant(number: Any, like: Any) -> Any:
-    """`number` as a zero-dimensional tensor of the dtype that the result of an operation on it and `like` has.
+    """Return `number` as a zero-dimensional tensor with the dtype of the result of an operation on it and `like`.
 
-    For rare dtypes return the number itself, for the slow path.
+    For rare dtypes, return the number itself, for the slow path.
     """
     if type(like) is not Tensor and type(like) not in PLAIN_TYPES:
         return number
@@ -80,7 +80,7 @@ def _dtype_of_both(number: Any, kind: Any) -> Any:
 
 
 def constant_tensor(number: Any, kind: Any) -> Tensor:
-    """A zero-dimensional tensor of dtype `kind` for a number."""
+    """Return a zero-dimensional tensor of dtype `kind` for a number."""
     table = _tables.get(type(number), {}).get(kind.numpy)
     if table is not None:
         found = table.get(number or repr(number))
@@ -116,7 +116,7 @@ def wrapped_integer(number: Any, kind: Any) -> Any:
 
 
 def of_its_own_dtype(number: Any) -> Tensor:
-    """A number as a zero-dimensional tensor of the dtype that it has without other operands."""
+    """Return a number as a zero-dimensional tensor of the dtype that it has without other operands."""
     return wrap(numpy.asarray(number, dtype=dtypes.scalar_dtype(number).numpy))
 
 

@@ -1,4 +1,4 @@
-"""The declaration of an operator is one class, from which all of its functions and nodes are generated.
+"""The declaration of an operator is one class. All functions and nodes of the operator are generated from it.
 
     @operator(inplace=True, dunder="__mul__")
     class mul:
@@ -7,9 +7,9 @@
         def grad_self(grad, other): return grad * other.conj()
         def grad_other(grad, self): return grad * self.conj()
 
-`forward` computes on arrays. Its parameters annotated `Array` (or `Array | None`, or `Arrays` for a sequence) are the
-tensors. The others are passed unchanged. `grad_<input>` is the vector-Jacobian product for one input. The names of its
-parameters determine what the node saves:
+`forward` computes on arrays. The parameters of `forward` annotated `Array` (or `Array | None`, or `Arrays` for a
+sequence) are the tensors. Other parameters are passed unchanged. `grad_<input>` is the vector-Jacobian product for one
+input. The names of its parameters determine what the node saves:
 
     grad             the gradient of the output (`grads`, a list, if there are several)
     <input>          that input; `<input>_shape`, `<input>_dtype`, `<input>_strides`, `<input>_geometry`: only that
@@ -21,19 +21,19 @@ parameters determine what the node saves:
 `large_grad_<input>` is an alternative formula that is faster for large gradients. It has the same parameters, and runs
 on arrays.
 
-An operator that is one overload of a function gives the function's name as `function_name`. Other parameters may be
-annotated with the type (`signatures.TYPE_WORDS`) that PyTorch requires, such as `dim: Int`. Other arguments are
-rejected with PyTorch's message. `lists` names the saved values that are lists of tensors: each of these tensors passes
-through saved-tensor hooks, and backward releases it. `constants` are the inputs that must not require grad, each with
-the function name for the error. `saved_display` gives the values of `node._saved_<name>` as functions of the node, if
-they differ from the saved values. `random` says that the operator draws random numbers although it takes no
-`generator`. `check_out(input, out)` may refuse an `out` that decides on the dtype.
+An operator that is one overload of a function specifies the function's name as `function_name`. Other parameters may be
+annotated with the type (`signatures.TYPE_WORDS`) that PyTorch requires, such as `dim: Int`. Arguments of other types
+are rejected with PyTorch's message. `lists` names the saved values that are lists of tensors. Each of these tensors
+passes through saved-tensor hooks, and backward releases it. `constants` are the inputs that must not require grad, each
+with the function name for the error. `saved_display` defines the values of `node._saved_<name>` as functions of the
+node, if they differ from the saved values. `random` declares that the operator draws random numbers although it takes
+no `generator`. `check_out(input, out)` may refuse an `out` that determines the dtype.
 
 `batch`, as a method or an option, is the batching rule of the operator for `vmap`: a function `batch(op, batch,
 *args)`, or the name of a mechanism (`transforms.batching.MECHANISMS`). Without it, the rule follows from the rest of
 the declaration, or is the sequential fallback.
 
-A gradient that is not needed is not computed, and values that only its formula needs are not saved. `grad_inputs`
+If a gradient is not needed, it is not computed, and values that only its formula needs are not saved. `grad_inputs`
 replaces the formulas of single inputs and returns all gradients together. Its parameter `needs` lists the needed
 gradients.
 """
@@ -53,7 +53,7 @@ from .registry import Declared
 ARRAY, OPTIONAL_ARRAY, ARRAYS, VALUE = "Array", "Array | None", "Arrays", ""
 
 OPERATORS: Declared = Declared(registry.operators())
-"""Every declared operator by name; the test matrix iterates over it."""
+"""Every declared operator, by name. The test matrix iterates over it."""
 
 _RESERVED = ("grad", "grads", "xp", "needs")
 
@@ -68,7 +68,7 @@ _OPTIONS = frozenset(
 
 
 class Operator:
-    """A declared operator: its signature, its array function, its formulas, and the values that they need saved.
+    """A declared operator: its signature, its array function, its formulas, and the saved values that the formulas need.
 
     Options for the computation:
         `kernel`: the array computation: a `codegen.kernel.Kernel`, or an array function that is its only form; by default
@@ -102,7 +102,7 @@ class Operator:
     """
 
     def __init__(self, declaration: type, options: dict[str, Any], caller: int) -> None:
-        """`caller`: how many frames the user's call is above the function."""
+        """`caller`: the number of frames between the user's call and the function."""
         if not _OPTIONS.issuperset(options):
             raise TypeError(f"a declaration has no option {min(options.keys() - _OPTIONS)!r}")
         self.declaration = declaration
@@ -178,7 +178,7 @@ class Operator:
 
     @property
     def inplace_node_class(self) -> type[Node]:
-        """Return the class of the nodes of the in-place variant. For some operators it has another name."""
+        """Return the class of the nodes of the in-place variant. Some operators have another name in place."""
         return self.code.node_class(self.inplace_node_name)
 
     @property
@@ -272,7 +272,7 @@ class Operator:
 
 
 def _all_dims(slot: str, node: Node) -> Any:
-    """Dimensions as PyTorch shows them: always a tuple."""
+    """Return dimensions as PyTorch shows them, which is always a tuple."""
     dims = getattr(node, slot)
     return dims if dims is None or isinstance(dims, (tuple, list)) else (operator.index(dims),)
 
@@ -290,7 +290,7 @@ def _wanted(formula: Callable[..., Any]) -> list[str]:
 
 
 def parameters_of(function: Callable[..., Any]) -> tuple[str, ...]:
-    """The parameter names of a plain function (`inspect.signature` would be too slow at import)."""
+    """Return the parameter names of a plain function. `inspect.signature` would be too slow at import."""
     return function.__code__.co_varnames[: function.__code__.co_argcount]
 
 

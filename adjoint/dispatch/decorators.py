@@ -1,4 +1,4 @@
-"""Turns a declaration into functions: `operator`, decorators for common kinds of operators, and the installation of functions."""
+"""Turning a declaration into functions: `operator`, decorators for common kinds of operators, installation of functions."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ PREFIXES = {"linalg": "linalg_", "special": "special_", "fft": "fft_", "sparse":
 
 
 _MODULES = {"functional": "nn.functional", "aten": "ops.aten"}
-"""The modules of namespaces whose names differ from the name of their module."""
+"""The modules of namespaces whose names differ from the names of their modules."""
 
 
 def publish(namespace: str, *, retried: bool = True, **functions: Any) -> None:
-    """Make `functions` public in `namespace` under the names given."""
+    """Make `functions` public in `namespace` under the given names."""
     prefix, module = PREFIXES.get(namespace, ""), _MODULES.get(namespace, namespace)
     for name, function in functions.items():
         PUBLIC[namespace][name] = public_function = named(function, prefix + name, retried)
@@ -37,7 +37,7 @@ def publish(namespace: str, *, retried: bool = True, **functions: Any) -> None:
 
 
 def add_method(name: str, function: Any, retried: bool = False) -> None:
-    """Make a function a method of tensors, which takes no `out`."""
+    """Make a function a method of tensors, without `out`."""
     method = named(function, name, retried, of_method=True)
     if type(method) is FunctionType:
         method.__module__, method.__qualname__ = Tensor.__module__, f"Tensor.{name}"
@@ -59,12 +59,12 @@ def operator(
 
     Args:
         method: True, False, or the names of the methods. `()` creates no method, not even an in-place method.
-        dunder: The name of the Python operator, as `"__mul__"`.
-        reflected: That with the operands in reverse order, as `"__rmul__"`.
-        alias: Further names of the function and the method.
+        dunder: the name of the Python operator, such as `"__mul__"`.
+        reflected: the name of the operator with its operands in reverse order, such as `"__rmul__"`.
+        alias: additional names of the function and the method.
         namespace: the public namespaces of the function; None for none.
-        public_inplace: whether the in-place variant is a public function too: True, or the public names.
-        forms: The forms of the call, for errors: a function of `signatures`.
+        public_inplace: whether the in-place variant is a public function too. It is True, or the public names.
+        forms: the forms of the call for errors, as a function of `signatures`.
         options: see `Operator`.
     """
 
@@ -125,7 +125,7 @@ def unary(kernel: Any, promote: str | None = "float", **options: Any) -> Callabl
 
 
 def binary(kernel: Any, promote: str | None = "common", **options: Any) -> Callable[[type], Any]:
-    """Declare an elementwise operator on two tensors, broadcast together, from its array function."""
+    """Declare an elementwise operator on two tensors from its array function. The tensors broadcast together."""
 
     def forward(self: Any, other: Any) -> Any: ...
 
@@ -166,12 +166,12 @@ def public(
     `retried`: if the function fails, a retry wrapper checks whether an argument overrides the call (see `lazy_stubs`).
     Functions that check this themselves, and let their errors end at the user's line (see `tracebacks`), need no retry
     wrapper. With `methods_retried=False`, the same holds for methods without other tensor arguments. Python operators
-    never do.
+    never need one.
 
     `forms`: the forms of the call, or a function that returns them, for errors about arguments that match no form.
 
-    With `numpy_names`, NumPy's parameter names are accepted too. The function accepts all of them; the method accepts
-    those of dimensions.
+    With `numpy_names`, NumPy's parameter names are accepted too. The function accepts all of them. The method accepts
+    the names of dimensions.
     """
 
     def install(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""Calls in a deprecated form: numbers before tensors, as in `x.add_(2, y)` for `x.add_(y, alpha=2)`."""
+"""Calls in a deprecated form with numbers before tensors, such as `x.add_(2, y)` for `x.add_(y, alpha=2)`."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _warned: list[str] = []
 
 
 def warn_once(message: str) -> None:
-    """Warn at the line of the call, the first time that a function is called in a deprecated form."""
+    """Warn at the line of the call when a function is called in a deprecated form for the first time."""
     if not _warned or is_warn_always_enabled():
         _warned.append(message)
         frame = nearest_user_frame(sys._getframe(1))

@@ -1,8 +1,8 @@
-"""The reader of plans that prints them: straight-line source for the common case of each operator's function.
+"""The reader of plans that prints them. It writes straight-line source for the common case of each operator's function.
 
 A function first tests whether its arguments are the common case (exact `Tensor`s or plain subclasses on plain arrays,
 no `out`, no unusual mode). If a condition fails, it takes the slow path. The rest is the steps of the plan for such
-calls, without further tests.
+calls, without other tests.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from .source import function, guard, public_function, public_name
 from .steps.promote import array_lines, number_lines, reads_plainly, unusual_types
 
 WAYS = {"inplace": IN_PLACE, "inplace_view": IN_PLACE_VIEW}
-"""The ways of the variants that do not return a new result."""
+"""The kinds of calls of the variants that do not return a new result."""
 
 
 def function_source(op: Operator, variant: str = "function") -> tuple[str, dict[str, Any]]:
-    """The source of the function, or of a variant, and the defaults it refers to.
+    """Return the source of the function, or of a variant, and the defaults to which it refers.
 
-    Variants are `"operator"` (of a Python operator), `"inplace"` and `"inplace_view"`.
+    The variants are `"operator"` (of a Python operator), `"inplace"` and `"inplace_view"`.
     """
     defaults: dict[str, Any] = {}
     parameters = signature(op, defaults) if variant == "function" else variant_signature(op, defaults, variant)
@@ -47,7 +47,7 @@ def function_source(op: Operator, variant: str = "function") -> tuple[str, dict[
 
 
 def plan_source(plan: Plan) -> str | None:
-    """The source for calls of the kinds of a plan, which need no tests of types and dtypes; None for unusual kinds."""
+    """Return the source for calls of the kinds of a plan, which needs no tests of types and dtypes, or None for unusual kinds."""
     op = plan.op
     if op.sparse_result or plan.arrays is not DENSE or not reads_plainly(plan):
         return None
@@ -57,7 +57,7 @@ def plan_source(plan: Plan) -> str | None:
 
 
 def sizes_source(op: Operator, contiguous: bool) -> str:
-    """Return the source of a method with separate integers for the last parameter. `otherwise` handles other calls."""
+    """Return the source of a method with separate integers for the last parameter. `otherwise` handles all other calls."""
     sizes = op.names[-1]
     leave = f"return otherwise(input, *{sizes}, **names)"
     unusual = [*unusual_types(op), *(["not input._array.flags.c_contiguous"] if contiguous else [])]
@@ -98,7 +98,7 @@ def leave_line(op: Operator, variant: str = "function") -> str:
 
 
 def unusual_call(op: Operator, variant: str) -> list[str]:
-    """The conditions on modes and on the form of the call that require the slow path."""
+    """Return the conditions on modes and on the form of the call that require the slow path."""
     unusual = ["FLAGS.special"]
     if variant == "function":
         unusual += ["out is not None"] if op.out else []

@@ -1,7 +1,7 @@
-"""Turns source into functions: the names that generated code uses, and the code of each operator, created on first use.
+"""Turning source into functions: the names that generated code uses, and the code of each operator, created on first use.
 
-The code of a function is generated at its first call (see `lazy_stubs`). Importing stays fast, and later calls are not
-slower.
+The code of a function is generated at its first call (see `lazy_stubs`). The import therefore stays fast, and later
+calls are not slower.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ _BASE: dict[str, Any] = {
 
 
 def lazy_function(op: Operator, variant: str, name: str, otherwise: Any = None) -> Any:
-    """A function that generates its own code when first called."""
+    """Return a function that generates its own code when it is first called."""
 
     def source() -> tuple[str, dict[str, Any]]:
         if otherwise is None:
@@ -165,7 +165,7 @@ def _lazy(
 
 
 def names_of(op: Operator) -> dict[str, Any]:
-    """The names that the code of an operator uses."""
+    """Return the names that the code of an operator uses."""
     kernel = op.kernel
     kernels = {"general": kernel.general, "small": kernel.small, "inplace_kernel": kernel.inplace}
     return _BASE | kernels | {"OP": op, "FREQUENT": op.frequent, "RETURNS": op.returns}
@@ -191,7 +191,7 @@ class Code:
         self._node_classes: dict[str, type[Node]] = {}
 
     def node_class(self, name: str) -> type[Node]:
-        """The class of the operator's nodes, called `name`."""
+        """Return the class of the operator's nodes, with the name `name`."""
         if name not in self._node_classes:
             op = self.op
             namespace = dict(_BASE, OP=op, joint=op.joint)
@@ -203,7 +203,7 @@ class Code:
         return self._node_classes[name]
 
     def of_plan(self, plan: Plan) -> Callable[..., Any] | None:
-        """The straight-line code for calls of the kinds of a plan; None if it takes its steps one by one."""
+        """Return the straight-line code for calls of the kinds of a plan, or None if the plan runs step by step."""
         if (source := plan_source(plan)) is None:
             return None
         kinds = str(plan).partition("\n")[0].removeprefix(self.op.name)
@@ -224,7 +224,7 @@ class Code:
 
     @computed_once
     def part_node(self) -> Callable[..., Node]:
-        """Creates the node of a view from arrays, for indexing."""
+        """A function that creates the node of a view from arrays, for indexing."""
         return self._compiled(part_source(self.op), "part")["part_node"]
 
     def _compiled(self, source: str, what: str, in_place: bool = False, **names: Any) -> dict[str, Any]:

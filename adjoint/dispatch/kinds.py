@@ -18,13 +18,13 @@ from .declaration import Operator
 Kind = Any
 """The properties of an operand that determine a result: a tensor's class, dtype and rank, or a number's type.
 
-For a sequence of tensors, it is the set of their kinds. A rank tells whether there are dimensions. For a tensor that
-represents a number, it is the type of the number.
+The kind of a sequence of tensors is the set of their kinds. A rank tells whether there are dimensions. For a tensor
+that represents a number, it is the type of the number.
 """
 
 
 def kind_of(value: Any) -> Kind:
-    """The kind of an operand."""
+    """Return the kind of an operand."""
     if isinstance(value, Tensor):
         array, extra = value._array, value._extra
         if extra is None or extra.number is None:
@@ -61,8 +61,8 @@ def dtypes_of(op: Operator, kinds: Iterable[Kind]) -> tuple[Any, Any]:
     Return None if there is none.
 
     Raises:
-        RuntimeError: if the dtypes have no common one.
-        TypeError: if an operand is of no type of numbers.
+        RuntimeError: if the dtypes have no common dtype.
+        TypeError: if an operand is not of a numeric type.
     """
     single = each_of(kinds) if op.promote else []
     if not single:
@@ -77,7 +77,10 @@ def dtypes_of(op: Operator, kinds: Iterable[Kind]) -> tuple[Any, Any]:
 
 
 def _abstract(kind: Kind, alone: bool) -> tuple[Any, Rank]:
-    """An operand as promotion sees it; `alone`: all operands represent numbers, whose tensors keep their dtypes."""
+    """Return an operand in the form for promotion.
+
+    `alone`: whether all operands represent numbers. Their tensors keep their dtypes.
+    """
     if type(kind) is not tuple:
         return dtypes.dtype_of_numbers(kind), Rank.SCALAR
     _, dtype, rank = kind

@@ -1,6 +1,4 @@
-"""Operators on tensors of the device `meta`.
-
-Results are on `meta` too, and zeros are used to compute their shapes.
+"""Operators on tensors of the device `meta`. Results are on `meta` too. Their shapes are computed with zeros.
 
 Operators whose results depend on elements, not only on shapes, are refused.
 """
@@ -30,7 +28,7 @@ class OnMeta(Dense):
     words = ", with zeros"
 
     def check(self, plan: Plan, call: Call) -> None:
-        """Raise unless all tensors are on `meta`."""
+        """Raise an error unless all tensors are on `meta`."""
         check_places(plan.op, call.args)
 
     def compute(self, plan: Plan, arrays: list[Any], kernel: Any = None) -> Any:
@@ -45,7 +43,7 @@ class OnMeta(Dense):
         return super().compute(plan, with_elements(arrays, _ones))
 
     def finished(self, op: Operator, results: list[Any]) -> list[Any]:
-        """The results, on `meta`."""
+        """Return the results on `meta`."""
         return [result.view(Meta) if op.view else in_place_of(result) for result in results]
 
     def write_out(self, op: Operator, call: Call) -> Any:
@@ -66,7 +64,7 @@ META = OnMeta()
 
 
 def has_meta(args: Iterable[Any]) -> bool:
-    """Whether one of the tensors among arguments is on `meta`, or of a class that takes operators over."""
+    """Return whether a tensor among the arguments is on `meta`, or belongs to a class that overrides operators."""
     return any(type(tensor._array) is Meta for tensor in tensors_in(args)) or bool(dispatching_types(args))
 
 
@@ -86,7 +84,10 @@ def check_places(op: Operator, args: Iterable[Any]) -> None:
 
 
 def _is_mask(index: Any) -> bool:
-    """Whether an array of indices chooses as many elements as it holds true ones, and holds none."""
+    """Return whether an array of indices is a mask without elements.
+
+    The number of elements that a mask selects depends on its elements.
+    """
     return type(index) is Meta and index.dtype == bool
 
 
@@ -118,7 +119,7 @@ def _ones(array: Any) -> Any:
 
 
 def check_change(op: Operator, args: Any, arrays: list[Any]) -> None:
-    """Raise if the first of `args` or the new value is on `meta`, and the change is impossible."""
+    """Raise an error if the first of `args` or the new value is on `meta`, and the change is impossible."""
     target = args[0]
     if not op.copies:
         check_places(op, args)

@@ -1,4 +1,4 @@
-"""Operators on dtypes that kernels cannot compute with: which code accepts their elements, and how others refuse them.
+"""Operators on dtypes that kernels cannot compute with: the code that accepts their elements, and refusals by other operators.
 
 The `roles` of a dtype and the option `narrow` of an operator decide which operators accept it. Views accept all dtypes.
 
@@ -11,8 +11,8 @@ The `roles` of a dtype and the option `narrow` of an operator decide which opera
     eighths   the same, for floats of eight bits alone
     trivial   the same, for one number without dimensions, or none
 
-Other operators refuse, with the error of their kernel for unknown elements. If the kernel has no such error, the error
-contains PyTorch's name of the kernel, which the option may give after the role.
+Other operators refuse, with their kernel's error for unknown elements. If the kernel has no such error, the error
+contains PyTorch's name of the kernel. The option may give this name after the role.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .plan import Plan
 
 
 class OfNarrowDtype(Dense):
-    """Arrays of elements that kernels do not compute with."""
+    """Arrays of elements that kernels cannot compute with."""
 
     words = ", if elements of that dtype take part"
     on_tensors = True
@@ -69,7 +69,10 @@ class OfNarrowDtype(Dense):
         return _mapped(compute(plan, wide, kernel), lambda array: narrowed(array, dtype))
 
     def inplace_kernel(self, op: Operator) -> Any:
-        """Return the kernel that writes to such arrays. If the result was computed with other numbers, there is none."""
+        """Return the kernel that writes to such arrays.
+
+        If the result was computed with other numbers, there is no such kernel.
+        """
         return op.kernel.inplace if op.narrow in ("moves", "converts") else None
 
 
@@ -77,7 +80,10 @@ NARROW = OfNarrowDtype()
 
 
 def refusal(plan: Plan, arrays: list[Any], dtype: Any, compute: Callable[..., Any], kernel: str) -> Exception:
-    """Return the error for an operator that does not accept elements of `dtype`. Wrong arguments are refused first."""
+    """Return the error for an operator that does not accept elements of `dtype`.
+
+    An error about wrong arguments takes precedence.
+    """
     kind = from_numpy(dtype)
     name = f"'{kind.scalar_type}'"
     if not plan.op.random and "converts" in (kind.roles or ""):
@@ -100,7 +106,7 @@ def refusal(plan: Plan, arrays: list[Any], dtype: Any, compute: Callable[..., An
 def _seen(item: Any, dtype: Any) -> Any:
     """Return the memory of such an array as elements of `dtype`, which may be a table by the array's dtype.
 
-    Return anything else unchanged.
+    Return any other value unchanged.
     """
     if type(item) is not Narrow:
         return item

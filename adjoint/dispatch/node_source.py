@@ -1,4 +1,4 @@
-"""The source of each operator's node class: read saved values, release them, apply the formulas."""
+"""The source of each operator's node class: reading saved values, releasing them, and applying the formulas."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from .source import SOURCES, compile_source
 
 
 def node_source(op: Operator) -> str:
-    """The source of `backward` (on arrays) and `backward_recorded` (on tensors)."""
+    """Return the source of `backward` (on arrays) and `backward_recorded` (on tensors)."""
     return backward_source(op, recorded=False) + "\n\n" + backward_source(op, recorded=True)
 
 
 def backward_source(op: Operator, recorded: bool) -> str:
-    """The source of one of the two methods: load saved values, release them, apply the formulas."""
+    """Return the source of one of the two methods: load saved values, release them, apply the formulas."""
     lines = [f"def backward{'_recorded' if recorded else ''}(node, grad, retain_graph, edges):"]
     several = len(op.differentiable) > 1 and op.joint is None
     for item in op.saved_inputs + op.saved_results:
@@ -60,7 +60,7 @@ def backward_source(op: Operator, recorded: bool) -> str:
 
 
 def formula_arguments(formula: Any, special: dict[str, str]) -> str:
-    """The arguments of a formula, by the names of its parameters."""
+    """Return the arguments of a formula, by the names of its parameters."""
     special = {**special, "grads": "grad"}
     return ", ".join(special.get(name, name) for name in parameters_of(formula))
 
@@ -99,7 +99,7 @@ def load_lines(op: Operator, item: str, recorded: bool) -> list[str]:
 
 
 def node_class(op: Operator, namespace: dict[str, Any], name: str) -> type[Node]:
-    """Make the node class of `op`, named `name`, in `namespace`."""
+    """Create the node class of `op` with the name `name` in `namespace`."""
     source = node_source(op)
     filename = f"<adjoint {op.name} node>"
     compile_source(source, filename, namespace)

@@ -16,7 +16,7 @@ _TRANSLATED = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input",
 
 
 def takes_dim(function: Callable[..., Any]) -> bool:
-    """Whether `function` has a parameter that NumPy names `axis`."""
+    """Return whether `function` has a parameter that NumPy names `axis`."""
     code = function.__code__
     return "dim" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 

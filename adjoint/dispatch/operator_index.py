@@ -1,4 +1,4 @@
-"""What each family of operators declares. Written by scripts/write_operator_index.py; do not edit."""
+"""The names that each family of operators declares. Written by scripts/write_operator_index.py; do not edit."""
 
 # fmt: off
 FAMILIES: dict[str, dict[str, str]] = {

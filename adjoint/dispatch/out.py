@@ -1,4 +1,4 @@
-"""`out=`: writing results to tensors that the caller gives."""
+"""`out=`: writing results to tensors that the caller passes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ..tensor import Tensor
 from .declaration import Operator
 
 STRICT = "Expected out tensor to have dtype {wanted_c}, but got {given_c} instead"
-"""The error for a wrong dtype of `out=`, for most operators that require the dtype of the result (`same_out=STRICT`)."""
+"""The error about a wrong dtype of `out=`, for most operators that require the dtype of the result (`same_out=STRICT`)."""
 
 FOUND = "Found dtype {given} but expected {wanted}"
 AMAX = "Expected the dtype for input and out to match, but got {wanted} for input's dtype and {given} for out's dtype."
@@ -102,12 +102,12 @@ def check_out(op: Operator, out: Any, inputs: list[Tensor]) -> None:
 
 
 def is_underived(op: Operator) -> bool:
-    """Whether the operator with `out=` is recorded without a derivative."""
+    """Return whether the operator with `out=` is recorded without a derivative."""
     return bool(op.out_underived or op.node_name == "NotImplemented")
 
 
 class Underived(Node):
-    """The node of an operation that is recorded without a derivative, like many functions with `out=`.
+    """The node of an operation that is recorded without a derivative, as in many functions with `out=`.
 
     Its backward raises an error.
     """
@@ -121,7 +121,7 @@ class Underived(Node):
         self._grad_shape, self._grad_dtype = result._array.shape, result._array.dtype
 
     def backward(self, grad: Any, retain_graph: bool, edges: Any) -> Any:
-        """Raise an error: the operation has no derivative."""
+        """Raise an error, because the operation has no derivative."""
         raise RuntimeError(f"derivative for aten::{self.called} is not implemented")
 
     backward_recorded = backward
@@ -139,10 +139,10 @@ def stored(
     recorded: bool = False,
     underived: bool = False,
 ) -> Tensor:
-    """Finish a function `name` that is composed of operators and accepts `out=`: return `result`, or write it to `out`.
+    """Finish a function `name` that is composed of operators and accepts `out=`. Return `result`, or write it to `out`.
 
-    `same`: the error for another dtype than that of the result, if no other dtype is allowed. `recorded`: autograd
-    records the function, as a copy. `underived`: autograd records it without a derivative.
+    `same`: the error about another dtype than the dtype of the result, if no other dtype is allowed. `recorded`:
+    whether autograd records the function, as a copy. `underived`: whether autograd records it without a derivative.
     """
     if out is None:
         return result
@@ -165,7 +165,7 @@ def stored(
 def all_stored(
     name: str, results: tuple[Tensor, ...], out: Any, same: str, *, underived: tuple[Tensor | None, ...] = ()
 ) -> list[Tensor]:
-    """`stored` for several results: all of `out` are checked before one is written to.
+    """Apply `stored` to several results. All of `out` are checked before the first is written.
 
     `underived`: the operands, if autograd records the function without a derivative.
     """
@@ -194,7 +194,7 @@ def refuse_gradient(name: str, tensors: list[Tensor]) -> None:
 
 
 def check_dtype(name: str, dtype: Any, target: Tensor, same: str | None) -> None:
-    """Raise unless `target` has the dtype (NumPy's) of the result or, if `same` is None, one that the result can be cast to."""
+    """Raise an error unless `target` has the (NumPy) dtype of the result or, if `same` is None, one to which it can be cast."""
     wanted, given = dtypes.from_numpy(dtype), target.dtype
     if same and wanted is not given and not (same is TRUTH and given is dtypes.uint8):
         words = {
@@ -286,7 +286,7 @@ def resize(target: Tensor, shape: tuple[int, ...], order: tuple[int, ...] | None
 def check_partial_overlap(target: Tensor, others: list[Any], disjoint: bool = False) -> None:
     """Raise an error if another operand overlaps a part of the written memory.
 
-    With `disjoint`, also if it is the same memory.
+    With `disjoint`, also raise it if an operand uses exactly this memory.
     """
     array = target._array
     for other in others:

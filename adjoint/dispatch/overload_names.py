@@ -13,11 +13,11 @@ from .registry import load_all
 from .schemas import FunctionSchema, overload_names, schema_of
 
 REDUCTIONS = ("none", "mean", "sum")
-"""How losses are reduced, by PyTorch's numbers for it."""
+"""How losses are reduced, by PyTorch's numbers."""
 
 
 class OpOverload:
-    """One overload of an operator: `torch.ops.aten.mm.default`. Each name has one object."""
+    """One overload of an operator, such as `torch.ops.aten.mm.default`. Each name has one object."""
 
     def __init__(self, packet: OpOverloadPacket, name: str) -> None:
         self._packet = packet
@@ -43,12 +43,12 @@ class OpOverload:
 
     @property
     def namespace(self) -> str:
-        """The library of the operator."""
+        """The namespace of the operator."""
         return "aten"
 
     @property
     def is_view(self) -> bool:
-        """Whether its result is a view of an argument."""
+        """Whether the result of the operator is a view of an argument."""
         return self._schema is not None and self._schema.is_view
 
     def name(self) -> str:
@@ -66,7 +66,7 @@ class OpOverload:
         """Apply the operator.
 
         Raises:
-            RuntimeError: for more arguments than the operator has.
+            RuntimeError: if there are more arguments than the operator has.
         """
         schema = self._schema
         if schema is not None and len(args) > len(schema.arguments):
@@ -84,7 +84,7 @@ class OpOverload:
 def applied_by_name(
     op: Operator, schema: FunctionSchema | None, args: tuple[Any, ...], names: dict[str, Any], inplace: bool = False
 ) -> Any:
-    """Apply an operator to PyTorch's arguments: by their names, or in their order if the operator has other names for them."""
+    """Apply an operator to PyTorch's arguments, by name, or in order if the operator has other names for them."""
     out = names.pop("out", None)
     given = dict(zip(op.names, args, strict=False)) | names
     if schema is not None and all(each.name in op.names or not each.required for each in schema.arguments):
@@ -104,7 +104,7 @@ def applied_by_name(
 
 
 class OpOverloadPacket:
-    """An operator by name, with its overloads as attributes: `torch.ops.aten.mm`."""
+    """An operator with its overloads as attributes, such as `torch.ops.aten.mm`."""
 
     def __init__(self, name: str) -> None:
         self.__name__, self.__module__ = name, "torch._ops.aten"
@@ -119,7 +119,7 @@ class OpOverloadPacket:
         return made
 
     def overloads(self) -> list[str]:
-        """The names of the overloads."""
+        """Return the names of the overloads."""
         return overload_names(self.__name__)
 
     def __str__(self) -> str:
@@ -177,7 +177,7 @@ aten = _Namespace()
 
 @cache
 def function_named(name: str) -> Any:
-    """Return the function, method or operator that computes the operator of this name with PyTorch's arguments, or None."""
+    """Return the function, method or operator that computes the operator of this name from PyTorch's arguments, or None."""
     from .aten_forms import FUNCTIONS
 
     for functions in (FUNCTIONS, *_public_functions(), vars(Tensor)):
@@ -190,12 +190,12 @@ def function_named(name: str) -> Any:
 
 
 def is_there(name: str) -> bool:
-    """Whether the operator of this name is computed here."""
+    """Return whether the operator of this name is supported here."""
     return function_named(name) is not None or name in _operators()
 
 
 def overload_named(packet: str, overload: str) -> OpOverload:
-    """An overload by its names, known or not."""
+    """Return an overload by its names, whether it is known or not."""
     found = aten.__dict__.get(packet) or OpOverloadPacket(packet)
     setattr(aten, packet, found)
     made: OpOverload | None = found.__dict__.get(overload)

@@ -41,27 +41,25 @@ def overloads(
     aten_name: str | None = None,
     forms: tuple[str, ...] | Callable[[Operator], tuple[str, ...]] = (),
 ) -> Callable[[type], Any]:
-    """Declare a function that chooses between operators.
-
-    The class gives its name and its documentation.
+    """Declare a function that chooses between operators. The class provides its name and its documentation.
 
     Each operator is declared elsewhere, or declared here by its options (of `binary`) with the `kernel` and the
     formulas of the class for its tensor operands.
 
     Args:
         kernel: the array computation of the operators that are declared here.
-        by_tensor: the operator for two tensors; with numbers="first", also for a number and a tensor.
+        by_tensor: the operator for two tensors. With numbers="first", it also serves a number and a tensor.
         by_number: the operator for a tensor and a number.
         of_number: the operator for a number and a tensor, if the function accepts them.
-        of_numbers: computes the result from two numbers and `out`, if the function accepts them.
+        of_numbers: a function that computes the result from two numbers and `out`, if the function accepts them.
         promote: the promotion of the operators that are declared here.
-        dunder: the name of Python's operator (`"__mod__"`); it has an in-place form (`"__imod__"`).
-        reflected: the `dunder` with the operands exchanged (`"__rmod__"`).
+        dunder: the name of Python's operator (`"__mod__"`). It has an in-place form (`"__imod__"`).
+        reflected: the name of the operator with its operands exchanged (`"__rmod__"`).
         namespace: the public namespace of the function.
         method: whether to create a method and an in-place method.
         alias_inplace: other names of the in-place method.
-        public_inplace: whether the in-place function is public, besides the method.
-        only_inplace: whether to create only the in-place method, which the class then documents.
+        public_inplace: whether the in-place function is public, in addition to the method.
+        only_inplace: whether to create only the in-place method. The class then documents this method.
         second: the name of the second parameter.
         aten_name: the name of the operators in PyTorch's messages and profiles, if it differs from the function's name.
         forms: the forms of the call for errors, or the function of `signatures` that derives them from `by_tensor`.
@@ -128,10 +126,10 @@ def pair(
 ) -> Callable[[type], Pair]:
     """Declare two operators with one kernel, for functions that choose between them by the type of their last operand.
 
-    The class has the signature and the formulas of that for tensors. The operator for a number has no formula for the
-    last tensor. `by_tensor` and `by_number` are the options in which the two differ. `shared` are the options of both.
-    The operator for a number may have the option `values`: operands that are parameters in it. Its kernel receives them
-    unchanged, with their types.
+    The class has the signature and the formulas of the operator for tensors. The operator for a number has no formula
+    for the last tensor. `by_tensor` and `by_number` are the options in which the two operators differ. `shared` are the
+    options of both. The operator for a number may have the option `values`, which lists operands that are parameters in
+    it. Its kernel receives them unchanged, with their types.
     """
 
     def declare(declaration: type) -> Pair:
@@ -176,7 +174,10 @@ def identify(function: Any, name: str, doc: str | None, module: str, parameter: 
 
 
 def _choice(name: str, by_tensor: Any, by_number: Any, of_number: Any) -> Callable[[Any, Any], Any]:
-    """The function that chooses the operator for two operands, and raises for operands that the function `name` rejects."""
+    """Return the function that chooses the operator for two operands.
+
+    It raises an error for operands that the function `name` rejects.
+    """
 
     def choose(input: Any, other: Any) -> Any:
         if isinstance(input, Tensor):

@@ -12,7 +12,7 @@ NUMPY_NAMES = {"input": ("x", "a", "x1"), "other": ("x2",), "dim": ("axis",), "k
 
 
 def signature(op: Operator, defaults: dict[str, Any]) -> str:
-    """Return the parameters as written in the function's `def`. Defaults are stored in its namespace."""
+    """Return the parameters as they appear in the `def` of the function. Defaults are stored in its namespace."""
     parts, star = [], False
     for name in op.names:
         if name in op.keyword_only and not star:
@@ -34,13 +34,13 @@ def signature(op: Operator, defaults: dict[str, Any]) -> str:
 
 
 def numpy_names(op: Operator) -> list[str]:
-    """The alternative names that this operator's parameters accept."""
+    """Return the alternative names that this operator's parameters accept."""
     names = {public_name(name) for name in op.names}
     return [other for name in op.names for other in NUMPY_NAMES.get(public_name(name), ()) if other not in names]
 
 
 def variant_signature(op: Operator, defaults: dict[str, Any], variant: str) -> str:
-    """The parameters of a variant: the parameters of the declaration."""
+    """Return the parameters of a variant, which are the parameters of the declaration."""
     parts: list[str] = []
     for name in op.names:
         if name in op.keyword_only and not {"*", "*more"} & {*parts}:
@@ -55,7 +55,7 @@ def variant_signature(op: Operator, defaults: dict[str, Any], variant: str) -> s
 
 
 def deprecated_order_lines(op: Operator, variant: str) -> list[str]:
-    """Put the arguments of a deprecated form, numbers before tensors, into their places."""
+    """Return the lines that put the arguments of a deprecated form, with numbers before tensors, into their places."""
     if not op.deprecated_order or variant not in ("function", "inplace"):
         return []
     positional = ", ".join(public_name(name) for name in op.names if name not in op.keyword_only)

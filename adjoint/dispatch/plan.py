@@ -1,7 +1,7 @@
-"""What an operator does with a call, as a value: a plan, which is a list of steps, and what the steps leave for one another.
+"""The definition of an operator's behaviour as a value: a plan, which is a list of steps, and the values that steps pass on.
 
-A step has two readers. `run` does it, for every call (`slow_path`). `lines` prints it as straight-line source, for the commonest
-calls (`emitter`); what these lines call is what `run` calls. `planning` says which steps a plan has.
+A step has two readers. `run` performs the step for every call (`slow_path`). `lines` prints it as straight-line source for the
+most common calls (`emitter`). These lines call the same functions as `run`. `planning` determines the steps of a plan.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from .kinds import Kind, described
 from .signatures import overload
 
 FUNCTION, OUT, IN_PLACE, IN_PLACE_VIEW = "", " with out=", "_", "_, a view"
-"""The ways to call an operator: its result is new, is written to `out`, to the first argument, or is what that becomes."""
+"""The kinds of calls: the result is new, is written to `out` or to the first argument, or replaces the first argument."""
 
 
 class Call:
-    """One call of an operator, which handlers get, and what the steps of its plan have found so far.
+    """One call of an operator, which handlers receive, and the values that the steps of its plan have computed so far.
 
-    `way`: how `op` is called; `in_place`: it changes its first argument. `given`: the arguments in the order of the declaration,
-    checked; `args`: the same, with tensors in the place of numbers that are operands. `stepwise`: a handler wants the steps to
-    be taken one by one. `cache`: the mapping that is queried for the results of the kernel, or None. `arrays`: the arguments of
-    the kernel. `results`: the arrays that it returns; `several`: as a tuple or list. `outputs`: the tensors made of them.
-    `edges`: one for each differentiable input; `recording`: whether the call is recorded, as `node`. `out`: what results are
-    written to. `returned`: what the call returns, unless that is the outputs.
+    `way`: how `op` is called. `in_place`: whether it changes its first argument. `given`: the checked arguments in the order of
+    the declaration. `args`: the same, with tensors in place of numbers that are operands. `stepwise`: whether a handler
+    requires that the steps run one by one. `cache`: the mapping that is queried for the results of the kernel, or None.
+    `arrays`: the arguments of the kernel. `results`: the arrays that the kernel returns. `several`: whether they are a tuple or
+    list. `outputs`: the tensors made from these arrays. `edges`: one for each differentiable input. `recording`: whether the
+"""The kinds of calls: the result is new, is written to `out` or the first argument, or replaces the first argument."""
     """
 
     __slots__ = tuple(
@@ -71,7 +71,7 @@ class Call:
         return f"{self.op.aten_name}_" if self.in_place else self.op.aten_name
 
     def check_inplace(self) -> None:
-        """Raise if autograd forbids changing the first argument."""
+        """Raise an error if autograd forbids changing the first argument."""
         views.check_inplace(self.given[0])
 
     def overload(self) -> str:
@@ -83,7 +83,7 @@ class Call:
         return list(tensors_in([self.args[position] for position in self.op.tensor_positions]))
 
     def result(self) -> Any:
-        """What the call returns, after the steps."""
+        """Return the result of the call after the steps."""
         if self.way != FUNCTION:
             return self.returned
         if not self.several:
@@ -93,7 +93,7 @@ class Call:
 
 
 class Step:
-    """One step of a plan. `run` does it."""
+    """One step of a plan. `run` performs it."""
 
     run: Callable[[Call], None]
 
@@ -102,7 +102,7 @@ class Step:
         self.op = plan.op
 
     def lines(self, leave: str) -> list[str]:
-        """Source that does it for plain tensors on plain arrays, and that executes `leave` for other calls."""
+        """Return source that performs the step for plain tensors on plain arrays, and executes `leave` for other calls."""
         raise NotImplementedError
 
     def __str__(self) -> str:
@@ -110,13 +110,13 @@ class Step:
 
 
 class Plan:
-    """What an operator does with calls of one kind; it prints as its steps.
+    """The behaviour of an operator for calls of one kind. It prints as its steps.
 
-    `kinds`: those of the operands, by position; none in the plan for plain tensors on plain arrays, from which straight-line code
-    is printed. `arrays`: the class of arrays that computes. `target`: the dtype that operands are converted to; `rounded`: that
-    which the result is rounded to. `inference`: the results are inference tensors. `caller`: how many frames the user's call is
-    above straight-line code. `code`: straight-line code for calls of these kinds, if they are frequent; `runs`: how many calls
-    have taken the steps. `readers`: what makes arguments of the kernel of operands, by position.
+    `kinds`: the kinds of the operands, by position. The plan for plain tensors on plain arrays has none; its steps are printed
+    as straight-line code. `arrays`: the class of arrays that computes. `target`: the dtype to which operands are converted.
+    `rounded`: the dtype to which the result is rounded. `inference`: whether the results are inference tensors. `caller`: the
+    number of frames between the user's call and straight-line code. `code`: straight-line code for frequent kinds.
+    `runs`: the number of calls so far. `readers`: the functions that convert operands to arguments of the kernel, by position.
     """
 
     __slots__ = tuple(
@@ -135,17 +135,17 @@ class Plan:
         self.runs = 0
 
     def take(self, reading: list[Step], acting: list[Step]) -> None:
-        """Use these steps: the steps that read the arguments, then the other steps."""
+        """Use these steps: first the steps that read the arguments, then the other steps."""
         self.steps = (*reading, *acting)
         self.reading, self.acting = tuple([step.run for step in reading]), tuple([step.run for step in acting])
 
     def act(self, call: Call) -> None:
-        """Take the steps after the arguments have been read."""
+        """Run the steps after the arguments have been read."""
         for step in self.acting:
             step(call)
 
     def results_of(self, args: tuple[Any, ...]) -> Any:
-        """What the kernel returns for arguments."""
+        """Return the results of the kernel for arguments."""
         call = Call(self.op, self.way, bind(self.op, args))
         call.args = list(call.given)
         for step in self.reading:

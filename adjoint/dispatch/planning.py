@@ -1,7 +1,7 @@
-"""The choice of the steps of a call: plans by everything besides numbers that determines the result.
+"""The choice of the steps of a call. The plan depends on everything except numbers that determines the result.
 
-The key of a plan consists of the classes of arrays, the dtypes, and whether there are dimensions. An operator keeps the
-plans that it has made. Only the steps of its plans define what an operator does.
+The key of a plan consists of the classes of arrays, the dtypes, and whether there are dimensions. An operator caches
+its plans. The steps of its plans alone define the behaviour of an operator.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from .steps.write import Decide, Overwrite, Repoint, Target, WriteOut
 
 
 def planned(op: Operator, way: str, kinds: tuple[Kind, ...] = (), *, inference: bool = False, caller: int = 1) -> Plan:
-    """Return the plan for operands of these kinds; without kinds, for plain tensors. `inference`: in inference mode.
+    """Return the plan for operands of these kinds or, without kinds, for plain tensors. `inference`: in inference mode.
 
     Raises:
-        RuntimeError, TypeError: if the dtypes have no common one.
+        RuntimeError, TypeError: if the dtypes have no common dtype.
     """
     plan = Plan(op, way, dict(zip(op.tensor_positions, kinds, strict=False)), inference, caller)
     plan.arrays = class_of(kinds)
@@ -57,7 +57,7 @@ def planned(op: Operator, way: str, kinds: tuple[Kind, ...] = (), *, inference: 
 
 
 def steps_after_reading(plan: Plan) -> list[Step]:
-    """The steps after the arguments have been read."""
+    """Return the steps after the arguments have been read."""
     op, way, arrays = plan.op, plan.way, plan.arrays
     if way == IN_PLACE:
         return [Overwrite(plan)]
@@ -83,11 +83,11 @@ def steps_after_reading(plan: Plan) -> list[Step]:
 
 
 def plan_of(op: Operator, args: Any, way: str = FUNCTION) -> Plan:
-    """The plan for a call with `args`, in the order of the declaration.
+    """Return the plan for a call with `args`, in the order of the declaration.
 
     Raises:
-        TypeError: if an operand is neither a tensor nor a number in place of a tensor.
-        RuntimeError: if the dtypes of operands have no common one.
+        TypeError: if an operand should be a tensor, and is neither a tensor nor a number.
+        RuntimeError: if the dtypes of the operands have no common dtype.
     """
     kinds: tuple[Kind, ...] = ()
     for position in op.tensor_positions:
@@ -117,7 +117,7 @@ def plan_of(op: Operator, args: Any, way: str = FUNCTION) -> Plan:
 
 
 def class_of(kinds: Iterable[Kind]) -> Dense:
-    """Return the class of the first array that is not dense, or `DENSE` if all are."""
+    """Return the class of the first array that is not dense, or `DENSE` if all arrays are dense."""
     for kind in each_of(kinds):
         if type(kind) is not tuple or kind[0] is ndarray:
             continue

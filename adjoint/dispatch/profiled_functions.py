@@ -2,8 +2,9 @@
 
 Their events enclose the events of the operators.
 
-While a thread is profiled, each of these functions has a wrapper. The wrappers are removed afterwards, so that they cost
-nothing. Those that a mode needed stay until the first call that no mode receives: entering a mode again is cheap.
+While a thread is profiled, each of these functions has a wrapper. Afterwards the wrappers are removed, so that they
+cost nothing. The wrappers that a mode needed stay until the first call without a mode, so that entering a mode again is
+cheap.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _METHODS = {
     "__int__": "item", "__complex__": "item", "__index__": "item", "item": "item", "cpu": "to", "type": "to",
     **dict.fromkeys("bfloat16 bool byte cdouble cfloat char double float half int long short".split(), "to"),
 }  # fmt: skip
-"""Methods with another name, or that are not methods of operators."""
+"""Methods with another name, and methods that do not belong to operators."""
 
 _SILENT = frozenset(
     """
@@ -46,7 +47,7 @@ _SILENT = frozenset(
 
 
 class _Watch:
-    """The wrapper of one function: it reports the call to the recorder of this thread."""
+    """The wrapper of one function. It reports the call to the recorder of this thread."""
 
     def __init__(self, function: FunctionType, name: str) -> None:
         self.function = function
@@ -56,7 +57,7 @@ class _Watch:
         self.code = standing_in(cells(function))
 
     def is_there(self) -> bool:
-        """Whether the function still has the wrapper. Its code may have been replaced since."""
+        """Return whether the function still has the wrapper. Its code may have been replaced since."""
         function = self.function
         return function.__code__ is self.code and (function.__kwdefaults__ or {}).get("enter") is self.entry
 
@@ -119,10 +120,10 @@ def _is_made_of_operators(function: Any) -> bool:
 
 _lock = lock_across_forks()
 _profiles: dict[int, Any] = {}
-"""The profiles that are running, by identity."""
+"""The running profiles, by identity."""
 
 _takers: dict[int, Callable[[], Any]] = {}
-"""The objects that replace operators, or None once they are gone.
+"""The objects that replace operators, or None after they have died.
 
 While they exist, functions that are one operator in PyTorch are watched.
 """
@@ -131,7 +132,7 @@ _numbers = count()
 
 
 def watch(profile: Any) -> None:
-    """Report calls of composite functions: a profile begins."""
+    """Report calls of composite functions, because a profile begins."""
     wrappers = _watches()
     _profiles[id(profile)] = profile
     _arrange(wrappers)
@@ -154,12 +155,12 @@ def watch_leaves(taker: Callable[[], Any]) -> int:
 
 
 def stop_watching_leaves(number: int) -> None:
-    """Stop reporting them to the taker of this number."""
+    """Stop reporting these calls to the taker with this number."""
     _takers.pop(number, None)
 
 
 def settle() -> None:
-    """Stop reporting to objects that are gone. An interrupt may have prevented their report."""
+    """Stop reporting to objects that have died. An interrupt may have prevented the report of their death."""
     gone = [number for number, taker in list(_takers.items()) if taker() is None]
     for number in gone:
         _takers.pop(number, None)
@@ -167,12 +168,12 @@ def settle() -> None:
 
 @cache
 def leaves() -> list[_Watch]:
-    """The wrappers of functions that are one operator of PyTorch's."""
+    """Return the wrappers of functions that are one operator in PyTorch."""
     return [wrapper for wrapper in _watches() if wrapper.name in LEAVES]
 
 
 def _arrange(wrappers: Iterable[_Watch]) -> None:
-    """Install those of the wrappers that are needed: all while a profile runs, otherwise leaves, or none. Remove the others.
+    """Install the needed wrappers: all while a profile runs, otherwise leaves or none. Remove the others.
 
     Interrupts wait until this is done.
     """
@@ -193,7 +194,7 @@ def _arrange_all(wrappers: Iterable[_Watch]) -> None:
 
 
 class unwatched:
-    """Context manager: remove these wrappers, so that other wrappers can be installed permanently."""
+    """A context manager that removes these wrappers, so that other wrappers can be installed permanently."""
 
     def __enter__(self) -> None:
         _lock.acquire()

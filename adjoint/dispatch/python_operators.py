@@ -1,4 +1,7 @@
-"""Calls of operators by Python's symbols, such as `x * 2`. Other operand types are left to the other operand's class."""
+"""Calls of operators by Python's symbols, such as `x * 2`.
+
+Operands of other types are left to the class of the other operand.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +20,7 @@ getframe = sys._getframe
 
 
 def call_operator(op: Operator, args: tuple[Any, ...]) -> Any:
-    """Apply `op` as a Python operator.
-
-    With `NotImplemented`, Python tries the type of the other operand.
+    """Apply `op` as a Python operator. If it returns `NotImplemented`, Python tries the type of the other operand.
 
     Raises:
         TypeError: if the first operand is not a tensor, because a method of tensors was called as a function:
@@ -37,6 +38,6 @@ def call_operator(op: Operator, args: tuple[Any, ...]) -> Any:
 
 
 def not_known(depth: int = 0) -> Any:
-    """The result of a Python operator for an unknown operand: NotImplemented, unless the call is overridden."""
+    """Return the result of a Python operator for an unknown operand: NotImplemented, unless the call is overridden."""
     again = overridden(getframe(depth + 1))
     return NotImplemented if again is None else again()

@@ -7,10 +7,10 @@
         def grad_self(grad, self_shape, dim, keepdim, xp): return xp.spread(grad, self_shape, dim, keepdim)
         def grad_all(grad, self_shape, xp): return xp.expand(grad, self_shape)
 
-`forward` declares the parameters of the function: one dimension (`dim: Int`) or several (`Dims`), `keepdim`, `dtype`, a
-`correction`. The signature and the options determine the operators, the public function that chooses among them, and
-the forms that errors list. If a function reduces all elements, PyTorch records a separate node. `whole` is the kernel
-of that operator, and `grad_all` its formula.
+`forward` declares the parameters of the function: one dimension (`dim: Int`) or several (`Dims`), `keepdim`, `dtype`,
+or a `correction`. The signature and the options determine the operators, the public function that chooses among them,
+and the forms that errors list. If a function reduces all elements, PyTorch records a separate node. `whole` is the
+kernel of that operator, and `grad_all` is its formula.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ def reduction(
     fields: tuple[str, ...] = (),
     **options: Any,
 ) -> Callable[[type], Any]:
-    """Declare a function that reduces.
+    """Declare a function that reduces a tensor.
 
-    The class gives its name, its documentation, its signature and the formulas.
+    The class provides its name, its documentation, its signature and the formulas.
 
     Args:
-        kernel: computes it, with the parameters of `forward`.
+        kernel: the kernel, with the parameters of `forward`.
         whole: the kernel of the operator over all elements, if it is a separate operator. True means that the single
             operator has two overloads in PyTorch, which errors list.
-        whole_options: options of that operator alone (see `decorators.operator`). `listed_out=False`: errors list its
-            form without `out=`.
+        whole_options: additional options of that operator (see `decorators.operator`). `listed_out=False`: errors list
+            its form without `out=`.
         whole_node: 0 or 1, the number in the name of its node. The operator over dimensions has the other number.
         pairwise: the operator for a second tensor in place of `dim`.
-        fields: the names of several results, which are a named tuple.
-        options: of the operator over dimensions.
+        fields: the names of several results, which form a named tuple.
+        options: the options of the operator over dimensions.
     """
 
     def declare(declaration: type) -> Any:
@@ -93,7 +93,7 @@ def reduction(
 
 
 def _with_correction(kernel: Any, declaration: type, options: dict[str, Any]) -> Any:
-    """The declaration of a moment: its function also takes `unbiased`, for a `correction` of 1 or 0."""
+    """Return the declaration of a moment. Its function also accepts `unbiased`, for a `correction` of 1 or 0."""
     method = options.get("method", True)
     over = operator(kernel=kernel, **_chosen(declaration, "correction", 0, options))(declaration)
     FORMS[declaration.__name__] = lambda: _forms_with_correction(over.operator, method)
@@ -115,7 +115,7 @@ def _all_in_dtype(self: Array, *, dtype: Dtype = None) -> Any: ...
 
 
 def _part(declaration: type, forward: Any, *left_out: str, **renamed: str) -> type:
-    """The declaration of one of the operators: with this signature, without the formula of the other."""
+    """Return the declaration of one of the operators, with this signature and without the formula of the other operator."""
     members = {
         renamed.get(name, name): value
         for name, value in vars(declaration).items()
@@ -130,7 +130,7 @@ def _published(function: Any, declaration: type, method: Any, **options: Any) ->
 
 
 def batch_over(name: str) -> Callable[..., Any]:
-    """The batching rule of a reduction of all elements: the operator `name` over dimensions, of one row for each place."""
+    """Return the batching rule of a reduction of all elements: the operator `name` over dimensions, with one row per example."""
 
     def rule(op: Any, batch: Any, value: Any, *rest: Any) -> Any:
         target = OPERATORS[name]
@@ -251,7 +251,7 @@ def _given(dim: Any, keepdim: Any) -> Any:
 
 
 def _second_operand(name: str, input: Any, names: dict[str, Any]) -> Any:
-    """Remove the tensor that is given by the name of the second operand from `names`, and return it, or None if there is none."""
+    """Remove the second operand from `names` if it was given by name, and return it, or None."""
     other = names.pop("other", None) if "other" in names else names.pop("x2", None)
     if other is None or isinstance(other, Tensor):
         return other

@@ -1,8 +1,8 @@
-"""Families of operators: a family is imported when one of its names is first used.
+"""Families of operators. A family is imported when one of its names is first used.
 
 `operator_index` lists the names that each family declares. Until a family is imported, the namespaces below import it
 for a missing name. Descriptors in place of methods of `Tensor` do the same. `import adjoint` imports this module and
-the index, and no family.
+the index, but no family.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ HOOKS: tuple[tuple[type, str, str], ...] = (
 _package = "adjoint.operators"
 
 MISSING = object()
-"""The content of a missing attribute of a module."""
+"""The value for a missing attribute of a module."""
 
 
 def load(family: str) -> None:
-    """Import the family, unless it has been imported. If another thread is importing it, wait."""
+    """Import the family, unless it has already been imported. If another thread is importing it, wait."""
     import_late(f"{_package}.{family}")
 
 
@@ -107,15 +107,17 @@ class Declared(dict[str, Any]):
         return value
 
     def names(self) -> set[str]:
-        """Return all names, including those of families that are not imported."""
+        """Return all names, including names of families that are not imported."""
         return {*self, *self._families}
 
     def as_module(
         self, module: dict[str, Any], modules: tuple[str, ...] = (), elsewhere: Mapping[str, str] = MappingProxyType({})
     ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-        """`__getattr__` and `__dir__` for the module with these globals: they provide these names, imported on first use.
+        """Return `__getattr__` and `__dir__` for the module with these globals.
 
-        The names come from the `modules`. For single names, they come from the modules in `elsewhere`.
+        They provide these names, imported on first use.
+
+        The names come from the `modules`. Some names come from the modules in `elsewhere`.
         """
         package = module["__name__"]
 
@@ -160,7 +162,7 @@ class Namespace:
 
 
 PUBLIC = {name: Declared(_DECLARED[name]) for name in NAMESPACES}
-"""The public functions by namespace, including those that differ or exist only in `adjoint.ops.aten`."""
+"""The public functions by namespace, including functions that differ or exist only in `adjoint.ops.aten`."""
 
 
 _COMPARISONS = {"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"}
@@ -171,7 +173,7 @@ def _raised(error: BaseException, *_: Any) -> None:
 
 
 class Awaited:
-    """A stand-in for a method or a property of a class until the module that defines it is imported."""
+    """A stand-in for a method or a property of a class, before the module that defines it is imported."""
 
     __slots__ = ("module", "name", "owner")
 

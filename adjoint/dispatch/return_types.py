@@ -7,13 +7,13 @@ from typing import Any
 from .._runtime.places import module_named
 
 BY_NAME: dict[str, type] = {}
-"""The classes that have been created, by name, including those for `out=`."""
+"""The classes that have been created, by name, including classes for `out=`."""
 
 
 def return_type(name: str, *fields: str) -> Any:
     """Return the class of tuples `torch.return_types.<name>` with the given fields.
 
-    Its `out` is the class for `out=`.
+    The attribute `out` of this class is the class for `out=`.
 
     The overloads of a function share one class.
     """

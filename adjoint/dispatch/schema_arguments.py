@@ -1,4 +1,4 @@
-"""The arguments of a call by the schema of an operator: given to its parameters, checked, and converted.
+"""The arguments of a call according to the schema of an operator: bound to its parameters, checked, and converted.
 
 Operators of programs are called this way. The library's own operators read their arguments themselves.
 """
@@ -16,13 +16,14 @@ from ..tensor import Tensor
 from .schemas import Argument, FunctionSchema
 
 _SPOKEN = {"SymInt": "int", "ScalarType": "int", "MemoryFormat": "int", "Layout": "int", "Scalar": "number"}
-"""The types that messages call by another name."""
+"""The types that have another name in messages."""
 
 
 class Arguments(NamedTuple):
-    """The arguments of a call, with defaults in place of omitted ones.
+    """The arguments of a call, with defaults in place of omitted arguments.
 
-    A kernel is called without defaults: without the positional arguments from `given` on, and without the keywords `defaults`.
+    A kernel is called without defaults: without the positional arguments from `given` on, and without the keywords
+    `defaults`.
     """
 
     positional: list[Any]
@@ -37,10 +38,11 @@ class Arguments(NamedTuple):
 
 
 def bind(schema: FunctionSchema, args: tuple[Any, ...], names: dict[str, Any]) -> Arguments:
-    """The arguments of a call, in the order of the schema and with its defaults.
+    """Return the arguments of a call, in the order of the schema and with its defaults.
 
     Raises:
-        RuntimeError: for too many, unknown, missing or wrong arguments, with the message of PyTorch's dispatcher.
+        RuntimeError: if there are too many, unknown, missing or wrong arguments, with the message of PyTorch's
+            dispatcher.
     """
     arguments = schema.arguments
     positions = sum(not each.kwarg_only for each in arguments)
@@ -171,7 +173,7 @@ def _refused(value: Any) -> TypeError:
 
 
 def _spoken(kind: str) -> str:
-    """The name of a type in messages: `Optional[List[int]]` for `SymInt[]?`."""
+    """Return the name of a type in messages, such as `Optional[List[int]]` for `SymInt[]?`."""
     if kind.endswith("?"):
         return f"Optional[{_spoken(kind[:-1])}]"
     if kind.endswith("]"):

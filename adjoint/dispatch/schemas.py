@@ -1,4 +1,4 @@
-"""The signatures of the operators of PyTorch's dispatcher: `torch.ops.aten.sum.dim_IntList._schema`.
+"""The signatures of the operators of PyTorch's dispatcher, such as `torch.ops.aten.sum.dim_IntList._schema`.
 
 They are read from `aten_schemas.txt` on first use. `scripts/list_aten_schemas.py` writes this file.
 """
@@ -30,10 +30,11 @@ class AliasInfo(NamedTuple):
 
 
 class Argument:
-    """One argument, or one result, of an operator: `type` is its type as PyTorch writes it.
+    """One argument, or one result, of an operator. `type` is its type in PyTorch's notation.
 
-    `element`: the type of one element of a list, or of the value. `optional`: None is allowed. `is_list`: the value is a
-    list; `expands`: a single element makes one. `is_out`: the operator writes its result to the argument.
+    `element`: the type of one element of a list, or of the value. `optional`: whether None is allowed. `is_list`:
+    whether the value is a list. `expands`: whether a single element becomes a list. `is_out`: whether the operator
+    writes its result to the argument.
     """
 
     __slots__ = (
@@ -58,11 +59,11 @@ class Argument:
             self.expands = count != ""
 
     def has_default_value(self) -> bool:
-        """Whether the argument may be omitted."""
+        """Return whether the argument may be omitted."""
         return not self.required
 
     def whole_default(self) -> Any:
-        """Return the default. A single number for a list is repeated as often as the type says."""
+        """Return the default. A single number for a list is repeated as often as the type requires."""
         several = re.search(r"\[(\d+)\]", self.type)
         if several is not None and isinstance(self.default_value, int):
             return (self.default_value,) * int(several[1])
@@ -135,7 +136,7 @@ _WORDS: dict[str, Any] = {
 
 
 def _value(text: str) -> Any:
-    """The value of a default."""
+    """Return the value of a default."""
     if text in _WORDS:
         return _WORDS[text]
     if text.startswith("["):
@@ -151,10 +152,10 @@ def _value(text: str) -> Any:
 def abridged(signatures: list[str]) -> list[str]:
     """Return the lines of the file.
 
-    Overloads with `out=` or in place that can be derived from others are only named.
+    An overload with `out=`, or in place, that can be derived from another overload is only named.
 
-    If a name equals the name in the previous line, it is left out, and the line begins with the point before the
-    overload. A result that is a tensor is left out, too.
+    If a name equals the name in the previous line, it is omitted, and the line begins with the point before the
+    overload. A result that is a tensor is omitted too.
     """
     whole = {text.partition("(")[0]: text for text in signatures}
     lines, before = [], None
@@ -179,7 +180,7 @@ def _in_full(lines: list[str]) -> Iterator[str]:
 
 
 def _derived(name: str, whole: dict[str, str]) -> str | None:
-    """Return the signature of an overload with `out=`, or in place, if the overload with a new result implies it."""
+    """Return the signature of an overload with `out=`, or in place, if it follows from the overload with a new result."""
     packet, point, overload = name.partition(".")
     if packet.endswith("_"):
         arguments = whole.get(packet[:-1] + point + overload, "").partition("(")[2]
@@ -195,7 +196,7 @@ def _derived(name: str, whole: dict[str, str]) -> str | None:
 
 @cache
 def _lines() -> dict[str, dict[str, str]]:
-    """The text of each signature, by packet and overload."""
+    """Return the text of each signature, by packet and overload."""
     found: dict[str, dict[str, str]] = defaultdict(dict)
     path = Path(__file__).with_name("aten_schemas.txt")
     lines = list(_in_full(path.read_text(encoding="utf-8").splitlines()[1:]))
@@ -219,6 +220,6 @@ def overload_names(packet: str) -> list[str]:
 
 @cache
 def schema_of(packet: str, overload: str) -> FunctionSchema | None:
-    """The signature of an overload, or None if it is not known."""
+    """Return the signature of an overload, or None if it is not known."""
     text = _lines().get(packet, {}).get(overload)
     return None if text is None else FunctionSchema(text)

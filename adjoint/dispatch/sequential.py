@@ -18,7 +18,7 @@ def is_readable(*tensors: Tensor | None) -> bool:
 
 
 def is_batched(tensor: Tensor) -> bool:
-    """Whether `tensor` is a batched tensor of `vmap`."""
+    """Return whether `tensor` is a batched tensor of `vmap`."""
     return type(tensor) is not Tensor and hasattr(tensor, "without_history")
 
 

@@ -21,17 +21,17 @@ TYPE_WORDS = {
     "Int": "int", "Ints": "tuple of ints", "Dims": "tuple of ints", "Bool": "bool", "Number": "Number", "Dtype": "torch.dtype",
     "Str": "str", "Float": "float",
 }  # fmt: skip
-"""The declared types of parameters (`dim: Int`), and PyTorch's names for them."""
+"""The declared types of parameters (such as `dim: Int`), and PyTorch's names for them."""
 
 OUT = "*, Tensor out = None"
 """The end of the forms of functions with `out=`."""
 
 FORMS: dict[str, tuple[str, ...] | Callable[[], tuple[str, ...]]] = {}
-"""The forms of a function's call that PyTorch lists: the forms of its operators, or those that a declaration gives."""
+"""The forms of a function's call that PyTorch lists: the forms of its operators, or the forms in a declaration."""
 
 
 def forms_of(name: str, is_method: bool) -> tuple[str, ...]:
-    """The forms of function `name`, or of the method of this name: without the tensor before the dot, and without `out=`."""
+    """Return the forms of function `name`, or of this method: without the tensor before the dot, and without `out=`."""
     found = FORMS.get(name) or FORMS.get(name.rstrip("_"), ())
     forms = found() if callable(found) else found
     if not is_method or not any(form.startswith(_RECEIVER) for form in forms):
@@ -55,10 +55,10 @@ def form(
 
     Args:
         op: the operator.
-        left_out: parameters that this form of the function has not.
+        left_out: parameters that this form of the function does not have.
         required: parameters without a default in this form.
         words: the names of the parameter types that the declaration does not give.
-        out: whether `out=` is listed; by default, whether the operator accepts it.
+        out: whether to list `out=`; by default, whether the operator accepts it.
     """
     parts = []
     for name in op.names:
@@ -77,23 +77,26 @@ def form(
 
 
 def alone(op: Operator) -> tuple[str, ...]:
-    """Return the forms of a function with one form: the form of its operator."""
+    """Return the forms of a function with one form, the form of its operator."""
     return (form(op),)
 
 
 def with_number(op: Operator) -> tuple[str, ...]:
-    """The forms of a function of two tensors, or of a tensor and a number in place of the operator's last one."""
+    """Return the forms of a function of two tensors, or of a tensor and a number in place of the operator's last tensor."""
     return form(op), form(op, words={op.tensors[-1]: "Number"})
 
 
 def number_either_way(op: Operator, *, out: bool = False) -> tuple[str, ...]:
-    """Return the forms of a function of two operands, either of which may be a number; `out`: the first, with `out=`, too."""
+    """Return the forms of a function of two operands, either of which may be a number.
+
+    `out`: whether the first has `out=`.
+    """
     of_tensors, by_number = with_number(op)
     return of_tensors, form(op, words={"self": "Number"}, out=out), by_number
 
 
 def type_name(value: Any) -> str:
-    """The name of the type of an argument."""
+    """Return the name of the type of an argument."""
     kind = type(value)
     if isinstance(value, Tensor):
         return "Parameter" if kind.__name__ == "Parameter" else "Tensor"
@@ -105,7 +108,7 @@ def type_name(value: Any) -> str:
 
 
 def overload(op: Operator, args: tuple[Any, ...]) -> str:
-    """PyTorch's name of the form of an in-place operator, `add_.Tensor`."""
+    """Return PyTorch's name of the form of an in-place operator, such as `add_.Tensor`."""
     form = op.aten_inplace
     if op.aten_number != form:
         given = [value for value in args[1:] if value is not None and not isinstance(value, (str, bool))]

@@ -1,4 +1,4 @@
-"""Pointwise operators declared together with their derivative, which is an operator with its own node.
+"""Pointwise operators that are declared together with their derivative. The derivative is an operator with its own node.
 
     @with_slope(kernels.mish, refusal="mish_backward_cpu")
     class mish:
@@ -9,8 +9,8 @@
         def slope_grad_self(grad, grad_output, self, xp):
             return grad * grad_output * xp.mish_curvature(self)
 
-`grad_self` is one expression of elements. The traced formula is the kernel of `mish_backward`, and the node of `mish`
-calls that operator.
+`grad_self` is one expression of elements. The traced formula is the kernel of `mish_backward`, for example, and the
+node of `mish` calls that operator.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ def with_slope(
 ) -> Callable[[type], Any]:
     """Declare a pointwise operator, and the operator with the suffix `_backward` that computes its derivative times a gradient.
 
-    The class has `slope_grad_self`, the formula for the derivative of the derivative by `self`, if it is not 0. It has
-    `slope_grad_output` if the derivative by the gradient is not the derivative itself.
+    `slope_grad_self` of the class is the formula for the derivative of the derivative with respect to `self`, if it is
+    not 0. `slope_grad_output` is given if the derivative with respect to the gradient is not the derivative itself.
 
     Args:
-        kernel: computes the operator.
+        kernel: the kernel of the operator.
         refusal: PyTorch's name of the derivative's kernel, for errors about unsupported dtypes.
-        kinds: NumPy's kinds of the dtypes that it takes.
+        kinds: NumPy's kinds of the dtypes that the operator accepts.
         slope: options of the derivative (see `decorators.operator`).
         options: options of the operator.
     """
@@ -72,7 +72,7 @@ def with_slope(
 
 
 def _functions(name: str, parameters: list[str]) -> dict[str, Any]:
-    """The signature of the derivative, and the formula that calls it, of the operator and of the derivative itself."""
+    """Return the signature of the derivative, and the formulas by which the operator and the derivative call it."""
     more = "".join(f", {parameter}" for parameter in parameters)
     source = (
         f"def forward(grad_output, self{more}): ...\n\n"

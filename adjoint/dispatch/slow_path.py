@@ -1,7 +1,7 @@
-"""Calls that straight-line code leaves: they pass the handlers of the thread, and then run the code of their plans, or its steps.
+"""Calls that straight-line code leaves. They pass the handlers of the thread. Then the code or the steps of their plan run.
 
-These are calls with mixed or rare dtypes, other classes of arrays, NumPy's names for arguments, wrong arguments, and all calls
-while a thread has handlers: a profiler, transforms, modes that take operators over.
+These are calls with mixed or rare dtypes, other classes of arrays, NumPy's names for arguments or wrong arguments, and all
+calls while a thread has handlers: a profiler, transforms, or modes that override operators.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def call(op: Operator, args: tuple[Any, ...], out: Any = None, way: str = FUNCTI
 
 
 def proceed(call: Call, handlers: Sequence[Handler]) -> Any:
-    """What a call returns: the last of the handlers that takes it says so, or if there is none, the operator."""
+    """Return the result of a call from the last handler that accepts the call or, without a handler, from the operator."""
     for position in range(len(handlers) - 1, -1, -1):
         handler = handlers[position]
         if handler.takes is None or handler.takes(call):
@@ -69,9 +69,9 @@ def proceed(call: Call, handlers: Sequence[Handler]) -> Any:
 
 
 def run(call: Call, plan: Plan, act: Callable[[Plan, Call], None] | None = None) -> Any:
-    """Take the steps of the plan of a call; `act` takes those after the arguments have been read, if it is given.
+    """Run the steps of the plan of a call. `act`, if it is given, runs the steps after the arguments have been read.
 
-    Straight-line code is printed of plans that are taken often.
+    If a plan is used often, straight-line code is printed for it.
     """
     if DISPATCHING and dispatching_types(call.given):
         return LATE.taken_over(call)
@@ -95,11 +95,11 @@ def run(call: Call, plan: Plan, act: Callable[[Plan, Call], None] | None = None)
 
 
 OFTEN = 20
-"""How many calls take the steps of a plan before straight-line code is printed of it; one with `out`, whose code saves memory."""
+"""The number of calls of a plan before its straight-line code is printed. Calls with `out` need one, as the code saves memory."""
 
 
 def step_by_step(op: Operator, args: tuple[Any, ...], out: Any, way: str) -> Any:
-    """Take the steps of the plan of a call that the straight-line code of a plan leaves."""
+    """Run the steps of the plan of a call that the straight-line code of a plan leaves."""
     return run(Call(op, way, bind(op, args), out), plan_of(op, args, way))
 
 
@@ -113,7 +113,7 @@ def applied(op: Operator, args: tuple[Any, ...]) -> Any:
 
 
 def is_left_to_others(args: tuple[Any, ...], frame: FrameType) -> bool:
-    """Whether `frame` runs an augmented assignment, such as `+=`, with a second operand that is neither tensor nor number."""
+    """Return whether `frame` runs an augmented assignment such as `+=` whose second operand is neither a tensor nor a number."""
     if len(args) < 2 or isinstance(args[1], Tensor) or is_number(args[1]):
         return False
     found = public_function([frame.f_code])

@@ -1,4 +1,4 @@
-"""Generated source: assembled, compiled and stored so that tracebacks and debuggers can show it."""
+"""Generated source: assembling, compiling and storing it so that tracebacks and debuggers can show it."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from typing import Any
 from .._runtime.forks import code_of
 
 SOURCES: dict[str, str] = {}
-"""The source of each function and node that has been generated: `print(adjoint.operators.SOURCES["mul"])`."""
+"""The source of each generated function and node. For example, `print(adjoint.operators.SOURCES["mul"])`."""
 
 
 def public_name(name: str) -> str:
-    """The public name of a parameter: `self` in a declaration is `input` for users."""
+    """Return the public name of a parameter. `self` in a declaration is `input` for users."""
     return "input" if name == "self" else name
 
 
 def indented(lines: Iterable[str]) -> list[str]:
-    """The lines, indented by one step."""
+    """Return the lines, indented by one step."""
     return ["    " + line for line in lines]
 
 
 def block(head: str, body: Iterable[str]) -> list[str]:
-    """A compound statement."""
+    """Return a compound statement."""
     return [head, *indented(body)]
 
 
 def function(name: str, parameters: str, body: Iterable[str]) -> str:
-    """The source of a function."""
+    """Return the source of a function."""
     return "\n".join(block(f"def {name}({parameters}):", body)) + "\n"
 
 
@@ -38,7 +38,7 @@ def public_function(name: str, parameters: str, body: Iterable[str]) -> str:
 
 
 def guard(alternatives: Iterable[str], *statements: str) -> list[str]:
-    """Execute the statements if one of the conditions holds."""
+    """Return the lines that execute the statements if one of the conditions holds."""
     return block(f"if {condition}:", statements) if (condition := " or ".join(alternatives)) else []
 
 

@@ -1,7 +1,7 @@
 """Operators on sparse tensors: the choice of the kernel, refusals, and the recorded nodes.
 
 A declaration names the kernel for sparse layouts in the option `sparse`: a function of a module in `kernels.sparse`
-with the parameters of the operator, or `VALUES` if the operator's own kernel applies to the stored elements alone,
+with the parameters of the operator. `VALUES` means that the operator's own kernel applies to the stored elements alone,
 because it is 0 at 0. Operators without the option are refused. Generated code computes on plain arrays only, so dense
 operators pay nothing.
 """
@@ -24,7 +24,7 @@ from .out import check_castable
 from .plan import Call, Plan
 
 VALUES = "values"
-"""The operator's own kernel applies to the stored elements."""
+"""The option value for an operator whose own kernel applies to the stored elements."""
 
 
 def sparse_kernel(op: Operator) -> Any:
@@ -75,7 +75,7 @@ class Sparse(Dense):
         return getattr(import_late(f"adjoint.kernels.sparse.{module}"), f"{name}_", None) if module else None
 
     def computed_densely(self, plan: Plan, arrays: list[Any]) -> Any:
-        """The result as a dense array."""
+        """Return the result as a dense array."""
         return to_dense(self.compute(plan, arrays))
 
 
@@ -83,7 +83,7 @@ SPARSE = Sparse()
 
 
 def refusal(plan: Plan, arrays: list[Any]) -> NotImplementedError:
-    """The error for an operator that does not support the layout."""
+    """Return the error for an operator that does not support the layout."""
     op = plan.op
     flat = [item for value in arrays for item in (value if isinstance(value, list) else [value])]
     found = next(array for array in flat if isinstance(array, SparseArray))
@@ -111,7 +111,7 @@ def _dense(value: Any) -> Any:
 
 @cache
 def node_class_on_tensors(kind: Any) -> Any:
-    """The node class of an operation with operands or results that are sparse or narrow: its formulas always run on tensors."""
+    """Return the node class of an operation with sparse or narrow operands or results. Its formulas always run on tensors."""
     members = {
         "__slots__": (),
         "__module__": kind.__module__,

@@ -1,9 +1,9 @@
 """Operators that modes and tensor classes with `__torch_dispatch__` replace below autograd.
 
 A mode of a thread is an interpreter outside of all transforms. Transforms therefore run first, as in PyTorch. The mode
-or class receives the overload of PyTorch's dispatcher and its arguments (`aten_calls`). Nothing is recorded meanwhile.
-Afterwards the result is recorded as the operator's result. Hand-written functions that are one operator in PyTorch are
-watched.
+or class receives the overload of PyTorch's dispatcher and its arguments (`aten_calls`). Nothing is recorded during this
+time. Afterwards the result is recorded as the result of the operator. Hand-written functions that are one operator in
+PyTorch are watched.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from .wrappers import signature_of
 
 
 class DispatchLevel(Interpreter):
-    """A mode that a thread has entered: an object with a method `__torch_dispatch__`."""
+    """The level of a mode that a thread has entered. The mode is an object with a method `__torch_dispatch__`."""
 
     is_mode = True
 
@@ -52,7 +52,7 @@ class DispatchLevel(Interpreter):
 
     @contextmanager
     def resumed(self) -> Iterator[None]:
-        """Watch functions for the mode again, meanwhile."""
+        """A context that watches functions for the mode again."""
         number = profiled_functions.watch_leaves(ref(self))
         try:
             yield
@@ -60,16 +60,16 @@ class DispatchLevel(Interpreter):
             profiled_functions.stop_watching_leaves(number)
 
     def wraps(self, tensor: Tensor) -> bool:
-        """True: the mode takes over operators on all tensors."""
+        """Return True, because the mode overrides operators on all tensors."""
         return True
 
     def process(self, call: plan.Call) -> Any:
-        """Have the mode compute the operator."""
+        """Let the mode compute the operator."""
         with lower(self):
             return dispatched(call, self.mode)
 
     def process_inplace(self, operator: Any, args: tuple[Any, ...]) -> Tensor:
-        """Have the mode change the first argument."""
+        """Let the mode change the first argument."""
         with lower(self):
             return dispatched_inplace(operator, args, self.mode)
 
@@ -81,7 +81,7 @@ class DispatchLevel(Interpreter):
 
 
 class Entered:
-    """The effect of `with` on a mode: the previous state is stored, and restored first."""
+    """The effect of `with` on a mode. The previous state is stored, and is restored first."""
 
     _entered: Any = None
 
@@ -98,12 +98,12 @@ class Entered:
 
 
 def levels() -> list[DispatchLevel]:
-    """The modes that this thread has entered, innermost last."""
+    """Return the modes that this thread has entered, with the innermost last."""
     return [level for level in modes.STATE.interpreters if isinstance(level, DispatchLevel)]
 
 
 def push_mode(mode: Any) -> DispatchLevel:
-    """Enter a mode in this thread: an object with a method `__torch_dispatch__`."""
+    """Enter a mode in this thread. A mode is an object with a method `__torch_dispatch__`."""
     level = DispatchLevel(mode)
     level.enter()
     return level
@@ -127,12 +127,12 @@ def pop_mode() -> Any:
 
 
 def modes_pushed() -> int:
-    """How many modes this thread has entered."""
+    """Return the number of modes that this thread has entered."""
     return len(levels())
 
 
 def mode_at(index: int) -> Any:
-    """A mode that this thread has entered, counted from the outermost."""
+    """Return a mode that this thread has entered, counted from the outermost."""
     return levels()[index].mode
 
 
@@ -140,7 +140,7 @@ def mode_at(index: int) -> Any:
 
 
 def taken_over(call: plan.Call) -> Any:
-    """Return the result of a call that a class of its tensors replaces."""
+    """Return the result of a call that a class of its tensors overrides."""
     if not call.in_place:
         return dispatched(call)
     call.args = call.given
@@ -149,7 +149,7 @@ def taken_over(call: plan.Call) -> Any:
 
 
 def dispatched(call: plan.Call, mode: Any = None) -> Any:
-    """The result of a call, computed by a mode, or by the first class of its tensors that takes it over."""
+    """Return the result of a call, computed by a mode, or by the first class of its tensors that overrides it."""
     op, args = call.op, call.given
     result = _asked(call_of_operator(op, args, call.out), mode)
     if call.out is not None:
@@ -169,7 +169,7 @@ def dispatched(call: plan.Call, mode: Any = None) -> Any:
 
 
 def dispatched_inplace(op: Operator, args: tuple[Any, ...], mode: Any = None) -> Tensor:
-    """Have a mode, or a class, change the first of `args`, and record that as `op`."""
+    """Let a mode, or a class, change the first of `args`, and record the change as `op`."""
     target: Tensor = args[0]
     asked = call_of_operator(op, args, inplace=True)
     if target._base is None and not modes.is_recording():
@@ -184,7 +184,7 @@ def dispatched_inplace(op: Operator, args: tuple[Any, ...], mode: Any = None) ->
 
 
 def _asked(call: Call, mode: Any) -> Any:
-    """Return the result of the mode or class. Nothing is recorded meanwhile."""
+    """Return the result of the mode or class. Nothing is recorded during this time."""
     before = modes.STATE.grad_enabled
     modes.set_grad(False)
     try:
@@ -257,20 +257,20 @@ def function_called(name: str, function: Callable[..., Any], args: tuple[Any, ..
 
 
 def _detached(result: Tensor, source: Tensor) -> Tensor:
-    """A tensor without history that counts changes with `source`."""
+    """Return a tensor without history that shares its version counter with `source`."""
     if type(result) is Tensor and result._base is None:
         result._counter = shared_counter(source)
     return result
 
 
 def is_watched(tensor: Tensor) -> bool:
-    """Whether a mode of this thread, or the class of the tensor, takes over operators on it."""
+    """Return whether a mode of this thread, or the class of the tensor, overrides operators on it."""
     interpreters = modes.STATE.interpreters
     return type(tensor) in DISPATCHING or (interpreters != () and isinstance(interpreters[-1], DispatchLevel))
 
 
 def ones_like(tensor: Tensor) -> Any:
-    """Ones in the shape of a tensor, as modes and the class of the tensor have them."""
+    """Return ones in the shape of a tensor, in the form of the modes and of the tensor's class."""
     return function_called("ones_like", tensors.ones_like, (tensor,), {"memory_format": preserve_format})
 
 
@@ -278,7 +278,7 @@ def ones_like(tensor: Tensor) -> Any:
 
 
 def class_defined(cls: type[Tensor]) -> None:
-    """Let operators on tensors of a class with `__torch_dispatch__` take the slow path, which calls the class."""
+    """Send operators on tensors of a class with `__torch_dispatch__` to the slow path, which calls the class."""
     PLAIN_TYPES.discard(cls)
     if not DISPATCHING:
         profiled_functions.watch_leaves(lambda: DISPATCHING or None)  # as long as there is one

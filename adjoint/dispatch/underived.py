@@ -1,7 +1,9 @@
-"""The formulas of operators without a derivative: they are recorded, and raise in backward and in forward mode.
+"""The formulas of operators without a derivative.
 
-The messages are PyTorch's. It has one for operators that are not in its table of derivatives, and another for
-derivatives that the table lists as not implemented.
+Such operators are recorded, and raise an error in backward and in forward mode.
+
+The messages are PyTorch's. PyTorch has one message for operators that are not in its table of derivatives, and another
+for derivatives that the table lists as not implemented.
 """
 
 from __future__ import annotations
@@ -13,7 +15,10 @@ from .declaration import Operator
 
 
 def underived(name: str) -> Callable[[Any], Any]:
-    """The formula of an operator without any derivative, which PyTorch calls `name`: it raises in backward."""
+    """Return the formula of an operator without any derivative, which PyTorch calls `name`.
+
+    It raises an error in backward.
+    """
 
     def formula(grad: Any) -> Any:
         raise RuntimeError(f"derivative for aten::{name} is not implemented")

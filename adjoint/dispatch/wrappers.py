@@ -1,4 +1,4 @@
-"""Wrappers of functions and methods: after the first override anywhere, all calls pass through them.
+"""Wrappers of functions and methods. After the first override anywhere, all calls pass through them.
 
 A wrapper is new code in the existing function object. The old code moves to another function. A program without
 overrides pays nothing, and references to the functions stay valid in a program with overrides.
@@ -34,18 +34,20 @@ class TorchFunctionWrapper:
     errors.
 
     Attributes:
-        of_python: PyTorch writes the function in Python. Such functions count plain tensors among the types, pass
-            arguments with defaults by keyword, and raise another error if no override handles the call.
-        of_operator: a Python operator. It returns NotImplemented if no override handles the call, or for a TypeError.
-        of_method: a method. If the tensor is its only argument, the tensor's type counts too.
-        of_attribute: a function that reads an attribute, or a method of that kind. The type of the tensor always
-            counts.
-        of_keywords: all arguments are passed by keyword.
-        of_many: classes receive the tensors of a list argument separately. A mode receives the list, whose items do not
-            count.
-        of_first: only the class of the first argument counts. If it overrides nothing, overrides receive this function.
-        of_statement: the function belongs to a statement, and returns nothing.
-        of_data: the arguments are data, so only modes override it, not classes.
+        of_python: whether PyTorch writes the function in Python. Such functions include plain tensors in the types,
+            pass arguments with defaults by keyword, and raise another error if no override handles the call.
+        of_operator: whether it is a Python operator. It returns NotImplemented if no override handles the call, or if a
+            TypeError is raised.
+        of_method: whether it is a method. If the tensor is its only argument, the type of the tensor is included.
+        of_attribute: whether it reads an attribute, or is a method of that kind. The type of the tensor is always
+            included.
+        of_keywords: whether all arguments are passed by keyword.
+        of_many: whether classes receive the tensors of a list argument separately. A mode receives the list, and its
+            items are not included in the types.
+        of_first: whether only the class of the first argument is considered. If this class overrides nothing, overrides
+            receive this function.
+        of_statement: whether the function belongs to a statement, and returns nothing.
+        of_data: whether the arguments are data. Then only modes override it, and not classes.
     """
 
     of_python = of_operator = of_method = of_attribute = of_statement = of_data = of_keywords = of_many = False
@@ -102,7 +104,7 @@ class TorchFunctionWrapper:
         return None if self.of_statement else result
 
     def arranged(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Return the arguments in the form of a Python function: those with defaults by keyword, with the default."""
+        """Return the arguments in the form of a Python function: arguments with defaults by keyword, with the default."""
         parameters = self.signature().parameters
         if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters.values()):
             named = {name: one.default for name, one in parameters.items() if one.kind is one.KEYWORD_ONLY}
@@ -119,7 +121,7 @@ class TorchFunctionWrapper:
         return tuple(values.pop(name) for name in required if name in values), values
 
     def signature(self) -> inspect.Signature:
-        """The parameters of the function behind the wrapper, without NumPy's names and the `out` of methods."""
+        """The parameters of the function behind the wrapper, without NumPy's names and without `out` for methods."""
         if self._signature is None:
             whole = signature_of(self.function)
             kept = [one for name, one in whole.parameters.items() if name != "out" or not self.of_method]
@@ -131,7 +133,7 @@ _NUMPY_NAMES = {name for names in NUMPY_NAMES.values() for name in names}
 
 
 def signature_of(function: Any) -> inspect.Signature:
-    """The signature of a function, even before its code has been generated."""
+    """Return the signature of a function, even before its code has been generated."""
     stub = stub_of(function)
     whole = inspect.signature(generated(function if stub is None else stub.original))
     kept = []
@@ -156,6 +158,6 @@ def put(function: FunctionType, name: str, shown: Any = None) -> TorchFunctionWr
 
 
 def wrapper_of(function: Any) -> TorchFunctionWrapper | None:
-    """The wrapper of `function`, or None."""
+    """Return the wrapper of `function`, or None."""
     wrapper = getattr((function.__kwdefaults__ or {}).get("enter"), "__self__", None)
     return wrapper if isinstance(wrapper, TorchFunctionWrapper) else None

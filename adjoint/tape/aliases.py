@@ -1,4 +1,4 @@
-"""Tensors that share memory with another tensor but are not views of it: detached tensors and unpacked results."""
+"""Tensors that share memory with another tensor without being views of it: detached tensors and unpacked results."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..tensor import Tensor, new_tensor
 
 
 def detached(tensor: Tensor, counter: list[Any] | None) -> Tensor:
-    """A tensor on the same memory and version counter, without history."""
+    """Return a tensor on the same memory and version counter, without history."""
     if type(tensor) is not Tensor and hasattr(tensor, "without_history"):  # a batched tensor of `vmap`
         result: Tensor = tensor.without_history()
         result._counter = counter
@@ -17,7 +17,7 @@ def detached(tensor: Tensor, counter: list[Any] | None) -> Tensor:
 
 
 def alias(array: Any, counter: list[Any] | None, edge: Any) -> Tensor:
-    """A tensor on `array` with a version counter and a place in the graph."""
+    """Return a tensor on `array` with a version counter and a place in the graph."""
     result = new_tensor()
     result._array = array
     result._grad = result._base = result._extra = None

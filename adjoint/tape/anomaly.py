@@ -1,4 +1,4 @@
-"""Records that anomaly detection keeps of each operation: its traceback, its values, the gradient paths that it cuts.
+"""The records of anomaly detection about each operation: its traceback, its values, and the gradient paths that it cuts.
 
 Anomaly detection sends all operators through the slow path. While it is off, this module costs nothing.
 """
@@ -39,7 +39,7 @@ class Statistics:
     def of(cls, array: Any) -> Statistics:
         """Compute the statistics of `array`.
 
-        Extremes cover the finite elements, or their absolute values if they are complex.
+        Extremes include only the finite elements. For complex elements they refer to absolute values.
         """
         shape, kind = array.shape, str(array.dtype)
         array = widened(to_dense(array))
@@ -75,7 +75,7 @@ class Cut:
 
 
 class Notes(Generic[T]):
-    """Records about tensors. A record lives as long as its tensor.
+    """A table of records about tensors. A record lives as long as its tensor.
 
     A `WeakKeyDictionary` would compare its keys with `==`, which is an operation on tensors.
     """
@@ -98,10 +98,10 @@ class Notes(Generic[T]):
 
 
 CUTS_TO: Notes[list[Cut]] = Notes()
-"""By leaf: the cuts on the paths that led to it."""
+"""By leaf: the cuts on the paths to it."""
 
 CUT_BEFORE: Notes[Cut] = Notes()
-"""By tensor without history: the cut that removed the history."""
+"""By tensor without history: the cut that removed its history."""
 
 USES: Notes[list[str]] = Notes()
 """By leaf: the lines that recorded operations on it."""
@@ -115,7 +115,7 @@ LARGEST_SEARCH = 100_000
 
 
 def note_operation(name: str, values: Any, outputs: list[Tensor], recorded: bool) -> None:
-    """Record the values and the cut gradient paths of an operation on `values`, for reports about nans and lost gradients."""
+    """Record the values and the cut gradient paths of an operation on `values`, for reports about NaNs and lost gradients."""
     inputs = [item for value in values for item in (value if isinstance(value, list) else [value])]
     inputs = [item for item in inputs if isinstance(item, Tensor)]
     line = _line()
@@ -146,10 +146,10 @@ def note_operation(name: str, values: Any, outputs: list[Tensor], recorded: bool
 
 
 class _Notes(Handler):
-    """Records the results of operators."""
+    """A handler that records the results of operators."""
 
     def handle(self, call: Any, proceed: Callable[[], Any]) -> Any:
-        """Record the results of the plan's steps. Steps that change a tensor also record the overwritten values."""
+        """Record the results of the plan's steps. For steps that change a tensor, also record the overwritten values."""
         call.stepwise = True
         result = proceed()
         if call.in_place:
@@ -164,14 +164,14 @@ modes.ANOMALY.handler = _Notes()
 
 
 def note_end(node: Any, edge: Any) -> None:
-    """Record that the backward of `node` gave no gradient for `edge`."""
+    """Record that the backward of `node` returned no gradient for `edge`."""
     cut = Cut(node.name(), "its backward returned None for this input", node.describe_origin())
     for leaf in leaves_of([edge]):
         _add(CUTS_TO, leaf, cut)
 
 
 def noted_apart(forward: Callable[..., Any], edges: Any) -> Callable[..., Any]:
-    """Wrap the `forward` of a custom function: cuts inside it are not recorded for the leaves that `edges` lead to."""
+    """Wrap the `forward` of a custom function. Cuts inside it are not recorded for the leaves of `edges`."""
     covered = {id(leaf) for leaf in leaves_of(edges)}
 
     def run(*args: Any) -> Any:
@@ -206,7 +206,7 @@ def note_cut(name: str, reason: str, sources: list[Tensor], outputs: list[Tensor
 
 
 def leaves_of(edges: list[Any]) -> list[Tensor]:
-    """The leaves that `edges` lead to. In a very large graph the search stops early."""
+    """Return the leaves that `edges` lead to. In a very large graph the search stops early."""
     leaves: dict[Tensor, None] = {}
     seen: set[Any] = set()
     stack = list(edges)

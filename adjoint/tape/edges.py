@@ -12,7 +12,7 @@ from .node import NOWHERE
 
 
 def edge_of(tensor: Tensor) -> Any:
-    """Return the edge of `tensor`: None, `(node, output_nr)`, or `tensor` itself if it is a leaf."""
+    """Return the edge of `tensor`: None, `(node, output_nr)`, or the tensor itself if it is a leaf."""
     edge = tensor._edge if tensor._base is None else current_edge(tensor)
     return tensor if edge is LEAF else edge
 
@@ -23,7 +23,7 @@ def has_no_history(tensor: Tensor) -> bool:
 
 
 def is_plain(tensor: Tensor) -> bool:
-    """Whether it is an ordinary tensor on an ordinary array, and no mode is in force."""
+    """Return whether it is an ordinary tensor on an ordinary array, and no mode is active."""
     return type(tensor) is Tensor and type(tensor._array) is ndarray and not FLAGS.special
 
 

@@ -1,6 +1,6 @@
-"""Evaluates the formulas of a node on gradients of any kind.
+"""Evaluation of the formulas of a node on gradients of any kind.
 
-Formulas on arrays are given plain arrays only. The elements of a gradient may not be in its array: it may be sparse,
+Formulas on arrays accept only plain arrays. The elements of a gradient may not be in its array: it may be sparse,
 narrow, lazily conjugated or on `meta`. The formulas then run on tensors, so that each operator decides how to compute.
 """
 
@@ -63,7 +63,7 @@ def recorded(node: Any, grad: Any, retain_graph: bool, edges: Any) -> Any:
 
 
 def formulas(node: Any, grad: Any, retain_graph: bool, edges: Any) -> Any:
-    """The same for a node of an operator."""
+    """Run the recorded formulas of a node of an operator."""
     if not WRAPPERS.open:
         return node.backward_recorded(grad, retain_graph, edges)
     with DisableTorchFunction():
@@ -71,6 +71,6 @@ def formulas(node: Any, grad: Any, retain_graph: bool, edges: Any) -> Any:
 
 
 def is_sparse(grad: Any) -> bool:
-    """Whether a gradient (of a list, one of them), which is a tensor, is sparse."""
+    """Return whether a gradient tensor, or one gradient in a list, is sparse."""
     given = grad if type(grad) is list else (grad,)
     return any(item is not None and type(item._array) is SparseArray for item in given)

@@ -12,13 +12,13 @@ _next_id = count().__next__
 
 
 class RemovableHandle:
-    """Removes a hook from the ordered dictionary that it was registered in.
+    """A handle that removes a hook from the ordered dictionary in which it was registered.
 
     Args:
-        hooks_dict: the dictionary that holds the hook, by handle id. Other objects refer to it only weakly.
-        extra_dict: one further dictionary, or a list of them, with entries under the same id.
+        hooks_dict: the dictionary that contains the hook, by handle id. Other objects refer to it only weakly.
+        extra_dict: another dictionary, or a list of dictionaries, with entries under the same id.
 
-    A handle is also a context manager: the hook is removed at the end of the `with` block.
+    A handle is also a context manager that removes the hook at the end of the `with` block.
     """
 
     id: int
@@ -33,7 +33,7 @@ class RemovableHandle:
             self.extra_dict_ref = tuple([weakref.ref(each) for each in extra])
 
     def remove(self) -> None:
-        """Remove the hook. Removing it twice does nothing."""
+        """Remove the hook. Removing it twice has no effect."""
         for reference in (self.hooks_dict_ref, *self.extra_dict_ref):
             hooks = reference()
             if hooks is not None:
@@ -76,12 +76,12 @@ class HookDict(OrderedDict[int, Callable[..., Any]]):
 class NodeHooks:
     """All hooks of one node.
 
-    `tensor[i]`: the hooks of the tensors that are output `i`, in a separate dict for each tensor; `retained[i]`: a weak
-    reference to that tensor, if its gradient is retained; `pre` and `post`: the node's hooks before and after it runs,
-    in dicts that are created for the first hook; `own_post`: the dict of the hooks registered one by one, which run
-    first. Besides hooks, `tangents[item]`: in forward mode, the tangents of the result saved as `item`, by level;
-    `of_view`: for an operation that changed a view in place, the node through which the view was found in its base's
-    history.
+    `tensor[i]`: the hooks of the tensors that are output `i`, in a separate dict for each tensor. `retained[i]`: a weak
+    reference to that tensor, if its gradient is retained. `pre` and `post`: the node's hooks before and after it runs,
+    in dicts that are created for the first hook. `own_post`: the dict of the hooks registered one by one, which run
+    first. It also contains two other records. `tangents[item]`: in forward mode, the tangents of the result saved as
+    `item`, by level. `of_view`: for an operation that changed a view in place, the node through which the view was
+    found in the history of its base.
     """
 
     __slots__ = ("of_view", "own_post", "post", "pre", "retained", "tangents", "tensor")
@@ -106,7 +106,7 @@ class NodeHooks:
         return self.own_post.register(hook)
 
     def add_dict(self, hooks: Any) -> None:
-        """Also run the post-hooks in the dictionary `hooks`, which its owner may change later."""
+        """Also run the post-hooks in the dictionary `hooks`. Its owner may change it later."""
         self.post.append(hooks)
 
     def add_tensor(self, output_nr: int, hooks: HookDict) -> None:

@@ -11,7 +11,7 @@ from .versions import shared_counter
 
 
 class InferenceVersions:
-    """The version counter of inference tensors. Reading its version, as saving does, is an error.
+    """The version counter of inference tensors. Reading the version, which saving requires, is an error.
 
     `counter`: the counter of in-place changes, if the tensor is an alias of an inference tensor and was created outside
     inference mode.
@@ -48,7 +48,7 @@ _NO_VERSIONS: Any = InferenceVersions(None)
 
 
 def mark_inference(tensor: Tensor) -> None:
-    """Make `tensor` an inference tensor: it has no version and can never be saved."""
+    """Make `tensor` an inference tensor. It has no version and can never be saved."""
     tensor._own_extra().inference = True
     tensor._counter = _NO_VERSIONS
 

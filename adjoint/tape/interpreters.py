@@ -1,9 +1,9 @@
-"""The interpreter stack of a thread, as in functorch: forward mode and batching, innermost last.
+"""The interpreter stack of a thread, as in functorch: forward mode and batching, with the innermost last.
 
 An interpreter is entered for the duration of a transform. It wraps the tensors that carry its data: a tangent in
-forward mode, a batch dimension in batching. An operator that has wrapped arguments is processed by the innermost
-interpreter that wraps one of them. That interpreter computes with operators again, with only the interpreters outside
-it on the stack. Interpreters therefore compose to any depth.
+forward mode, a batch dimension in batching. An operator with wrapped arguments is processed by the innermost
+interpreter that wraps one of them. That interpreter computes with operators again, with only the outer interpreters on
+the stack. Interpreters therefore compose to any depth.
 """
 
 from __future__ import annotations
@@ -20,25 +20,29 @@ from . import modes
 
 
 class Handler:
-    """Takes part in the calls of operators of a thread, while it is among its handlers (`STATE.handlers`).
+    """An object that participates in the operator calls of a thread while it is in `STATE.handlers`.
 
-    A call passes them one by one, and then the operator computes. A call is a `dispatch.plan.Call`, which says the
-    operator (`op`), how it is called (`way`: for a new result, with `out`, in place), and its arguments (`given`).
+    A call passes through the handlers one by one. Then the operator computes. A call is a `dispatch.plan.Call`. It
+    contains the operator (`op`), how it is called (`way`: for a new result, with `out`, in place), and its arguments
+    (`given`).
     """
 
     takes: Callable[[Any], bool] | None = None
-    """Whether it takes part in a call; None: in all."""
+    """Return whether the handler participates in a call."""
 
     def handle(self, call: Any, proceed: Callable[[], Any]) -> Any:
-        """What the call returns: most often `proceed()`, which asks the handlers after this one, and then the operator."""
+        """Return the result of the call.
+
+        Most handlers call `proceed()`, which runs the handlers after this one and then the operator.
+        """
         raise NotImplementedError
 
 
 class Interpreter(Handler):
-    """Base class of interpreters.
+    """The base class of interpreters.
 
-    `outside`: the previous stack of the thread that entered this interpreter. `is_mode`: it takes over all operators
-    for the user, whatever their arguments.
+    `outside`: the previous stack of the thread that entered this interpreter. `is_mode`: whether it overrides all
+    operators for the user, regardless of their arguments.
     """
 
     outside: tuple[Interpreter, ...] | None
@@ -51,22 +55,22 @@ class Interpreter(Handler):
 
     @uninterrupted
     def leave(self) -> None:
-        """Leave this interpreter and all that were entered after it."""
+        """Leave this interpreter and all interpreters that were entered after it."""
         modes.set_interpreters(self.outside)
 
     def resumed(self) -> AbstractContextManager[None]:
-        """A context in which this interpreter, which has been left, may be on the stack again."""
+        """A context in which this interpreter, which has been left, is on the stack again."""
         return nullcontext()
 
     def wraps(self, tensor: Tensor) -> bool:
-        """Whether this interpreter wraps `tensor`."""
+        """Return whether this interpreter wraps `tensor`."""
         raise NotImplementedError
 
     def forget(self, tensor: Tensor) -> None:
         """Remove from `tensor` the data that this interpreter differentiates."""
 
     def takes(self, call: Any) -> bool:
-        """Whether this interpreter wraps a tensor of the call; no inner one does."""
+        """Return whether this interpreter wraps a tensor of the call. No inner interpreter does."""
         return any(map(self.wraps, call.tensors()))
 
     def handle(self, call: Any, proceed: Callable[[], Any]) -> Any:
@@ -77,7 +81,7 @@ class Interpreter(Handler):
             return (self.process_inplace if call.way == "_" else self.process_inplace_view)(call.op, call.given)
 
     def process(self, call: Any) -> Any:
-        """Apply the operator. This interpreter wraps some of the arguments; no inner interpreter wraps any."""
+        """Apply the operator. This interpreter wraps some of the arguments. No inner interpreter wraps any."""
         raise NotImplementedError
 
     def process_inplace(self, operator: Any, args: tuple[Any, ...]) -> Tensor:
@@ -85,24 +89,25 @@ class Interpreter(Handler):
         raise NotImplementedError
 
     def process_inplace_view(self, operator: Any, args: tuple[Any, ...]) -> Tensor:
-        """Apply an operator that makes its first argument another view."""
+        """Apply an operator that turns its first argument into another view."""
         raise NotImplementedError
 
     def apply_function(self, function: Any, args: tuple[Any, ...]) -> Any:
-        """Apply a custom `Function`, as `function.apply` does."""
+        """Apply a custom `Function`, like `function.apply`."""
         raise NotImplementedError
 
 
 class Transform:
-    """A function transform, while the function runs.
+    """A function transform while its function runs.
 
-    `number`: the nesting depth, counted from 1. `serial`: a number that no other transform has; 0 before it begins.
-    `begun_in_inference`: the transform was called in inference mode. `begun_recording`: it was called while operators
-    were recorded. `arguments`: the tensors that the function was given. The function may change its arguments in place,
-    but no other tensor that existed before, if `refuses_captured` is set. `notes_creation`: this transform, or one around
-    it, records which tensors the function has created. `is_asked`: operators ask this transform, or one around it, about
-    what they change and create. `records`: it differentiates by a graph. `recorded_batches`: the batching interpreters
-    around the innermost transform, up to this one, that does: what the function creates may get a history within them.
+    `number`: the nesting depth, counted from 1. `serial`: a number that no other transform has, or 0 before the
+    transform begins. `begun_in_inference`: whether the transform was called in inference mode. `begun_recording`:
+    whether it was called while operators were recorded. `arguments`: the tensors that the function received. If
+    `refuses_captured` is set, the function may change its arguments in place, but no other tensor that existed before.
+    `notes_creation`: whether this transform, or an outer one, records which tensors the function has created.
+    `is_asked`: whether operators report to this transform, or to an outer one, which tensors they change and create.
+    `records`: whether it differentiates by a graph. `recorded_batches`: the batching interpreters around the innermost
+    such transform, up to this one. Tensors that the function creates may get a history within them.
     """
 
     number: int
@@ -117,7 +122,7 @@ class Transform:
     arguments: Sequence[Tensor] = ()
 
     def begin(self) -> None:
-        """Called before the function starts."""
+        """Begin the transform. This is called before the function starts."""
         outer = modes.STATE.transforms
         self.number = len(outer) + 1
         self.begun_in_inference, self.begun_recording = modes.STATE.inference, modes.is_recording()
@@ -135,16 +140,19 @@ class Transform:
 
     @uninterrupted
     def end(self) -> None:
-        """Called when the function has returned or raised, or if an interrupt has kept it from beginning."""
+        """End the transform.
+
+        This is called when the function has returned or raised, or if an interrupt has prevented it from beginning.
+        """
         modes.switch("transforms", modes.STATE.transforms[: self.number - 1])
 
     def has_created(self, tensor: Tensor) -> bool:
-        """Whether the function has created `tensor`, or the tensor whose view or alias it is."""
+        """Return whether the function has created `tensor`, or the tensor whose view or alias it is."""
         counter = tensor._counter
         return type(counter) is CreationCounter and counter.created_in >= self.serial
 
     def owns(self, tensor: Tensor) -> bool:
-        """Whether the function has created `tensor`, or was given it as an argument."""
+        """Return whether the function has created `tensor`, or received it as an argument."""
         if self.has_created(tensor):
             return True
         counter = tensor._counter
@@ -155,7 +163,7 @@ _serials = itertools.count(1)
 
 
 class _Owners(Handler):
-    """Lets the transforms of a thread know what operators create, and refuse what they change."""
+    """A handler that informs the transforms of a thread about created tensors, and refuses forbidden changes."""
 
     def handle(self, call: Any, proceed: Callable[[], Any]) -> Any:
         """Check the changed tensors, or record the created tensors."""
@@ -169,14 +177,17 @@ class _Owners(Handler):
 
 
 class _Stepwise(Handler):
-    """Has calls take the steps of their plans, which ask the modes of a thread: functions that watch changes, view replay."""
+    """A handler that makes calls run the steps of their plans.
+
+    These steps check the modes of a thread: functions that observe changes, and view replay.
+    """
 
     def takes(self, call: Any) -> bool:
-        """Whether the call changes a tensor, or makes views."""
+        """Return whether the call changes a tensor, or creates views."""
         return call.way != "" or call.op.view
 
     def handle(self, call: Any, proceed: Callable[[], Any]) -> Any:
-        """Leave straight-line code aside."""
+        """Run the call without straight-line code."""
         call.stepwise = True
         return proceed()
 
@@ -188,7 +199,7 @@ modes.FLAGS.stepwise = _Stepwise()
 class CreationCounter(list[Any]):
     """The version counter of a tensor that was created in a function transform, with the `serial` of that transform.
 
-    Views and aliases share the counter, and thereby the record of where their memory was created.
+    Views and aliases share the counter, and therefore the record of where their memory was created.
     """
 
     __slots__ = ("created_in",)
@@ -197,7 +208,7 @@ class CreationCounter(list[Any]):
 
 
 def note_creation(tensor: Tensor, source: Tensor | None = None) -> None:
-    """Record which transform a new tensor was created in. A tensor with a counter is an alias of another tensor.
+    """Record in which transform a new tensor was created. A tensor with a counter is an alias of another tensor.
 
     `source`: the tensor whose memory `tensor` shares although it has its own counter.
     """
@@ -215,7 +226,10 @@ def note_creation(tensor: Tensor, source: Tensor | None = None) -> None:
 
 
 def note_created(results: Any, saved: Sequence[str] = ()) -> Any:
-    """Call `note_creation` on the results of an operator, and return them. `saved`: names of results that its node saves."""
+    """Call `note_creation` on the results of an operator, and return them.
+
+    `saved`: the names of results that the node saves.
+    """
     transforms = modes.STATE.transforms
     if not transforms or not transforms[-1].notes_creation:
         return results
@@ -238,7 +252,7 @@ def note_created(results: Any, saved: Sequence[str] = ()) -> Any:
 
 
 def _note_saved(result: Tensor, saved: Sequence[str], serial: int) -> None:
-    """Record the same of a result whose node, which has just been made, counts its changes."""
+    """Record the same for a saved result. The new node counts the changes of the result."""
     if type(result._counter) is not list or type(result._edge) is not tuple:
         return
     node, counter = result._edge[0], result._counter
@@ -250,9 +264,9 @@ def _note_saved(result: Tensor, saved: Sequence[str], serial: int) -> None:
 
 
 def within_batches(tensor: Tensor) -> Tensor:
-    """A tensor that a function has created, as a transform sees it that records within batches; any other tensor as it is.
+    """Return a created tensor in the form for a transform that records within batches, and any other tensor unchanged.
 
-    Its history there, which in-place changes give it, is not that of the tensor outside of the batches.
+    In-place changes give it a history there. This is not the history of the tensor outside the batches.
     """
     transforms = modes.STATE.transforms
     if (
@@ -274,10 +288,10 @@ def within_batches(tensor: Tensor) -> Tensor:
 
 
 def check_owned(tensor: Tensor, name: Callable[[], str], check: Callable[[], None] = lambda: None) -> None:
-    """Raise if a transformed function changes a captured tensor in place: one that it neither created nor was given.
+    """Raise an error if a transformed function changes a captured tensor in place, which it neither created nor received.
 
-    `name` gives PyTorch's name of the operation. `check` is a further check; it runs before the checks of the outer
-    transforms.
+    `name` contains PyTorch's name of the operation. `check` is an additional check. It runs before the checks of the
+    outer transforms.
     """
     transforms = modes.STATE.transforms
     for transform in reversed(transforms):
@@ -295,7 +309,7 @@ def check_owned(tensor: Tensor, name: Callable[[], str], check: Callable[[], Non
 
 @uninterrupted
 def go_outside(level: Any) -> tuple[Any, ...]:
-    """Leave `level`, an interpreter or transform, and those inside it. Return the former values, for `set_surroundings`."""
+    """Leave `level`, an interpreter or transform, and all inner ones. Return the former values, for `set_surroundings`."""
     stack, transforms = modes.STATE.stack, modes.STATE.transforms
     interpreters = modes.FLAGS.levels if stack is None else stack
     if level in interpreters:
@@ -306,7 +320,10 @@ def go_outside(level: Any) -> tuple[Any, ...]:
 
 
 class lower_outside_transform:
-    """Context manager: run outside `level` and its transform. Operations inside do not belong to the transform."""
+    """A context manager that runs code outside `level` and its transform.
+
+    Operations inside do not belong to the transform.
+    """
 
     __slots__ = ("before", "level")
 
@@ -322,7 +339,7 @@ class lower_outside_transform:
 
 
 class checked_change:
-    """Context manager for an in-place change that has been checked as a whole: its parts are not checked again."""
+    """A context manager for an in-place change that has been checked completely. Its parts are not checked again."""
 
     __slots__ = ("transforms",)
 
@@ -335,7 +352,7 @@ class checked_change:
 
 
 class lower:
-    """Context manager: run with the interpreters outside `level` only."""
+    """A context manager in which only the interpreters outside `level` are active."""
 
     __slots__ = ("before", "level")
 
@@ -353,12 +370,12 @@ class lower:
 
 
 def is_recorded(tensor: Tensor) -> bool:
-    """Whether operations on `tensor`, or on the batch that it stands for, are recorded."""
+    """Return whether operations on `tensor`, or on the batch that it represents, are recorded."""
     return tensor.requires_grad or (hasattr(tensor, "level") and is_recorded(tensor.value))  # type: ignore[attr-defined]
 
 
 def tensors_in(values: Iterable[Any]) -> Iterator[Tensor]:
-    """The tensors among arguments, including tensors in sequences."""
+    """Return the tensors among arguments, including tensors in sequences."""
     for value in values:
         if isinstance(value, Tensor):
             yield value
@@ -370,7 +387,7 @@ def tensors_in(values: Iterable[Any]) -> Iterator[Tensor]:
 
 
 def innermost(values: Iterable[Any]) -> Interpreter | None:
-    """The innermost interpreter that wraps one of the tensors among `values`, or None."""
+    """Return the innermost interpreter that wraps one of the tensors among `values`, or None."""
     tensors = []  # the tensors that `tensors_in` finds, without the cost of a generator
     for value in values:
         if isinstance(value, Tensor):

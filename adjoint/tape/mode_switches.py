@@ -1,4 +1,4 @@
-"""Functions that switch rare modes (saved-tensor hooks, devices), and the conditions of code for another thread or run."""
+"""Functions that switch rare modes (saved-tensor hooks, devices), and the conditions of code in another thread or run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .modes import ANOMALY, FLAGS, STATE, settle, switch
 
 
 def current_place() -> Any:
-    """The device on which this thread creates tensors (None: the CPU)."""
+    """Return the device on which this thread creates tensors (None: the CPU)."""
     return STATE.places[-1] if STATE.places else STATE.default_place
 
 
@@ -32,10 +32,7 @@ def set_inference(enabled: bool, recording: bool) -> tuple[bool, bool]:
 
 @uninterrupted
 def push_saved_tensor_hooks(entry: Any) -> None:
-    """Make `entry` the innermost saved-tensor hooks of this thread.
-
-    Raises RuntimeError if saved-tensor hooks are disabled.
-    """
+    """Make `entry` the innermost saved-tensor hooks of this thread. Raise RuntimeError if saved-tensor hooks are disabled."""
     if STATE.hooks_disabled is not None:
         raise RuntimeError(STATE.hooks_disabled)
     switch("saved_tensor_hooks", (*STATE.saved_tensor_hooks, entry))
@@ -48,7 +45,7 @@ def pop_saved_tensor_hooks() -> None:
 
 
 _LEVELS = -1
-"""The number under which levels of forward mode, which hold in all threads, raise the flag."""
+"""The key under which levels of forward mode, which apply to all threads, set the flag."""
 
 
 _changing_levels = lock_across_forks()
@@ -66,7 +63,7 @@ def set_levels(changed: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> None:
 
 
 _ANOMALY = 0
-"""The number under which anomaly detection, which is on in all threads, raises the flag."""
+"""The key under which anomaly detection, which applies to all threads, sets the flag."""
 
 
 @uninterrupted
@@ -106,9 +103,9 @@ class Surroundings:
             return self.variables.copy().run(function, *args)
 
     def run_again(self, function: Any, *args: Any) -> Any:
-        """Do the same with recording, for a recomputation.
+        """Run `function(*args)` with recording, for a recomputation.
 
-        Observers of this thread, and the user's modes, observe it too.
+        Observers of this thread, and the user's modes, also observe the recomputation.
         """
         interpreters, functions = STATE.interpreters, STATE.function_modes
         added = {"grad_enabled": True, "function_modes": _joined(functions, self.modes["function_modes"])}
@@ -128,7 +125,7 @@ def _joined(outer: Sequence[Any], inner: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 class _within:
-    """Context manager: use other modes in this thread, and another default dtype in the process."""
+    """A context manager that uses other modes in this thread, and another default dtype in the process."""
 
     __slots__ = ("before", "default_dtype", "modes")
 

@@ -1,11 +1,11 @@
-"""The modes operators run under: per-thread state, and flags that make the default state cheap to see.
+"""The modes under which operators run: the state of each thread, and flags that make the default state cheap to test.
 
-Reading thread-local state costs more than recording a small multiplication. `FLAGS` therefore names the threads that
-have left a default. While no thread has a mode, operators read only `FLAGS`. Otherwise they read `STATE`, the state of
-their thread. The functions that switch rare modes are in `mode_switches`.
+Reading thread-local state costs more than recording a small multiplication. `FLAGS` therefore names the threads that have left
+a default. While no thread has a mode, operators read only `FLAGS`. Otherwise they read `STATE`, the state of their thread. The
+functions that switch rare modes are in `mode_switches`.
 
-No interrupt may leave a mode half changed. The functions here are `uninterrupted`, and call nothing before the change
-is complete.
+No interrupt may leave a mode half changed. The functions here are `uninterrupted`, and call nothing before the change is
+complete.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from .._runtime.uninterrupted import uninterrupted
 
 
 class _Flags:
-    """The threads that have left a default, by their numbers: each flag is a dictionary, true unless it is empty.
+    """The threads that have left a default. Each flag is a dictionary by thread number, which is true unless it is empty.
 
-    `no_grad`: the thread has disabled gradients. `special`: the thread is in a mode that needs the slow path, or
-    observes operators. `hooked`: it has saved-tensor hooks. `noting`: a function transform records which tensors it
-    creates. A thread changes only its own entry, so no lock is needed.
+    `no_grad`: the thread has disabled gradients. `special`: the thread is in a mode that needs the slow path, or observes
+    operators. `hooked`: the thread has saved-tensor hooks. `noting`: a function transform records which tensors it creates. A
+    thread changes only its own entry, so no lock is needed.
 
-    `levels`: the levels of forward mode that threads have entered, which hold in all threads.
-    `file`: the file name of the code of the latest user frame. The object itself recognizes other code of the file quickly, and
-    keeps no object of the user alive. `engine`: the globals of the engine, which identify its frames; None until the engine is
-    imported. `owners`, `stepwise`: the handlers of transforms, and of modes which steps of plans ask; see `interpreters`.
+    `levels`: the levels of forward mode that threads have entered. They apply to all threads. `file`: the file name of the code
+    of the latest user frame. Comparing with this object is a fast test for other code of the same file. It keeps no object of
+    the user alive. `engine`: the globals of the engine, which identify its frames, or None before the engine is imported.
+    `owners`, `stepwise`: the handlers of transforms, and of modes that steps of plans check; see `interpreters`.
     """
 
     __slots__ = tuple("engine file hooked levels no_grad noting of_threads owners special stepwise".split())
@@ -49,9 +49,9 @@ class _Flags:
 
 
 class _ThreadState(threading.local):
-    """The modes of one thread. Class attributes are the defaults every new thread starts with.
+    """The modes of one thread. Class attributes are the defaults with which every new thread starts.
 
-    The instance dictionary of each thread has them all: code that reads several looks it up once.
+    The instance dictionary of each thread contains all of them, because code that reads several looks it up once.
     """
 
     grad_enabled = True
@@ -103,16 +103,16 @@ class _ThreadState(threading.local):
 
     @property
     def interpreters(self) -> tuple[Any, ...]:
-        """The interpreters of this thread, innermost last; see `interpreters`."""
+        """The interpreters of this thread, with the innermost last; see `interpreters`."""
         stack = self.stack
         return FLAGS.levels if stack is None else stack
 
     @property
     def handlers(self) -> tuple[Any, ...]:
-        """The handlers of operators in this thread; the first runs last (see `interpreters.Handler`).
+        """The handlers of operators in this thread. The first handler runs last (see `interpreters.Handler`).
 
-        The recorder and the transforms handle every call; interpreters, innermost first, those that reach them; the others
-        those that are left to the operator.
+        The recorder and the transforms handle every call. Interpreters, innermost first, handle the calls that reach them. The
+        other handlers handle the calls that are left to the operator.
         """
         here = self.__dict__
         handlers: Any = FLAGS.levels if here["stack"] is None else here["stack"]
@@ -138,7 +138,7 @@ _numbers = itertools.count(1)
 
 
 class _End:
-    """Belongs to the state of a thread. When the thread ends, it removes the thread's entries from `FLAGS`."""
+    """An object in the state of a thread. When the thread ends, it removes the entries of the thread from `FLAGS`."""
 
     __slots__ = ("flags", "number")
 
@@ -227,7 +227,7 @@ def set_grad(enabled: bool) -> None:
 
 @uninterrupted
 def set_interpreters(interpreters: tuple[Any, ...] | None) -> Any:
-    """Set the interpreter stack of this thread, innermost last; None is that of the process. Returns the former stack."""
+    """Set the interpreters of this thread, innermost last. None means those of the process. Return the former stack."""
     return set_surroundings(interpreters, STATE.transforms)[0]
 
 
@@ -242,17 +242,17 @@ def set_surroundings(interpreters: tuple[Any, ...] | None, transforms: tuple[Any
 
 
 def is_grad_enabled() -> bool:
-    """Whether gradients are enabled in this thread."""
+    """Return whether gradients are enabled in this thread."""
     return not FLAGS.no_grad or STATE.grad_enabled
 
 
 def is_recording() -> bool:
-    """Whether operators create nodes in this thread: gradients are enabled and inference mode is off."""
+    """Return whether operators create nodes in this thread: gradients are enabled, and inference mode is off."""
     return (not FLAGS.no_grad or STATE.grad_enabled) and not (FLAGS.special and STATE.inference)
 
 
 def _forget_other_threads() -> None:
-    """Forget the other threads in a forked child, which has only one thread."""
+    """Remove the other threads in a forked child, which has only one thread."""
     for flag in FLAGS.of_threads:
         for number in [number for number in flag if number > 0]:  # the others are no threads: see `mode_switches`
             del flag[number]

@@ -1,6 +1,6 @@
 """The nodes of the graph and the edges between them.
 
-An edge is the destination of an input's gradient: `None` (nowhere), `(node, output_nr)` for the output of another
+An edge is the destination of the gradient of an input: `None` (nowhere), `(node, output_nr)` for the output of another
 operation, or the leaf tensor itself. A leaf represents its `AccumulateGrad` node. That node is created only on request
 (`next_functions`, `get_gradient_edge`), so recording and backward do not pay for it.
 """
@@ -32,8 +32,8 @@ FREED_MESSAGE = (
 class Node(NodeInterface):
     """One recorded operation: the saved values that its derivative needs, and the edges of its inputs.
 
-    `_edges` has one edge for each input that may need a gradient. `_grad_shape` and `_grad_dtype` describe the output
-    (as lists, for several outputs). `_code` and `_lasti` identify the instruction of user code that created the node.
+    `_edges` contains one edge for each input that may need a gradient. `_grad_shape` and `_grad_dtype` describe the output
+    (as lists if there are several). `_code` and `_lasti` identify the instruction of user code that created the node.
     """
 
     __slots__ = (
@@ -60,12 +60,12 @@ class Node(NodeInterface):
     saved_display: ClassVar[dict[str, Any]] = {}
 
     def name(self) -> str:
-        """The node's name, as printed in `grad_fn=<...>`. Without a derivative, it is the name of PyTorch's C++ class."""
+        """Return the name printed in `grad_fn=<...>`. Without a derivative, it is the name of PyTorch's C++ class."""
         name = type(self).__name__
         return "torch::autograd::NotImplemented" if name == "NotImplemented" else name
 
     def _operation(self) -> str:
-        """The operation in error messages: the node's name without `Backward0`."""
+        """Return the name of the operation for error messages: the node's name without `Backward0`."""
         return re.sub(r"Backward0?$", "", re.sub(r"Backward(?=[1-9]\d*$)", "", self.name()))
 
     def __repr__(self) -> str:
@@ -73,7 +73,7 @@ class Node(NodeInterface):
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
-        """One `(node, output_nr)` for each input; `(None, 0)` for an input that needs no gradient."""
+        """One `(node, output_nr)` for each input, or `(None, 0)` for an input that needs no gradient."""
         functions = tuple([function_of(edge) for edge in self._edges])
         # An `AccumulateGrad` with hooks must live as long as the nodes that lead to it, even if the user keeps no
         # reference.
@@ -84,27 +84,27 @@ class Node(NodeInterface):
         own_hooks(self).add_dict(hooks)
 
     def register_hook(self, hook: Any) -> RemovableHandle:
-        """Call `hook(grad_inputs, grad_outputs)` after this node has run; a returned tuple replaces `grad_inputs`."""
+        """Call `hook(grad_inputs, grad_outputs)` after this node has run. A returned tuple replaces `grad_inputs`."""
         return own_hooks(self).register("post", hook)
 
     def register_prehook(self, hook: Any) -> RemovableHandle:
-        """Call `hook(grad_outputs)` before this node runs; a returned tuple replaces them."""
+        """Call `hook(grad_outputs)` before this node runs. A returned tuple replaces the gradients."""
         return own_hooks(self).register("pre", hook)
 
     def backward(self, grad: Any, retain_graph: bool, edges: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Map the gradient of the output (a list, for several outputs) to one gradient for each edge.
+        """Map the gradient of the output (a list for several outputs) to one gradient for each edge.
 
-        Gradients are arrays. Saved values are released unless `retain_graph`. `edges` are the edges of the node, with
-        None for those whose gradient is not needed in this backward.
+        Gradients are arrays. Saved values are released unless `retain_graph`. `edges` are the edges of the node, with None for
+        edges whose gradient is not needed in this backward.
         """
         raise NotImplementedError
 
     def backward_recorded(self, grad: Any, retain_graph: bool, edges: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Like `backward`, on tensors: the computation is itself recorded (`create_graph=True`)."""
+        """Compute like `backward`, on tensors. The computation is itself recorded (`create_graph=True`)."""
         raise NotImplementedError
 
     def describe_origin(self) -> str:
-        """The line of the user's code that created this node."""
+        """Return the line of the user's code that created this node."""
         try:
             return origin.describe(self._code, self._lasti)
         except AttributeError:
@@ -114,9 +114,9 @@ class Node(NodeInterface):
 class Nowhere(Node):
     """The history of a view that was created with recording off from a tensor that requires grad.
 
-    The gradient of such a view goes nowhere. The view, and results computed from it, require grad, but they have
-    neither history nor `.grad`. One node serves all such views: it has no shape to check, and the engine drops the
-    gradients that arrive.
+    The gradient of such a view goes nowhere. The view, and results computed from it, require grad, but they have neither
+    history nor `.grad`. One node serves all such views. It has no shape to check, and the engine drops the gradients that
+    arrive.
     """
 
     __slots__ = ()
@@ -134,13 +134,13 @@ NOWHERE = (Nowhere(), 0)
 
 
 class AccumulateGrad(Node):
-    """The end of the graph: adds the incoming gradient to the `.grad` of the leaf `variable`."""
+    """The end of the graph. It adds the incoming gradient to the `.grad` of the leaf `variable`."""
 
     __slots__ = ("variable",)
     __module__ = "builtins"  # as PyTorch shows its node classes
 
     def name(self) -> str:
-        """PyTorch's full name."""
+        """Return PyTorch's full name."""
         return "torch::autograd::AccumulateGrad"
 
     def __init__(self, variable: Tensor) -> None:
@@ -169,7 +169,7 @@ _accumulator_lock = lock_across_forks()
 
 
 def accumulator_of(leaf: Tensor) -> AccumulateGrad:
-    """Return the `AccumulateGrad` of `leaf`: the same object as long as a reference to it exists.
+    """Return the `AccumulateGrad` of `leaf`. It is the same object as long as a reference to it exists.
 
     The leaf refers to the node weakly, and the node refers to the leaf strongly, so there is no reference cycle.
     """
@@ -183,7 +183,7 @@ def accumulator_of(leaf: Tensor) -> AccumulateGrad:
 
 
 def live_accumulator(leaf: Tensor) -> AccumulateGrad | None:
-    """The `AccumulateGrad` of `leaf` if it exists."""
+    """Return the `AccumulateGrad` of `leaf`, if it exists."""
     extra = leaf._extra
     return extra.accumulator() if extra is not None and extra.accumulator is not None else None
 
@@ -196,9 +196,9 @@ def function_of(edge: Any) -> tuple[Node | None, int]:
 
 
 def start(node: Node, edges: tuple[Any, ...], depth: int) -> None:
-    """Set the attributes that every node has; `depth` counts the frames between the caller and the user's call.
+    """Set the attributes that every node has. `depth` is the number of frames between the caller and the user's call.
 
-    A gradient for a view that was made without recording is not used: the edge is None, not `NOWHERE`.
+    A gradient for a view that was created without recording is not used, so the edge is None and not `NOWHERE`.
     """
     node._edges = edges
     node._hooks = None
@@ -218,7 +218,7 @@ def start(node: Node, edges: tuple[Any, ...], depth: int) -> None:
 
 
 def explain(error: Exception, node: Node) -> None:
-    """Add a note to `error`: the operation whose backward failed, and the line of the user's code that recorded it."""
+    """Add a note to `error` with the operation whose backward failed, and the line of the user's code that recorded it."""
     note = f"in the backward of {node.name()}, recorded at {node.describe_origin()}"
     if note not in getattr(error, "__notes__", ()):
         error.add_note(note)

@@ -1,4 +1,4 @@
-"""The public interface of nodes beyond edges and hooks: metadata, shapes, sequence number, and calling a node."""
+"""The public interface of nodes in addition to edges and hooks: metadata, shapes, sequence number, and calling a node."""
 
 from __future__ import annotations
 
@@ -39,16 +39,15 @@ class NodeInterface:
     backward_recorded: Any
     _metadata: dict[Any, Any]
     grad_count: ClassVar[int | None] = None
-    """Return the number of gradients: one per output, without trailing outputs that have none.
+    """The number of gradients: one per output, without trailing outputs that have none. None means one for each output.
 
-    None means one for each output.
     """
     runs_undefined: ClassVar[bool] = False
     """Whether the node also runs if no gradient has arrived."""
     takes_stand_ins: ClassVar[bool] = False
-    """Whether `backward` is prepared for gradients that are not plain arrays."""
+    """Whether `backward` supports gradients that are not plain arrays."""
     renumbered: ClassVar[bool] = False
-    """Return whether any node has got another sequence number than its original one."""
+    """Return whether any node has another sequence number than its original number."""
 
     @property
     def metadata(self) -> dict[Any, Any]:
@@ -61,7 +60,7 @@ class NodeInterface:
 
     @property
     def _input_metadata(self) -> tuple[InputMetadata, ...]:
-        """Shape and dtype of the gradients that this node receives, one entry for each output of the operation."""
+        """The shape and the dtype of the gradients that this node receives, with one entry for each output of the operation."""
         shapes = self._grad_shape[: self.grad_count] if type(self._grad_shape) is list else [self._grad_shape]
         dtypes = self._grad_dtype if type(self._grad_dtype) is list else [self._grad_dtype]
         return tuple(
@@ -88,14 +87,14 @@ class NodeInterface:
 
     @property
     def requires_grad(self) -> bool:
-        """True: an operation has a node only if its result requires grad."""
+        """True, because an operation has a node only if its result requires grad."""
         return True
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise TypeError(f"cannot pickle '{type(self).__name__}' object")
 
     def __call__(self, *grads: Any, **names: Any) -> Any:
-        """Run this node alone on tensors, as calling `tensor.grad_fn(grad)` does."""
+        """Run this node alone on tensors, like `tensor.grad_fn(grad)`."""
         self._check_call(grads, names)
         if not self.runs_undefined and all(grad is None for grad in grads):
             return None if len(self._edges) == 1 else (None,) * len(self._edges)
@@ -109,7 +108,7 @@ class NodeInterface:
         return results[0] if len(results) == 1 else results
 
     def _check_call(self, grads: tuple[Any, ...], names: dict[str, Any]) -> None:
-        """Raise unless there is one gradient for each output."""
+        """Raise an error unless there is one gradient for each output."""
         if names:
             raise TypeError("keyword arguments are not supported")
         expected = len(self._grad_shape) if type(self._grad_shape) is list else 1

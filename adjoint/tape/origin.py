@@ -1,4 +1,4 @@
-"""The line of the user's code that created a node: recorded cheaply, formatted only for error messages."""
+"""The line of the user's code that created a node. It is recorded cheaply, and formatted only for error messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OURS: set[str | None] = {_INSIDE[:-1]}
 
 
 def nearest_user_frame(frame: FrameType) -> FrameType:
-    """The nearest frame outside adjoint, from `frame` outwards. `FLAGS.file` remembers the file of that frame's code."""
+    """Return the nearest frame outside adjoint, from `frame` outwards. `FLAGS.file` stores the file of that frame's code."""
     engine = FLAGS.engine
     nearest: Any = frame
     try:
@@ -37,7 +37,7 @@ def nearest_user_frame(frame: FrameType) -> FrameType:
 
 
 def is_internal(package: str | None) -> bool:
-    """Whether `package`, the `__package__` of a module, belongs to adjoint."""
+    """Return whether `package`, the `__package__` of a module, belongs to adjoint."""
     if package is None or not package.startswith(_INSIDE):
         return False
     _OURS.add(package)
@@ -45,13 +45,13 @@ def is_internal(package: str | None) -> bool:
 
 
 def user_frame(depth: int) -> FrameType:
-    """The nearest frame outside adjoint, starting `depth` frames above the caller."""
+    """Return the nearest frame outside adjoint, starting `depth` frames above the caller."""
     frame = getframe(depth + 1)
     return frame if frame.f_code.co_filename is FLAGS.file else nearest_user_frame(frame)
 
 
 def user_stack(depth: int) -> list[str]:
-    """The frames outside adjoint, innermost first, as `train.py(12): step`, from `depth` frames above the caller."""
+    """Return the frames outside adjoint from `depth` frames above the caller, innermost first, as `train.py(12): step`."""
     found = []
     frame: FrameType | None = getframe(depth + 1)
     while frame is not None:
@@ -64,7 +64,7 @@ def user_stack(depth: int) -> list[str]:
 
 
 def line_of(code: CodeType, lasti: int) -> int | None:
-    """The source line of the instruction at byte offset `lasti`."""
+    """Return the source line of the instruction at byte offset `lasti`."""
     for start, end, line in code.co_lines():
         if start <= lasti < end:
             return line
@@ -72,7 +72,7 @@ def line_of(code: CodeType, lasti: int) -> int | None:
 
 
 def describe(code: CodeType | None, lasti: int) -> str:
-    """Format a position as tracebacks do: `File "train.py", line 12, in step`, and the line itself."""
+    """Format a position as in tracebacks: `File "train.py", line 12, in step`, and the line itself."""
     if code is None:
         return "an unknown line"
     line = line_of(code, lasti)
@@ -82,7 +82,7 @@ def describe(code: CodeType | None, lasti: int) -> str:
 
 
 def note_node(node: Any) -> None:
-    """Store with the new `node` the traceback of its call, and the node whose backward created it."""
+    """Store in the new `node` the traceback of its call, and the node whose backward created it."""
     import traceback
 
     node.metadata["traceback_"] = traceback.format_stack(user_frame(2))

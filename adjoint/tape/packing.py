@@ -46,9 +46,9 @@ class Packed:
     tangents: dict[Any, Any] | None
 
     def tensor(self) -> Tensor:
-        """Call the unpack hook.
+        """Call the unpack hook. Return the result, if it has no history.
 
-        Return the result, if it has no history. Otherwise, return a new tensor with the saved edge.
+        Otherwise, return a new tensor with the saved edge.
         """
         tensor = self._unpacked()
         if self.edge is None and self.tangents is None and tensor._edge is None:
@@ -81,7 +81,10 @@ def _checked(tensor: Any) -> Tensor:
 
 
 def bare(tensor: Any) -> Any:
-    """A new tensor without history on the memory of `tensor` (of a batched tensor: of the whole batch)."""
+    """Return a new tensor without history on the memory of `tensor`.
+
+    For a batched tensor, use the memory of the whole batch.
+    """
     return tensor.without_history() if hasattr(tensor, "without_history") else wrap(tensor._array)
 
 
@@ -109,14 +112,14 @@ def pack(tensor: Tensor, hooks: Any, edge: Any) -> Packed:
 
 
 def shown(tensor: Tensor, edge: Any) -> Tensor:
-    """A tensor on the memory of `tensor` with the edge `edge`, for pack hooks that must not get the object itself."""
+    """Return a tensor on the memory of `tensor` with the edge `edge`, for pack hooks that must not receive the object itself."""
     result = detached(tensor, tensor._counter or shared_counter(tensor))
     result._edge = edge
     return result
 
 
 class modes_without_hooks:
-    """Context manager: no saved-tensor hooks and no recording, while a pack hook runs."""
+    """A context manager without saved-tensor hooks and recording, for running a pack hook."""
 
     __slots__ = ("grad_enabled", "hooks")
 

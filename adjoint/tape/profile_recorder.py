@@ -33,7 +33,7 @@ WAIT = " (wait)"
 
 
 class Communication:
-    """A collective or a message: its group, its bytes, when it began and was complete.
+    """A collective or a message: its group, its bytes, and when it began and was complete.
 
     `label`: the purpose of the call, such as a bucket of gradients. `ended` is 0 until the call is complete.
     """
@@ -47,15 +47,15 @@ class Communication:
         self.started = perf_counter_ns()
 
     def finish(self) -> None:
-        """Note that the call is complete."""
+        """Record that the call is complete."""
         self.ended = perf_counter_ns()
 
 
 class Event:
     """One event of a profile: its time, its thread, the events that enclose it, and the memory that it allocated.
 
-    `open`: the event is a composite function, and none of its operators has run yet. `communication`: the call between
-    processes that the event represents. It runs beside the following events and encloses none.
+    `open`: whether the event is a composite function of which no operator has run yet. `communication`: the call
+    between processes that the event represents. It runs in parallel to the following events, and encloses none.
     """
 
     __slots__ = (
@@ -103,7 +103,7 @@ class Recorder(Handler):
         self.held: dict[int, weakref.ref[Any]] = {}
 
     def begin(self, name: str, scope: int = FUNCTION, inputs: Any = ()) -> Event:
-        """Begin an event inside the event that is running."""
+        """Begin an event inside the running event."""
         parent = self.running[-1] if self.running else None
         if parent is not None:
             parent.open = False
@@ -117,7 +117,7 @@ class Recorder(Handler):
         return event
 
     def finish(self, event: Event) -> None:
-        """End an event, and the events inside it that an exception has left open."""
+        """End an event, and inner events that an exception has left open."""
         if event.end:
             return
         event.end = perf_counter_ns()
@@ -128,14 +128,14 @@ class Recorder(Handler):
                 return
 
     def communicate(self, name: str, call: Communication) -> Communication:
-        """Record a call between processes, which runs beside the following events."""
+        """Record a call between processes, which runs in parallel to the following events."""
         event = Event(name, FUNCTION, None)
         event.communication, event.start = call, call.started
         self.events.append(event)
         return call
 
     def close(self) -> None:
-        """End the profile: end all open events, also calls between processes that are under way, and stop tracking memory."""
+        """End the profile. End all open events, including running calls between processes, and stop tracking memory."""
         while self.running:
             self.finish(self.running[-1])
         now = perf_counter_ns()
@@ -172,7 +172,7 @@ class Recorder(Handler):
         return result
 
     def function(self, name: str, function: Callable[..., Any], args: Any, names: dict[str, Any]) -> Any:
-        """Run `function(*args, **names)`, which is composed of operators, as an event that encloses theirs."""
+        """Run `function(*args, **names)`, which is composed of operators, as an event that encloses their events."""
         event = self.running[-1] if self.running else None
         if (
             event is not None and event.open and event.name == f"aten::{name}"
@@ -218,7 +218,7 @@ class Recorder(Handler):
     # --- memory -------------------------------------------------------------------------------------------------
 
     def hold(self, event: Event, arrays: Any, inputs: Any) -> None:
-        """Add to `event` the memory of `arrays` that no input owns, and watch for the release of that memory."""
+        """Add the memory of `arrays` that no input owns to `event`, and observe the release of that memory."""
         known = {id(root_of(_array(item))) for item in _flat(inputs) if _array(item) is not None}
         for array in arrays:
             root = None if array is None else root_of(array)
@@ -251,5 +251,5 @@ def _tensors(values: Any) -> list[Tensor]:
 
 
 def _array(value: Any) -> Any:
-    """Return the array of a tensor, or an array itself. Return None for anything else."""
+    """Return the array of a tensor, or an array itself, or None for any other value."""
     return value._array if isinstance(value, Tensor) else value if type(value) is ndarray else None

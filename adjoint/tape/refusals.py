@@ -2,7 +2,7 @@
 
 The straight-line code of an operator leaves a call that a kernel refuses to the slow path, which finds the user's
 error. An error of a signal handler, such as the handler of an alarm, is not a refusal. It reaches the caller, and the
-call is not repeated. Changes of memory that an interrupt may end half-way count all the same.
+call is not repeated. A change of memory is counted even if an interrupt ends it half-way.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def count_change(tensor: Tensor, name: str, change: Callable[..., object], *argu
 
     The user's call is at least `depth` frames above the caller.
 
-    A refusal is not counted, because it has changed nothing. An interrupt is: it may strike when a part has been
-    changed.
+    A refusal is not counted, because it has changed nothing. An interrupt is counted, because it may arrive when a part
+    has been changed.
     """
     try:
         change(*arguments)

@@ -19,7 +19,7 @@ from .versions import Mark, shared_counter
 
 
 class _Released:
-    """Occupies the slot of a saved tensor that backward has released."""
+    """A placeholder in the slot of a saved tensor that backward has released."""
 
     __slots__ = ()
 
@@ -107,14 +107,14 @@ def _as_output(node: Node, item: str, result: Tensor) -> Tensor:
 
 
 def released(node: Node) -> RuntimeError:
-    """The error for reading a saved tensor that backward has released."""
+    """Return the error for reading a saved tensor that backward has released."""
     error = RuntimeError(FREED_MESSAGE)
     error.add_note(f"{node.name()} was recorded at {node.describe_origin()}")
     return error
 
 
 def check_version(node: Node, item: str, saved: Any) -> None:
-    """Raise if a saved tensor has been changed in place since it was saved."""
+    """Raise an error if a saved tensor has been changed in place since it was saved."""
     counter = getattr(node, f"counter_{item}", None) or saved._counter
     expected = getattr(node, f"version_{item}")
     if counter is None or type(saved) is Packed:

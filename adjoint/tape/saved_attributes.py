@@ -25,7 +25,7 @@ HOOKS_ARE_SET = (
 
 
 def check_callable(pack_hook: Any, unpack_hook: Any) -> None:
-    """Raise unless both hooks can be called."""
+    """Raise an error unless both hooks can be called."""
     if not (callable(pack_hook) and callable(unpack_hook)):
         raise TypeError(
             "register_hooks(): incompatible function arguments. The following argument types are supported:\n"
@@ -55,7 +55,7 @@ class SavedTensor:
         return saved.packed if type(saved) is Packed else unpack(self._node, self._item)
 
     def unpack(self) -> Any:
-        """The tensor, read back through the hook if there is one."""
+        """Return the tensor, read back through the hook if there is one."""
         return read_saved(self._node, f"_saved_{shown_name(self._item)}")
 
     def register_hooks(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
@@ -96,7 +96,7 @@ class SavedElement(SavedTensor):
         return saved.element(self._position) if packed is None else packed.packed
 
     def unpack(self) -> Any:
-        """Return the tensor, restored by the hook if there is one. Return None if there is no tensor."""
+        """Return the tensor, restored by the hook if there is one, or None."""
         return super().unpack()[self._position]
 
     def register_hooks(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
@@ -121,7 +121,7 @@ _SIZES_FROM_THE_END = frozenset(
 
 
 def shown_name(item: str) -> str:
-    """PyTorch's name of the saved `item`."""
+    """Return PyTorch's name of the saved `item`."""
     for ending, theirs in _SHOWN_AS.items():
         if item.endswith(ending):
             return item.removesuffix(ending) + theirs

@@ -1,4 +1,7 @@
-"""The error for a saved tensor that was changed in place: it names the tensor, the operation that saved it, the change."""
+"""The error for a saved tensor that was changed in place.
+
+It names the tensor, the operation that saved it, and the change.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The object that an error is about, for `explain`. Pickling an error drops the object."""
+"""The object that an error concerns, for `explain`. Pickling an error drops the object."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 
 
 class Subject:
-    """The node or the tensor that an error is about.
+    """The node or the tensor that an error concerns.
 
-    For a node that produced a NaN, also statistics of its gradients and results.
+    For a node that produced a NaN, it also contains statistics of its gradients and results.
     """
 
     def __init__(

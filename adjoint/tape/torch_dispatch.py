@@ -1,7 +1,7 @@
 """The protocol `__torch_dispatch__`: modes and tensor classes that replace operators below autograd.
 
-Decides which modes and classes are called, and in which order. `adjoint.dispatch.torch_dispatch` defines the arguments
-of these calls.
+This module decides which modes and classes are called, and in which order. `adjoint.dispatch.torch_dispatch` defines
+the arguments of these calls.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ DISPATCHING = WeakClasses()
 def disabled_torch_dispatch_impl(
     func: Callable[..., Any], types: Iterable[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
 ) -> Any:
-    """The `__torch_dispatch__` of a tensor class that replaces nothing."""
+    """The `__torch_dispatch__` of a tensor class that overrides nothing."""
     with DisableTorchDispatch():
         return func(*args, **(kwargs or {}))
 
 
 class DisableTorchDispatch:
-    """Context manager: `__torch_dispatch__` of classes is not called in this thread."""
+    """A context manager in which `__torch_dispatch__` of classes is not called in this thread."""
 
     def __enter__(self) -> None:
         self.before = STATE.asks_dispatching

@@ -1,7 +1,7 @@
 """The override protocol `__torch_function__`: how classes and modes override calls.
 
-No call pays for this protocol until a class or a mode overrides something. Then `adjoint.dispatch.wrappers` installs
-wrappers around all functions that can be overridden, and the wrappers call the functions of this module.
+Calls pay nothing for this protocol until a class or a mode overrides a function. Then `adjoint.dispatch.wrappers`
+installs wrappers on all functions that can be overridden. The wrappers call the functions of this module.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from .modes import STATE
 from .torch_dispatch import disabled_torch_dispatch_impl
 
 ORDINARY = {Tensor, Size, int, float, bool, complex, str, NoneType, slice, EllipsisType, numpy.ndarray, dtype, device}
-"""The most common types of arguments; none of them overrides calls."""
+"""The most common types of arguments. None of them overrides calls."""
 
 
 class DisableTorchFunctionSubclass:
-    """Context manager: this thread does not call `__torch_function__` of classes. It still calls modes."""
+    """A context manager in which this thread does not call `__torch_function__` of classes. It still calls modes."""
 
     def __enter__(self) -> None:
         self.before = STATE.asks_classes
@@ -40,7 +40,7 @@ class DisableTorchFunctionSubclass:
 
 
 class DisableTorchFunction:
-    """Context manager: `__torch_function__` is called neither on classes nor on modes in this thread."""
+    """A context manager in which `__torch_function__` of neither classes nor modes is called in this thread."""
 
     def __enter__(self) -> None:
         self.before = STATE.asks_classes, STATE.asks_modes
@@ -60,12 +60,12 @@ def disabled_torch_function_impl(
 
 
 def classes_are_asked() -> bool:
-    """Whether `__torch_function__` of classes is called in this thread."""
+    """Return whether `__torch_function__` of classes is called in this thread."""
     return STATE.asks_classes
 
 
 def modes_entered() -> int:
-    """How many modes this thread has entered."""
+    """Return the number of modes that this thread has entered."""
     return len(STATE.function_modes)
 
 
@@ -78,7 +78,7 @@ def mode_is_active() -> bool:
 
 
 def has_override(value: Any) -> bool:
-    """Whether the class of `value`, other than `Tensor` itself, has a `__torch_function__` that is not disabled."""
+    """Return whether the class of `value`, other than `Tensor` itself, has a `__torch_function__` that is not disabled."""
     kind = type(value)
     if kind in ORDINARY:
         return False
@@ -89,12 +89,12 @@ def has_override(value: Any) -> bool:
 
 
 def is_tensor_like(value: Any) -> bool:
-    """Whether `value` is a tensor or has a `__torch_function__`."""
+    """Return whether `value` is a tensor or has a `__torch_function__`."""
     return type(value) is Tensor or hasattr(value, "__torch_function__")
 
 
 def among(arguments: Iterable[Any], wanted: Callable[[Any], bool]) -> list[Any]:
-    """The first argument of each class for which `wanted` is true: subclasses before bases, then left to right."""
+    """Return the first argument of each class for which `wanted` is true: subclasses before bases, then left to right."""
     found: list[Any] = []
     kinds: list[type] = []
     for value in arguments:
@@ -108,7 +108,7 @@ def among(arguments: Iterable[Any], wanted: Callable[[Any], bool]) -> list[Any]:
 
 
 def overloaded(args: Iterable[Any], kwargs: dict[str, Any]) -> list[Any]:
-    """The arguments of a call, including those in lists and tuples, whose classes override it."""
+    """Return the arguments of a call, including items of lists and tuples, whose classes override it."""
     found = []
     for value in (*args, *kwargs.values()) if kwargs else args:
         kind = type(value)
@@ -120,7 +120,7 @@ def overloaded(args: Iterable[Any], kwargs: dict[str, Any]) -> list[Any]:
 
 
 def tensor_likes(args: Iterable[Any], kwargs: dict[str, Any]) -> list[Any]:
-    """Like `overloaded`, including plain tensors, which count for functions that PyTorch writes in Python."""
+    """Return the same arguments as `overloaded` and plain tensors, which functions written in Python in PyTorch include."""
     found = []
     for value in (*args, *kwargs.values()):
         found += [item for item in (value if type(value) in (list, tuple) else (value,)) if counts(item)]
@@ -128,23 +128,23 @@ def tensor_likes(args: Iterable[Any], kwargs: dict[str, Any]) -> list[Any]:
 
 
 def counts(value: Any) -> bool:
-    """Whether `value` counts as an overriding argument for functions that PyTorch writes in Python."""
+    """Return whether `value` counts as an overriding argument for functions that PyTorch writes in Python."""
     method = getattr(type(value), "__torch_function__", None)
     return method is not None and method is not disabled_torch_function_impl
 
 
 def has_torch_function(arguments: Iterable[Any]) -> bool:
-    """Whether a mode, or the class of one of `arguments` (without items of lists), overrides a call with them."""
+    """Return whether a mode, or the class of one of `arguments` (without items of lists), overrides a call with them."""
     return mode_is_active() or (STATE.asks_classes and any(map(has_override, arguments)))
 
 
 def has_torch_function_unary(argument: Any) -> bool:
-    """`has_torch_function` of a single argument."""
+    """Return `has_torch_function` for a single argument."""
     return has_torch_function((argument,))
 
 
 def has_torch_function_variadic(*arguments: Any) -> bool:
-    """`has_torch_function` of arguments that are passed separately."""
+    """Return `has_torch_function` for arguments that are passed separately."""
     return has_torch_function(arguments)
 
 
@@ -154,7 +154,8 @@ def has_torch_function_variadic(*arguments: Any) -> bool:
 def ask(func: Any, likes: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any] | None, of_python: bool) -> Any:
     """Call `__torch_function__` of the innermost mode, then of each of `likes`, until one returns a result.
 
-    Returns NotImplemented if all do. The result of a mode is final, except for functions that PyTorch writes in Python.
+    Return NotImplemented if all return it. The result of a mode is final, except for functions that PyTorch writes in
+    Python.
     """
     types = tuple(type(value) for value in likes)
     if mode_is_active():
@@ -190,7 +191,7 @@ def warn_of_plain_method(of_python: bool) -> None:
 
 
 def no_implementation_error(name: str, likes: list[Any], of_python: bool) -> TypeError:
-    """The error for a call for which all overrides returned NotImplemented."""
+    """Return the error for a call for which all overrides returned NotImplemented."""
     mode = STATE.function_modes[-1] if mode_is_active() else None
     if of_python:
         also = "" if mode is None else f" nor in mode {mode}"
@@ -222,7 +223,7 @@ def torch_function(
 ) -> Any:
     """Run `func` as if its arguments were plain tensors, and convert the tensors that it returns to this class.
 
-    Returns NotImplemented if one of `types` is not a base class of this class.
+    Return NotImplemented if one of `types` is not a base class of this class.
     """
     if not all(issubclass(cls, kind) for kind in types):
         return NotImplemented
@@ -232,7 +233,7 @@ def torch_function(
 
 
 def converted(result: Any, cls: type[Tensor]) -> Any:
-    """`result` with its tensors, including those in lists and tuples, converted to instances of `cls`."""
+    """Return `result` with its tensors, including items of lists and tuples, converted to instances of `cls`."""
     if isinstance(result, Tensor):
         return result if isinstance(result, cls) else result.as_subclass(cls)
     if isinstance(result, (tuple, list)) and type(result) is not Size:
@@ -250,18 +251,18 @@ def subclassed(cls: type[Tensor]) -> None:
 
 
 def requires_wrappers(args: tuple[Any, ...], keywords: dict[str, Any]) -> bool:
-    """Whether a call with these arguments requires that wrappers be installed first."""
+    """Return whether a call with these arguments requires that wrappers are installed first."""
     return bool(overloaded(args, keywords)) or overriding_class_defined()
 
 
 _OTHERS = ("adjoint", "torch")
-"""Packages whose classes do not count. If PyTorch is in the same program, its classes override nothing here."""
+"""Packages whose classes are ignored. If PyTorch is in the same program, its classes override nothing here."""
 
 _newest: Callable[[], type | None] = lambda: None  # later a weak reference
 
 
 def overriding_class_defined() -> bool:
-    """Whether an overriding class with base `object` has been defined since the previous call of this function."""
+    """Return whether an overriding class with base `object` has been defined since the previous call of this function."""
     global _newest
     before, classes = _newest(), object.__subclasses__()  # in the order of their definition
     _newest = weakref.ref(classes[-1])
@@ -269,7 +270,7 @@ def overriding_class_defined() -> bool:
 
 
 def is_reason(kind: type) -> bool:
-    """Whether a class requires wrappers."""
+    """Return whether a class requires wrappers."""
     names = vars(kind)
     method = names.get("__torch_function__")
     if method is None or method is disabled_torch_function_impl:
@@ -283,7 +284,7 @@ Tensor._subclassed = classmethod(subclassed)
 
 
 class _WrapperState:
-    """`open`: wrappers are installed, so formulas on saved tensors must pass through them without override calls."""
+    """`open`: whether wrappers are installed, so that formulas on saved tensors must pass through them without override calls."""
 
     __slots__ = ("open",)
 

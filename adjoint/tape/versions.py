@@ -1,6 +1,6 @@
-"""Version counters: they count in-place changes of memory, so that backward detects changed saved tensors.
+"""Version counters. They count in-place changes of memory, so that backward detects changed saved tensors.
 
-A counter is a list that views and aliases share: the version, and the latest change (code, instruction, operation) or None.
+A counter is a list that views and aliases share. It contains the version, and the latest change or None.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ _counter_lock = lock_across_forks()
 
 
 class Mark:
-    """Replaces a version number. It equals no number, so the comparison fails and the slow check runs.
+    """A mark that replaces a version number. It equals no number, so the comparison fails and the slow check runs.
 
-    `number`: the version. `tensor`: a weak reference to the tensor that was detached in place at this version. Without
-    it, the array of the saved tensor must be materialized before it is read.
+    `number`: the version. `tensor`: a weak reference to the tensor that was detached in place at this version. Without it, the
+    array of the saved tensor must be materialized before it is read.
     """
 
     __slots__ = ("number", "tensor")
@@ -36,7 +36,7 @@ class Mark:
 
 
 def detach_in_place(tensor: Tensor) -> None:
-    """Cut `tensor` from its history. A mark in place of the version tells nodes that have saved the tensor."""
+    """Cut `tensor` from its history. A mark in place of the version informs nodes that have saved the tensor."""
     if is_recorded(tensor._edge):
         counter = shared_counter(tensor)
         if isinstance(counter, list):  # not the counter of an inference tensor
@@ -64,7 +64,7 @@ def counting(tensor: Tensor) -> list[Any] | None:
 
 
 def about_to_change(tensor: Tensor) -> None:
-    """Call the function that watches in-place changes of this thread, before a change of `tensor` on the slow path."""
+    """Call the function that observes in-place changes of this thread, before a change of `tensor` on the slow path."""
     watch = modes.STATE.before_change
     if watch is not None:
         watch(tensor)

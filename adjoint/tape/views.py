@@ -1,10 +1,10 @@
 """Views and in-place operations: which changes of tensors on shared memory are allowed, and which histories they change.
 
 A view refers to its base (never to another view) and shares its version counter. Changing a view in place gives the
-*base* a new node, `CopySlices`. Outside the view the gradient passes unchanged; inside the view it goes through the
-operation. Other views are not notified. On its next use, each compares versions, finds its edge stale, and gets a new
-edge (`AsStridedBackward0`) into the new history of the base. These two nodes compute: `operators.memory.changed_views`
-has them.
+*base* a new node, `CopySlices`. Outside the view the gradient passes unchanged. Inside the view it goes through the
+operation. Other views are not notified. On its next use, each view compares versions, finds that its edge is stale, and
+gets a new edge (`AsStridedBackward0`) into the new history of the base. `operators.memory.changed_views` contains these
+two nodes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CUSTOM = "custom"
 
 
 def note_making(view: Tensor, source: Tensor, step: tuple[Any, tuple[Any, ...]]) -> None:
-    """Store the operations that lead from the base to `view`, if those up to `source` are known.
+    """Store the operations that lead from the base to `view`, if the operations up to `source` are known.
 
     `step` is the last operation.
     """
@@ -43,7 +43,7 @@ def creation_unrecorded(source: str | None) -> str:
 
 
 def invalid_view(view: Tensor) -> RuntimeError:
-    """The error for a view that cannot be regenerated after an in-place change of its base."""
+    """Return the error for a view that cannot be regenerated after an in-place change of its base."""
     return _refusal(view, "its base or another view of its base has been modified inplace")
 
 
@@ -86,7 +86,7 @@ def _ambiguous(view: Tensor) -> str:
 
 
 def check_inference(tensor: Tensor) -> None:
-    """Raise if `tensor` is an inference tensor and inference mode is off."""
+    """Raise an error if `tensor` is an inference tensor and inference mode is off."""
     if tensor._extra is None or not tensor._extra.inference or modes.STATE.inference:
         return
     versions: Any = tensor._counter
@@ -98,13 +98,13 @@ def check_inference(tensor: Tensor) -> None:
 
 
 def check_inplace(tensor: Tensor) -> None:
-    """Raise if autograd forbids an in-place change of `tensor`, in the current recording mode."""
+    """Raise an error if autograd forbids an in-place change of `tensor` in the current recording mode."""
     if modes.is_recording():
         check_history(tensor)
 
 
 def check_history(tensor: Tensor) -> None:
-    """Raise if an in-place change of `tensor` cannot become part of its history."""
+    """Raise an error if an in-place change of `tensor` cannot become part of its history."""
     base = tensor._base
     if base is None:
         if tensor._edge is LEAF:
@@ -121,7 +121,7 @@ def check_history(tensor: Tensor) -> None:
 def check_target(target: Tensor, leads: bool) -> None:
     """Raise an error if the kind or the origin of `target` forbids the in-place change.
 
-    `leads` means that an operand leads to a leaf.
+    `leads`: whether an operand leads to a leaf.
     """
     if target._base is not None and (leads or target._base.requires_grad):
         check_view_creation(target, True)
@@ -129,7 +129,7 @@ def check_target(target: Tensor, leads: bool) -> None:
 
 
 def check_view_creation(view: Tensor, requires_grad: bool) -> None:
-    """Raise if `view` was created in a way that forbids in-place operations on it."""
+    """Raise an error if `view` was created in a way that forbids in-place operations on it."""
     creation = view._creation
     if creation is None or not requires_grad or not modes.is_recording():
         return
@@ -137,7 +137,7 @@ def check_view_creation(view: Tensor, requires_grad: bool) -> None:
 
 
 class Geometry:
-    """Shape, strides and offset of a view within the storage of its base, in elements."""
+    """The shape, strides and offset of a view within the storage of its base, in elements."""
 
     __slots__ = ("offset", "shape", "steps")
 

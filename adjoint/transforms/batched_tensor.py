@@ -20,10 +20,10 @@ from ..tensor import Tensor, new
 class BatchedTensor(Tensor, plain=False):
     """A tensor without its batch dimension, as the function sees it.
 
-    Shape and dtype are those of one element of the batch.
+    Its shape and dtype are those of one element of the batch.
 
     `value`: the tensor of the whole batch. `bdim`: its batch dimension. None means that it has no batch dimension, and
-    is only differentiated inside the `vmap`. `level`: the `vmap` that the batch dimension belongs to. The history of a
+    is differentiated only inside the `vmap`. `level`: the `vmap` to which the batch dimension belongs. The history of a
     batched tensor belongs to the transforms inside the `vmap`. `value` has the history for the transforms outside.
     """
 
@@ -56,9 +56,9 @@ class BatchedTensor(Tensor, plain=False):
         __init__ = object.__init__
 
     def _element_array(self) -> Any:
-        """An array with the shape, dtype and strides of one batch element.
+        """Return an array with the shape, dtype and strides of one batch element.
 
-        Its values must not be read: they differ along the batch.
+        Its values must not be read, because they differ along the batch.
         """
         array: Any = self.value._array
         bdim = self.bdim
@@ -97,10 +97,10 @@ class BatchedTensor(Tensor, plain=False):
         )
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
-        """Whether the elements of each example lie in row-major order.
+        """Return whether the elements of each example have row-major order in memory.
 
         Raises:
-            RuntimeError: for another order, as in PyTorch.
+            RuntimeError: if another order is requested, as in PyTorch.
         """
         if memory_format not in (None, contiguous_format):
             raise RuntimeError(
@@ -121,7 +121,7 @@ class BatchedTensor(Tensor, plain=False):
 
     @property
     def data(self) -> Tensor:
-        """Raise an error, because setting it would change all batch elements.
+        """Raise an error, because setting the data would change all batch elements.
 
         If all batch elements share the data, return them.
         """
@@ -145,17 +145,17 @@ class BatchedTensor(Tensor, plain=False):
     __int__ = __float__ = __complex__ = __index__ = item
 
     def detach(self) -> Tensor:
-        """The same batched values, without history."""
+        """Return the same batched values without history."""
         result = BatchedTensor(self.value.detach(), self.bdim, self.level)
         result._counter = shared_counter(self)
         return result
 
     def without_history(self, *, copy: bool = False) -> BatchedTensor:
-        """Return the same batched values for a node to save, or a copy."""
+        """Return the same batched values, or a copy, for a node to save."""
         return BatchedTensor(self.value.clone() if copy else self.value, self.bdim, self.level)
 
     def made_like(self, make: Callable[[Tensor], Tensor]) -> BatchedTensor:
-        """A batched tensor with the result of `make`, which creates one tensor from another."""
+        """Return a batched tensor with the result of `make`, which creates one tensor from another."""
         with lower(self.level):
             return BatchedTensor(make(self.value), self.bdim, self.level)
 
@@ -167,23 +167,23 @@ class BatchedTensor(Tensor, plain=False):
         return BatchedTensor(made, None if self.bdim is None else 0, self.level)
 
     def new_zeros(self, *sizes: Any, **keywords: Any) -> Tensor:
-        """Zeros for each batch element."""
+        """Return zeros for each batch element."""
         return self._made("new_zeros", sizes, keywords)
 
     def new_ones(self, *sizes: Any, **keywords: Any) -> Tensor:
-        """Ones for each batch element."""
+        """Return ones for each batch element."""
         return self._made("new_ones", sizes, keywords)
 
     def new_empty(self, *sizes: Any, **keywords: Any) -> Tensor:
-        """An uninitialised tensor for each batch element."""
+        """Return an uninitialized tensor for each batch element."""
         return self._made("new_empty", sizes, keywords)
 
     def new_full(self, size: Any, fill_value: Any, **keywords: Any) -> Tensor:
-        """A tensor for each batch element, filled with `fill_value`."""
+        """Return a tensor for each batch element, filled with `fill_value`."""
         return self._made("new_empty", (size,), keywords).fill_(fill_value)
 
     def new_empty_strided(self, size: Any, stride: Any, **keywords: Any) -> Tensor:
-        """An uninitialised tensor of the given strides for each batch element."""
+        """Return an uninitialized tensor with the given strides for each batch element."""
         with lower(self.level):
             if self.bdim is None:
                 return BatchedTensor(self.value.new_empty_strided(size, stride, **keywords), None, self.level)

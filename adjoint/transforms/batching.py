@@ -1,9 +1,10 @@
-"""Batching: apply one operator to a whole batch, by the batching rule that its declaration names.
+"""Batching: applying one operator to a whole batch, by the batching rule that its declaration names.
 
-`Batch` is the interface of a `vmap` for rules: which tensors have its batch dimension, and these tensors with the batch
-dimension first. The `batch` option of a declaration is a function, or the name of a mechanism in `MECHANISMS`. Without
-the option, elementwise operators and operators with parameters that name dimensions use the matching mechanism. All
-others use the sequential fallback, which applies the operator to one batch element after another.
+`Batch` is the interface of a `vmap` for rules. It tells which tensors have its batch dimension, and returns these
+tensors with the batch dimension first. The `batch` option of a declaration is a function, or the name of a mechanism in
+`MECHANISMS`. Without the option, elementwise operators and operators with parameters that name dimensions use the
+matching mechanism. All others use the sequential fallback, which applies the operator to one batch element after
+another.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ from ..tensor import Tensor, wrap_dim
 from .examples import check_example
 
 Rule: TypeAlias = Callable[..., Any]
-"""`rule(op, batch, *args)` returns the results with the batch dimension first, or None to request the sequential fallback."""
+"""A rule.
+
+`rule(op, batch, *args)` returns the results with the batch dimension first, or None to request the sequential fallback.
+"""
 
 
 class Batch:
@@ -31,19 +35,19 @@ class Batch:
     size: int
 
     def has(self, value: Any) -> bool:
-        """Whether `value` is a tensor with the batch dimension."""
+        """Return whether `value` is a tensor with the batch dimension."""
         raise NotImplementedError
 
     def first(self, tensor: Any) -> Any:
-        """Move the batch dimension of a tensor to the front. Return a tensor without one unchanged."""
+        """Move the batch dimension of a tensor to the front. Return a tensor without this dimension unchanged."""
         raise NotImplementedError
 
     def in_front(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """`first` of each argument."""
+        """Apply `first` to each argument."""
         raise NotImplementedError
 
     def at(self, value: Any, index: int) -> Any:
-        """The argument for one batch element."""
+        """Return the argument for one batch element."""
         raise NotImplementedError
 
     def random(self) -> str:
@@ -51,12 +55,12 @@ class Batch:
         raise NotImplementedError
 
     def expanded(self, tensor: Any) -> Any:
-        """Move the batch dimension to the front. Expand a tensor without one along a new dimension."""
+        """Move the batch dimension to the front. Expand a tensor without this dimension along a new dimension."""
         first = self.first(tensor)
         return first if self.has(tensor) else first.expand((self.size, *first.shape))
 
     def aligned(self, tensor: Any, rank: int, *, expanded: bool = False) -> Any:
-        """`first` or `expanded`, in a shape that broadcasts against batched tensors of `rank` dimensions."""
+        """Return `first` or `expanded`, in a shape that broadcasts against batched tensors of `rank` dimensions."""
         first = self.expanded(tensor) if expanded else self.first(tensor)
         missing = rank - tensor._array.ndim
         if missing <= 0 or not (expanded or self.has(tensor)):
@@ -72,11 +76,11 @@ class Batch:
 
     @staticmethod
     def flat(tensor: Tensor) -> Tensor:
-        """Flatten all dimensions but the first, which is the batch dimension."""
+        """Flatten all dimensions except the first, which is the batch dimension."""
         return tensor.reshape((tensor.shape[0], prod(tensor.shape[1:])))
 
     def unmerged(self, tensor: Tensor) -> Tensor:
-        """Split the first dimension, which the batch dimension was merged into, into two."""
+        """Split the first dimension, into which the batch dimension was merged, into two."""
         return tensor.reshape((self.size, tensor.numel() // self.size if self.size else 0))
 
     @staticmethod
@@ -85,7 +89,10 @@ class Batch:
         return applied(op, args)
 
     def batched(self, op: Operator, args: tuple[Any, ...]) -> Any:
-        """Apply the batching rule of `op`: the result (or results) for the whole batch, with the batch dimension first."""
+        """Apply the batching rule of `op`.
+
+        Return the result (or results) for the whole batch, with the batch dimension first.
+        """
         if op.random and self.random() == "same":
             if op.draws and not op.inplace:  # the tensor says what is drawn, not only how much
                 raise RuntimeError(SAME_OF_DIFFERENT)
@@ -108,7 +115,7 @@ SAME_OF_DIFFERENT = (
 
 @functools.cache
 def rule_of(op: Operator) -> Rule:
-    """The batching rule of an operator."""
+    """Return the batching rule of an operator."""
     if callable(op.batch):
         return op.batch
     if op.batch is not None:
@@ -122,7 +129,7 @@ def rule_of(op: Operator) -> Rule:
 
 
 def sequential(op: Operator, batch: Batch, *args: Any, same: bool = False) -> Any:
-    """Apply the operator to one batch element after another (`same`: with the same random numbers).
+    """Apply the operator to one batch element after another. `same`: whether all use the same random numbers.
 
     This is always correct, but slow.
     """
@@ -166,7 +173,7 @@ def elementwise(op: Operator, batch: Batch, *args: Any) -> Any:
 
 
 def leading(op: Operator, batch: Batch, value: Any, *rest: Any) -> Any:
-    """Apply the operator itself, which accepts further leading dimensions."""
+    """Apply the operator itself, which accepts additional leading dimensions."""
     return applied(op, (batch.first(value), *rest))
 
 
@@ -225,8 +232,8 @@ def broadcast(op: Operator, batch: Batch, *args: Any) -> Any:
 def samples(op: Operator, batch: Batch, *args: Any, ndim: int | None = None) -> Any:
     """Apply the operator with the batch dimension merged into the sample dimension.
 
-    A dimension of samples may precede `ndim` dimensions (`batch="samples of 3"`). Otherwise the first dimension always counts
-    samples.
+    A dimension of samples may precede `ndim` dimensions (`batch="samples of 3"`). Otherwise the first dimension always
+    counts samples.
     """
     full = [batch.expanded(value) if isinstance(value, Tensor) else value for value in args]
     if not all(value._array.size for value in full if isinstance(value, Tensor)):
@@ -244,7 +251,7 @@ def samples(op: Operator, batch: Batch, *args: Any, ndim: int | None = None) -> 
 
 
 def dynamic(op: Operator, batch: Batch, *args: Any) -> Any:
-    """Raise: the result of the operator has a different shape for each batch element."""
+    """Raise an error, because the result of the operator has a different shape for each batch element."""
     raise RuntimeError(
         "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over aten::"
         f"{op.aten_name}. Please rewrite what you are doing with operators whose results have one shape for the whole batch."
@@ -252,7 +259,7 @@ def dynamic(op: Operator, batch: Batch, *args: Any) -> Any:
 
 
 _PER_EXAMPLE = (sequential, elementwise, along_dims)
-"""Rules with which an operator refuses the batch if it refuses one example."""
+"""Rules by which an operator refuses the batch if it refuses one example."""
 
 MECHANISMS: dict[str, Rule] = {
     "sequential": sequential,

@@ -1,4 +1,4 @@
-"""If an operator refuses one example of a batch, it refuses the batch: wrong ranks, sizes and dimensions."""
+"""If an operator refuses one example of a batch, for wrong ranks, sizes or dimensions, it refuses the whole batch."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from ..tensor import Tensor, wrap
 _MOST = 4096
 
 _accepted: set[Any] = set()
-"""The shapes, dtypes and parameters that operators have accepted of one example."""
+"""The shapes, dtypes and parameters that operators have accepted for one example."""
 
 
 def check_example(op: Operator, args: tuple[Any, ...]) -> None:
     """Raise the error of `op` for the first example.
 
-    Once it has accepted one, other examples with these shapes are not tried.
+    If it has accepted one example, other examples with these shapes are not tried.
 
-    The operator is applied to copies, so it changes nothing. Whatever depends on elements is not refused here.
+    The operator is applied to copies, so it changes nothing. Errors that depend on elements are not raised here.
     """
     key: list[Any] = [op.name]
     for value in args:
@@ -53,7 +53,7 @@ _PLAIN = (int, float, complex, str, bool, type(None), dtypes.dtype)
 
 
 def _describe(value: Any, key: list[Any]) -> bool:
-    """Append the identifying properties of an argument that is not a tensor. Return False if it has no plain type."""
+    """Append the identifying properties of an argument that is not a tensor. Return False if its type is not plain."""
     if type(value) in _PLAIN:
         key.append((type(value), value))
         return True

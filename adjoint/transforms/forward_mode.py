@@ -1,8 +1,8 @@
 """Forward mode: tensors that carry a tangent, and operators that propagate it.
 
-Within a `dual_level`, `make_dual(primal, tangent)` returns a tensor that carries the tangent. All results computed from
-it carry a tangent too: the Jacobian times the tangent (Griewank and Walther, Evaluating Derivatives, 2008, chapter 3).
-At its end tangents are removed.
+Within a `dual_level`, `make_dual(primal, tangent)` returns a tensor that carries the tangent. All results that are computed
+from it carry a tangent too: the Jacobian times the tangent (Griewank and Walther, Evaluating Derivatives, 2008, chapter 3). At
+the end of the level, tangents are removed.
 
 >>> import adjoint as torch
 >>> import adjoint.autograd.forward_ad as fwAD
@@ -47,7 +47,7 @@ class UnpackedDualTensor(NamedTuple):
 
 
 class JvpInterpreter(Interpreter):
-    """One level of forward mode: it wraps the tensors that carry a tangent of this level.
+    """One level of forward mode. It wraps the tensors that carry a tangent of this level.
 
     `in_inference`: whether tangents are also propagated in inference mode.
     """
@@ -74,7 +74,7 @@ class JvpInterpreter(Interpreter):
     # --- the tangents -------------------------------------------------------------------------------------------
 
     def wraps(self, tensor: Tensor) -> bool:
-        """Whether `tensor`, or the base of this view, carries a tangent."""
+        """Return whether `tensor`, or the base of this view, carries a tangent."""
         return self.tangent_of(tensor) is not None
 
     def tangent_of(self, tensor: Tensor) -> Tensor | None:
@@ -96,7 +96,7 @@ class JvpInterpreter(Interpreter):
         return found
 
     def attach(self, tensor: Tensor, tangent: Tensor | None) -> None:
-        """Set the tangent of `tensor`. None on a view: it has no tangent, even if its base has one."""
+        """Set the tangent of `tensor`. None for a view means that it has no tangent, even if its base has one."""
         extra = tensor._own_extra()
         if extra.tangents is None:
             extra.tangents = {}
@@ -127,7 +127,7 @@ class JvpInterpreter(Interpreter):
             present.copy_(tangent)
 
     def _renewed(self, tensor: Tensor, whole: Tensor) -> Tensor:
-        """The tangent of `tensor` after `whole` has become the tangent of its base."""
+        """Return the tangent of `tensor` after `whole` has become the tangent of its base."""
         base = tensor._base
         if base is None:
             self.attach(tensor, whole)
@@ -143,7 +143,7 @@ class JvpInterpreter(Interpreter):
             self.attach(tensor, None)
 
     def make_dual(self, tensor: Tensor, tangent: Tensor) -> Tensor:
-        """A view of `tensor` with the tangent `tangent`."""
+        """Return a view of `tensor` with the tangent `tangent`."""
         _check_shape(tensor, tangent)
         if type(self) is _PublicInterpreter and self.tangent_of(tangent) is not None:
             raise RuntimeError(
@@ -160,7 +160,7 @@ class JvpInterpreter(Interpreter):
         return dual
 
     def unpack(self, tensor: Tensor) -> UnpackedDualTensor:
-        """The primal, as a view, and the tangent."""
+        """Return the primal, as a view, and the tangent."""
         tangent = self.tangent_of(tensor) if self.propagates() else None
         with lower(self):
             primal = operators.forward_primal(tensor)
@@ -168,7 +168,7 @@ class JvpInterpreter(Interpreter):
         return UnpackedDualTensor(primal, tangent)
 
     def without_tangent(self, tensor: Tensor) -> Tensor:
-        """`tensor` as a view that has no tangent."""
+        """Return `tensor` as a view without a tangent."""
         if self.tangent_of(tensor) is None:
             return tensor
         with lower(self):
@@ -177,7 +177,7 @@ class JvpInterpreter(Interpreter):
         return primal
 
     def propagates(self) -> bool:
-        """Return whether operators propagate tangents in the modes of this thread. Tangents of views are always known."""
+        """Return whether operators propagate tangents in the current modes of this thread. Tangents of views are always known."""
         return modes.STATE.forward_enabled and (self.in_inference or not modes.STATE.inference)
 
     # --- operators ----------------------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ class JvpInterpreter(Interpreter):
         return results
 
     def process_inplace(self, operator: Operator, args: tuple[Any, ...]) -> Tensor:
-        """Apply the in-place variant: the tangent is overwritten like the tensor."""
+        """Apply the in-place variant, and overwrite the tangent like the tensor."""
         target: Tensor = args[0]
         if not self.propagates():
             with lower(self):
@@ -240,7 +240,7 @@ class JvpInterpreter(Interpreter):
         return target
 
     def given(self, operator: Operator, args: tuple[Any, ...]) -> dict[str, Any]:
-        """The tangents of the differentiable operands, by name."""
+        """Return the tangents of the differentiable operands, by name."""
         given: dict[str, Any] = {}
         if not (operator.view or self.propagates()):
             return given
@@ -362,7 +362,7 @@ def carry_tangents(tensor: Tensor, copy: Tensor) -> None:
 
 
 def _has_batch_dimensions(tensor: Tensor, value: Tensor) -> bool:
-    """Whether `tensor` has every batch dimension that `value` has, which is about to be written to it."""
+    """Return whether `tensor` has every batch dimension of `value`, which is about to be written to it."""
     batches = [level for level in modes.STATE.interpreters if hasattr(level, "has")]
     return all(
         (level.has(tensor) or not level.has(value)) and (level.wraps(tensor) or not level.wraps(value))
@@ -449,9 +449,7 @@ def current_level() -> _PublicInterpreter | None:
 
 
 class _PublicInterpreter(JvpInterpreter):
-    """The level of the functions of this module, one for each thread that enters one.
-
-    Its tangents reach all threads.
+    """The level of the functions of this module. There is one for each thread that enters it. Its tangents reach all threads.
 
     Each `func.jvp` has a separate level. Within a transform of functions, the level belongs to that thread alone.
     """
@@ -468,7 +466,7 @@ class _PublicInterpreter(JvpInterpreter):
 
     @uninterrupted
     def leave(self) -> None:
-        """Leave the level in all threads, whichever has entered it."""
+        """Leave the level in all threads, whichever thread has entered it."""
         mode_switches.set_levels(lambda levels: tuple([level for level in levels if level is not self]))
         if self.thread == modes.STATE.number:
             super().leave()
@@ -480,7 +478,7 @@ def enter_dual_level() -> int:
     """Enter a level of forward mode, and return its number, 0.
 
     Raises:
-        RuntimeError: if the thread is in a level already. Only `func.jvp` nests.
+        RuntimeError: if the thread is already in a level. Only `func.jvp` nests.
     """
     _entered()
     return 0
@@ -519,7 +517,7 @@ def leave_dual_level(level: int) -> None:
 
 
 class dual_level(_Mode):
-    """A context manager and decorator: enter a level of forward mode."""
+    """A context manager and decorator that enters a level of forward mode."""
 
     def __enter__(self) -> int:  # type: ignore[override]
         self.level = _entered()
@@ -531,11 +529,11 @@ class dual_level(_Mode):
 
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
-    """A view of `tensor`, the primal, that carries `tangent`, which has the same shape.
+    """Return a view of `tensor`, the primal, that carries `tangent`, which has the same shape.
 
     Raises:
-        RuntimeError: outside a `dual_level`, for another shape, or if the tensor already has a tangent.
-        ValueError: if one of the two is neither floating point nor complex.
+        RuntimeError: outside a `dual_level`, if the shapes differ, or if the tensor already has a tangent.
+        ValueError: if the dtype of either is neither floating point nor complex.
     """
     current = current_level()
     if current is None or (level is not None and level < 0):
@@ -556,7 +554,7 @@ def check_floating(primal: Tensor, tangent: Tensor | None = None) -> None:
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
-    """The tensor without its tangent, as a view, and the tangent or None.
+    """Return the tensor without its tangent, as a view, and the tangent or None.
 
     Outside a `dual_level` no tensor has a tangent.
     """
@@ -584,7 +582,7 @@ class _set_fwd_grad_enabled(SwitchesAtOnce, _Mode):
         modes.STATE.forward_enabled = self.previous
 
     def clone(self) -> _set_fwd_grad_enabled:
-        """A new context manager, for each call of a decorated function."""
+        """Return a new context manager, for each call of a decorated function."""
         return type(self)(self.mode)
 
 

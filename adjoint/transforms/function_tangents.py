@@ -22,7 +22,7 @@ def checked_tangents(returned: Any, count: int) -> tuple[Tensor | None, ...]:
 
 
 def check_changed(given: Tensor | None, version: int | None, tangent: Tensor | None) -> None:
-    """Raise unless `jvp` has changed and returned the tangent `given`, as `forward` has changed and returned the input."""
+    """Raise an error unless `jvp` has changed and returned the tangent `given`, as `forward` has done with the input."""
     if given is None or given._version == version:
         raise RuntimeError(
             "An inplace custom Function is not modifying the forward mode gradients inplace. If the forward is modifying an "
@@ -38,7 +38,7 @@ def check_changed(given: Tensor | None, version: int | None, tangent: Tensor | N
 def is_view_of_dual(output: Tensor, tangent: Tensor, args: tuple[Any, ...], given: list[Any]) -> bool:
     """Return whether an output is a view of an input with a tangent.
 
-    Raise RuntimeError unless the output's tangent is then a view of the input's.
+    If it is, raise RuntimeError unless the output's tangent is a view of the input's tangent.
     """
     if output._base is None:
         return False
@@ -64,7 +64,7 @@ def is_view_of_dual(output: Tensor, tangent: Tensor, args: tuple[Any, ...], give
 def check_layout(view: Tensor, tangent: Tensor) -> None:
     """Raise an error unless `tangent` has the layout of `view`.
 
-    Otherwise an in-place change would reach different elements of the two.
+    Otherwise an in-place change would reach different elements in both.
     """
     if tangent.stride() != view.stride():
         raise RuntimeError(

@@ -1,4 +1,4 @@
-"""Jacobians and Hessians of functions, in reverse and in forward mode, one row or one column for each unit vector."""
+"""Jacobians and Hessians of functions, in reverse and in forward mode, with one row or column for each unit vector."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def jacrev(
     chunk_size: int | None = None,
     _preallocate_and_copy: bool = False,
 ) -> Callable[..., Any]:
-    """A function that returns the Jacobian of `func`, one row for each output, by reverse mode.
+    """Return a function that returns the Jacobian of `func`, with one row for each output, by reverse mode.
 
-    `chunk_size`: the number of rows to compute at once, by `vmap` unless it is 1; None computes all.
+    `chunk_size`: the number of rows to compute together by `vmap`. 1 computes them one by one, and None computes all.
 
     >>> import adjoint as torch
     >>> torch.func.jacrev(torch.sin)(torch.zeros(2))
@@ -102,9 +102,9 @@ def jacfwd(
     randomness: str = "error",
     chunk_size: int | None = None,
 ) -> Callable[..., Any]:
-    """A function that returns the Jacobian of `func`, one column for each input, by forward mode.
+    """Return a function that returns the Jacobian of `func`, with one column for each input, by forward mode.
 
-    `chunk_size`: the number of columns to compute at once; None computes all.
+    `chunk_size`: the number of columns to compute together; None computes all.
 
     >>> import adjoint as torch
     >>> torch.func.jacfwd(torch.sin)(torch.zeros(2))
@@ -152,7 +152,7 @@ def jacfwd(
 
 
 def hessian(func: Callable[..., Any], argnums: Any = 0) -> Callable[..., Any]:
-    """A function that returns the matrix of second derivatives of `func`: forward mode over reverse mode.
+    """Return a function that returns the matrix of second derivatives of `func`, by forward mode over reverse mode.
 
     >>> import adjoint as torch
     >>> torch.func.hessian(lambda x: (x ** 3).sum())(torch.tensor([1.0, 2.0]))

@@ -1,6 +1,8 @@
-"""PyTorch's private interface to transforms: a program begins and ends a transform explicitly, and names it by its level.
+"""PyTorch's private interface to transforms.
 
-No `with` block surrounds such a transform, so the code that begins one has to end it.
+A program begins and ends a transform explicitly, and identifies it by its level.
+
+No `with` block surrounds such a transform, so the code that begins a transform must end it.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from .vmap_interpreter import VmapInterpreter
 
 
 def current_level() -> int:
-    """The number of transforms that are running in this thread.
+    """Return the number of transforms that are running in this thread.
 
     Raises:
         RuntimeError: if no transform is running.
@@ -58,12 +60,12 @@ def end_innermost() -> int:
 
 
 def add_batch_dim(value: Tensor, dim: int, level: Any) -> Tensor:
-    """A tensor without its dimension `dim`, as the `vmap` of this level sees it."""
+    """Return a tensor without its dimension `dim`, as the `vmap` of this level sees it."""
     return vmap._add_batch_dim(value, dim, _vmap_at(level))
 
 
 def remove_batch_dim(output: Tensor, level: Any, size: int, dim: int) -> Tensor:
-    """The tensor of the whole batch of the `vmap` of this level, with the batch dimension at position `dim`."""
+    """Return the tensor of the whole batch of the `vmap` of this level, with the batch dimension at position `dim`."""
     return vmap._remove_batch_dim(output, _vmap_at(level), size, dim)
 
 
@@ -74,14 +76,14 @@ def unwrap_batched(tensor: Tensor, level: Any) -> tuple[Tensor, int | None]:
 
 
 def wrap_for_grad(tensor: Tensor, level: Any) -> Tensor:
-    """A copy of `tensor` that the transform of this level differentiates by."""
+    """Return a copy of `tensor` with respect to which the transform of this level differentiates."""
     transform: Any = _at(level)
     tracked: Tensor = transform.track(tensor)
     return tracked
 
 
 def unwrap_for_grad(tensor: Tensor, level: Any) -> Tensor:
-    """`tensor` without its history in the transform of this level."""
+    """Return `tensor` without its history in the transform of this level."""
     _at(level)
     return tensor.detach()
 
@@ -94,7 +96,7 @@ def reshape_dim_into(src: int, dst: int, x: Tensor) -> Tensor:
 
 
 def reshape_dim_outof(src: int, size1: int, x: Tensor) -> Tensor:
-    """Undo `reshape_dim_into`: split the dimension `src` into a dimension of `size1` and another."""
+    """Undo `reshape_dim_into` by splitting the dimension `src` into a dimension of `size1` and another dimension."""
     src = wrap_dim(src, x.dim())
     return x.unflatten(src, (size1, x.shape[src] // size1))
 

@@ -1,7 +1,7 @@
 """A custom `Function` applied to a whole batch at once: the implementation of `generate_vmap_rule`.
 
-It is a second `Function`, of the unwrapped tensors, which is differentiated outside the `vmap`. Its `forward`,
-`backward` and `jvp` run those of the first function within a batching interpreter.
+It is a second `Function` of the unwrapped tensors, which is differentiated outside the `vmap`. Its `forward`,
+`backward` and `jvp` run the methods of the first function within a batching interpreter.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def mapped(function: Any, is_batched: tuple[bool, ...], size: int, randomness: s
 
     All outputs have the batch dimension.
 
-    The class of `function` stores the class that was made from it.
+    The class of `function` stores the class that was created from it.
     """
     made = vars(function).get("_mapped")
     if made is None:
@@ -106,17 +106,17 @@ def _whole(level: VmapInterpreter, output: Any) -> Any:
 
 
 def _filled(values: Sequence[Any], count: int) -> list[Any]:
-    """Return `values`, extended by None. The node itself raises an error if their number is wrong."""
+    """Return `values`, extended by None. The node itself raises an error if the number is wrong."""
     return [*values, *[None] * (count - len(values))][:count]
 
 
 def _is_larger(shape: Any, wanted: Any) -> bool:
-    """Whether `shape` is larger than `wanted` because the tensor of shape `wanted` was broadcast."""
+    """Return whether `shape` is larger than `wanted` because the tensor of shape `wanted` was broadcast."""
     return wanted is not None and shape != wanted and len(shape) >= len(wanted)
 
 
 class _within:
-    """Context manager: run inside an interpreter that has been left, as the backward of operations recorded there needs it."""
+    """A context manager that runs code inside an interpreter that has ended, for the backward of operations recorded there."""
 
     __slots__ = ("before", "level")
 
@@ -132,7 +132,7 @@ class _within:
 
 
 class _Context:
-    """The `ctx` for batched tensors: it wraps the `ctx` for the whole batch, and wraps and unwraps tensors on the way.
+    """The `ctx` for batched tensors. It wraps the `ctx` for the whole batch, and wraps and unwraps tensors on the way.
 
     Its attributes are stored in the wrapped `ctx` by level, because that `ctx` may itself wrap another one.
     """

@@ -46,7 +46,7 @@ LATE.vmap = vmap
 
 
 class Reverse(Transform):
-    """A function that is running to be differentiated in reverse mode: the leaves of its graph, and its conditions.
+    """A function that is running to be differentiated in reverse mode, with the leaves of its graph and its conditions.
 
     `inputs`: the arguments to differentiate, as the function sees them. `outside_recorded`: whether the results can be
     differentiated outside. It is False if the transform is called under `no_grad`.
@@ -61,11 +61,9 @@ class Reverse(Transform):
         self.outside_recorded = modes.is_grad_enabled()
 
     def run(self, func: Callable[..., Any], args: Any, chosen: Any = None, keywords: Any = MappingProxyType({})) -> Any:
-        """Call `func(*args)`.
+        """Call `func(*args)`. Replace arguments at the positions `chosen` (None: all) by copies that are leaves.
 
-        Arguments at the positions `chosen` (None: all) are replaced by copies that are leaves.
-
-        Returns the copies and the result.
+        Return the copies and the result.
         """
         self.begin()
         try:
@@ -83,14 +81,14 @@ class Reverse(Transform):
             self.end()
 
     def release_arguments(self) -> None:
-        """Take the history of this transform from arguments that the function has changed in place, and has not returned."""
+        """Remove the history of this transform from arguments that the function has changed in place and has not returned."""
         for leaf in self.arguments:
             changed = leaf if leaf._base is None else leaf._base
             if type(changed._edge) is tuple and not self.is_tracked_outside([leaf]):
                 changed._edge = leaf._edge = None
 
     def track(self, leaf: Any) -> Tensor:
-        """The copy of an argument that the function sees."""
+        """Return the copy of an argument that the function sees."""
         if not isinstance(leaf, Tensor):
             raise ValueError(f"Thing passed to transform API must be Tensor, got {type(leaf)}")
         copy = tracked(leaf, self)
@@ -98,11 +96,11 @@ class Reverse(Transform):
         return copy
 
     def is_recorded_outside(self, outputs: list[Any]) -> bool:
-        """Whether an enclosing recording also differentiates `outputs`."""
+        """Return whether an enclosing recording also differentiates `outputs`."""
         return self.outside_recorded and self.is_tracked_outside(outputs)
 
     def is_tracked_outside(self, outputs: list[Any]) -> bool:
-        """Like `is_recorded_outside`, for values whose later derivatives are differentiated instead of the values themselves."""
+        """Return the same for values whose later derivatives are differentiated instead of the values themselves."""
         if any(type(output) is BatchedTensor and is_recorded(output.value) for output in outputs):
             return True
         return self.is_tracked_in_batch(outputs)
@@ -110,7 +108,7 @@ class Reverse(Transform):
     def is_tracked_in_batch(self, outputs: list[Any]) -> bool:
         """Return whether the graph of `outputs` has leaves other than the inputs.
 
-        Inside a `vmap` this is the graph of the examples.
+        Inside a `vmap`, this is the graph of the examples.
         """
         own = {id(edge_of(tensor)) for tensor in self.inputs}
         _, leaves = discover([edge_of(output) for output in outputs])
@@ -165,7 +163,7 @@ def _is_over(leaf: Tensor) -> bool:
 
 
 def released(value: Any, outside: bool) -> Any:
-    """Results of the function, detached from the graph of the transform."""
+    """Return the results of the function, detached from the graph of the transform."""
 
     def release(leaf: Any) -> Any:
         return leaf.detach() if isinstance(leaf, Tensor) and not outside and leaf.requires_grad else leaf
@@ -174,7 +172,7 @@ def released(value: Any, outside: bool) -> Any:
 
 
 def positions(argnums: Any, count: int) -> tuple[int, ...]:
-    """The positions of the arguments to differentiate, as non-negative numbers."""
+    """Return the positions of the arguments to differentiate, as non-negative numbers."""
     if not isinstance(argnums, (int, tuple)):
         raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
     numbers = argnums if isinstance(argnums, tuple) else (argnums,)
@@ -192,7 +190,7 @@ def positions(argnums: Any, count: int) -> tuple[int, ...]:
 
 
 def with_aux(output: Any, has_aux: bool, name: str) -> tuple[Any, Any]:
-    """The output of a function and its auxiliary output: None, or tensors with `has_aux`."""
+    """Return the output of a function and its auxiliary output, which is None, or tensors with `has_aux`."""
     if not has_aux:
         return output, None
     if not (isinstance(output, tuple) and len(output) == 2):
@@ -204,7 +202,7 @@ def with_aux(output: Any, has_aux: bool, name: str) -> tuple[Any, Any]:
 
 
 def only_tensors(output: Any, name: str) -> tuple[list[Tensor], TreeSpec]:
-    """The tensors of an output, and its structure."""
+    """Return the tensors of an output, and its structure."""
     leaves, structure = tree_flatten(output)
     if not leaves or output is None:
         raise RuntimeError(f"{name}: Expected f to be a function that has non-empty output (got output = {leaves})")
@@ -220,7 +218,7 @@ def only_tensors(output: Any, name: str) -> tuple[list[Tensor], TreeSpec]:
 
 
 def grad_and_value(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """A function that returns the gradient of `func` with respect to the arguments `argnums`, and its value.
+    """Return a function that returns the gradient of `func` with respect to the arguments `argnums`, and its value.
 
     >>> import adjoint as torch
     >>> torch.func.grad_and_value(lambda x: x ** 2)(torch.tensor(3.0))
@@ -252,7 +250,7 @@ def _differentiated(func: Callable[..., Any], argnums: Any, has_aux: bool) -> Ca
 
 
 def grad(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """A function that returns the gradient of `func`, which returns a scalar, with respect to the arguments `argnums`.
+    """Return a function that returns the gradient of `func`, which returns a scalar, with respect to the arguments `argnums`.
 
     >>> import adjoint as torch
     >>> torch.func.grad(torch.func.grad(lambda x: x ** 3))(torch.tensor(2.0))
@@ -281,7 +279,7 @@ def _check_scalar(output: Any) -> None:
 
 @ending_at_caller
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
-    """The value of `func` at `primals`, and a function that maps cotangents of the value to cotangents of `primals`.
+    """Return the value of `func` at `primals`, and a function that maps cotangents of the value to cotangents of `primals`.
 
     >>> import adjoint as torch
     >>> value, pull = torch.func.vjp(torch.sin, torch.zeros(2))
@@ -301,7 +299,7 @@ def pulled(
 ) -> Any:
     """Compute `vjp` with respect to the arguments at the positions `chosen`.
 
-    The function may change the others in place.
+    The function may change the other arguments in place.
     """
     copies, output = reverse.run(func, args, chosen, keywords)
     output, aux = with_aux(output, has_aux, "vjp(f, *primals)")
@@ -355,7 +353,7 @@ class Forward(JvpInterpreter, Transform):
 
 @ending_at_caller
 def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
-    """The value of `func` at `primals` and its derivative in the direction of `tangents`, in forward mode.
+    """Return the value of `func` at `primals` and its derivative in the direction of `tangents`, in forward mode.
 
     >>> import adjoint as torch
     >>> torch.func.jvp(torch.sin, (torch.zeros(2),), (torch.tensor([1.0, 2.0]),))
@@ -367,7 +365,7 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
 def pushed(
     func: Callable[..., Any], primals: Any, tangents: Any, given: Any, strict: bool = False, has_aux: bool = False
 ) -> Any:
-    """`jvp` of a function that may change the tensors in `given` in place, too."""
+    """Compute `jvp` of a function that may also change the tensors in `given` in place."""
     if not isinstance(primals, tuple):
         raise RuntimeError(
             "jvp(f, primals, tangents): Expected primals to be a tuple. E.g. it should be valid to call f(*primals)."
@@ -427,9 +425,9 @@ def _check_tensors(values: list[Any], name: str) -> None:
 
 @ending_at_caller
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
-    """The value of `func` at `primals`, and its derivative there as a function of the tangents.
+    """Return the value of `func` at `primals`, and its derivative there as a function of the tangents.
 
-    `func` runs once, however often the derivative is applied.
+    `func` runs once, no matter how often the derivative is applied.
 
     >>> import adjoint as torch
     >>> value, push = torch.func.linearize(torch.sin, torch.zeros(2))
@@ -487,7 +485,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
 
 
 def _changeable(leaf: Tensor) -> Tensor:
-    """A leaf as a result, which may be changed in place: no view of the leaf, but on its memory."""
+    """Return a leaf as a result that may be changed in place. It is not a view of the leaf, but shares its memory."""
     result = detached(leaf, shared_counter(leaf))
     result._edge = edge_of(operators.alias(leaf))
     carry_tangents(leaf, result)
@@ -502,7 +500,7 @@ def _nothing_like(leaf: Any) -> Any:
 
 
 class Functional(Transform):
-    """`functionalize` while its function runs. `batches`: the enclosing `vmap` interpreters, innermost last."""
+    """The transform `functionalize` while its function runs. `batches`: the enclosing `vmap` interpreters, innermost last."""
 
     def __enter__(self) -> Functional:
         self.batches = [level for level in modes.STATE.interpreters if isinstance(level, VmapInterpreter)]

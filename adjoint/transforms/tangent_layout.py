@@ -34,7 +34,7 @@ def with_own_memory(tangent: Tensor, output: Tensor, given: dict[str, Any], oper
 
 
 def window(whole: Tensor, base: Tensor, view: Tensor) -> Tensor:
-    """The part of `whole`, which has the layout of `base`, at the position of `view` in `base`."""
+    """Return the part of `whole`, which has the layout of `base`, at the position of `view` in `base`."""
     scale = 1
     whole = lazily(whole, lazy_bits(base))
     if base._array.dtype.kind in "cW" and view._array.dtype.kind not in "cW":
@@ -45,7 +45,7 @@ def window(whole: Tensor, base: Tensor, view: Tensor) -> Tensor:
 
 
 def laid_out_like(tangent: Tensor, primal: Tensor) -> Tensor:
-    """Return `tangent` with the strides of `primal`, so that views of the two match.
+    """Return `tangent` with the strides of `primal`, so that views of both match.
 
     Elements of `primal` that share memory have separate tangents.
     """
@@ -64,7 +64,7 @@ def laid_out_like(tangent: Tensor, primal: Tensor) -> Tensor:
 def empty_like(primal: Tensor, tangent: Tensor, dtype: Any = None) -> Any:
     """Return memory for a tangent with the layout and the lazy bits of `primal`, so that views match.
 
-    If `primal` does not fill its storage, the rest of the tangent's is 0, because `as_strided` reads it.
+    If `primal` does not fill its storage, the rest of the tangent's storage is 0, because `as_strided` reads it.
     """
     offset, length = _place(primal)
     if length == primal._array.size:
@@ -75,13 +75,13 @@ def empty_like(primal: Tensor, tangent: Tensor, dtype: Any = None) -> Any:
 
 
 def _place(tensor: Tensor) -> tuple[int, int]:
-    """The position of a tensor in its storage, and the number of elements of the storage."""
+    """Return the position of a tensor in its storage, and the number of elements of the storage."""
     array = tensor._array
     return storage.storage_offset(array), storage.owner(array).nbytes // array.itemsize
 
 
 def pending_like(tangent: Tensor, primal: Tensor) -> Tensor:
-    """`tangent` with the same lazy conjugation and negation as `primal`."""
+    """Return `tangent` with the same lazy conjugation and negation as `primal`."""
     if type(primal._array) is type(tangent._array) is ndarray:
         return tangent
     if (dense := primal.layout is strided) != (tangent.layout is strided):

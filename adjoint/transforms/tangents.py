@@ -1,11 +1,11 @@
 """Forward mode: the rules that compute the tangents of results, derived from declarations.
 
 The `tangent` option of a declaration names the rule. `"linear"`: apply the operator itself to the tangents, as for all
-views. `"multilinear"`: sum over the operands, applying the operator with one operand replaced by its tangent.
+views. `"multilinear"`: add the results of the operator with each operand in turn replaced by its tangent.
 `"elementwise"`: apply the formula of the gradient to the tangent, because a diagonal Jacobian is its own transpose.
-`"affine"`: `beta` times the tangent of the first operand, and multilinear in the others.
-Without the option, the vector-Jacobian product is transposed (`adjoint.autograd.forward_ad`): correct for every
-operator, at the cost of two backward passes.
+`"affine"`: add `beta` times the tangent of the first operand to the multilinear rule for the others. Without the
+option, the vector-Jacobian product is transposed (`adjoint.autograd.forward_ad`). This is correct for every operator,
+but needs two backward passes.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ TRANSPOSE: Any = type("Transpose", (), {"__repr__": lambda self: "<transpose the
 
 
 def tangents(op: Operator, args: tuple[Any, ...], given: dict[str, Any], outputs: tuple[Tensor, ...]) -> Any:
-    """The tangent of each output (None: zero), or `TRANSPOSE`.
+    """Return the tangent of each output (None: zero), or `TRANSPOSE`.
 
-    `given` has the tangent of each differentiable operand by name (None: zero; a list for a sequence).
+    `given` contains the tangent of each differentiable operand by name (None: zero; a list for a sequence).
     """
     if op.tangent == "linear":
         return linear(op, args, given)
@@ -41,12 +41,12 @@ def tangents(op: Operator, args: tuple[Any, ...], given: dict[str, Any], outputs
 
 
 def is_complex(value: Any) -> bool:
-    """Whether `value` is a complex tensor (or number)."""
+    """Return whether `value` is a complex tensor or number."""
     return isinstance(value, complex) or (isinstance(value, Tensor) and value._array.dtype.kind in "cW")
 
 
 def linear(op: Operator, args: tuple[Any, ...], given: dict[str, Any]) -> tuple[Any, ...]:
-    """The operator applied to the tangents."""
+    """Apply the operator to the tangents."""
     replaced = list(args)
     for position, name in enumerate(op.names):
         if name not in given:
@@ -63,7 +63,7 @@ def linear(op: Operator, args: tuple[Any, ...], given: dict[str, Any]) -> tuple[
 
 
 def multilinear(op: Operator, args: tuple[Any, ...], given: dict[str, Any]) -> tuple[Any, ...]:
-    """The sum of the operator with each operand in turn replaced by its tangent."""
+    """Return the sum of the operator with each operand in turn replaced by its tangent."""
     total = None
     for name, tangent in given.items():
         if tangent is None:
@@ -85,7 +85,7 @@ def affine(op: Operator, args: tuple[Any, ...], given: dict[str, Any], result: T
 
 
 def elementwise(op: Operator, args: tuple[Any, ...], given: dict[str, Any], outputs: tuple[Tensor, ...]) -> Any:
-    """The sum of the formulas of the gradients, applied to the tangents: the tangent of the first output."""
+    """Return the sum of the gradient formulas, applied to the tangents, as the tangent of the first output."""
     result = outputs[0]
     named = dict(zip(op.names, args, strict=True))
     total = None
@@ -110,7 +110,7 @@ def elementwise(op: Operator, args: tuple[Any, ...], given: dict[str, Any], outp
 
 
 def operand(op: Operator, item: str, named: dict[str, Any], args: tuple[Any, ...]) -> Any:
-    """The value that a formula calls `item`: an operand, a parameter, or the shape or dtype of an operand."""
+    """Return the value that a formula calls `item`: an operand, a parameter, or the shape or dtype of an operand."""
     if item in named:
         value = named[item]
         return operators.as_tensor(value) if op.kinds[item] != VALUE and not isinstance(value, Tensor) else value

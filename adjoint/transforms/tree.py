@@ -24,7 +24,7 @@ class NodeDef(NamedTuple):
 
 SUPPORTED_NODES: dict[Any, NodeDef] = {}
 KEYS: dict[Any, Callable[[Any], tuple[list[tuple[Any, Any]], Any]]] = {}
-"""For registered containers with keys: the functions that flatten them, with the key of each item."""
+"""The functions that flatten registered containers with the key of each item."""
 _MAPPINGS = (dict, OrderedDict, defaultdict)
 
 
@@ -58,10 +58,10 @@ def register_pytree_node(
     flatten_with_keys_fn: Callable[[Any], tuple[list[tuple[Any, Any]], Any]] | None = None,
     **others: Any,
 ) -> None:
-    """Register `cls` (without subclasses) as a container: `unflatten_fn(*flatten_fn(value))` must equal `value`.
+    """Register `cls` (without subclasses) as a container. `unflatten_fn(*flatten_fn(value))` must equal `value`.
 
-    `flatten_fn` returns the items and a context, `flatten_with_keys_fn` pairs of a key and an item in place of the
-    items. The other functions concern files.
+    `flatten_fn` returns the items and a context. `flatten_with_keys_fn` returns pairs of a key and an item in place of
+    the items. The other functions concern files.
     """
     if cls in SUPPORTED_NODES:
         raise ValueError(f"{cls!r} is already registered as pytree node.")
@@ -134,11 +134,11 @@ class TreeSpec:
         return list(self._children)
 
     def child(self, index: int) -> TreeSpec:
-        """The spec of one item."""
+        """Return the spec of one item."""
         return self._children[index]
 
     def is_leaf(self) -> bool:
-        """Whether this is the spec of a leaf."""
+        """Return whether this is the spec of a leaf."""
         return self.type is None
 
     def __eq__(self, other: object) -> bool:
@@ -220,7 +220,7 @@ _STAR: Any = type("Star", (), {"__repr__": lambda self: "*"})()
 
 
 def tree_is_leaf(tree: Any, is_leaf: IsLeaf = None) -> bool:
-    """Whether `tree` is not a container."""
+    """Return whether `tree` is not a container."""
     return _node_of(tree, is_leaf) is None
 
 
@@ -252,7 +252,7 @@ def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
 
 
 def treespec_pprint(treespec: TreeSpec) -> str:
-    """The structure as text, with a star for each leaf."""
+    """Return the structure as text, with an asterisk for each leaf."""
     return repr(treespec.unflatten([_STAR] * treespec.num_leaves))
 
 
@@ -267,7 +267,7 @@ def tree_structure(tree: Any, is_leaf: IsLeaf = None) -> TreeSpec:
 
 
 def tree_map(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf = None) -> Any:
-    """`tree` with `func` applied to each leaf and to the subtrees at the same place in each of `rests`.
+    """Return `tree` with `func` applied to each leaf and to the subtrees at the same position in each of `rests`.
 
     >>> tree_map(lambda x: x * 2, {"a": [1], "b": 2})
     {'a': [2], 'b': 4}
@@ -277,7 +277,7 @@ def tree_map(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf =
 
 
 def map_only(kinds: Any) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
-    """A decorator: apply the function only to values of a type, of one of several types, or that satisfy a predicate."""
+    """Return a decorator that applies the function only to values of one or several types, or that satisfy a predicate."""
     if isinstance(kinds, (type, tuple)):
         chosen: Callable[[Any], bool] = lambda value: isinstance(value, kinds)
     elif callable(kinds):
@@ -293,17 +293,17 @@ def tree_map_only(kinds: Any, func: Callable[[Any], Any], tree: Any, is_leaf: Is
 
 
 def tree_all(pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None) -> bool:
-    """Whether `pred` is true for all leaves."""
+    """Return whether `pred` is true for all leaves."""
     return all(map(pred, tree_leaves(tree, is_leaf)))
 
 
 def tree_any(pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None) -> bool:
-    """Whether `pred` is true for a leaf."""
+    """Return whether `pred` is true for at least one leaf."""
     return any(map(pred, tree_leaves(tree, is_leaf)))
 
 
 def _broadcast_to_and_flatten(tree: Any, treespec: TreeSpec, is_leaf: IsLeaf = None) -> list[Any] | None:
-    """Return one value for each leaf of `treespec` from a `tree` that may end earlier.
+    """Return one value for each leaf of `treespec`, from a `tree` that may end earlier.
 
     Return None if the structures do not match.
     """

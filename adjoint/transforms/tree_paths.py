@@ -24,7 +24,7 @@ from .tree import (  # the parts of one module that is divided
 
 @dataclasses.dataclass(frozen=True)
 class SequenceKey:
-    """The place of an item of a sequence."""
+    """The key of an item of a sequence."""
 
     idx: int
 
@@ -32,13 +32,13 @@ class SequenceKey:
         return f"[{self.idx!r}]"
 
     def get(self, sequence: Any) -> Any:
-        """The item at this place."""
+        """Return the item with this key."""
         return sequence[self.idx]
 
 
 @dataclasses.dataclass(frozen=True)
 class MappingKey:
-    """The place of an item of a mapping."""
+    """The key of an item of a mapping."""
 
     key: Any
 
@@ -46,13 +46,13 @@ class MappingKey:
         return f"[{self.key!r}]"
 
     def get(self, mapping: Any) -> Any:
-        """The item at this place."""
+        """Return the item with this key."""
         return mapping[self.key]
 
 
 @dataclasses.dataclass(frozen=True)
 class GetAttrKey:
-    """The place of an attribute."""
+    """The key of an attribute."""
 
     name: str
 
@@ -91,7 +91,7 @@ def _walk(value: Any, path: KeyPath, is_leaf: IsLeaf) -> Iterator[tuple[KeyPath,
 
 
 def tree_flatten_with_path(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[tuple[KeyPath, Any]], TreeSpec]:
-    """The leaves with their paths, and the structure.
+    """Return the leaves with their paths, and the structure.
 
     >>> [keystr(path) for path, leaf in tree_flatten_with_path({"a": [1, 2]})[0]]
     ["['a'][0]", "['a'][1]"]
@@ -100,24 +100,24 @@ def tree_flatten_with_path(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[tupl
 
 
 def tree_leaves_with_path(tree: Any, is_leaf: IsLeaf = None) -> list[tuple[KeyPath, Any]]:
-    """The leaves with their paths."""
+    """Return the leaves with their paths."""
     return list(_walk(tree, (), is_leaf))
 
 
 def tree_map_with_path(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf = None) -> Any:
-    """`tree` with `func(path, leaf, ...)` in place of each leaf."""
+    """Return `tree` with `func(path, leaf, ...)` in place of each leaf."""
     found, spec = tree_flatten_with_path(tree, is_leaf)
     others = [spec.flatten_up_to(rest) for rest in rests]
     return spec.unflatten(func(path, leaf, *more) for (path, leaf), *more in zip(found, *others, strict=True))
 
 
 def keystr(kp: KeyPath) -> str:
-    """A path as text."""
+    """Return a path as text."""
     return "".join(map(str, kp))
 
 
 def key_get(obj: Any, kp: KeyPath) -> Any:
-    """The leaf at a path."""
+    """Return the leaf at a path."""
     for key in kp:
         obj = key.get(obj)
     return obj
@@ -140,17 +140,17 @@ def tree_map_only_(kinds: Any, func: Callable[[Any], Any], tree: Any, is_leaf: I
 
 
 def tree_all_only(kinds: Any, pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None) -> bool:
-    """Whether `pred` is true for all leaves of some types."""
+    """Return whether `pred` is true for all leaves of some types."""
     return all(pred(leaf) for leaf in tree_leaves(tree, is_leaf) if isinstance(leaf, kinds))
 
 
 def tree_any_only(kinds: Any, pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None) -> bool:
-    """Whether `pred` is true for a leaf of some types."""
+    """Return whether `pred` is true for a leaf of some types."""
     return any(pred(leaf) for leaf in tree_leaves(tree, is_leaf) if isinstance(leaf, kinds))
 
 
 def arg_tree_leaves(*args: Any, **kwargs: Any) -> list[Any]:
-    """The leaves of all arguments."""
+    """Return the leaves of all arguments."""
     return [leaf for each in (*args, *kwargs.values()) for leaf in tree_leaves(each)]
 
 
@@ -160,7 +160,7 @@ def is_namedtuple_class(cls: Any) -> bool:
 
 
 def is_namedtuple_instance(obj: Any) -> bool:
-    """Whether an object is a named tuple."""
+    """Return whether an object is a named tuple."""
     return is_namedtuple_class(type(obj))
 
 

@@ -1,7 +1,7 @@
-"""`vmap`: turn a function of tensors into a function of batches, computed for the whole batch at once.
+"""`vmap` turns a function of tensors into a function of batches, computed for the whole batch together.
 
-The private functions have the names and parameters of those in `torch._functorch.vmap`, and are looked up at each call.
-Libraries replace them with functions that batch their own containers.
+The private functions have the names and parameters of the functions in `torch._functorch.vmap`, and are looked up at
+each call. Libraries replace them with functions that batch their own containers.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ def vmap(
     *,
     chunk_size: int | None = None,
 ) -> Callable[..., Any]:
-    """Turn `func` into a function of a batch along one more dimension of its inputs, computed for the whole batch at once.
+    """Return `func` as a function of a batch along one more dimension of its inputs, computed for the whole batch together.
 
     Args:
-        func: takes and returns tensors, also in tuples, lists and dicts.
-        in_dims: the batch dimension of each input (None for an input without one): one number for all, or a structure
-            like that of the inputs.
+        func: a function that takes and returns tensors, which may be nested in tuples, lists and dicts.
+        in_dims: the batch dimension of each input (None for an input without one). It is one number for all inputs, or
+            has the structure of the inputs.
         out_dims: the position of the batch dimension in the outputs.
         randomness: whether random numbers are the `"same"` for all batch elements, `"different"`, or an `"error"`.
-        chunk_size: the number of batch elements to compute at once; None computes all.
+        chunk_size: the number of batch elements to compute together; None computes all.
 
     Raises:
         ValueError: if no input has a batch dimension, or if the sizes differ.
@@ -82,7 +82,7 @@ def _get_name(func: Any) -> str:
 def _process_batched_inputs(
     in_dims: Any, args: tuple[Any, ...], func: Any
 ) -> tuple[int, list[Any], list[Any], TreeSpec]:
-    """The batch size, the batch dimension of each input, the flat list of inputs, and their structure."""
+    """Return the batch size, the batch dimension of each input, the flat list of inputs, and their structure."""
     name = _get_name(func)
     if not isinstance(in_dims, (int, tuple)) or isinstance(in_dims, bool):
         raise ValueError(
@@ -169,7 +169,7 @@ def _run_within(
 
 
 def _create_batched_inputs(dims: list[Any], leaves: list[Any], level: VmapInterpreter, structure: TreeSpec) -> Any:
-    """The inputs as `func` sees them."""
+    """Return the inputs as `func` sees them."""
     seen = [leaf if dim is None else _add_batch_dim(leaf, dim, level) for leaf, dim in zip(leaves, dims, strict=True)]
     return tree_unflatten(seen, structure)
 
@@ -180,10 +180,10 @@ def _add_batch_dim(value: Tensor, dim: int, level: VmapInterpreter) -> Tensor:
 
 
 def restore_vmap(func: Callable[..., Any], in_dims: Any, batch_size: int, randomness: str) -> Callable[..., Any]:
-    """A function that calls `func` on batches as `vmap` does, and returns its outputs and their batch dimensions.
+    """Return a function that calls `func` on batches like `vmap`, and returns its outputs and their batch dimensions.
 
-    The outputs keep the position of the batch dimension. It is None for an output without one. `in_dims`: the batch
-    dimensions of the inputs, in a structure like theirs.
+    The outputs keep the position of the batch dimension. The batch dimension is None for an output without one.
+    `in_dims`: the batch dimensions of the inputs, in the same structure.
 
     >>> import adjoint as torch
     >>> outputs, out_dims = restore_vmap(lambda x: x.sum(), (1,), 2, "error")(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
@@ -207,7 +207,7 @@ def restore_vmap(func: Callable[..., Any], in_dims: Any, batch_size: int, random
 
 
 def _unwrap_batched(result: Any, out_dims: Any, level: VmapInterpreter, size: int, func: Any) -> Any:
-    """The outputs, with the batch dimension at the positions `out_dims`."""
+    """Return the outputs, with the batch dimension at the positions `out_dims`."""
     outputs, shape = tree_flatten(result)
     places = _out_places(func, out_dims, outputs, shape)
     name = _get_name(func)
@@ -229,7 +229,7 @@ def _out_places(func: Any, out_dims: Any, outputs: list[Any], shape: TreeSpec) -
 
 
 def _maybe_remove_batch_dim(name: str, output: Any, level: VmapInterpreter, size: int, dim: int | None) -> Any:
-    """One output of the function `name`, with the batch dimension at position `dim`."""
+    """Return one output of the function `name`, with the batch dimension at position `dim`."""
     if not isinstance(output, Tensor):
         if dim is None:
             return output
@@ -245,7 +245,7 @@ def _maybe_remove_batch_dim(name: str, output: Any, level: VmapInterpreter, size
 
 
 def _remove_batch_dim(output: Any, level: VmapInterpreter, size: int, dim: int) -> Tensor:
-    """The tensor of the whole batch, with the batch dimension at position `dim`."""
+    """Return the tensor of the whole batch, with the batch dimension at position `dim`."""
     if not level.has(output):
         return level.expanded(output).movedim(0, dim)
     return output.value if output.bdim == dim else output.value.movedim(output.bdim, dim)

@@ -1,4 +1,4 @@
-"""The interpreter of one `vmap`: operators, in-place changes and custom functions of tensors with its batch dimension."""
+"""The interpreter of one `vmap`: operators, in-place changes and custom functions on tensors with its batch dimension."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from .tree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 
 
 class VmapInterpreter(Interpreter, Transform, Batch):
-    """The interpreter of one `vmap`: it wraps the tensors that have its batch dimension."""
+    """The interpreter of one `vmap`. It wraps the tensors that have its batch dimension."""
 
     notes_creation = False
 
@@ -44,11 +44,11 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         self.randomness = randomness
 
     def wraps(self, tensor: Tensor) -> bool:
-        """Whether this interpreter wraps `tensor`."""
+        """Return whether this interpreter wraps `tensor`."""
         return type(tensor) is BatchedTensor and tensor.level is self
 
     def takes(self, call: Call) -> bool:
-        """Whether this interpreter wraps a tensor of the call."""
+        """Return whether this interpreter wraps a tensor of the call."""
         for value in call.given:  # most often one of these, and not one in a sequence
             if type(value) is BatchedTensor and value.level is self:
                 return True
@@ -57,17 +57,17 @@ class VmapInterpreter(Interpreter, Transform, Batch):
     # --- the interface for rules ------------------------------------------------------------------------------------
 
     def has(self, tensor: Any) -> bool:
-        """Whether `tensor` has the batch dimension."""
+        """Return whether `tensor` has the batch dimension."""
         return type(tensor) is BatchedTensor and tensor.level is self and tensor.bdim is not None
 
     def first(self, tensor: Any) -> Any:
-        """Move the batch dimension of a tensor to the front. Return a tensor without one unchanged."""
+        """Move the batch dimension of a tensor to the front. Return a tensor without this dimension unchanged."""
         if not (type(tensor) is BatchedTensor and tensor.level is self):
             return tensor
         return tensor.value if not tensor.bdim else tensor.value.movedim(tensor.bdim, 0)
 
     def in_front(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """`first` of each argument."""
+        """Apply `first` to each argument."""
         return tuple([self.first(value) for value in args])
 
     def at(self, value: Any, index: int) -> Any:
@@ -86,7 +86,7 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         return value
 
     def random(self) -> str:
-        """Whether all batch elements get the same random numbers: `"same"` or `"different"`.
+        """Return whether all batch elements get the same random numbers: `"same"` or `"different"`.
 
         Raises:
             RuntimeError: if `randomness` is "error".
@@ -127,7 +127,7 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         return copy
 
     def shared(self, value: Any) -> Any:
-        """Return an argument with unwrapped tensors where there is no batch dimension."""
+        """Return an argument in which tensors without batch dimension are unwrapped."""
         if type(value) is BatchedTensor and value.level is self and value.bdim is None:
             return value.value
         if type(value) is list or type(value) is tuple:
@@ -135,7 +135,7 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         return value
 
     def applied(self, operator: Operator, args: tuple[Any, ...]) -> tuple[list[Any], int | None, bool]:
-        """The results for the whole batch, their batch dimension, and whether there are several results."""
+        """Return the results for the whole batch, their batch dimension, and whether there are several results."""
         batched = sharing = False
         for value in args:
             kind = type(value)
@@ -209,7 +209,7 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         return target
 
     def _lacks_batch_dimension(self, operator: Operator, target: Tensor, other: Tensor | None) -> RuntimeError:
-        """The error for an in-place change that writes batched values to a tensor without the batch dimension."""
+        """Return the error for an in-place change that writes batched values to a tensor without the batch dimension."""
         if operator.vmap_name == "" and other is not None:
             shape = list(target._array.shape)
             together = [self.size, *broadcast_shapes(target._array.shape, other._array.shape)]
@@ -243,7 +243,7 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         return target
 
     def apply_function(self, function: Any, args: tuple[Any, ...]) -> Any:
-        """Apply a custom `Function` by its own `vmap`, or by one generated from `forward` if the class requests it."""
+        """Apply a custom `Function` by its own `vmap`, or by a generated `vmap` if the class requests it."""
         if function.setup_context is Function.setup_context:
             raise without_setup_context()
         overridden, generated = function.vmap is not Function.vmap, getattr(function, "generate_vmap_rule", False)
@@ -263,7 +263,7 @@ class VmapInterpreter(Interpreter, Transform, Batch):
     def _by_rule(self, function: Any, args: tuple[Any, ...]) -> Any:
         """Return the outputs of the `vmap` method of a `Function`.
 
-        If no argument differs between examples, return those of the function itself.
+        If no argument differs between examples, return the outputs of the function itself.
         """
         leaves, structure = tree_flatten(args)
         dims = [leaf.bdim if self.wraps(leaf) else None for leaf in leaves]
@@ -296,11 +296,9 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         )
 
     def _seen(self, value: Any, dim: int | None, given: Any, same: bool) -> Any:
-        """Return an output of the `vmap` method as the function sees it.
+        """Return an output of the `vmap` method as the function sees it. A returned argument remains the same object.
 
-        A returned argument stays the same object.
-
-        `same`: the arguments are tensors of this `vmap` without a batch, and so are the outputs.
+        `same`: whether the arguments, and therefore the outputs, are tensors of this `vmap` without batch dimension.
         """
         if given is not None:
             return given

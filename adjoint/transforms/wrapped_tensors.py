@@ -60,7 +60,7 @@ LATE.text_within_transforms = text
 def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
     """Unwrap a tensor that a transformed function sees: return the whole batch, without the history of the transform.
 
-    For printing in a debugger. `recurse`: unwrap all transforms, not only the innermost one.
+    It is meant for printing in a debugger. `recurse`: whether to unwrap all transforms, and not only the innermost one.
 
     Raises:
         TypeError: if `tensor` is not a tensor.
@@ -78,17 +78,17 @@ def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
 
 
 def is_gradtrackingtensor(tensor: Tensor) -> bool:
-    """Whether the innermost transform that `tensor` belongs to differentiates it."""
+    """Return whether the innermost transform to which `tensor` belongs differentiates it."""
     return bool(tracking(tensor))
 
 
 def is_batchedtensor(tensor: Tensor) -> bool:
-    """Whether the innermost transform that `tensor` belongs to is the `vmap` that wraps it."""
+    """Return whether the innermost transform to which `tensor` belongs is the `vmap` that wraps it."""
     return type(tensor) is BatchedTensor and tensor.bdim is not None and not tracking(tensor)
 
 
 def is_functorch_wrapped_tensor(tensor: Tensor) -> bool:
-    """Whether `tensor` belongs to a function transform."""
+    """Return whether `tensor` belongs to a function transform."""
     return maybe_get_level(tensor) > 0
 
 
@@ -98,7 +98,7 @@ def maybe_get_bdim(tensor: Tensor) -> int:
 
 
 def maybe_get_level(tensor: Tensor) -> int:
-    """The level of the innermost transform that `tensor` belongs to, or -1."""
+    """Return the level of the innermost transform to which `tensor` belongs, or -1."""
     found = tracking(tensor)
     if found:
         return found[0].number
@@ -111,17 +111,17 @@ def maybe_current_level() -> int | None:
 
 
 def transforms_active() -> bool:
-    """Whether a transform of functions is running in this thread."""
+    """Return whether a function transform is running in this thread."""
     return bool(modes.STATE.transforms)
 
 
 def get_unwrapped(tensor: Tensor) -> Tensor:
-    """Unwrap a tensor by one level, the innermost."""
+    """Unwrap a tensor by the innermost level."""
     if not is_functorch_wrapped_tensor(tensor):
         raise RuntimeError("No wrappers present!")
     return debug_unwrap(tensor, recurse=False)
 
 
 def unwrap_if_dead(tensor: Tensor) -> Tensor:
-    """Return `tensor` itself: unlike in PyTorch, it is not wrapped when its transform has ended."""
+    """Return `tensor` itself, because, unlike in PyTorch, it is not wrapped after the end of its transform."""
     return tensor

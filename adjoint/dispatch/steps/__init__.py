@@ -1,1 +1,1 @@
-"""The steps of plans, each with its two readings: `run`, and the `lines` that print it."""
+"""The steps of plans. Each step has two readings: `run`, and the `lines` that print it."""

@@ -1,4 +1,4 @@
-"""The change of a tensor in place: the values that it saves, its count, and the node that it adds to the history."""
+"""In-place changes of a tensor: the values that a change saves, its count, and the node that it adds to the history."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .record import find_edges, started
 def record_change(call: Call, change: Callable[[], object], on_tensors: bool = False) -> None:
     """Run `change`, which changes the first argument in place, and append its node to the history of the tensor.
 
-    The edges of the call have been found. `on_tensors`: as for `record`.
+    The edges of the call must be known. `on_tensors`: as in `record`.
     """
     op, args = call.op, call.args
     target: Tensor = args[0]
@@ -59,7 +59,7 @@ def record_change(call: Call, change: Callable[[], object], on_tensors: bool = F
 
 
 def check_change(op: Operator, call: Call) -> None:
-    """Raise if the first argument of a call may not be changed in place; find the edges of the arguments."""
+    """Raise an error if the first argument of a call must not be changed in place. Find the edges of the arguments."""
     target: Tensor = call.args[0]
     views.check_inplace(target)
     find_edges(op, call)
@@ -67,7 +67,10 @@ def check_change(op: Operator, call: Call) -> None:
 
 
 def before_change(operands: list[Any], target: Tensor, recording: bool) -> tuple[list[Any], list[Tensor]]:
-    """The operands, the base of a view, and the target before an in-place change; without recording, no source."""
+    """Return the operands, the base of a view, and the target before an in-place change.
+
+    Without recording, return no source.
+    """
     changed = [target] if target._base is None else [target, target._base]
     copies = {id(tensor): detached_copy(tensor) for tensor in changed}
     for copy in () if recording else copies.values():
@@ -76,10 +79,10 @@ def before_change(operands: list[Any], target: Tensor, recording: bool) -> tuple
 
 
 def save_operand(node: Node, item: str, tensor: Any, changed: Tensor | None, is_target: bool) -> None:
-    """Save an input, or a sequence of inputs; `changed` is the tensor that an in-place operation is about to change.
+    """Save an input, or a sequence of inputs. `changed` is the tensor that an in-place operation is about to change.
 
-    If `changed` is saved as the target of the operation, a copy is saved. As another operand it is not copied: backward
-    will report the change, and the tensor itself will refer to the node.
+    If `changed` is saved as the target of the operation, a copy is saved. As another operand it is not copied, because
+    backward will report the change, and the tensor itself will refer to the node.
     """
     if isinstance(tensor, (list, tuple)):
         setattr(node, f"saved_{item}", list(tensor))
@@ -96,12 +99,12 @@ def save_operand(node: Node, item: str, tensor: Any, changed: Tensor | None, is_
 
 
 def copied(array: Any) -> Any:
-    """A copy of an array, with the same layout."""
+    """Return a copy of an array, with the same layout."""
     return clone(materialize(array))
 
 
 def detached_copy(tensor: Tensor) -> Tensor:
-    """The value of a tensor before it is changed in place, with its history and its tangents."""
+    """Return the value of a tensor before an in-place change, with its history and its tangents."""
     of_batch = getattr(tensor, "without_history", None)
     array: Any = tensor._array
     if of_batch is not None:

@@ -1,4 +1,4 @@
-"""The steps that call the kernel, and make of what it returns what PyTorch has: rounded, and laid out as the operands."""
+"""The steps that call the kernel, round its results, and give them the memory layout of the operands."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from .promote import chooses_by_dtype, no_floats, promotes
 
 
 class Place(Step):
-    """Refuse operands or an `out` in the wrong place."""
+    """Refuse operands, or an `out`, on the wrong device."""
 
     def run(self, call: Call) -> None:
-        """Have the class of arrays check them."""
+        """Let the class of arrays check them."""
         self.plan.arrays.check(self.plan, call)
 
     def lines(self, leave: str) -> list[str]:
-        """None: straight-line code takes arrays with elements, and `WriteOut` checks `out`."""
+        """Return no lines, because straight-line code accepts arrays with elements, and `WriteOut` checks `out`."""
         return []
 
     def __str__(self) -> str:
@@ -41,7 +41,7 @@ class Compute(Step):
     """Call the kernel."""
 
     def run(self, call: Call) -> None:
-        """Have the class of arrays compute the results, or take them from what an earlier run has computed."""
+        """Let the class of arrays compute the results, or read them from the results of an earlier run."""
         plan = self.plan
         if call.cache is None or plan.arrays is not DENSE:
             results = plan.arrays.compute(plan, call.arrays)
@@ -54,7 +54,7 @@ class Compute(Step):
             call.results = [as_array(result) for result in (results if several else (results,))]
 
     def lines(self, leave: str) -> list[str]:
-        """Call the form of the kernel that is for these arrays; with `out`, `WriteOut` calls it."""
+        """Call the form of the kernel for these arrays. With `out`, `WriteOut` calls it."""
         op = self.op
         if self.plan.way == OUT:
             return []
@@ -70,14 +70,14 @@ class Compute(Step):
 
 
 class Round(Step):
-    """Round results in float32 to a half type, because numbers enter the computation unrounded."""
+    """Round float32 results to a half-precision type, because numbers are not rounded before the computation."""
 
     def run(self, call: Call) -> None:
         """Convert the result."""
         call.results[0] = call.results[0].astype(self.plan.rounded.numpy, copy=False)
 
     def lines(self, leave: str) -> list[str]:
-        """The same, if promotion has said so; with `out`, `WriteOut` does it."""
+        """Convert the result if promotion requires it. With `out`, `WriteOut` does this."""
         return [] if self.plan.way == OUT else rounding_lines(self.op)
 
     def __str__(self) -> str:
@@ -85,7 +85,7 @@ class Round(Step):
 
 
 class Conjugate(Step):
-    """Let views of an array that is conjugated or negated when it is read be so, too."""
+    """Mark views of an array that is conjugated or negated when it is read, so that they are read in the same way."""
 
     def run(self, call: Call) -> None:
         """Mark the views."""
@@ -97,7 +97,7 @@ class Conjugate(Step):
 
 
 class LayOut(Step):
-    """Let the elements of the result lie in memory in the order that PyTorch gives them."""
+    """Give the result PyTorch's memory layout."""
 
     def __init__(self, plan: Plan) -> None:
         super().__init__(plan)
@@ -105,7 +105,7 @@ class LayOut(Step):
         self.positions = tuple([self.op.names.index(name) for name in names])
 
     def run(self, call: Call) -> None:
-        """Copy the result where it has another order."""
+        """Copy the result if it has another memory order."""
         result = call.results[0]
         if result.ndim > 1:
             operands, args = [], call.args
@@ -116,7 +116,7 @@ class LayOut(Step):
             call.results[0] = laid_out(result, operands)
 
     def lines(self, leave: str) -> list[str]:
-        """The same where the operands may lie otherwise."""
+        """Copy the result if the operands may have another memory order."""
         return layout_lines(self.op, f"{self.op.outputs[0]}_array" if self.op.outputs else "array")
 
     def __str__(self) -> str:
@@ -127,7 +127,10 @@ class LayOut(Step):
 
 
 def or_leave(leave: str, struck: Iterable[str] = ()) -> list[str]:
-    """After a `try`, execute `leave` if a kernel has refused its arguments; else `struck`, and let the exception go on."""
+    """After a `try`, execute `leave` if a kernel has refused its arguments.
+
+    Otherwise execute `struck` and propagate the exception.
+    """
     return [
         "except BaseException as error:",
         "    if not is_refusal(error):",
@@ -138,7 +141,10 @@ def or_leave(leave: str, struck: Iterable[str] = ()) -> list[str]:
 
 
 def passed_arguments(op: Operator, *, dtypes_of_numpy: bool = False) -> list[str]:
-    """The arguments of the kernel call; `dtypes_of_numpy`: a parameter that is a dtype has become NumPy's."""
+    """Return the arguments of the kernel call.
+
+    `dtypes_of_numpy`: whether a parameter that is a dtype has become NumPy's dtype.
+    """
     passed = []
     for name in op.names:
         value = public_name(name) if op.kinds[name] == VALUE else f"{name}_array"
@@ -149,10 +155,10 @@ def passed_arguments(op: Operator, *, dtypes_of_numpy: bool = False) -> list[str
 
 
 def kernel_lines(op: Operator, arguments: list[str] | None = None) -> list[str]:
-    """The call of the kernel; its small form is called if the arguments permit it.
+    """Return the call of the kernel. The small form is called if the arguments permit it.
 
-    The generated functions' own module has no name, which keeps NumPy silent about the ufuncs that they call themselves
-    (`generated._BASE`). Other functions may give rise to warnings somewhere else, and run with them off.
+    The module of generated functions has no name, so NumPy gives no warnings about ufuncs that they call directly
+    (`generated._BASE`). Other functions may cause warnings elsewhere, so they run with warnings disabled.
     """
     kernel, passed = op.kernel, ", ".join(arguments or passed_arguments(op))
     general = by_size(op, kernel.general, quietly(op, kernel.general, f"array = general({passed})"), passed)
@@ -170,7 +176,10 @@ def kernel_lines(op: Operator, arguments: list[str] | None = None) -> list[str]:
 
 
 def by_size(op: Operator, form: Any, lines: list[str], passed: str, target: str = "") -> list[str]:
-    """The `lines` that call a ufunc, for arrays that are not large: those that are go to compiled loops, if it has them."""
+    """Return `lines`, which call a ufunc, for arrays that are not large.
+
+    Large arrays use compiled loops if the ufunc has them.
+    """
     large = compiled_ufuncs.large(form) if isinstance(form, numpy.ufunc) else None
     if large is None:
         return lines
@@ -189,24 +198,27 @@ def by_size(op: Operator, form: Any, lines: list[str], passed: str, target: str 
 
 
 def with_defaults(op: Operator) -> list[str]:
-    """The conditions for all keyword parameters to have their defaults."""
+    """Return the conditions that all keyword parameters have their defaults."""
     return [f"{name} is default_{name}" for name in op.names if name in op.keyword_only]
 
 
 def choice(conditions: list[str], first: list[str], second: list[str]) -> list[str]:
-    """The `first` lines where all conditions hold, else the `second` ones."""
+    """Return the `first` lines if all conditions hold, otherwise the `second` lines."""
     return [*block(f"if {' and '.join(conditions)}:", first), *block("else:", second)] if conditions else first
 
 
 def quietly(op: Operator, form: Any, line: str) -> list[str]:
-    """`line`, which calls this form of the kernel, with NumPy's floating-point warnings off if there can be any."""
+    """Return `line`, which calls a form of the kernel, with NumPy's floating-point warnings disabled if there can be any."""
     if op.view or op.kernel.is_quiet(form):
         return [line]
     return ["token = WARNINGS[OFF]", "try:", f"    {line}", "finally:", "    restore(token)"]
 
 
 def computing_source(op: Operator) -> str:
-    """The source of the kernel call as a function of the arrays and values, for the slow path: it takes any arrays."""
+    """Return the source of the kernel call as a function of the arrays and values, for the slow path.
+
+    It accepts any arrays.
+    """
     parameters = [public_name(name) if op.kinds[name] == VALUE else f"{name}_array" for name in op.names]
     passed = passed_arguments(op, dtypes_of_numpy=True)
     arrays = [f"{name}_array" for name in op.tensors if op.kinds[name] == ARRAY]
@@ -224,15 +236,15 @@ def computing_source(op: Operator) -> str:
 
 
 def rounding_lines(op: Operator) -> list[str]:
-    """Round the result where numbers have taken part unrounded."""
+    """Return the lines that round the result if numbers have been used without rounding."""
     return guard(["rounded is not None"], "array = array.astype(rounded)") if op.wide_numbers else []
 
 
 def layout_lines(op: Operator, result: str) -> list[str]:
-    """Preserve the memory order of an operand that is not row-major; of a second operand only if it is a view.
+    """Return the lines that preserve the memory order of an operand that is not row-major, or of a second operand that is a view.
 
-    NumPy's order equals PyTorch's if the first operand is row-major and the second is not a view; that of a ufunc of one operand
-    does unless the operand, a view, has elements repeatedly.
+    NumPy's order equals PyTorch's if the first operand is row-major and the second is not a view. For a ufunc of one
+    operand it also does, unless the operand is a view with repeated elements.
     """
     names = (op.operand,) if op.operand else op.operands
     given = [f"{public_name(name)}._array" if promotes(op) else f"{name}_array" for name in names]

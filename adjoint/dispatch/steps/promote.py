@@ -1,4 +1,7 @@
-"""The steps that check the arguments, and make arrays of one dtype of them: numbers become constants, dtypes are promoted."""
+"""The steps that check the arguments and convert them to arrays of one dtype.
+
+Numbers become constants, and dtypes are promoted.
+"""
 
 from __future__ import annotations
 
@@ -33,10 +36,10 @@ FLOAT32, FLOAT64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
 
 
 class Check(Step):
-    """Refuse what the declaration refuses: by its `check`, and inputs that have no derivative but require grad."""
+    """Refuse the arguments that the declaration refuses: by its `check`, and inputs without a derivative that require grad."""
 
     def run(self, call: Call) -> None:
-        """Raise what they raise."""
+        """Raise the errors of the checks."""
         op = self.op
         if op.check is not None:
             op.check(*call.args)
@@ -44,7 +47,10 @@ class Check(Step):
             check_constant(function, name, call.args[op.names.index(name)])
 
     def lines(self, leave: str) -> list[str]:
-        """The tests of the arguments: tensors of plain types, or numbers, which become constants; kernels refuse the others."""
+        """Return the tests of the arguments, which must be tensors of plain types, or numbers.
+
+        Kernels refuse other arguments.
+        """
         if self.plan.kinds:
             given = ", ".join(map(public_name, self.op.names))
             return [f"OP.check({given})"] if self.op.check is not None else []
@@ -60,7 +66,7 @@ class Check(Step):
 
 
 def check_constant(function: str, name: str, value: Tensor | None) -> None:
-    """Raise if `value` requires grad; the operator has no derivative for this argument."""
+    """Raise an error if `value` requires grad, because the operator has no derivative for this argument."""
     if value is not None and value.requires_grad and modes.is_recording():
         raise RuntimeError(
             f"The function '{function}' is not differentiable with respect to argument '{name}'. This input cannot have "
@@ -69,7 +75,7 @@ def check_constant(function: str, name: str, value: Tensor | None) -> None:
 
 
 class Promote(Step):
-    """Make the arguments of the kernel: the arrays of tensors, of one dtype where the operator promotes."""
+    """Make the arguments of the kernel: the arrays of tensors, in one dtype if the operator promotes."""
 
     def __init__(self, plan: Plan) -> None:
         super().__init__(plan)
@@ -89,7 +95,7 @@ class Promote(Step):
         plan.readers = dict(self.read)
 
     def run(self, call: Call) -> None:
-        """Put constants in the place of numbers, and read the arrays."""
+        """Replace numbers by constants, and read the arrays."""
         args = call.args
         for position, kind in self.numbers:
             args[position] = constant_tensor(args[position], kind)
@@ -98,7 +104,7 @@ class Promote(Step):
             arrays[position] = read(args[position])
 
     def lines(self, leave: str) -> list[str]:
-        """Read the arrays, and convert them where their dtypes differ."""
+        """Return the lines that read the arrays, and convert them if their dtypes differ."""
         op, overwritten = self.op, self.plan.way == IN_PLACE
         if self.plan.kinds:
             return [*([] if self.plan.inference else guard(unusual_inputs(op), leave)), *self._lines_of_kinds()]
@@ -138,7 +144,7 @@ class Promote(Step):
 
 
 def with_constants(op: Operator, args: Any) -> list[Any]:
-    """The arguments, with tensors in the place of numbers that are operands."""
+    """Return the arguments, with tensors in place of numbers that are operands."""
     given = list(args)
     for position in op.tensor_positions:
         value = args[position]
@@ -148,7 +154,7 @@ def with_constants(op: Operator, args: Any) -> list[Any]:
 
 
 def reading(op: Operator, kind: Kind, target: Any) -> Callable[[Tensor], Any]:
-    """What makes an argument of the kernel of a tensor of a kind: its array, of the dtype `target`."""
+    """Return a function that converts a tensor of a kind to an argument of the kernel: its array, in the dtype `target`."""
     holder, dtype, _ = kind
     same = target is None or dtype == target.numpy
     if issubclass(holder, LazyConjNeg):
@@ -166,7 +172,7 @@ def reading(op: Operator, kind: Kind, target: Any) -> Callable[[Tensor], Any]:
 
 
 def converts_silently(source: Any, target: Any) -> bool:
-    """Whether NumPy converts arrays of the dtype `source` to `target` without warnings, because no value is too large."""
+    """Return whether NumPy converts arrays of dtype `source` to `target` without warnings, because no value is too large."""
     fits = source.kind in "biu" and target.numpy == FLOAT32
     return not target.roles and (fits or numpy.can_cast(source, target.numpy, "safe"))
 
@@ -177,7 +183,7 @@ def _reads_lazy(op: Operator) -> bool:
 
 
 def reading_each(op: Operator, kinds: Iterable[Kind], target: Any) -> Callable[[Any], Any]:
-    """The same for a sequence of tensors of these kinds."""
+    """Return such a function for a sequence of tensors of these kinds."""
     readings = {kind: reading(op, kind, target) for kind in kinds}
     if len(readings) == 1:
         (read,) = readings.values()
@@ -186,12 +192,12 @@ def reading_each(op: Operator, kinds: Iterable[Kind], target: Any) -> Callable[[
 
 
 def numpy_dtype(value: Any) -> Any:
-    """A dtype as NumPy's; None as it is."""
+    """Return a dtype as NumPy's dtype, or None."""
     return value.numpy if isinstance(value, dtypes.dtype) else value
 
 
 def prepared(array: Any, target: Any) -> Any:
-    """`array` converted to the dtype `target`, if that is not None."""
+    """Return `array` converted to the dtype `target`, unless `target` is None."""
     if target is None or array.dtype == target.numpy:
         return array
     if (array.size < THREADED and not target.roles) or isinstance(array, Unread):
@@ -203,7 +209,7 @@ def prepared(array: Any, target: Any) -> Any:
 
 
 def number_lines(op: Operator) -> list[str]:
-    """A Python number as second operand becomes a constant of the first one's dtype, where that is the rule."""
+    """Return lines that convert a number as second operand to a constant in the first one's dtype, if that is the rule."""
     if op.sequence is not None or not op.numbers or len(op.tensors) != 2 or op.tensors[1] != "other":
         return []
     types = "SCALARS" if op.check is None else "NUMBERS"  # a check may refuse truth values
@@ -211,7 +217,7 @@ def number_lines(op: Operator) -> list[str]:
 
 
 def unusual_types(op: Operator) -> list[str]:
-    """The conditions on the types of the tensors that require the slow path."""
+    """Return the conditions on the types of the tensors that require the slow path."""
     unusual = []
     for name in op.tensors:
         public = public_name(name)
@@ -221,7 +227,7 @@ def unusual_types(op: Operator) -> list[str]:
 
 
 def unusual_inputs(op: Operator) -> list[str]:
-    """The other conditions on the tensors."""
+    """Return the other conditions on the tensors."""
     unusual = [
         f"({name} is not None and ({name}._edge is not None or {name}._base is not None))"
         for name in map(public_name, op.constants)
@@ -232,7 +238,7 @@ def unusual_inputs(op: Operator) -> list[str]:
 
 
 def array_lines(op: Operator) -> list[str]:
-    """Read the arrays of the tensors, and of a sequence the edges."""
+    """Return the lines that read the arrays of the tensors, and the edges of a sequence."""
     if op.sequence is not None:
         return [f"{op.sequence}_array, edges = plain_sequence({op.sequence})"]
     lines = []
@@ -243,7 +249,7 @@ def array_lines(op: Operator) -> list[str]:
 
 
 def unfit_arrays(op: Operator) -> list[str]:
-    """The conditions on the classes of arrays, and on dtypes that nothing is promoted for, under which the kernel may not run.
+    """Return the conditions on array classes, and on dtypes without promotion, under which the kernel must not run.
 
     Arrays on `meta`, and arrays with lazy conjugation or negation, are instances of subclasses.
     """
@@ -262,17 +268,17 @@ def unfit_arrays(op: Operator) -> list[str]:
 
 
 def promotes(op: Operator) -> bool:
-    """Whether the straight-line code promotes the arrays to one dtype: those of all tensors, none of them optional."""
+    """Return whether the straight-line code promotes the arrays of all tensors to one dtype. No tensor may be optional."""
     return bool(op.promote) and op.sequence is None and all(op.kinds[name] == ARRAY for name in op.tensors)
 
 
 def written(op: Operator) -> str:
-    """The name of the array that is written in place: the first array before promotion."""
+    """Return the name of the array that is written in place: the first array before promotion."""
     return "target_array" if promotes(op) else f"{op.tensors[0]}_array"
 
 
 def mixed_lines(op: Operator, way: str, leave: str) -> list[str]:
-    """Run the code of such calls for arrays that are to be converted, to one dtype or from integers; without code, `leave`."""
+    """Return the lines that run the code of such calls for arrays that must be converted, or `leave` if there is no code."""
     if not promotes(op):
         return []
     first, *others = [f"{name}_array" for name in op.tensors if op.kinds[name] == ARRAY]
@@ -283,26 +289,28 @@ def mixed_lines(op: Operator, way: str, leave: str) -> list[str]:
 
 
 def no_floats(op: Operator, overwritten: bool = False) -> list[str]:
-    """The condition that the first array is neither of float32 nor of float64, where the kernel has forms for these alone."""
+    """Return the condition that the first array is neither float32 nor float64, if the kernel has forms only for these."""
     has = (op.promote == "float" or op.kernel.dtypes == FLOATS) and (overwritten or not chooses_by_dtype(op))
     return ["({0}.dtype is not FLOAT32 and {0}.dtype is not FLOAT64)".format(f"{op.tensors[0]}_array")] if has else []
 
 
 def chooses_by_dtype(op: Operator) -> bool:
-    """Whether the general form computes arrays of dtypes that the small form is not for, just as on the slow path."""
+    """Return whether the general form computes arrays of dtypes that the small form does not support, as on the slow path."""
     return (op.kernel.dtypes == FLOATS or op.promote == "float") and op.check is None and not op.outputs
 
 
 def edges_of(items: Any) -> tuple[Any, ...] | None:
-    """The edges of a sequence of tensors, if there are any."""
+    """Return the edges of a sequence of tensors, if there are any."""
     edges = tuple([edge_of(item) for item in items])
     return edges if any(edge is not None for edge in edges) else None
 
 
 def plain_sequence(items: Any) -> tuple[list[Any] | None, tuple[Any, ...] | None]:
-    """The arrays of a sequence of plain tensors, all of one dtype, and their edges, if any; None for any other sequence.
+    """Return the arrays of a sequence of plain tensors of one dtype, and their edges, if any.
 
-    Also None if one is on `meta`, or has lazy conjugation or negation: these arrays are instances of subclasses.
+    Return None for any other sequence.
+
+    Also return None if one is on `meta`, or has lazy conjugation or negation. These arrays are instances of subclasses.
     """
     if type(items) is not list and type(items) is not tuple:
         return None, None
@@ -328,7 +336,7 @@ def plain_sequence(items: Any) -> tuple[list[Any] | None, tuple[Any, ...] | None
 
 
 def reads_plainly(plan: Plan) -> bool:
-    """Whether straight-line code can be printed for operands of the kinds of a plan."""
+    """Return whether straight-line code can be printed for operands of the kinds of a plan."""
     op, target = plan.op, plan.target
     tensors = [kind for kind in each_of(plan.kinds.values()) if type(kind) is tuple]
     if any(kind[0] is not ndarray for kind in tensors) or (plan.inference and plan.way == IN_PLACE_VIEW):
@@ -349,6 +357,6 @@ def reads_plainly(plan: Plan) -> bool:
 
 @cache
 def castable(source: Any, target: Any) -> bool:
-    """Whether a result of NumPy's dtype `source` may be written to an array of dtype `target` by kernels."""
+    """Return whether kernels may write a result of NumPy's dtype `source` to an array of dtype `target`."""
     kinds = dtypes.from_numpy(source), dtypes.from_numpy(target)
     return kinds[1].roles is None and dtypes.can_cast(*kinds)

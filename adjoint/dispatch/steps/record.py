@@ -1,4 +1,4 @@
-"""The steps that record a call: edges, the node, and the hooks on what it saves."""
+"""The steps that record a call: edges, the node, and the hooks on saved values."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Edges(Step):
         self.run = partial(find_edges, plan.op)
 
     def lines(self, leave: str) -> list[str]:
-        """The same; of an operator that returns views, also the base, with its edge."""
+        """Return the lines for the edges. If the operator returns views, also find the base with its edge."""
         base = [
             "base = input._base",
             "if base is None:",
@@ -53,14 +53,14 @@ class Edges(Step):
 
 
 class Record(Step):
-    """Make the node, the history of the results, if there is an edge, and gradients are enabled."""
+    """Create the node, which becomes the history of the results, if there is an edge and gradients are enabled."""
 
     def __init__(self, plan: Plan) -> None:
         super().__init__(plan)
         self.run = partial(record, plan.op, plan.arrays.on_tensors)
 
     def lines(self, leave: str) -> list[str]:
-        """The same; the user's frame is most often as many frames above as the plan says."""
+        """Return the lines for the node. Usually the user's frame is as many frames above as the plan specifies."""
         op = self.op
         recorded, unrecorded = recorded_lines(op, self.plan.caller), unrecorded_lines(op)
         conditions = [is_recorded_if(op), "" if op.several else can_require_grad_if(op, "array")]
@@ -74,7 +74,7 @@ class Record(Step):
 
 
 class Pack(Step):
-    """Pass what the node saves to the saved-tensor hooks, if there are any."""
+    """Pass the saved values of the node to the saved-tensor hooks, if there are any."""
 
     def run(self, call: Call) -> None:
         """Call the hooks."""
@@ -82,7 +82,7 @@ class Pack(Step):
             pack(call)
 
     def lines(self, leave: str) -> list[str]:
-        """None: a node is packed where it is made."""
+        """Return no lines, because a node is packed where it is created."""
         return []
 
     def __str__(self) -> str:
@@ -90,7 +90,7 @@ class Pack(Step):
 
 
 def find_edges(op: Operator, call: Call) -> None:
-    """Find one edge for each differentiable input (each element, for a sequence), and whether the call is recorded."""
+    """Find one edge for each differentiable input (for each element of a sequence), and whether the call is recorded."""
     call.edges = edges = []
     args, recording = call.args, False
     for position in op.differentiable_positions:
@@ -112,7 +112,7 @@ def find_edges(op: Operator, call: Call) -> None:
 
 
 def record(op: Operator, on_tensors: bool, call: Call) -> None:
-    """Make the node of a call, and make it the history of the outputs; `on_tensors`: its formulas always run on tensors."""
+    """Create the node of a call as the history of its outputs. `on_tensors`: whether its formulas always run on tensors."""
     if not call.recording:
         return
     outputs = call.outputs
@@ -133,7 +133,7 @@ def record(op: Operator, on_tensors: bool, call: Call) -> None:
 
 
 def started(call: Call, name: str, on_tensors: bool, changed: Tensor | None = None, depth: int = 5) -> Any:
-    """A node called `name` that has saved its inputs; `changed`: the tensor that the operation is about to change.
+    """Return a node called `name` that has saved its inputs. `changed`: the tensor that the operation is about to change.
 
     The user's call is at least `depth` frames above the caller.
     """
@@ -149,6 +149,6 @@ def started(call: Call, name: str, on_tensors: bool, changed: Tensor | None = No
 
 
 def pack(call: Call) -> None:
-    """Pass what the node of a call saves to the saved-tensor hooks, if there are any."""
+    """Pass the saved values of a call's node to the saved-tensor hooks, if there are any."""
     if call.recording and modes.STATE.saved_tensor_hooks:
         pack_saved(call.node, call.outputs)

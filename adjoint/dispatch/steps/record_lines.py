@@ -1,7 +1,7 @@
-"""The straight-line code that records a call: edges, the node, and what the node saves.
+"""The straight-line code that records a call: edges, the node, and the values that the node saves.
 
-What is saved, and when, is defined only here: generated functions contain these lines, and the steps, in-place changes and
-indexing call functions that are made of them (`saving_source`, `part_source`).
+The saved values are defined only here. Generated functions contain these lines. The steps, in-place changes and
+indexing call functions made from these lines (`saving_source`, `part_source`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ RECORDING = "(not FLAGS.no_grad or STATE.grad_enabled)"
 
 
 def recorded_lines(op: Operator, caller: int) -> list[str]:
-    """Make the node, and the edges of the results to it."""
+    """Return the lines that create the node, and the edges of the results to it."""
     shape, dtype = "array.shape", "array.dtype"
     if op.many:
         shape, dtype = "[item.shape for item in array]", "[item.dtype for item in array]"
@@ -35,13 +35,13 @@ def recorded_lines(op: Operator, caller: int) -> list[str]:
 
 
 def can_require_grad_if(op: Operator, array: str) -> str:
-    """The condition that a result on `array` can require grad; none where that follows from an operand that does."""
+    """Return the condition that a result on `array` can require grad, or nothing if that follows from an operand."""
     follows = op.promote or op.view or len(op.tensors) < 2 or op.sequence is not None
     return "" if follows else f"{array}.dtype.kind not in 'biu'"
 
 
 def unrecorded_lines(op: Operator) -> list[str]:
-    """Leave the results without a history; a view under `no_grad` still has that of its base."""
+    """Return the lines that leave the results without a history. A view under `no_grad` keeps the history of its base."""
     if op.many:
         return []
     lines = [f"{name}._edge = None" for name in op.outputs or ("result",)]
@@ -52,7 +52,7 @@ def unrecorded_lines(op: Operator) -> list[str]:
 
 
 def frame_lines(caller: int) -> list[str]:
-    """Find the user's frame, usually `caller` frames above, and the code that it runs, usually of the latest file."""
+    """Return the lines that find the user's frame, usually `caller` frames above, and its code, usually in the latest file."""
     return [
         f"frame = getframe({caller})",
         "code = frame.f_code",
@@ -61,7 +61,10 @@ def frame_lines(caller: int) -> list[str]:
 
 
 def edge_lines(op: Operator) -> list[str]:
-    """Find the edges of the tensors: `edge_0`, `edge_1`, ... The edge of a view has been found along with its base."""
+    """Return the lines that find the edges of the tensors: `edge_0`, `edge_1`, ...
+
+    The edge of a view has been found together with its base.
+    """
     lines = []
     for index, name in enumerate(op.differentiable if op.sequence is None else ()):
         public = public_name(name)
@@ -72,7 +75,7 @@ def edge_lines(op: Operator) -> list[str]:
 
 
 def is_recorded_if(op: Operator) -> str:
-    """The condition under which the operation is recorded."""
+    """Return the condition under which the operation is recorded."""
     if op.sequence is not None:
         return f"edges is not None and {RECORDING}"
     needed = " or ".join(f"edge_{index} is not None" for index in range(len(op.differentiable)))
@@ -80,9 +83,9 @@ def is_recorded_if(op: Operator) -> str:
 
 
 def node_lines(op: Operator, shape: str, dtype: str, *, from_tensors: bool = True) -> list[str]:
-    """Create the node of an operation in the user's `frame`, which runs `code`, without saved values.
+    """Return the lines that create the node of an operation in the user's `frame`, which runs `code`, without saved values.
 
-    If edges are not read `from_tensors`, an edge that ends at a leaf is the leaf already.
+    If edges are not read `from_tensors`, an edge that ends at a leaf is already the leaf.
     """
     lines = []
     edges = "edges"
@@ -107,14 +110,14 @@ def node_lines(op: Operator, shape: str, dtype: str, *, from_tensors: bool = Tru
 
 
 def pack_lines(op: Operator, results: str) -> list[str]:
-    """Pass saved values to the saved-tensor hooks, if there are any."""
+    """Return the lines that pass saved values to the saved-tensor hooks, if there are any."""
     if not (op.saved_inputs or op.saved_results or op.lists):
         return []
     return ["if FLAGS.hooked:", f"    pack_saved(node, {results})"]
 
 
 def input_lines(op: Operator, changed: str | None = None) -> list[str]:
-    """Save inputs and parameters; of the input that is about to be `changed` in place, save a copy."""
+    """Return the lines that save inputs and parameters. If an input is about to be `changed` in place, save a copy."""
     lines = []
     for item in op.saved_inputs:
         public = public_name(item)
@@ -127,7 +130,7 @@ def input_lines(op: Operator, changed: str | None = None) -> list[str]:
 
 
 def save_lines(op: Operator, item: str) -> list[str]:
-    """Save an input, and its version."""
+    """Return the lines that save an input and its version."""
     public = public_name(item)
     none = f"{public} is None or " if op.kinds[item] == OPTIONAL_ARRAY else ""
     version = f"0 if {none}{public}._counter is None else {public}._counter[0]"
@@ -135,7 +138,7 @@ def save_lines(op: Operator, item: str) -> list[str]:
 
 
 def value_lines(op: Operator) -> list[str]:
-    """Save parameters, shapes and dtypes."""
+    """Return the lines that save parameters, shapes and dtypes."""
     lines = []
     for item in op.saved_values:
         name, _, what = item.rpartition("_")
@@ -148,7 +151,7 @@ def value_lines(op: Operator) -> list[str]:
 
 
 def result_lines(op: Operator) -> list[str]:
-    """Save results, and create their version counters: all of them, whichever gradient needs them, as PyTorch does."""
+    """Return the lines that save all results, as PyTorch does for every gradient, and create their version counters."""
     lines = []
     for item in op.saved_results:
         array = f"{item}_array" if op.outputs else "array"
@@ -158,7 +161,7 @@ def result_lines(op: Operator) -> list[str]:
 
 
 def if_needed(op: Operator, item: str, save: list[str]) -> list[str]:
-    """The lines that save `item`; they run only if an input whose formula names it needs a gradient."""
+    """Return the lines that save `item`. They run only if an input whose formula names it needs a gradient."""
     users = op.saved[item]
     if op.sequence is not None or len(users) == len(op.differentiable):
         return save
@@ -167,7 +170,7 @@ def if_needed(op: Operator, item: str, save: list[str]) -> list[str]:
 
 
 def value_expression(op: Operator, item: str) -> str:
-    """The expression for a saved value: a parameter, or the shape, dtype, strides or geometry of an input."""
+    """Return the expression for a saved value: a parameter, or the shape, dtype, strides or geometry of an input."""
     name = item.removesuffix("_geometry")
     if name != item and name in op.kinds:
         return f"Geometry({name}_array)"
@@ -183,9 +186,9 @@ def value_expression(op: Operator, item: str) -> str:
 
 
 def saving_source(op: Operator) -> str:
-    """The source of `save_inputs(node, edges, args, changed)`, `save_results(node, outputs)`, `saved_values(args)`.
+    """Return the source of `save_inputs(node, edges, args, changed)`, `save_results(node, outputs)`, `saved_values(args)`.
 
-    In `args`, numbers have been replaced by tensors; `changed` is the tensor that the operation is about to change, or
+    In `args`, numbers have been replaced by tensors. `changed` is the tensor that the operation is about to change, or
     None.
     """
     edges = [f"edge_{index}" for index in range(len(op.differentiable))] if op.sequence is None else []
@@ -221,7 +224,7 @@ def saving_source(op: Operator) -> str:
 
 
 def part_source(op: Operator) -> str:
-    """The source of `part_node(edge_0, self_array, array, frame, code, ...)`: it creates the node of one step of indexing."""
+    """Return the source of `part_node(edge_0, self_array, array, frame, code, ...)`, which creates an indexing step's node."""
     values = [public_name(name) for name in op.names if op.kinds[name] == VALUE]
     # The intermediate results of indexing are not tensors.
     lines = [*node_lines(op, "array.shape", "array.dtype", from_tensors=False), *value_lines(op), "return node"]

@@ -1,4 +1,4 @@
-"""The steps that make tensors of arrays, and views of tensors."""
+"""The steps that make tensors from arrays, and views of tensors."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Wrap(Step):
         call.outputs = [wrap(result) for result in (results if finished is None else finished(self.op, results))]
 
     def lines(self, leave: str) -> list[str]:
-        """The same, without the function that does it."""
+        """Return the lines that wrap each array, without a call of the function that wraps."""
         return self._each(["result._base = result._counter = None"], "None")
 
     def _each(self, further: list[str], unrecorded: str) -> list[str]:
-        """Make each tensor by a few lines and `further` ones; `unrecorded`: its edge, if it is not recorded."""
+        """Return a few lines that make each tensor, and the `further` lines. `unrecorded`: its edge if it is not recorded."""
         op = self.op
         made = ["result = new_tensor()", "result._array = array", "result._grad = result._extra = None", *further]
         if op.many:
@@ -75,7 +75,7 @@ class View(Wrap):
         make_views(self.op, call)
 
     def lines(self, leave: str) -> list[str]:
-        """The same, without the function that does it; `Edges` has found the base."""
+        """Return the lines that connect each view to its base, which `Edges` has found."""
         if self.plan.inference:
             return self._in_inference()
         further = ["base = base", "counter = counter", "view_version = counter[0]", "creation = creation"]
@@ -86,7 +86,7 @@ class View(Wrap):
         return lines
 
     def _in_inference(self) -> list[str]:
-        """Views of inference tensors are some, too; others, if they require grad, do so as the base does."""
+        """Return lines that make views of inference tensors inference tensors. Other views require grad if their base does."""
         further = ["base = base", "counter = counter", "view_version = counter[0]", "creation = INFERENCE"]
         viewed = [
             "base = input if input._base is None else input._base",

@@ -1,4 +1,4 @@
-"""The steps that write: to the first argument, to `out`, or to what the first argument is a view of."""
+"""The steps that write: to the first argument, to `out`, or to the base of the first argument."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from .record_lines import RECORDING, edge_lines, frame_lines, input_lines, node_
 
 
 class Target(Step):
-    """Refuse to change a tensor that may not be changed."""
+    """Refuse to change a tensor that must not be changed."""
 
     def run(self, call: Call) -> None:
-        """Find the edges of the arguments, which some refusals depend on."""
+        """Find the edges of the arguments, because some refusals depend on them."""
         check_change(self.op, call)
 
     def lines(self, leave: str) -> list[str]:
-        """None: straight-line code takes no such tensors."""
+        """Return no lines, because straight-line code accepts no such tensors."""
         return []
 
     def __str__(self) -> str:
@@ -39,13 +39,13 @@ class Decide(Step):
     """Compute in the dtype of `out`."""
 
     def run(self, call: Call) -> None:
-        """Make it the argument `dtype`."""
+        """Set the argument `dtype` to this dtype."""
         if isinstance(call.out, Tensor):
             call.given = in_dtype_of(self.op, call.given, call.out)
             call.args = list(call.given)
 
     def lines(self, leave: str) -> list[str]:
-        """None: the lines of `WriteOut` take a dtype that is the same."""
+        """Return no lines, because the lines of `WriteOut` accept an equal dtype."""
         return []
 
     def __str__(self) -> str:
@@ -56,11 +56,11 @@ class WriteOut(Step):
     """Write the results to `out`, which may get another shape."""
 
     def run(self, call: Call) -> None:
-        """Check the tensors that are given, and write to them."""
+        """Check the given tensors, and write to them."""
         call.returned = self.plan.arrays.write_out(self.op, call)
 
     def lines(self, leave: str) -> list[str]:
-        """The same where `out` has the shape of the result, shares no memory with an operand, and as they has no history."""
+        """Return the lines for an `out` with the shape of the result, no memory shared with an operand, and no history."""
         op = self.op
         if op.outputs or op.many or op.view or op.draws or op.check_out is not None:
             return [leave]
@@ -71,17 +71,17 @@ class WriteOut(Step):
 
 
 class Overwrite(Step):
-    """Compute over the first argument, or write the result there; record the change."""
+    """Overwrite the first argument with the result, or compute the result in its memory. Record the change."""
 
     def run(self, call: Call) -> None:
-        """Find out how it is written, and change it."""
+        """Determine how the first argument is written, and change it."""
         arrays = self.plan.arrays
         change = arrays.change(self.plan, call)
         record_change(call, change, arrays.on_tensors)
         call.returned = call.args[0]
 
     def lines(self, leave: str) -> list[str]:
-        """The same without recording, or if the history is not that of a view and has no hooks."""
+        """Return the lines for changes without recording, or with a history that is not that of a view and has no hooks."""
         return overwriting_body(self.op, leave, self.plan.caller, self.plan.inference)
 
     def __str__(self) -> str:
@@ -89,10 +89,10 @@ class Overwrite(Step):
 
 
 class Repoint(Step):
-    """Make the first argument another view of its memory."""
+    """Turn the first argument into another view of its memory."""
 
     def run(self, call: Call) -> None:
-        """Give it the array of the result, and append a node to its history."""
+        """Give the first argument the array of the result, and append a node to its history."""
         op, target = self.op, call.args[0]
         call.returned = target
         finished, results = self.plan.arrays.finished, call.results
@@ -111,7 +111,7 @@ class Repoint(Step):
             target._view_version = target._counter[0]
 
     def lines(self, leave: str) -> list[str]:
-        """The same where it is no view yet, nor a leaf, nor has hooks."""
+        """Return the lines for a first argument that is neither a view nor a leaf, and has no hooks."""
         op = self.op
         recorded = [*node_lines(op, "array.shape", "array.dtype"), *input_lines(op), "input._edge = (node, 0)"]
         return [
@@ -133,7 +133,7 @@ class Repoint(Step):
 
 
 def overwriting_body(op: Operator, leave: str, caller: int, inference: bool) -> list[str]:
-    """Overwrite the first argument: without recording, or if its history is not that of a view and has no hooks."""
+    """Return lines that overwrite the first argument without recording, or if its history has no hooks and is not a view's."""
     target = public_name(op.tensors[0])
     count = bump_lines(target, f"{op.function_name}_")
     if inference:  # the changes of inference tensors are not counted
@@ -178,7 +178,9 @@ def overwriting_body(op: Operator, leave: str, caller: int, inference: bool) -> 
 
 
 def out_lines(op: Operator, leave: str, caller: int) -> list[str]:
-    """Write the result to `out`, which has its shape, shares no memory with an operand, and as they has no history.
+    """Return the lines that write the result to `out`.
+
+    `out` has its shape, shares no memory with an operand, and has no history.
 
     The operands' arrays are known to fit the kernel.
     """
@@ -212,9 +214,9 @@ def out_lines(op: Operator, leave: str, caller: int) -> list[str]:
 
 
 def into_lines(op: Operator, leave: str) -> list[str]:
-    """Compute into `out_array`: by a ufunc's `out` where all arrays are of its dtype and shape, else by copying the result.
+    """Return lines that compute into `out_array`: by a ufunc's `out` if dtypes and shapes are equal, otherwise by a copy.
 
-    All but the first array may have no dimensions.
+    All arrays except the first may have no dimensions.
     """
     castable = "" if op.same_out or op.out_decides else " and not castable(array.dtype, out_array.dtype)"
     copied = copying_lines(op, "out_array", [f"(array.dtype is not out_array.dtype{castable})"], leave)
@@ -232,9 +234,9 @@ def into_lines(op: Operator, leave: str) -> list[str]:
 
 
 def overwriting_lines(op: Operator, leave: str) -> list[str]:
-    """Compute into the first array: by a ufunc's `out`, by the kernel's in-place form, or by copying the result over it.
+    """Return the lines that compute into the first array: by a ufunc's `out`, by the in-place form, or by copying the result.
 
-    What is computed in another dtype, to which the arrays were promoted, is copied.
+    A result in another dtype, to which the arrays were promoted, is copied.
     """
     kernel, array, passed = op.kernel, written(op), ", ".join(passed_arguments(op))
     copied = copying_lines(op, array, [] if promotes(op) else [f"array.dtype is not {array}.dtype"], leave)
@@ -250,7 +252,10 @@ def overwriting_lines(op: Operator, leave: str) -> list[str]:
 
 
 def copying_lines(op: Operator, target: str, unfit: list[str], leave: str) -> list[str]:
-    """Compute, and copy the result over `target`, unless it has another shape or is `unfit`; large ones by several threads."""
+    """Return the lines that compute, and copy the result to `target`, unless its shape differs or it is `unfit`.
+
+    Threads copy large results.
+    """
     return [
         *kernel_lines(op),
         *rounding_lines(op),
@@ -261,17 +266,17 @@ def copying_lines(op: Operator, target: str, unfit: list[str], leave: str) -> li
 
 
 def in_history(public: str) -> str:
-    """The condition under which a tensor, or the base of a view, has a history."""
+    """Return the condition under which a tensor, or the base of a view, has a history."""
     return f"{public}._edge is not None or {public}._base is not None and {public}._base._edge is not None"
 
 
 def is_recorded_inplace(op: Operator) -> bool:
-    """Whether the common case of the in-place variant can be recorded."""
+    """Return whether the common case of the in-place variant can be recorded."""
     return op.tensors[0] in op.differentiable and op.sequence is None and not op.outputs
 
 
 def has_history(op: Operator) -> str:
-    """The condition under which a tensor has a history, or its base has, or the first one is a view or another a view of it."""
+    """Return the condition that a tensor or its base has a history, or that the first tensor is a view of another or its base."""
     target = public_name(op.tensors[0])
     conditions = []
     for name in op.tensors:
@@ -284,12 +289,15 @@ def has_history(op: Operator) -> str:
 
 
 def repeated(op: Operator) -> str:
-    """The condition under which elements of the first argument may share memory: those of an array that has its own do not."""
+    """Return the condition under which elements of the first argument may share memory.
+
+    Elements of an array that owns its memory do not.
+    """
     return f"({written(op)}.base is not None and 0 in {written(op)}.strides)"
 
 
 def may_share_memory(op: Operator, target: str) -> list[str]:
-    """The conditions under which written elements may also be read, or may share memory."""
+    """Return the conditions under which written elements may also be read, or may share memory."""
     return [
         repeated(op),
         *shared_operands(op, target, op.no_overlap),
@@ -297,9 +305,9 @@ def may_share_memory(op: Operator, target: str) -> list[str]:
 
 
 def shared_operands(op: Operator, target: str, same: bool) -> list[str]:
-    """The conditions under which an operand may share memory with `target`, as far as their version counters show it.
+    """Return the conditions under which an operand may share memory with `target`, as far as version counters show it.
 
-    `same`: also if both have the same elements, each of which is otherwise read before it is written.
+    `same`: also if both have the same elements. Otherwise each element is read before it is written.
     """
     conditions = []
     for name in op.tensors[1:]:
@@ -314,9 +322,9 @@ def shared_operands(op: Operator, target: str, same: bool) -> list[str]:
 
 
 def recorded_change(op: Operator, target: str, leave: str) -> list[str]:
-    """Make the node of the change of a tensor that has no hooks and shares no memory with other operands.
+    """Return the lines that create the node for the change of a tensor without hooks that shares no memory with other operands.
 
-    A view has to be such that it and its base need a new history and nothing else.
+    A view and its base may need only a new history.
     """
     if not is_recorded_inplace(op):
         return [leave]
@@ -341,6 +349,6 @@ def recorded_change(op: Operator, target: str, leave: str) -> list[str]:
 
 
 def bump_lines(target: str, name: str) -> list[str]:
-    """Count the change of `target` by the operation `name`, and record the line of the user's code."""
+    """Return the lines that count the change of `target` by the operation `name`, and record the line of the user's code."""
     find = [f"counter = {target}._counter", *block("if counter is None:", [f"counter = {target}._counter = [0, None]"])]
     return [*find, f"counter[1] = (code, frame.f_lasti, '{name}')", "counter[0] += 1"]
