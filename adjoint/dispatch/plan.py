@@ -29,7 +29,8 @@ class Call:
     requires that the steps run one by one. `cache`: the mapping that is queried for the results of the kernel, or None.
     `arrays`: the arguments of the kernel. `results`: the arrays that the kernel returns. `several`: whether they are a tuple or
     list. `outputs`: the tensors made from these arrays. `edges`: one for each differentiable input. `recording`: whether the
-"""The kinds of calls: the result is new, is written to `out` or the first argument, or replaces the first argument."""
+    call is recorded, as `node`. `out`: the destination of the results. `returned`: the value that the call returns if it is
+    not the outputs.
     """
 
     __slots__ = tuple(
