@@ -1,4 +1,4 @@
-"""The names that each family of operators declares. Written by scripts/write_operator_index.py; do not edit."""
+"""What each family of operators declares. Written by scripts/write_operator_index.py; do not edit."""
 
 # fmt: off
 FAMILIES: dict[str, dict[str, str]] = {
