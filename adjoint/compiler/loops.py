@@ -10,16 +10,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy
-
-from ..codegen.expression import CONSTANT, ELEMENT, INPUT, NUMBER, ROW, SCALAR, Choice, Expression, Graph, scalar_source
+from ..codegen.expression import ELEMENT, INPUT, NUMBER, ROW, SCALAR, Expression, Graph
 from ..codegen.llvm.values import CompilationError, UnsupportedInstruction
-from ..codegen.pointwise import Program
-from ..codegen.tracing import xp
-from ..dispatch.annotations import Array
-from ..kernels.math import powers
-from ..kernels.nn import loss
 from .blocks import SMALL, STATUS, Dim, Foreign, Place, Writer, may_be, widened
+from .computations import computation
 from .copies import write_clone, write_constant, write_copy, write_fill, write_joined
 from .program import Instruction, Reference
 
@@ -51,8 +45,6 @@ def write(writer: Writer, instruction: Instruction) -> None:
 def write_lines(writer: Writer, instruction: Instruction) -> None:
     """Write the loops of an instruction."""
     op, written = instruction.kernel, WRITERS.get(instruction.name)
-    if op is None and written is None:
-        raise Foreign
     if instruction.changes and writer.checks:
         raise Foreign  # an index that is out of bounds is found before
     if op is not None and op.random:
@@ -68,28 +60,16 @@ def write_lines(writer: Writer, instruction: Instruction) -> None:
         raise Foreign
     if written is not None:
         written(writer, instruction)
-    elif op.kernel.rows is not None:
+    elif op is not None and op.kernel.rows is not None:
         write_rows(writer, instruction)
     else:
         write_expression(writer, instruction)
 
 
-def write_expression(writer: Writer, instruction: Instruction, program: Any = None) -> None:
-    """Write the loops of a pointwise operator, or of a traced `program`."""
-    values = [writer.operand(each) for each in instruction.operands]
-    write_computation(
-        writer, instruction, *(expression_of(instruction, values) if program is None else variant_of(program, values))
-    )
-
-
-def write_computation(
-    writer: Writer, instruction: Instruction, expression: Expression, inputs: list[tuple[Any, Place]], scalars: Any
-) -> None:
-    """Write the loops of an elementwise expression.
-
-    It computes the result of the instruction, or overwrites its first operand.
-    """
-    if not inputs or [output.kind for output in expression.outputs] != [NUMBER]:
+def write_expression(writer: Writer, instruction: Instruction) -> None:
+    """Write the loops of an elementwise instruction, which has one result, or overwrites its first operand."""
+    expression, inputs, scalars = computation(instruction, [*map(writer.operand, instruction.operands)])
+    if expression.outputs[0].kind != NUMBER:
         raise Foreign
     first = instruction.operands[0]
     out = writer.place(first.number) if instruction.changes else writer.result(instruction)
@@ -190,79 +170,6 @@ class Rows:
             scalars = {}
         name = self.writer.function(cut, inputs, scalars)
         return f"{name}({', '.join(arguments)})"
-
-
-Computation = tuple[Expression, list[tuple[Any, Place]], dict[str, Any]]
-"""An expression, its input nodes with the places of their arrays, and its scalars."""
-
-
-def expression_of(instruction: Instruction, values: list[Any]) -> Computation:
-    """Return the computation of a pointwise operator with these operands."""
-    op = instruction.kernel
-    kernel = op.kernel
-    simple = kernel.general if isinstance(kernel.general, numpy.ufunc) else kernel.small
-    if (
-        instruction.changes
-        and kernel.inplace is not None
-        and not (isinstance(kernel.inplace, numpy.ufunc) or kernel.expression)
-    ):
-        raise Foreign
-    if kernel.expression is not None:
-        return variant_of(kernel.expression, values)
-    if not isinstance(simple, numpy.ufunc):
-        raise Foreign
-    for name, value in zip(op.names[simple.nin :], values[simple.nin :], strict=True):
-        if value != op.defaults.get(name):
-            raise Foreign
-    return ufunc_expression(simple.__name__, values[: simple.nin])
-
-
-def variant_of(program: Any, values: list[Any]) -> Computation:
-    """Return the computation of a traced program.
-
-    Its parameters are the operands in order, and its scalars select the variant.
-    """
-    given = dict(zip(program.parameters.names, values, strict=False))
-    if len(given) < len(program.parameters.names):
-        raise Foreign
-    scalars = {name: value for name, value in given.items() if not isinstance(value, Place)}
-    tree = program.tree
-    while isinstance(tree, Choice):
-        try:
-            tree = tree.if_true if eval(scalar_source(tree.condition), {}, scalars) else tree.if_false
-        except (NameError, TypeError):
-            raise Foreign from None
-    if not isinstance(tree, Expression):
-        raise Foreign
-    inputs = [(node, given[str(node.value)]) for node in tree.nodes() if node.operation == INPUT]
-    if not all(isinstance(value, Place) for _, value in inputs):
-        raise Foreign
-    return tree, inputs, scalars
-
-
-def ufunc_expression(name: str, values: list[Any]) -> Computation:
-    """Return a NumPy function as an expression with one operation."""
-    graph = Graph()
-    nodes, parameters = [], []
-    for position, value in enumerate(values):
-        if isinstance(value, Place):
-            nodes.append(graph.node(INPUT, (), NUMBER, f"x{position}"))
-            parameters.append((nodes[-1], value))
-        elif type(value) in (int, float):
-            nodes.append(graph.node(CONSTANT, (), SCALAR, value))
-        else:
-            raise Foreign
-    if name not in KNOWN:
-        raise Foreign
-    return Expression((graph.node(name, tuple(nodes), NUMBER),)), parameters, {}
-
-
-KNOWN = frozenset(
-    "add subtract multiply divide negative absolute maximum minimum square reciprocal exp exp2 expm1 log log2 log10 log1p sin "
-    "cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh sqrt cbrt floor ceil trunc rint power "
-    "fmax fmin positive".split()
-)
-"""The functions of NumPy that blocks may call."""
 
 
 # --- products and sums --------------------------------------------------------------------------------------------------
@@ -496,31 +403,7 @@ def write_mse(writer: Writer, instruction: Instruction) -> None:
     summed(writer, [first, second], dims, writer.result(instruction), scale, name)
 
 
-def write_with_number(name: str, writer: Writer, instruction: Instruction) -> None:
-    """Write a NumPy function of an array and a number."""
-    write_computation(writer, instruction, *ufunc_expression(name, [*map(writer.operand, instruction.operands)]))
-
-
-def write_formula(formula: Callable[[], Any], writer: Writer, instruction: Instruction) -> None:
-    """Write an elementwise function that is not a separate operator."""
-    write_expression(writer, instruction, formula())
-
-
-def power(self: Array, exponent: Any) -> Any:
-    """Write `self ** exponent`."""
-    if exponent == 2:
-        return self * self
-    return xp.power(self, exponent)
-
-
-POWER = Program(power, None, "f", False)  # type: ignore[arg-type]
-
-
 WRITERS: dict[str, Callable[[Writer, Instruction], None]] = {
-    **{
-        f"{name}_number": functools.partial(write_with_number, ufunc)
-        for name, ufunc in {"add": "add", "mul": "multiply", "div": "divide"}.items()
-    },
     "mm": write_mm,
     "mv": write_mv,
     "addmm": write_addmm,
@@ -534,9 +417,6 @@ WRITERS: dict[str, Callable[[Writer, Instruction], None]] = {
     "lay_out": write_clone,
     "laid_out_like": write_clone,
     "mse_loss": write_mse,
-    "pow_number": functools.partial(write_formula, lambda: POWER),
-    "power_backward": functools.partial(write_formula, lambda: powers._times_slope.expression),
-    "shared_difference": functools.partial(write_formula, lambda: loss._shared_difference.expression),
     "cat": functools.partial(write_joined, False),
     "stack": functools.partial(write_joined, True),
     "stack_in_order": functools.partial(write_joined, True),

@@ -21,6 +21,7 @@ from ..codegen.llvm.values import CompilationError
 from ..kernels.runtime.addresses import AFTER_HEAD, IN_OBJECTS
 from .blocks import POINTERS, SIZES, STATUS, TYPES, Foreign, Writer, order_of
 from .extents import is_contiguous
+from .fusion import in_one_loop
 from .loops import write
 from .passes import in_few_buffers, recomputed
 from .program import Instruction, Program, Reference
@@ -249,6 +250,7 @@ def fused(
     if captured and not program.varying:
         program = copy.copy(program)
         program.memory = [*program.memory]
+        wanted = in_one_loop(program, wanted, lasting)
         wanted = recomputed(program, in_few_buffers(program, wanted, lasting), lasting)
     if not (LOOPS.available and IN_OBJECTS):
         return wanted

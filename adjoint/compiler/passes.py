@@ -13,67 +13,11 @@ import numpy
 
 from ..codegen.compiled_ufuncs import of_any_size
 from .blocks import SMALL
+from .buffers import Buffers
 from .extents import Same
+from .fusion import Fused
 from .program import Constant, Instruction, Program, Reference, numbers_in, used
 from .tracer import Overwriting
-
-
-class Buffers:
-    """The values that share memory.
-
-    `of` maps a value to the number of its buffer, `sizes` a buffer to its size, and `members` a buffer to its values.
-
-    All arrays of a capture are alive at its end, so two values share memory if their addresses overlap.
-    """
-
-    def __init__(self, program: Program) -> None:
-        self.program = program
-        self.of: dict[int, int] = {}
-        self.sizes: list[int] = []
-        self.members: list[list[int]] = []
-        end = -1
-        for begin, stop, number in sorted(self.spans()):
-            if begin >= end:
-                self.sizes.append(0)
-                self.members.append([])
-                first = begin
-            end = max(end, stop)
-            self.of[number] = len(self.sizes) - 1
-            self.members[-1].append(number)
-            self.sizes[-1] = end - first
-
-    def spans(self) -> list[tuple[int, int, int]]:
-        """Return the first address of each value that has elements, the address after its last element, and its number."""
-        found = []
-        for number, (form, memory) in enumerate(zip(self.program.shapes, self.program.memory, strict=True)):
-            if form is None or memory is None or 0 in form[0] or not memory[1]:
-                continue
-            steps = [step * (size - 1) for size, step in zip(form[0], memory[0], strict=True)]
-            begin = memory[1] + sum(step for step in steps if step < 0)
-            stop = memory[1] + sum(step for step in steps if step > 0) + numpy.dtype(form[1]).itemsize
-            found.append((begin, stop, number))
-        return found
-
-    def whole(self, number: int) -> bool:
-        """Return whether a value covers its whole buffer."""
-        shape, dtype = self.program.shapes[number]  # type: ignore[misc]
-        return math.prod(shape) * numpy.dtype(dtype).itemsize == self.sizes[self.of[number]]
-
-    def alike(self, one: int, other: int) -> bool:
-        """Return whether two values have the same shape, dtype and layout."""
-        (shapes, memory) = self.program.shapes, self.program.memory
-        return shapes[one] == shapes[other] and memory[one][0] == memory[other][0]  # type: ignore[index]
-
-    def join(self, number: int, target: int) -> None:
-        """Store a value and its views in the memory of another value with the same form."""
-        memory = self.program.memory
-        apart = memory[target][1] - memory[number][1]  # type: ignore[index]
-        buffer = self.of[target]
-        for each in self.members[self.of[number]]:
-            strides, place = memory[each]  # type: ignore[misc]
-            memory[each] = strides, place + apart
-            self.of[each] = buffer
-            self.members[buffer].append(each)
 
 
 class Owners:
@@ -159,6 +103,8 @@ def overwriting(owners: Owners, given: Instruction, position: int) -> tuple[Inst
 
     Return None if this is impossible.
     """
+    if isinstance(given.function, Fused):
+        return overwriting_fused(owners, given, position)
     op, buffers = given.kernel, owners.buffers
     kernel = None if op is None or given.keeps or given.several or op.view else op.kernel.inplace
     if kernel is None or len(given.results) != 1 or buffers.of.get(given.results[0], -1) < 0:  # type: ignore[arg-type]
@@ -178,6 +124,21 @@ def overwriting(owners: Owners, given: Instruction, position: int) -> tuple[Inst
     return given._replace(
         name=f"{op.name}_", function=function, operands=operands, results=[], changes=True, keeps=True
     ), target
+
+
+def overwriting_fused(owners: Owners, given: Instruction, position: int) -> tuple[Instruction | None, int | None]:
+    """Return the same for one loop of several instructions, which may overwrite any of its operands."""
+    if given.several:
+        return None, None
+    buffers = owners.buffers
+    for place, operand in enumerate(given.operands):
+        target = owners.given_up(operand, given.results[0], position)
+        others = given.operands[:place] + given.operands[place + 1 :]
+        if target is not None and all(buffers.of.get(number) != buffers.of[target] for number in numbers_in(others)):
+            function = Fused(given.function.loop, given.function.instructions, place)
+            operands = [Reference(target), *others]
+            return given._replace(function=function, operands=operands, results=[], changes=True, keeps=True), target
+    return None, None
 
 
 # --- memory ---------------------------------------------------------------------------------------------------------------
@@ -239,7 +200,8 @@ def recomputed(program: Program, instructions: list[Instruction], lasting: set[i
         for number in numbers_in(each.operands[:1]) if each.changes else ():
             changed.setdefault(buffers.of.get(number), []).append(position)
         if each.kernel is None:
-            hosts += [position] if each.keeps and each.name not in ("set_grad", "zero_grad") else []
+            known = each.name in ("set_grad", "zero_grad") or isinstance(each.function, Fused)
+            hosts += [position] if each.keeps and not known else []
             continue
         kernel, buffer = each.kernel.kernel, buffers.of.get(each.results[0] if each.results else None)  # type: ignore[arg-type]
         if each.keeps or buffer is None or buffer in held or (kernel.expression is None and kernel.rows is None):

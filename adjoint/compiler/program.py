@@ -78,7 +78,8 @@ class Program:
     `inputs`: the inputs by number. `numbers`: the inputs that are not tensors, by the places of arguments. `shapes`:
     the shapes and dtypes of all values seen so far. `memory`: the strides of these values, and the addresses that they
     had. `boundary`: the number of instructions in forward. The other instructions compute the gradients of `roots` with
-    respect to `targets`, from the values `seeds`. `natives`: the native runs that replace several instructions.
+    respect to `targets`, from the values `seeds`. `natives`: the native runs that replace several instructions; `loops`: the
+    instructions that are one loop each of several others.
     `varying`: for arrays, the sizes and strides that vary from run to run. `result`: the returned values, as references
     and constants.
     """
@@ -98,13 +99,15 @@ class Program:
         self.roots: list[int] = []
         self.gradients: list[Any] = []
         self.natives: list[Any] = []
+        self.loops: list[Instruction] = []
         self.varying: dict[int, tuple[tuple[bool, ...], tuple[bool, ...]]] = {}
         self.result: Any = None
 
     def like(self, instructions: list[Instruction], boundary: int, shapes: Any, memory: Any) -> Program:
         """Return a program with other instructions, for values with other shapes."""
         new = copy.copy(self)
-        new.instructions, new.boundary, new.shapes, new.memory, new.natives = instructions, boundary, shapes, memory, []
+        new.instructions, new.boundary, new.shapes, new.memory = instructions, boundary, shapes, memory
+        new.natives, new.loops = [], []
         return new
 
     def new_value(self, array: Any) -> int:

@@ -59,15 +59,19 @@ def section(found: Any, times: dict[int, Any]) -> list[str]:
 
 
 def instructions(program: Any) -> str:
-    """Return the table of instructions with their source lines. Instructions of native runs are marked."""
-    runs = {id(each): number for number, run in enumerate(program.natives, 1) for each in run.instructions}
+    """Return the table of instructions with their source lines. Instructions of native runs and of loops are marked."""
+    runs = {
+        id(each): f"native run {number}" for number, run in enumerate(program.natives, 1) for each in run.instructions
+    }
+    for number, loop in enumerate(program.loops, 1):
+        runs |= {id(each): f"loop {number}" for each in loop.function.instructions}
     rows = []
     for position, each in enumerate(program.instructions):
-        number = runs.get(id(each))
+        run = runs.get(id(each))
         kind = " ".join(
-            ["joined"] * (number is not None) + ["turn"] * (position == program.boundary and bool(program.seeds))
+            ["joined"] * (run is not None) + ["turn"] * (position == program.boundary and bool(program.seeds))
         )
-        what = f' title="native run {number}"' if number is not None else ""
+        what = f' title="{run}"' if run is not None else ""
         file, line = each.line
         rows.append(
             f'<tr class="{kind}"><td class="native"{what}></td><td class="code">{escape(str(each))}</td>'

@@ -1,0 +1,167 @@
+"""Elementwise instructions on large arrays become one loop, which computes the bits of the instructions one by one."""
+
+import random
+import tracemalloc
+
+import pytest
+
+import adjoint as torch
+from adjoint import inspect
+
+from .comparison import assert_alike, reason_of
+
+F = torch.nn.functional
+
+OPERATIONS = {
+    "add": lambda x, y: x + y,
+    "sub": lambda x, y: x - 2 * y,
+    "mul": lambda x, y: x * y,
+    "div": lambda x, y: x / (y.abs() + 1),
+    "square": lambda x, y: x**2,
+    "number": lambda x, y: 0.5 * x + 1.25,
+    "exp": lambda x, y: (-x.abs()).exp(),
+    "sin": lambda x, y: x.sin(),
+    "tanh": lambda x, y: x.tanh(),
+    "sigmoid": lambda x, y: x.sigmoid() * y,
+    "gelu": lambda x, y: F.gelu(x),
+    "relu": lambda x, y: x.relu(),
+    "clamp": lambda x, y: x.clamp(-1, 1) - y.clamp(min=0),
+    "where": lambda x, y: torch.where(x > y, x, 0.0),
+    "both": lambda x, y: torch.where((x > 0) & (y <= 1), x, y),
+    "mask": lambda x, y: (x != y) * 1.0,
+    "row": lambda x, y: x + y[0],
+    "column": lambda x, y: x * y[:, :1],
+    "mean": lambda x, y: x - y.mean(),
+    "view": lambda x, y: x.reshape(-1).reshape(x.shape) + 1,
+    "transposed": lambda x, y: x.t().contiguous().t() + y,
+    "part": lambda x, y: x[:, 1:].sum() + y,
+    "changed": lambda x, y: (x + 1).mul_(y).add_(x),
+    "half written": lambda x, y: written(x * 2, y),
+}
+
+
+def written(x, y):
+    """`x`, one row of which is changed through a view."""
+    x[1] = y[0]
+    return x
+
+
+def computed(steps, values):
+    """Run the steps: each a name, the positions of its operands, and whether its result is changed in place afterwards."""
+    values = list(values)
+    for name, first, second in steps:
+        values.append(OPERATIONS[name](values[first], values[second]))
+    return values
+
+
+def steps_of(seed):
+    """Random steps, and the positions of the values that are returned."""
+    draw = random.Random(seed)
+    steps = [
+        (draw.choice([*OPERATIONS]), draw.randrange(max(0, count - 4), count), draw.randrange(count))
+        for count in range(2, 2 + draw.randint(2, 9))
+    ]
+    return tuple(steps), tuple(sorted({draw.randrange(2, len(steps) + 2) for _ in range(2)} | {len(steps) + 1}))
+
+
+def operands(dtype, size=(200, 300)):
+    """Two arrays."""
+    torch.manual_seed(3)
+    return torch.randn(*size, dtype=dtype), torch.randn(*size, dtype=dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize(
+    "seed", [pytest.param(seed, marks=pytest.mark.thorough if seed > 5 else ()) for seed in range(60)]
+)
+def test_random_steps_have_the_same_bits(seed, dtype):
+    steps, returned = steps_of(seed)
+
+    def run(x, y):
+        values = computed(steps, (x, y))
+        return [values[position] for position in returned]
+
+    compiled = torch.compile(run)
+    for number in range(3):
+        x, y = operands(dtype)
+        x += number
+        expected = run(x.clone(), y.clone())
+        assert_same_bits(compiled(x, y), expected, steps)
+    assert reason_of(compiled) is None
+
+
+def assert_same_bits(found, expected, name):
+    """Compare values, strides and the bits of NaN-free results."""
+    for one, other in zip(found, expected, strict=True):
+        assert one.stride() == other.stride() and one.dtype == other.dtype, name
+        assert torch.equal(one.isnan(), other.isnan()) and torch.equal(one.nan_to_num(), other.nan_to_num()), name
+
+
+@pytest.mark.parametrize(
+    "seed", [pytest.param(seed, marks=pytest.mark.thorough if seed > 3 else ()) for seed in range(30)]
+)
+def test_random_steps_have_the_same_gradients(seed):
+    steps, returned = steps_of(1000 + seed)
+
+    def step(x, y):
+        loss = sum(value.sum() for value in [computed(steps, (x, y))[position] for position in returned])
+        return [each for each in torch.autograd.grad(loss, (x, y), allow_unused=True) if each is not None]
+
+    x, y = (each.requires_grad_() for each in operands(torch.float64))
+    compiled = torch.compile(step)
+    for _ in range(3):
+        assert_alike(compiled(x, y), step(x, y), str(steps))
+    assert reason_of(compiled) is None
+
+
+def loops_of(function, *args):
+    """The loops of the program of a function, as text."""
+    compiled = torch.compile(function)
+    for _ in range(2):
+        compiled(*args)
+    return [line.split(": ", 1)[1] for line in str(inspect.compiled(compiled)).splitlines() if "one loop" in line]
+
+
+def test_the_text_of_a_program_shows_its_loops():
+    x, y = operands(torch.float32)
+    (loop,) = loops_of(lambda x, y: ((x * 2 + y).sin() - 1).sum(), x, y)
+    assert loop.startswith("%5 = fused[mul, add, sin, sub](%0, %1)")
+
+
+def test_what_somebody_else_reads_is_a_result_too():
+    x, y = operands(torch.float32)
+    (loop,) = loops_of(lambda x, y: ((z := x * y).exp() + 1, z @ z.t()), x, y)
+    assert loop.startswith("%2, %4 = fused[mul, exp, add](%0, %1)")
+
+
+def test_a_change_in_between_keeps_what_is_read_before_it_apart():
+    x, y = operands(torch.float32)
+
+    def run(x, y):
+        x = x + 0
+        before = x * 2
+        x.add_(1)
+        return before + y, x * y
+
+    assert_same_bits(torch.compile(run)(x, y), run(x, y), "first")
+    compiled = torch.compile(run)
+    for _ in range(3):
+        assert_same_bits(compiled(x, y), run(x, y), "later")
+
+
+def test_a_loop_writes_over_what_is_not_used_any_more():
+    x, y = operands(torch.float32, (1000, 1000))
+
+    def run(x, y):
+        return (((x @ y) * 2 + 1).tanh() * y).sum()
+
+    compiled = torch.compile(run)
+    for _ in range(2):
+        compiled(x, y)
+    tracemalloc.start()
+    try:
+        compiled(x, y)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 1.5 * x.nbytes
