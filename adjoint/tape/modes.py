@@ -4,8 +4,7 @@ Reading thread-local state costs more than recording a small multiplication. `FL
 a default. While no thread has a mode, operators read only `FLAGS`. Otherwise they read `STATE`, the state of their thread. The
 functions that switch rare modes are in `mode_switches`.
 
-No interrupt may leave a mode half changed. The functions here are `uninterrupted`, and call nothing before the change is
-complete.
+No interrupt may leave a mode half changed: the functions are `uninterrupted`, and call nothing before the change is complete.
 """
 
 from __future__ import annotations
