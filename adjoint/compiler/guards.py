@@ -6,6 +6,7 @@ import functools
 import inspect
 import keyword
 import operator
+import sys
 import types
 from collections.abc import Iterator
 from typing import Any
@@ -16,8 +17,10 @@ from adjoint.device import Size
 from ..tensor import Tensor
 from .known import (
     ALONG_ONE,
+    COMPILER,
     FOREIGN,
     IMMUTABLE,
+    LIBRARIES,
     MUTABLE,
     NUMBERS,
     OF_ONE_SIZE,
@@ -249,6 +252,25 @@ class Guards:
         self.changed(owner, None if is_item else key)
         return Part(self, owner, key, is_item)
 
+    def trying(self) -> list[int]:
+        """Record that the body of a `try` begins, and return how many instructions there are."""
+        return [len(self.tracer.program.instructions)]
+
+    def tried(self, mark: list[int], raised: bool) -> None:
+        """End the capture if operators were called in the body of a `try`: in other calls they may raise, or not raise.
+
+        `raised`: whether an exception is being handled. An operator that raises has no instruction.
+        """
+        if not mark:
+            return  # the end was recorded before
+        called = len(self.tracer.program.instructions) > mark.pop()
+        trace = sys.exc_info()[2] if raised else None
+        while trace is not None and trace.tb_next is not None:
+            trace = trace.tb_next
+        file = "" if trace is None else trace.tb_frame.f_code.co_filename
+        if called or (file.startswith(LIBRARIES) and not file.startswith(COMPILER)):
+            self.stop("an operator is called within try")
+
     def entering(self, manager: Any) -> Any:
         """Record that a context manager is entered."""
         if not isinstance(inspect.getattr_static(type(manager), "__enter__", None), types.FunctionType):
@@ -314,7 +336,15 @@ class Guards:
             ):
                 return tuple.__new__(Size if Size in (type(left), type(right)) else tuple, (*left, *right))
             return function(self.contents(left), self.contents(right))
-        return self.tracer.derived(function, [left, right], function(plain(left), plain(right)))
+        return self.tracer.derived(function, [left, right], self.computed(function, left, right))
+
+    def computed(self, function: Any, *operands: Any) -> Any:
+        """Return what a function of numbers gives. If it raises, it does so for these numbers only."""
+        try:
+            return function(*map(plain, operands))
+        except (ArithmeticError, ValueError):
+            self.fix(operands)
+            raise
 
     def folded(self, name: str, numbers: Any) -> Any:
         """Return the sum, or the product, of numbers."""

@@ -145,6 +145,25 @@ class Rewriter(ast.NodeTransformer):
             item.context_expr = context
         return node
 
+    def visit_Try(self, node: ast.Try | ast.TryStar) -> list[ast.stmt]:
+        """Record where the body of a `try` begins and ends."""
+        self.generic_visit(node)
+        name = f"__try_{node.lineno}_{node.col_offset}"
+        begin = ast.Assign([located(ast.Name(name, ast.Store()), node)], asked("trying", node))
+
+        def ended(raised: bool) -> ast.stmt:
+            mark = located(ast.Name(name, ast.Load()), node)
+            return located(ast.Expr(asked("tried", node, mark, ast.Constant(raised))), node)
+
+        for handler in node.handlers:
+            handler.body.insert(0, ended(True))
+        if node.handlers:
+            node.orelse.insert(0, ended(False))
+        node.finalbody.insert(0, ended(False))
+        return [located(begin, node), node]
+
+    visit_TryStar = visit_Try
+
     def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.expr:
         """Record that the formatted value is read."""
         form = None if node.format_spec is None else self.visit(node.format_spec)

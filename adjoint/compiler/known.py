@@ -26,6 +26,7 @@ from ..tape import modes
 from ..tensor import Tensor
 
 PACKAGE = str(Path(__file__).parents[1]) + os.sep
+COMPILER = f"{PACKAGE}compiler{os.sep}"
 MODULES = f"{PACKAGE}nn{os.sep}modules{os.sep}"
 LIBRARIES = (
     PACKAGE,

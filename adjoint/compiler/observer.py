@@ -164,7 +164,11 @@ class Observer(Guards):
         ):
             return value[index]
         if type(value) in (list, dict) and type(index) in (int, str, bool):
-            found = value[index]
+            try:
+                found = value[index]
+            except LookupError:
+                self.contents(value)
+                raise
             self.require(("element", id(value), index), "{0}[{1}]", found, value, index)
             return found
         if isinstance(value, dict) and index not in value:
@@ -172,7 +176,15 @@ class Observer(Guards):
         return self.contents(value)[index]
 
     def attribute(self, value: Any, name: str) -> Any:
-        """`value.name`."""
+        """Read `value.name`."""
+        try:
+            return self.attribute_of(value, name)
+        except AttributeError:
+            self.absent(value, name, None)
+            raise
+
+    def attribute_of(self, value: Any, name: str) -> Any:
+        """Read an attribute that an object may have."""
         self.fix([value])
         if self.stopped or self.is_inside(value):
             return getattr(value, name)
@@ -499,7 +511,7 @@ class Observer(Guards):
         if any(isinstance(each, Symbol) for each in args):
             numbers, args = args, tuple(map(plain, args))
             if (owner is math or function in ARITHMETIC) and not kwargs:
-                return self.tracer.derived(function, [*numbers], function(*args))
+                return self.tracer.derived(function, [*numbers], self.computed(function, *numbers))
             self.fix(numbers if function is not isinstance else ())
         if function in (math.prod, sum) and len(args) == 1 and isinstance(args[0], (list, tuple)) and symbols_in(args):
             return self.folded("add" if function is sum else "mul", args[0])

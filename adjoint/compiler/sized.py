@@ -59,8 +59,8 @@ class Sized:
     """The functions that run a program for any size.
 
     `plans`: the function for the sizes of each key. `tried`: the forms of values, for keys that have occurred once.
-    `tail`: the lines after the instructions. `function`: the function that the program replaces. `outputs`: the numbers
-    of the tensors in its result, in order. `targets`: the tensors that have gradients.
+    `head`, `tail`: the lines before and after the instructions. `function`: the function that the program replaces.
+    `outputs`: the numbers of the tensors in its result, in order. `targets`: the tensors that have gradients.
     """
 
     def __init__(
@@ -71,12 +71,13 @@ class Sized:
         wanted: set[int],
         saved: list[int],
         gradients: list[int],
-        tail: list[str],
+        around: tuple[list[str], list[str]],
         function: Any,
         outputs: list[int | None],
         targets: list[Tensor],
     ) -> None:
-        self.general, self.program, self.source, self.tail = general, program, source, tail
+        self.general, self.program, self.source = general, program, source
+        self.head, self.tail = around
         self.function, self.outputs, self.targets = function, outputs, targets
         self.wanted, self.saved, self.gradients = wanted, saved, gradients
         self.inputs = [*program.numbers, *program.inputs]
@@ -228,12 +229,17 @@ class Sized:
             program.shapes,
         )
         values = "".join(f", v{number}" for number in self.inputs)
-        body = [*source.lines, *(["gradients = partial(backward, sizes)"] if self.program.seeds else []), *self.tail]
+        body = [
+            *self.head,
+            *source.lines,
+            *(["gradients = partial(backward, sizes)"] if self.program.seeds else []),
+            *self.tail,
+        ]
         text = "\n".join([f"def body(sizes, args, kwargs{values}):", *(f"    {line}" for line in body)]) + "\n"
         namespace = source.namespace
         compile_source(text, "<adjoint compiled function>", namespace)
         made: Any = namespace["body"]
-        self.origins[made.__code__] = {position + 2: line for position, line in source.origins.items()}
+        self.origins[made.__code__] = {position + 2 + len(self.head): line for position, line in source.origins.items()}
         self.natives = program.natives or self.natives
         return made
 

@@ -125,7 +125,11 @@ def computing(name: str, kind: type) -> Callable[..., Any]:
     function = getattr(operator, name.replace("__r", "__") if name in REFLECTED else name)
 
     def computed(self: Any, *others: Any) -> Any:
-        result = method(self.plain, *map(plain, others))
+        try:
+            result = method(self.plain, *map(plain, others))
+        except ArithmeticError:
+            self.fix()
+            raise
         operands = [*others, self] if name in REFLECTED else [self, *others]
         return result if result is NotImplemented else self.tracer.derived(function, operands, result)
 

@@ -15,6 +15,7 @@ import types
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
+from operator import is_not
 from typing import Any
 
 import adjoint as torch
@@ -65,7 +66,7 @@ class Units:
         )  # compiled in place
         self.original = original = kind.forward if self.is_module else original
         if type(original) is types.FunctionType:
-            self.code = original.__code__
+            self.kept = definition(original)
             found = inner(original)
             if is_of_user(found) or found.__code__.co_filename.startswith(MODULES):
                 with suppress(NotReadable):
@@ -77,7 +78,7 @@ class Units:
         changed = self.is_module and (
             has_hooks(owner) or "forward" in vars(owner) or type(owner).forward is not self.original
         )
-        if self.rewritten is None or changed or self.original.__code__ is not self.code:
+        if self.rewritten is None or changed or any(map(is_not, definition(self.original), self.kept)):
             return self.function(*args, **kwargs)
         return self.rewritten(*args, **kwargs) if owner is None else self.rewritten(owner, *args, **kwargs)
 
@@ -112,6 +113,11 @@ class Units:
         if step is None:
             step = self.units[method.__self__] = Step(method.__self__)
         return lambda *args, **kwargs: method(*args, **kwargs) if args or kwargs else step()
+
+
+def definition(function: Any) -> tuple[Any, Any, Any]:
+    """Return what a program can replace of a function."""
+    return function.__code__, function.__defaults__, function.__kwdefaults__
 
 
 def has_parts(module: Any) -> bool:

@@ -286,18 +286,20 @@ class Written:
         origins: dict[int, tuple[str, int]] = {}
         steps: dict[int, Instruction] = {}
         if self.general is not None:
-            tail = [*self.effects(), *self.returned(saved, "gradients" if program.seeds else None)]
+            around = self.effects(), self.returned(saved, "gradients" if program.seeds else None)
             outputs = [self.results.get(id(each), (None, None))[1] for each in tensors_of(self.result)]
             targets = [target for _, target in self.targets]
             sized = Sized(
-                self.general, program, source, wanted, saved, gradients, tail, self.function, outputs, targets
+                self.general, program, source, wanted, saved, gradients, around, self.function, outputs, targets
             )
             body = self.dispatch(source.constant(sized.plans), source.constant(sized))
         else:
             kept = program.used(wanted | {*gradients})
             forward = fused(program, program.instructions[: program.boundary], kept[: program.boundary], wanted)
             source.run(forward, wanted | {*program.inputs, *program.numbers}, program.shapes)
-            body = [*source.lines, *self.effects()]
+            effects = self.effects()
+            body = [*effects, *source.lines]
+            first += len(effects)
             origins = {first + position + 1: line for position, line in source.origins.items()}
             steps = {first + position: each for position, each in enumerate(forward, 1)}
             body += self.returned(saved, self.gradient_function(kept, saved))
@@ -416,10 +418,9 @@ class Written:
                 continue
             name = self.source.tensor(each.source)
             place = name if each.kind == "tensor" else f"{name}._grad"
-            load = place if each.kind == "tensor" else f"(g{number} := {place})"
             what = f"{shown(each.source)}{'.grad' * (each.kind == 'grad')}"
             checks += checks_of(self.source, place, each.tensor, Fits(each.tensor._array), what)
-            checks.append(Check("", "", f"v{number} = {load}._array"))
+            checks.append(Check("", "", f"v{number} = {place}._array"))
             if self.roots and not self.freed and self.program.changes and each.kind == "tensor":
                 same = constant(weakref.ref(each.tensor._array))
                 condition = f"({same}() is {name}._array or {constant(outside)}.is_alone({name}))"
@@ -449,13 +450,14 @@ class Written:
         return checks
 
     def effects(self) -> list[str]:
-        """Return the lines that count the changes of inputs."""
+        """Return the lines that count the changes of inputs, before an error can end the program or a gradient is dropped."""
         lines = []
         for number, count in self.program.changes.items():
             if not count:
                 continue
             given = self.program.inputs[number]
-            place = f"g{number}" if given.kind == "grad" else self.source.tensor(given.tensor)
+            is_grad = given.kind == "grad"
+            place = f"{self.source.tensor(given.source)}._grad" if is_grad else self.source.tensor(given.tensor)
             lines += [f"counter = counting({place})", "if counter is not None:", f"    counter[0] += {count}"]
         return lines
 

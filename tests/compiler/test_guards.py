@@ -146,6 +146,15 @@ CASES = {
     "forward of a class of layers": ("f = nn.Sequential(nn.Hardswish())\nold = nn.Hardswish.forward", "nn.Hardswish.forward = lambda s, x: x * 5", "nn.Hardswish.forward = old"),
     "how modules are called": ("f = nn.Sequential(nn.Hardswish())\nold = nn.Module.__call__", "nn.Module.__call__ = lambda s, x: old(s, x) * 5", "nn.Module.__call__ = old"),
     "gradients that are changed and dropped": ("m = nn.Linear(4, 1)\no = torch.optim.SGD(m.parameters(), 0.1)\ndef f(x):\n    l = m(x).sum(); l.backward(); o.step(); o.zero_grad(); return l.detach(), m.weight.clone()", "m.weight.grad = kept = torch.ones(1, 4)", "m.weight.grad = kept; m.bias.grad = torch.ones(1)"),
+    "an operator that raises in later calls": ("def f(x):\n    try: return torch.linalg.cholesky(torch.eye(2) * x.detach().sum())\n    except RuntimeError: return x * 0", "x = x.abs()", "x = -x.abs()", "x = x.abs()"),
+    "an operator that raises in the first call": ("i = torch.tensor([7])\ndef f(x):\n    try: y = x.gather(0, i)\n    except RuntimeError: y = x.sum()\n    return y * 2", "i = torch.tensor([1])", "i = torch.tensor([8])"),
+    "an operator before a finally": ("i = torch.tensor([1])\nb = torch.zeros(1)\nw = 0\ndef f(x):\n    if w: return x * b\n    try: return F.embedding(i, x[:, None])\n    finally: b.add_(1)", "i = torch.tensor([8])", "i = torch.tensor([0])", "w = 1"),
+    "an operator in a function within try": ("i = torch.tensor([1])\ndef g(x): return x[i]\ndef f(x):\n    try: y = g(x)\n    except IndexError: y = x\n    else: y = y + 1\n    return y", "i = torch.tensor([8])", "i = torch.tensor([0])"),
+    "a key within try": ("g = {'a': 1.0}\ndef f(x):\n    try: k = g['a']\n    except KeyError: k = 2.0\n    return x * k", "del g['a']", "g['a'] = 5.0"),
+    "changes before an error": ("b = torch.zeros(1)\na = torch.eye(2)\nw = 0\ndef f(x):\n    if w: return x * b._version\n    b.add_(1)\n    return torch.linalg.cholesky(a)", "a = -a", "a = -a", "w = 1"),
+    "defaults of a function that is not captured": ("def f(x, a=2.0):\n    print(end='')\n    return x * a", "f.__defaults__ = (3.0,)"),
+    "keyword defaults of a function that is not captured": ("def f(x, *, a=2.0):\n    print(end='')\n    return x * a", "f.__kwdefaults__ = {'a': 3.0}"),
+    "gradients of other sizes": ("m = nn.Linear(4, 1)\ndef f(x):\n    m(x.detach()).sum().backward()\n    return m.weight.grad.clone()\nx = torch.ones(2, 4)", *(f"x = torch.ones({size}, 4)" for size in (2, 3, 4, 5, 4, 4, 4))),
     "torch functions replaced": ("import types\nlib = types.SimpleNamespace(act=torch.exp)\ndef f(x): return lib.act(x)", "lib.act = torch.sin"),
 }  # fmt: skip
 
@@ -299,6 +308,28 @@ CASES |= {
         "sum(filter(None, o.l))",
         "len([*filter(None, (each.l for each in [o]))])",
         "sum([a * len(b) for a, *b in [o.l] if b])",
+    )
+}
+
+CASES |= {  # what raises an error is read too
+    f"{read} within try": (
+        f"import math, types\nclass O: pass\no = O(); g = []; d = {{}}; t = types.ModuleType('t'); m = nn.Tanh()\ndef f(x, a=0):\n    try: k = {read}\n    except ({error}): k = 7.0\n    return x * k",
+        *(line for each in changes for line in (each, back)),
+    )
+    for read, error, changes, back in (
+        ("o.a", "AttributeError", ["o.a = 2.0"], "del o.a"),
+        ("O.a", "AttributeError", ["O.a = 2.0"], "del O.a"),
+        ("t.a", "AttributeError", ["t.a = 2.0"], "del t.a"),
+        ("m.a", "AttributeError", ["m.a = 2.0"], "del m.a"),
+        ("getattr(o, 'a')", "AttributeError", ["O.a = 2.0"], "del O.a"),
+        ("g[0]", "IndexError", ["g.append(2.0)"], "g.clear()"),
+        ("d['a']", "KeyError", ["d['a'] = 2.0"], "d.clear()"),
+        ("next(iter(g))", "StopIteration", ["g.append(2.0)"], "g.clear()"),
+        ("missing", "NameError", ["missing = 2.0"], "del missing"),
+        ("1 / a", "ZeroDivisionError", ["kwargs = {'a': 2}", "kwargs = {'a': 3}"], "kwargs = {'a': 0}"),
+        ("5 // a + 5 % a", "ZeroDivisionError", ["kwargs = {'a': 2}", "kwargs = {'a': 3}"], "kwargs = {'a': 0}"),
+        ("math.log(a)", "ValueError", ["kwargs = {'a': 2}", "kwargs = {'a': 3}"], "kwargs = {'a': 0}"),
+        ("int(f'{a or str()}')", "ValueError", ["kwargs = {'a': 2}", "kwargs = {'a': 3}"], "kwargs = {'a': 0}"),
     )
 }
 
