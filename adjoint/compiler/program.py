@@ -12,7 +12,8 @@ from numpy import ndarray
 from .._runtime.extra import NOTING
 from ..kernels.runtime.addresses import address
 from ..tape import origin
-from ..tensor import Tensor, new_tensor, wrap
+from ..tensor import Tensor, wrap
+from .layouts import tensor_maker
 
 
 class Reference(NamedTuple):
@@ -172,8 +173,7 @@ class Program:
     def set_grad(self, leaf: Tensor, value: Reference) -> None:
         """Store a gradient."""
         _, dtype = self.shapes[value.number]  # type: ignore[misc]
-        text = f"{made('grad', '{1}', dtype)}; {{0}}._grad = grad"
-        self.append("set_grad", text, [Constant(leaf), value], [], keeps=True)
+        self.append("set_grad", f"{{0}}._grad = {made('{1}', dtype)}", [Constant(leaf), value], [], keeps=True)
 
     def clear_grads(self, leaves: list[Tensor]) -> None:
         """Remove gradients."""
@@ -218,12 +218,9 @@ def used(instructions: list[Instruction], wanted: set[int]) -> list[bool]:
     return kept
 
 
-def made(name: str, array: str, dtype: str) -> str:
-    """Return the source that creates a tensor on an array, as `wrap` does."""
-    if numpy.dtype(dtype).isbuiltin != 1:
-        return f"{name} = wrap({array})"
-    parts = " = ".join(f"{name}.{part}" for part in ("_edge", "_grad", "_base", "_counter", "_extra"))
-    return f"{name} = wrap({array}) if NOTING else new_tensor(); {name}._array = {array}; {parts} = None"
+def made(array: str, dtype: str) -> str:
+    """Return the source that creates a tensor on an array that operators have computed."""
+    return f"wrap({array})" if numpy.dtype(dtype).isbuiltin != 1 else f"(wrap if NOTING else tensor)({array})"
 
 
 def array_of(value: Any) -> Any:
@@ -270,7 +267,7 @@ class Source:
             "asarray": numpy.asarray,
             "array_of": array_of,
             "wrap": wrap,
-            "new_tensor": new_tensor,
+            "tensor": tensor_maker(),
             "NOTING": NOTING,
         }
         self.names: dict[int, str] = {}

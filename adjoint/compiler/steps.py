@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from itertools import accumulate, chain, cycle
 from operator import attrgetter, itemgetter
 from types import SimpleNamespace
 from typing import Any
@@ -105,7 +105,7 @@ class Step:
 
 def params_of(optimizer: Any) -> Iterator[torch.Tensor]:
     """Return the parameters of an optimizer."""
-    return itertools.chain.from_iterable(map(params_in, optimizer.param_groups))
+    return chain.from_iterable(map(params_in, optimizer.param_groups))
 
 
 def clears_as_usual(optimizer: Any) -> bool:
@@ -136,7 +136,7 @@ class Steady:
     def __init__(self, owner: Any, group: dict[str, Any], place: tuple[Any, int]) -> None:
         self.owner, self.options = owner, tuple(group.values())
         self.same_group, self.same_options = identical(group["params"]), identical(self.options)
-        self.same_state = identical(objects_in(owner.state))
+        self.stateless, self.same_state = not owner.state, identical(objects_in(owner.state))
         self.others = [param for param in group["params"] if param._grad is None]
         self.params, states, self.counts, self.first = parts_of(owner, group)
         self.changed = [*self.params, *states]
@@ -145,10 +145,10 @@ class Steady:
         self.tensors = [*self.counts, *self.changed]
         for tensor in self.tensors:
             shared_counter(tensor)
-        self.fits: Any = fitting([*self.tensors, *map(grad_of, self.params)], whole=False)
+        self.fits: Any = fitting(self.tensors, [*map(grad_of, self.params)], whole=False)
         places = words()
         self.note = built_in("note", note.compiled(COUNTER=places["_counter"]).code.address, None)
-        self.bounds = [0, *itertools.accumulate([param._array.size for param in self.params])]
+        self.bounds = [0, *accumulate([param._array.size for param in self.params])]
         self.loop: Any = None
         if self.counts:
             kernel = count_steps.compiled(T=type_of(self.counts[0]._array.dtype), ARRAY=places["_array"])
@@ -162,7 +162,7 @@ class Steady:
         usual = type(owner)._batches in (Declared._batches, SGD._batches) and not owner._own_numbers
         usual = usual and not group["differentiable"]
         options = [value for name, value in group.items() if name != "params"]
-        if not (usual and all(map(is_simple, options))):
+        if not (usual and all(map(is_simple, options)) and {dict}.issuperset(map(type, owner.state.values()))):
             return False
         try:
             params, states, counts, _ = parts_of(owner, group)
@@ -180,20 +180,24 @@ class Steady:
                 and array.shape == like.shape
                 and array.strides == like.strides
                 and array.flags.c_contiguous
-                for array, like in zip(map(array_of, tensors), itertools.cycle(map(array_of, params)))
+                for array, like in zip(map(array_of, tensors), cycle(map(array_of, params)))
             )
         )
 
     def run(self, group: dict[str, Any], state: dict[Any, Any]) -> bool:
         """Take a step. Return False if an object has changed."""
-        if not (
-            (self.same_options(*group.values()) or self.adapts(group))
-            and self.same_group(*group["params"])
-            and self.same_state(*objects_in(state))
-        ) or (self.others and any(param._grad is not None for param in self.others)):
+        try:
+            if not (
+                (self.same_options(*group.values()) or self.adapts(group))
+                and self.same_group(*group["params"])
+                and ((not state and self.stateless) or self.same_state(*objects_in(state)))
+            ):
+                return False
+        except TypeError:  # there is something else in the state
             return False
-        grads = [*map(grad_of, self.params)]
-        if not self.fits(*self.tensors, *grads):
+        if self.others and any(param._grad is not None for param in self.others):
+            return False
+        if not self.fits(*self.tensors, *self.params):
             return False
         if self.counts:
             step = self.count(*self.counts)
@@ -201,8 +205,7 @@ class Steady:
                 return False
             self.numbers = self.numbers_at(group, step)
             self.note(self.counting, *self.counts)
-        self.launch(*self.numbers, *self.tensors, *grads)
-        self.note(self.update, *self.changed)
+        self.launch(self.update, *self.numbers, *self.tensors)
         return True
 
     def adapts(self, group: dict[str, Any]) -> bool:
@@ -230,17 +233,17 @@ class Steady:
         """Return the function that applies the formula. It takes this many numbers, and the tensors."""
         kind, count, elements = self.params[0]._array.dtype, len(self.params), self.bounds[-1]
         types = {"T": type_of(kind), "C": f64 if kind.char == "d" else f32}
-        places = [*range(numbers + len(self.counts), numbers + len(self.tensors) + count)]
-        places[count:] = [*places[-count:], *places[count:-count]]  # parameters, gradients, state
-        row_bytes = kind.itemsize * (self.lists + 1)
+        first, row_bytes = 1 + numbers + len(self.counts), kind.itemsize * (self.lists + 1)
         if elements * row_bytes < PARALLEL_BYTES:
-            own = numpy.array([len(places), count, elements, *self.bounds, *places])
+            own = numpy.array([count, first, len(self.changed), elements, *self.bounds])
             return built_in("step", step_of(self.loop, numbers, **types).code.address, own)
         kernel, bounds = self.loop.kernel.compiled(**types), numpy.array(self.bounds)
 
-        def run(*given: Any) -> None:
-            table = addresses([given[place]._array for place in places])
+        def run(change: Any, *given: Any) -> None:
+            tensors = [*self.params, *map(grad_of, self.params), *self.changed[count:]]
+            table = addresses([*map(array_of, tensors)])
             launch(kernel, elements, row_bytes, address(table), address(bounds), count, *given[:numbers])
+            self.note(change, *self.changed)
 
         return run
 
@@ -252,13 +255,9 @@ def is_simple(option: Any) -> bool:
 
 
 def objects_in(state: dict[Any, Any]) -> Iterator[Any]:
-    """Return the dictionaries of the state of an optimizer, and then the objects in them."""
-    return itertools.chain(state.values(), *map(values_of, state.values()))
-
-
-def values_of(state: Any) -> Iterable[Any]:
-    """Return the objects in the state of a parameter."""
-    return state.values() if type(state) is dict else ()
+    """Return the objects in the state of an optimizer."""
+    parts = state.values()
+    return chain(parts, chain.from_iterable(map(dict.values, parts)))
 
 
 def parts_of(owner: Any, group: dict[str, Any]) -> tuple[list[Any], list[Any], list[Any], dict[str, Any]]:
@@ -293,46 +292,54 @@ def count_steps(own: Int, objects: Pointer[i64], given: Int, T: Static, ARRAY: S
 @loops(noalias=False, explicit=True, plain=True)
 def note(own: Int, objects: Pointer[i64], given: Int, COUNTER: Static) -> i64:
     """Count a change of tensors. The first argument describes the change."""
-    for k in range(1, given):
-        counter = as_pointer(objects[k], i64)[COUNTER]
+    return note_changes(objects[0], objects + 1, given - 1, COUNTER)
+
+
+@loops(noalias=False, explicit=True, plain=True)
+def note_changes(change: Int, tensors: Pointer[i64], number: Int, COUNTER: Static) -> i64:
+    """Count a change of each of the tensors. Return None, or 0 after an error."""
+    for k in range(number):
+        counter = as_pointer(tensors[k], i64)[COUNTER]
         version = sum_of(element_of(counter, 0), ONE)
         if version == 0:
             return 0
         set_element(counter, 0, version)
-        set_element(counter, 1, new_reference(objects[0]))
+        set_element(counter, 1, new_reference(change))
     return new_reference(NONE)
 
 
 @functools.cache
 def step_of(loop: Loop, numbers: int, **types: Any) -> Any:
-    """Return the kernel that calls the loop of a formula with this many numbers, and with tensors.
+    """Return the kernel that calls the loop of a formula. Its arguments are a change, this many numbers, and tensors.
 
-    Its own array contains the number of arrays, the number of parameters, the bounds of the loop, and the positions of
-    parameters, gradients and state among the arguments.
+    Its own array contains the number of parameters, the position of the first tensor that is changed, the number of these
+    tensors, and the bounds of the loop.
     """
-    given = "".join(f"C(float_of(objects[{number}])), " for number in range(numbers))
+    given = "".join(f"C(float_of(objects[{number}])), " for number in range(1, numbers + 1))
     source = f"""def step(own: Int, objects: Pointer[i64], given: Int, T: Static, C: Static) -> i64:
     told = as_pointer(as_pointer(own, i64)[ELEMENTS], i64)
-    place = allocate(8 * told[0])
+    count, tensors, changed = told[0], objects + told[1], told[2]
+    place = allocate(8 * (changed + count))
     if place == 0:
         return no_memory()
     table = as_pointer(place, i64)
-    places = told + (4 + told[1])
-    for k in range(told[0]):
-        table[k] = elements_of(objects[places[k]], ARRAY)
-    update(as_pointer(place, Pointer[u8]), told + 3, told[1], {given}0, told[2])
+    for k in range(changed):
+        table[k if k < count else k + count] = elements_of(tensors[k], ARRAY)
+    for k in range(count):
+        table[count + k] = elements_of(as_pointer(tensors[k], i64)[GRAD], ARRAY)
+    update(as_pointer(place, Pointer[u8]), told + 4, count, {given}0, told[3])
     release(place)
-    return new_reference(NONE)
+    return note_changes(objects[0], tensors, changed, COUNTER)
 """
-    names = {**vars(language), **NAMES, "ARRAY": words()["_array"], "update": apart(loop.kernel, **types)}
+    places = {name.strip("_").upper(): word for name, word in words().items()}
+    names = {**vars(language), **NAMES, **places, "update": apart(loop.kernel, **types)}
     return WrittenLoops("step", source, names, noalias=False, explicit=True, plain=True).compiled(**types)
 
 
 NAMES = {
     "elements_of": elements_of,
+    "note_changes": note_changes,
     "ELEMENTS": ELEMENTS,
-    "NONE": NONE,
-    "new_reference": new_reference,
     "float_of": float_of,
     "allocate": function_of_python("PyMem_RawMalloc", i64, i64),
     "release": function_of_python("PyMem_RawFree", None, i64),

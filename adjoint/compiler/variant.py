@@ -496,7 +496,7 @@ class Written:
         constant = self.source.constant
         lines = []
         for tensor, number in self.results.values():
-            lines += made(f"r{number}", f"v{number}", self.program.shapes[number][1]).split("; ")  # type: ignore[index]
+            lines.append(f"r{number} = {made(f'v{number}', self.program.shapes[number][1])}")  # type: ignore[index]
             if tensor.is_inference():
                 lines.append(f"mark_inference(r{number})")
             elif tensor._version:
