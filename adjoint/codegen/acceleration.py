@@ -1,13 +1,14 @@
-"""Compiled loops for large arrays: which kernels have them, and whether they are used.
+"""Compiled loops for large arrays: this module knows which kernels have them and whether they are used.
 
-A NumPy kernel names its compiled form, a function in a module of `kernels.compiled`, which is imported when an array is
-first large enough:
+A NumPy kernel names its compiled form, which is a function in a module of `kernels.compiled`. The module is imported
+when an array is large enough for the first time.
 
     @accelerated("create.normals.transform", elements=SORTED)
     def transform(fractions, ...): ...
 
-The compiled form takes the same arguments. It returns NotImplemented for arguments that it does not support; then the
-NumPy form computes. Without llvmlite (the extra `fast`) the NumPy form always computes.
+The compiled form takes the same arguments as the NumPy form. It returns NotImplemented for arguments that it does not
+support, and then the NumPy form computes the result. Without llvmlite (the extra `fast`), the NumPy form always
+computes the result.
 """
 
 from __future__ import annotations
@@ -31,9 +32,10 @@ _Form = TypeVar("_Form", bound=Callable[..., Any])
 class CompiledLoops:
     """The compiled forms of kernels.
 
-    `enabled` switches them on and off; it is False if llvmlite is missing, and initially False if the environment sets
-    `ADJOINT_LLVM=0`. `every_size` uses them for arrays of any size, for tests (`ADJOINT_LLVM_EVERY_SIZE=1`). `failures`
-    lists the forms that failed to compile, with the reasons; `unsupported` those that this processor has no instruction for.
+    `enabled` determines whether they are used. It is False if llvmlite is missing, and is initially False if the
+    environment sets `ADJOINT_LLVM=0`. `every_size` uses them for arrays of any size, for tests
+    (`ADJOINT_LLVM_EVERY_SIZE=1`). `failures` lists the forms that failed to compile, with the reasons. `unsupported`
+    lists the forms that need an instruction that this processor lacks.
     """
 
     def __init__(self) -> None:
@@ -45,12 +47,12 @@ class CompiledLoops:
 
     @computed_once
     def available(self) -> bool:
-        """Whether llvmlite is installed and its machine code can be called."""
+        """Return whether llvmlite is installed and its machine code can be called."""
         return bool(ctypes) and find_spec("llvmlite") is not None
 
     @property
     def enabled(self) -> bool:
-        """Whether compiled forms are used; asked first when the first large array is computed."""
+        """Return whether compiled forms are used. The answer is determined when the first large array is computed."""
         if self._enabled is None:
             keep_freed_memory()
             self._enabled = os.environ.get("ADJOINT_LLVM", "1") != "0" and self.available
@@ -61,7 +63,7 @@ class CompiledLoops:
         self._enabled = bool(value) and self.available
 
     def form(self, path: str) -> Callable[..., Any] | None:
-        """The compiled form with this path below `kernels.compiled`; None if it has failed or there is no compiler."""
+        """Return the compiled form with this path below `kernels.compiled`, or None if it failed or there is no compiler."""
         try:
             return self._forms[path] if self.enabled else None
         except KeyError:
@@ -75,19 +77,19 @@ class CompiledLoops:
         self.failures[path] = str(reason)
 
     def note(self, name: str, error: Exception) -> None:
-        """Record that the expression with this name has not been compiled."""
+        """Record that the expression with this name could not be compiled."""
         (self.unsupported if getattr(error, "of_processor", False) else self.failures)[name] = str(error)
 
     def has_given_up(self, name: str) -> bool:
-        """Whether the expression with this name has not been compiled."""
+        """Return whether compilation of the expression with this name has failed."""
         return name in self.failures or name in self.unsupported
 
     def takes(self, size: int, elements: int) -> bool:
-        """Whether an array of `size` elements is large enough for a form that starts at `elements`."""
+        """Return whether an array of `size` elements is large enough for a form that requires `elements` elements."""
         return (size >= elements or self.every_size) and self.enabled
 
     def run(self, path: str, *args: Any, **options: Any) -> Any:
-        """The result of the compiled form; NotImplemented if it does not support the arguments or cannot be compiled."""
+        """Return the result of the compiled form, or NotImplemented if it does not support the arguments or did not compile."""
         form = self.form(path)
         if form is None:
             return NotImplemented
@@ -106,7 +108,7 @@ class CompiledLoops:
 
 
 class RepeatedForm:
-    """A compiled form for arrays of `elements` elements, and for smaller ones after `CALLS` of them, which repay compilation."""
+    """A compiled form for arrays of at least `elements` elements, and for smaller arrays after `CALLS` calls."""
 
     def __init__(self, path: str, *, elements: int) -> None:
         self.path = path
@@ -115,7 +117,7 @@ class RepeatedForm:
         self._form: Callable[..., Any] | None = None
 
     def run(self, size: int, *args: Any) -> Any:
-        """The result; NotImplemented if NumPy is to compute."""
+        """Return the result, or NotImplemented if NumPy must compute it."""
         if self._form is not None and LOOPS._enabled:
             return self._form(*args)
         if size < self.elements and self._calls < CALLS and not LOOPS.every_size:

@@ -1,8 +1,8 @@
-"""Backends: the type of arrays, and the kernels that compute on them.
+"""Backends: each defines the type of its arrays and the kernels that compute on them.
 
-A backend is used where an operator's arrays are computed, for the namespace `xp` of formulas on arrays, for constants,
-for memory, and to accumulate gradients. No other code depends on the backend. NumPy's backend is the only one so far.
-Another backend needs the five members of `Backend`, and can create its pointwise kernels from the `expression` of
+A backend computes the arrays of operators, provides the namespace `xp` of formulas on arrays, creates constants,
+allocates memory, and accumulates gradients. No other code depends on the backend. NumPy's backend is the only one so
+far. Another backend needs the five members of `Backend`, and can create its pointwise kernels from the `expression` of
 NumPy's kernels.
 """
 
@@ -21,19 +21,19 @@ class Backend(Protocol):
     """The interface of a backend."""
 
     array_type: type
-    """The exact type of its arrays. The straight-line code of operators compares the types of its inputs with it."""
+    """The exact type of its arrays. The straight-line code of operators compares the types of its inputs with this type."""
 
     def allocate(self, shape: Any, dtype: Any) -> Any:
         """Return an uninitialized array in row-major order."""
 
     def add(self, first: Any, second: Any, out: Any) -> Any:
-        """Write the sum of two arrays, broadcast together, into `out`, which may be one of them."""
+        """Write the sum of two arrays, which are broadcast together, into `out`, which may be one of the two arrays."""
 
     def constant(self, number: Any, dtype: Any) -> Any:
-        """A number as a zero-dimensional array, which must not be written to."""
+        """Return a number as a zero-dimensional array that must not be modified."""
 
     def kernel(self, name: str) -> Kernel:
-        """The kernel of the operator with this name."""
+        """Return the kernel of the operator with this name."""
 
 
 class NumpyBackend:
@@ -47,15 +47,15 @@ class NumpyBackend:
         self._kernels: dict[str, Kernel] = {}
 
     def declare(self, name: str, kernel: Kernel) -> None:
-        """Store the kernel of the operator with this name."""
+        """Register the kernel of the operator with this name."""
         self._kernels[name] = kernel
 
     def kernel(self, name: str) -> Kernel:
-        """The kernel of the operator with this name."""
+        """Return the kernel of the operator with this name."""
         return self._kernels[name]
 
     def constant(self, number: Any, dtype: Any) -> Any:
-        """A number as a zero-dimensional array, which must not be written to."""
+        """Return a number as a zero-dimensional array that must not be modified."""
         with unwarned():
             array = numpy.asarray(number, dtype=dtype)
         array.flags.writeable = False

@@ -1,7 +1,7 @@
-"""Expressions of complex numbers as expressions of their real and imaginary parts.
+"""Rewrite expressions of complex numbers as expressions of their real and imaginary parts.
 
-Special values of exact functions are NumPy's. The other functions do not treat infinities and overflow. If parts of a
-result are not finite, NumPy computes again.
+Exact functions have the same special values as NumPy's functions. The other functions do not handle infinities and
+overflow. If parts of a result are not finite, NumPy computes the result again.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ def _input(trace: Trace, name: str, bits: int) -> list[Any]:
 
 
 def by_parts(tree: Tree, bits: dict[str, int], functions: dict[str, Any]) -> Tree:
-    """Return an expression of the parts of its inputs, with the lazy `bits` of each.
+    """Return an expression of the real and imaginary parts of the inputs, given the lazy `bits` of each input.
 
-    Refuse if it needs another function.
+    Refuse the expression if it needs a function that is not supported.
     """
     if isinstance(tree, Choice):
         return Choice(tree.condition, by_parts(tree.if_true, bits, functions), by_parts(tree.if_false, bits, functions))
@@ -56,10 +56,10 @@ def by_parts(tree: Tree, bits: dict[str, int], functions: dict[str, Any]) -> Tre
 
 
 EXACT: dict[str, Callable[..., Any]] = {}
-"""The parts of a result from the parts of the operands, by the name of NumPy's function."""
+"""Functions that compute the parts of an exact result from the parts of the operands, by the name of NumPy's function."""
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
-"""Those that are not exact too."""
+"""All supported functions, including those whose results are not exact."""
 
 
 def _declared(table: dict[str, Any]) -> Callable[..., Any]:

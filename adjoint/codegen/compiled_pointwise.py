@@ -1,6 +1,6 @@
-"""Expressions of elements as compiled loops over large arrays.
+"""Compile expressions of elements as loops over large arrays.
 
-An expression is compiled for a dtype and for the memory layout of its operands when arrays first need it.
+An expression is compiled for a dtype and a memory layout of its operands when arrays first require it.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ from .plans import Plans
 from .schedule import lowered
 
 SHORTEST_ROW = 16
-"""NumPy computes rows with fewer elements if dimensions cannot be joined, because each row has a cost."""
+"""NumPy computes rows with fewer elements if dimensions cannot be joined, because each row has a fixed cost."""
 
 _ONE_BY_ONE = frozenset(
     "expm1 log1p log10 tan arcsin arccos arctan arctan2 sinh cosh arcsinh arccosh arctanh cbrt".split()
 )
-"""Functions that NumPy computes without vectors on many processors."""
+"""Functions that NumPy computes one element at a time, without vector instructions, on many processors."""
 
 _WEIGHT = 6
-"""How many bytes are moved in the time that one costly operation takes for one element."""
+"""The number of bytes that can be moved in the time that one costly operation takes for one element."""
 
 BOOLEAN = numpy.dtype(bool)
 
 
 def smallest_repeated(tree: Tree) -> int:
-    """Return the number of elements from which compiled loops repay their call, if calls are repeated."""
+    """Return the number of elements above which repeated calls of compiled loops are faster than NumPy."""
     if not PIECEWISE_OPERATIONS.isdisjoint(_operations(tree)):
         return 0
     return smallest(tree) if _ONE_BY_ONE.isdisjoint(_operations(tree)) else STEPS
 
 
 def smallest(tree: Tree) -> int:
-    """Return the number of elements from which compiled loops repay their call and, before long, their compilation."""
+    """Return the number of elements above which compiled loops are faster than NumPy and soon repay their compilation."""
     if not PIECEWISE_OPERATIONS.isdisjoint(_operations(tree)):
         return PIECEWISE
     count = len(_operations(tree))
@@ -58,7 +58,7 @@ def smallest(tree: Tree) -> int:
 
 
 def is_costly(tree: Tree) -> bool:
-    """Return whether NumPy takes long for one element. NumPy is fast with powers."""
+    """Return whether NumPy takes a long time for one element. NumPy computes powers fast."""
     return not (COSTLY_OPERATIONS - {"power"}).isdisjoint(_operations(tree))
 
 
@@ -77,11 +77,14 @@ class _Variant:
         self.truths = [node.kind == BOOL for node in expression.outputs]
         self.functions: dict[Any, Any] = {}
         self.plans: Plans[_Plan | None] = Plans()
-        """The plans for calls with arrays of a dtype, these shapes and strides; None if NumPy computes."""
+        """The plans for calls with arrays of a certain dtype and certain shapes and strides.
+
+        A plan is None if NumPy computes the result.
+        """
 
 
 class _Plan:
-    """How operands of one dtype, with certain shapes and strides, are walked."""
+    """The traversal of operands with one dtype and certain shapes and strides."""
 
     __slots__ = ("allocate", "function", "layout", "pack", "row_bytes", "size", "tables")
     function: Any
@@ -110,11 +113,11 @@ class _Plan:
 
 
 _Memory = Callable[[], ndarray]
-"""Memory for an output."""
+"""Memory for one output."""
 
 
 def _memory_like(out: ndarray) -> _Memory:
-    """More memory with the shape, the strides and the dtype of an array that fills its memory."""
+    """Allocate memory with the shape, strides and dtype of an array that has no gaps in memory."""
     shape, dtype = out.shape, out.dtype
     if out.flags.c_contiguous:
         return partial(numpy.empty, shape, dtype)
@@ -125,11 +128,13 @@ def _memory_like(out: ndarray) -> _Memory:
 
 
 class CompiledPointwise:
-    """The compiled forms of one tree of expressions. `inputs` names its arrays in order, `parameters` its scalars.
+    """The compiled forms of one tree of expressions.
 
-    `of_parts`: its inputs and outputs are the parts of complex arrays, such as `self.real`.
+    `inputs` names its arrays in order, and `parameters` names its scalars.
 
-    `contiguous`: outputs are row-major, whatever the memory order of the operands.
+    `of_parts`: whether its inputs and outputs are the parts of complex arrays, such as `self.real`.
+
+    `contiguous`: whether outputs are row-major regardless of the memory order of the operands.
     """
 
     def __init__(
@@ -148,20 +153,24 @@ class CompiledPointwise:
         self.contiguous = contiguous
         self.of_parts = of_parts
         self.of_complex = EXACT
-        """The functions of complex numbers that it may have."""
+        """The functions of complex numbers that the expression may contain."""
         self._at_once, self._calls_of_few = smallest(tree), 0
         self._dtypes: dict[str, tuple[Callable[..., Any], list[_Variant]]] = {}
         self._by_parts: dict[tuple[int, ...], CompiledPointwise] = {}
         self._choosers: dict[Any, Callable[..., Any]] = {}
         self.direct: Plans[_Plan] = Plans()
-        """The objects that the code of `direct_source` looks up, by dtype and by signature, for plans with one output."""
+        """The objects that the code of `direct_source` looks up by dtype and by signature.
+
+        They belong to plans with one output.
+        """
 
     def direct_source(self, signature: str, otherwise: str, namespace: dict[str, Any], into: bool = False) -> str:
-        """Return the source of a function that follows a plan with few calls.
+        """Return the source of a function that executes a plan with few calls.
 
-        Without a plan it returns `otherwise`.
+        If there is no plan, the function returns `otherwise`.
 
-        The names that it uses are stored in `namespace`. `into`: the last parameter is `out`, which it writes to.
+        The objects that the code uses are stored in `namespace`. `into`: whether the last parameter is `out`, to which
+        the function writes.
         """
         namespace |= {
             "ndarray": ndarray, "CHOOSERS": self._choosers, "PLANS": self.direct, "LOOPS": LOOPS, "launch": launch,
@@ -196,7 +205,10 @@ class CompiledPointwise:
         return "\n".join([f"def {self.name}({signature}):", *("    " + line for line in lines), ""])
 
     def repays(self, size: int) -> bool:
-        """Return whether to compute `size` elements. Few repay the compilation only after many calls."""
+        """Return whether compiled loops should compute `size` elements.
+
+        A small number of elements repays the compilation only after many calls.
+        """
         if size >= self._at_once or LOOPS.every_size:
             return True
         self._calls_of_few += 1
@@ -214,7 +226,10 @@ class CompiledPointwise:
         return found
 
     def _made_of_parts(self, bits: tuple[int, ...]) -> CompiledPointwise:
-        """Return the same for complex arrays, by their parts. `bits` tell which are lazily conjugated or negated."""
+        """Return the compiled form for complex arrays, which computes with their parts.
+
+        `bits` tells which arrays are lazily conjugated or negated.
+        """
         tree = by_parts(self.tree, dict(zip(self.inputs, bits, strict=True)), self.of_complex)
         made = CompiledPointwise(f"complex_{self.name}", tree, self.inputs, self.parameters, self.contiguous, True)
         if self.of_complex is EXACT and not any(bits):
@@ -229,7 +244,7 @@ class CompiledPointwise:
         compute: numpy.dtype[Any],
         out: ndarray | tuple[ndarray, ...] | None = None,
     ) -> Any:
-        """Return the outputs for arrays of `dtype`, written to `out` if given, or NotImplemented if NumPy computes."""
+        """Return the outputs for arrays of `dtype` (in `out` if given), or NotImplemented if NumPy must compute."""
         if compute.kind == "c":
             if any(type(value) is complex for value in scalars):
                 return NotImplemented
@@ -307,7 +322,7 @@ class CompiledPointwise:
     def _function(
         self, variant: _Variant, dtype: numpy.dtype[Any], compute: numpy.dtype[Any], modes: tuple[str, ...]
     ) -> Any:
-        """Return the compiled loops, or None if they cannot be compiled, which is recorded."""
+        """Return the compiled loops, or record that they cannot be compiled and return None."""
         from .llvm.host import HOST
         from .llvm.values import CompilationError
 
@@ -345,7 +360,7 @@ class CompiledPointwise:
 def _may_be_written(out: ndarray, operands: Sequence[ndarray]) -> bool:
     """Return whether every element of `out` is read before it is written.
 
-    NumPy copies memory that it is going to overwrite.
+    NumPy first copies memory that it would otherwise overwrite too early.
     """
     return not any(item is not out and overlap(item, out) for item in operands)
 
@@ -373,7 +388,7 @@ def _scalars(expression: Expression) -> list[Node]:
 
 
 def _choice(tree: Tree, char: str, variants: list[_Variant]) -> list[str]:
-    """Return Python code that computes the number of a variant and its scalars, or None if the parameters are refused."""
+    """Return Python code that computes the number of a variant and its scalars, or None if the parameters are invalid."""
     if isinstance(tree, Choice):
         return [
             f"if {scalar_source(tree.condition)}:",
@@ -394,7 +409,7 @@ def _choice(tree: Tree, char: str, variants: list[_Variant]) -> list[str]:
 
 
 def _out_of_range(scalar: str, char: str) -> str:
-    """Python's condition that NumPy is to refuse a number, which elements of a dtype cannot be."""
+    """Return a Python condition that is true for numbers that elements of a dtype cannot represent."""
     if char == "f":
         largest = repr(float(numpy.finfo(char).max))
         return f"{largest} < {scalar} < 1e999 or -1e999 < {scalar} < -{largest}"
@@ -403,5 +418,5 @@ def _out_of_range(scalar: str, char: str) -> str:
 
 
 def computed_in(dtype: numpy.dtype[Any]) -> numpy.dtype[Any]:
-    """The dtype that numbers of `dtype` are computed in."""
+    """Return the dtype in which numbers of `dtype` are computed."""
     return FLOAT32 if dtype.itemsize == 2 and dtype.kind in "fV" else dtype

@@ -1,4 +1,4 @@
-"""Row programs as compiled loops over large arrays."""
+"""Compile row programs as loops over large arrays."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 BLOCKS, SMALLEST = 16, 64
 """The number of blocks of rows that are summed separately, and the minimum size of a block.
 
-Both are the same for all threads, so that sums do not depend on the number of threads.
+Both are the same for all numbers of threads, so sums do not depend on the number of threads.
 """
 
 WEIGHT = 8
-"""How many bytes are moved in the time that one walk computes with one element."""
+"""The number of bytes that can be moved in the time that one pass takes to compute one element."""
 
 
 Dtype = numpy.dtype[Any]
@@ -54,7 +54,7 @@ class CompiledRows:
             node.kind == INTEGER and node.extent == ROW and node.operation != "input"
             for node in self.expression.nodes()
         )
-        """Whether it has a scan, or computed positions in rows, which are written for NumPy arrays only."""
+        """Whether the program contains a scan or computed positions in rows, which are implemented for NumPy arrays only."""
         found: dict[Node, None] = {}
         for node in self.expression.nodes():
             if node.kind != SCALAR:
@@ -63,7 +63,7 @@ class CompiledRows:
         self.scalars = list(found)
         self._functions: dict[Any, tuple[Any, int]] = {}
         self._turned: dict[Any, int] = {}
-        """The maximum length of rows that are transposed to stand side by side, by the dtypes of numbers."""
+        """The maximum length of rows that are transposed so that they are adjacent, by the dtypes of the numbers."""
 
     def call(
         self,
@@ -73,10 +73,10 @@ class CompiledRows:
         compute: Dtype,
         parts: Sequence[int] = (),
     ) -> NativeCall | None:
-        """Return the call for arrays like these and these results, or None if NumPy computes.
+        """Return the call for arrays and results like these, or None if NumPy must compute the results.
 
-        `parts`: the data of the layout about parts of rows (`row_loops`); the geometry contains the length of a
-        stretch.
+        `parts`: the part of the layout that describes parts of rows (see `row_loops`). The geometry contains the length
+        of a stretch.
         """
         if self.of_arrays or LOOPS.has_given_up(self.name) or compute.kind != "f":
             return None

@@ -1,8 +1,8 @@
-"""NumPy's elementwise functions as compiled loops over large arrays.
+"""Compile NumPy's elementwise functions as loops over large arrays.
 
-For unsupported arguments, NumPy's functions are called.
+If the arguments are not supported, NumPy's functions are called.
 
-NumPy computes on one thread. Each function is an expression with one operation.
+NumPy computes on one thread only. Each function is an expression with one operation.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _OF_FLOATS = frozenset(
     "arccosh arctanh sqrt cbrt floor ceil trunc rint isnan isinf isfinite signbit power fmax fmin copysign arctan2 hypot".split()
 )
 _OF_TRUTHS = frozenset("logical_and logical_or logical_xor logical_not".split())
-"""The functions that test which elements are 0."""
+"""The functions that test whether elements are 0."""
 
 _OF_SIGNED = frozenset(["lcm"])
 
@@ -40,7 +40,10 @@ _KNOWN = _OF_SIGNED | _OF_INTEGERS | _OF_BITS | _OF_FLOATS | _OF_TRUTHS
 
 
 class LargeUfunc:
-    """A ufunc for large arrays of one dtype. `with_number`: for an array and a number."""
+    """The compiled form of a ufunc for large arrays of one dtype.
+
+    `with_number`: whether the operands are an array and a number.
+    """
 
     def __init__(self, ufunc: Any, with_number: bool) -> None:
         name = str(ufunc.__name__)
@@ -72,9 +75,9 @@ class LargeUfunc:
         self._elements_of_complex = smallest(tree) if is_costly(tree) else LARGE
         given = ", ".join(names)
         self.direct = self._form(given, f"general({given})")
-        """For calls with operands alone, whose loops are found with fewer steps."""
+        """The forms for calls with only operands, which find their loops in fewer steps."""
         self.into = self._form(f"{given}, out", f"general({given}, out=out)", into=True)
-        """The same for operands and an array that the result is written to."""
+        """The forms for calls with operands and an array to which the result is written."""
 
     def _form(self, given: str, otherwise: str, into: bool = False) -> Callable[..., Any]:
         namespace: dict[str, Any] = {"general": self}
@@ -140,23 +143,26 @@ class LargeUfunc:
 
 @cache
 def large(ufunc: Any) -> LargeUfunc | None:
-    """Return the form for large arrays, if expressions support this ufunc and llvmlite is installed."""
+    """Return the form for large arrays if expressions support this ufunc and llvmlite is installed."""
     return LargeUfunc(ufunc, False) if _is_known(ufunc) else None
 
 
 @cache
 def large_with_number(ufunc: Any) -> LargeUfunc | None:
-    """The form for a large array and a number."""
+    """Return the form for a large array and a number."""
     return LargeUfunc(ufunc, True) if _is_known(ufunc) else None
 
 
 def of_any_size(form: Any) -> Any:
-    """Return the form of a ufunc for large arrays, if it has one, and any other function unchanged."""
+    """Return the form of a ufunc for large arrays if it has one; return any other function unchanged."""
     return (large(form) or form) if isinstance(form, numpy.ufunc) else form
 
 
 def of_kinds(ufunc: Any, kinds: str, refusal: str | Callable[[ndarray], Exception], name: str | None = None) -> Any:
-    """The kernel of a ufunc for dtypes of these `kinds`, NumPy's. Others are refused with `refusal`, as by `pointwise`."""
+    """Return the kernel of a ufunc for dtypes of these `kinds` (as NumPy names them).
+
+    Other dtypes are rejected with `refusal`, as in `pointwise`.
+    """
     compute = of_any_size(ufunc)
 
     def kernel(*operands: Any) -> Any:
@@ -177,13 +183,13 @@ def _joining() -> CompiledPointwise:
 
 
 def joined(result: ndarray, real: ndarray, imag: ndarray) -> bool:
-    """Whether compiled loops have written both parts of a complex array."""
+    """Return whether compiled loops have written both parts of a complex array."""
     parts = result.real, result.imag
     return _joining().run((real, imag), (), real.dtype, real.dtype, parts) is not NotImplemented
 
 
 class LargeUfuncs(dict[str, LargeUfunc]):
-    """`large` by the name of a ufunc, for generated code."""
+    """The forms that `large` returns, by the name of the ufunc, for generated code."""
 
     def __missing__(self, name: str) -> LargeUfunc:
         found = large(getattr(numpy, name))

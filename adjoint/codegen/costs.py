@@ -1,50 +1,53 @@
-"""From how many elements on compiled code computes: what an element costs NumPy, against the price of a call.
+"""The numbers of elements above which compiled code computes.
 
-A form begins at `CALL` elements divided by its weight, which is what NumPy spends on one element compared with the cheapest
-pass over memory. The price and the weights were measured; they are the same on all machines.
+They compare the cost of an element in NumPy with the cost of a call.
+
+A form is used from `CALL` elements divided by its weight. The weight is the time that NumPy takes for one element,
+relative to the cheapest pass over memory. The cost of a call and the weights were measured. They are the same on all
+machines.
 """
 
 CALL = 1 << 15
-"""What a call of compiled code on several threads costs, in elements that NumPy adds in the same time."""
+"""The cost of a call of compiled code on several threads, as the number of elements that NumPy adds in the same time."""
 
 THREADED = CALL
-"""For what NumPy does as fast on one thread: sums of two arrays, copies of whole rows, conversions, streams of random bits."""
+"""For operations that NumPy computes equally fast: sums of two arrays, copies of rows, conversions, and random bits."""
 
 SUMMED = CALL // 2
-"""For sums of all kinds, which NumPy computes with several additions at once."""
+"""For sums of all kinds, in which NumPy computes several additions at once."""
 
 LARGE = CALL // 4
-"""For arithmetic without a threshold of its own."""
+"""For arithmetic that has no separate threshold."""
 
 MOVED = CALL // 8
-"""For what NumPy moves one element at a time: copies in another order, padding, indexing; for its slow sums and matrices."""
+"""For operations that move one element at a time (reordering, padding, indexing), and for NumPy's slow sums and matrices."""
 
 ELEMENTARY = CALL // 8
 """For elementary functions."""
 
 SCANNED = CALL // 16
-"""For running sums and extremes, and for the elimination of small matrices."""
+"""For running sums and extreme values, and for the elimination of small matrices."""
 
 CONVERTED = CALL // 32
-"""For numbers of 16 bits, each of which NumPy converts separately."""
+"""For 16-bit numbers, each of which NumPy converts separately."""
 
 SORTED = CALL // 32
-"""For what NumPy compares, draws or updates in many passes: sorting, searching, counting, normal numbers, optimizers."""
+"""For operations that NumPy computes in many passes: sorting, searching, counting, normal random numbers, optimizers."""
 
 PIECEWISE = CALL // 512
-"""For functions that NumPy computes piece by piece, and for interpolation in images."""
+"""For functions that NumPy computes piece by piece, and for interpolation of images."""
 
 STEPS = CALL // 128
-"""For several operations including elementary functions, because NumPy makes a call for each; and for rows of a table."""
+"""For sequences of operations with elementary functions, for which NumPy makes several calls, and for rows of a table."""
 
 REJECTED = CALL // 512
-"""For random numbers that are drawn until one is accepted."""
+"""For random numbers that are drawn until one number is accepted."""
 
 JOINED = CALL * 4
-"""For whole rows that NumPy copies at the speed of memory: joined arrays, rows of an index."""
+"""For whole rows that NumPy copies at the speed of memory: joined arrays and indexed rows."""
 
 COMPARED = CALL * 32
-"""For the largest of all elements, which NumPy finds with vectors."""
+"""For the maximum of all elements, which NumPy finds with vector instructions."""
 
 CALLS = 1000
-"""So many calls repay the compilation of a form that small arrays can do without."""
+"""The number of calls that repay the compilation of a form that small arrays do not require."""

@@ -1,8 +1,9 @@
-"""Elementary functions without a NumPy ufunc: an operation of expressions, and a function that computes it on arrays.
+"""Elementary functions that NumPy lacks: each is an operation of expressions and a function that computes it on arrays.
 
-In an expression, `erf` is an operation like `exp`. An interpreter has either a function for it, or a *decomposition*
-into basic operations, written as a traced function. The NumPy interpreter uses the decomposition for the dtypes that
-have one. A function may also be written once, in the language of kernels (`in_kernels`).
+In an expression, `erf` is an operation like `exp`. An interpreter either has a function for it or uses a
+*decomposition* into basic operations, which is written as a traced function. The NumPy interpreter uses the
+decomposition for the dtypes that have one. A function may also be written once in the language of kernels
+(`in_kernels`).
 """
 
 from __future__ import annotations
@@ -29,21 +30,21 @@ COSTLY_OPERATIONS = set(
     "exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh arcsinh arccosh arctanh cbrt "
     "power hypot logaddexp gcd lcm ldexp".split()
 )
-"""The operations that take long for one element, and have compiled forms."""
+"""The operations that take a long time for one element and have compiled forms."""
 
 PIECEWISE_OPERATIONS: set[str] = set()
-"""The operations that NumPy computes piece by piece, in many calls."""
+"""The operations that NumPy computes piece by piece in many calls."""
 
 DECOMPOSITIONS: dict[tuple[str, str], Callable[..., Any]] = {}
 """Traced functions that compute an operation from simpler operations, by operation and dtype character."""
 
 
 def elementary(name: str, arity: int | None = None) -> Callable[[F], F]:
-    """Make a function of float64 arrays an operation of expressions.
+    """Register a function of float64 arrays as an operation of expressions.
 
-    For float32 it is computed in float64 and rounded.
+    For float32, the function is computed in float64 and rounded.
 
-    `arity`: the number of arguments, if the signature does not give it.
+    `arity`: the number of arguments, if it differs from the signature.
     """
 
     def declare(function: F) -> F:
@@ -65,11 +66,11 @@ def elementary(name: str, arity: int | None = None) -> Callable[[F], F]:
 
 
 def in_kernels(module: str, name: str, arity: int = 1, wide: bool = True) -> None:
-    """Make one of the `FUNCTIONS` of a module in `llvm` an operation of expressions.
+    """Register one of the `FUNCTIONS` of a module in `llvm` as an operation of expressions.
 
-    Its source computes NumPy arrays too.
+    The source of the function also computes NumPy arrays.
 
-    `wide`: compute in float64; otherwise in the dtype of the arrays.
+    `wide`: whether to compute in float64 instead of the dtype of the arrays.
     """
     found: list[Callable[..., Any]] = []
 
@@ -97,12 +98,12 @@ def _fused(a: Any, b: Any, c: Any) -> Any:
 
 
 def _exponential(x: Any, more: Any, power: int) -> Any:
-    """`exp(x + more)`, where `more` is what `x` was rounded by."""
+    """Return `exp(x + more)`, where `more` is the rounding error of `x`."""
     return numpy.exp(x) if more is None else numpy.exp(x) * (1 + more)
 
 
 class _Number:
-    """The type of numbers in the kernel language, for arrays: that of the arrays, which are of float64 if it matters."""
+    """The type of numbers when a kernel is applied to arrays: the dtype of the arrays, or float64 if it matters."""
 
     element: Any = None
 
@@ -111,7 +112,7 @@ class _Number:
 
 
 def polynomial(x: Any, coefficients: Sequence[float]) -> Any:
-    """Return the values of a polynomial. Its coefficients start with the highest power."""
+    """Return the values of a polynomial. The coefficients start with the highest power."""
     value = x * coefficients[0]
     value += coefficients[1]
     for coefficient in coefficients[2:]:
@@ -130,13 +131,13 @@ _ON_ARRAYS: dict[str, Any] = {
     "sine_and_cosine_of_turns": lambda x: (numpy.sin(math.pi * x), numpy.cos(math.pi * x)),
     "sine_and_cosine": lambda x: (numpy.sin(x), numpy.cos(x)), "is_float32": lambda x: x.dtype == numpy.float32,
 }  # fmt: skip
-"""The meanings of names of the kernel language for arrays."""
+"""The meanings of names of the kernel language when a kernel is applied to arrays."""
 
 
 def on_arrays(kernel: Any, meanings: dict[str, Any] = _ON_ARRAYS) -> Any:
-    """Return a kernel as a function of arrays, or of what else the `meanings` of the language's names are for.
+    """Return a kernel as a function of arrays, or of other objects for which `meanings` defines the names of the language.
 
-    Names of the kernels that it calls get these meanings too. Other functions are unchanged.
+    The names in the kernels that it calls also get these meanings. Other functions are unchanged.
     """
     if isinstance(kernel, tuple) and hasattr(kernel, "_fields"):
         return type(kernel)(*[on_arrays(item, meanings) for item in kernel])
@@ -156,7 +157,7 @@ def on_arrays(kernel: Any, meanings: dict[str, Any] = _ON_ARRAYS) -> Any:
 
 
 def decomposition(name: str, dtype: type) -> Callable[[F], F]:
-    """Define an elementary function in simpler operations, for arrays of `dtype`."""
+    """Define an elementary function by simpler operations for arrays of `dtype`."""
 
     def declare(function: F) -> F:
         DECOMPOSITIONS[name, numpy.dtype(dtype).char] = function

@@ -1,4 +1,4 @@
-"""Expression graphs: the computation of each element, as data.
+"""Expression graphs, which represent the computation of each element as data.
 
 A graph consists of immutable nodes. Equal nodes of one graph are one object, so a subexpression that occurs twice is
 computed once. A node has one of these kinds:
@@ -10,7 +10,7 @@ computed once. A node has one of these kinds:
     scalar   one Python value for all elements: a parameter such as `alpha`, a constant, or arithmetic on these
 
 Row programs (`rows`) treat elements as rows of equal length. Each of their nodes has an *extent*, the number of its
-values. Operations on elements accept operands of any extents. The result varies along each direction in which an
+values. Operations on elements accept operands with any extents. The result varies along each direction in which an
 operand varies:
 
     element  one value for each element (every node of a pointwise expression)
@@ -36,8 +36,8 @@ The operations of row programs, where x is the argument and j < n a position in 
 
 The `value` of a scan (`row_cum...`, `row_logcumsumexp`) is True if it runs from the end of the row: over x[j], ..., x[n
 - 1]. The parameter `row_length` is n. A compiler may compute elementwise operations in any loop over the elements. A
-row is traversed once for each link of the longest chain of reductions, and once more for outputs that depend on the
-last link.
+row is traversed once for each reduction in the longest chain of dependent reductions, and once more for outputs that
+depend on the last reduction.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ NUMBER, REAL, BOOL, INTEGER, SCALAR = "number", "real", "bool", "integer", "scal
 ELEMENT, ROW, COLUMN, PART = "element", "row", "column", "part"
 
 INPUT, CONSTANT, PARAMETER = "input", "constant", "parameter"
-"""The operations of nodes without operands. Their `value` is a name or the constant."""
+"""The operations of nodes without operands. The `value` of such a node is a name or the constant."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A function of elements: its number of operands, the kind of its result, and its symbol if it has one.
+    """A function of elements, with its number of operands, the kind of its result, and its symbol if it has one.
 
     The kind "same" is the kind of all operands, and "first" is the kind of the first operand.
     """
@@ -114,13 +114,13 @@ Elementary functions (`elementary`) are added to them.
 """
 
 ROW_REDUCTIONS = frozenset(("row_sum", "row_max", "row_min", "row_take"))
-"""One value for a row of elements."""
+"""Operations that compute one value for a row of elements."""
 
 ROW_SCANS = frozenset(("row_cumsum", "row_cumprod", "row_cummax", "row_cummin", "row_logcumsumexp"))
-"""For each element something of its row up to it, or from it on."""
+"""Operations that compute a value for each element from the row up to this element or from this element on."""
 
 ROW_OPERATIONS = ROW_REDUCTIONS | ROW_SCANS | {"row_put", "row_index", "column_sum", "part_sum", "part_total"}
-"""The operations of row programs (`rows`) only."""
+"""The operations that only row programs (`rows`) contain."""
 
 ROW_LENGTH = "row_length"
 """The parameter that holds the number of elements in a row."""
@@ -141,7 +141,7 @@ class Node:
 
 
 class Graph:
-    """The nodes created so far, each once, in the order of creation."""
+    """The nodes that have been created so far, without duplicates, in the order of creation."""
 
     def __init__(self) -> None:
         self._nodes: dict[Any, Node] = {}
@@ -151,7 +151,7 @@ class Graph:
     ) -> Node:
         """Return the node with this operation, these operands and this value.
 
-        Its extent is derived, except for inputs.
+        Its extent is derived from the operands, except for inputs.
         """
         # repr tells 0.0 from -0.0 and 1 from True, which are equal.
         key = (operation, *map(id, operands), kind, type(value), repr(value))
@@ -163,12 +163,12 @@ class Graph:
 
 
 def is_absent(node: Node) -> bool:
-    """Whether a row program has returned None for this output."""
+    """Return whether a row program has returned None for this output."""
     return node.operation == CONSTANT and node.value is None
 
 
 def extent_of(operation: str, operands: tuple[Node, ...]) -> str:
-    """The extent of an operation's result."""
+    """Return the extent of an operation's result."""
     if operation in ROW_REDUCTIONS or operation == "part_total":
         return ROW
     if operation == "part_sum":
@@ -183,12 +183,12 @@ def extent_of(operation: str, operands: tuple[Node, ...]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """The computation of one call: the outputs, as nodes over the inputs and parameters."""
+    """The computation of one call: its outputs are nodes over the inputs and parameters."""
 
     outputs: tuple[Node, ...]
 
     def nodes(self) -> list[Node]:
-        """All nodes that the outputs need, each after its operands, in the order of evaluation."""
+        """Return all nodes that the outputs need in the order of evaluation, in which each node follows its operands."""
         order: dict[Node, None] = {}
         for output in self.outputs:
             _visit(output, order)
@@ -226,7 +226,7 @@ def _visit(root: Node, order: dict[Node, None]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The error that a function raises for these parameters."""
+    """The error that a function raises for certain parameters."""
 
     error: Exception
 
@@ -236,7 +236,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Two variants of a function, and the condition on its parameters that chooses between them."""
+    """Two variants of a function and the condition on its parameters that selects one of them."""
 
     condition: Node
     if_true: Tree
@@ -254,7 +254,7 @@ Tree: TypeAlias = Expression | Refusal | Choice
 
 
 def leaves(tree: Tree) -> Iterator[Expression]:
-    """The expressions of all variants."""
+    """Return the expressions of all variants."""
     if isinstance(tree, Choice):
         yield from leaves(tree.if_true)
         yield from leaves(tree.if_false)
@@ -269,7 +269,7 @@ _SCALAR_SYMBOLS = {
 
 
 def scalar_source(node: Node) -> str:
-    """A scalar as Python source: interpreters compute scalars once for each call, before the elements."""
+    """Return a scalar as Python source, because interpreters compute scalars once for each call, before the elements."""
     if node.operation == PARAMETER:
         return str(node.value)
     if node.operation == CONSTANT:

@@ -17,14 +17,14 @@ SMALL = "small"
 class Kernel:
     """An operator's array computation, in several forms.
 
-    `general` accepts arrays of any dtype and layout, or refuses them in PyTorch's words. The straight-line code of an
-    operator calls `small`, for the dtypes in `dtypes` (`FLOATS`, or None for all) and up to `limit` elements (None: any
-    number). A `small` form without the operator's keyword-only parameters is called if these have their defaults.
-    `inplace` has the parameters of `general` and overwrites the first array. `quiet` (True, or `SMALL` for the small
-    form alone): NumPy gives no warnings inside the form, so callers need not disable them. `expression`: the traced
-    function of a pointwise operator. `rows`: the row program of an operator that works row by row.
+    `general` accepts arrays of any dtype and layout, or rejects them with PyTorch's error messages. The straight-line
+    code of an operator calls `small`, for the dtypes in `dtypes` (`FLOATS`, or None for all) and up to `limit` elements
+    (None: any number). A `small` form without the operator's keyword-only parameters is called if these have their
+    defaults. `inplace` has the parameters of `general` and overwrites the first array. `quiet` (True, or `SMALL` for
+    only the small form): NumPy gives no warnings in the form, so callers need not disable them. `expression`: the
+    traced function of a pointwise operator. `rows`: the row program of an operator that works row by row.
 
-    A kernel that is created from another kernel inherits its forms, except those that are given.
+    A kernel that is created from another kernel inherits all forms that are not given.
     """
 
     __slots__ = ("_limit", "dtypes", "expression", "general", "inplace", "name", "quiet", "rows", "small")
@@ -73,18 +73,18 @@ class Kernel:
         return self._limit if self.expression is None else self.expression.limit
 
     def __call__(self, *args: Any, **options: Any) -> Any:
-        """The general form."""
+        """Call the general form."""
         return self.general(*args, **options)
 
     def overwrite(self, *arguments: Any) -> Any:
-        """The in-place form, which there has to be."""
+        """Call the in-place form, which must exist."""
         return self.inplace(*arguments)  # type: ignore[misc]
 
     def __repr__(self) -> str:
         return f"<kernel {self.name}>"
 
     def checked(self, check: Callable[..., None]) -> Kernel:
-        """The same kernel with a `check` of the arguments before all forms except the small one."""
+        """Return the same kernel with a `check` of the arguments before all forms except the small one."""
 
         def before(form: Callable[..., Any] | None) -> Any:
             if form is None:
@@ -109,7 +109,7 @@ class Kernel:
         )
 
     def small_takes(self, options: frozenset[str]) -> bool:
-        """Whether the small form has these keyword-only parameters of the operator."""
+        """Return whether the small form has these keyword-only parameters of the operator."""
         code = getattr(self.small, "__code__", None)
         if not options or code is None:
             return not options

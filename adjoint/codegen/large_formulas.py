@@ -1,7 +1,8 @@
-"""Gradient formulas that are arithmetic of elements, as compiled loops over large arrays.
+"""Compile gradient formulas that consist of elementwise arithmetic as loops over large arrays.
 
-On arrays, each operation of a formula such as `grad * other.conj()` is a pass of NumPy's on one thread. A formula for
-elements is traced like a pointwise kernel when a gradient is first large enough, and becomes one loop.
+For arrays, NumPy computes each operation of a formula such as `grad * other.conj()` in a separate pass on one thread.
+When a gradient is large enough for the first time, an elementwise formula is traced like a pointwise kernel and becomes
+one loop.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ _ARITHMETIC = bytes(
 
 
 def large_from() -> int:
-    """Return the number of elements from which gradients count as large."""
+    """Return the number of elements above which gradients count as large."""
     return 0 if LOOPS.every_size else LARGE
 
 
 def is_arithmetic(formula: Callable[..., Any]) -> bool:
-    """Whether a formula is likely to be arithmetic of elements: it has operators, and uses no other names than expressions do."""
+    """Return whether a formula may be elementwise arithmetic: it has operators, and expressions support its names."""
     code = formula.__code__
     if not LOOPS.available or code.co_freevars or set(code.co_code[::2]).isdisjoint(_ARITHMETIC):
         return False
@@ -44,20 +45,20 @@ def is_arithmetic(formula: Callable[..., Any]) -> bool:
 
 
 def _computes(expression: Expression) -> bool:
-    """Return whether an expression is elementwise, and more than a copy."""
+    """Return whether an expression is elementwise and computes more than a copy."""
     nodes = expression.nodes()
     copies = any(node.operation == INPUT for node in expression.outputs)
     return not copies and not any(node.operation in ROW_OPERATIONS for node in nodes)
 
 
 def _read(node: Node) -> tuple[str, int] | None:
-    """The name of an input, and whether it is conjugated."""
+    """Return the name of an input and whether it is conjugated."""
     inner = node.operands[0] if node.operation == "conjugate" else node
     return (inner.value, CONJ if inner is not node else 0) if inner.operation == INPUT else None
 
 
 class LargeFormula:
-    """A formula for large gradients. `arrays`: the array parameters besides `grad`; `name`: the name of the loops."""
+    """A formula for large gradients. `arrays`: the array parameters other than `grad`. `name`: the name of the loops."""
 
     def __init__(self, formula: Callable[..., Any], name: str, arrays: list[str], namespace: Any) -> None:
         self.formula = formula
@@ -66,10 +67,10 @@ class LargeFormula:
         self.namespace = namespace
         self.direct: Callable[..., Any] = self._begin
         self.of_complex: tuple[CompiledPointwise, list[Any]] | None = None
-        """A complex function, the names of its operands and whether they are conjugated, if the formula is only that."""
+        """If the formula is only a complex function: the function, the names of its operands, and whether they are conjugated."""
 
     def __call__(self, *values: Any) -> Any:
-        """Return the formula's value. `values` are its arguments without `xp`."""
+        """Return the value of the formula. `values` are its arguments other than `xp`."""
         return self.direct(*values)
 
     def _begin(self, *values: Any) -> Any:
@@ -99,7 +100,7 @@ class LargeFormula:
         return self.direct(*values)
 
     def _operation(self, tree: Tree) -> Callable[..., Any] | None:
-        """Return the loops of a ufunc, if the formula is only this ufunc for real numbers.
+        """Return the loops of a ufunc if the formula is only this ufunc applied to real numbers.
 
         They may already be compiled.
         """

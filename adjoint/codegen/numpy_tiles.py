@@ -1,7 +1,7 @@
-"""The NumPy interpreter of expressions for large arrays: in tiles that stay in cache, on several threads.
+"""The NumPy interpreter of expressions for large arrays. It computes tiles that stay in the cache, on several threads.
 
-Operands may have any memory layout and are broadcast: they are traversed together in the memory order of the result,
-with as few dimensions as possible. Further memory of a tile is scratch memory, which stays with its thread.
+Operands may have any memory layout and are broadcast. They are traversed together in the memory order of the result,
+with as few dimensions as possible. A tile also uses scratch memory, which each thread keeps.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Dtype = numpy.dtype[Any]
 
 
 def result_like(arrays: Sequence[ndarray], dtype: Dtype, contiguous: bool) -> ndarray:
-    """Memory for an elementwise result, in the order of the operands unless it must be `contiguous`."""
+    """Allocate memory for an elementwise result, in the order of the operands unless it must be `contiguous`."""
     shape = arrays[0].shape
     if all(array.shape == shape and array.flags.c_contiguous for array in arrays):
         return numpy.empty(shape, dtype)
@@ -40,8 +40,7 @@ def run_tiles(
 ) -> None:
     """Call `tile(*inputs, *scalars, *outs, *registers)` for tiles that together cover the arrays.
 
-    Arrays with another dtype than that of the computation (`compute`, or bool for some outputs) are converted tile by
-    tile.
+    Arrays whose dtype is not that of the computation (`compute`, or bool for some outputs) are converted tile by tile.
     """
     shape, operands = walked(inputs, outs)
     n_inputs = len(inputs)
@@ -77,7 +76,7 @@ def run_tiles(
 
 
 def _run_blocks(work: Callable[[Any], None], shape: tuple[int, ...], element: int) -> None:
-    """Split the first dimension whose rows fit in a tile, because rows of the first dimension are too large."""
+    """Split the first dimension whose rows fit in a tile, because rows of earlier dimensions are too large."""
     split = 1
     while math.prod(shape[split + 1 :]) * element > TILE_BYTES:
         split += 1
@@ -94,7 +93,7 @@ def _run_blocks(work: Callable[[Any], None], shape: tuple[int, ...], element: in
 
 
 def walked(inputs: list[ndarray], outs: list[ndarray]) -> tuple[tuple[int, ...], list[ndarray]]:
-    """All arrays as views of one shape: that of the outputs in memory order, with as few dimensions as possible."""
+    """Return all arrays as views with one shape: the shape of the outputs in memory order, with as few dimensions as possible."""
     target = outs[0]
     shape = target.shape
     arrays = [*inputs, *outs]

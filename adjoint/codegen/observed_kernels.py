@@ -1,7 +1,7 @@
-"""Compiled kernels seen while they run, for the profiler and for inspection.
+"""Observe compiled kernels while they run, for the profiler and for inspection.
 
 A compiled kernel is called through attributes of its `CompiledFunction`. While an observer is active, these attributes
-hold functions that report to it. Otherwise they hold the ctypes functions, and observation costs nothing.
+hold functions that report to it. Otherwise they hold the ctypes functions, so observation costs nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .llvm.compilation import CompiledFunction
 
 Observer = Callable[[str], AbstractContextManager[Any]]
-"""A context around the call of the kernel with this name."""
+"""A context around each call of a kernel with a given name."""
 
 
 class CompiledKernels:
@@ -30,18 +30,18 @@ class CompiledKernels:
         self._lock = lock_across_forks()
 
     def add(self, function: CompiledFunction) -> None:
-        """A kernel has been compiled."""
+        """Add a kernel that has been compiled."""
         with self._lock:
             self.functions.append(function)
             self._names[function.code.address] = function.code.name
             self._install(function)
 
     def observe(self, observer: Observer) -> None:
-        """From now on, run kernels inside `observer(name)`."""
+        """Run kernels inside `observer(name)` from now on."""
         self._change(lambda observers: (*observers, observer))
 
     def stop_observing(self, observer: Observer) -> None:
-        """End `observe`. If it never began, nothing happens."""
+        """End `observe`. If the observation never began, this method does nothing."""
         self._change(lambda observers: tuple([other for other in observers if other != observer]))
 
     @uninterrupted
@@ -56,7 +56,7 @@ class CompiledKernels:
         function.split = self.called(function, function.split)
 
     def called(self, function: CompiledFunction, call: Any) -> Any:
-        """Return the replacement of `call`, one way to run the kernel. None stays None."""
+        """Return the replacement of `call`, which is one of the functions that run the kernel. None is returned unchanged."""
         call = getattr(call, "original", call)
         if not self._observers or call is None:
             return call

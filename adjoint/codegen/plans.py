@@ -1,8 +1,8 @@
-"""Plans: what a kernel writes for arrays of one signature, and the call that writes it.
+"""Plans of kernels: the results for arrays of one signature and the call that computes them.
 
-A kernel plans from dtypes, shapes and strides alone. It says which arrays it will write, and returns a function that
-writes them. Eager calls keep the plan, allocate, and launch. A program that is compiled asks `kernel.plan(...)`, lays
-its memory out, and calls `plan.into` with this memory:
+A kernel makes a plan from dtypes, shapes and strides alone. The plan describes the arrays that the kernel will write
+and contains a function that writes them. Eager calls keep the plan, allocate the results, and launch the function. A
+compiled program calls `kernel.plan(...)`, plans its memory, and calls `plan.into` with this memory:
 
     plan = max_pool.plan(input, 2, (3, 3), (2, 2), (1, 1), (1, 1))
     out = [item.empty() for item in plan.results]
@@ -26,7 +26,10 @@ Dtype = numpy.dtype[Any]
 
 
 class Memory(NamedTuple):
-    """An array to be written. Its dimensions lie in memory in the `order` given, the outermost first, by default row-major."""
+    """The description of an array to be written.
+
+    Its dimensions are in memory in the given `order`, the outermost first. The default is row-major order.
+    """
 
     shape: tuple[int, ...]
     dtype: Dtype
@@ -41,16 +44,16 @@ class Memory(NamedTuple):
 
 
 class Plan:
-    """What a kernel does with arrays of one signature.
+    """The computation of a kernel for arrays of one signature.
 
-    `results`: what it writes, with None for results that are not requested. `run` takes the arguments of the kernel,
-    allocates the results and returns them. `into` takes the arrays to be written and then the arguments of the kernel.
-    Both return NotImplemented if the arguments' values demand another plan.
+    `results`: descriptions of the arrays that it writes. An entry is None if the result is not requested. `run` takes
+    the arguments of the kernel, allocates the results and returns them. `into` takes the arrays to be written, followed
+    by the arguments of the kernel. Both return NotImplemented if the values of the arguments require another plan.
 
-    Each of the two is made from the other one if it is not given.
+    If only one of the two is given, the other one is derived from it.
 
-    `compiled`: what the function that plans compiled code is given in place of the arguments of the kernel. NotImplemented:
-    there is no compiled code for arrays of this signature.
+    `compiled`: the arguments of the function that plans compiled code, if they are not the arguments of the kernel.
+    NotImplemented: there is no compiled code for arrays of this signature.
     """
 
     __slots__ = ("compiled", "into", "results", "run")
@@ -70,7 +73,7 @@ class Plan:
 
 
 def returned(results: Sequence[Any]) -> Any:
-    """The value of a kernel with these results: a tuple, or the only one."""
+    """Return the value of a kernel with these results, which is a tuple or the only result."""
     return results[0] if len(results) == 1 else tuple(results)
 
 
@@ -83,7 +86,7 @@ def _allocating(results: Sequence[Memory | None], into: Any) -> Callable[..., An
 
 @functools.cache
 def _maker(kinds: tuple[bool | None, ...]) -> Callable[..., Callable[..., Any]]:
-    """What makes `run` of `into` for results of these kinds: row-major, in another order, or not requested."""
+    """Return a function that derives `run` from `into` for results that are row-major, reordered, or not requested."""
     known, lines = [], []
     for number, plain in enumerate(kinds):
         if plain is not None:
@@ -117,18 +120,18 @@ def _copying(run: Callable[..., Any]) -> Callable[..., Any]:
 
 
 NUMPY = Plan((), run=lambda *_: NotImplemented)
-"""The plan of a kernel that leaves arrays of some signature to NumPy, whose function has no plan."""
+"""The plan of a kernel that lets NumPy compute arrays of a certain signature. NumPy's function has no plan."""
 
 _Made = TypeVar("_Made")
 
 
 class Plans(dict[Any, _Made]):
-    """What is known of calls by the dtypes, shapes and strides of their arrays; not of more than `most`."""
+    """The plans of a kernel by the dtypes, shapes and strides of the arrays. It contains at most `most` plans."""
 
     most = 256
 
     def keep(self, key: Any, plan: _Made) -> _Made:
-        """Remember a plan."""
+        """Store a plan."""
         if len(self) >= self.most:
             self.clear()
         self[key] = plan
@@ -150,14 +153,14 @@ def _plan_of({passed}):
 def planned(path: str, *, least: int = 0, exact: bool = False) -> Callable[[Callable[..., Plan]], Any]:
     """Plan a kernel once for each signature: the dtypes, shapes and strides of its arrays, and its other arguments.
 
-    The decorated function checks the arguments and returns NumPy's plan. `path` names the function below
-    `kernels.compiled` that returns the plan of compiled code, a `NativeCall`, or NotImplemented for signatures that it
-    does not support. Both look at the signature alone. The kernel computes; its attribute `plan` returns the plan for
-    arguments.
+    The decorated function checks the arguments and returns NumPy's plan. `path` names a function below
+    `kernels.compiled`. The function returns the plan of compiled code (a `NativeCall`), or NotImplemented for
+    signatures that it does not support. Both functions use only the signature. The result of the decorator is the
+    kernel. Its attribute `plan` returns the plan for arguments.
 
     Arrays are the parameters whose annotations begin with an array type. A kernel with NumPy's plan `NUMPY` returns
-    NotImplemented where there is no compiled code, and if its first array has less than `least` elements. If it is
-    `exact`, it has the bits of NumPy, so after `CALLS` calls it computes smaller arrays too.
+    NotImplemented if there is no compiled code or if its first array has fewer than `least` elements. If it is `exact`,
+    its results are identical to NumPy's, so after `CALLS` calls it also computes smaller arrays.
     """
 
     def decorate(form: Callable[..., Plan]) -> Any:

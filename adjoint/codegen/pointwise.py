@@ -1,11 +1,11 @@
-"""Kernels of pointwise operators, each declared by one expression.
+"""Kernels of pointwise operators, each of which is declared by one expression.
 
     @pointwise("sigmoid_cpu", "fc")
     def sigmoid(self: Array):
         return 1 / (1 + xp.exp(-self))
 
-The function is traced when the kernel is first used. Its parameters annotated `Array` are arrays, which broadcast. The
-others are scalars, equal for all elements.
+The function is traced when the kernel is first used. Parameters annotated `Array` are arrays, which are broadcast. The
+other parameters are scalars, which are the same for all elements.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _building = lock_across_forks()
 
 
 class Program:
-    """One traced function, and the code generated from it so far."""
+    """One traced function and the code that has been generated from it."""
 
     def __init__(self, function: Callable[..., Any], refusal: Refusing, kinds: str, contiguous: bool) -> None:
         self.function = function
@@ -73,7 +73,7 @@ class Program:
 
     @computed_once
     def tree(self) -> Tree:
-        """The computation of the function, traced on first use."""
+        """The traced computation of the function, which is traced on first access."""
         tree = trace(self.function, self.parameters)
         if any(node.operation in ROW_OPERATIONS for leaf in leaves(tree) for node in leaf.nodes()):
             raise TracingError(f"{self.name} is no pointwise operator: it looks at whole rows")
@@ -84,18 +84,18 @@ class Program:
 
     @computed_once
     def chooses(self) -> bool:
-        """Return whether the expression has a `where`, whose code differs between the smallest and larger arrays."""
+        """Return whether the expression contains a `where`, which has separate code for the smallest arrays."""
         return any(node.operation == "where" for leaf in leaves(self.tree) for node in leaf.nodes())
 
     @computed_once
     def limit(self) -> int:
-        """Return the maximum number of elements for the small form. It has the simplest code, with NumPy's `where`."""
+        """Return the maximum number of elements for the small form. This form has the simplest code, with NumPy's `where`."""
         limit = LARGE if self.chooses else THREADED
         return min(limit, self.compiled_from - 1) if LOOPS.available else limit
 
     @computed_once
     def compiled_from(self) -> int:
-        """Return the number of elements from which compiled loops compute, if there are any."""
+        """Return the number of elements above which compiled loops compute, if there are compiled loops."""
         return 0 if LOOPS.every_size else smallest_repeated(self.tree)
 
     @computed_once
@@ -109,7 +109,7 @@ class Program:
         return ", ".join([*self.parameters.arrays, *self.parameters.scalars])
 
     def straight(self, char: str) -> Callable[..., Any]:
-        """The function for small arrays of one dtype."""
+        """Return the function for small arrays of one dtype."""
         found = self._straight.get(char)
         if found is None:
             with _building:
@@ -128,9 +128,9 @@ class Program:
         return found
 
     def tile(self, char: str, *, over_input: bool) -> tuple[Callable[..., Any], list[numpy.dtype[Any]], list[str]]:
-        """The function for tiles of one dtype, the dtypes of its registers, and the kinds of its outputs.
+        """Return the function for tiles of one dtype, the dtypes of its registers, and the kinds of its outputs.
 
-        `over_input`: the output may share the memory of an input.
+        `over_input`: whether the output may share the memory of an input.
         """
         found = self._tiles.get((char, over_input))
         if found is None:
@@ -146,7 +146,7 @@ class Program:
         return found
 
     def run(self, arrays: Sequence[Any], scalars: Sequence[Any], out: ndarray | None = None) -> Any:
-        """Compute on arrays of any supported dtype and any layout. Write the result to `out`, if it is given."""
+        """Compute on arrays of any supported dtype and any layout. Write the result to `out` if it is given."""
         operands, values, dtype = arrays, scalars, arrays[0].dtype
         for array in arrays:
             if type(array) is not ndarray or array.dtype is not dtype:
@@ -190,7 +190,7 @@ class Program:
 
 
 def _promoted(arrays: Sequence[Any]) -> tuple[list[ndarray], numpy.dtype[Any]]:
-    """The arrays in their common dtype."""
+    """Return the arrays in their common dtype."""
     operands = [numpy.asarray(array) for array in arrays]
     dtype = operands[0].dtype
     if any(item.dtype != dtype for item in operands):
@@ -206,7 +206,7 @@ def narrowed(result: Any, compute: numpy.dtype[Any], dtype: numpy.dtype[Any]) ->
 
 
 def dtype_of(kind: str, dtype: numpy.dtype[Any]) -> numpy.dtype[Any]:
-    """The dtype of a value of this kind if numbers have `dtype`."""
+    """Return the dtype of a value of this kind if numbers have `dtype`."""
     if kind == BOOL:
         return numpy.dtype(bool)
     if kind == REAL and dtype.kind == "c":
@@ -215,7 +215,7 @@ def dtype_of(kind: str, dtype: numpy.dtype[Any]) -> numpy.dtype[Any]:
 
 
 Refusing = str | Callable[[ndarray], Exception]
-"""The name of PyTorch's kernel in the error for an array of another dtype, or a function that creates that error."""
+"""The name of PyTorch's kernel in the error for an array of an unsupported dtype, or a function that creates this error."""
 
 
 def pointwise(
@@ -223,9 +223,9 @@ def pointwise(
 ) -> Callable[[Callable[..., Any]], Kernel]:
     """Create a `Kernel` from an expression of elements.
 
-    Half types are computed in float32 and rounded once. Dtypes outside the given `kinds` (NumPy's; "fd" excludes half
-    precision) are refused with `refusal`. `contiguous`: the result is row-major, whatever the memory order of the
-    operands.
+    Half types are computed in float32 and rounded once. Dtypes outside the given `kinds` (as NumPy names them; "fd"
+    excludes half precision) are rejected with `refusal`. `contiguous`: whether the result is row-major regardless of
+    the memory order of the operands.
     """
 
     def declare(function: Callable[..., Any]) -> Kernel:
@@ -246,7 +246,7 @@ def pointwise(
 
 
 def of_operation(name: str, refusal: Refusing, kinds: str = "f", arity: int = 1, doc: str | None = None) -> Kernel:
-    """The kernel of one operation of expressions."""
+    """Return the kernel of one operation of expressions."""
 
     def of_one(self: Any) -> Any:
         return apply(name, self)
@@ -261,9 +261,9 @@ def of_operation(name: str, refusal: Refusing, kinds: str = "f", arity: int = 1,
 
 
 def by_expression(expression: Kernel, *, small: Any = None) -> Callable[[Any], Kernel]:
-    """Compute large floating-point arrays by a pointwise kernel with the same parameters, and other arrays as before.
+    """Compute large floating-point arrays with a pointwise kernel that has the same parameters, and other arrays as before.
 
-    `small` computes small float32 and float64 arrays, if another form is faster for them.
+    `small` computes small float32 and float64 arrays if another form is faster for them.
     """
     program: Program = expression.expression
 
@@ -297,7 +297,7 @@ def _begin(*args: Any, **options: Any) -> Any:
 
 
 def _lazily(program: Program, form: str, build: Callable[[Program, dict[str, Any]], str]) -> Any:
-    """Return a function whose code is generated at the first call, because an import declares many and uses few."""
+    """Return a function whose code is generated at the first call, because an import declares many functions but uses few."""
     namespace = dict(BASE_NAMES)
     function = FunctionType(_begin.__code__, namespace, program.name)
     function.__doc__ = program.function.__doc__

@@ -1,7 +1,7 @@
-"""The operations of row programs on NumPy arrays, for tiles and for small arrays.
+"""The operations of row programs on NumPy arrays, both for tiles and for small arrays.
 
-Rows lie along dimension 1 of two or three dimensions. Values with one number per row keep that dimension with length 1.
-In tiles the result is written into the last argument. Without it a new array is returned.
+Rows lie along dimension 1 of two or three dimensions. Values with one number per row keep this dimension with length 1.
+For tiles, the result is written into the last argument. If this argument is missing, a new array is returned.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy import ndarray
 from ..kernels.runtime.parallel import scratch
 
 BLOCK = 64
-"""Rows that are added one by one, before the sums of blocks are added."""
+"""The number of rows that are added one by one before the sums of blocks are added."""
 
 _ONES: dict[str, ndarray] = {char: numpy.ones((8192, 1), char) for char in "fd"}
 _maximum: Any = numpy.maximum.reduce
@@ -25,22 +25,22 @@ _COMPLEX128 = numpy.dtype(numpy.complex128)
 
 
 def row_sum(x: ndarray, out: ndarray) -> None:
-    """The sum of each row."""
+    """Return the sum of each row."""
     numpy.add.reduce(x, axis=1, out=out, keepdims=True)
 
 
 def row_max(x: ndarray, out: ndarray) -> None:
-    """The greatest element of each row."""
+    """Return the greatest element of each row."""
     numpy.maximum.reduce(x, axis=1, out=out, keepdims=True)
 
 
 def row_min(x: ndarray, out: ndarray) -> None:
-    """The smallest element of each row."""
+    """Return the smallest element of each row."""
     numpy.minimum.reduce(x, axis=1, out=out, keepdims=True)
 
 
 def row_take(x: ndarray, index: ndarray, out: ndarray) -> None:
-    """Return the element of each row at its index. `x` may be one row for all."""
+    """Return the element of each row at its index. `x` may be one row that is used for all indices."""
     if x.size == x.shape[1]:
         numpy.take(x.reshape(-1), index, out=out, mode="clip")
     else:
@@ -48,18 +48,18 @@ def row_take(x: ndarray, index: ndarray, out: ndarray) -> None:
 
 
 def row_put(value: ndarray, index: ndarray, out: ndarray) -> None:
-    """A number at the index of each row, elsewhere 0."""
+    """Return rows that contain a number at the index of each row and 0 elsewhere."""
     out.fill(0)
     numpy.put_along_axis(out, index, value, 1)
 
 
 def row_index(out: ndarray) -> None:
-    """The places in a row."""
+    """Return the positions in a row."""
     out[...] = numpy.arange(out.shape[1]).reshape(out.shape)
 
 
 def column_sum(x: ndarray, out: ndarray) -> None:
-    """The sum over the rows of the tile."""
+    """Return the sum over the rows of the tile."""
     if x.ndim == 3:
         numpy.add.reduce(x, axis=(0, 2), out=out, keepdims=True)
         return
@@ -98,27 +98,27 @@ def _accumulated(ufunc: numpy.ufunc, x: ndarray, out: ndarray, carried: numpy.dt
 
 
 def row_cumsum(x: ndarray, out: ndarray) -> None:
-    """The sums up to each element."""
+    """Return the cumulative sums."""
     _accumulated(numpy.add, x, out, _carried(x.dtype))
 
 
 def row_cumprod(x: ndarray, out: ndarray) -> None:
-    """The products up to each element."""
+    """Return the cumulative products."""
     _accumulated(numpy.multiply, x, out, _carried(x.dtype))
 
 
 def row_cummax(x: ndarray, out: ndarray) -> None:
-    """The greatest element up to each one."""
+    """Return the cumulative maxima."""
     _accumulated(numpy.maximum, x, out, x.dtype)
 
 
 def row_cummin(x: ndarray, out: ndarray) -> None:
-    """The smallest element up to each one."""
+    """Return the cumulative minima."""
     _accumulated(numpy.minimum, x, out, x.dtype)
 
 
 def row_logcumsumexp(x: ndarray, out: ndarray) -> None:
-    """The logarithm of the sum of exponentials up to each element."""
+    """Return the cumulative logarithms of sums of exponentials."""
     _accumulated(numpy.logaddexp, x, out, _FLOAT64)
 
 
@@ -167,4 +167,4 @@ STRAIGHT_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "row_min": _min,
     "column_sum": _column_sum,
 }
-"""Operations as functions that return new arrays, for programs that have no others."""
+"""The functions that compute operations into new arrays, for programs that contain no other operations."""

@@ -1,4 +1,7 @@
-"""The NumPy interpreter of row programs for large arrays: in tiles of whole rows that stay in cache, on several threads."""
+"""The NumPy interpreter of row programs for large arrays.
+
+It computes tiles of whole rows that stay in the cache, on several threads.
+"""
 
 from __future__ import annotations
 
@@ -16,31 +19,40 @@ from .schedule import Pool
 
 Dtype = numpy.dtype[Any]
 Geometry = tuple[int, int, int]
-"""Arrays as (outer, length, inner), with the row along the middle."""
+"""Arrays with the shape (outer, length, inner), where rows lie along the middle dimension."""
 
 SHORT = 32
-"""Rows up to this long are put side by side, for vector loops across rows."""
+"""The maximum length of rows that are placed side by side, so that vector loops run across rows."""
 
 ROWS_BYTES = 1 << 21
-"""Bytes of rows in one tile. Programs of rows have few operations, which the interpreter lock delays more than memory does."""
+"""The number of bytes of rows in one tile.
+
+Row programs have few operations, which the interpreter lock delays more than memory does.
+"""
 
 SCANNED_ROWS = 512
-"""Rows whose running extremes are computed in one call. NumPy does not release the interpreter lock for fewer."""
+"""The number of rows whose running extremes are computed in one call.
+
+NumPy does not release the interpreter lock for fewer rows.
+"""
 
 STRIP = 256
-"""Columns in one tile, if a block of adjacent rows is too large for the cache."""
+"""The number of columns in one tile if a block of adjacent rows is too large for the cache."""
 
 SCANNED_STRIP = 4096
-"""The same for scans, which make one call for each place in a row."""
+"""The same number for scans, which make one call for each position in a row."""
 
 BLOCKS = 16
-"""Sums over rows are added up in this many blocks or more, on any number of threads: sums do not depend on it."""
+"""The minimum number of blocks in which sums over rows are computed.
+
+It is the same for any number of threads, so sums do not depend on the number of threads.
+"""
 
 _OTHERS: dict[str, Dtype] = {BOOL: numpy.dtype(bool), INTEGER: numpy.dtype(numpy.int64)}
 
 
 def dtype_of(kind: str, dtype: Dtype) -> Dtype:
-    """The dtype of what has this kind where numbers have `dtype`."""
+    """Return the dtype of a value of this kind if numbers have `dtype`."""
     return _OTHERS.get(kind, dtype)
 
 
@@ -62,7 +74,7 @@ class Tile:
 
 
 def _walked(expression: Expression) -> int:
-    """Return how many arrays of elements are read completely, not at one position per row; 1 if some are only written."""
+    """Return the number of arrays that are read at all positions of rows, or 1 if there are none but some are written."""
     nodes = expression.nodes()
     read = {item for node in nodes if node.operation != "row_take" for item in node.operands} | set(expression.outputs)
     count = sum(node.operation == INPUT and node.extent == ELEMENT and node in read for node in nodes)
@@ -89,7 +101,7 @@ def run_rows(
     scalars: Sequence[Any],
     outs: list[ndarray | None],
 ) -> None:
-    """Compute all tiles of the inputs, which come with their extents, and add up their sums over rows."""
+    """Compute all tiles of the inputs, which are given with their extents, and add up their sums over rows."""
     _, length, inner = geometry
     run = Run(tile, geometry, inputs, scalars, outs, inner == 1 and 1 < length <= SHORT, {})
     # Scans have loops of their own, which convert to what is carried.
@@ -145,14 +157,14 @@ def _compute(run: Run) -> None:
 
 
 def _block(run: Run, rows: int, row_bytes: int, tile_bytes: int) -> int | None:
-    """How many rows of the total `rows` a tile has; None, if the number of threads may determine it."""
+    """Return the number of rows in a tile, given the total `rows`, or None if the number of threads may determine it."""
     if not run.tile.sums or rows * row_bytes < PARALLEL_BYTES:
         return None
     return max(1, min(-(-rows // BLOCKS), tile_bytes // row_bytes))
 
 
 def _work(run: Run, key: int, elements: Any, rows: Any, size: tuple[int, ...]) -> None:
-    """Compute one tile: the `elements` and the `rows` of the arrays. Short rows are adjacent in it."""
+    """Compute one tile, given the `elements` and the `rows` of the arrays. Short rows are adjacent in the tile."""
     tile, across = run.tile, run.across
     parts: list[ndarray | None] = []
     for array, extent in run.inputs:

@@ -1,4 +1,4 @@
-"""Row programs: expressions of elements that also look at the row that an element is in.
+"""Row programs: expressions of elements that also use the row that contains an element.
 
     @row_program()
     def layer_norm(x: Array, weight: PerColumn | None, eps: float):
@@ -10,18 +10,18 @@
 
     result, mean, rstd = layer_norm.run((x, weight), -1, (1e-5,))
 
-A row lies along one dimension of the arrays. The function has a parameter for each array: one value for each element
-(`Array`), row (`PerRow`), part of a row (`PerPart`) or place in a row (`PerColumn`), or a place in the row for each row
-(`RowIndex`, integers).
-The other parameters are scalars. Its results become the outputs, each with its extent. `None` is an output that is not
-requested. `expression` describes `row.sum(x)`, `row.cumsum(x)`, `column.sum(x)` and the other functions of `row` and
-`column`.
+A row lies along one dimension of the arrays. The function has a parameter for each array. An array contains one value
+for each element (`Array`), row (`PerRow`), part of a row (`PerPart`) or position in a row (`PerColumn`), or a position
+in the row for each row (`RowIndex`, integers). The other parameters are scalars. Its results become the outputs, each
+with its extent. An output is `None` if it is not requested. `expression` describes `row.sum(x)`, `row.cumsum(x)`,
+`column.sum(x)` and the other functions of `row` and `column`.
 
 A program is data: `variants` are its expressions, one for each path of its control flow, and `choose` selects the
-variant for given arguments. An interpreter sees the arrays as (outer, length, inner), with the row along the middle.
+variant for given arguments. An interpreter treats the arrays as (outer, length, inner), with the row along the middle
+dimension.
 
-NumPy computes parts of the arrays that contain this dimension completely. Their size fits in the cache, and several
-threads run them. Half types are computed in float32 and rounded once.
+NumPy computes parts of the arrays, each of which contains this dimension completely. The parts fit in the cache, and
+several threads compute them. Half types are computed in float32 and rounded once.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _building = lock_across_forks()
 
 
 class RowProgram:
-    """A traced row program, and the code generated from it so far."""
+    """A traced row program and the code that has been generated from it."""
 
     def __init__(self, function: Callable[..., Any], refuse: Refusing | None = None, in_parts: bool = False) -> None:
         self.function = function
@@ -74,12 +74,12 @@ class RowProgram:
 
     @computed_once
     def tree(self) -> Tree:
-        """The traced computation of the function, traced on first access."""
+        """The computation of the function, which is traced on first access."""
         return trace(self.function, self.parameters)
 
     @computed_once
     def in_parts(self) -> RowProgram:
-        """The same program for rows of several parts, which compiled loops run."""
+        """Return the same program for rows that consist of several parts, which compiled loops run."""
         return RowProgram(self.function, self.refuse, True)
 
     @computed_once
@@ -108,7 +108,7 @@ class RowProgram:
         return [*self.parameters.arrays, *self.parameters.scalars, ROW_LENGTH]
 
     def tile(self, variant: int, char: str) -> Tile:
-        """The function for tiles of one dtype."""
+        """Return the function for tiles of one dtype."""
         found = self._tiles.get((variant, char))
         if found is None:
             with _building:
@@ -138,7 +138,7 @@ class RowProgram:
         return self._straight[key]
 
     def _compiled(self, variant: int, char: str) -> CompiledRows:
-        """The compiled loops of one dtype."""
+        """Return the compiled loops of one dtype."""
         found = self._loops.get((variant, char))
         if found is None:
             made = CompiledRows(self.name, self.variants[variant], self.parameters.arrays, char)
@@ -157,10 +157,10 @@ class RowProgram:
 
         Return the output, or a tuple of outputs.
 
-        Arrays of elements all have `shape`, by default the shape of the first one. Arrays of rows have one element per
-        row, in order, and arrays of columns have one element per column. Outputs of elements have the dtype of the
-        first array, others that in which is computed; those of rows have `shape`, but length 1 along `dim`, those of
-        columns have one dimension. If there are no elements, other outputs are zeros.
+        Arrays of elements all have `shape`, which defaults to the shape of the first one. Arrays of rows have one
+        element per row, in order, and arrays of columns have one element per column. Outputs of elements have the dtype
+        of the first array, and other outputs have the dtype of the computation. Outputs of rows have `shape`, but
+        length 1 along `dim`. Outputs of columns have one dimension. If there are no elements, other outputs are zeros.
 
         Raises:
             IndexError: if `dim` is out of range.
@@ -183,7 +183,7 @@ class RowProgram:
         *,
         shape: tuple[int, ...] | None = None,
     ) -> Plan:
-        """The plan that `run` follows, whose functions take the arrays and then the scalars."""
+        """Return the plan that `run` follows. Its functions take the arrays and then the scalars."""
         variant = self.choose(*arrays, *scalars)[0]
         return self._new_plan(arrays, dim, variant, shape, LOOPS.enabled)
 
@@ -195,9 +195,9 @@ class RowProgram:
         length: int,
         parts: Sequence[int],
     ) -> NativeCall | None:
-        """The call of a program for rows `in_parts`; None if NumPy computes.
+        """Return the call of a program for rows `in_parts`, or None if NumPy must compute it.
 
-        `shapes`: those of results of each extent. `length` and `parts`: what the layout says (`row_loops`).
+        `shapes`: the shapes of the results, by extent. `length` and `parts`: values for the layout (see `row_loops`).
         """
         dtype, variant = arrays[0].dtype, self.choose(*arrays, *scalars)[0]  # type: ignore[union-attr]
         outputs = self.variants[variant].outputs
@@ -253,7 +253,7 @@ class RowProgram:
 
 
 class SmallCall:
-    """How small arrays of certain shapes, strides and dtypes are computed by a function for small arrays."""
+    """The computation of small arrays with certain shapes, strides and dtypes by a function for small arrays."""
 
     __slots__ = ("_copied", "_function", "_length", "_shaped", "_views", "_warnings")
 
@@ -302,7 +302,7 @@ Refusing = Callable[[ndarray, int], None]
 
 
 def row_program(refuse: Refusing | None = None) -> Callable[[Callable[..., Any]], RowProgram]:
-    """Make a function of elements and rows into a program."""
+    """Convert a function of elements and rows to a row program."""
     return lambda function: RowProgram(function, refuse)
 
 
@@ -316,7 +316,7 @@ def _fill_with_zeros(out: Sequence[ndarray | None], *_: Any) -> None:
 
 
 def _shape_of(extent: str, geometry: Geometry) -> tuple[int, ...]:
-    """Return the shape with rows along dimension 1 of two dimensions, or of three if there are dimensions below the row."""
+    """Return the shape with rows along dimension 1: two dimensions, or three if dimensions follow the row."""
     outer, length, inner = geometry
     if inner == 1:
         return (outer, length) if extent == ELEMENT else (outer, 1) if extent == ROW else (1, length)
@@ -329,7 +329,7 @@ def _view(array: ndarray, extent: str, geometry: Geometry) -> ndarray:
 
 
 def _kept(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
-    """The shape with one element along `dim`."""
+    """Return the shape with length 1 along `dim`."""
     return (*shape[:dim], 1, *shape[dim + 1 :]) if shape else ()
 
 

@@ -1,4 +1,4 @@
-"""Turns an expression into steps: lowered for one dtype, ordered, with a register for each result.
+"""Convert an expression to steps: it is lowered for one dtype and ordered, and each result is assigned a register.
 
 A register is scratch memory for a tile. Each register holds values of one kind, and is reused as soon as its value is
 no longer needed.
@@ -37,8 +37,8 @@ _POWERS = {2: "square", 0.5: "sqrt", -1: "reciprocal"}
 def lowered(expression: Expression, char: str, decomposed: bool = True) -> Expression:
     """Lower the expression for the dtype with this character.
 
-    Real numbers have no conjugates, and their magnitudes are plain numbers. Operations with a decomposition are
-    decomposed, unless the interpreter of the expression computes them itself (`decomposed` is False).
+    Real numbers have no conjugates, and their magnitudes are ordinary numbers. Operations with a decomposition are
+    decomposed unless the interpreter of the expression computes them itself (`decomposed` is False).
     """
     trace = Trace({})
     graph, new = trace.graph, dict[Node, Node]()
@@ -62,16 +62,16 @@ def lowered(expression: Expression, char: str, decomposed: bool = True) -> Expre
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One call: compute `node` from its operands into `target`, the name of a register or of an output."""
+    """One call, which computes `node` from its operands into `target`, the name of a register or of an output."""
 
     node: Node
     target: str
     dying: frozenset[Node]
-    """The operands that no later step needs."""
+    """Return the operands that no later step needs."""
 
 
 def depends_on(nodes: list[Node]) -> dict[Node, frozenset[Node]]:
-    """The inputs that each node depends on: if inputs broadcast, they determine its shape."""
+    """Return the inputs on which each node depends. If inputs are broadcast, they determine the shape of the node."""
     found: dict[Node, frozenset[Node]] = {}
     for node in nodes:
         sources = {source for operand in node.operands for source in found[operand]}
@@ -87,7 +87,7 @@ class Schedule:
     registers: Counter[Pool]
     copies: tuple[tuple[str, Node], ...]
     places: dict[Node, str]
-    """The register or output of each computed node."""
+    """Return the register or output of each computed node."""
 
 
 Pool: TypeAlias = tuple[str, str]
@@ -101,18 +101,18 @@ _PREFIX: dict[Pool, str] = {
 
 
 def computed(expression: Expression) -> list[Node]:
-    """The nodes that need a step each."""
+    """Return the nodes that each need a step."""
     return [node for node in expression.nodes() if node.kind != SCALAR and node.operation != INPUT]
 
 
 def last_uses(expression: Expression, steps: list[Node]) -> dict[Node, int]:
-    """The last step that needs each node."""
+    """Return the last step that needs each node."""
     last = {operand: number for number, node in enumerate(steps) for operand in node.operands}
     return last | dict.fromkeys(expression.outputs, len(steps))
 
 
 def scheduled(expression: Expression, *, over_input: bool) -> Schedule:
-    """Assign each step of the expression a register, or its output.
+    """Assign a register or an output to each step of the expression.
 
     If the output may share the memory of an input (`over_input`), it is written only after all inputs have been read for the
     last time. Otherwise outputs serve as registers until they are written.
@@ -157,5 +157,5 @@ def scheduled(expression: Expression, *, over_input: bool) -> Schedule:
 
 
 def register_names(used: Counter[Pool]) -> list[tuple[str, Pool]]:
-    """All registers, and the kind and extent of each."""
+    """Return the names of all registers, with the kind and extent of each."""
     return [(f"{prefix}{number}", pool) for pool, prefix in _PREFIX.items() for number in range(used[pool])]

@@ -1,7 +1,8 @@
-"""Selection of elements by a condition, with NumPy: into new memory (`choose`), or into existing memory (`select`).
+"""Select elements by a condition with NumPy, into new memory (`choose`) or into existing memory (`select`).
 
-Elements that are not selected have no effect, not even as `0 * inf`: a mask is never a factor. On random masks branches
-are mispredicted: masking the bits of large arrays by 0 and -1 (all ones) is ten times faster.
+Elements that are not selected have no effect, even if `0 * inf` would be NaN, because a mask is never used as a factor.
+Random masks cause mispredicted branches. For large arrays, it is ten times faster to mask the bits with 0 and -1 (all
+ones).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _ONE = numpy.ones((), _INT8)
 
 
 def zero_where(self: Array, mask: Array) -> Array:
-    """Return `self`, with 0 where `mask` is true."""
+    """Return `self` with 0 where `mask` is true."""
     if type(mask) is not numpy.ndarray or type(self) is not numpy.ndarray or mask.shape != self.shape:
         return numpy.where(mask, ZERO[self.dtype], self)
     bits = _maskable(mask, self)
@@ -36,7 +37,7 @@ def zero_where(self: Array, mask: Array) -> Array:
 
 
 def choose(mask: Array, self: Array, other: Array) -> Array:
-    """Return `self` where `mask` is true, elsewhere `other`. Both have one dtype."""
+    """Return `self` where `mask` is true, and `other` elsewhere. Both have one dtype."""
     bits = _maskable(mask, self, other)
     if bits is None:
         return numpy.where(mask, self, other)
@@ -51,7 +52,7 @@ def choose(mask: Array, self: Array, other: Array) -> Array:
 def _maskable(mask: Array, *arrays: Array) -> numpy.dtype[Any] | None:
     """Return the integer dtype for masking the bits of large arrays, or None if masking is slower.
 
-    Numbers may replace arrays.
+    Numbers may be given instead of arrays.
     """
     if mask.size < LARGE:
         return None
@@ -63,9 +64,9 @@ def _maskable(mask: Array, *arrays: Array) -> numpy.dtype[Any] | None:
 
 
 def select(mask: ndarray, first: ndarray, second: ndarray, out: ndarray) -> None:
-    """Write `first` where `mask` is true, elsewhere `second`.
+    """Write `first` where `mask` is true, and `second` elsewhere.
 
-    Both may be `out`, and either may be one number for all elements.
+    Both may be `out`, and each may be one number for all elements.
     """
     bits = _BITS[out.itemsize]
     keep = scratch("select", mask.shape, _INT8)
@@ -89,5 +90,5 @@ def select(mask: ndarray, first: ndarray, second: ndarray, out: ndarray) -> None
 
 
 def select_any(mask: ndarray, first: ndarray, second: ndarray, out: ndarray) -> None:
-    """`select` for elements whose bits cannot be masked as one integer."""
+    """Do the same as `select` for elements whose bits cannot be masked as one integer."""
     out[...] = numpy.where(mask, first, second)

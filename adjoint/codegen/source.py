@@ -1,8 +1,8 @@
-"""Expressions as Python source: straight-line calls of NumPy functions, in two styles.
+"""Write expressions as Python source, which calls NumPy functions in straight-line code, in two styles.
 
-*Straight* code is for small arrays: each step creates a new array or overwrites one that is no longer needed. *Tile*
-code is for tiles of large arrays: every step writes into scratch memory, the last steps into the outputs. The source is
-registered with `linecache`, so that tracebacks and debuggers show it.
+*Straight* code is for small arrays: each step creates a new array or overwrites an array that is no longer needed.
+*Tile* code is for tiles of large arrays: each step writes into scratch memory, and the last steps write into the
+outputs. The source is registered with `linecache`, so that tracebacks and debuggers show it.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ SOURCES: dict[str, str] = {}
 
 _REAL_PART = {"F": "f", "D": "d", "G": "g"}
 _INT64 = numpy.dtype(numpy.int64).char
-"""The letter of 64-bit integers. On most systems NumPy has two types of them that differ only in the letter."""
+"""The character of 64-bit integers. On most systems, NumPy has two such types, which differ only in the character."""
 _MASKABLE = "fdilq"
 """The characters of dtypes whose elements are masked as integers of 32 or 64 bits."""
 
 _BOUNDS = {"maximum": "{}, inf", "minimum": "-inf, {}"}
 """The other bound for `clip` if one bound is a number.
 
-This takes a quarter of the time of NumPy's maximum with a number.
+A call of `clip` takes a quarter of the time of NumPy's maximum with a number.
 """
 
 _COMMUTATIVE = ("add", "multiply", "logical_and", "logical_or", "logical_xor")
@@ -59,7 +59,7 @@ def compile_source(source: str, name: str, namespace: dict[str, Any]) -> None:
 
 
 def identifier(char: str) -> str:
-    """The character of a dtype as a part of names."""
+    """Return the character of a dtype in a form that can be part of names."""
     return char if char.isalpha() else "bool"
 
 
@@ -69,12 +69,12 @@ def is_of_rows(node: Node) -> bool:
 
 
 def row_call(node: Node, arguments: list[str]) -> str:
-    """The call of the function for an operation of row programs."""
+    """Return the call of the function for an operation of row programs."""
     return f"{node.operation}{'_reversed' if node.value else ''}({', '.join(arguments)})"
 
 
 class Writer:
-    """Writes the code of one tree for one dtype. Its constants are stored in the namespace of the code."""
+    """A writer of the code of one tree for one dtype. Its constants are stored in the namespace of the code."""
 
     def __init__(
         self,
@@ -97,14 +97,14 @@ class Writer:
         self.constants: dict[tuple[str, str], str] = {}
 
     def dtype_name(self, kind: str) -> str:
-        """The name, in the code, of the dtype of numbers of this kind."""
+        """Return the name, in the code, of the dtype of numbers of this kind."""
         char = _INT64 if kind == INTEGER else _REAL_PART.get(self.char, self.char) if kind == REAL else self.char
         name = f"DTYPE_{identifier(char)}"
         self.namespace[name] = numpy.dtype(char)
         return name
 
     def scalar(self, node: Node, kind: str, lines: list[str], known: dict[Any, str]) -> str:
-        """The name of a scalar as a zero-dimensional array, in the dtype that matches operands of `kind`."""
+        """Return the name of a scalar as a zero-dimensional array in the dtype that matches operands of `kind`."""
         if kind == BOOL:
             return scalar_source(node)
         dtype = self.dtype_name(kind)
@@ -123,7 +123,7 @@ class Writer:
         return known[node, dtype]
 
     def tree(self, tree: Tree, style: str) -> list[str]:
-        """The code of a whole tree."""
+        """Return the code of a whole tree."""
         if isinstance(tree, Choice):
             lines = [f"if {scalar_source(tree.condition)}:"]
             lines += ["    " + line for line in self.tree(tree.if_true, style)]
@@ -136,7 +136,7 @@ class Writer:
         return self.straight(expression) if style == "straight" else self.tile(expression)
 
     def operand_names(self, node: Node, places: dict[Node, str], lines: list[str], known: dict[Any, str]) -> list[str]:
-        """The names of the operands of a step in the code."""
+        """Return the names of the operands of a step in the code."""
         values = node.operands[1:] if node.operation == "where" else node.operands
         kinds = {item.kind for item in values if item.kind != SCALAR} or {node.kind}
         kind = kinds.pop() if len(kinds) == 1 else "number"
@@ -151,8 +151,8 @@ class Writer:
         It ends with `return`.
 
         A step overwrites an operand only if the operand has the shape of the result. If the arrays are not `alike`, the
-        operand must depend on all inputs of the result, because inputs may broadcast. (Arrays that should be alike but
-        are not raise ValueError.)
+        operand must also depend on all inputs of the result, because inputs may be broadcast. (Arrays that should be
+        alike but are not raise ValueError.)
         """
         lines: list[str] = []
         known: dict[Any, str] = {}
@@ -189,7 +189,7 @@ class Writer:
         return [*lines, f"return {', '.join(results)}"]
 
     def result(self, output: Node, places: dict[Node, str], lines: list[str], known: dict[Any, str]) -> str:
-        """Return the returned value for an output: a new array even if it is an input or equal for all elements."""
+        """Return the expression for an output, which is a new array even for an input or a single number."""
         if output in places:
             return places[output]
         if is_absent(output):
@@ -199,7 +199,7 @@ class Writer:
         return f"full_like({self.first}, {self.scalar(output, 'number', lines, known)})"
 
     def call(self, node: Node, names: list[str]) -> str:
-        """One step, as an expression that creates a new array."""
+        """Return one step as an expression that creates a new array."""
         symbol = OPERATIONS[node.operation].symbol
         if symbol is not None:
             return f"{names[0]} {symbol} {names[1]}" if len(names) == 2 else f"{symbol}{names[0]}"
@@ -217,7 +217,7 @@ class Writer:
         return f"{self.function(node.operation)}({', '.join(names)})"
 
     def function(self, operation: str) -> str:
-        """The name of the function for an operation, which is added to the namespace."""
+        """Return the name of the function for an operation, and add the function to the namespace."""
         if operation in FUNCTIONS:
             name = f"numpy_{operation}"  # the kernel may have the name of the operation
             self.namespace[name] = FUNCTIONS[operation]
@@ -226,7 +226,7 @@ class Writer:
         return operation
 
     def tile(self, expression: Expression) -> list[str]:
-        """Code for one tile, with an array for each output and each register."""
+        """Return the code for one tile, with an array for each output and each register."""
         lines: list[str] = []
         known: dict[Any, str] = {}
         schedule = scheduled(expression, over_input=self.over_input)
@@ -268,7 +268,7 @@ def straight_source(
     namespace: dict[str, Any],
     contiguous: bool,
 ) -> str:
-    """The function for small arrays of float32 or float64, of one shape, or broadcast without overwriting."""
+    """Return the function for small arrays of float32 or float64 that have one shape or are broadcast without overwriting."""
     single = Writer("f", first, namespace, alike=True, masking=False, contiguous=contiguous).tree(tree, "straight")
     double = Writer("d", first, namespace, alike=True, masking=False, contiguous=contiguous).tree(tree, "straight")
     lines = double
@@ -281,7 +281,7 @@ def straight_source(
 def one_dtype_source(
     name: str, tree: Tree, signature: str, first: str, char: str, namespace: dict[str, Any], contiguous: bool
 ) -> str:
-    """The function for small arrays of one dtype."""
+    """Return the function for small arrays of one dtype."""
     lines = Writer(char, first, namespace, contiguous=contiguous).tree(tree, "straight")
     return "\n".join([f"def {name}({signature}):", *("    " + line for line in lines)]) + "\n"
 
@@ -291,7 +291,7 @@ def tile_source(
 ) -> tuple[str, list[tuple[str, Pool]], list[str]]:
     """Return the function for tiles of one dtype, its registers with their contents, and the kinds of its outputs.
 
-    `over_input`: the output may share the memory of an input.
+    `over_input`: whether the output may share the memory of an input.
     """
     used: Counter[Pool] = Counter()
     kinds: list[str] = []
@@ -308,7 +308,7 @@ def tile_source(
 
 
 def choice_source(name: str, tree: Tree, parameters: list[str], arrays: list[str], namespace: dict[str, Any]) -> str:
-    """The function that returns the number of the variant which the parameters choose, and the signatures of the arrays."""
+    """Return the function that computes the number of the selected variant and the signatures of the arrays."""
     numbers = iter(range(len(list(leaves(tree)))))
 
     def lines(tree: Tree) -> list[str]:
@@ -344,7 +344,7 @@ def row_tile_source(
 def row_straight_source(
     name: str, expression: Expression, parameters: str, char: str, namespace: dict[str, Any]
 ) -> str:
-    """Return the function for small arrays of one variant of a row program. It returns a tuple."""
+    """Return the function for small arrays of one variant of a row program. The function returns a tuple."""
     lines = Writer(char, "", namespace, alike=True, masking=False).straight(lowered(expression, char))
     if len(expression.outputs) == 1:
         lines[-1] = f"{lines[-1]},"

@@ -1,8 +1,7 @@
-"""Coefficients of special functions, for NumPy arrays and for compiled kernels.
+"""Coefficients of special functions for NumPy arrays and for compiled kernels. Each table starts with the highest power.
 
-Each table starts with the highest power.
-
-Those of Bessel functions are computed when they are first used: `interpolated` gives a polynomial for a smooth function.
+The coefficients of Bessel functions are computed when they are first used: `interpolated` approximates a smooth
+function by a polynomial.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ QUANTILE_FAR_DENOMINATOR = (
 )  # fmt: skip
 
 NEAR_POLE = 1e-200
-"""Between 0 and the negative of this, `lgamma(x)` is `-log(-x)`, because `sin(pi x)` would be rounded as a subnormal number."""
+"""Between 0 and minus this number, `lgamma(x)` is `-log(-x)`, because `sin(pi x)` would be a subnormal number."""
 
 # NIST Digital Library of Mathematical Functions (DLMF) 5.7.3:
 # ln Gamma(2 + z) = (1 - gamma) z + sum (-1)^k (zeta(k) - 1) z^k / k.
@@ -80,16 +79,16 @@ DIGAMMA_SERIES = (
 # Each function below is smooth for `u` from 0 to 1. The Airy function is one of order 1/3 (DLMF 9.6.2, 9.6.6).
 
 NEAR_OSCILLATING = 5.0
-"""Up to here Bessel functions are power series."""
+"""Up to this argument, Bessel functions are computed as power series."""
 
 NEAR_DECAYING = 1.0
-"""Up to this argument, modified functions of the second kind are power series."""
+"""Up to this argument, modified functions of the second kind are computed as power series."""
 
 NEAR_GROWING = 8.0
-"""Up to this argument, modified functions of the first kind are polynomials of `x`; beyond it, of `1 / x`."""
+"""Up to this argument, modified functions of the first kind are polynomials of `x`, and beyond it of `1 / x`."""
 
 AIRY_BELOW, AIRY_ABOVE = -3.7, 1.3
-"""Between these the Airy function is a power series."""
+"""Between these arguments, the Airy function is computed as a power series."""
 
 _STEP = 0.15
 _NODES = [(0.0, _STEP / 2), *((_STEP * k, _STEP * math.exp(-((_STEP * k) ** 2))) for k in range(1, 43))]
@@ -99,10 +98,11 @@ _SAMPLES = 256
 
 @cache
 def interpolated(terms: int, function: Callable[..., Any], *arguments: Any) -> tuple[float, ...]:
-    """`function(u, *arguments)` as a polynomial of `2 u - 1`.
+    """Return `function(u, *arguments)` as a polynomial of `2 u - 1`.
 
-    The coefficients of Chebyshev polynomials are means over many more samples than terms, which evens out their rounding, and are
-    converted in integers: powers have large coefficients, of both signs.
+    The coefficients of Chebyshev polynomials are means over many more samples than terms, which averages the rounding
+    errors. They are converted to powers with integers, because the coefficients of powers are large and have both
+    signs.
     """
     odd = numpy.arange(1, 2 * _SAMPLES, 2)
     values = function(numpy.cos(odd * (math.pi / (4 * _SAMPLES))) ** 2, *arguments)
@@ -117,12 +117,12 @@ def interpolated(terms: int, function: Callable[..., Any], *arguments: Any) -> t
 
 
 def power_series(u: Any, order: int, square: float, harmonic: bool) -> Any:
-    """Return the function of the first kind over `(x / 2) ** order`, where `x ** 2` is `u * square`.
+    """Return the function of the first kind divided by `(x / 2) ** order`, where `x ** 2` is `u * square`.
 
-    It is modified if that is positive.
+    The function is modified if `square` is positive.
 
-    `harmonic`: multiply each term by its harmonic numbers, which gives the function of the second kind without its
-    logarithm.
+    `harmonic`: whether to multiply each term by its harmonic numbers, which gives the function of the second kind
+    without its logarithm.
     """
     total, number = 0.0, -2 * _EULER + order
     for k in range(26):
@@ -144,17 +144,17 @@ def _integral(z: Any, order: float) -> Any:
 
 
 def decaying(u: Any, order: float, nearest: float) -> Any:
-    """`K_order(x) * exp(x) * sqrt(x)`, where `u` is `nearest / x`."""
+    """Return `K_order(x) * exp(x) * sqrt(x)`, where `u` is `nearest / x`."""
     return _integral(nearest / u, order) * math.sqrt(2)
 
 
 def in_phase(u: Any, order: float, nearest: float) -> Any:
-    """The real part of the Hankel function over its leading term, where `u` is `(nearest / x) ** 2`."""
+    """Return the real part of the Hankel function divided by its leading term, where `u` is `(nearest / x) ** 2`."""
     return _integral(-1j * nearest / numpy.sqrt(u), order).real * (2 / math.sqrt(math.pi))
 
 
 def out_of_phase(u: Any, order: float, nearest: float) -> Any:
-    """The same of the imaginary part, times `x`."""
+    """Return the imaginary part of the Hankel function divided by its leading term, times `x`."""
     x = nearest / numpy.sqrt(u)
     return _integral(-1j * x, order).imag * x * (2 / math.sqrt(math.pi))
 
@@ -166,7 +166,7 @@ def growing_near(u: Any, order: int) -> Any:
 
 
 def growing_far(u: Any, order: int) -> Any:
-    """`I_order(x) * exp(-x) * sqrt(x)`, where `u` is `8 / x`."""
+    """Return `I_order(x) * exp(-x) * sqrt(x)`, where `u` is `8 / x`."""
     x = NEAR_GROWING / u
     expansion = term = 1.0
     for k in range(1, 21):  # DLMF 10.40.1, the asymptotic expansion
@@ -177,9 +177,9 @@ def growing_far(u: Any, order: int) -> Any:
 
 
 def _growing(x: Any, order: int) -> Any:
-    """`I_order(x) * exp(-x)` up to 30: the mean of exp(x * cos(t)) * cos(order * t) by the midpoint rule (DLMF 10.32.3).
+    """Return `I_order(x) * exp(-x)` up to 30: the mean of exp(x * cos(t)) * cos(order * t) by the midpoint rule (DLMF 10.32.3).
 
-    The nodes at t and pi - t are combined, so that nothing cancels near 0.
+    The nodes at t and pi - t are combined, so that no terms cancel near 0.
     """
     total = 0.0
     for node in range(16):

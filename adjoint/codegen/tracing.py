@@ -1,6 +1,6 @@
-"""Tracing: a Python function of elements is called once with symbols, and becomes an expression graph.
+"""Tracing: a Python function of elements is called once with symbols and becomes an expression graph.
 
-The function is written as if for one element, with operators and the names of `xp`. Control flow may depend on
+The function is written as if it computed one element, with operators and the names of `xp`. Control flow may depend on
 parameters: the tracer follows both branches of each condition, and the variants become the leaves of a tree
 (`expression.Choice`). Control flow cannot depend on elements; use `xp.where` instead.
 """
@@ -37,19 +37,22 @@ from .expression import (
 )
 
 ARRAY = "Array"
-"""The annotation of array parameters. The others are scalars. Arrays annotated `... | None` may be absent."""
+"""The annotation of array parameters.
+
+Parameters with other annotations are scalars. Arrays annotated `... | None` may be absent.
+"""
 
 PerRow: TypeAlias = Any
-"""The annotation of arrays of row programs that have one number for each row."""
+"""The annotation of arrays of row programs that contain one number for each row."""
 
 PerColumn: TypeAlias = Any
-"""The annotation of arrays of row programs that have one number for each place in a row."""
+"""The annotation of arrays of row programs that contain one number for each position in a row."""
 
 PerPart: TypeAlias = Any
-"""The annotation of arrays of row programs that have one number for each part of a row."""
+"""The annotation of arrays of row programs that contain one number for each part of a row."""
 
 RowIndex: TypeAlias = Any
-"""The annotation of arrays of row programs that have one place in the row for each row."""
+"""The annotation of arrays of row programs that contain one position in the row for each row."""
 
 _EXTENTS = {ARRAY: ELEMENT, "PerRow": ROW, "PerColumn": COLUMN, "PerPart": PART, "RowIndex": ROW}
 
@@ -59,14 +62,14 @@ class TracingError(TypeError):
 
 
 class _Undecided(BaseException):
-    """The function has tested a condition that the path does not contain yet."""
+    """The function has tested a condition that the current path does not contain yet."""
 
     def __init__(self, condition: Node) -> None:
         self.condition = condition
 
 
 class Trace:
-    """One run of the function: the graph it creates, and the outcomes of its conditions."""
+    """One run of the function, with the graph that it creates and the outcomes of its conditions."""
 
     def __init__(self, path: dict[str, bool], in_parts: bool = False) -> None:
         self.graph = Graph()
@@ -74,7 +77,7 @@ class Trace:
         self.in_parts = in_parts
 
     def decide(self, condition: Node) -> bool:
-        """Return the outcome of a condition on scalars. Raise `_Undecided` if the path contains none yet."""
+        """Return the outcome of a condition on scalars. Raise `_Undecided` if the path contains no outcome yet."""
         answer = self.path.get(scalar_source(condition))
         if answer is None:
             raise _Undecided(condition)
@@ -82,7 +85,7 @@ class Trace:
 
 
 class Symbol:
-    """A value during tracing: operators on it create nodes."""
+    """A value during tracing. Operators on it create nodes."""
 
     __slots__ = ("node", "trace")
     __array_ufunc__ = None
@@ -112,7 +115,7 @@ class Symbol:
         raise TracingError(f"a traced function is written for one element, which has no attribute {name!r}")
 
     def conj(self) -> Symbol:
-        """The complex conjugate."""
+        """Return the complex conjugate."""
         return apply("conjugate", self)
 
     def abs(self) -> Symbol:
@@ -221,7 +224,10 @@ _ALIASES = {
 
 
 class Names:
-    """The namespace `xp` of traced functions: the operations, functions composed of them, and declared expressions by name."""
+    """The namespace `xp` of traced functions.
+
+    It contains the operations, functions composed of them, and declared expressions, by name.
+    """
 
     def __init__(self) -> None:
         self._expressions: dict[str, Callable[..., Any]] = {}
@@ -237,20 +243,20 @@ class Names:
         return function
 
     def declare(self, name: str, function: Callable[..., Any]) -> None:
-        """Let other expressions call `function` by its name: its nodes become part of them."""
+        """Let other expressions call `function` by its name. Its nodes become part of them."""
         if name not in OPERATIONS:
             self._expressions[name] = function
 
     def rsqrt(self, x: Any) -> Any:
-        """`1 / sqrt(x)`."""
+        """Return `1 / sqrt(x)`."""
         return self.reciprocal(self.sqrt(x))
 
     def sign(self, x: Any) -> Any:
-        """-1, 0 or 1. It is 0 for NaN."""
+        """Return -1, 0 or 1. The result is 0 for NaN."""
         return self.as_number(x > 0) - self.as_number(x < 0)
 
     def zero_where(self, x: Any, condition: Any) -> Any:
-        """`x`, but 0 where the condition is true."""
+        """Return `x`, or 0 where the condition is true."""
         return self.where(condition, 0, x)
 
     def zeros_like(self, x: Any) -> Any:
@@ -258,7 +264,10 @@ class Names:
         return _node_symbol(0, x)
 
     def element(self, parameter: Any) -> Any:
-        """A parameter as an element: arithmetic on it is rounded to the dtype, unlike Python arithmetic on parameters."""
+        """Return a parameter as an element.
+
+        Arithmetic on an element is rounded to the dtype, unlike Python arithmetic on parameters.
+        """
         trace = parameter.trace
         return Symbol(trace.graph.node("element", (parameter.node,), NUMBER), trace)
 
@@ -294,27 +303,27 @@ class Row:
 
     @staticmethod
     def length(x: Any) -> Any:
-        """The number of elements in the row, a scalar."""
+        """The number of elements in the row, which is a scalar."""
         return Symbol(x.trace.graph.node(PARAMETER, (), SCALAR, ROW_LENGTH), x.trace)
 
     @staticmethod
     def index(x: Any) -> Any:
-        """The position of each element in its row, an integer. `x` is any value of the program."""
+        """Return the position of each element in its row, which is an integer. `x` is any value of the program."""
         return Symbol(x.trace.graph.node("row_index", (), INTEGER), x.trace)
 
     @staticmethod
     def mean(x: Any) -> Any:
-        """The sum of the row, divided by its length."""
+        """Return the sum of the row divided by its length."""
         return row.sum(x) / row.length(x)
 
     @staticmethod
     def take(x: Any, index: Any) -> Any:
-        """The element of the row at `index`, an integer for each row."""
+        """Return the element of the row at `index`, which is an integer for each row."""
         return apply("row_take", x, index)
 
     @staticmethod
     def put(value: Any, index: Any) -> Any:
-        """`value`, a number for each row, at `index`, and 0 at all other places."""
+        """Return `value`, which is a number for each row, at `index`, and 0 at all other positions."""
         return apply("row_put", value, index)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
@@ -332,25 +341,25 @@ def _scan(operation: str, x: Any, reverse: bool) -> Symbol:
 
 
 class Column:
-    """The namespace `column` of traced row programs: values computed from all rows."""
+    """The namespace `column` of traced row programs, for values that are computed from all rows."""
 
     @staticmethod
     def sum(x: Any) -> Any:
-        """The sum over all rows, for each place in a row."""
+        """Return the sum over all rows for each position in a row."""
         return apply("column_sum", x)
 
 
 class Part:
-    """The namespace `part` of traced row programs. A row that is not seen in parts has one, which is all of it."""
+    """The namespace `part` of traced row programs. A row that is not divided has one part, which is the whole row."""
 
     @staticmethod
     def sum(x: Any) -> Any:
-        """The sum of each part of the row."""
+        """Return the sum of each part of the row."""
         return apply("part_sum" if x.trace.in_parts else "row_sum", x)
 
     @staticmethod
     def total(x: Any) -> Any:
-        """The sum over the parts of a row, of a number for each."""
+        """Return the sum over the parts of a row, given a number for each part."""
         return apply("part_total", x) if x.trace.in_parts else x
 
 
@@ -363,7 +372,7 @@ part = Part()
 
 
 class Parameters:
-    """The parameters of a traced function by name: which are arrays, and which may be None."""
+    """The parameters of a traced function by name, and which of them are arrays or may be None."""
 
     def __init__(self, function: Callable[..., Any], in_parts: bool = False) -> None:
         self.in_parts = in_parts
@@ -393,7 +402,7 @@ class Parameters:
 
 
 def trace(function: Callable[..., Any], parameters: Parameters | None = None) -> Tree:
-    """Trace `function`: return one expression for each path of its control flow.
+    """Trace `function` and return one expression for each path of its control flow.
 
     Raises:
         TracingError: if it uses a feature that expressions of elements do not support.

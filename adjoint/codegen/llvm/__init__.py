@@ -1,1 +1,1 @@
-"""Kernels as machine code: a small typed subset of Python, lowered to LLVM through llvmlite (the extra `fast`)."""
+"""Kernels as machine code: a small typed subset of Python is compiled to LLVM by llvmlite (the extra `fast`)."""

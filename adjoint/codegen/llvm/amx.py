@@ -1,9 +1,9 @@
-"""Functions of the language of kernels for instructions that multiply bfloat16 and sum in float32.
+"""Functions of the kernel language for instructions that multiply bfloat16 numbers and add the products in float32.
 
-Intel's Advanced Matrix Extensions (AMX) do this with matrices in tile registers. There are eight of them, identified by
-numbers. A tile has up to 16 rows of up to 64 bytes. Before a thread uses tiles it declares their sizes, and afterwards
-it releases them, so that the system need not save them on thread switches. Other processors with AVX-512 do this with
-vectors of pairs.
+Intel's Advanced Matrix Extensions (AMX) do this with matrices in tile registers. There are eight tile registers, which
+are identified by numbers. A tile has up to 16 rows of up to 64 bytes. A thread declares the sizes of tiles before it
+uses them and releases them afterwards, so that the system need not save them when it switches threads. Other processors
+with AVX-512 do this with vectors of pairs.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _ARCH_PRCTL, _ARCH_REQ_XCOMP_PERM, _XTILEDATA = 158, 0x1023, 18
 
 
 class Tiles:
-    """Whether this process may use tile registers."""
+    """The tile registers and whether this process may use them."""
 
     @computed_once
     def usable(self) -> bool:
         """Return whether the processor has AMX for bfloat16 and Linux permits it.
 
-        It is requested here once for all threads.
+        The permission is requested here once for all threads.
         """
         if (
             sys.platform != "linux"
@@ -46,13 +46,13 @@ TILES = Tiles()
 
 @cache
 def has_pairs() -> bool:
-    """Whether the processor has `add_products_of_pairs`."""
+    """Return whether the processor has the instruction for `add_products_of_pairs`."""
     return HOST.vector_bytes == 64 and "+avx512bf16" in HOST.features.split(",")
 
 
 @Builtin
 def add_products_of_pairs(lowering: Lowering, first: Any, second: Any, sums: Any) -> Any:
-    """Add to each of 16 float32 numbers two products of bfloat16 numbers, from the pairs in two words."""
+    """Add two products of bfloat16 numbers, from the pairs in two words, to each of 16 float32 numbers."""
     pairs = [
         f"<32 x bfloat> {lowering.value(f'bitcast {words} to <32 x bfloat>', sums.type).name}"
         for words in (first, second)
@@ -65,7 +65,7 @@ _OF_PAIRS = "llvm.x86.avx512bf16.dpbf16ps.512"
 
 
 def _instruction(name: str, tiles: int, *types: str) -> Any:
-    """An instruction that takes the numbers of this many tiles, then values of these types."""
+    """Return an instruction that takes the numbers of this many tiles and then values of these types."""
 
     def write(lowering: Lowering, *arguments: Any) -> None:
         declared = ["i8 immarg"] * tiles + list(types)
@@ -80,22 +80,22 @@ def _instruction(name: str, tiles: int, *types: str) -> Any:
 
 
 configure_tiles = _instruction("ldtilecfg", 0, "ptr")
-"""Say how large all tiles are: 64 bytes, as the processor's manual describes them."""
+"""Configure all tiles with the maximum size, 64 bytes per row, in the format that the processor's manual describes."""
 
 release_tiles = _instruction("tilerelease", 0)
-"""Give all tiles back."""
+"""Release all tiles."""
 
 zero_tile = _instruction("tilezero", 1)
 """Fill a tile with zeros."""
 
 load_tile = _instruction("tileloadd64", 1, "ptr", "i64")
-"""Fill a tile from an address with rows that are this many bytes apart."""
+"""Load a tile from memory at an address, where rows are this many bytes apart."""
 
 store_tile = _instruction("tilestored64", 1, "ptr", "i64")
-"""Write a tile to an address with rows that are this many bytes apart."""
+"""Store a tile in memory at an address, where rows are this many bytes apart."""
 
 multiply_tiles = _instruction("tdpbf16ps", 3)
-"""Add the product of the second and the third tile, of bfloat16, to the first one, of float32.
+"""Add the product of the second and third tiles (bfloat16 numbers) to the first tile (float32 numbers).
 
-A row of the third tile has pairs of numbers, one from each of two rows of the matrix.
+A row of the third tile consists of pairs of numbers from two adjacent rows of the matrix.
 """

@@ -1,4 +1,4 @@
-"""Functions of the language of kernels for memory that several threads write, and for calls of machine code by its address."""
+"""Functions of the kernel language for memory that several threads write, and for calls of machine code by its address."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ def _builtin(function: Any) -> Any:
 
 @_builtin
 def atomic_load(lowering: Lowering, pointer: Any) -> Any:
-    """Read the number at an address. Everything that its writer wrote before it is then visible."""
+    """Read the number at an address. All earlier writes of the thread that wrote the number are then visible."""
     type_ = pointer.type.target
     return lowering.value(f"load atomic {llvm_type(type_)}, {pointer} acquire, align {size_of(type_)}", type_)
 
 
 @_builtin
 def atomic_store(lowering: Lowering, pointer: Any, value: Any) -> None:
-    """Write a number. A reader with `atomic_load` also sees everything that was written before it."""
+    """Write a number. A reader that uses `atomic_load` also sees all earlier writes of this thread."""
     type_ = pointer.type.target
     lowering.emit(f"store atomic {lowering.as_type(value, type_)}, {pointer} release, align {size_of(type_)}")
 
 
 @_builtin
 def atomic_add(lowering: Lowering, pointer: Any, value: Any) -> Any:
-    """Add to the number at an address atomically, and return the former number."""
+    """Add to the number at an address atomically, and return the previous number."""
     type_ = pointer.type.target
     return lowering.value(f"atomicrmw add {pointer}, {lowering.as_type(value, type_)} seq_cst", type_)
 
 
 @_builtin
 def atomic_exchange(lowering: Lowering, pointer: Any, value: Any) -> Any:
-    """Write a number atomically, and return the former number."""
+    """Write a number atomically, and return the previous number."""
     type_ = pointer.type.target
     return lowering.value(f"atomicrmw xchg {pointer}, {lowering.as_type(value, type_)} seq_cst", type_)
 
 
 @_builtin
 def atomic_replace(lowering: Lowering, pointer: Any, expected: Any, value: Any) -> Any:
-    """Write a number atomically if the expected number is there, and return the former number."""
+    """Write a number atomically if memory contains the expected number, and return the previous number."""
     type_ = pointer.type.target
     numbers = f"{lowering.as_type(expected, type_)}, {lowering.as_type(value, type_)}"
     pair = lowering.value(f"cmpxchg {pointer}, {numbers} seq_cst seq_cst", type_)
@@ -54,7 +54,7 @@ def atomic_replace(lowering: Lowering, pointer: Any, expected: Any, value: Any) 
 
 @_builtin
 def pause(lowering: Lowering) -> None:
-    """Let a loop that waits for another thread's write use less of the processor."""
+    """Reduce the load on the processor while a loop waits for a write of another thread."""
     name, arguments = {
         "x86_64": ("llvm.x86.sse2.pause", ""),
         "aarch64": ("llvm.aarch64.hint", "i32 1"),
@@ -66,7 +66,7 @@ def pause(lowering: Lowering) -> None:
 
 @_builtin
 def call_address(lowering: Lowering, function: Any, *arguments: Any) -> None:
-    """Call the function at an address, which returns nothing."""
+    """Call the function at an address. The function returns nothing."""
     place = (
         function
         if isinstance(function.type, PointerType)

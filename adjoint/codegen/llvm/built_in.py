@@ -11,14 +11,14 @@ from .external import external
 from .host import HOST
 
 TAKES_TABLE = 0x80
-"""Python's flag `METH_FASTCALL`: the arguments are a table of objects, and their number."""
+"""Python's flag `METH_FASTCALL`: the arguments are passed as a table of objects and the number of objects."""
 
 NONE, TRUE, FALSE = id(None), id(True), id(False)
-"""Objects that machine code returns."""
+"""The objects that machine code can return."""
 
 
 class Definition(ctypes.Structure):
-    """How Python describes a built-in function (`PyMethodDef`)."""
+    """Python's description of a built-in function (`PyMethodDef`)."""
 
     _fields_ = [
         ("name", ctypes.c_char_p),
@@ -30,14 +30,14 @@ class Definition(ctypes.Structure):
 
 @cache
 def defined(name: str, address: int) -> Definition:
-    """Return the description of a function. Python reads it in each call."""
+    """Return the description of a function. Python reads it at each call."""
     return Definition(name.encode(), address, TAKES_TABLE, None)
 
 
 def built_in(name: str, address: int, own: Any) -> Any:
-    """Return a function of Python that calls machine code with the object `own`, the table of its arguments, and their number.
+    """Return a Python function that calls machine code with the object `own`, a table of arguments, and their number.
 
-    The machine code returns a new reference to an object, or 0 after it has raised an error.
+    The machine code returns a new reference to an object, or returns 0 after it has raised an error.
     """
     create = ctypes.pythonapi.PyCFunction_NewEx
     create.restype, create.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
@@ -55,7 +55,7 @@ def address_of(name: str) -> int:
 
 
 def define_functions_of_python(*names: str) -> None:
-    """Define functions of Python's C interface for LLVM's text."""
+    """Define functions of Python's C interface so that LLVM code can call them."""
     for name in names:
         HOST.define(name, address_of(name))
 
@@ -64,7 +64,7 @@ new_reference = function_of_python("Py_NewRef", i64, i64)
 """Return a new reference to an object."""
 
 float_of = function_of_python("PyFloat_AsDouble", f64, i64)
-"""Convert a Python number."""
+"""Convert a Python number to a floating-point number."""
 
 new_float = function_of_python("PyFloat_FromDouble", i64, f64)
 """Create a Python number."""

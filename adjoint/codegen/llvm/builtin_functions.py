@@ -1,19 +1,19 @@
-"""The built-in functions of the kernel language: loops, memory, vectors, bits, and exact processor operations.
+"""The built-in functions of the kernel language for loops, memory, vectors, bits, and exact processor operations.
 
 unrolled(n)             a loop over numbers that are known when the kernel is compiled
-vectorized(n)           a loop whose turns do not depend on one another; LLVM makes vectors of them
-rolled(n)               a loop that is compiled as it stands, which takes less time where its body is long
+vectorized(n)           a loop whose iterations are independent of one another; LLVM vectorizes it
+rolled(n)               a loop that is compiled unchanged, which saves compile time if its body is long
 vector(T, 16)           a type; `vector(T, 16)(x)` converts or repeats
-table(u32, [1, 2])      the address of constants
-fields(address, TABLE)  the named fields of a table of integers, which a `Struct` describes
-local(T, 4)             memory of the kernel's own; with known indices alone it lies in registers
-load(p, 16)             16 numbers from an address of any alignment; `load(p, 16, mask)` reads zeros where not `mask`
-store(p, v)             the reverse; `store(p, v, mask)`
-gather(p, indices)      numbers at these indices; `gather(p, indices, mask)`
+table(u32, [1, 2])      the address of constants in the machine code
+fields(address, TABLE)  the named fields of a table of integers that a `Struct` describes
+local(T, 4)             private memory of the kernel, which is in registers if all indices are known
+load(p, 16)             16 numbers from an address of any alignment; `load(p, 16, mask)` returns 0 where `mask` is false
+store(p, v)             write the numbers to an address; also `store(p, v, mask)`
+gather(p, indices)      the numbers at these indices; also `gather(p, indices, mask)`
 fma(a, b, c)            a * b + c, rounded once
-where(c, a, b)          `a if c else b`, of vectors also
+where(c, a, b)          `a if c else b`, also for vectors
 mask_bits(c)            the truth values of a vector as bits of an integer
-minimum(a, b)           the smaller one, NaN if one is; `fmin` is the fast form: `b` if one is NaN
+minimum(a, b)           the smaller number, or NaN if one is NaN; `fmin` is faster and returns `b` if one is NaN
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = [
     "rint", "rolled", "scale", "shuffle", "sqrt", "store", "table", "trailing_zeros", "trunc", "unrolled", "unsigned",
     "vector", "vectorized", "where",
 ]  # fmt: skip
-"""The names that the language of kernels has."""
+"""The names that the kernel language provides."""
 
 
 def _builtin(function: Any) -> Any:
@@ -66,7 +66,7 @@ def _pointer(value: Any) -> Value:
 
 @_builtin
 def unrolled(_lowering: Lowering, *bounds: Any) -> Any:
-    """Numbers that are known when the kernel is compiled, as `range` gives them."""
+    """Iterate over numbers that are known when the kernel is compiled, like `range`."""
     if not all(isinstance(bound, int) for bound in bounds):
         raise CompilationError("the bounds of an unrolled loop have to be known when the kernel is compiled")
     return range(*bounds)
@@ -74,13 +74,16 @@ def unrolled(_lowering: Lowering, *bounds: Any) -> Any:
 
 @_builtin
 def vectorized(_lowering: Lowering, *bounds: Any, width: int = 0, interleave: int = 0) -> Any:
-    """The numbers of `range`, for iterations that do not depend on one another."""
+    """Iterate over the numbers of `range` with iterations that do not depend on one another."""
     return LoopRange(bounds, True, width, interleave)
 
 
 @_builtin
 def rolled(_lowering: Lowering, *bounds: Any) -> Any:
-    """The numbers of `range`, for a loop whose code should stay small: it is neither unrolled nor vectorized."""
+    """Iterate over the numbers of `range` in a loop whose code should stay small.
+
+    The loop is neither unrolled nor vectorized.
+    """
     return LoopRange(bounds, rolled=True)
 
 
@@ -89,7 +92,7 @@ def rolled(_lowering: Lowering, *bounds: Any) -> Any:
 
 @_builtin
 def vector(_lowering: Lowering, element: Any, width: int) -> Any:
-    """The type of `width` numbers in one register."""
+    """Return the type of `width` numbers in one register."""
     return element if width == 1 else VectorType(element, width)
 
 
@@ -111,13 +114,13 @@ def table(lowering: Lowering, type_: Any, numbers: Any) -> Any:
 
 @_builtin
 def as_pointer(lowering: Lowering, number: Any, type_: Any) -> Any:
-    """The address that an integer is, of values of this type."""
+    """Return the address that an integer represents, as a pointer to values of this type."""
     return lowering.value(f"inttoptr {lowering.as_index(number)} to ptr", PointerType(type_))
 
 
 @_builtin
 def fields(lowering: Lowering, place: Any, struct: Struct) -> Any:
-    """The fields of the table at an address, which are all read here."""
+    """Read all fields of the table at an address and return them."""
     table = place if isinstance(place.type, PointerType) else as_pointer.lower(lowering, place, i64)
     words = iter([lowering.load(lowering.offset(table, number)) for number in range(struct.size)])
     return SimpleNamespace(
@@ -127,7 +130,7 @@ def fields(lowering: Lowering, place: Any, struct: Struct) -> Any:
 
 @_builtin
 def as_integer(lowering: Lowering, pointer: Any) -> Any:
-    """The integer that an address is."""
+    """Return an address as an integer."""
     return lowering.value(f"ptrtoint ptr {_pointer(pointer).name} to i64", i64)
 
 
@@ -179,7 +182,7 @@ def _suffix(type_: Any) -> str:
 
 @_builtin
 def gather(lowering: Lowering, pointer: Any, indices: Any, mask: Any = None) -> Any:
-    """The numbers at these indices."""
+    """Load the numbers at these indices."""
     pointer, indices = _pointer(pointer), _value(indices)
     width = indices.type.width
     type_ = VectorType(pointer.type.target, width)
@@ -196,7 +199,7 @@ def gather(lowering: Lowering, pointer: Any, indices: Any, mask: Any = None) -> 
 
 @_builtin
 def broadcast(lowering: Lowering, value: Any, width: int) -> Any:
-    """One number in every element of a vector."""
+    """Return a vector that contains one number in every element."""
     return _value(value) if width == 1 else lowering.broadcast(_value(value), width)
 
 
@@ -210,7 +213,7 @@ def insert(lowering: Lowering, target: Any, index: Any, value: Any) -> Any:
 
 @_builtin
 def shuffle(lowering: Lowering, first: Any, second: Any, indices: Any) -> Any:
-    """A vector of elements of two others, by indices that are known when the kernel is compiled."""
+    """Return a vector of elements of two other vectors, selected by indices that are known when the kernel is compiled."""
     first, second = lowering.unify(first, second)
     chosen = ", ".join(f"i32 {index}" for index in indices)
     type_ = VectorType(first.type.element, len(indices))
@@ -219,7 +222,7 @@ def shuffle(lowering: Lowering, first: Any, second: Any, indices: Any) -> Any:
 
 @_builtin
 def lanes(lowering: Lowering, type_: Any, width: int) -> Any:
-    """The vector 0, 1, 2, ... of a type of integers."""
+    """Return the vector 0, 1, 2, ... of an integer type."""
     del lowering
     numbers = ", ".join(f"{llvm_type(type_)} {index}" for index in range(width))
     return Value(VectorType(type_, width), f"<{numbers}>")
@@ -253,7 +256,7 @@ reduce_and = _reduction("reduce_and", "and", "and", "and")
 
 @_builtin
 def mask_bits(lowering: Lowering, mask: Any) -> Any:
-    """The truth values of a vector as the bits of an integer, the first one the lowest."""
+    """Return the truth values of a vector as the bits of an integer. The first value is the lowest bit."""
     mask = _value(mask)
     width = mask.type.width
     narrow = lowering.fresh()
@@ -263,7 +266,7 @@ def mask_bits(lowering: Lowering, mask: Any) -> Any:
 
 @_builtin
 def prefetch(lowering: Lowering, pointer: Any, written: bool = False) -> Any:
-    """Ask for the memory at an address, to be read or `written` soon."""
+    """Prefetch the memory at an address that is soon to be read or, if `written`, written."""
     lowering.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
     lowering.emit(f"call void @llvm.prefetch.p0(ptr {_pointer(pointer).name}, i32 {int(written)}, i32 3, i32 1)")
 
@@ -308,9 +311,9 @@ copysign = _binary("copysign", "copysign")
 
 @_builtin
 def scale(lowering: Lowering, value: Any, exponent: Any) -> Any:
-    """Return `value` times 2 to the power `exponent`, a whole number of the same type.
+    """Return `value` times 2 to the power `exponent`, an integral number of the same type.
 
-    It is one instruction only with AVX-512.
+    This is a single instruction only on processors with AVX-512.
     """
     value, exponent = _floating(value), _floating(exponent)
     type_, element, width = value.type, value.type.element, value.type.width
@@ -335,21 +338,21 @@ def scale(lowering: Lowering, value: Any, exponent: Any) -> Any:
 
 @_builtin
 def fmin(lowering: Lowering, first: Any, second: Any) -> Any:
-    """Return the smaller number, or the second if either is NaN. One instruction."""
+    """Return the smaller number, or the second if either number is NaN. One instruction."""
     first, second = lowering.unify(first, second)
     return lowering.select(lowering.compare(ast.Lt, first, second), first, second)
 
 
 @_builtin
 def fmax(lowering: Lowering, first: Any, second: Any) -> Any:
-    """Return the larger number, or the second if either is NaN. One instruction."""
+    """Return the larger number, or the second if either number is NaN. One instruction."""
     first, second = lowering.unify(first, second)
     return lowering.select(lowering.compare(ast.Gt, first, second), first, second)
 
 
 @_builtin
 def fma(lowering: Lowering, first: Any, second: Any, third: Any) -> Any:
-    """`first * second + third`, rounded once."""
+    """Return `first * second + third`, rounded once."""
     operands = [first, second, third]
     typed = max((item for item in operands if isinstance(item, Value)), key=lambda item: int(item.type.width))
     values = [lowering.as_type(item, typed.type) for item in operands]
@@ -358,7 +361,7 @@ def fma(lowering: Lowering, first: Any, second: Any, third: Any) -> Any:
 
 @_builtin
 def where(lowering: Lowering, condition: Any, first: Any, second: Any) -> Any:
-    """`first` where the condition holds, elsewhere `second`."""
+    """Return `first` where the condition holds, and `second` elsewhere."""
     if not isinstance(condition, Value):
         return first if condition else second
     return lowering.select(condition, first, second)
@@ -366,7 +369,7 @@ def where(lowering: Lowering, condition: Any, first: Any, second: Any) -> Any:
 
 @_builtin
 def bits(lowering: Lowering, value: Any) -> Any:
-    """The bits of a floating-point number as a signed integer."""
+    """Return the bits of a floating-point number as a signed integer."""
     value = _floating(value)
     type_ = lowering.with_element(value.type, i32 if value.type.element.bits == 32 else i64)
     return lowering.value(f"bitcast {value} to {llvm_type(type_)}", type_)
@@ -374,7 +377,7 @@ def bits(lowering: Lowering, value: Any) -> Any:
 
 @_builtin
 def from_bits(lowering: Lowering, value: Any, element: Any) -> Any:
-    """The floating-point number with these bits."""
+    """Return the floating-point number with these bits."""
     value = _value(value)
     type_ = lowering.with_element(value.type, element.element)
     return lowering.value(f"bitcast {value} to {llvm_type(type_)}", type_)
@@ -397,6 +400,6 @@ trailing_zeros = _counting("trailing_zeros", "cttz", True)
 
 @_builtin
 def unsigned(lowering: Lowering, value: Any) -> Any:
-    """The bits of a signed integer as an unsigned one."""
+    """Return the bits of a signed integer as an unsigned integer."""
     value = _value(value)
     return Value(lowering.with_element(value.type, {32: u32, 64: u64}[value.type.element.bits]), value.name)

@@ -1,11 +1,12 @@
-"""The arguments of compiled loops: one table per call, created in less than a microsecond.
+"""The arguments of compiled loops: one table for each call, created in less than a microsecond.
 
-The table has the address of a layout, integers that all calls for arrays of the same shapes and strides share; then where each
-array is; then scalars.
+The table contains the address of a layout, then the address of each array, and then the scalars. A layout consists of
+integers that all calls for arrays with the same shapes and strides share.
 
-A `NativeCall` is planned: its shapes, strides and dtypes are known, so only the arrays and scalars are missing.
+The shapes, strides and dtypes of a `NativeCall` are known when it is planned, so only the arrays and scalars are
+missing.
 
-The addresses of many arrays are found together.
+The addresses of many arrays are determined together.
 """
 
 from __future__ import annotations
@@ -30,18 +31,21 @@ from .language import Int, Pointer, Static, address, as_pointer, i64, loops
 from .launch import PARALLEL_BYTES, launch
 
 BEFORE_BYTES = bytes.__basicsize__ - 1
-"""The offset of the elements in a bytes object, on Python versions with this object layout (`IN_OBJECTS`)."""
+"""The offset of the elements in a bytes object on Python versions that have this object layout (`IN_OBJECTS`)."""
 
 ARRAYS_AT = 1
-"""Behind the address of the layout."""
+"""The position of the arrays in the table, after the address of the layout."""
 
 place_of = id if IN_OBJECTS else address
-"""Return the table entry of an array: its object, in which loops find the address, or the address."""
+"""Return the table entry of an array.
+
+The entry is either the array object, in which loops find the address, or the address itself.
+"""
 
 
 @loops(noalias=False)
 def elements_at(table: Pointer[i64], number: Int) -> Int:
-    """The address of the elements of an array of the table."""
+    """Return the address of the elements of an array in the table."""
     place = table[ARRAYS_AT + number]
     if IN_OBJECTS:
         return as_pointer(place + AFTER_HEAD, i64)[0]
@@ -50,12 +54,12 @@ def elements_at(table: Pointer[i64], number: Int) -> Int:
 
 @loops(explicit=True, plain=True)
 def array_at(table: Pointer[i64], number: Int, T: Static) -> Any:
-    """The elements of an array of the table, of type `T`."""
+    """Return a pointer to the elements, of type `T`, of an array in the table."""
     return as_pointer(elements_at(table, number), T)
 
 
 class CallTables:
-    """The tables of all calls with one layout, of this many arrays, and scalars of a struct's `character` ("d" or "q")."""
+    """The tables of all calls with one layout, this many arrays, and scalars with the `character` of a struct ("d" or "q")."""
 
     def __init__(self, layout: Sequence[int], arrays: int, scalars: int, character: str) -> None:
         self._layout = array("q", layout)
@@ -66,14 +70,14 @@ class CallTables:
         """Return a table, which must stay alive while it is used.
 
         Raises:
-            struct.error: if a scalar has another kind.
+            struct.error: if a scalar has another type.
             OverflowError: if it is too large.
         """
         table = self.pack(self.layout, *map(place_of, arrays), *scalars)
         return table if IN_OBJECTS else array("q", table)
 
     def address(self, table: Any) -> int:
-        """Return the address of a table of `make`."""
+        """Return the address of a table that `make` has returned."""
         return id(table) + BEFORE_BYTES if IN_OBJECTS else table.buffer_info()[0]
 
 
@@ -81,15 +85,15 @@ class CallTables:
 class NativeCall:
     """A call of compiled loops for arrays of certain shapes, strides and dtypes.
 
-    It holds everything that is known before the arrays.
+    It holds all data that does not depend on the contents of the arrays.
 
     `function` takes a table and a range of `rows`. Each row touches `row_bytes` bytes. The table contains the `layout`;
-    the parameters named in `arrays`, in row-major order (copies of those in `copied`); the results; and `scalars`:
-    Python expressions of parameters and `constants`, with the struct's `character`.
+    the arrays whose parameters are named in `arrays`, in row-major order (copies for the names in `copied`); the
+    results; and `scalars`, Python expressions of parameters and `constants`, with the `character` of a struct.
 
-    `results`: the arrays to allocate and return; None for results that are not requested. `sums`: the results that are
-    sums over rows. They start at 0 in one array of `blocks` parts. The table contains the array for each of them, and
-    once more behind the results.
+    `results`: the arrays to allocate and return. An entry is None if the result is not requested. `sums`: the results
+    that are sums over rows. Their initial values are 0, in one array with `blocks` parts. The table contains this array
+    for each sum, and again after the results.
     """
 
     function: Any
@@ -203,12 +207,12 @@ def _maker(source: str) -> Callable[..., tuple[Callable[..., Any], Callable[...,
 
 
 def not_row_major(**arrays: ndarray | None) -> list[str]:
-    """The names of the arrays that a call of loops for row-major arrays copies first."""
+    """Return the names of the arrays that a call of loops for row-major arrays must copy first."""
     return [name for name, item in arrays.items() if item is not None and not (item.ndim and item.flags.c_contiguous)]
 
 
 def _row_major(item: ndarray) -> ndarray:
-    """A copy with its elements row by row."""
+    """Return a row-major copy."""
     copy = numpy.empty(item.shape, item.dtype)
     if LOOPS.run("memory.copying.copy_into", copy, item) is NotImplemented:
         numpy.copyto(copy, item)
@@ -216,7 +220,7 @@ def _row_major(item: ndarray) -> ndarray:
 
 
 def _added(total: ndarray, order: int) -> ndarray:
-    """The sum of the blocks of one of several sums."""
+    """Return the sum of the blocks of one of several sums."""
     result = numpy.empty(total.shape[2:], total.dtype)
     if LOOPS.run("reduce.reduction.add_blocks", total, order, result) is NotImplemented:
         result[...] = total[:, order].sum(0, numpy.float64).reshape(result.shape)
@@ -225,13 +229,13 @@ def _added(total: ndarray, order: int) -> ndarray:
 
 @loops(explicit=True, plain=True)
 def read_data(objects: Pointer[Pointer[i64]], out: Pointer[i64], n: Int, words: Int) -> None:
-    """Read this many words behind the header of objects."""
+    """Read this many words after the headers of objects."""
     for i in range(n):
         out[i] = objects[i][words]
 
 
 def addresses(arrays: Sequence[ndarray]) -> ndarray:
-    """Return the `address` of each array, as an array of int64. The arrays must stay alive while it is used."""
+    """Return the `address` of each array, as an array of int64. The arrays must stay alive while the addresses are used."""
     if not IN_OBJECTS:
         return numpy.array(list(map(address, arrays)), numpy.int64)
     objects = numpy.fromiter(map(id, arrays), numpy.int64, len(arrays))

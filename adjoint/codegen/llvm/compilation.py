@@ -1,4 +1,4 @@
-"""One kernel for given types: lowered to LLVM's text, compiled, and callable from Python."""
+"""One kernel for given types, lowered to LLVM code, compiled, and callable from Python."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .values import CompilationError, Value, llvm_type
 class CompiledFunction:
     """Machine code.
 
-    It is called with numbers and addresses, runs without the interpreter lock, and checks nothing.
+    The function is called with numbers and addresses, runs without the interpreter lock, and checks no arguments.
 
-    `parameters`: their types. `call` runs it. `split` calls it for pieces of a range, after `workers` has first needed
-    it. Code that runs kernels reads these attributes at each call. While a profiler observes kernels, they hold other
-    functions.
+    `parameters`: the types of its parameters. `call`: the function that runs it. `split`: the function that calls it
+    for pieces of a range, once `workers` has needed such a function. Code that runs kernels reads these attributes at
+    each call. While a profiler observes kernels, they hold other functions.
     """
 
     __slots__ = ("call", "code", "kernel", "parameters", "split")
@@ -46,7 +46,7 @@ def compile_kernel(kernel: LoopKernel, given: dict[str, Any]) -> CompiledFunctio
     """Compile a kernel for these types and static values.
 
     Raises:
-        CompilationError: if the kernel is not in the language, or a type or static value is missing.
+        CompilationError: if the kernel uses an unsupported feature, or a type or static value is missing.
     """
     with HOST.lock:
         name = "_".join([kernel.name, *(f"{key}{value}" for key, value in given.items() if _is_name(value))])
@@ -74,24 +74,24 @@ def compile_kernel(kernel: LoopKernel, given: dict[str, Any]) -> CompiledFunctio
 
 
 RUN_ROWS = 18
-"""The position of the address of `run_rows` of `workers` in the shared memory of the threads, in words."""
+"""The position, in words, of the address of `run_rows` (of `workers`) in the shared memory of the threads."""
 
 SPLIT = "_split"
-"""The suffix of a kernel's name in the name of the function that calls it for pieces of a range."""
+"""The suffix for the name of the function that calls a kernel for pieces of a range."""
 
 
 def takes_table(types: tuple[Any, ...]) -> bool:
-    """Whether a kernel takes an address and a range, which is how `run_rows` of `workers` calls."""
+    """Return whether a kernel takes an address and a range, which are the arguments that `run_rows` of `workers` passes."""
     return len(types) == 3 and isinstance(types[0], PointerType) and types[1:] == (i64, i64)
 
 
 def split_text(name: str, types: tuple[Any, ...]) -> str:
-    """Return LLVM's text of a function with which `run_rows` of `workers` calls a kernel.
+    """Return the LLVM code of a function through which `run_rows` of `workers` calls a kernel.
 
     The range follows parameters of these types.
 
-    It takes the address of the shared memory of the threads, which contains the address of `run_rows`; the kernel's
-    arguments; then the first row, the number of rows, the bytes per row, and the number of threads.
+    The function takes the address of the shared memory of the threads, which contains the address of `run_rows`; the
+    arguments of the kernel; and then the first row, the number of rows, the bytes per row, and the number of threads.
     """
     texts = [llvm_type(type_) for type_ in types]
     parameters = "".join(f"{text} %a{i}, " for i, text in enumerate(texts))
@@ -115,17 +115,20 @@ def split_text(name: str, types: tuple[Any, ...]) -> str:
 
 
 def _is_name(value: Any) -> bool:
-    """Whether a type or static value is short enough to be a part of a name."""
+    """Return whether a type or static value is short enough to be part of a name."""
     return isinstance(value, NumberType | VectorType | int | float | str | tuple)
 
 
 def c_type(type_: Any) -> Any:
-    """The type of a parameter for ctypes, which takes an int as a pointer sooner than as a word of the same size."""
+    """Return the type of a parameter for ctypes, which converts an int to a pointer faster than to a word of the same size."""
     return ctypes.c_void_p if isinstance(type_, PointerType) or type_ is i64 else type_.ctype
 
 
 class Module:
-    """Functions that are compiled together: most of the time that LLVM takes for a small one is the same for many."""
+    """Functions that are compiled together.
+
+    This saves time because most of LLVM's compile time for a small function does not depend on the number of functions.
+    """
 
     def __init__(self) -> None:
         self.functions: dict[str, str] = {}
@@ -133,10 +136,10 @@ class Module:
         self._metadata: list[str] = []
 
     def add(self, kernel: LoopKernel, name: str, given: dict[str, Any]) -> tuple[Any, tuple[Any, ...]]:
-        """Lower a kernel. Returns the types of its result (None: nothing) and of its parameters.
+        """Lower a kernel. Return the types of its result (None if it returns nothing) and of its parameters.
 
         Raises:
-            CompilationError: if the kernel is not in the language, or a type or static value is missing.
+            CompilationError: if the kernel uses an unsupported feature, or a type or static value is missing.
         """
         lowering = Lowering(STATEMENTS, self._metadata)
         frame = Frame(kernel, dict(given))
@@ -168,7 +171,7 @@ class Module:
         return returned, tuple(types)
 
     def text(self, names: Sequence[str] | None = None) -> str:
-        """LLVM's text of the module, with the functions `names`, or all."""
+        """Return the LLVM code of the module, with the functions `names` or with all functions."""
         # Wide registers are used where the processor has them: LLVM alone prefers half their width on some.
         attributes = f'attributes #0 = {{ nounwind "prefer-vector-width"="{8 * HOST.vector_bytes}" }}'
         functions = [self.functions[name] for name in (self.functions if names is None else names)]

@@ -1,7 +1,7 @@
-"""The types of compiled kernels: numbers, vectors of numbers, and pointers to either in memory.
+"""The types of compiled kernels: numbers, vectors of numbers, and pointers to numbers or vectors in memory.
 
-A kernel names them in its annotations and calls them to convert: `f64(x)`. `T`, `S` and `I` are type variables. The
-caller of `compile` chooses their types.
+A kernel uses them as annotations and calls them to convert values: `f64(x)`. `T`, `S` and `I` are type variables. The
+caller of `compile` chooses the types that they represent.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = [
     "I", "Int", "Pointer", "S", "Static", "T", "bf16", "boolean", "f16", "f32", "f64", "i8", "i16", "i32", "i64",
     "type_of", "u8", "u16", "u32", "u64",
 ]  # fmt: skip
-"""The names that the language of kernels has."""
+"""The names that the kernel language provides."""
 
 _FLOATS = {16: "half", 32: "float", 64: "double"}
 
@@ -28,7 +28,8 @@ class NumberType:
     """A number in a register and in memory.
 
     `kind` is "f" for floating point, "i" for signed and "u" for unsigned integers, and "b" for truth values, which
-    exist only in registers. `storage_only`: the type has no arithmetic, and is converted first (bfloat16 and float16).
+    exist only in registers. `storage_only`: whether the type has no arithmetic, so that its values are converted first
+    (bfloat16 and float16).
     """
 
     name: str
@@ -37,7 +38,7 @@ class NumberType:
     ctype: Any = None
     storage_only: bool = False
     text: str = field(init=False, compare=False)
-    """How LLVM writes it."""
+    """The name of the type in LLVM code."""
 
     def __post_init__(self) -> None:
         computes = self.kind == "f" and not self.storage_only
@@ -48,12 +49,12 @@ class NumberType:
 
     @property
     def element(self) -> NumberType:
-        """The number type itself. A vector type returns the type of its numbers."""
+        """The number type itself. For a vector type, this is the type of its numbers."""
         return self
 
     @property
     def width(self) -> int:
-        """How many numbers a register of this type holds."""
+        """The number of values that a register of this type holds."""
         return 1
 
 
@@ -90,7 +91,7 @@ class PointerType:
 
 @dataclass(frozen=True, slots=True)
 class TypeVariable:
-    """A type that whoever compiles a kernel gives by name."""
+    """A type that the code that compiles a kernel specifies by name."""
 
     name: str
 

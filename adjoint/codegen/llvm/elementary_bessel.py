@@ -1,10 +1,10 @@
 """Bessel functions of orders 0 and 1, of both kinds, modified and not, and the Airy function, in the language of kernels.
 
-All functions compute in float64. float32 results are rounded from it. NumPy computes arrays by the same source
-(`codegen.elementary.on_arrays`). `special_coefficients` contains the smooth functions that are polynomials here, and
-their sources. Errors over dense samples of float64, in units of the last place, relative to the amplitude for
-oscillating functions: 8; bessel_y1 20. The error of the Airy function is about as large as its exponent or its angle,
-because that is rounded.
+All functions compute in float64, and float32 results are rounded. The same source also computes NumPy arrays
+(`codegen.elementary.on_arrays`). `special_coefficients` contains the smooth functions that are approximated by
+polynomials here, and their sources. Errors over dense samples of float64, in units of the last place, relative to the
+amplitude for oscillating functions: 8; bessel_y1 20. The error of the Airy function grows with its exponent or its
+angle, because these are rounded.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ABOVE, _BELOW = coefficients.AIRY_ABOVE**1.5 * (2 / 3), (-coefficients.AIRY_BEL
 
 @loops(flags="contract")
 def _smooth(u: T, COEFFICIENTS: Static) -> T:
-    """A smooth function between 0 and 1."""
+    """Return a smooth function for arguments between 0 and 1."""
     return polynomial(u + u - 1, COEFFICIENTS)
 
 
@@ -41,7 +41,7 @@ def _near(x: T, ORDER: Static) -> T:
 
 @loops(flags="contract")
 def _far(x: T, ORDER: Static, SECOND: Static) -> T:
-    """Compute from the amplitude and the phase of the Hankel function."""
+    """Compute the function from the amplitude and the phase of the Hankel function."""
     inverse = T(_NEAR) / x
     in_phase = _smooth(inverse * inverse, interpolated(17, coefficients.in_phase, ORDER, _NEAR))
     out_of_phase = _smooth(inverse * inverse, interpolated(20, coefficients.out_of_phase, ORDER, _NEAR)) / x
@@ -80,7 +80,7 @@ def bessel_j1(x: T) -> T:
 
 @loops(flags="contract")
 def _second_kind(x: T, ORDER: Static) -> T:
-    """NIST DLMF 10.8.1 and 10.8.2. NaN for negative numbers."""
+    """NIST DLMF 10.8.1 and 10.8.2. The result is NaN for negative numbers."""
     far = x > _NEAR
     rest = _smooth(x * x / _NEAR**2, interpolated(16, coefficients.power_series, ORDER, -(_NEAR**2), True))
     value = log(x * 0.5) * 2 * _near(x, ORDER) - (x * 0.5 * rest + T(2) / x if ORDER else rest)
@@ -119,7 +119,7 @@ def _decaying_near(x: T, ORDER: Static) -> T:
 
 @loops
 def _decaying(x: T, ORDER: Static, SCALED: Static) -> T:
-    """The modified function of the second kind. NaN for negative numbers."""
+    """The modified function of the second kind. The result is NaN for negative numbers."""
     near = x <= _NEAR_DECAYING
     value = _smooth(T(_NEAR_DECAYING) / x, interpolated(30, coefficients.decaying, ORDER, _NEAR_DECAYING)) / sqrt(x)
     if not SCALED:
@@ -143,13 +143,13 @@ def modified_bessel_k1(x: T) -> T:
 
 @loops(in_float64=True)
 def scaled_modified_bessel_k0(x: T) -> T:
-    """The same of order 0, times `exp(x)`."""
+    """The modified Bessel function of the second kind and order 0, times `exp(x)`."""
     return _decaying(x, 0, True)
 
 
 @loops(in_float64=True)
 def scaled_modified_bessel_k1(x: T) -> T:
-    """The same of order 1, times `exp(x)`."""
+    """The modified Bessel function of the second kind and order 1, times `exp(x)`."""
     return _decaying(x, 1, True)
 
 
@@ -179,7 +179,10 @@ def i1e(x: T) -> T:
 
 @loops(in_float64=True)
 def i0(x: T) -> T:
-    """The modified Bessel function of the first kind and order 0. The exponential alone overflows earlier."""
+    """The modified Bessel function of the first kind and order 0.
+
+    The exponential function alone would overflow for smaller arguments.
+    """
     half = exp(fabs(x) * 0.5)
     return _growing(fabs(x), 0) * half * half
 

@@ -1,10 +1,10 @@
-"""Exponentials in the language of kernels: exp, exp2, expm1, tanh, sinh, cosh, for one number or a vector of them.
+"""Exponential functions in the language of kernels: exp, exp2, expm1, tanh, sinh, and cosh, for one number or a vector.
 
 The argument is reduced by a multiple of ln 2 (W. J. Cody and W. Waite, "Software Manual for the Elementary Functions",
-1980), a polynomial takes the rest (`scripts/fit_polynomials.py`), and a power of two scales the result in two steps, so
-that subnormal results are rounded once. The code has no branches. Errors in units of the last place over dense samples
-of float32 and float64: exp 1.0 and 1.0, exp2 1.0 and 1.1, expm1 1.4 and 1.8, tanh 1.3 and 1.4, sinh 0.51 and 1.7, cosh
-0.51 and 1.5.
+1980), a polynomial approximates the remainder (`scripts/fit_polynomials.py`), and a power of two scales the result in
+two steps, so that subnormal results are rounded only once. The code has no branches. Errors in units of the last place
+over dense samples of float32 and float64: exp 1.0 and 1.0, exp2 1.0 and 1.1, expm1 1.4 and 1.8, tanh 1.3 and 1.4, sinh
+0.51 and 1.7, cosh 0.51 and 1.5.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ _SINH64 = (
 )  # fmt: skip
 
 LN2 = {f32: (0.693359375, -0.00021219444005469057), f64: (0.6931471806019545, -4.2009150726810846e-11)}
-"""The logarithm of 2 in two parts. The first has few bits, so whole multiples of it are exact."""
+"""The logarithm of 2 in two parts. The first part has few bits, so its integer multiples are exact."""
 
 _LOG2_E = 1.4426950408889634
 
 ROUNDER = {f32: 1.5 * 2**23, f64: 1.5 * 2**52}
-"""Added and subtracted, this rounds to the nearest integer, which the low bits of the sum hold."""
+"""Adding and subtracting this number rounds to the nearest integer, which the low bits of the sum contain."""
 
 ROUNDER_BITS = {f32: 0x4B400000, f64: 0x4338000000000000}
 MANTISSA_BITS = {f32: 23, f64: 52}
@@ -61,7 +61,7 @@ _EXPM1_LIMITS = {f32: (-18.0, 89.5), f64: (-38.0, 710.5)}
 
 @loops(flags="contract")
 def polynomial(x: T, COEFFICIENTS: Static) -> T:
-    """The polynomial with these coefficients, from the highest power down."""
+    """Return the polynomial with these coefficients, which start with the highest power."""
     value = T(COEFFICIENTS[0])
     for K in range_of(COEFFICIENTS):
         value = value * x + COEFFICIENTS[K]
@@ -69,13 +69,13 @@ def polynomial(x: T, COEFFICIENTS: Static) -> T:
 
 
 def range_of(coefficients: Any) -> range:
-    """The positions after the first."""
+    """Iterate over the positions after the first."""
     return range(1, len(coefficients))
 
 
 @loops
 def clamped(x: T, LIMITS: Static) -> T:
-    """Limit `x` to an interval. NaN is unchanged."""
+    """Limit `x` to an interval. NaN is returned unchanged."""
     x = where(x < LIMITS[0], T(LIMITS[0]), x)
     return where(x > LIMITS[1], T(LIMITS[1]), x)
 
@@ -114,13 +114,13 @@ def exp_times_power(x: T, low: Any, EXTRA: Static) -> T:
 
 @loops
 def exp(x: T) -> T:
-    """`e` to the power `x`."""
+    """Return `e` to the power `x`."""
     return exp_times_power(clamped(x, _EXP_LIMITS[T.element]), None, 0)
 
 
 @loops(flags="contract")
 def exp2(x: T) -> T:
-    """2 to the power `x`."""
+    """Return 2 to the power `x`."""
     x = clamped(x, _EXP2_LIMITS[T.element])
     shifted = x + ROUNDER[T.element]
     r = (x - (shifted - ROUNDER[T.element])) * LN2_WHOLE
@@ -132,11 +132,9 @@ LN2_WHOLE = math.log(2)
 
 @loops(flags="contract")
 def expm1(x: T) -> T:
-    """`e` to the power `x`, minus 1.
+    """Return `e` to the power `x`, minus 1. The result is accurate near 0.
 
-    It is accurate near 0.
-
-    It is 2 ** n * expm1(r) + (2 ** n - 1), halved until the end to avoid overflow.
+    It is 2 ** n * expm1(r) + (2 ** n - 1), which is computed at half its size until the end to avoid overflow.
     """
     y = clamped(x, _EXPM1_LIMITS[T.element])
     shifted = y * _LOG2_E + ROUNDER[T.element]
@@ -151,7 +149,7 @@ def expm1(x: T) -> T:
 
 @loops(flags="contract")
 def tanh(x: T) -> T:
-    """The hyperbolic tangent: a polynomial up to 0.625, then `1 - 2 / (exp(2 x) + 1)`."""
+    """Return the hyperbolic tangent: a polynomial up to 0.625, and `1 - 2 / (exp(2 x) + 1)` for larger arguments."""
     a = fabs(x)
     z = a * a
     near = a + a * z * polynomial(z, _TANH32 if T.element is f32 else _TANH64)
@@ -162,7 +160,7 @@ def tanh(x: T) -> T:
 
 @loops(flags="contract", in_float64=True)
 def sinh(x: T) -> T:
-    """The hyperbolic sine. float32 is computed in float64."""
+    """Return the hyperbolic sine. float32 is computed in float64."""
     a = fabs(x)
     z = a * a
     near = a + a * z * polynomial(z, _SINH64)
@@ -172,6 +170,6 @@ def sinh(x: T) -> T:
 
 @loops(in_float64=True)
 def cosh(x: T) -> T:
-    """The hyperbolic cosine. float32 is computed in float64."""
+    """Return the hyperbolic cosine. float32 is computed in float64."""
     half = exp_times_power(clamped(fabs(x), (0.0, 711.0)), None, -1)
     return half + T(0.25) / half

@@ -1,10 +1,10 @@
 """The error function and its complement in the language of kernels.
 
-erf(x) is x times a polynomial of x ** 2 up to 1, beyond it 1 - erfc(x). float32 takes erfc(x) as exp of a polynomial;
-float64 as exp(-x ** 2) times a function that decreases slowly, a polynomial of (x - 4) / (x + 4) (M. Shepherd and J.
-Laframboise, "Chebyshev approximation of (1 + 2 x) exp(x ** 2) erfc x", Mathematics of Computation 36, 1981), with
-coefficients of our own (`scripts/fit_polynomials.py`). The code has no branches. Errors in units of the last place over
-dense samples of float32 and float64: erf 1.7 and 1.5, erfc 0.51 and 3.
+Up to 1, erf(x) is x times a polynomial of x ** 2. Beyond 1, it is 1 - erfc(x). For float32, erfc(x) is exp of a
+polynomial. For float64, it is exp(-x ** 2) times a slowly decreasing function, which is a polynomial of (x - 4) / (x +
+4) (M. Shepherd and J. Laframboise, "Chebyshev approximation of (1 + 2 x) exp(x ** 2) erfc x", Mathematics of
+Computation 36, 1981), with coefficients of our own (`scripts/fit_polynomials.py`). The code has no branches. Errors in
+units of the last place over dense samples of float32 and float64: erf 1.7 and 1.5, erfc 0.51 and 3.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _near_zero(x: T) -> T:
 
 @loops
 def erf(x: T) -> T:
-    """The error function."""
+    """Return the error function."""
     a = fabs(x)
     if T.element is f32:
         far = T(1) - exp_times_power(polynomial(where(a < 4, a, T(4)), _LOG_ERFC32), None, 0)
@@ -78,7 +78,10 @@ def erf(x: T) -> T:
 
 @loops
 def normal_cdf(x: T) -> T:
-    """The normal distribution function, with an error relative to 1. float32 computes its tail as exp of a polynomial."""
+    """Return the normal distribution function, with an absolute error that is small compared with 1.
+
+    For float32, the tail is computed as exp of a polynomial.
+    """
     if T.element is f64:
         return erf(x * _SQRT_HALF) * 0.5 + 0.5
     a = fabs(x)
@@ -98,7 +101,7 @@ def _complement(a: T) -> T:
 
 @loops(in_float64=True)
 def erfc(x: T) -> T:
-    """1 - erf(x), without cancellation. float32 is computed in float64."""
+    """Return 1 - erf(x), without cancellation. float32 is computed in float64."""
     a = fabs(x)
     far = _complement(where(a < 27.25, a, T(27.25)))
     value = where(a < 0.5, T(1) - _near_zero(x), where(x < 0, T(2) - far, far))
@@ -107,23 +110,23 @@ def erfc(x: T) -> T:
 
 @loops(in_float64=True)
 def ndtr(x: T) -> T:
-    """The normal distribution function, without cancellation in its lower tail. float32 is computed in float64."""
+    """Return the normal distribution function, without cancellation in its lower tail. float32 is computed in float64."""
     return erfc(x * -_SQRT_HALF) * 0.5
 
 
 @loops
 def _scaled_complement(a: T) -> T:
-    """exp(a ** 2) * erfc(a) from 0.5 on."""
+    """Return exp(a ** 2) * erfc(a) for `a` from 0.5 up."""
     return polynomial((a - 4) / (a + 4), _ERFCX64) / (a * 2 + 1)
 
 
 _FAR = 1e150
-"""From here on `(a - 4) / (a + 4)` is 1."""
+"""Above this number, `(a - 4) / (a + 4)` is replaced by 1."""
 
 
 @loops(in_float64=True)
 def erfcx(x: T) -> T:
-    """exp(x ** 2) * erfc(x). float32 is computed in float64."""
+    """Return exp(x ** 2) * erfc(x). float32 is computed in float64."""
     a = fabs(x)
     grown = _exp_of_square(x)
     far = _scaled_complement(where(a < _FAR, a, T(_FAR))) * where(a < _FAR, T(1), T(_FAR) / a)
@@ -144,7 +147,7 @@ def _exp_of_square(x: T) -> T:
 
 @loops(in_float64=True)
 def log_ndtr(x: T) -> T:
-    """The logarithm of `ndtr`, without underflow. float32 is computed in float64."""
+    """Return the logarithm of `ndtr`, without underflow. float32 is computed in float64."""
     tail = fabs(x) * _SQRT_HALF
     capped = where(tail < _FAR, tail, T(_FAR))
     low = log(_scaled_complement(where(capped > 0.5, capped, T(0.5))) * 0.5) - x * x * 0.5

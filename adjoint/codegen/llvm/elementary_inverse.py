@@ -49,7 +49,7 @@ def _asin_series(t: T, z: T) -> T:
 
 @loops
 def asin(x: T) -> T:
-    """The inverse of the sine."""
+    """Return the inverse sine."""
     PI = _PI[T.element]
     a = fabs(x)
     far = a > 0.5
@@ -60,7 +60,7 @@ def asin(x: T) -> T:
 
 @loops
 def acos(x: T) -> T:
-    """The inverse of the cosine."""
+    """Return the inverse cosine."""
     PI = _PI[T.element]
     a = fabs(x)
     far = a > 0.5
@@ -78,7 +78,7 @@ def _atan_series(t: T, low: T) -> T:
 
 @loops
 def atan(x: T) -> T:
-    """The inverse of the tangent."""
+    """Return the inverse tangent."""
     PI = _PI[T.element]
     a = fabs(x)
     middle = a > _TAN_EIGHTH
@@ -91,7 +91,7 @@ def atan(x: T) -> T:
 
 @loops(in_float64=True)
 def atan2(y: T, x: T) -> T:
-    """The angle of the point (x, y). float32 is computed in float64."""
+    """Return the angle of the point (x, y). float32 is computed in float64."""
     PI = _PI[T.element]
     across, up = fabs(x), fabs(y)
     unordered = (x != x) | (y != y)
@@ -118,9 +118,10 @@ def atan2(y: T, x: T) -> T:
 
 @loops(in_float64=True)
 def cbrt(x: T) -> T:
-    """The cube root. float32 is computed in float64.
+    """Return the cube root. float32 is computed in float64.
 
-    It starts with a guess from the exponent, and applies steps of Halley's method, which cube the error.
+    The computation starts with a guess from the exponent and applies steps of Halley's method, each of which cubes the
+    error.
     """
     a = fabs(x)
     m, e = parted(a)
@@ -137,7 +138,7 @@ def cbrt(x: T) -> T:
 
 @loops
 def hypot(x: T, y: T) -> T:
-    """`sqrt(x * x + y * y)` without overflow. float32 is computed in float64."""
+    """Return `sqrt(x * x + y * y)` without overflow. float32 is computed in float64."""
     if T.element is f32:
         wide_x, wide_y = f64(x), f64(y)
         value = T(sqrt(wide_x * wide_x + wide_y * wide_y))

@@ -1,10 +1,10 @@
 """Logarithms and functions derived from them in the kernel language: log, log2, log10, log1p, asinh, acosh, atanh.
 
-A number is parted into m * 2 ** e with m between sqrt(1/2) and sqrt(2). float32 takes a polynomial of m - 1; float64
-the series of the inverse hyperbolic tangent of s = (m - 1) / (m + 1), summed as in "fdlibm" (Sun Microsystems, 1993),
-with coefficients of our own (`scripts/fit_polynomials.py`). The code has no branches. Errors in units of the last place
-over dense samples of float32 and float64: log 0.8 and 0.9, log2 1.0 and 1.1, log10 1.0 and 1.0, log1p 0.8 and 0.9,
-asinh 0.51 and 1.8, acosh 0.51 and 2.6, atanh 0.51 and 1.7.
+A number is split into m * 2 ** e with m between sqrt(1/2) and sqrt(2). For float32, the logarithm of m is a polynomial
+of m - 1. For float64, it is the series of the inverse hyperbolic tangent of s = (m - 1) / (m + 1), summed as in
+"fdlibm" (Sun Microsystems, 1993), with coefficients from `scripts/fit_polynomials.py`. The code has no branches. Errors
+in units of the last place over dense samples of float32 and float64: log 0.8 and 0.9, log2 1.0 and 1.1, log10 1.0 and
+1.0, log1p 0.8 and 0.9, asinh 0.51 and 1.8, acosh 0.51 and 2.6, atanh 0.51 and 1.7.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SQRT_HALF_BITS = {f32: 0x3F3504F3, f64: 0x3FE6A09E667F3BCD}
 
 @loops
 def parted(x: T) -> tuple[T, T]:
-    """`m` and `e` of a positive number, m * 2 ** e, with m between sqrt(1/2) and sqrt(2)."""
+    """Return `m` and `e` of a positive number m * 2 ** e, where m is between sqrt(1/2) and sqrt(2)."""
     subnormal = x < _SMALLEST_NORMAL[T.element]
     all_bits = bits(where(subnormal, x * 2.0 ** MANTISSA_BITS[T.element], x))
     e = (all_bits - _SQRT_HALF_BITS[T.element]) >> MANTISSA_BITS[T.element]
@@ -60,14 +60,14 @@ def log1p_rest(f: T) -> T:
 
 @loops
 def _with_limits(x: T, value: T) -> T:
-    """Return `value`, the logarithm of `x`, if `x` is positive and finite, and otherwise the value of IEEE 754."""
+    """Return `value`, the logarithm of `x`, if `x` is positive and finite; otherwise return the value that IEEE 754 specifies."""
     value = where(x > 0, value, where(x == 0, T(-math.inf), T(math.nan)))
     return where(x == math.inf, x, value)
 
 
 @loops(flags="contract")
 def log(x: T) -> T:
-    """The natural logarithm."""
+    """Return the natural logarithm."""
     m, e = parted(x)
     f = m - 1
     return _with_limits(x, e * LN2[T.element][0] + (f + (log1p_rest(f) + e * LN2[T.element][1])))
@@ -82,14 +82,14 @@ def _in_base(f: T, FACTOR: Static) -> T:
 
 @loops(flags="contract")
 def log2(x: T) -> T:
-    """The logarithm to the base 2. It is exact for powers of two."""
+    """Return the logarithm to the base 2. It is exact for powers of two."""
     m, e = parted(x)
     return _with_limits(x, e + _in_base(m - 1, _LOG2_E[T.element]))
 
 
 @loops(flags="contract")
 def log10(x: T) -> T:
-    """The logarithm to the base 10."""
+    """Return the logarithm to the base 10."""
     m, e = parted(x)
     PARTS = _LOG10_2[T.element]
     return _with_limits(x, e * PARTS[0] + (_in_base(m - 1, _LOG10_E[T.element]) + e * PARTS[1]))
@@ -97,7 +97,7 @@ def log10(x: T) -> T:
 
 @loops(flags="contract")
 def log1p(x: T) -> T:
-    """`log(1 + x)`: the rounding error of the sum is added to the logarithm."""
+    """Return `log(1 + x)`. The rounding error of the sum is added to the logarithm."""
     u = x + 1
     m, e = parted(u)
     whole = e == 0
@@ -110,7 +110,7 @@ def log1p(x: T) -> T:
 
 @loops(in_float64=True)
 def asinh(x: T) -> T:
-    """The inverse of the hyperbolic sine. float32 is computed in float64."""
+    """Return the inverse hyperbolic sine. float32 is computed in float64."""
     a = fabs(x)
     large = a > 2.0**60
     square = a * a
@@ -120,7 +120,7 @@ def asinh(x: T) -> T:
 
 @loops(in_float64=True)
 def acosh(x: T) -> T:
-    """The inverse of the hyperbolic cosine. float32 is computed in float64."""
+    """Return the inverse hyperbolic cosine. float32 is computed in float64."""
     large = x > 2.0**60
     t = x - 1
     inner = t + sqrt(t * (t + 2))
@@ -130,7 +130,7 @@ def acosh(x: T) -> T:
 
 @loops(in_float64=True)
 def atanh(x: T) -> T:
-    """The inverse of the hyperbolic tangent. float32 is computed in float64."""
+    """Return the inverse hyperbolic tangent. float32 is computed in float64."""
     a = fabs(x)
     doubled = a + a
     value = log1p(doubled + doubled * a / (T(1) - a)) * 0.5

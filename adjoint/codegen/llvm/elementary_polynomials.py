@@ -1,8 +1,8 @@
-"""Orthogonal polynomials by their three-term recurrences (NIST DLMF 18.9), with a degree for each element.
+"""Orthogonal polynomials, computed by three-term recurrences (NIST DLMF 18.9), with a separate degree for each element.
 
-A `Family` defines its polynomials of degree 1, and the recurrence that gives the next polynomial from two. Between -1
-and 1, Chebyshev's are functions of an angle too (DLMF 18.5), which are as exact for degree 1000 as for degree 10. NumPy
-computes arrays by the same source (`codegen.elementary.on_arrays`).
+A `Family` defines its polynomial of degree 1 and the recurrence that computes the next polynomial from the two before
+it. Between -1 and 1, Chebyshev polynomials are also functions of an angle (DLMF 18.5), which are as accurate for degree
+1000 as for degree 10. The same source also computes NumPy arrays (`codegen.elementary.on_arrays`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .elementary_trigonometric import cos, sin
 from .language import *
 
 _FIRST_BY_ANGLE = 7
-"""The lowest degree that is computed from the angle."""
+"""The lowest degree for which the polynomial is computed from the angle."""
 
 
 class Family(NamedTuple):
@@ -54,7 +54,7 @@ def _hermite_he(x: T, k: T, value: T, before: T) -> T:
 
 @loops
 def _laguerre(x: T, k: T, value: T, before: T) -> T:
-    """The float32 polynomial is rounded once, as on the processors for which PyTorch is compiled."""
+    """The float32 polynomial is rounded once, as PyTorch's is on the processors that it is compiled for."""
     factor, rest = k + k + (T(1) - x), -(k * before)
     return (fma(factor, value, rest) if is_float32(x) else factor * value + rest) / (k + 1)
 
@@ -66,13 +66,13 @@ def _legendre(x: T, k: T, value: T, before: T) -> T:
 
 @loops
 def is_float32(x: T) -> Static:
-    """Whether numbers are of float32."""
+    """Return whether numbers are float32."""
     return T.element is f32
 
 
 @loops
 def _values(x: T, n: T, FAMILY: Static) -> T:
-    """Return the polynomials of degrees `n`, rounded towards 0.
+    """Return the polynomials of degree `n`, where `n` is rounded towards 0.
 
     Negative and infinite degrees give 0, and NaN gives NaN.
     """

@@ -1,10 +1,10 @@
-"""`x ** y`, `x % y` as C has it, log(exp(x) + exp(y)) and divisors of integers in the language of kernels.
+"""`x ** y`, `x % y` as in C, log(exp(x) + exp(y)), and common divisors and multiples, in the kernel language.
 
-float32 powers are computed in float64. Those of float64 need the logarithm in two parts, since an error of it is
-multiplied by the result's exponent: the series of the inverse hyperbolic tangent, its first two terms in doubled
-precision (T. J. Dekker, "A floating-point technique for extending the available precision", 1971). Errors in units of
-the last place over samples of float32 and float64: pow 0.51 and 1.2. The error of logaddexp is relative to the larger
-operand.
+float32 powers are computed in float64. float64 powers need the logarithm in two parts, because the exponent of the
+result multiplies its error. The logarithm is the series of the inverse hyperbolic tangent, with the first two terms in
+doubled precision (T. J. Dekker, "A floating-point technique for extending the available precision", 1971). Errors in
+units of the last place over samples of float32 and float64: pow 0.51 and 1.2. The error of logaddexp is relative to the
+larger operand.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _WHOLE = {f32: 2.0**22, f64: 2.0**51}
 
 @loops
 def _product(a: T, b: T) -> tuple[T, T]:
-    """`a * b` in two parts."""
+    """Return `a * b` in two parts."""
     high = a * b
     return high, fma(a, b, -high)
 
 
 @loops
 def _logarithm(x: T) -> tuple[T, T]:
-    """log(x) of a positive number in two parts."""
+    """Return log(x) of a positive number in two parts."""
     m, e = parted(x)
     f = m - 1
     divisor = f + 2
@@ -59,7 +59,7 @@ def _logarithm(x: T) -> tuple[T, T]:
 
 @loops
 def _sum(a: T, b: T) -> tuple[T, T]:
-    """`a + b` in two parts."""
+    """Return `a + b` in two parts."""
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
@@ -67,7 +67,7 @@ def _sum(a: T, b: T) -> tuple[T, T]:
 
 @loops
 def _positive_power(a: T, y: T) -> T:
-    """Return powers of magnitudes, except of 1 and with the exponent 0."""
+    """Return powers of magnitudes, except powers of 1 and powers with the exponent 0."""
     if T.element is f32:
         product = f64(y) * log(f64(a))
         return T(exp(product))
@@ -83,7 +83,7 @@ def _positive_power(a: T, y: T) -> T:
 
 @loops
 def pow(x: T, y: T) -> T:
-    """`x` to the power `y`, with IEEE's results for zeros, infinities and negative `x`."""
+    """Return `x` to the power `y`, with the results that IEEE 754 specifies for zeros, infinities and negative `x`."""
     a = fabs(x)
     value = _positive_power(a, y)
     value = where(a == 1, T(1), value)
@@ -99,7 +99,7 @@ def pow(x: T, y: T) -> T:
 
 @loops
 def _one_by_one(x: T, y: T, WIDTH: Static) -> T:
-    """Return the remainder of the division of each element, by C's function."""
+    """Compute the remainder of each element with the C function."""
     rests, divisors = local(T.element, WIDTH), local(T.element, WIDTH)
     store(rests, x)
     store(divisors, y)
@@ -110,11 +110,9 @@ def _one_by_one(x: T, y: T, WIDTH: Static) -> T:
 
 @loops
 def fmod(x: T, y: T) -> T:
-    """The remainder of `x` divided by `y`, with the sign of `x`.
+    """Return the remainder of `x` divided by `y`, with the sign of `x`. The result is exact.
 
-    It is exact.
-
-    The quotient is rounded, so it may be one too large. Up to `_WHOLE` the remainder is exact nevertheless.
+    The rounded quotient may be too large by one. Up to `_WHOLE`, the remainder is exact nevertheless.
     """
     a, b = fabs(x), fabs(y)
     quotient = trunc(a / b)
@@ -129,7 +127,7 @@ def fmod(x: T, y: T) -> T:
 
 @loops
 def logaddexp(x: T, y: T) -> T:
-    """log(exp(x) + exp(y)) without overflow."""
+    """Return log(exp(x) + exp(y)) without overflow."""
     larger = where(x > y, x, y)
     value = larger + log1p(exp(-fabs(x - y)))
     value = where(x == y, x + math.log(2), value)
@@ -138,9 +136,12 @@ def logaddexp(x: T, y: T) -> T:
 
 @loops
 def gcd(x: T, y: T) -> T:
-    """The greatest common divisor of integers: J. Stein, "Computational problems associated with Racah algebra" (1967).
+    """Return the greatest common divisor of integers: J.
 
-    It needs no division of integers, which vectors do not have. The smallest integer is a power of two of either sign.
+    Stein, "Computational problems associated with Racah algebra" (1967).
+
+    The algorithm needs no integer division, for which vectors have no instruction. The smallest integer is a power of
+    two of either sign.
     """
     a, b = _magnitude(x), _magnitude(y)
     a = where(a == 0, b, a)
@@ -167,7 +168,7 @@ def _factors_of_two(x: T) -> T:
 
 @loops
 def lcm(x: T, y: T) -> T:
-    """The least common multiple of signed integers. With 0 it is 0."""
+    """Return the least common multiple of signed integers. If either number is 0, the result is 0."""
     divisor = gcd(x, y)
     divisor = where(divisor == 0, 1, divisor)
     quotient = f64(x) / f64(divisor)

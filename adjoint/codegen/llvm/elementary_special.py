@@ -1,9 +1,10 @@
-"""The gamma function's logarithm, its derivative, incomplete gamma integrals, and quantiles of the normal distribution.
+"""The logarithm of the gamma function, its derivatives, incomplete gamma functions, and quantiles of the normal distribution.
 
-All functions compute in float64. float32 results are rounded from it. NumPy computes arrays by the same source
-(`codegen.elementary.on_arrays`). Each element takes all branches, except the reflection of negative numbers. A vector
-takes that branch if one of its elements does. Errors in units of the last place over dense samples of float64, relative
-to the terms that cancel near zeros: lgamma 2 above 0, digamma 9 (99 % of arguments), ndtri and erfinv 5.
+All functions compute in float64, and float32 results are rounded. The same source also computes NumPy arrays
+(`codegen.elementary.on_arrays`). All branches are computed for each element, except the reflection of negative numbers.
+The reflection is computed for a vector if at least one of its elements is negative. Errors in units of the last place
+over dense samples of float64, relative to the terms that cancel near zeros: lgamma 2 above 0, digamma 9 (99 % of
+arguments), ndtri and erfinv 5.
 """
 
 from __future__ import annotations
@@ -26,7 +27,10 @@ _SQRT_HALF = math.sqrt(0.5)
 
 @loops(in_float64=True)
 def lgamma(x: T) -> T:
-    """The logarithm of the absolute value of the gamma function. It is infinite at 0 and at negative integers."""
+    """Return the logarithm of the absolute value of the gamma function.
+
+    The result is infinite at 0 and at negative integers.
+    """
     negative = x < 0
     value = _lgamma_positive(where(negative, T(1) - x, x))
     if reduce_or(negative):
@@ -40,7 +44,7 @@ def lgamma(x: T) -> T:
 
 @loops(flags="contract")
 def _lgamma_positive(x: T) -> T:
-    """Compute by steps of 1 into [1.5, 2.5), or by Stirling's series from 6.5 on."""
+    """Shift the argument by steps of 1 into [1.5, 2.5), or use Stirling's series from 6.5 on."""
     small = x < 0.5
     y = where(small, x + 2, x)
     stepped, product = y, T(1)
@@ -62,7 +66,7 @@ def _lgamma_positive(x: T) -> T:
 
 @loops(in_float64=True)
 def digamma(x: T) -> T:
-    """The derivative of `lgamma`: -inf at 0, inf at -0, NaN at negative integers."""
+    """Return the derivative of `lgamma`: -inf at 0, inf at -0, and NaN at negative integers."""
     negative = x < 0
     value = _digamma_positive(where(negative, T(1) - x, x))
     if reduce_or(negative):
@@ -88,7 +92,7 @@ def _digamma_positive(x: T) -> T:
 
 @loops(in_float64=True)
 def trigamma(x: T) -> T:
-    """The derivative of `digamma`."""
+    """Return the derivative of `digamma`."""
     left = x < 0.5
     value = _trigamma_right(where(left, T(1) - x, x))
     if reduce_or(left):
@@ -106,7 +110,7 @@ _TRIGAMMA_SERIES = (
 
 @loops(flags="contract")
 def _trigamma_right(x: T) -> T:
-    """For `x` >= 0.5: take steps of 1 to above 10, and use NIST DLMF 5.15.8 there."""
+    """Compute `trigamma` for `x` >= 0.5: shift `x` by steps of 1 to above 10, and use NIST DLMF 5.15.8 there."""
     shifted = T(0)
     for K in unrolled(5):  # two fractions as one
         a, b = x + 2 * K, x + (2 * K + 1)
@@ -122,13 +126,13 @@ def _trigamma_right(x: T) -> T:
 
 @loops(in_float64=True)
 def ndtri(x: T) -> T:
-    """The number that a standard normal variable is below with probability `x`."""
+    """Return the number that a standard normal variable does not exceed with probability `x`."""
     return _quantile(x - 0.5, where(x < 0.5, x, T(1) - x))
 
 
 @loops(in_float64=True)
 def erfinv(x: T) -> T:
-    """The inverse of `erf`: infinite at -1 and 1, nan beyond."""
+    """Return the inverse of `erf`, which is infinite at -1 and 1 and NaN outside this interval."""
     return _quantile(x * 0.5, (T(1) - fabs(x)) * 0.5) * _SQRT_HALF
 
 
@@ -136,7 +140,7 @@ def erfinv(x: T) -> T:
 def _quantile(distance: T, tail: T) -> T:
     """Return the normal quantile at 0.5 + distance.
 
-    `tail`, which is 0.5 - abs(distance), is given separately to keep its precision.
+    `tail`, which equals 0.5 - abs(distance), is passed separately to keep its precision.
     """
     center = fabs(distance) <= 0.425
     square = T(0.180625) - distance * distance
@@ -164,15 +168,15 @@ def _quantile(distance: T, tail: T) -> T:
 # --- incomplete gamma integrals -------------------------------------------------------------------------------------------
 
 _LARGE = 1e15
-"""Above this value of `a`, the distribution equals a normal distribution to all digits of the integrals."""
+"""Above this value of `a`, the integrals agree with the normal distribution to all digits."""
 
 _SMALL = 0.5
-"""Below, the power series is short whatever `a` is."""
+"""Below this number, the power series is short for every `a`."""
 
 _MOST_TERMS, _LONG = 200, 10000.0
-"""The maximum number of terms of a sum, and the value of `a` from which it would need more.
+"""The maximum number of terms of a sum, and the value of `a` above which the sum would need more terms.
 
-From there on, the integral is used.
+Above this value, the integral is used.
 """
 
 _STEP = 0.08
@@ -200,7 +204,7 @@ def _relative_density(a: T, x: T) -> T:
 
 @loops(flags="contract")
 def _below(a: T, x: T, needed: Any, EPSILON: Static) -> tuple[T, Any]:
-    """The sum of x**n / ((a + 1) ... (a + n)), NIST DLMF 8.7.1, and whether it is not finished."""
+    """Return the sum of x**n / ((a + 1) ... (a + n)) (NIST DLMF 8.7.1), and whether it needs more terms."""
     term, total = x * 0 + 1, x * 0 + 1
     active = needed
     n = i64(1)
@@ -214,7 +218,7 @@ def _below(a: T, x: T, needed: Any, EPSILON: Static) -> tuple[T, Any]:
 
 @loops(flags="contract")
 def _above(a: T, x: T, needed: Any, EPSILON: Static) -> tuple[T, Any]:
-    """The continued fraction of DLMF 8.9.2 by Steed's algorithm, and whether it is not finished."""
+    """Return the continued fraction of DLMF 8.9.2 by Steed's algorithm, and whether it needs more terms."""
     denominator = x + 1 - a
     inverse = T(1) / denominator
     change, total = inverse, inverse
@@ -234,8 +238,8 @@ def _above(a: T, x: T, needed: Any, EPSILON: Static) -> tuple[T, Any]:
 def _integral(a: T, x: T, sign: T) -> T:
     """Return the integral over t of (t / x)**a * exp(x - t) / t, below `x` if `sign` is -1 and above it if it is 1.
 
-    It uses the trapezoidal rule after v = scale * exp(w - exp(-w)) (Takahasi and Mori, "Double exponential formulas for
-    numerical integration", 1974).
+    The trapezoidal rule is applied after the substitution v = scale * exp(w - exp(-w)) (Takahasi and Mori, "Double
+    exponential formulas for numerical integration", 1974).
     """
     positions, weights = table(f64, _POSITIONS), table(f64, _WEIGHTS)
     scale = T(1) / (fabs(a - x) + sqrt(x))
@@ -248,7 +252,7 @@ def _integral(a: T, x: T, sign: T) -> T:
 
 @loops(flags="contract")
 def _normal(a: T, x: T) -> T:
-    """The lower function for very large `a`: the normal distribution and the first term of its Edgeworth series."""
+    """Return the lower function for very large `a`, as the normal distribution and the first term of its Edgeworth series."""
     root = sqrt(a)
     y = fmax(fmin((x - a) / root, T(50)), T(-50))  # beyond, the result is 0 or 1, and squares overflow
     return ndtr(y) - exp(y * y * -0.5) * (1 / math.sqrt(2 * math.pi)) * (y * y - 1) / (root * 3)
@@ -286,13 +290,13 @@ def _incomplete(a: T, x: T, UPPER: Static, EPSILON: Static) -> T:
 
 @loops
 def lower_incomplete_gamma(a: T, x: T) -> T:
-    """The lower incomplete gamma function, regularized."""
+    """Return the regularized lower incomplete gamma function."""
     return T(_incomplete(f64(a), f64(x), False, 1e-10)) if is_float32(a) else _incomplete(a, x, False, 1e-17)
 
 
 @loops
 def upper_incomplete_gamma(a: T, x: T) -> T:
-    """The upper incomplete gamma function, regularized."""
+    """Return the regularized upper incomplete gamma function."""
     return T(_incomplete(f64(a), f64(x), True, 1e-10)) if is_float32(a) else _incomplete(a, x, True, 1e-17)
 
 
@@ -305,12 +309,12 @@ _EULER_MACLAURIN = (
 """B(2k) / (2k)! for k from 1 up."""
 
 _LAST_FACTORIAL = 170
-"""The last number whose factorial is finite."""
+"""The largest number with a finite factorial."""
 
 
 @loops(flags="contract")
 def _hurwitz(s: T, q: T) -> T:
-    """NIST DLMF 25.11.5, the Euler-Maclaurin formula, after steps of 1 to a `q` that is large compared with `s`."""
+    """Compute NIST DLMF 25.11.5 (the Euler-Maclaurin formula) after steps of 1 to a `q` that is large compared with `s`."""
     total, y = q * 0, q
     enough = fmin(s * 0.8 + 12, T(60))
     low = y < enough
@@ -330,7 +334,7 @@ def _hurwitz(s: T, q: T) -> T:
 
 @loops(in_float64=True)
 def zeta(x: T, q: T) -> T:
-    """The sum of (k + q) ** -x over k from 0. It is infinite for `x` = 1, and nan for less."""
+    """Return the sum of (k + q) ** -x over k from 0. The result is infinite for `x` = 1 and NaN for smaller `x`."""
     pole = (q <= 0) & (q == floor(q))
     undefined = (x < 1) | ((q < 0) & ~pole & (x != floor(x)))
     finite = ~pole & ~undefined & (fabs(q) < math.inf) & (x < math.inf) & (x > 1)
@@ -343,7 +347,7 @@ def zeta(x: T, q: T) -> T:
 
 @loops(in_float64=True)
 def polygamma_of_order(x: T, n: T) -> T:
-    """The `n`-th derivative of `digamma`, for `n` from 1 on: NIST DLMF 25.11.12."""
+    """Return the derivative of `digamma` of order `n`, for `n` >= 1 (NIST DLMF 25.11.12)."""
     factorial, k = where(n > 1, T(2), T(1)), i64(3)
     while k <= _LAST_FACTORIAL + 1 and reduce_or(n >= T(k)):
         factorial = where(n >= T(k), factorial * T(k), factorial)

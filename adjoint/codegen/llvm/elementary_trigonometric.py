@@ -1,9 +1,9 @@
-"""sin, cos and tan in the language of kernels, for arguments of any size.
+"""The functions sin, cos and tan in the language of kernels, for arguments of any size.
 
-Up to 2 ** 20 a multiple of pi/2, in parts that make its product with whole numbers exact, is subtracted (W. J. Cody and
-W. Waite, "Software Manual for the Elementary Functions", 1980). If a vector holds a larger number, its elements are
+Up to 2 ** 20, a multiple of pi/2 is subtracted, in parts whose products with integers are exact (W. J. Cody and W.
+Waite, "Software Manual for the Elementary Functions", 1980). If a vector contains a larger number, its elements are
 reduced one by one with as many bits of 2/pi as they need (M. Payne and R. Hanek, "Radian reduction for trigonometric
-functions", SIGNUM Newsletter 18, 1983). Polynomials compute the remainder, between -pi/4 and pi/4
+functions", SIGNUM Newsletter 18, 1983). Polynomials compute the functions of the remainder between -pi/4 and pi/4
 (`scripts/fit_polynomials.py`). float32 is reduced in float64. Errors in units of the last place over dense samples of
 float32 and float64: sin and cos 1.5 and 0.9, tan 0.52 and 2.3.
 """
@@ -52,12 +52,12 @@ _WORD = 0xFFFFFFFF
 
 @loops
 def _reduced_large(x: f64) -> tuple[i64, f64, f64]:
-    """Return the quarter turns, modulo 4, of one number from 2 ** 20 on, and the remainder in two parts.
+    """Return the quarter turns (modulo 4) of one number from 2 ** 20 up, and the remainder in two parts.
 
     The result is not valid for other numbers.
 
-    x is an integer of 53 bits times 2 ** e. A window of 192 bits of 2 ** e * 2/pi is multiplied by the number. The bits
-    above the window would give multiples of 4.
+    The number is an integer of 53 bits times 2 ** e. A window of 192 bits of 2 ** e * 2/pi is multiplied by the number.
+    Bits above the window would contribute only multiples of 4.
     """
     raw = bits(x)
     exponent = ((raw >> 52) & 0x7FF) - 1075
@@ -85,7 +85,7 @@ def _reduced_large(x: f64) -> tuple[i64, f64, f64]:
 
 @loops
 def _product(words: Static, low: u64, high: u64) -> Static:
-    """The first five words of a number of six words, from the highest down, times one of two, modulo 2 ** 192."""
+    """Return the first five words of the product, modulo 2 ** 192, of a number of six words and one of two words."""
     partial, carry = [], u64(0)  # type: ignore[var-annotated]
     for K in unrolled(6):
         total = words[5 - K] * low + carry
@@ -109,7 +109,7 @@ def _difference(a: T, b: T) -> tuple[T, T]:
 
 @loops
 def _reduced_one_by_one(x: T, WIDTH: Static) -> tuple[T, T, T]:
-    """`_reduced_large` of each element of a vector."""
+    """Apply `_reduced_large` to each element of a vector."""
     values, turns, heads, tails = local(f64, WIDTH), local(i64, WIDTH), local(f64, WIDTH), local(f64, WIDTH)
     store(values, x)
     for i in rolled(WIDTH):
@@ -119,7 +119,7 @@ def _reduced_one_by_one(x: T, WIDTH: Static) -> tuple[T, T, T]:
 
 @loops
 def _reduced(x: T, DOUBLED: Static) -> tuple[T, T, T]:
-    """Return, for float64, quarter turns in the low bits of an integer, and the remainder of `x`, in two parts if `DOUBLED`."""
+    """Return quarter turns in the low bits of an integer, and the float64 remainder, in two parts if `DOUBLED`."""
     shifted = x * _TWO_OVER_PI + _ROUNDER
     k = shifted - _ROUNDER
     quarters = bits(shifted)
@@ -144,7 +144,7 @@ def _reduced(x: T, DOUBLED: Static) -> tuple[T, T, T]:
 
 @loops(flags="contract")
 def _sine_and_cosine(high: T, low: T, SINE: Static, COSINE: Static) -> tuple[T, T]:
-    """Both functions of `high + low`, between -pi/4 and pi/4."""
+    """Return the sine and the cosine of `high + low` between -pi/4 and pi/4."""
     z = high * high
     half = z * 0.5
     sine = high + (z * high * polynomial(z, SINE) + low * (T(1) - half))
@@ -155,7 +155,7 @@ def _sine_and_cosine(high: T, low: T, SINE: Static, COSINE: Static) -> tuple[T, 
 
 @loops
 def _parts(x: T) -> tuple[T, T, T]:
-    """Return quarter turns, and the sine and cosine of the remainder. float32 is computed in its own precision."""
+    """Return quarter turns, and the sine and cosine of the remainder. float32 is computed in float32."""
     if T.element is f32:
         quarters, high, _low = _reduced(f64(x), False)
         sine, cosine = _sine_and_cosine(T(high), T(0), _SIN32, _COS32)
@@ -183,7 +183,7 @@ def cos(x: T) -> T:
 
 @loops
 def sine_and_cosine(x: T) -> tuple[T, T]:
-    """Both, of float64."""
+    """Return the sine and the cosine of float64 numbers."""
     quarters, sine, cosine = _parts(x)
     even = (quarters & 1) == 0
     first, second = where(even, sine, cosine), where(even, cosine, sine)
@@ -192,7 +192,7 @@ def sine_and_cosine(x: T) -> tuple[T, T]:
 
 @loops
 def tan(x: T) -> T:
-    """The tangent. float32 is computed in float64."""
+    """Return the tangent. float32 is computed in float64."""
     if T.element is f32:
         quarters, high, low = _reduced(f64(x), False)
         sine, cosine = _sine_and_cosine(high, low, _SIN32, _COS32)

@@ -1,6 +1,7 @@
-"""The interpreter of expression graphs that writes LLVM's instructions: one value for each node, a number or a vector.
+"""The interpreter of expression graphs that writes LLVM instructions, with one value (a number or a vector) for each node.
 
-Arithmetic is rounded operation by operation, as in NumPy. The elementary functions are those of `elementary_*`.
+Each arithmetic operation is rounded separately, as in NumPy. The elementary functions are defined in the modules
+`elementary_*`.
 """
 
 from __future__ import annotations
@@ -60,10 +61,13 @@ COSTLY = frozenset(name for name, function in FUNCTIONS.items() if isinstance(fu
 """The operations that take many instructions."""
 
 LONGEST = elementary_bessel.FUNCTIONS.keys() | {"lower_incomplete_gamma", "upper_incomplete_gamma"}
-"""Functions that are long in float32, too. Their vectors have as many elements as in float64, which halves the code."""
+"""Functions whose code is long in float32, too.
+
+Their vectors have only as many elements as float64 vectors, which halves the code.
+"""
 
 HEAVY = LONGEST | elementary_polynomials.FUNCTIONS.keys() | elementary_special.FUNCTIONS.keys() | {"log_ndtr"}
-"""Those that take hundreds."""
+"""The operations that take hundreds of instructions."""
 
 
 class ExpressionWriter:
@@ -74,7 +78,7 @@ class ExpressionWriter:
         self.type = type_
 
     def write(self, expression: Expression, given: Mapping[Node, Any]) -> list[Value]:
-        """The outputs, from the values of inputs and scalars."""
+        """Return the outputs, given the values of inputs and scalars."""
         values: dict[Node, Any] = dict(given)
         for node in expression.nodes():
             if node not in values:
@@ -92,7 +96,7 @@ class ExpressionWriter:
         return node.value
 
     def number(self, value: Any) -> Value:
-        """A value, also if it is known now or the same for all elements."""
+        """Return a value, even if it is known at compile time or is the same for all elements."""
         if isinstance(value, Value) and value.type.element is boolean:
             return value
         return self.lowering.as_type(value, self.type)
@@ -124,15 +128,12 @@ class ExpressionWriter:
         raise CompilationError(f"{name} has no compiled form for {self.type}")
 
     def _alike(self, values: list[Value]) -> list[Value]:
-        """Convert truth values beside numbers to numbers."""
+        """Convert truth values to numbers if other operands are numbers."""
         kinds = {value.type.element for value in values}
         return values if len(kinds) == 1 else [self._as_number(value) for value in values]
 
     def _ordered(self, operands: list[Any], values: list[Value]) -> list[Any]:
-        """Move a number that is known at compile time to the front, as a Python number.
-
-        Extremes then take one instruction.
-        """
+        """Put a number that is known at compile time first, as a Python number. Extreme values then take one instruction."""
         if len(operands) == 2 and is_number(operands[1]) and not math.isnan(operands[1]):
             return [operands[1], values[0]]
         return list(values)
@@ -150,18 +151,18 @@ class ExpressionWriter:
         return self.lowering.select(condition, *self._alike(values))
 
     def compare(self, operation: type[ast.cmpop], first: Any, second: Any) -> Value:
-        """A comparison of this type's numbers."""
+        """Compare two numbers of this type."""
         result: Value = self.lowering.compare(operation, self.number(first), self.number(second))
         return result
 
     def either(self, first: Value, second: Value) -> Value:
-        """Whether one of two conditions holds."""
+        """Return whether at least one of two conditions holds."""
         result: Value = self.lowering.binary(ast.BitOr, first, second)
         return result
 
 
 def _extreme(operation: type[ast.cmpop], keeps_nan: bool) -> Callable[..., Value]:
-    """The greater or smaller of two numbers, as NumPy's `maximum` or `fmax` chooses."""
+    """Return the greater or smaller of two numbers, with the rules of NumPy's `maximum` or `fmax`."""
 
     def choose(writer: ExpressionWriter, first: Any, second: Value) -> Value:
         if is_number(first):

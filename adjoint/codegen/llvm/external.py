@@ -1,4 +1,4 @@
-"""Functions that kernels call and do not contain: functions of the C library, and kernels that are compiled separately."""
+"""Functions that kernels call but do not contain: functions of the C library and separately compiled kernels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from .values import CompilationError, llvm_type
 
 
 def external(name: str, find: Callable[[], int], result: Any, *types: Any) -> Any:
-    """A function at the address that `find` returns. It is looked up when a kernel that calls it is compiled."""
+    """Declare a function at the address that `find` returns.
+
+    The address is looked up when a kernel that calls the function is compiled.
+    """
 
     def call(lowering: Lowering, *arguments: Any) -> Any:
         if len(arguments) != len(types):
@@ -35,7 +38,7 @@ def external(name: str, find: Callable[[], int], result: Any, *types: Any) -> An
 
 
 def c_function(name: str, result: Any, *types: Any) -> Any:
-    """A function of the C library. Its results agree to the last bit with other programs that call it."""
+    """Declare a function of the C library. Its results are identical to those of other programs that call it."""
 
     def find() -> int:
         try:
@@ -51,7 +54,10 @@ def c_function(name: str, result: Any, *types: Any) -> Any:
 
 @cache
 def apart(kernel: Any, **given: Any) -> Any:
-    """A kernel for others to call, compiled separately for these types and static values: once, however many call it."""
+    """Compile a kernel separately for these types and static values, so that other kernels can call it.
+
+    It is compiled only once for all callers.
+    """
 
     def call(lowering: Lowering, *arguments: Any) -> Any:
         code = kernel.compiled(**given).code

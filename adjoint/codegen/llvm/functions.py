@@ -20,11 +20,11 @@ class LoopKernel:
 
     `compile` of `host` compiles it to machine code.
 
-    `flags`: LLVM's permissions for floating-point arithmetic, such as "contract" (fused multiply-add if possible) or
-    "reassoc". `noalias`: no two pointers lead to the same memory. `explicit`: LLVM does not look for vectors. `plain`:
-    LLVM also moves no code out of loops. The few passes that it needs take a tenth of the time. `strength_reduced`: all
-    the same it looks for better indices of loops (loop strength reduction). `in_float64`: a call of it with numbers of
-    float32 computes in float64, and rounds the result.
+    `flags`: the flags that permit LLVM to change floating-point arithmetic, such as "contract" (use fused multiply-add
+    if possible) or "reassoc". `noalias`: whether pointers never refer to the same memory. `explicit`: whether LLVM does
+    not vectorize the loops. `plain`: whether LLVM also moves no code out of loops. The few remaining passes take a
+    tenth of the time. `strength_reduced`: whether LLVM searches for better loop indices nevertheless (loop strength
+    reduction). `in_float64`: whether a call with float32 numbers computes in float64 and rounds the result.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class LoopKernel:
         self._tree: ast.FunctionDef | None = None
 
     def __call__(self, *args: Any) -> Any:
-        """Refuse: Python's interpreter does not run kernels."""
+        """Raise an error, because Python's interpreter cannot run kernels."""
         raise TypeError(f"{self.name} is a kernel: it runs when it has been compiled")
 
     def __repr__(self) -> str:
@@ -57,9 +57,9 @@ class LoopKernel:
 
     @property
     def text(self) -> str:
-        """Return the source of the function: its lines up to a line with the indentation of the first.
+        """Return the source of the function. It ends at the next line that is not indented more than the first line.
 
-        `inspect.getsource` finds them too, by tokens, in ten times the time.
+        `inspect.getsource` also finds the lines but takes ten times as long, because it reads tokens.
         """
         code = self.function.__code__
         lines = linecache.getlines(code.co_filename)[code.co_firstlineno - 1 :]
@@ -74,7 +74,7 @@ class LoopKernel:
 
     @property
     def tree(self) -> ast.FunctionDef:
-        """Return the syntax tree of the function, whose first line is line 1."""
+        """Return the syntax tree of the function. Its first line has the number 1."""
         if self._tree is None:
             tree = ast.parse(self.text).body[0]
             assert isinstance(tree, ast.FunctionDef)
@@ -82,7 +82,7 @@ class LoopKernel:
         return self._tree
 
     def lookup(self, name: str) -> Any:
-        """Return the meaning of a name of the module, of the enclosing function or of Python."""
+        """Return the meaning of a name in the module, in the enclosing function, or in Python."""
         closure = inspect.getclosurevars(self.function) if self.function.__closure__ else None
         if closure is not None and name in closure.nonlocals:
             return closure.nonlocals[name]
@@ -97,7 +97,7 @@ class LoopKernel:
 
 
 class Variable:
-    """A place on the stack, which LLVM turns into a register."""
+    """A location on the stack that LLVM replaces with a register."""
 
     __slots__ = ("address", "type")
 
@@ -107,7 +107,7 @@ class Variable:
 
 
 class Frame:
-    """One call of a kernel while its body is lowered."""
+    """One call of a kernel during the lowering of its body."""
 
     def __init__(self, kernel: LoopKernel, types: dict[str, Any]) -> None:
         self.kernel = kernel
@@ -121,7 +121,7 @@ class Frame:
 
 
 class LoopRange:
-    """The numbers that a loop runs over."""
+    """The numbers that a loop iterates over."""
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ class LoopRange:
 
 
 class Builtin:
-    """A function of the language itself: it writes instructions."""
+    """A function of the kernel language that writes instructions."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
@@ -153,7 +153,7 @@ class Builtin:
             raise CompilationError(f"{self.name}: {error}") from None
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
-        """Refuse, because the function exists only inside kernels."""
+        """Raise an error, because the function exists only in kernels."""
         raise TypeError(f"{self.name} is called from within kernels")
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""bfloat16 and float16 in kernels are only stored, and computed in float32."""
+"""The types bfloat16 and float16, which kernels only store. Arithmetic uses float32."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def convert_half(lowering: Lowering, value: Value, type_: Any) -> Value:
-    """A conversion from or to a half type, by way of float32."""
+    """Convert from or to a half-precision type through float32."""
     source, target = value.type.element, type_.element
     if source.storage_only:
         single = _widen(lowering, value)

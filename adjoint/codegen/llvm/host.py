@@ -1,7 +1,7 @@
-"""The machine that kernels are compiled for, and llvmlite, which compiles them.
+"""The machine for which kernels are compiled, and llvmlite, which compiles them.
 
-llvmlite is imported when the first kernel is compiled. No file is written, and machine code lives as long as the
-process.
+llvmlite is imported when the first kernel is compiled. No files are written, and machine code exists until the process
+ends.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from ..._runtime.installed import install
 from .values import CompilationError
 
 NEWEST_LLVM = 22
-"""The newest version of LLVM that is known to have the option of `Host._code_generation`."""
+"""The newest version of LLVM in which the option of `Host._code_generation` is known to exist."""
 
 
 class Request(NamedTuple):
-    """The arguments of `Host.compile`. It means the same in all processes of this program."""
+    """The arguments of `Host.compile`. It has the same meaning in all processes of this program."""
 
     name: str
     text: str
@@ -34,10 +34,7 @@ class Request(NamedTuple):
 
 @dataclass
 class MachineCode:
-    """One function that has been compiled.
-
-    `also`: the addresses of further functions of its module.
-    """
+    """One function that has been compiled. `also`: the addresses of other functions of its module."""
 
     request: Request = field(repr=False)
     address: int
@@ -51,12 +48,12 @@ class MachineCode:
 
     @property
     def text(self) -> str:
-        """The text from which it was made."""
+        """The LLVM code from which it was compiled."""
         return self.request.text
 
 
 class Host:
-    """The processor of this machine, as LLVM knows it. `lock` is held while anything is compiled."""
+    """The processor of this machine, as LLVM knows it. `lock` is held during every compilation."""
 
     def __init__(self) -> None:
         self.lock = lock_across_forks()
@@ -81,17 +78,17 @@ class Host:
 
     @computed_once
     def machine(self) -> Any:
-        """LLVM's description of the processor with all its instructions."""
+        """LLVM's description of the processor, including all its instructions."""
         return self._new_machine()
 
     @computed_once
     def cpu(self) -> str:
-        """LLVM's name of the processor."""
+        """LLVM's name for the processor."""
         return str(self.llvm.get_host_cpu_name())
 
     @computed_once
     def features(self) -> str:
-        """The instructions that it has, in LLVM's words."""
+        """The instructions that the processor has, in LLVM's notation."""
         return str(self.llvm.get_host_cpu_features().flatten())
 
     @computed_once
@@ -110,7 +107,7 @@ class Host:
         return {64: "AVX-512", 32: "AVX2", 16: "SSE"}[self.vector_bytes]
 
     def define(self, name: str, address: int) -> None:
-        """Give kernels a function of this name, at an address of this process."""
+        """Define a function with this name, at an address in this process, so that kernels can call it."""
         with self.lock:
             self.llvm.add_symbol(name, address)
 
@@ -124,15 +121,13 @@ class Host:
         strength_reduced: bool = False,
         also: tuple[str, ...] = (),
     ) -> MachineCode:
-        """Compile LLVM's text, whose public function is `name`, to machine code.
+        """Compile LLVM code whose public function is `name` to machine code. If `explicit`, loops are not changed.
 
-        If `explicit`, its loops are not changed.
-
-        `plain`: run only the most necessary passes, in a tenth of the time. `strength_reduced`: nevertheless let LLVM
-        search for better loop indices. `also`: the names of further public functions.
+        `plain`: whether to run only the most necessary passes, which take a tenth of the time. `strength_reduced`:
+        whether LLVM searches for better loop indices nevertheless. `also`: the names of other public functions.
 
         Raises:
-            CompilationError: if LLVM refuses the text.
+            CompilationError: if LLVM rejects the code.
         """
         with self.lock:
             request = Request(name, text, explicit, plain, strength_reduced, also)
@@ -155,7 +150,7 @@ class Host:
         return self.llvm.create_mcjit_compiler(self._optimized(request), self._new_machine())
 
     def _optimized(self, request: Request) -> Any:
-        """Run LLVM's optimizations on the text."""
+        """Run LLVM's optimizations on the code."""
         llvm, machine = self.llvm, self.machine
         try:
             module = llvm.parse_assembly(request.text)
@@ -182,10 +177,10 @@ class Host:
     def _code_generation(self, request: Request) -> Iterator[None]:
         """Set the options with which machine code is generated from the result of `_optimized`.
 
-        In plain kernels the indices of loops are not changed. The search for better indices (loop strength reduction)
-        takes LLVM a third to two fifths of its time, and most loops do not become faster. LLVM's option applies to the
-        whole process. Code that another library compiles meanwhile may be somewhat slower. An unknown LLVM option would
-        end the process.
+        The loop indices of plain kernels are not changed. The search for better indices (loop strength reduction) takes
+        LLVM a third to two fifths of its time, and most loops do not become faster. LLVM's option affects the whole
+        process. Code that another library compiles at the same time may be slightly slower. An unknown LLVM option
+        would terminate the process.
         """
         if not request.plain or request.strength_reduced or self.llvm.llvm_version_info[0] > NEWEST_LLVM:
             yield
@@ -197,9 +192,9 @@ class Host:
             self.llvm.set_option("adjoint", "--disable-lsr=false")
 
     def _new_machine(self) -> Any:
-        """Create another description of the processor, because an engine owns its description.
+        """Create another description of the processor, because each engine owns its description.
 
-        Instructions are selected at level 1. Level 3 takes a tenth more time, and its code is not faster.
+        Instructions are selected at level 1. Level 3 takes ten percent more time, and its code is not faster.
         """
         target = self.llvm.Target.from_default_triple()
         return target.create_target_machine(
@@ -207,17 +202,17 @@ class Host:
         )
 
     def assembly(self, code: MachineCode) -> str:
-        """The processor's instructions."""
+        """Return the processor's instructions."""
         with self.lock:
             module = self._optimized(code.request)
             with self._code_generation(code.request):
                 return str(self.machine.emit_assembly(module))
 
     def optimized(self, code: MachineCode) -> str:
-        """Return LLVM's optimized text of the kernel."""
+        """Return the optimized LLVM code of the kernel."""
         with self.lock:
             return str(self._optimized(code.request))
 
 
 HOST = Host()
-"""The machine that this process runs on."""
+"""The machine on which this process runs."""

@@ -1,4 +1,6 @@
-"""What a module of kernels needs: one line brings the language, what launches its loops, and what plans calls.
+"""The names that a module of kernels needs.
+
+One import provides the language, the functions that launch loops, and the functions that plan calls.
 
 from adjoint.codegen.llvm.kernels import *
 """

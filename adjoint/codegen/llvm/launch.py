@@ -1,4 +1,4 @@
-"""Compiled functions on several threads."""
+"""Run compiled functions on several threads."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from ..observed_kernels import KERNELS
 from .workers import WORKERS, splitter
 
 PARALLEL_BYTES = 1 << 18
-"""The calling thread alone does less work than this.
+"""The amount of work in bytes below which the calling thread works alone.
 
-On two processors of an EPYC, a sum of 256 KB takes 3.7 microseconds on one thread and 3.9 on two, `relu` of as much to
-as much 7.9 and 6.0.
+On two processors of an EPYC, a sum of 256 KB takes 3.7 microseconds on one thread and 3.9 on two, and `relu` of 256 KB
+takes 7.9 and 6.0 microseconds.
 """
 
 WHOLE_BYTES = 1 << 26
-"""More work than this is split into parts.
+"""The amount of work in bytes above which work is split into parts.
 
-Between two parts, Python raises pending interrupts. Splitting less work costs up to 3 % on new memory. From this size
-on, the cost cannot be measured.
+Between two parts, Python raises pending interrupts. Splitting a smaller amount of work costs up to 3 % if memory is
+new. From this size on, the cost is too small to be measured.
 """
 
 FIRST_BYTES = 1 << 23
-"""The size of the first part. Its time determines the size of the next part."""
+"""The size of the first part. The time that it takes determines the size of the next part."""
 
 PART_SECONDS = 0.04
-"""The intended time of a part, so that an interrupt is raised soon even on a busy machine."""
+"""The intended duration of a part, so that an interrupt is raised soon even on a busy machine."""
 
 GROWTH = 8
-"""A part is at most this many times as large as the one before."""
+"""The maximum ratio of the sizes of two consecutive parts."""
 
 
 def launch(function: Any, n: int, row_bytes: int, *arguments: Any) -> None:
     """Call the compiled `function(*arguments, start, stop)` for ranges that together cover `range(n)`.
 
-    `row_bytes`: the number of bytes that a row of the range touches, or an equivalent number of bytes if a row computes
-    much.
+    `row_bytes`: the number of bytes that a row of the range accesses, or an equivalent number if a row requires much
+    computation.
     """
     work = n * row_bytes
     if work < PARALLEL_BYTES or n < 2:
@@ -57,15 +57,16 @@ def launch(function: Any, n: int, row_bytes: int, *arguments: Any) -> None:
 
 
 def _split(function: Any) -> Any:
-    """Return the function with which workers call the function. It is created on first use."""
+    """Return the function through which workers call the function. It is created on first use."""
     function.split = KERNELS.called(function, splitter(function))
     return function.split
 
 
 def _launch_in_parts(function: Any, n: int, row_bytes: int, arguments: tuple[Any, ...]) -> None:
-    """Launch as `launch` does, in calls of about `PART_SECONDS` each.
+    """Launch the function like `launch`, in calls that take about `PART_SECONDS` each.
 
-    A range may be split anywhere, as threads do. Each part has rows for all threads. A few long rows are one part.
+    A range may be split at any row, as it is for threads. Each part contains rows for all threads. A small number of
+    long rows forms one part.
     """
     threads = parallel.num_threads
     split = None if threads == 1 else function.split or _split(function)

@@ -1,18 +1,18 @@
-"""Lowers the Python source of a kernel to LLVM's text.
+"""Lower the Python source of a kernel to LLVM code.
 
-A kernel is a Python function in a small typed subset of the language. Values that are known at compile time are
-computed then, with Python objects: numbers, types, names in CAPITALS, parameters annotated `Static`, indices of
-`unrolled` loops. Everything else becomes instructions. Calls of other kernels are inlined. Recursion is not possible.
+A kernel is a Python function in a small typed subset of the language. Expressions that are known at compile time are
+evaluated then, with Python objects: numbers, types, names in CAPITALS, parameters annotated `Static`, and indices of
+`unrolled` loops. All other code becomes instructions. Calls of other kernels are inlined. Recursion is not possible.
 
-    assignment      `x = T(0)`, `x += y`, `p[i] = x`, `a, b = f(x)`; a variable keeps the type that it is given first
+    assignment      `x = T(0)`, `x += y`, `p[i] = x`, `a, b = f(x)`; a variable keeps its first type
     loops           `for i in range(n)`, `for i in vectorized(n)`, `for I in unrolled(4)`, `while`, `break`, `continue`
-    choice          `if` with a condition known now compiles one side; `a if c else b` evaluates both and selects;
+    conditions      `if` with a condition known at compile time compiles one branch; `a if c else b` evaluates both and selects;
                     `and`, `or` evaluate their second operand if needed, `&` and `|` always
     arithmetic      of two equal types; a number adapts to the other operand; `f64(x)` converts
     memory          `p[i]`, `p + i` on pointers; `local(T, 16)` on the stack, in registers if all indices are known
 
-Loops over vectors use `vector(T, 16)`, `load`, `store` and the other built-in functions, or are left to LLVM: in a loop
-over `vectorized(n)` the iterations do not depend on one another.
+Loops over vectors either use `vector(T, 16)`, `load`, `store` and the other built-in functions, or are vectorized by
+LLVM. The iterations of a loop over `vectorized(n)` must not depend on one another.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _COMPARISONS = {
 
 
 class Lowering:
-    """The text of one LLVM function during lowering; `metadata` is that of its module."""
+    """The code of one LLVM function during lowering. `metadata` belongs to its module."""
 
     def __init__(self, statements: dict[type[ast.stmt], Callable[..., None]], metadata: list[str]) -> None:
         self._statements = statements
@@ -75,25 +75,25 @@ class Lowering:
         return f"%{prefix}{self._count}"
 
     def emit(self, line: str) -> None:
-        """Append an instruction, unless it could never be reached."""
+        """Append an instruction, unless it is unreachable."""
         if not self.terminated:
             self.lines.append("  " + line)
 
     def value(self, instruction: str, type_: Any) -> Value:
-        """Append an instruction with a result."""
+        """Append an instruction that has a result, and return the result."""
         name = self.fresh()
         self.emit(f"{name} = {instruction}")
         return Value(type_, name)
 
     def label(self, name: str) -> None:
-        """Begin a block. If nothing has ended the previous block, it continues into this block."""
+        """Begin a block. If no instruction has ended the previous block, it continues with this block."""
         if not self.terminated:
             self.lines.append(f"  br label {name}")
         self.terminated = False
         self.lines.append(f"{name[1:]}:")
 
     def branch(self, target: str, suffix: str = "") -> None:
-        """End the block with a jump."""
+        """End the block with an unconditional jump."""
         self.emit(f"br label {target}{suffix}")
         self.terminated = True
 
@@ -121,14 +121,14 @@ class Lowering:
         return self.value(call, result)
 
     def allocate(self, type_: Any, count: int = 1) -> str:
-        """Memory on the stack."""
+        """Allocate memory on the stack."""
         name = self.fresh("a")
         shape = llvm_type(type_) if count == 1 else f"[{count} x {llvm_type(type_)}]"
         self.allocations.append(f"  {name} = alloca {shape}, align 64")
         return name
 
     def load(self, pointer: Value) -> Value:
-        """The value at an address."""
+        """Return the value at an address."""
         target = pointer.type.target
         return self.value(
             f"load {llvm_type(target)}, ptr {pointer.name}, align {alignment(target)}{self._access()}", target
@@ -144,7 +144,7 @@ class Lowering:
         return f", !llvm.access.group {self.access_groups[-1]}" if self.access_groups else ""
 
     def offset(self, pointer: Value, index: Any) -> Value:
-        """The address of element `index`."""
+        """Return the address of element `index`."""
         if is_number(index) and index == 0:
             return pointer
         at = self.as_index(index)
@@ -153,7 +153,7 @@ class Lowering:
         )
 
     def as_index(self, index: Any) -> Value:
-        """An integer of any type as i64."""
+        """Return an integer of any type as i64."""
         if is_number(index):
             return constant(index, i64)
         if not isinstance(index, Value) or not isinstance(index.type, NumberType) or index.type.kind not in "iu":
@@ -163,10 +163,7 @@ class Lowering:
     # -- types ------------------------------------------------------------------------------------------------------------
 
     def as_type(self, value: Any, type_: Any) -> Value:
-        """Return a value of this type.
-
-        A number is converted, also to a vector of equal numbers. Other values must already have the type.
-        """
+        """Convert a number to this type, or repeat it in a vector. Other values must already have this type."""
         if is_number(value):
             if isinstance(type_, PointerType):
                 raise CompilationError(f"a number stands where {type_} is expected")
@@ -180,14 +177,14 @@ class Lowering:
         raise CompilationError(f"{value.type} stands where {type_} is expected; convert it")
 
     def broadcast(self, value: Value, width: int) -> Value:
-        """The number in each element of a vector."""
+        """Return a vector that contains the number in each element."""
         type_ = VectorType(value.type, width)
         text = llvm_type(type_)
         first = self.value(f"insertelement {text} poison, {value}, i64 0", type_)
         return self.value(f"shufflevector {first}, {text} poison, <{width} x i32> zeroinitializer", type_)
 
     def convert(self, value: Any, type_: Any) -> Value:
-        """Convert a number to another type as C does. Conversion to bfloat16 and float16 rounds to nearest even."""
+        """Convert a number to another type as in C. Conversion to bfloat16 and float16 rounds to nearest even."""
         if is_number(value):
             return constant(value, type_)
         if not isinstance(value, Value) or isinstance(value.type, PointerType):
@@ -210,7 +207,7 @@ class Lowering:
         return self.value(f"{instruction} {value} to {llvm_type(type_)}", type_)
 
     def unify(self, left: Any, right: Any) -> tuple[Value, Value]:
-        """Two operands as values of one type."""
+        """Convert two operands to one type."""
         if not isinstance(left, Value):
             return self.as_type(left, right.type), right
         if not isinstance(right, Value):
@@ -226,13 +223,13 @@ class Lowering:
         return left, right
 
     def with_element(self, type_: Any, element: NumberType) -> Any:
-        """A type as wide as `type_` of other elements."""
+        """Return a type with the same width as `type_` and other elements."""
         return VectorType(element, type_.width) if isinstance(type_, VectorType) else element
 
     # -- expressions ------------------------------------------------------------------------------------------------------
 
     def expression(self, tree: ast.expr) -> Any:
-        """A value, or the Python object if it is known now."""
+        """Return the value of an expression, or the Python object if it is known at compile time."""
         method = EXPRESSIONS.get(type(tree))
         if method is None:
             raise CompilationError(f"{type(tree).__name__} is not in the language of kernels")
@@ -321,7 +318,7 @@ class Lowering:
         return self.binary(type(tree.op), self.expression(tree.left), self.expression(tree.right))
 
     def binary(self, operation: type[ast.operator], left: Any, right: Any) -> Any:
-        """An arithmetic operation on two operands."""
+        """Apply an arithmetic operation to two operands."""
         if not isinstance(left, Value) and not isinstance(right, Value):
             return STATIC_OPERATORS[operation](left, right)
         if isinstance(left, Value) and isinstance(left.type, PointerType):
@@ -347,7 +344,7 @@ class Lowering:
         raise CompilationError(f"{operation.__name__} is not for {type_}; convert to a floating-point type")
 
     def _divide(self, operation: type[ast.operator], left: Value, right: Value) -> Value:
-        """Divide integers as Python does, rounding down. The remainder has the sign of the divisor."""
+        """Divide integers as in Python, rounding down. The remainder has the sign of the divisor."""
         type_ = left.type
         if type_.kind != "i":
             return self.value(f"{'udiv' if operation is ast.FloorDiv else 'urem'} {left}, {right.name}", type_)
@@ -416,7 +413,7 @@ class Lowering:
         return self.select(condition, self.expression(tree.body), self.expression(tree.orelse))
 
     def select(self, condition: Value, first: Any, second: Any) -> Value:
-        """One of two values, which have both been computed."""
+        """Return one of two values, both of which have been computed."""
         if not isinstance(first, Value) and not isinstance(second, Value):
             type_ = weak_type(first)
             first, second = constant(first, type_), constant(second, type_)
@@ -525,7 +522,7 @@ class Lowering:
     # -- statements -------------------------------------------------------------------------------------------------------
 
     def body(self, statements: list[ast.stmt]) -> None:
-        """Lower statements one after another, as far as they can be reached."""
+        """Lower statements one after another until the end or an unreachable statement."""
         for statement in statements:
             if self.terminated or self.frame.returned:
                 return
@@ -548,7 +545,7 @@ class Lowering:
         lower(self, tree)
 
     def assign_name(self, name: str, value: Any) -> None:
-        """Assign a value to a variable. Values that exist only at compile time are bound, as are names in capitals."""
+        """Assign a value to a variable. Compile-time values, such as all names in capitals, are bound instead."""
         names = self.frame.names
         known = names.get(name)
         if name.isupper() or (not isinstance(value, Value) and not is_number(value)):
@@ -567,11 +564,11 @@ EXPRESSIONS: dict[type[ast.expr], Callable[..., Any]] = {
     for kind in ast.expr.__subclasses__()
     if hasattr(Lowering, f"_{kind.__name__}")
 }
-"""The methods that lower expressions, by the class of the syntax."""
+"""The methods that lower expressions, by the class of the syntax node."""
 
 
 def _infer(frame: Frame, annotation: ast.expr | None, value: Any) -> None:
-    """Record the types of type variables, from the given value."""
+    """Infer the types of type variables from the given value."""
     if not isinstance(value, Value) or annotation is None:
         return
     type_ = value.type

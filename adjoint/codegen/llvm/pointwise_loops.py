@@ -1,9 +1,11 @@
-"""Loops over arrays for elementwise expressions: the memory that they traverse, in vectors, with the accesses of each operand.
+"""Loops over arrays for elementwise expressions.
 
-A kernel is made for one expression, one type of numbers, and the layout of each operand along the inner dimension:
+They traverse memory in vectors and access each operand according to its layout.
+
+A kernel is compiled for one expression, one type of numbers, and the layout of each operand along the inner dimension:
 `DENSE` for consecutive numbers, `PAIRED` for every second number (the parts of complex numbers), `REPEATED` for one
-number in the whole row, `SPACED` for any distance. A complex operand has a value for each of its two parts. Everything
-else is in the table of a call (`calls`), whose layout contains lengths and strides.
+number in the whole row, and `SPACED` for any distance. A complex operand has a layout value for each of its two parts.
+All other data is in the table of a call (`calls`), whose layout contains lengths and strides.
 """
 
 from __future__ import annotations
@@ -26,13 +28,13 @@ from .values import Value, constant, size_of
 DENSE, REPEATED, SPACED, PAIRED = "dense", "repeated", "spaced", "paired"
 
 ALIGNED_FROM = 8
-"""The number of vectors in a row from which a loop writes to aligned addresses, at the cost of one more vector."""
+"""The number of vectors per row from which a loop writes to aligned addresses, which costs one more vector."""
 
 
 def layout_of(shape: Sequence[int], strides: Sequence[Sequence[int]], streamed: bool) -> list[int]:
-    """Return the row length, whether results are `streamed`, the number and lengths of outer dimensions, and the strides.
+    """Return the row length, whether results are `streamed`, the number and the lengths of outer dimensions, and the strides.
 
-    The inner dimension is first.
+    The inner dimension comes first.
     """
     return [
         shape[-1],
@@ -45,7 +47,7 @@ def layout_of(shape: Sequence[int], strides: Sequence[Sequence[int]], streamed: 
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """An input or output: its type in memory, whether it is a truth value, its layout along a row, and its number of parts."""
+    """An input or output: its type in memory, whether it is a truth value, its layout, and its number of parts."""
 
     type: Any
     truth: bool
@@ -79,7 +81,7 @@ class Plan:
         self.scalar_values = Builtin(self._scalar_values)
 
     def _scalar_values(self, lowering: Lowering, table: Any) -> list[Value]:
-        """The scalars, read once for a call."""
+        """Return the scalars, which are read once for each call."""
         type_ = VectorType(self.element, self.width)
         first = ARRAYS_AT + len(self.operands)
         found = []
@@ -90,7 +92,7 @@ class Plan:
         return found
 
     def _values(self, lowering: Lowering, inputs: list[Any], scalars: list[Value]) -> list[Any]:
-        """Return the outputs for one vector of inputs, in their form in memory."""
+        """Return the outputs for one vector of each input, in the types that they have in memory."""
         writer = ExpressionWriter(lowering, VectorType(self.element, self.width))
         given: dict[Node, Any] = dict(zip(self.scalars, scalars, strict=True))
         for nodes, operand, values in zip(self.nodes, self.operands, inputs, strict=False):
@@ -111,14 +113,14 @@ def _as_truth(lowering: Lowering, value: Value) -> Value:
 
 
 def operand_of(nodes: Sequence[Node], type_: Any, mode: str) -> Operand:
-    """Return the operand of a node whose numbers have this type in memory, or of the nodes of two parts."""
+    """Return the operand for a node whose numbers have this type in memory, or for the nodes of two parts."""
     truth = nodes[0].kind == BOOL
     return Operand(u8 if truth else type_, truth, mode, len(nodes))
 
 
 @loops(noalias=False)
 def _find_row(distances: Pointer[i64], layout: Pointer[i64], row: Int, OPERANDS: Static) -> None:
-    """How far from the beginning of each operand its part of a row is."""
+    """Return the distance of a row from the beginning of each operand."""
     rank = layout[2] + 1
     for K in unrolled(OPERANDS):
         distances[K] = 0
@@ -132,13 +134,13 @@ def _find_row(distances: Pointer[i64], layout: Pointer[i64], row: Int, OPERANDS:
 
 
 def masks_are_cheap(type_: Any) -> bool:
-    """Whether the processor reads parts of vectors of this type."""
+    """Return whether the processor can read parts of vectors of this type efficiently."""
     return bool(HOST.vector_bytes == 64 or (HOST.vector_bytes == 32 and type_.bits >= 32))
 
 
 @loops(noalias=False)
 def _read(place: Pointer[S], left: Int, WIDTH: Static, ELEMENT: Static) -> Static:
-    """Read the next numbers of a row, or the remaining numbers if there are fewer."""
+    """Read the next numbers of a row, or all remaining numbers if there are fewer."""
     if masks_are_cheap(ELEMENT):
         if left >= WIDTH:
             values = load(place, WIDTH)
@@ -156,7 +158,7 @@ def _read(place: Pointer[S], left: Int, WIDTH: Static, ELEMENT: Static) -> Stati
 
 @loops(noalias=False)
 def _read_spaced(place: Pointer[S], stride: Int, left: Int, WIDTH: Static, ELEMENT: Static) -> Static:
-    """Read the next spaced numbers of a row. `stride` is in bytes."""
+    """Read the next numbers of a row whose elements are spaced. `stride` is in bytes."""
     part = local(ELEMENT, WIDTH)
     at = cast_pointer(place, u8)
     for i in rolled(minimum(left, i64(WIDTH))):
@@ -166,7 +168,7 @@ def _read_spaced(place: Pointer[S], stride: Int, left: Int, WIDTH: Static, ELEME
 
 @loops(noalias=False)
 def _read_paired(place: Pointer[S], left: Int, WIDTH: Static) -> Static:
-    """Read every second of the next numbers of a row, without reading beyond the last."""
+    """Read every second number of the next part of a row, without reading beyond the last number."""
     there = lanes(i32, 2 * WIDTH) < vector(i32, 2 * WIDTH)(minimum(2 * left - 1, i64(2 * WIDTH)))
     pairs = load(place, 2 * WIDTH, there)
     return shuffle(pairs, pairs, [2 * LANE for LANE in unrolled(WIDTH)])
@@ -174,7 +176,7 @@ def _read_paired(place: Pointer[S], left: Int, WIDTH: Static) -> Static:
 
 @loops(noalias=False)
 def _write_paired(place: Pointer[S], values: T, left: Int, WIDTH: Static) -> None:
-    """Write the next numbers of a row to every other place."""
+    """Write the next numbers of a row to every second position."""
     places = lanes(i32, 2 * WIDTH)
     there = (places < vector(i32, 2 * WIDTH)(minimum(2 * left - 1, i64(2 * WIDTH)))) & (places % 2 == 0)
     store(place, shuffle(values, values, [LANE // 2 for LANE in unrolled(2 * WIDTH)]), there)
@@ -206,13 +208,13 @@ def _write_spaced(place: Pointer[S], stride: Int, values: T, left: Int, WIDTH: S
 
 @loops(noalias=False)
 def _distance(OPERAND: Static, done: Int, stride: Int) -> Static:
-    """How far the element `done` of a row is from its first one."""
+    """Return the distance of the element `done` of a row from the first element."""
     return done * (size_of(OPERAND.type) * OPERAND.parts) if OPERAND.mode == DENSE else done * stride
 
 
 @loops(noalias=False, explicit=True, plain=True)
 def pointwise(table: Pointer[i64], start: Int, stop: Int, PLAN: Static) -> None:
-    """Compute the elements from `start` to `stop`, counted row by row."""
+    """Compute the elements from `start` to `stop`, counted in row-major order."""
     W = PLAN.width
     layout = as_pointer(table[0], i64)
     scalars = PLAN.scalar_values(table)
@@ -262,7 +264,7 @@ def pointwise(table: Pointer[i64], start: Int, stop: Int, PLAN: Static) -> None:
 
 @loops(noalias=False)
 def read_operand(OPERAND: Static, WIDTH: Static, place: Int, stride: Int, left: Int) -> Static:
-    """The next numbers of an operand."""
+    """Return the next numbers of an operand."""
     at = as_pointer(place, OPERAND.type)
     if OPERAND.parts == 2:
         if OPERAND.mode == DENSE:
@@ -305,7 +307,7 @@ def write_operand(
 
 
 class PointwiseKernel(Loops):
-    """The loops for one expression. Their text shows the expression."""
+    """The loops for one expression. Their text contains the expression."""
 
     def __init__(self, name: str, expression: str) -> None:
         super().__init__(pointwise.function, noalias=False, explicit=True, plain=True)
@@ -314,7 +316,7 @@ class PointwiseKernel(Loops):
 
     @property
     def text(self) -> str:
-        """The expression, and the loops around it."""
+        """Return the expression and the loops around it."""
         return "\n".join([*(f"# {line}" for line in self._expression.splitlines()), super().text])
 
 

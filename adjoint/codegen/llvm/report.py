@@ -1,4 +1,4 @@
-"""A text report of the compiled code, for `adjoint info`, `backends.llvm`, and for readers."""
+"""A text report of the compiled code for `adjoint info`, `backends.llvm`, and human readers."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ def compiled_functions() -> list[CompiledFunction]:
 
 
 def source(name: str) -> str:
-    """Return the code of the kernels with this name: source, LLVM's optimized text, and the processor's instructions.
+    """Return the code of the kernels with this name: the source, the optimized LLVM code, and the processor's instructions.
 
-    The name of an operator selects its kernels for all dtypes, including backward.
+    The name of an operator selects its kernels for all dtypes, including kernels of its backward pass.
 
     Raises:
-        LookupError: if nothing with this name has been compiled yet.
+        LookupError: if no kernel with this name has been compiled yet.
     """
     functions = KERNELS.functions
     found = [function for function in functions if name in (function.kernel.name, function.code.name)]

@@ -1,6 +1,6 @@
-"""The state of a reduction of rows for each lane of a vector: a sum, or an extreme value and whether there has been a NaN.
+"""The state of a row reduction for each lane of a vector: a sum, or an extreme value and whether a NaN has occurred.
 
-Processors compare fast if they need not check for NaN, so the check is separate and runs at the end of the row.
+Processors compare faster without checks for NaN, so a separate check is made at the end of the row.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from .lowering import Lowering
 from .values import Value, constant
 
 Places = list[Value]
-"""The stack positions of the parts of an accumulator."""
+"""The locations on the stack of the parts of an accumulator."""
 
 
 class Sum:
-    """The sum of the values."""
+    """The sum of all values."""
 
     identity = 0.0
 
@@ -27,7 +27,7 @@ class Sum:
         self.vector = vector
 
     def places(self, lowering: Lowering) -> Places:
-        """Memory for an accumulator."""
+        """Allocate memory for an accumulator."""
         return [Value(PointerType(self.vector), lowering.allocate(self.vector))]
 
     def reset(self, lowering: Lowering, places: Places) -> None:
@@ -35,11 +35,11 @@ class Sum:
         lowering.store(places[0], constant(self.identity, self.vector))
 
     def add(self, lowering: Lowering, places: Places, value: Value) -> None:
-        """Take a vector in."""
+        """Add a vector of values to the accumulator."""
         lowering.store(places[0], lowering.binary(ast.Add, lowering.load(places[0]), value))
 
     def merge(self, lowering: Lowering, places: Places, others: Places) -> None:
-        """Include another accumulator."""
+        """Merge another accumulator into this one."""
         self.add(lowering, places, lowering.load(others[0]))
 
     def result(self, lowering: Lowering, places: Places, along: bool) -> Value:
@@ -51,7 +51,7 @@ class Sum:
 
 
 class Extreme(Sum):
-    """The greatest or the smallest of the values, or NaN if one is NaN."""
+    """The greatest or smallest value, or NaN if a value is NaN."""
 
     def __init__(self, vector: VectorType, order: type[ast.cmpop]) -> None:
         super().__init__(vector)
@@ -60,7 +60,7 @@ class Extreme(Sum):
         self.flags = VectorType(boolean, vector.width)
 
     def places(self, lowering: Lowering) -> Places:
-        """Allocate memory for the extreme value and for the lanes that have met a NaN."""
+        """Allocate memory for the extreme value and for the lanes that have encountered a NaN."""
         return [*super().places(lowering), Value(PointerType(self.flags), lowering.allocate(self.flags))]
 
     def reset(self, lowering: Lowering, places: Places) -> None:
@@ -69,11 +69,11 @@ class Extreme(Sum):
         lowering.store(places[1], constant(False, self.flags))
 
     def add(self, lowering: Lowering, places: Places, value: Value) -> None:
-        """Take a vector in."""
+        """Add a vector of values to the accumulator."""
         self._take(lowering, places, value, lowering.compare(ast.NotEq, value, value))
 
     def merge(self, lowering: Lowering, places: Places, others: Places) -> None:
-        """Include another accumulator."""
+        """Merge another accumulator into this one."""
         self._take(lowering, places, lowering.load(others[0]), lowering.load(others[1]))
 
     def _take(self, lowering: Lowering, places: Places, value: Value, unordered: Value) -> None:
@@ -81,7 +81,7 @@ class Extreme(Sum):
         lowering.store(places[1], lowering.binary(ast.BitOr, lowering.load(places[1]), unordered))
 
     def _farther(self, lowering: Lowering, value: Value, total: Value) -> Value:
-        """`total` if the value is NaN."""
+        """Return `total` if the value is NaN."""
         return lowering.select(lowering.compare(self.order, value, total), value, total)
 
     def result(self, lowering: Lowering, places: Places, along: bool) -> Value:
@@ -99,7 +99,7 @@ class Extreme(Sum):
 
 
 def accumulator(node: Node, vector: VectorType) -> Sum:
-    """Return the state of a reduction."""
+    """Return the accumulator of a reduction."""
     if node.operation in ("row_max", "row_min"):
         return Extreme(vector, ast.Gt if node.operation == "row_max" else ast.Lt)
     return Sum(vector)

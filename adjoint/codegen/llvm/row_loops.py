@@ -1,11 +1,14 @@
-"""Loops for row programs: each row is walked once for each link of its longest chain of reductions, in vectors.
+"""Loops for row programs.
 
-The layout of a call (`calls`) is the number of rows (or of groups of adjacent rows), the length of a row or of a stretch of
-a part, the size below it, and the number of rows in a block. If rows are `PARTED`, there follow the number of parts in a
-row, of stretches in a part, the distance between these, and after how many rows the inputs with one value for each part
-begin again.
+They traverse each row in vectors, once for each reduction in the longest chain of dependent reductions.
 
-Sums are taken lane by lane over runs of `RUN` vectors, and the sums of runs added: about as exact as pairwise summation.
+The layout of a call (`calls`) contains the number of rows (or of groups of adjacent rows), the length of a row or of a
+stretch of a part, the size of the dimensions after the row, and the number of rows in a block. If rows are `PARTED`, it
+also contains the number of parts in a row, the number of stretches in a part, the distance between stretches, and the
+number of rows after which the inputs with one value per part repeat.
+
+Sums are accumulated lane by lane over runs of `RUN` vectors, and then the sums of the runs are added. This is about as
+accurate as pairwise summation.
 """
 
 from __future__ import annotations
@@ -78,7 +81,7 @@ def row_program(table: Pointer[i64], start: Int, stop: Int, PLAN: Static) -> Non
 def walk(
     PLAN: Static, P: Static, known: Any, first: Int, length: Int, step: Int, lanes_left: Int, sums: Any, totals: Any, runs: Any
 ) -> None:  # fmt: skip
-    """Walk elements `step` apart, in runs, whose reductions are merged into `totals`."""
+    """Traverse elements that are `step` apart, in runs whose reductions are merged into `totals`."""
     W = PLAN.width
     position = i64(0)
     advance = W if PLAN.along else 1
@@ -99,7 +102,7 @@ def walk(
 
 
 class RowKernel(Loops):
-    """The loops for one row program. Their text shows the expression."""
+    """The loops for one row program. Their text contains the expression."""
 
     def __init__(self, name: str, expression: str) -> None:
         super().__init__(row_program.function, noalias=False, explicit=True, plain=True)
@@ -108,7 +111,7 @@ class RowKernel(Loops):
 
     @property
     def text(self) -> str:
-        """The expression, and the loops around it."""
+        """Return the expression and the loops around it."""
         return "\n".join([*(f"# {line}" for line in self._expression.splitlines()), super().text])
 
 

@@ -1,9 +1,10 @@
-"""What the loops of a row program compute in each of their steps: the instructions of one expression.
+"""The computations of the loops of a row program in each of their steps, as instructions for one expression.
 
 `ALONG`: the elements of a row are consecutive in memory, and vectors run along the row. `ACROSS`: there are dimensions
-below the row, so vectors hold one element of each of several rows, and advance together. `TURNED`: rows are
-consecutive, but short. Groups of rows are transposed in a copy, and vectors run across them. `PARTED`: rows consist of
-parts, and vectors run along each. Costly values of one pass that a later pass needs are stored in the memory of an output.
+after the row. Vectors hold one element of each of several rows, and the rows advance together. `TURNED`: rows are
+consecutive in memory but short. Groups of rows are transposed in a copy, and vectors run across them. `PARTED`: rows
+consist of parts, and vectors run along each part. If a later pass needs costly values of an earlier pass, they are
+stored in the memory of an output.
 """
 
 from __future__ import annotations
@@ -32,17 +33,17 @@ from .vectors import turn
 ALONG, ACROSS, TURNED, PARTED = "along", "across", "turned", "parted"
 
 SHORT, SHORTEST = 80, 16
-"""The most elements of rows that are turned: of float32, if the row is walked thrice, and otherwise."""
+"""The maximum length of rows that are transposed: for float32 programs with three passes, and for all others."""
 
 REDUCTIONS = frozenset(("row_sum", "row_max", "row_min", "row_take", "part_sum", "part_total"))
 
 _SCANS: dict[str, tuple[type[ast.operator], int]] = {"row_cumsum": (ast.Add, 0), "row_cumprod": (ast.Mult, 1)}
-"""Running sums and products, and their initial values."""
+"""Running sums and products, with their initial values."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowArray:
-    """An input or output: the node, its type in memory, its extent."""
+    """An input or output, with its node, its type in memory, and its extent."""
 
     node: Node
     type: Any
@@ -99,14 +100,14 @@ class RowPlan:
 
     @property
     def sums_bytes(self) -> int:
-        """How many bytes the sums over rows take for one place in a row."""
+        """Return the number of bytes that the sums over rows need for one position in a row."""
         return sum(item.extent == COLUMN for item in self.outputs) * self.element.bits // 8
 
     # -- what is computed when ---------------------------------------------------------------------------------------------
 
     @computed_once
     def reductions(self) -> list[list[Node]]:
-        """The reductions of each walk."""
+        """Return the reductions of each pass."""
         found: list[list[Node]] = [[] for _ in range(self.passes)]
         for node in self.expression.nodes():
             if node.operation in REDUCTIONS:
@@ -141,7 +142,7 @@ class RowPlan:
 
     @computed_once
     def kept(self) -> dict[Node, int]:
-        """The costly values that wait in an output until a later walk needs them."""
+        """Return the costly values that are stored in an output until a later pass needs them."""
         found: dict[Node, int] = {}
         for number in range(self.passes):
             later = set().union(*(self.needed(other) for other in range(number + 1, self.passes)))
@@ -159,7 +160,7 @@ class RowPlan:
     # -- instructions --------------------------------------------------------------------------------------------------------
 
     def _begin(self, lowering: Lowering, table: Value, length: Value, whole: Value) -> dict[Any, Any]:
-        """Load the scalars, and the addresses of arrays."""
+        """Load the scalars and the addresses of arrays."""
         arrays = len(self.inputs) + len(self.outputs) + self.has_sums
         known: dict[Any, Any] = {"place": {}, "length": length}
         for number in range(arrays):
@@ -194,7 +195,7 @@ class RowPlan:
         return known["place"].get(len(self.inputs) + len(self.outputs), 0)
 
     def _place(self, lowering: Lowering, known: Any, number: int, index: Value) -> Value:
-        """The address of an element of an array."""
+        """Return the address of an element of an array."""
         item = [*self.inputs, *self.outputs][number]
         distance = lowering.binary(ast.Mult, index, item.type.bits // 8)
         place: Value = lowering.binary(ast.Add, known["place"][number], distance)
@@ -217,7 +218,7 @@ class RowPlan:
         return value if item.node.kind == INTEGER else lowering.convert(value, self.element)
 
     def _begin_row(self, lowering: Lowering, known: Any, row: Value, left: Value) -> Any:
-        """The inputs that have one value for the row, or for each of the rows side by side."""
+        """Load the inputs that have one value for the row, or for each of several adjacent rows."""
         current = dict(known)
         for number, item in enumerate(self.inputs):
             if item.extent == ROW:
@@ -231,7 +232,7 @@ class RowPlan:
         return current
 
     def _rows(self, lowering: Lowering, known: Any, level: int) -> None:
-        """Compute all values with one number per row that are available now."""
+        """Compute all values with one number per row whose operands are available."""
         writer = ExpressionWriter(lowering, self.element if self.along else self.vector)
         for node in self.expression.nodes():
             if node.extent == ROW and node.kind != SCALAR and node not in known and self.levels[node] <= level:
@@ -240,7 +241,7 @@ class RowPlan:
                 known[node] = writer.node(node, [_operand(known, item) for item in node.operands])
 
     def _begin_part(self, lowering: Lowering, number: int, known: Any, part: Value, places: list[Places]) -> Any:
-        """Read the inputs that have one value for the part, and let the sums of a part start again."""
+        """Load the inputs that have one value for the part, and reset the sums of a part."""
         current = dict(known)
         for which, array in enumerate(self.inputs):
             if array.extent == PART:
@@ -252,7 +253,7 @@ class RowPlan:
         return current
 
     def _of_part(self, lowering: Lowering, number: int, known: Any) -> None:
-        """Compute the values with one number per part that are available now."""
+        """Compute the values with one number per part whose operands are available."""
         writer = ExpressionWriter(lowering, self.element)
         for node in self.expression.nodes():
             wanted = node.extent == PART and node.operation not in (INPUT, "part_sum") and self.levels[node] <= number
@@ -264,7 +265,7 @@ class RowPlan:
                 known[node] = writer.node(node, [_operand(known, item) for item in node.operands])
 
     def _end_part(self, lowering: Lowering, number: int, known: Any, part: Value, places: list[Places]) -> None:
-        """Compute the sums of a part and what depends on them, write those that are outputs, and add to totals of the row."""
+        """Compute the sums of a part and the values that depend on them, write outputs, and add to the totals of the row."""
         found = list(zip(self.reductions[number], self.accumulators[number], places, strict=True))
         for node, item, place in found:
             if node.operation == "part_sum":
@@ -282,11 +283,11 @@ class RowPlan:
                 item.add(lowering, place, lowering.select(first, value, constant(0, self.vector)))
 
     def _places(self, lowering: Lowering, number: int) -> list[Places]:
-        """Memory for the accumulators of a walk."""
+        """Allocate memory for the accumulators of a pass."""
         return [item.places(lowering) for item in self.accumulators[number]]
 
     def _reset(self, lowering: Lowering, number: int, places: list[Places]) -> None:
-        """Let the accumulators of a walk start again."""
+        """Reset the accumulators of a pass."""
         for item, place in zip(self.accumulators[number], places, strict=True):
             item.reset(lowering, place)
 
@@ -305,7 +306,7 @@ class RowPlan:
                 lowering.emit(f"store {constant(_SCANS[node.operation][1], wide)}, ptr {carried.name}")
 
     def _scanned(self, lowering: Lowering, node: Node, value: Value, known: Any, left: Value) -> Value:
-        """A running sum or product, carried in float64."""
+        """Compute a running sum or product, which is accumulated in float64."""
         operation, identity = _SCANS[node.operation]
         wide = VectorType(f64, self.width)
         carried = known[node, "carried"]
@@ -332,7 +333,7 @@ class RowPlan:
         return lowering.convert(total, self.vector)
 
     def _counted(self, lowering: Lowering, left: Value) -> Value:
-        """Which lanes hold elements of the row."""
+        """Return the lanes that hold elements of the row."""
         numbers = lanes.lower(lowering, i64, self.width)
         found: Value = lowering.compare(ast.Lt, numbers, lowering.broadcast(left, self.width))
         return found
@@ -348,7 +349,7 @@ class RowPlan:
         sums: Any,
         places: list[Places],
     ) -> None:
-        """One vector of a walk.
+        """Compute one vector of a pass.
 
         `index`: the index of its first element; `position`: its position in the row; `left`: the number of valid lanes.
         """
@@ -415,7 +416,7 @@ class RowPlan:
         return writer.node(node, [value(item) for item in node.operands])
 
     def _positions(self, lowering: Lowering, position: Value) -> Value:
-        """The place in its row of each lane."""
+        """Return the position in the row for each lane."""
         first = lowering.broadcast(position, self.width)
         if not self.along:
             return first
@@ -465,14 +466,14 @@ class RowPlan:
         return offset
 
     def _end_pass(self, lowering: Lowering, number: int, known: Any, places: list[Places]) -> None:
-        """Compute the results of a pass's reductions, and the values of the row that depend on them."""
+        """Compute the results of a pass's reductions and the values per row that depend on them."""
         for node, item, place in zip(self.reductions[number], self.accumulators[number], places, strict=True):
             if node.operation != "part_sum":
                 known[node] = item.result(lowering, place, self.along)
         self._rows(lowering, known, number + 1)
 
     def _end_row(self, lowering: Lowering, known: Any, row: Value, left: Value) -> None:
-        """Write the outputs with one value per row, and those with transposed rows."""
+        """Write the outputs with one value per row and the outputs with transposed rows."""
         self._turn(lowering, known, row, left, True)
         for number, item in enumerate(self.outputs):
             if item.extent != ROW:
@@ -510,7 +511,7 @@ def _operand(values: Any, node: Node) -> Any:
 
 
 def _levels(expression: Expression) -> dict[Node, int]:
-    """After how many walks of the row each value is known."""
+    """Return the number of passes over the row after which each value is known."""
     levels: dict[Node, int] = {}
     for node in expression.nodes():
         below = max((levels[item] for item in node.operands), default=0)
@@ -521,7 +522,7 @@ def _levels(expression: Expression) -> dict[Node, int]:
 def turned_length(expression: Expression, types: Sequence[Any]) -> int:
     """Return the maximum length of rows that are transposed for a program on arrays of these types.
 
-    Measured on two processors of an EPYC.
+    It was measured on two processors of an EPYC.
     """
     walks_twice = max(_levels(expression).values()) < 2
     return (

@@ -1,4 +1,4 @@
-"""Statements of the language of kernels: assignment, loops, choice, return."""
+"""Statements of the kernel language: assignments, loops, conditions, and return."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _for(lowering: Lowering, tree: ast.For) -> None:
 
 
 def _parallel(lowering: Lowering, source: LoopRange) -> str:
-    """Record that the iterations of a loop may run in parallel, and request vectors.
+    """Record that the iterations of a loop may run in parallel, and request vectorization.
 
     Return the metadata of its last jump.
     """
@@ -150,7 +150,7 @@ def _parallel(lowering: Lowering, source: LoopRange) -> str:
 
 
 def _rolled(lowering: Lowering) -> str:
-    """Request a loop without changes. Return the metadata of its last jump."""
+    """Request that a loop be compiled unchanged. Return the metadata of its last jump."""
     first = len(lowering.metadata)
     loop = f"!{first}"
     lowering.metadata += [f"{loop} = distinct !{{{loop}, !{first + 1}, !{first + 2}}}"]

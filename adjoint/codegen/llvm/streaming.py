@@ -1,8 +1,8 @@
-"""Results that are too large for the cache, written past it.
+"""Write results that are too large for the cache directly to memory.
 
-If a processor writes to memory that is not in its cache, it reads that memory first, and later writes it back in place
-of other data. Whole aligned vectors may bypass the cache instead. Data written this way are not in the cache for the
-next kernel. This is a loss only if they would have stayed there until then.
+A processor that writes to memory that is not in its cache reads this memory first. Later it writes it back when other
+data takes its place. Whole aligned vectors may bypass the cache instead. Data written in this way is not in the cache
+for the next kernel. This is a disadvantage only if the data would otherwise have stayed in the cache until then.
 """
 
 from __future__ import annotations
@@ -16,31 +16,34 @@ from .lowering import Lowering
 from .values import size_of
 
 STREAMED_BYTES = 1 << 24
-"""How many bytes the results of a call have that are written past the cache. On two processors of an EPYC with a cache of 32 MB,
-a copy of 16 MB takes 580 microseconds through the cache and 230 past it; the same and back 2,400 and 1,200. To 4 MB and back
-takes 170 and 290."""
+"""The minimum size, in bytes, of results that are written without the cache.
+
+On two processors of an EPYC with a cache of 32 MB, a copy of 16 MB takes 580 microseconds through the cache and 230
+without it. A copy of 16 MB there and back takes 2,400 and 1,200. A copy of 4 MB there and back takes 170 and 290.
+"""
 
 LINES_UNREAD = {"znver5": 1 << 25}
-"""The same for processors that do not read a line if a whole vector of it is written.
+"""The same size for processors that do not read a cache line if a whole vector of it is written.
 
-On two of an EPYC of the fifth generation, with a cache of 32 MB, filling 16 MB takes 90 microseconds through the cache
-and 390 past it, and 64 MB 1,500 either way.
+On two processors of an EPYC of the fifth generation with a cache of 32 MB, filling 16 MB takes 90 microseconds through
+the cache and 390 without it. Filling 64 MB takes 1,500 in both cases.
 """
 
 LINE = 64
-"""Bytes in a line of the cache."""
+"""The number of bytes in a cache line."""
 
 
 def is_streamed(nbytes: int) -> bool:
-    """Whether results of this many bytes are written past the cache."""
+    """Return whether results of this many bytes are written without the cache."""
     return nbytes >= LINES_UNREAD.get(HOST.cpu, STREAMED_BYTES)
 
 
 AHEAD = 1 << 11
 """The distance in bytes at which a loop prefetches operands if results are streamed or a row is read first.
 
-Processors look ahead by themselves, but not beyond a page, and where much is computed not early enough: on two cores of a Xeon,
-`exp` and `layer_norm` of 16 MB take a tenth to a sixth less time so, `relu` as much as without.
+Processors prefetch data automatically, but not beyond a page, and too late if the computation is long. On two cores of
+a Xeon, prefetching reduces the time of `exp` and `layer_norm` of 16 MB by a tenth to a sixth; `relu` takes the same
+time.
 """
 
 
@@ -53,7 +56,7 @@ def ask_ahead(place: Int, WIDTH: Static, ELEMENT: Static) -> None:
 
 @Builtin
 def stream(lowering: Lowering, pointer: Any, value: Any) -> None:
-    """Store a vector past the cache. The address is a multiple of `aligned_bytes`."""
+    """Store a vector without the cache. The address is a multiple of `aligned_bytes`."""
     mark = f"!{len(lowering.metadata)}"
     lowering.metadata.append(f"{mark} = !{{i32 1}}")
     aligned = aligned_bytes(value.type.width, value.type.element)
@@ -62,7 +65,7 @@ def stream(lowering: Lowering, pointer: Any, value: Any) -> None:
 
 @Builtin
 def end_streams(lowering: Lowering) -> None:
-    """Order streamed writes before later writes."""
+    """Ensure that streamed writes precede later writes."""
     lowering.emit("fence seq_cst")
 
 

@@ -1,4 +1,4 @@
-"""Tables of integers whose fields have names, for NumPy's side, which packs them, and for kernels, which read them."""
+"""Tables of integers with named fields. Python code packs them, and kernels read them."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Struct:
             self.size += numbers or 1
 
     def pack(self, **given: Any) -> list[int]:
-        """The integers of the table.
+        """Return the integers of the table.
 
         Raises:
-            TypeError: if the names or the numbers of integers are not those of the fields.
+            TypeError: if the names or the counts of the integers do not match the fields.
         """
         if given.keys() != self.counts.keys():
             raise TypeError(f"{' '.join(given)} are not the fields {' '.join(self.counts)}")

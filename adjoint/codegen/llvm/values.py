@@ -1,4 +1,4 @@
-"""Values of a kernel while it is lowered, and how numbers and types are written in LLVM's text."""
+"""Values of a kernel during lowering, and the representation of numbers and types in LLVM code."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from .element_types import NumberType, PointerType, VectorType, bf16, boolean, f
 
 
 class CompilationError(Exception):
-    """A kernel cannot be compiled. `of_processor`: for this processor."""
+    """A kernel cannot be compiled. `of_processor`: whether the reason is this processor."""
 
     of_processor = False
 
 
 class UnsupportedInstruction(CompilationError):
-    """The processor has no instruction for it."""
+    """The processor has no instruction that the kernel requires."""
 
     of_processor = True
 
@@ -39,23 +39,23 @@ class Value:
 
 
 def llvm_type(type_: Any) -> str:
-    """How LLVM writes a type. Half-precision types are integers in memory. A conversion gives them their meaning."""
+    """Return the LLVM name of a type. Half-precision types are integers in memory. Conversions interpret them as numbers."""
     text: str = type_.text
     return text
 
 
 def alignment(type_: Any) -> int:
-    """The alignment that memory of this type is certain to have, in bytes: NumPy's arrays may begin anywhere."""
+    """Return the alignment, in bytes, that memory of this type is certain to have. NumPy arrays may begin at any address."""
     return 8 if isinstance(type_, PointerType) else 1
 
 
 def size_of(type_: Any) -> int:
-    """How many bytes one value takes in memory."""
+    """Return the number of bytes that one value takes in memory."""
     return 8 if isinstance(type_, PointerType) else max(1, type_.element.bits // 8) * type_.width
 
 
 def constant(number: Any, type_: Any) -> Value:
-    """Return a number as a value of this type. A vector has the number in every element."""
+    """Return a number as a value of this type. If the type is a vector, each element is the number."""
     element = type_.element
     if element.kind == "f":
         text = _float_text(number, element)
@@ -90,7 +90,7 @@ def is_number(value: Any) -> bool:
 
 
 def weak_type(number: Any) -> Any:
-    """Return the type of a bare number. A float has none, because it could have either precision."""
+    """Return the type of a Python number. A float has no type, because it could have either precision."""
     if isinstance(number, bool):
         return boolean
     if isinstance(number, int):

@@ -1,4 +1,4 @@
-"""The number of vectors in tiles of sums; masks; transposes of squares of vectors, and of rows of any length in squares."""
+"""The number of vectors in tiles of sums, masks, and transposes of squares of vectors and of rows of any length."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from .language import *
 from .pointwise_loops import masks_are_cheap
 
 VECTORS = 2
-"""How many vectors a row of a tile of sums has, which stays in registers."""
+"""The number of vectors in a row of a tile of sums, which stays in registers."""
 
 
 def tile_rows(vector_bytes: int) -> int:
-    """Return the number of rows in a tile: as many as fit in the registers."""
+    """Return the number of rows in a tile, which is the maximum that fits in the registers."""
     return 8 if vector_bytes == 64 or HOST.instruction_set == "NEON" else 4
 
 
 @loops
 def first_lanes(count: Int, W: Static) -> Any:
-    """The mask of the first `count` elements of a vector."""
+    """Return the mask of the first `count` elements of a vector."""
     return lanes(i64, W) < broadcast(count, W)
 
 
 def _stages(width: int) -> list[list[tuple[int, int, list[int]]]]:
-    """For each stage of a transpose and each new row: the two rows that it is of, and the places of its elements in them."""
+    """Return, for each stage of a transpose and each new row, its two source rows and the positions of its elements."""
     stages = []
     for step in (1 << k for k in range(width.bit_length() - 1)):
         rows = []
@@ -37,7 +37,7 @@ def _stages(width: int) -> list[list[tuple[int, int, list[int]]]]:
 
 @loops
 def transposed(rows: list[Any], W: Static) -> Any:
-    """The columns of a square of `W` vectors of `W` elements."""
+    """Return the columns of a square of `W` vectors with `W` elements each."""
     for STAGE in _stages(W):
         rows = [shuffle(rows[NEXT[0]], rows[NEXT[1]], NEXT[2]) for NEXT in STAGE]
     return rows
@@ -45,9 +45,9 @@ def transposed(rows: list[Any], W: Static) -> Any:
 
 @loops(noalias=False)
 def turn(side: Int, rows: Int, first: Int, left: Int, length: Int, ELEMENT: Static, W: Static, BACK: Static) -> None:
-    """Transpose at most `left` rows, starting at the row `first`, so that `W` rows are adjacent, or transpose them back.
+    """Transpose at most `left` rows, starting with the row `first`, so that `W` rows are adjacent; or transpose them back.
 
-    The memory has space for whole squares, in which elements outside all rows are undefined.
+    The memory has space for whole squares. Elements of squares outside all rows are undefined.
     """
     columns = as_pointer(side, ELEMENT)
     line = as_pointer(rows, ELEMENT) + first * length
@@ -82,7 +82,7 @@ def turn(side: Int, rows: Int, first: Int, left: Int, length: Int, ELEMENT: Stat
 def side_of_squares(type_: Any) -> int:
     """Return the side of a square that is transposed in registers, or 1 if rows are transposed element by element.
 
-    A square of 16 saves a tenth of the time of short rows, and takes 7 ms longer to compile for each array.
+    A square of 16 saves a tenth of the time for short rows and takes 7 ms longer to compile for each array.
     """
     width = HOST.vector_bytes * 8 // type_.bits
     return min(width, 8) if type_.bits >= 32 and masks_are_cheap(type_) else 1

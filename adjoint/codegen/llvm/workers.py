@@ -1,19 +1,19 @@
 """Threads that run compiled kernels.
 
-They wait for work outside Python, so that handing over work takes less than a microsecond.
+They wait for work outside Python, so that work is handed over in less than a microsecond.
 
-The thread that submits work writes down a function, its arguments and a range under a new ticket, and takes pieces of
-the range itself. A worker that finds a new ticket takes pieces until none is left. The submitting thread waits until
-all pieces that have been taken are done. It never waits for a worker that sleeps or has not started. On a busy machine
-it does the work alone.
+The thread that submits work stores a function, its arguments and a range under a new ticket, and processes pieces of
+the range itself. A worker that finds a new ticket processes pieces until none are left. The submitting thread waits
+until all pieces that other threads have taken are done. It never waits for a worker that sleeps or has not started. On
+a busy machine, it may do all the work alone.
 
-Reading data that another processor has written takes 100 to 250 ns per cache line, more than everything else here.
-Therefore all data for a worker lie on one line, and only the threads that take pieces write their counters.
+Reading data that another processor has written takes 100 to 250 ns per cache line, which is more than all other steps
+take. Therefore all data for a worker is on one cache line, and only the threads that take pieces write their counters.
 
 A worker without work polls for about ten milliseconds. Then it sleeps until a thread that submits work wakes it. It
-does not yield its processor meanwhile, because OpenBLAS's threads, which poll without yielding, would keep it. It
-sleeps in compiled code, on one of Python's locks. In Python it would have to wait for the interpreter lock, for up to 5
-milliseconds, before it could work.
+does not yield its processor while it polls, because the threads of OpenBLAS poll without yielding and would keep the
+processor. It sleeps in compiled code, on one of Python's locks. If it slept in Python code, it would have to wait up to
+5 milliseconds for the interpreter lock before it could work.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from .values import CompilationError
 
 # The memory that threads share, in words. What different threads write lies on cache lines of its own.
 TICKET, FUNCTION, ARGUMENTS, BEGIN, ROWS, PIECE, THREADS = range(7)
-"""The work and its number, which is 0 while the work is being written.
+"""The work and its number. The number is 0 while the work is being written.
 
 The words are the number, the machine code, its other arguments, the first row, the number of rows, the number of rows
 taken at a time, and the number of threads.
@@ -48,39 +48,39 @@ SUBMITTED, LAST_TICKET = 16, 17
 `RUN_ROWS` follows.
 """
 DONE = 32
-"""How many pieces workers have done since the process began."""
+"""The number of pieces that workers have completed since the process began."""
 AWAKE = 48
-"""How many workers look for work."""
+"""The number of workers that are looking for work."""
 STOP = 64
-"""1 when workers are to leave."""
+"""The value is 1 if workers must leave."""
 TAKEN, ASLEEP, LOCK, THREAD, MOVED, PROCESSORS, LINE = 80, 88, 89, 90, 91, 96, 32
-"""For each thread: the ticket of its part that pieces were last taken of, and the next piece; whether the thread sleeps; the
-lock that it waits for then; its number in the system; whether it may use all of its processors again, and which these are. How
-far apart these words of two threads are."""
+"""For each thread: the ticket of its part from which pieces were last taken, with the next piece; whether the thread sleeps; the
+lock that it waits for while it sleeps; its number in the operating system; whether it may use all of its processors again; and
+these processors."""
 MOST_THREADS = 64
 WORDS = TAKEN + LINE * MOST_THREADS
 
 MOST_PIECES, OWNER, TICKET_SHIFT = (1 << 16) - 1, 1 << 16, 17
-"""`TAKEN` has the number of a piece in its lowest bits, then whether the thread itself has taken one, then the ticket."""
+"""The lowest bits of `TAKEN` contain the number of a piece, then whether the thread itself has taken a piece, then the ticket."""
 
 PIECE_BYTES = 1 << 16
-"""The minimum work that a thread takes at a time, in bytes."""
+"""The minimum amount of work, in bytes, that a thread takes at once."""
 
 PIECES = 4
-"""The number of pieces per thread, so that a thread that started late or sleeps does not delay the others."""
+"""The number of pieces per thread. It is large enough that a thread that started late or sleeps does not delay the others."""
 
 LOOK_SECONDS = 1e-2
-"""How long a worker without work looks for some before it sleeps. To wake it takes some 50 µs."""
+"""The time for which a worker without work polls before it sleeps. Waking it takes about 50 µs."""
 
 _CALIBRATED = 1 << 10
-"""How many looks are timed."""
+"""The number of polls that are timed."""
 
 _acquire = external("adjoint_acquire_lock", lambda: _of_python("PyThread_acquire_lock"), i32, i64, i32)
 _release = external("adjoint_release_lock", lambda: _of_python("PyThread_release_lock"), None, i64)
 
 
 def _of_python(name: str) -> int:
-    """Return the address of an interpreter function that may be called without its lock."""
+    """Return the address of an interpreter function that may be called without the interpreter lock."""
     try:
         found = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
     except AttributeError as error:
@@ -90,10 +90,10 @@ def _of_python(name: str) -> int:
 
 
 CAN_MOVE = hasattr(os, "sched_setaffinity")
-"""Whether the system lets a program choose the processors of a thread."""
+"""Whether the operating system allows a program to choose the processors of a thread."""
 
 PROCESSOR_WORDS = 16
-"""How many words a set of processors has."""
+"""The number of words in a set of processors."""
 
 _this_processor = c_function("sched_getcpu", i32)
 _get_processors = c_function("sched_getaffinity", i32, i32, i64, PointerType(i64))
@@ -104,7 +104,7 @@ yield_processor = c_function("sched_yield", i32) if hasattr(os, "sched_yield") e
 
 @loops(plain=True)
 def wait(looks: Int) -> None:
-    """Wait a moment for another thread, and sometimes yield this processor."""
+    """Wait briefly for another thread, and occasionally yield this processor."""
     pause()
     if looks % 256 == 255:
         yield_processor()
@@ -112,9 +112,9 @@ def wait(looks: Int) -> None:
 
 @loops(noalias=False, plain=True)
 def take_piece(taken: Pointer[i64], ticket: Int, first: Int, last: Int, is_own: Int) -> Int:
-    """Return a piece of a part of the range that no other thread takes, from `first` to `last`, or `last` if there is none.
+    """Return a piece, from `first` to `last`, that no other thread processes, or `last` if no piece is left.
 
-    The owner of a started part gets its last piece, which is likely to be in the owner's cache.
+    The owner of a part that has been started gets its last piece, which is likely to be in the owner's cache.
     """
     piece = last
     looking = True
@@ -147,9 +147,10 @@ def take_pieces(
     piece: Int,
     threads: Int,
 ) -> Int:
-    """Run the function for pieces of the thread's own part, which is likely to be in its cache, then of other parts.
+    """Run the function for pieces of the thread's own part, which is likely to be in its cache, and then of other parts.
 
-    The first piece belongs to the submitter, the first thread, which need not request it. How many have been done.
+    The first piece belongs to the submitting thread, which is the first thread and need not request it. Return the
+    number of completed pieces.
     """
     pieces = (rows + piece - 1) // piece
     end = begin + rows
@@ -176,7 +177,7 @@ _take_pieces_apart = apart(take_pieces)
 
 @loops(noalias=False, plain=True)
 def send_away(shared: Pointer[i64], own: Int) -> None:
-    """Let a sleeping worker wake up on another processor than this one, because virtual machines often choose this one."""
+    """Move a sleeping worker to another processor than this one, because virtual machines often choose this one."""
     processors = shared + (PROCESSORS + own * LINE)
     others = local(i64, PROCESSOR_WORDS)
     here = i64(_this_processor())
@@ -194,7 +195,7 @@ def send_away(shared: Pointer[i64], own: Int) -> None:
 
 @loops(noalias=False, plain=True)
 def wake(shared: Pointer[i64], threads: Int) -> None:
-    """Wake the sleeping workers below this number."""
+    """Wake the sleeping workers whose numbers are below this number."""
     for own in range(1, threads):
         if atomic_load(shared + (ASLEEP + own * LINE)) != 0:
             atomic_store(shared + (ASLEEP + own * LINE), 0)
@@ -251,7 +252,7 @@ def run_ranges(
 
 
 run_ranges_apart = apart(run_ranges)
-"""`run_ranges`, compiled once for all that call it."""
+"""`run_ranges`, compiled once for all callers."""
 
 
 @loops(noalias=False, plain=True)
@@ -265,7 +266,7 @@ def run_rows(
 
 @loops(noalias=False, plain=True)
 def look(shared: Pointer[i64], seen: Int, looks: Int) -> Int:
-    """Return the ticket of work, if it is not the last seen ticket, or 0 if there was none in this many polls."""
+    """Return the ticket of new work, or 0 if this many polls found no ticket other than the last one."""
     found = i64(0)
     left = looks
     while left > 0:
@@ -286,7 +287,7 @@ _look_apart = apart(look)
 
 @loops(noalias=False, plain=True)
 def serve(shared: Pointer[i64], own: Int, looks: Int) -> None:
-    """Work whenever there is work, and sleep after this many polls without work. Return when workers must leave."""
+    """Process work whenever it is available, and sleep after this many polls without work. Return when workers must leave."""
     atomic_add(shared + AWAKE, 1)
     seen = i64(0)
     while atomic_load(shared + STOP) == 0:
@@ -312,7 +313,7 @@ def splitter(function: CompiledFunction) -> Any:
 
     It takes the arguments that `split_text` of `compilation` describes.
 
-    A kernel with only a table as argument needs no separate function for this.
+    A kernel whose only argument is a table needs no separate function for this.
     """
     place = PointerType(i64)
     if takes_table(function.parameters):
@@ -326,7 +327,7 @@ def splitter(function: CompiledFunction) -> Any:
 
 @cache
 def _looks() -> int:
-    """How many looks take `LOOK_SECONDS`."""
+    """Return the number of polls that take `LOOK_SECONDS`."""
     nobody = (ctypes.c_int64 * WORDS)()
     # The interpreter lock is kept: to wait for it would be timed too.
     prototype = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
@@ -340,7 +341,7 @@ def _looks() -> int:
 
 
 def _held_lock() -> int:
-    """A new lock of Python's that its first user waits for."""
+    """Return a new Python lock that is already held, so that a thread that acquires it waits."""
     allocate = ctypes.pythonapi.PyThread_allocate_lock
     allocate.restype = ctypes.c_void_p
     lock: int | None = allocate()
@@ -357,7 +358,7 @@ class Workers:
         self.forget()
 
     def forget(self) -> None:
-        """Drop all threads and use new memory, because a forked child has none of its parent's threads."""
+        """Drop all threads and use new memory, because a forked child process has none of its parent's threads."""
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
         self.threads = 1
@@ -369,7 +370,7 @@ class Workers:
 
     @property
     def awake(self) -> int:
-        """How many workers look for work."""
+        """The number of workers that are looking for work."""
         return int(self._words[AWAKE])
 
     def ready(self, threads: int) -> int:
@@ -401,7 +402,7 @@ class Workers:
                 self._threads.append(thread)
 
     def leave(self) -> None:
-        """Let the workers leave compiled code, before the interpreter takes it away."""
+        """Make the workers leave compiled code before the interpreter frees it."""
         self._words[STOP] = 1
         end = time.monotonic() + 1
         while self._words[AWAKE] > 0 and time.monotonic() < end:
