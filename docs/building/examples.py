@@ -15,6 +15,7 @@ import re
 import warnings
 from functools import cache
 from importlib.util import find_spec
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -58,35 +59,23 @@ def declared() -> dict[str, str]:
     return found
 
 
-@cache
-def needs() -> dict[str, str]:
-    """The package that the declared examples of a module need, by module: the first line of its file says `# needs NAME`."""
-    first = {path.stem: path.read_text(encoding="utf-8").partition("\n")[0] for path in FOLDER.glob("*.txt")}
-    return {module: line.split()[2] for module, line in first.items() if line.startswith("# needs ")}
-
-
 def can_run(public: PublicName) -> bool:
-    """Whether what the example needs is installed."""
-    package = needs().get(public.module)
-    return package is None or find_spec(package) is not None
+    """Whether the package that the examples of the module need is installed: the first line of their file says `# needs NAME`."""
+    path = FOLDER / f"{public.module}.txt"
+    needed = re.match(r"# needs (\w+)", path.read_text(encoding="utf-8")) if path.exists() else None
+    return needed is None or find_spec(needed[1]) is not None
 
 
 def example_of(public: PublicName) -> str | None:
-    """The statements of the example that the docstring lacks; None if there is none."""
-    examples = declared()
-    if public.path in examples:
-        return examples[public.path]
-    name = public.name
-    function = name.removesuffix("_")
+    """The statements of the example that the docstring lacks; None if there is none.
+
+    They are those of the name, of the function of a method or of an in-place variant, or of another name of the same object.
+    """
+    examples, name, modules = declared(), public.name, [public.module]
     if public.module == "torch.Tensor" or name.endswith("_"):
-        modules = ["torch", "torch.nn.functional"] if public.module == "torch.Tensor" else [public.module, "torch"]
-        for module in modules:
-            if f"{module}.{name}" in examples and public.module == "torch.Tensor":
-                return as_method(examples[f"{module}.{name}"], name, name)
-            statements = examples.get(f"{module}.{function}")
-            if statements is not None:
-                return as_method(statements, function, name, public.module != "torch.Tensor" and public.module)
-    return _same_elsewhere().get(id(public.value))
+        modules += ["torch", "torch.nn.functional"]
+    places = [f"{module}.{each}" for module in modules for each in (name, name.removesuffix("_"))]
+    return next((examples[place] for place in places if place in examples), _same_elsewhere().get(id(public.value)))
 
 
 @cache
@@ -96,65 +85,33 @@ def _same_elsewhere() -> dict[int, str]:
     return {id(public.value): examples[public.path] for public in public_names() if public.path in examples}
 
 
-def as_method(statements: str, function: str, name: str, module: str | bool = False) -> str | None:
-    """The example of a function as that of the method, or of the in-place variant, with the call rewritten."""
-    tree = ast.parse(statements)
-    calls = [
-        call
-        for call in ast.walk(tree)
-        if isinstance(call, ast.Call)
-        and isinstance(call.func, ast.Attribute)
-        and call.func.attr == function
-        and call.args
-    ]
-    if not calls:
-        return None
-    if not name.endswith("_"):
-        for call in calls:
-            call.func = ast.Attribute(call.args.pop(0), name, ast.Load())
-        return "\n".join(map(ast.unparse, tree.body))
-    call = calls[0]
-    given = call.args[0]
-    if isinstance(given, ast.Name):
-        target, before = given, []
-    else:
-        target = ast.Name("x", ast.Load())
-        before = [ast.Assign([ast.Name("x", ast.Store())], given, lineno=1)]
-    if module:
-        call.func = ast.Attribute(ast.parse(str(module), mode="eval").body, name, ast.Load())
-        call.args[0] = target
-    else:
-        call.args.pop(0)
-        call.func = ast.Attribute(target, name, ast.Load())
-    return "\n".join(map(ast.unparse, [*tree.body[:-1], *before, ast.Expr(call)]))
-
-
 def session(statements: str, title: str) -> str:
     """The statements as an interactive session with what they print; an exception that is not announced is raised."""
-    announced, warns = re.search(r"# raises (\w+)$", statements), statements.endswith("# warns")
+    raises, warns = re.search(r"# raises (\w+)$", statements), statements.endswith("# warns")
     names: dict[str, Any] = {"__name__": "__main__"}
     exec(PRELUDE, names)
-    lines = []
     torch.manual_seed(0)
+    lines, came = [], ""
     for statement in ast.parse(statements).body:
-        source = ast.get_source_segment(statements, statement) or ast.unparse(statement)
-        first, *rest = source.splitlines()
-        lines += [f">>> {first}", *(f"... {line}" for line in rest)]
+        source = ast.get_source_segment(statements, statement) or ""
+        lines += [
+            f"{prompt} {line}" for prompt, line in zip(chain([">>>"], repeat("...")), source.splitlines(), strict=False)
+        ]
         output = io.StringIO()
-        try:
-            with contextlib.redirect_stdout(output), warnings.catch_warnings(record=True) as warned:
-                warnings.simplefilter("always" if warns else "ignore")
+        with contextlib.redirect_stdout(output), warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always" if warns else "ignore")
+            try:
                 exec(compile(ast.Interactive([statement]), title, "single"), names)
-            output.writelines(f"{each.category.__name__}: {each.message}\n" for each in warned)
-        except Exception as error:
-            if announced is None or announced[1] != type(error).__name__:
-                raise
-            output.write(f"Traceback (most recent call last):\n  ...\n{announced[1]}: {error}")
-            announced = None
+            except Exception as error:
+                came = type(error).__name__
+                if raises is None or raises[1] != came:
+                    raise
+                print(f"Traceback (most recent call last):\n  ...\n{came}: {error}")
+            print(*(f"{each.category.__name__}: {each.message}" for each in warned), sep="\n")
         lines += output.getvalue().rstrip("\n").splitlines()
-    if announced is not None or (warns and not warned):
-        raise AssertionError(f"{title}: no {announced[1] if announced else 'warning'} came")
-    return "\n".join(re.sub(r" at 0x[0-9a-f]+", " at 0x...", line) for line in lines)
+    if (raises and not came) or (warns and not warned):
+        raise AssertionError(f"{title}: no {raises[1] if raises else 'warning'} came")
+    return re.sub(r" at 0x[0-9a-f]+", " at 0x...", "\n".join(lines))
 
 
 def has_example(public: PublicName) -> bool:

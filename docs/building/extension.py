@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import atexit
-import json
 import os
 import shutil
-import subprocess
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +16,7 @@ from . import browser, reference, sources
 
 def before_reading(app: Any) -> None:
     """Write the pages of the reference, and what the lessons in the browser need."""
-    began = time.perf_counter()
     reference.write(Path(app.srcdir) / "reference" / "generated")
-    print(f"reference written in {time.perf_counter() - began:.0f} s")
     if "jupyterlite_sphinx" in app.extensions:
         lessons = Path(app.config.jupyterlite_content_dir)
         wheel = browser.write(lessons, Path(app.config.jupyterlite_dir))
@@ -40,23 +35,9 @@ def without_edit_button(app: Any, page: str, template: str, context: dict[str, A
         context["theme_secondary_sidebar_items"] = ["page-toc"]
 
 
-def write_versions(app: Any) -> None:
-    """List the versions of the site for its menu: each release has its pages in a folder of its own."""
-    tags = subprocess.run(
-        ["git", "tag", "--list", "v*", "--sort=-v:refname"], cwd=app.srcdir, capture_output=True, text=True
-    )
-    base = app.config.html_baseurl
-    versions = [{"name": "dev (main)", "version": "dev", "url": base}]
-    versions += [{"name": tag, "version": tag, "url": f"{base}{tag}/"} for tag in tags.stdout.split()]
-    folder = Path(app.outdir) / "_static"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "switcher.json").write_text(json.dumps(versions, indent=1), encoding="utf-8")
-
-
 def after_writing(app: Any, exception: Exception | None) -> None:
     """Write the pages of the source."""
     if exception is None and app.builder.name == "html":
-        write_versions(app)
         sources.write(Path(app.outdir) / "source")
 
 

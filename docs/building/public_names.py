@@ -20,34 +20,8 @@ from adjoint.missing import names_in
 PACKAGE = Path(adjoint.__file__).parent
 PYTORCH_NAMES = Path(__file__).parents[2] / "scripts" / "pytorch_names.txt"
 
-OWN_MODULES = ("torch.inspect", "torch.as_torch", "torch.array_api", "torch.array_api.fft", "torch.array_api.linalg")
-"""Public modules that PyTorch does not have."""
-
-FURTHER_MODULES = """
-    torch.autograd.gradcheck torch.cuda.nvtx torch.distributed.algorithms.ddp_comm_hooks.default_hooks
-    torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook torch.distributed.algorithms.join torch.distributed.checkpoint
-    torch.distributed.checkpoint.format_utils torch.distributed.checkpoint.state_dict torch.distributed.fsdp
-    torch.distributed.nn.functional torch.distributed.optim torch.distributed.tensor torch.distributions.utils
-    torch.fx.subgraph_rewriter torch.nn.attention.bias torch.nn.grad torch.nn.modules.module torch.optim.optimizer
-    torch.utils.module_tracker torch.utils.tensorboard
-""".split()
-"""Modules of PyTorch that its list of names leaves out."""
-
-AREAS = {
-    "math": "Arithmetic and functions of elements",
-    "reduce": "Reductions, sorting, statistics",
-    "shape": "Shapes, views, joining",
-    "index": "Indexing, gathering, masking",
-    "linalg": "Linear algebra",
-    "nn": "Operators of neural networks",
-    "create": "Creation and random numbers",
-    "memory": "Copies, conversion, storage",
-    "sparse": "Sparse tensors",
-}
-"""The titles of the folders of operators."""
-
-NOT_LISTED = ("torch.ops.aten",)
-"""PyTorch's modules that have no names of their own: `torch.ops.aten` says every operator a second time."""
+FURTHER_MODULES = Path(__file__).parents[1] / "reference" / "further_modules.txt"
+"""Modules that PyTorch does not have, and modules of PyTorch that its list of names leaves out."""
 
 
 @dataclass(frozen=True)
@@ -144,15 +118,18 @@ def _defined_below(package: Any) -> list[str]:
 @cache
 def public_names() -> tuple[PublicName, ...]:
     """Every public name, sorted by module: those of PyTorch's that there are, and what modules export besides."""
-    modules = {module: set(names) for module, names in names_in(PYTORCH_NAMES).items() if module not in NOT_LISTED}
-    modules |= {module: set() for module in (*OWN_MODULES, *FURTHER_MODULES)}
+    further = FURTHER_MODULES.read_text(encoding="utf-8").split()
+    modules = {module: set(names) for module, names in names_in(PYTORCH_NAMES).items()} | {
+        name: set() for name in further
+    }
+    del modules["torch.ops.aten"]  # which has every operator a second time
     found = []
     for module, names in modules.items():
         owner = owner_of(module)
         if owner is None:
             continue
         if not isinstance(owner, type):
-            exported = getattr(owner, "__all__", _defined_below(owner) if module in FURTHER_MODULES else ())
+            exported = getattr(owner, "__all__", _defined_below(owner) if module in further else ())
             names |= {name for name in exported if not name.startswith("_")}
         for name in sorted(names):
             value = _value(owner, name)

@@ -6,13 +6,14 @@ import importlib
 import re
 from collections import defaultdict
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 
 from sphinx.ext.napoleon import Config, GoogleDocstring
 from sphinx.util.rst import escape
 
 from . import examples
-from .public_names import AREAS, PublicName, owner_of, public_names
+from .public_names import PublicName, owner_of, public_names
 from .signatures import declaration, signatures
 
 BY_FAMILY = ("torch", "torch.Tensor", "torch.nn.functional", "torch.linalg", "torch.special", "torch.fft")
@@ -77,10 +78,15 @@ def values(names: list[PublicName]) -> list[str]:
     return section("Values", "-", *table) if names else []
 
 
+def title_of(family: str, ends: str = r"[.;] ") -> str:
+    """The beginning of the docstring of a family of operators, or of a folder of families."""
+    text = str(importlib.import_module(f"adjoint.operators.{family}").__doc__).strip()
+    return re.split(ends, text.splitlines()[0])[0].rstrip(".")
+
+
 def family_page(family: str, names: list[PublicName]) -> list[str]:
     """The functions, methods and in-place variants of a family of operators."""
-    text = (importlib.import_module(f"adjoint.operators.{family}").__doc__ or family).strip().splitlines()[0]
-    lines = section(re.split(r"[.;] ", text)[0].rstrip("."), "=", INTRODUCTION)
+    lines = section(title_of(family), "=", INTRODUCTION)
     for title in dict.fromkeys(public.name.rstrip("_") for public in names):
         same = [public for public in names if public.name.rstrip("_") == title]
         lines += section(title, "-", *(line for public in same for line in described(public)))
@@ -112,9 +118,8 @@ def pages() -> dict[str, list[str]]:
             made[f"{group}/{name}"] = write_page(name, names)
     about = "By subject. Each entry has the function, the method and the in-place variant."
     made["operators/index"] = section("Functions and methods of tensors", "=", about)
-    for area, title in AREAS.items():
-        members = sorted(name for name in families if name.startswith(f"{area}."))
-        made["operators/index"] += section(title, "-", *contents(members))
+    for area, members in groupby(sorted(families), lambda family: family.partition(".")[0]):
+        made["operators/index"] += section(title_of(area, "[:;] "), "-", *contents([*members]))
     made["modules/index"] = section("Modules", "=", *contents(sorted(modules)))
     return made
 

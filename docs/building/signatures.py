@@ -9,7 +9,6 @@ import tokenize
 from functools import cache
 from pathlib import Path
 
-from sphinx.pycode.parser import DefinitionFinder
 from sphinx.util.inspect import signature, stringify_signature
 
 from .public_names import PACKAGE, PublicName
@@ -70,24 +69,14 @@ def declaration(public: PublicName) -> tuple[str, int] | None:
     """The file that declares the name, relative to the repository, and the line; None outside of the package."""
     if public.family:
         path = PACKAGE / "operators" / f"{public.family.replace('.', '/')}.py"
-        lines, code = definitions(path), path.read_text(encoding="utf-8")
-        owner = public.module.rpartition(".")[2]
-        for name in (f"{owner}_{public.name}", public.name, public.name.removesuffix("_")):
-            if name in lines:
-                return str(path.relative_to(PACKAGE.parent)), lines[name][1]
-        if alias := re.search(rf"\b{name}\b", code):  # a decorator adds it
-            return str(path.relative_to(PACKAGE.parent)), code.count("\n", 0, alias.start()) + 1
+        owner, name, code = public.module.rpartition(".")[2], public.name, path.read_text(encoding="utf-8")
+        ways = (f"{owner}_{name}\\b", rf"{name}\b", rf"{name.removesuffix('_')}\b")
+        ways = [rf"^ *(?:class|def) {way}" for way in ways] + [rf"\b{name}\b"]  # or a decorator adds it
+        for found in filter(None, (re.search(way, code, re.MULTILINE) for way in ways)):
+            return str(path.relative_to(PACKAGE.parent)), code.count("\n", 0, found.start()) + 1
     value = inspect.unwrap(public.value.fget if isinstance(public.value, property) else public.value)
     try:
         path, line = Path(str(inspect.getsourcefile(value))), inspect.getsourcelines(value)[1]
     except (TypeError, OSError, tokenize.TokenError):  # no source, or a generated one
         return None
     return (str(path.relative_to(PACKAGE.parent)), line) if path.is_relative_to(PACKAGE) else None
-
-
-@cache
-def definitions(path: Path) -> dict[str, tuple[str, int, int]]:
-    """The lines of the classes, functions and methods of a file."""
-    finder = DefinitionFinder(path.read_text(encoding="utf-8").splitlines(keepends=True))
-    finder.parse()
-    return finder.definitions
