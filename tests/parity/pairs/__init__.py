@@ -12,8 +12,8 @@ and errors.
 Where PyTorch refuses and adjoint does not, the composition's definition decides: each feature has a `meaning`, the same
 function in plainer terms (a loop for `vmap`, nothing for `checkpoint`), and the cell is to agree with what PyTorch
 answers when one of its features, or both, are replaced by their meanings. Where PyTorch refuses that too, adjoint is to
-agree with its own answer to the meanings. `excuses.py` lists the differences that are meant. An excuse that excuses
-nothing fails a run of every cell.
+agree with its own answer to the meanings. `excuses.py` lists the differences that are meant, each with a cell
+that shows it: an excuse that its cell does not need fails a test.
 
 A new operator is one line in `operators.py`, a new feature one function in `features.py`: it takes the library, a
 function and its tensors, and returns a tensor or a tuple of tensors. Run both alone, then `--all`.
