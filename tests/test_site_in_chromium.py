@@ -155,7 +155,8 @@ def test_links_and_anchors_lead_somewhere():
             continue
         target, _, anchor = link.partition("#")
         target = target.partition("?")[0]
-        where = (path.parent / target).resolve() if target else path.resolve()
+        base = SITE if target.startswith("/") else path.parent  # the page 404 is shown at any address
+        where = (base / target.lstrip("/")).resolve() if target else path.resolve()
         if where.is_dir():
             where /= "index.html"
         if not where.exists() or (anchor and where in places and anchor not in places[where]):

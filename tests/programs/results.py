@@ -38,8 +38,9 @@ def part() -> str:
     tried = [program for program in programs() if program.name in verdicts]
     equal = [program for program in tried if verdicts[program.name] == EQUAL]
     libraries = {library for program in tried for library in program.requires}
+    same = f"{len(equal)} of them printed the same output as with PyTorch."
     lines = [
-        f"{len(tried)} programs on {len(libraries)} libraries were tried; {len(equal)} printed what they print with PyTorch.",
+        f"{len(tried)} programs that use {len(libraries)} libraries were tried. {same}",
         "",
         "| kind | libraries (programs, where there are several) |",
         "|---|---|",
