@@ -460,9 +460,8 @@ FAMILIES: dict[str, dict[str, str]] = {
             "nanmedian nanquantile quantile sort topk unique unique_consecutive "
         ),
         "operators": (
-            "add_at_selected cumprod_backward gathered in_float32 median_all median_dim nanmedian_all "
-            "nanmedian_dim others_product reversed_cumsum searchsorted_tensor sort_default sort_stable unique_all "
-            "unique_dim unique_runs "
+            "cumprod_backward in_float32 median_all median_dim nanmedian_all nanmedian_dim others_product "
+            "reversed_cumsum searchsorted_tensor sort_default sort_stable unique_all unique_dim unique_runs "
         ),
         "torch": "bucketize searchsorted",
     },

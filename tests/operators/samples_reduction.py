@@ -166,16 +166,6 @@ SAMPLES = {
         name: [sample(distinct(2, 3), 0), sample(distinct(2, 3), 1), sample(distinct(), 0), sample(real(0, 3), 1)]
         for name in "cummax cummin".split()
     },
-    "add_at_selected": [
-        sample(real(2, 2), (2, 3), 1, index(3, 2, 2)),
-        sample(real(), (), 0, index(1)),
-        sample(real(0, 2), (0, 3), 1, index(3, 0, 2)),
-    ],
-    "gathered": [
-        sample(real(2, 3), 1, index(3, 2, 2)),
-        sample(real(), 0, index(1)),
-        sample(real(0, 3), 1, index(3, 0, 2)),
-    ],
     **{
         name: [sample(distinct(2, 3)), sample(distinct(2, 3), 0, True), sample(distinct()), sample(real(0, 3))]
         for name in "sort_default sort_stable".split()

@@ -18,7 +18,6 @@ from ...codegen.plans import NUMPY, Plan, planned
 from ...codegen.rows import RowProgram, row_program
 from ...codegen.tracing import row, xp
 from ..index.places import require_in_bounds
-from ..index.scatter import scatter_add_
 from ..runtime.floating import is_inexact, refuse, widen
 from ..runtime.layout import row_major
 from ..runtime.shapes import normalize_dim
@@ -293,24 +292,3 @@ def value_selecting_backward(grad: Array, shape: tuple[int, ...], dim: int, indi
         grad, indices = numpy.expand_dims(grad, dim), numpy.expand_dims(indices, dim)
     numpy.put_along_axis(result, indices, grad, dim)
     return result
-
-
-def add_at_selected(grad: Array, shape: tuple[int, ...], dim: int, indices: Array) -> Array:
-    """Zeros of `shape` to which `grad` is added at `indices` along `dim`. Indices may repeat."""
-    if not shape:
-        return numpy.asarray(grad).reshape(())
-    return scatter_add_(numpy.zeros(shape, grad.dtype), dim, indices, grad)
-
-
-def gathered(x: Array, dim: int, indices: Array) -> Array:
-    """The elements of `x` at `indices` along `dim`."""
-    if x.ndim == 0:
-        return x.copy()
-    require_in_bounds(indices, x.shape, dim)
-    return numpy.take_along_axis(x, indices, dim)
-
-
-def at_indices(x: Array, indices: Array) -> Array:
-    """The elements of `x` (batch, channels, spatial...) at `indices` of its flattened spatial dimensions."""
-    rows = x.reshape(*x.shape[:2], -1)
-    return numpy.take_along_axis(rows, indices.reshape(*x.shape[:2], -1), -1).reshape(indices.shape)

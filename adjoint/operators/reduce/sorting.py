@@ -103,7 +103,7 @@ class cummax:
     def forward(self: Array, dim: Int): ...
 
     def grad_self(grads, self, indices, dim, xp):
-        return xp.add_at_selected(grads[0], tuple(self.shape), dim, indices)
+        return xp.gather_backward(grads[0], tuple(self.shape), dim, indices)
 
 
 @operator(
@@ -121,27 +121,7 @@ class cummin:
     def forward(self: Array, dim: Int): ...
 
     def grad_self(grads, self, indices, dim, xp):
-        return xp.add_at_selected(grads[0], tuple(self.shape), dim, indices)
-
-
-@operator(kernel=scan.add_at_selected, namespace=None, method=False, batch="expanded")
-class add_at_selected:
-    """Zeros of `shape` with `input` added at `indices` along `dim`."""
-
-    def forward(self: Array, shape, dim, indices: Array): ...
-
-    def grad_self(grad, dim, indices, xp):
-        return xp.gathered(grad, dim, indices)
-
-
-@operator(kernel=scan.gathered, namespace=None, method=False, batch="expanded", aten_name="gather")
-class gathered:
-    """The elements at `indices` along `dim`."""
-
-    def forward(self: Array, dim, indices: Array): ...
-
-    def grad_self(grad, self_shape, dim, indices, xp):
-        return xp.add_at_selected(grad, self_shape, dim, indices)
+        return xp.gather_backward(grads[0], tuple(self.shape), dim, indices)
 
 
 @operator(kernel=Kernel(scan.logcumsumexp, rows=scan.logcumsumexp_rows), same_out=SCALAR_TYPE)
