@@ -1,0 +1,153 @@
+"""Native tests of tensors and objects say what Python says, and native calls keep no references."""
+
+import gc
+import sys
+
+import numpy
+import pytest
+
+import adjoint as torch
+from adjoint.codegen.acceleration import LOOPS
+from adjoint.compiler import layouts
+from adjoint.tensor import Tensor, wrap
+
+pytestmark = pytest.mark.skipif(not LOOPS.available, reason="there are no compiled loops")
+
+LIKE = numpy.arange(12, dtype=numpy.float32).reshape(3, 4)
+
+
+class Array(numpy.ndarray):
+    pass
+
+
+ARRAYS = {
+    "another of its kind": LIKE.copy(),
+    "a row less": LIKE[:2],
+    "a row": LIKE[0],
+    "columns": numpy.asfortranarray(LIKE),
+    "every other": numpy.zeros((3, 8), numpy.float32)[:, ::2],
+    "transposed": numpy.zeros((4, 3), numpy.float32),
+    "a dimension more": LIKE[None],
+    "float64": LIKE.astype(numpy.float64),
+    "int32": LIKE.view(numpy.int32),
+    "other byte order": LIKE.astype(">f4"),
+    "a class of its own": LIKE.view(Array),
+    "None": None,
+    "a number": 3,
+    "without dimensions": numpy.float32(1) + numpy.zeros((), numpy.float32),
+}
+
+
+def tensor_on(array):
+    """A tensor with any array."""
+    tensor = wrap(LIKE)
+    tensor._array = array
+    return tensor
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize("name", ARRAYS)
+def test_the_layout_of_each_array_is_tested(name, place):
+    fits = layouts.fitting([wrap(LIKE), wrap(LIKE)], [wrap(LIKE)], whole=False)
+    owner = wrap(LIKE)
+    owner._grad = wrap(LIKE)
+    given = [wrap(LIKE), wrap(LIKE), owner]
+    assert fits(*given) is True
+    if place == 2:
+        owner._grad = tensor_on(ARRAYS[name])
+    else:
+        given[place] = tensor_on(ARRAYS[name])
+    assert fits(*given) is layouts.Fits(LIKE)(ARRAYS[name])
+
+
+def hooked():
+    tensor = torch.tensor(LIKE).requires_grad_()
+    tensor.register_hook(print)
+    return tensor
+
+
+TENSORS = {
+    "alike": lambda: wrap(LIKE),
+    "a leaf": lambda: wrap(LIKE, True),
+    "a parameter": lambda: torch.nn.Parameter(torch.tensor(LIKE)),
+    "with history": lambda: wrap(LIKE, True) * 2,
+    "with a hook": hooked,
+    "None": lambda: None,
+    "an array": lambda: LIKE,
+}
+
+
+@pytest.mark.parametrize("expected", ["alike", "a leaf", "a parameter"])
+@pytest.mark.parametrize("name", TENSORS)
+def test_the_class_and_the_history_of_each_tensor_are_tested(name, expected):
+    fits = layouts.fitting([TENSORS[expected]()], whole=True)
+    assert fits(TENSORS[name]()) is (name == expected)
+
+
+def test_a_gradient_that_is_missing_does_not_fit():
+    fits = layouts.fitting([], [wrap(LIKE)], whole=False)
+    assert fits(wrap(LIKE)) is False
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_identical_objects(native, monkeypatch):
+    if not native:
+        monkeypatch.setattr(layouts, "words", dict)
+    first, second = object(), [1.0]
+    same = layouts.identical([first, second])
+    assert same(first, second) is True
+    for given in ([first], [], [first, [1.0]], [second, first], [first, second, first]):
+        assert same(*given) is False
+
+
+def test_new_tensors_are_like_those_of_wrap():
+    make = layouts.tensor_maker()
+    found, expected = make(LIKE), wrap(LIKE)
+    assert type(found) is Tensor and make is not wrap
+    names = [name for kind in Tensor.__mro__ for name in vars(kind).get("__slots__", ())]
+    for name in names:
+        alike = getattr(found, name, "unset") is getattr(expected, name, "unset")
+        assert alike or name in ("__dict__", "__weakref__"), name
+    assert gc.is_tracked(found) and (found + 1).sum() == LIKE.sum() + 12
+    before = sys.getrefcount(LIKE)
+    for _ in range(100):
+        make(LIKE)
+    assert sys.getrefcount(LIKE) == before
+
+
+@pytest.mark.parametrize("kind", ["SGD", "Adam"])
+def test_steps_keep_no_memory(kind):
+    model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Tanh(), torch.nn.Linear(3, 1))
+    optimizer = getattr(torch.optim, kind)(model.parameters(), lr=0.1)
+    x = torch.randn(5, 4)
+
+    @torch.compile
+    def step(x):
+        optimizer.zero_grad()
+        loss = model(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    def blocks_after(count):
+        for _ in range(count):
+            step(x)
+        gc.collect()
+        return sys.getallocatedblocks()
+
+    before = blocks_after(300)
+    assert blocks_after(1000) - before < 100
+
+
+def test_long_runs_release_the_interpreter_lock():
+    def chain(x):
+        for _ in range(8):
+            x = x.tanh()
+        return x
+
+    for size, releases in ((10, 0), (4000, 1)):
+        compiled = torch.compile(chain)
+        compiled(torch.ones(size))
+        (run,) = compiled.compiled.variants[0].program.natives
+        assert run.function.__self__[3] == releases
+        torch.testing.assert_close(compiled(torch.ones(size)), chain(torch.ones(size)))
