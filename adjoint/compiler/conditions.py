@@ -9,7 +9,7 @@ from ..tape.edges import edge_of
 from ..tape.modes import STATE
 from ..tensor import LEAF, Tensor
 from .known import IMMUTABLE, MUTABLE, is_signed, settings, shown
-from .layouts import Fits, fitting
+from .objects import Fits, fitting
 from .program import Source
 
 UNREADABLE = (LookupError, AttributeError, TypeError, ValueError, ArithmeticError)

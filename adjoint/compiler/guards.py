@@ -30,7 +30,7 @@ from .known import (
     is_plain,
     is_signed,
 )
-from .layouts import identical
+from .objects import identical
 from .symbols import Symbol, plain, symbols_in
 from .tracer import Tracer
 

@@ -13,7 +13,7 @@ from .._runtime.extra import NOTING
 from ..kernels.runtime.addresses import address
 from ..tape import origin
 from ..tensor import Tensor, wrap
-from .layouts import tensor_maker
+from .objects import tensor_maker
 
 
 class Reference(NamedTuple):

@@ -17,21 +17,15 @@ from adjoint.optim.declared import Declared
 from adjoint.optim.optimizer import Optimizer, _global_optimizer_post_hooks, _global_optimizer_pre_hooks
 
 from ..codegen.llvm import language
-from ..codegen.llvm.built_in import NONE, built_in, float_of, function_of_python, new_float, new_reference
+from ..codegen.llvm.built_in import built_in, float_of, function_of_python
 from ..codegen.llvm.calls import addresses
 from ..codegen.llvm.external import apart
 from ..codegen.llvm.language import (
-    Int,
-    Pointer,
-    Static,
     WrittenLoops,
     address,
-    as_pointer,
     f32,
     f64,
-    i32,
     i64,
-    loops,
     type_of,
 )
 from ..codegen.llvm.launch import PARALLEL_BYTES, launch
@@ -41,15 +35,10 @@ from ..tape.modes import FLAGS
 from ..tape.versions import shared_counter
 from .guards import Guards
 from .known import is_plain
-from .layouts import ELEMENTS, fitting, identical, words
+from .objects import ELEMENTS, elements_of, fitting, identical, native, note_changes, words
 
 array_of, grad_of = map(attrgetter, ("_array", "_grad"))
 params_in = itemgetter("params")
-
-ONE = id(1)
-element_of = function_of_python("PyList_GetItem", i64, i64, i64)
-set_element = function_of_python("PyList_SetItem", i32, i64, i64, i64)
-sum_of = function_of_python("PyNumber_Add", i64, i64, i64)
 
 
 class Step:
@@ -146,13 +135,11 @@ class Steady:
         for tensor in self.tensors:
             shared_counter(tensor)
         self.fits: Any = fitting(self.tensors, [*map(grad_of, self.params)], whole=False)
-        places = words()
-        self.note = built_in("note", note.compiled(COUNTER=places["_counter"]).code.address, None)
+        self.note = native("note", None)
         self.bounds = [0, *accumulate([param._array.size for param in self.params])]
         self.loop: Any = None
         if self.counts:
-            kernel = count_steps.compiled(T=type_of(self.counts[0]._array.dtype), ARRAY=places["_array"])
-            self.count = built_in("count_steps", kernel.code.address, None)
+            self.count = native(f"count_{self.counts[0]._array.dtype.name}", None)
         else:
             self.numbers = self.numbers_at(group, 0)
 
@@ -266,46 +253,6 @@ def parts_of(owner: Any, group: dict[str, Any]) -> tuple[list[Any], list[Any], l
     states = [owner.state.get(param, {}) for param in params]
     lists = [state[name] for name in owner._state_names(group) for state in states]
     return params, lists, [state["step"] for state in states] if owner._counts_steps else [], next(iter(states), {})
-
-
-# --- native calls -----------------------------------------------------------------------------------------------------------
-
-
-@loops(noalias=False, explicit=True, plain=True)
-def elements_of(tensor: Int, ARRAY: Static) -> Int:
-    """Return the address of the elements of a tensor object."""
-    return as_pointer(as_pointer(tensor, i64)[ARRAY], i64)[ELEMENTS]
-
-
-@loops(noalias=False, explicit=True, plain=True)
-def count_steps(own: Int, objects: Pointer[i64], given: Int, T: Static, ARRAY: Static) -> i64:
-    """Add 1 to equal step counts, and return the new count. Return None if they are not equal."""
-    first = as_pointer(elements_of(objects[0], ARRAY), T)[0]
-    for k in range(given):
-        if as_pointer(elements_of(objects[k], ARRAY), T)[0] != first:
-            return new_reference(NONE)
-    for k in range(given):
-        as_pointer(elements_of(objects[k], ARRAY), T)[0] = first + T(1)
-    return new_float(f64(first + T(1)))
-
-
-@loops(noalias=False, explicit=True, plain=True)
-def note(own: Int, objects: Pointer[i64], given: Int, COUNTER: Static) -> i64:
-    """Count a change of tensors. The first argument describes the change."""
-    return note_changes(objects[0], objects + 1, given - 1, COUNTER)
-
-
-@loops(noalias=False, explicit=True, plain=True)
-def note_changes(change: Int, tensors: Pointer[i64], number: Int, COUNTER: Static) -> i64:
-    """Count a change of each of the tensors. Return None, or 0 after an error."""
-    for k in range(number):
-        counter = as_pointer(tensors[k], i64)[COUNTER]
-        version = sum_of(element_of(counter, 0), ONE)
-        if version == 0:
-            return 0
-        set_element(counter, 0, version)
-        set_element(counter, 1, new_reference(change))
-    return new_reference(NONE)
 
 
 @functools.cache

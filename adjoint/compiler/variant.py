@@ -36,8 +36,8 @@ from .conditions import (
 from .errors import Unsupported
 from .extents import Differs, Folded, General
 from .known import MUTABLE, is_constant, is_plain, is_undisturbed, is_usual, same_items, settings, shown
-from .layouts import Fits
 from .native import Empty, fused
+from .objects import Fits
 from .observer import Observer
 from .program import Constant, Instruction, Program, Reference, Source, made
 from .program_text import literal

@@ -8,7 +8,7 @@ import pytest
 
 import adjoint as torch
 from adjoint.codegen.acceleration import LOOPS
-from adjoint.compiler import layouts
+from adjoint.compiler import objects
 from adjoint.tensor import Tensor, wrap
 
 pytestmark = pytest.mark.skipif(not LOOPS.available, reason="there are no compiled loops")
@@ -48,7 +48,7 @@ def tensor_on(array):
 @pytest.mark.parametrize("place", [0, 1, 2])
 @pytest.mark.parametrize("name", ARRAYS)
 def test_the_layout_of_each_array_is_tested(name, place):
-    fits = layouts.fitting([wrap(LIKE), wrap(LIKE)], [wrap(LIKE)], whole=False)
+    fits = objects.fitting([wrap(LIKE), wrap(LIKE)], [wrap(LIKE)], whole=False)
     owner = wrap(LIKE)
     owner._grad = wrap(LIKE)
     given = [wrap(LIKE), wrap(LIKE), owner]
@@ -57,7 +57,7 @@ def test_the_layout_of_each_array_is_tested(name, place):
         owner._grad = tensor_on(ARRAYS[name])
     else:
         given[place] = tensor_on(ARRAYS[name])
-    assert fits(*given) is layouts.Fits(LIKE)(ARRAYS[name])
+    assert fits(*given) is objects.Fits(LIKE)(ARRAYS[name])
 
 
 def hooked():
@@ -80,28 +80,28 @@ TENSORS = {
 @pytest.mark.parametrize("expected", ["alike", "a leaf", "a parameter"])
 @pytest.mark.parametrize("name", TENSORS)
 def test_the_class_and_the_history_of_each_tensor_are_tested(name, expected):
-    fits = layouts.fitting([TENSORS[expected]()], whole=True)
+    fits = objects.fitting([TENSORS[expected]()], whole=True)
     assert fits(TENSORS[name]()) is (name == expected)
 
 
 def test_a_gradient_that_is_missing_does_not_fit():
-    fits = layouts.fitting([], [wrap(LIKE)], whole=False)
+    fits = objects.fitting([], [wrap(LIKE)], whole=False)
     assert fits(wrap(LIKE)) is False
 
 
 @pytest.mark.parametrize("native", [True, False])
 def test_identical_objects(native, monkeypatch):
     if not native:
-        monkeypatch.setattr(layouts, "words", dict)
+        monkeypatch.setattr(objects, "words", dict)
     first, second = object(), [1.0]
-    same = layouts.identical([first, second])
+    same = objects.identical([first, second])
     assert same(first, second) is True
     for given in ([first], [], [first, [1.0]], [second, first], [first, second, first]):
         assert same(*given) is False
 
 
 def test_new_tensors_are_like_those_of_wrap():
-    make = layouts.tensor_maker()
+    make = objects.tensor_maker()
     found, expected = make(LIKE), wrap(LIKE)
     assert type(found) is Tensor and make is not wrap
     names = [name for kind in Tensor.__mro__ for name in vars(kind).get("__slots__", ())]

@@ -1,4 +1,4 @@
-"""Conditions on the classes and layouts of tensors and arrays, tested one by one or all in one native call.
+"""Native functions on tensors and other objects: tests of classes, layouts and identities, new tensors, counts of changes.
 
 The machine code reads the objects. The words of array objects belong to NumPy's binary interface. The words of tensor
 objects that store attributes are found with a tensor that has known attributes.
@@ -15,9 +15,10 @@ from numpy import ndarray
 
 from .._runtime.platform import ctypes
 from ..codegen.acceleration import LOOPS
-from ..codegen.llvm.built_in import FALSE, NONE, TRUE, built_in, function_of_python, new_reference
-from ..codegen.llvm.language import Int, Pointer, Static, as_pointer, i32, i64, loops, unrolled
-from ..codegen.llvm.values import CompilationError
+from ..codegen.llvm.built_in import FALSE, NONE, TRUE, built_in, function_of_python, new_float, new_reference
+from ..codegen.llvm.compilation import Module
+from ..codegen.llvm.host import HOST
+from ..codegen.llvm.language import Int, Pointer, Static, as_pointer, f32, f64, i32, i64, loops, unrolled
 from ..kernels.runtime.addresses import AFTER_HEAD, IN_OBJECTS
 from ..tensor import Tensor, new_tensor, wrap
 
@@ -53,12 +54,13 @@ class Fits:
 def all_fit(
     own: Int, objects: Pointer[i64], given: Int, ARRAY: Static, GRAD: Static, EDGE: Static, EXTRA: Static
 ) -> i64:
-    """Return whether all tensors and their arrays are as the numbers in `own` say. Attributes at word 0 are not tested.
+    """Return whether all tensors and their arrays are as the numbers in `own` say.
 
-    The first number is how many arguments are tensors. The others are tensors whose gradients are meant.
+    The first number is how many arguments are tensors. The others are tensors whose gradients are meant. The second number
+    tells whether edges and rare attributes are tested.
     """
-    expected = as_pointer(as_pointer(own, i64)[ELEMENTS], i64) + 1
-    tensors = expected[-1]
+    told = as_pointer(as_pointer(own, i64)[ELEMENTS], i64)
+    tensors, whole, expected = told[0], told[1], told + 2
     for k in range(given):
         place = objects[k]
         if k >= tensors:
@@ -66,7 +68,7 @@ def all_fit(
         tensor = as_pointer(place, i64)
         if tensor[CLASS] != expected[0]:
             return new_reference(FALSE)
-        if EDGE and (tensor[EDGE] != expected[1]) | (tensor[EXTRA] != NONE):
+        if (whole != 0) & ((tensor[EDGE] != expected[1]) | (tensor[EXTRA] != NONE)):
             return new_reference(FALSE)
         array = as_pointer(tensor[ARRAY], i64)
         ndim = expected[4]
@@ -100,7 +102,7 @@ def identical(objects: Iterable[Any]) -> Callable[..., bool]:
     held = numpy.fromiter(objects, object)
     if not words():
         return lambda *given: [*map(id, given)] == [*map(id, held)]
-    found: Callable[..., bool] = built_in("all_same", all_same.compiled().code.address, held)
+    found: Callable[..., bool] = native("all_same", held)
     return found
 
 
@@ -128,8 +130,8 @@ def fitting(tensors: Sequence[Tensor], grads: Sequence[Tensor] = (), *, whole: b
     edges are the same and that no tensor has rare attributes.
     """
     count, tensors = len(tensors), [*tensors, *grads]
-    arrays, places = [tensor._array for tensor in tensors], words()
-    if not places or not all(type(array) is ndarray and array.dtype.isbuiltin == 1 for array in arrays):
+    arrays = [tensor._array for tensor in tensors]
+    if not words() or not all(type(array) is ndarray and array.dtype.isbuiltin == 1 for array in arrays):
         return None
     numbers = [
         number
@@ -139,12 +141,7 @@ def fitting(tensors: Sequence[Tensor], grads: Sequence[Tensor] = (), *, whole: b
             *array.strides,
         )
     ]
-    given = {"EDGE": places["_edge"], "EXTRA": places["_extra"]} if whole else {"EDGE": 0, "EXTRA": 0}
-    try:
-        kernel = all_fit.compiled(ARRAY=places["_array"], GRAD=places["_grad"], **given)
-    except CompilationError:
-        return None
-    found: Callable[..., bool] = built_in("all_fit", kernel.code.address, numpy.array([count, *numbers], numpy.int64))
+    found: Callable[..., bool] = native("all_fit", numpy.array([count, whole, *numbers], numpy.int64))
     return found
 
 
@@ -166,9 +163,72 @@ new_object = function_of_python("PyType_GenericAlloc", i64, i64, i64)
 @functools.cache
 def tensor_maker() -> Callable[[ndarray], Tensor]:
     """Return `wrap`, in a fifth of the time: for arrays that operators have computed, where nothing notes new tensors."""
-    places = words()
-    if not places:
+    if not words():
         return wrap
-    kernel = new_on_array.compiled(PLACES=tuple([places[name] for name in ATTRIBUTES]))
-    found: Callable[[ndarray], Tensor] = built_in("tensor", kernel.code.address, Tensor)
+    found: Callable[[ndarray], Tensor] = native("new_on_array", Tensor)
     return found
+
+
+ONE = id(1)
+element_of = function_of_python("PyList_GetItem", i64, i64, i64)
+set_element = function_of_python("PyList_SetItem", i32, i64, i64, i64)
+sum_of = function_of_python("PyNumber_Add", i64, i64, i64)
+
+
+@loops(noalias=False, explicit=True, plain=True)
+def elements_of(tensor: Int, ARRAY: Static) -> Int:
+    """Return the address of the elements of a tensor object."""
+    return as_pointer(as_pointer(tensor, i64)[ARRAY], i64)[ELEMENTS]
+
+
+@loops(noalias=False, explicit=True, plain=True)
+def count_steps(own: Int, objects: Pointer[i64], given: Int, T: Static, ARRAY: Static) -> i64:
+    """Add 1 to equal step counts, and return the new count. Return None if they are not equal."""
+    first = as_pointer(elements_of(objects[0], ARRAY), T)[0]
+    for k in range(given):
+        if as_pointer(elements_of(objects[k], ARRAY), T)[0] != first:
+            return new_reference(NONE)
+    for k in range(given):
+        as_pointer(elements_of(objects[k], ARRAY), T)[0] = first + T(1)
+    return new_float(f64(first + T(1)))
+
+
+@loops(noalias=False, explicit=True, plain=True)
+def note(own: Int, objects: Pointer[i64], given: Int, COUNTER: Static) -> i64:
+    """Count a change of tensors. The first argument describes the change."""
+    return note_changes(objects[0], objects + 1, given - 1, COUNTER)
+
+
+@loops(noalias=False, explicit=True, plain=True)
+def note_changes(change: Int, tensors: Pointer[i64], number: Int, COUNTER: Static) -> i64:
+    """Count a change of each of the tensors. Return None, or 0 after an error."""
+    for k in range(number):
+        counter = as_pointer(tensors[k], i64)[COUNTER]
+        version = sum_of(element_of(counter, 0), ONE)
+        if version == 0:
+            return 0
+        set_element(counter, 0, version)
+        set_element(counter, 1, new_reference(change))
+    return new_reference(NONE)
+
+
+def native(name: str, own: Any) -> Any:
+    """Return a native function of this file with its own object."""
+    return built_in(name, addresses()[name], own)
+
+
+@functools.cache
+def addresses() -> dict[str, int]:
+    """Return the addresses of the native functions. They are compiled together, because LLVM takes as long for one."""
+    places = {name.strip("_").upper(): place for name, place in words().items()}
+    array, counter = {"ARRAY": places["ARRAY"]}, {"COUNTER": places["COUNTER"]}
+    module = Module()
+    module.add(all_fit, "all_fit", {name: places[name] for name in ("ARRAY", "GRAD", "EDGE", "EXTRA")})
+    module.add(all_same, "all_same", {})
+    module.add(new_on_array, "new_on_array", {"PLACES": tuple(places.values())})
+    module.add(note, "note", counter)
+    module.add(count_steps, "count_float32", {"T": f32, **array})
+    module.add(count_steps, "count_float64", {"T": f64, **array})
+    first, *others = module.functions
+    code = HOST.compile(first, module.text(), explicit=True, plain=True, also=tuple(others))
+    return dict(zip(module.functions, (code.address, *code.also), strict=True))
