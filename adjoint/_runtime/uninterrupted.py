@@ -1,8 +1,8 @@
-"""Code that no interrupt divides. A mode is then either entered or not entered, and is left whenever its block ends.
+"""Code that interrupts cannot split. A mode is then either entered or not entered, and is left whenever its block ends.
 
 The interpreter raises `KeyboardInterrupt` (and lets another thread run) in three places only: where a Python function
-begins, where a loop begins a new iteration, and where a call of non-Python code has returned. Statements between these
-places are never divided. A context is therefore safe under these conditions:
+begins, where a loop begins a new iteration, and where a call of non-Python code has returned. No interrupt
+arrives between these places. A context is therefore safe under these conditions:
 
 - `__enter__` stores the previous state, and changes the state in its last statements, which contain no such call or
   loop;

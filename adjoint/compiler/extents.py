@@ -449,7 +449,7 @@ class General:
                 yield function, operands, result
 
     def unchanged(self, symbol: Symbol) -> tuple[Callable[..., Any], list[Any], Any]:
-        """Return the condition that a number equals its value in both programs."""
+        """Return the condition that a number has the same value in both programs."""
         if self.known[0][symbol.value] != symbol.plain:
             raise Differs(f"{symbol.describe()} is used in a way that is not followed")
         return plain, [symbol], symbol.plain

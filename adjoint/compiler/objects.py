@@ -124,10 +124,10 @@ def words() -> dict[str, int]:
 
 
 def fitting(tensors: Sequence[Tensor], grads: Sequence[Tensor] = (), *, whole: bool) -> Callable[..., bool] | None:
-    """Return a native function that tests whether tensors have these classes and layouts. None if that is impossible.
+    """Return a native function that tests whether tensors have these classes and layouts, or None if that is impossible.
 
-    The function takes the tensors, and the tensors whose gradients are to be like `grads`. `whole`: whether it also tests that
-    edges are the same and that no tensor has rare attributes.
+    The function takes the tensors, and the tensors whose gradients must be like `grads`. `whole`: whether the function also
+    tests that the tensors have the same edges and no rare attributes.
     """
     count, tensors = len(tensors), [*tensors, *grads]
     arrays = [tensor._array for tensor in tensors]

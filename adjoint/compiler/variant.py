@@ -116,7 +116,7 @@ class Variant:
         return (
             "another thread has changed what was read"
             if self.sized is None
-            else "what is asked of sizes has the same answers"
+            else "conditions on sizes have the same results"
         )
 
 
@@ -446,7 +446,7 @@ class Written:
             places = [other.source for key, other in arguments.items() if key < number and {key, number} & {*changed}]
             tensors = [tensor for other, tensor in outside.items() if number in changed or other in changed]
             condition = f"{self.source.constant(Group(tensors))}.is_apart({', '.join([each.source, *places])})"
-            checks.append(Check(condition, f"{each.source} shares no memory with what is changed"))
+            checks.append(Check(condition, f"{each.source} shares no memory with changed tensors"))
         return checks
 
     def effects(self) -> list[str]:

@@ -64,9 +64,9 @@ def constant(number: Any, like: Any) -> Any:
 
 
 def _dtype_of_both(number: Any, kind: Any) -> Any:
-    """Return NumPy's common dtype of a number and a tensor of the lower dtype `kind`.
+    """Return NumPy's common dtype of a number and a tensor whose dtype `kind` is lower than it.
 
-    Return None if it is rare, or if `kind` is.
+    Return None if either dtype is rare.
     """
     key = type(number), kind, dtypes.get_default_dtype()
     if key not in _higher:

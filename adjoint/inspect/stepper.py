@@ -18,7 +18,7 @@ n        run this node and stop at the next (so does an empty line)
 c        run on to the next breakpoint, or to the end
 b NODE   stop before a node: its name, its id, a leaf, a module, a line (train.py:12); without NODE, list the breakpoints
 p        print the gradients that have arrived, and what the node has saved, in full
-p NODE   print what is known of another node, or the gradient of a leaf
+p NODE   print the details of another node, or the gradient of a leaf
 q        run to the end without stopping again
 """
 

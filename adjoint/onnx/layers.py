@@ -75,7 +75,7 @@ def _each(value: Any, count: int) -> list[int]:
 
 
 def _batched(builder: Builder, self: Any, count: int) -> tuple[Any, bool]:
-    """Return the input with a batch dimension, and whether it had none."""
+    """Return the input with a batch dimension, and whether the dimension was added."""
     if self.ndim == count + 2:
         return self, False
     return builder.op("Unsqueeze", self, axes(builder, [0])), True

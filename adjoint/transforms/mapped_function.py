@@ -132,7 +132,7 @@ class _within:
 
 
 class _Context:
-    """The `ctx` for batched tensors. It wraps the `ctx` for the whole batch, and wraps and unwraps tensors on the way.
+    """The `ctx` for batched tensors. It forwards to the `ctx` for the whole batch, and wraps and unwraps the tensors.
 
     Its attributes are stored in the wrapped `ctx` by level, because that `ctx` may itself wrap another one.
     """

@@ -388,7 +388,7 @@ def moves(mapping: Mapping) -> int:
 
 @contextmanager
 def progress(mapping: Mapping, total: int, what: str) -> Iterator[None]:
-    """Show the progress of a check that takes long."""
+    """Show the progress of a check that takes a long time."""
     mapping.watch = bar = report.Progress(total, what)
     try:
         yield

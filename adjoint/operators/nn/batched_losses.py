@@ -86,7 +86,7 @@ def nll_loss2d(op, batch, scores, target, weight, ignore_index, reduction):
 
 
 def nll_loss2d_backward(op, batch, grad, scores, target, weight, ignore_index, reduction):
-    """The gradient of each position in images."""
+    """The gradient of `nll_loss2d`, which has a loss for each position in images."""
     if batch.has(weight) or _has_none(batch, scores):
         return None
     images, labels, share = batch.expanded(scores), batch.expanded(target), batch.expanded(grad)

@@ -327,7 +327,7 @@ def _check_types(input, weight, bias, transposed, dilation):
 
 
 def _batched(function, input, count):
-    """Return `input` with a batch dimension, and whether it had none."""
+    """Return `input` with a batch dimension, and whether the dimension was added."""
     ndim = input._array.ndim
     if ndim == count + 2:
         return input, False
