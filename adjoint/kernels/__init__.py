@@ -1,4 +1,6 @@
-"""Computation on arrays: functions from arrays to arrays, named as PyTorch names them; no tensors, no graph.
+"""Computation on arrays: functions from arrays to arrays with PyTorch's names.
+
+This package contains no tensors and no graph.
 
 The folders have the names of the folders in `adjoint.operators`. `runtime` is the lowest layer.
 """

@@ -23,7 +23,7 @@ from ..runtime.parallel import SCRATCH_BYTES, parallel_rows
 
 Sizes = tuple[int, ...]
 Layout = tuple[Sizes, Sizes, Sizes, int]
-"""Stride, padding, dilation and the number of groups."""
+"""The stride, the padding, the dilation and the number of groups."""
 
 
 @planned("nn.convolution.conv_forward")

@@ -1,8 +1,8 @@
-"""Normal numbers, by the Box-Muller transform of pairs and of blocks of 16 fractions, and exponential numbers, in compiled code.
+"""Normal numbers, from the Box-Muller transform of pairs and of blocks of 16 fractions, and exponential numbers.
 
-For float32 the polynomials are those of Moshier's Cephes library, 1989 (`logf.c`, `sinf.c`), for the arguments that occur here,
-evaluated with fused multiply-adds; NumPy computes arrays by the same source. For float64 the C library's functions are called, so
-that the last bits agree with other programs.
+For float32, the polynomials are those of Moshier's Cephes library, 1989 (`logf.c`, `sinf.c`), for the arguments that
+occur here, evaluated with fused multiply-adds. NumPy computes arrays with the same source. For float64, the functions
+of the C library are called, so that results are identical to those of other programs.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ c_log, c_log1p, c_sin, c_cos = (c_function(name, f64, f64) for name in ("log", "
 
 @loops
 def polynomial(x: Any, coefficients: Any) -> Any:
-    """The polynomial with these coefficients, highest power first, by Horner's rule."""
+    """Return the polynomial with these coefficients (highest power first) by Horner's rule."""
     result = fma(x, f32(coefficients[0]), f32(coefficients[1]))
     for C in coefficients[2:]:
         result = fma(result, x, f32(C))
@@ -44,7 +44,7 @@ def polynomial(x: Any, coefficients: Any) -> Any:
 
 @loops
 def log32(x: Any) -> Any:
-    """The natural logarithm of positive normal numbers."""
+    """Return the natural logarithm of positive normal numbers."""
     raw = bits(x) - SQRT_HALF_BITS
     exponent = f32(raw >> 23)
     x = from_bits((raw & MANTISSA_BITS) + SQRT_HALF_BITS, f32) - 1
@@ -58,7 +58,7 @@ def log32(x: Any) -> Any:
 
 @loops
 def normal_pairs(radius: Any, turns: Any) -> Any:
-    """The cosines and the sines of angles, times radii; both are given by fractions."""
+    """Return the cosines and the sines of angles, times radii. Fractions determine both angles and radii."""
     radius = sqrt(log32(1 - radius) * -2)
     turns = turns * f32(2 * math.pi)
     octant = (i32(turns * f32(1.27323954473516)) + 1) & ~1
@@ -77,9 +77,9 @@ def normal_pairs(radius: Any, turns: Any) -> Any:
 
 @loops(explicit=True, plain=True)
 def normals32(values: Pointer[f32], mean: f32, std: f32, start: Int, stop: Int) -> None:
-    """Turn blocks of fractions into normal numbers.
+    """Convert blocks of fractions to normal numbers.
 
-    A block has eight radii and eight angles, and gives cosines, then sines.
+    A block consists of eight radii and eight angles, and is replaced by eight cosines and eight sines.
     """
     for block in range(start, stop):
         at = values + block * BLOCK
@@ -90,7 +90,7 @@ def normals32(values: Pointer[f32], mean: f32, std: f32, start: Int, stop: Int) 
 
 @loops(explicit=True, plain=True)
 def normals64(values: Pointer[f64], mean: f64, std: f64, start: Int, stop: Int) -> None:
-    """The same in float64."""
+    """Do the same as `normals32` in float64."""
     for block in range(start, stop):
         at = values + block * BLOCK
         for i in range(HALF):
@@ -101,7 +101,7 @@ def normals64(values: Pointer[f64], mean: f64, std: f64, start: Int, stop: Int) 
 
 
 def transform(values: ndarray, mean: float, std: float) -> Any:
-    """Turn fractions into normal numbers, in place, block by block."""
+    """Convert fractions to normal numbers in place, block by block."""
     kernel = normals32 if values.itemsize == 4 else normals64
     cost = BLOCK * values.itemsize * (1 if values.itemsize == 4 else 8)
     launch(kernel.compiled(), values.size // BLOCK, cost, address(values), mean, std)
@@ -110,7 +110,7 @@ def transform(values: ndarray, mean: float, std: float) -> Any:
 
 @loops(explicit=True, plain=True)
 def draw_normals(out: Pointer[T], state: Pointer[u32], mean: T, std: T, n: Int) -> None:
-    """`n` normal numbers, 16 or more. Remaining numbers are drawn again, as the end of a block of 16."""
+    """Draw `n` normal numbers, where `n` is at least 16. Remaining numbers are drawn again as the end of a block of 16."""
     NORMALS = normals32 if T is f32 else normals64
     at = out
     count = n
@@ -123,7 +123,10 @@ def draw_normals(out: Pointer[T], state: Pointer[u32], mean: T, std: T, n: Int) 
 
 @loops(explicit=True, plain=True)
 def draw_pairs(out: Pointer[T], state: Pointer[u32], mean: f64, std: f64, waiting: f64, first: Int, n: Int) -> f64:
-    """Draw `n` normal numbers in pairs. The first is `waiting` if `first` is 1. Returns the second of the last pair."""
+    """Draw `n` normal numbers in pairs.
+
+    If `first` is 1, the first number is `waiting`. Return the second number of the last pair.
+    """
     out[0] = T(fma(waiting, std, mean))
     spare = waiting
     for i in range(first, n, 2):
@@ -137,7 +140,7 @@ def draw_pairs(out: Pointer[T], state: Pointer[u32], mean: f64, std: f64, waitin
 
 
 def draw(out: ndarray, stream: Stream, mean: float, std: float) -> Any:
-    """Fill a contiguous array of float32 or float64 with normal numbers, one at least."""
+    """Fill a contiguous, nonempty array of float32 or float64 with normal numbers."""
     if out.size >= BLOCK:
         for_dtype(draw_normals, out.dtype).call(address(out), stream.state_address, mean, std, out.size)
         return out
@@ -151,12 +154,12 @@ def draw(out: ndarray, stream: Stream, mean: float, std: float) -> Any:
 
 @loops(explicit=True, plain=True)
 def draw_exponentials(out: Pointer[T], state: Pointer[u32], scale: f64, n: Int) -> None:
-    """`n` numbers `scale * log(1 - u)`."""
+    """Draw `n` numbers `scale * log(1 - u)`."""
     for i in range(n):
         out[i] = T(c_log1p(fraction(state) * -1) * scale)
 
 
 def exponentials(out: ndarray, stream: Stream, scale: float) -> Any:
-    """Fill a contiguous array of float32 or float64 with exponentially distributed numbers, of rate `-1 / scale`."""
+    """Fill a contiguous array of float32 or float64 with exponentially distributed numbers that have the rate `-1 / scale`."""
     for_dtype(draw_exponentials, out.dtype).call(address(out), stream.state_address, scale, out.size)
     return out

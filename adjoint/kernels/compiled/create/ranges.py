@@ -1,4 +1,4 @@
-"""Numbers at equal distances, rounded as PyTorch rounds them."""
+"""Numbers at equal distances, rounded as in PyTorch."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from ....codegen.llvm.kernels import *
 _TYPES = {"f": f32, "d": f64}
 
 _EXACT = 1 << 24
-"""Up to here, float32 has all integers."""
+"""Up to this number, float32 represents all integers."""
 
 
 @loops(explicit=True, plain=True)
 def fill_blocks(
     out: Pointer[T], first: f64, step: f64, size: Int, whole: Int, W: Static, start: Int, stop: Int
 ) -> None:
-    """`first + i * step`: `W` numbers at a time from the first of them, rounded; from number `whole` on singly."""
+    """Compute `first + i * step`, in blocks of `W` numbers that are rounded, and one by one from number `whole` on."""
     lane = vector(f64, W)(lanes(i64, W))
     offsets = lane * broadcast(step, W)
     for block in range(start, stop):
@@ -31,7 +31,10 @@ def fill_blocks(
 
 @loops(explicit=True, plain=True)
 def fill_from_ends(out: Pointer[T], first: T, last: T, size: Int, W: Static, start: Int, stop: Int) -> None:
-    """Numbers at equal distances, the first half counted from the first one, the rest from the last one."""
+    """Compute numbers at equal distances.
+
+    The first half is computed from the first number, and the second half from the last number.
+    """
     step = (last - first) / T(size - 1)
     half = size // 2
     i = start
@@ -57,7 +60,7 @@ def _from_ends(kind: Any, width: int) -> Any:
 
 
 def blocks(out: ndarray, first: float, step: float, width: int) -> Any:
-    """Write `first + i * step`, computed in blocks of `width`. NotImplemented if no loop exists for it."""
+    """Write `first + i * step`, computed in blocks of `width`. Return NotImplemented if there is no loop for the dtype."""
     kind = _TYPES.get(out.dtype.char)
     if kind is None:
         return NotImplemented
@@ -67,7 +70,7 @@ def blocks(out: ndarray, first: float, step: float, width: int) -> Any:
 
 
 def from_both_ends(out: ndarray, first: float, last: float) -> Any:
-    """Write numbers at equal distances from `first` to `last`. NotImplemented if no loop exists for it."""
+    """Write numbers at equal distances from `first` to `last`. Return NotImplemented if there is no loop for the dtype."""
     kind = _TYPES.get(out.dtype.char)
     if kind is None or (kind is f32 and out.size > _EXACT):
         return NotImplemented
@@ -80,7 +83,10 @@ c_pow = c_function("pow", f64, f64, f64)
 
 @loops(explicit=True, plain=True)
 def fill_powers(out: Pointer[T], base: f64, first: T, last: T, size: Int, start: Int, stop: Int) -> None:
-    """`base` to powers at equal distances, the first half counted from the first one, the rest from the last one."""
+    """Compute powers of `base` with exponents at equal distances.
+
+    The first half is computed from the first exponent, and the second half from the last exponent.
+    """
     step = f64((last - first) / T(size - 1)) if size > 1 else 0.0
     for i in range(start, stop):
         power = f64(first) + step * f64(i) if i < size // 2 else f64(last) - step * f64(size - 1 - i)
@@ -93,7 +99,10 @@ def _powers(kind: Any) -> Any:
 
 
 def powers(out: ndarray, base: float, first: float, last: float) -> Any:
-    """Write `base` to powers at equal distances from `first` to `last`. NotImplemented if no loop exists for it."""
+    """Write powers of `base` with exponents at equal distances from `first` to `last`.
+
+    Return NotImplemented if there is no loop for the dtype.
+    """
     kind = _TYPES.get(out.dtype.char)
     if kind is None:
         return NotImplemented
@@ -103,7 +112,7 @@ def powers(out: ndarray, base: float, first: float, last: float) -> Any:
 
 @loops(explicit=True, plain=True)
 def fill_integers(out: Pointer[i64], first: Int, step: Int, W: Static, start: Int, stop: Int) -> None:
-    """`first + i * step`."""
+    """Compute `first + i * step`."""
     numbers = lanes(i64, W) * broadcast(step, W) + broadcast(first + start * step, W)
     i = start
     while i + W <= stop:

@@ -1,7 +1,7 @@
 """Distributions that are drawn by rejection: Poisson, gamma and binomial numbers.
 
-Each number takes a random number of words. `kernels.create.random` names the sources of the algorithms, and runs them in
-Python where there is no compiled code. Logarithms and similar functions are the C library's.
+Each number consumes a random number of words. `kernels.create.random` cites the sources of the algorithms and runs them
+in Python if there is no compiled code. Logarithms and similar functions are called from the C library.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ THIRD = float(numpy.float32(1.0 / 3.0))
 
 @loops
 def poisson_product(state: Pointer[u32], rate: f64) -> f64:
-    """Draw the number of events for a rate below 10, by products of fractions."""
+    """Draw the number of events for a rate below 10 by products of fractions."""
     limit = exp(-rate)
     count = f64(0)
     if rate != 0:
@@ -33,7 +33,7 @@ def poisson_product(state: Pointer[u32], rate: f64) -> f64:
 
 @loops
 def poisson_rejection(state: Pointer[u32], rate: f64) -> f64:
-    """A number of events by transformed rejection, for a rate of 10 or more."""
+    """Draw a number of events for a rate of 10 or more by transformed rejection."""
     root = sqrt(rate)
     log_rate = log(rate)
     b = root * 2.53 + 0.931
@@ -57,7 +57,7 @@ def poisson_rejection(state: Pointer[u32], rate: f64) -> f64:
 
 @loops(explicit=True, plain=True)
 def poisson_kernel(state: Pointer[u32], rates: Pointer[f64], n: Int) -> None:
-    """Replace each rate by a number of events."""
+    """Replace each rate with a number of events."""
     for i in range(n):
         rate = rates[i]
         if rate >= 10:
@@ -67,7 +67,7 @@ def poisson_kernel(state: Pointer[u32], rates: Pointer[f64], n: Int) -> None:
 
 
 def poisson(rates: ndarray, stream: Stream) -> Any:
-    """Numbers of events in place of their rates, a float64 array."""
+    """Replace rates, in a float64 array, with numbers of events."""
     poisson_kernel.compiled()(stream.state_address, address(rates), rates.size)
     return rates
 
@@ -77,7 +77,7 @@ def poisson(rates: ndarray, stream: Stream) -> Any:
 
 @loops
 def normal(state: Pointer[u32], waiting: Pointer[f64], has_waiting: Pointer[i32]) -> f64:
-    """The next standard normal number: every second one has waited since the one before it."""
+    """Return the next standard normal number. Numbers are drawn in pairs, so every second number has been stored."""
     value = waiting[0]
     if has_waiting[0] != 0:
         has_waiting[0] = 0
@@ -92,7 +92,7 @@ def normal(state: Pointer[u32], waiting: Pointer[f64], has_waiting: Pointer[i32]
 
 @loops
 def rounded(x: f64, SINGLE: Static) -> f64:
-    """`x` rounded to float32, if that is the type of the parameters."""
+    """Return `x` rounded to float32 if the parameters are float32."""
     if SINGLE:
         return f64(f32(x))
     return x
@@ -107,7 +107,7 @@ def gamma_kernel(
     SINGLE: Static,
     n: Int,
 ) -> None:
-    """Replace each concentration by a number from its distribution."""
+    """Replace each concentration with a number from its distribution."""
     for i in range(n):
         concentration = values[i]
         scale = f64(1)
@@ -133,7 +133,7 @@ def gamma_kernel(
 
 
 def standard_gamma(concentrations: ndarray, stream: Stream, single: bool) -> Any:
-    """Numbers from gamma distributions in place of their concentrations, a float64 array."""
+    """Replace concentrations, in a float64 array, with numbers from gamma distributions."""
     waiting = numpy.array(0.0 if stream.normal is None else stream.normal)
     has_waiting = numpy.array(stream.normal is not None, numpy.int32)
     kernel = gamma_kernel.compiled(SINGLE=single)
@@ -156,7 +156,7 @@ def stirling_error(k: f64) -> f64:
 
 @loops
 def binomial_waiting(state: Pointer[u32], n: f64, p: f64) -> f64:
-    """How many trials succeed, by adding up waiting times."""
+    """Return the number of successful trials by adding up waiting times."""
     trials = f64(0)
     successes = f64(0)
     base = log1p(-p)
@@ -173,7 +173,7 @@ def binomial_waiting(state: Pointer[u32], n: f64, p: f64) -> f64:
 
 @loops
 def binomial_rejection(state: Pointer[u32], n: f64, p: f64) -> f64:
-    """How many trials succeed, by transformed rejection."""
+    """Return the number of successful trials by transformed rejection."""
     deviation = sqrt(n * p * (1.0 - p))
     b = deviation * 2.53 + 1.15
     a = b * 0.0248 + -0.0873 + p * 0.01
@@ -208,7 +208,7 @@ def binomial_rejection(state: Pointer[u32], n: f64, p: f64) -> f64:
 
 @loops
 def binomial_kernel(state: Pointer[u32], counts: Pointer[f64], probs: Pointer[f64], SINGLE: Static, n: Int) -> None:
-    """Replace each number of trials by a number of successes."""
+    """Replace each number of trials with a number of successes."""
     for i in range(n):
         count = counts[i]
         p = probs[i]
@@ -227,7 +227,7 @@ def binomial_kernel(state: Pointer[u32], counts: Pointer[f64], probs: Pointer[f6
 
 
 def binomial(counts: ndarray, probs: ndarray, stream: Stream, single: bool) -> Any:
-    """Numbers of successes in place of numbers of trials, a float64 array."""
+    """Replace numbers of trials, in a float64 array, with numbers of successes."""
     kernel = binomial_kernel.compiled(SINGLE=single)
     kernel(stream.state_address, address(counts), address(probs), counts.size)
     return counts

@@ -1,8 +1,10 @@
-"""The Mersenne Twister in compiled code, on the memory of NumPy's generator: 624 words of state, and the place of the next.
+"""The Mersenne Twister in compiled code.
+
+It uses the memory of NumPy's generator: 624 words of state and the position of the next word.
 
 Matsumoto and Nishimura, "Mersenne Twister: a 623-dimensionally equidistributed uniform pseudorandom number generator", 1998.
 
-Random permutations and integers are drawn from it here.
+Random permutations and integers are also drawn here.
 """
 
 from __future__ import annotations
@@ -17,7 +19,10 @@ from ...create.mt19937 import Stream
 WORDS = 624
 PERIOD = 397
 WIDTH = 16
-"""The number of words that are computed together; less than the shortest distance between a word and its inputs in the state."""
+"""The number of words that are computed together.
+
+It is less than the shortest distance between a word and its inputs in the state.
+"""
 
 
 @loops
@@ -29,7 +34,7 @@ def mixed(word: u32, following: u32, far: u32) -> u32:
 
 @loops
 def mixed_in(state: Pointer[u32], start: Int, stop: Int, distance: Int) -> None:
-    """Replace the words of a range by new words, computed from words `distance` away."""
+    """Replace the words of a range with new words, which are computed from words `distance` away."""
     whole = stop - (stop - start) % WIDTH
     for i in range(start, whole, WIDTH):
         words, following, far = (
@@ -45,7 +50,7 @@ def mixed_in(state: Pointer[u32], start: Int, stop: Int, distance: Int) -> None:
 
 @loops(explicit=True, plain=True)
 def twist(state: Pointer[u32]) -> None:
-    """Renew all words of the state. The next word is the first."""
+    """Replace all words of the state with new words. The next word is then the first word."""
     mixed_in(state, 0, WORDS - PERIOD, PERIOD)
     mixed_in(state, WORDS - PERIOD, WORDS - 1, PERIOD - WORDS)
     state[WORDS - 1] = mixed(state[WORDS - 1], state[0], state[PERIOD - 1])
@@ -57,7 +62,7 @@ _twist_apart = apart(twist)
 
 @loops
 def tempered(word: S) -> S:
-    """The number that a word of the state is handed out as."""
+    """Return the random number that corresponds to a word of the state."""
     word = word ^ (word >> 11)
     word = word ^ ((word << 7) & 0x9D2C5680)
     word = word ^ ((word << 15) & 0xEFC60000)
@@ -66,7 +71,7 @@ def tempered(word: S) -> S:
 
 @loops(explicit=True, plain=True)
 def next_word(state: Pointer[u32]) -> u32:
-    """The next word of the stream."""
+    """Return the next word of the stream."""
     if state[WORDS] == WORDS:
         _twist_apart(state)
     word = state[i64(state[WORDS])]
@@ -76,13 +81,13 @@ def next_word(state: Pointer[u32]) -> u32:
 
 @loops
 def exchanged(pair: S) -> S:
-    """The halves of words of 64 bits exchanged."""
+    """Return 64-bit words with exchanged halves."""
     return (pair << 32) | (pair >> 32)
 
 
 @loops(explicit=True, plain=True)
 def next_words(out: Pointer[u32], state: Pointer[u32], n: Int, WIDE: Static) -> None:
-    """Return the next `n` words of the stream. If `WIDE`, they have 64 bits, with the high half first."""
+    """Return the next `n` words of the stream. If `WIDE`, the words have 64 bits, with the high half first."""
     left = n * 2 if WIDE else n
     to = out
     while left > 0:
@@ -109,7 +114,10 @@ def next_words(out: Pointer[u32], state: Pointer[u32], n: Int, WIDE: Static) -> 
 
 @loops(explicit=True, plain=True)
 def next_fractions(out: Pointer[T], state: Pointer[u32], n: Int) -> None:
-    """The next `n` numbers in [0, 1): the low 24 bits of a word each, or in float64 the low 53 bits of two words."""
+    """Return the next `n` numbers in [0, 1).
+
+    Each number consists of the low 24 bits of a word or, in float64, the low 53 bits of two words.
+    """
     next_words(cast_pointer(out, u32), state, n, T is f64)
     integers = cast_pointer(out, i64 if T is f64 else i32)
     MASK = 0x1FFFFFFFFFFFFF if T is f64 else 0xFFFFFF
@@ -123,21 +131,21 @@ def next_fractions(out: Pointer[T], state: Pointer[u32], n: Int) -> None:
 
 @loops(explicit=True, plain=True)
 def next_fraction(state: Pointer[u32]) -> f64:
-    """Return the next number in [0, 1) with 53 random bits: the low bits of two words, the first of which is the high half."""
+    """Return the next number in [0, 1) with 53 random bits, which are the low bits of two words, the high half first."""
     high = u64(next_word(state))
     low = u64(next_word(state))
     return f64(i64(((high << 32) | low) & 0x1FFFFFFFFFFFFF)) * 2.0**-53
 
 
 fraction = external("adjoint_next_fraction", lambda: next_fraction.compiled().code.address, f64, PointerType(u32))
-"""`next_fraction`, compiled apart: samplers call it in several places."""
+"""`next_fraction`, compiled separately because samplers call it in several places."""
 
 word = external("adjoint_next_word", lambda: next_word.compiled().code.address, u32, PointerType(u32))
-"""`next_word`, compiled apart."""
+"""`next_word`, compiled separately."""
 
 
 def words(stream: Stream, n: int, dtype: numpy.dtype[Any]) -> ndarray:
-    """Return the next `n` words of the stream, of 32 or 64 bits according to `dtype`."""
+    """Return the next `n` words of the stream, with 32 or 64 bits according to `dtype`."""
     out = numpy.empty(n, dtype)
     next_words.compiled(WIDE=dtype.itemsize == 8)(address(out), stream.state_address, n)
     return out
@@ -145,7 +153,7 @@ def words(stream: Stream, n: int, dtype: numpy.dtype[Any]) -> ndarray:
 
 @cache
 def for_dtype(kernel: Any, dtype: Any) -> Any:
-    """The kernel for float32 or float64."""
+    """Return the kernel for float32 or float64."""
     return kernel.compiled(T=f64 if dtype.itemsize == 8 else f32)
 
 
@@ -157,7 +165,7 @@ def fractions(out: ndarray, stream: Stream) -> Any:
 
 @loops(explicit=True, plain=True)
 def exchange(order: Pointer[i64], state: Pointer[u32], n: Int) -> None:
-    """Let each place in turn, from the front, exchange contents with a random one, itself or behind it."""
+    """Exchange the content of each position, starting at the front, with the content of a random position at or after it."""
     for place in range(n):
         order[place] = place
     for place in range(n - 1):
@@ -169,7 +177,7 @@ def exchange(order: Pointer[i64], state: Pointer[u32], n: Int) -> None:
 
 @loops(explicit=True, plain=True)
 def draw(out: Pointer[i64], state: Pointer[u32], n: Int, first: Int, size: Int) -> None:
-    """Draw integers from `first` on with `size` possible values."""
+    """Draw integers that start at `first` and have `size` possible values."""
     for i in range(n):
         out[i] = first + i64(next_word(state) % u32(size))
 
@@ -178,12 +186,12 @@ _exchange, _draw = cache(exchange.compiled), cache(draw.compiled)
 
 
 def permutation(out: ndarray, stream: Stream) -> Any:
-    """Fill an array of int64 with the numbers of its places in random order."""
+    """Fill an int64 array with the numbers of its positions in random order."""
     _exchange().call(address(out), stream.state_address, out.size)
     return out
 
 
 def integers(out: ndarray, stream: Stream, first: int, size: int) -> Any:
-    """Fill a contiguous array of int64 with integers from `first` on, with `size` possible values (less than 2**32)."""
+    """Fill a contiguous int64 array with integers that start at `first` and have `size` possible values (fewer than 2**32)."""
     _draw().call(address(out), stream.state_address, out.size, first, size)
     return out

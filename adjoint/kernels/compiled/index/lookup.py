@@ -1,4 +1,4 @@
-"""Reading at indices: rows of a table, elements along one dimension, and elements at several indices together."""
+"""Read elements at indices: rows of a table, elements along one dimension, and elements at several indices together."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from ....codegen.llvm.kernels import *
 from ..memory.copying import WORDS, copy_row
 
 _CHUNK = 1 << 14
-"""The number of indices that are checked at a time."""
+"""The number of indices that are checked together."""
 
 
 _LOOKED_OVER = 1 << 10
-"""Indices that are looked over before they are used, while they are in the first-level cache."""
+"""The number of indices that are checked before they are used, so that they are still in the first-level cache."""
 
 
 @loops(plain=True)
 def find_outside(
     found: Pointer[u8], index: Pointer[I], n: Int, low: Int, high: Int, W: Static, start: Int, stop: Int
 ) -> None:
-    """Check whether any index of each chunk is below `low` or not below `high`."""
+    """Check whether any index of each chunk is less than `low` or not less than `high`."""
     for piece in range(start, stop):
         i = piece * _CHUNK
         end = minimum(n, i + _CHUNK)
@@ -33,7 +33,10 @@ def find_outside(
 
 
 def any_outside(index: ndarray, low: int, high: int) -> Any:
-    """Whether an index is less than `low` or not less than `high`. NotImplemented if no loop exists for it."""
+    """Return whether an index is less than `low` or not less than `high`.
+
+    Return NotImplemented if there is no loop for the dtype.
+    """
     if index.dtype.char not in "li" or not index.flags.c_contiguous or index.size == 0 or high >= 1 << 31:
         return NotImplemented
     pieces = -(-index.size // _CHUNK)
@@ -48,7 +51,10 @@ def take_rows(
     out: Pointer[T], table: Pointer[T], index: Pointer[I], count: Int, length: Int, width: Int, SINGLE: Static, W: Static,
     start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """From (outer, length, width) to (outer, count, width): rows at `count` indices, from the end where they are negative."""
+    """Take rows at `count` indices from (outer, length, width) to (outer, count, width).
+
+    Negative indices count from the end.
+    """
     outer = start // count
     i = start - outer * count
     row = start
@@ -70,7 +76,10 @@ def take_rows(
 
 
 def take(x: ndarray, index: ndarray, dim: int) -> Any:
-    """`x.take(index, dim)` for indices that are known to be in bounds. NotImplemented if no loop exists for it."""
+    """Return `x.take(index, dim)` for indices that are known to be in bounds.
+
+    Return NotImplemented if there is no loop for the dtype.
+    """
     word = WORDS.get(x.itemsize)
     if (
         word is None
@@ -91,7 +100,7 @@ def take(x: ndarray, index: ndarray, dim: int) -> Any:
 
 @loops
 def outside(index: Pointer[I], n: Int, length: Int, W: Static) -> i64:
-    """Return whether one of `n` indices is negative or not below `length`, as a number."""
+    """Return, as a number, whether one of `n` indices is negative or not less than `length`."""
     found = vector(I, W)(0)
     one = vector(I, W)(1)
     i = 0
@@ -115,8 +124,8 @@ def gather_elements(
 
     Each `group` of runs reads from the same `length * step` elements of `x`.
 
-    `step`: from one index to the next. `ALONG`: a run goes along the indexed dimension, not across it. `wrong` is set
-    to 1 if an index is out of bounds. Nothing is read there.
+    `step`: the distance from one index to the next. `ALONG`: whether a run extends along the indexed dimension instead
+    of across it. If an index is out of bounds, `wrong` is set to 1. No element is read there.
     """
     i = start
     while i < stop:
@@ -144,7 +153,7 @@ def gather_elements(
 def gathered(x: ndarray, dim: int, index: ndarray) -> Any:
     """Return elements of `x` along `dim`, or None if an index is out of bounds.
 
-    NotImplemented if no loop exists for it.
+    Return NotImplemented if there is no loop for the dtype.
     """
     word = WORDS.get(x.itemsize)
     alike = (
@@ -179,9 +188,9 @@ def add_positions(
 
 
 def positions(shape: tuple[int, ...], indices: list[ndarray]) -> Any:
-    """Return the flat positions in an array of `shape` of the elements at `indices`, which has one array per dimension.
+    """Return the flat positions in an array of `shape` of the elements at `indices`, one array for each dimension.
 
-    Indices are known to be in bounds. NotImplemented if no loop exists for them.
+    The indices are known to be in bounds. Return NotImplemented if there is no loop for them.
     """
     first = indices[0]
     if any(index.shape != first.shape or index.dtype.char != "l" or not index.flags.c_contiguous for index in indices):

@@ -1,4 +1,4 @@
-"""Selects the elements where a mask is true into consecutive memory, and puts them back."""
+"""Copy the elements for which a mask is true to consecutive memory, and copy them back."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def expand_chunks(
 def find_chunks(
     out: Pointer[i64], mask: Pointer[u8], ends: Pointer[i64], columns: Int, total: Int, start: Int, stop: Int
 ) -> None:
-    """Return row and column of the true elements of a mask, rows first."""
+    """Return the row and the column of each true element of a mask, in row-major order."""
     for chunk in range(start, stop):
         place = ends[chunk]
         end = ends[chunk + 1]
@@ -71,9 +71,9 @@ def fill_rows(
     out: Pointer[T], x: Pointer[T], mask: Pointer[u8], value: Pointer[T], n: Int, n1: Int, m1: Int, n2: Int, m2: Int, m3: Int,
     STEP: Static, W: Static, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """Write the rows of `n` elements of `x`, with one value where a mask is true.
+    """Write the rows of `n` elements of `x`, with a fixed value where a mask is true.
 
-    The mask has the step `STEP`, 0 or 1, along rows.
+    The mask has the step `STEP`, which is 0 or 1, along rows.
     """
     filled = broadcast(value[0], W)
     position = start + 0
@@ -97,7 +97,7 @@ def fill_rows(
 def fill(out: ndarray, x: ndarray, mask: ndarray, value: ndarray) -> Any:
     """Write the elements of `x` to `out`, which may be `x`, with `value` where the broadcast mask is true.
 
-    NotImplemented if no loop exists for it. Nothing has been written then.
+    Return NotImplemented if there is no loop for the dtype. In this case nothing has been written.
     """
     word = WORDS.get(x.itemsize)
     if word is None or not x.size or not (x.flags.c_contiguous and out.flags.c_contiguous):
@@ -118,7 +118,10 @@ def fill(out: ndarray, x: ndarray, mask: ndarray, value: ndarray) -> Any:
 
 
 def nonzero(x: ndarray) -> Any:
-    """The indices of the nonzero elements, one row for each. NotImplemented if no loop exists for it."""
+    """Return the indices of the nonzero elements, with one row for each element.
+
+    Return NotImplemented if there is no loop for the dtype.
+    """
     if not x.ndim or not x.flags.c_contiguous or not x.size:
         return NotImplemented
     mask = x if x.dtype.kind == "b" else x != 0
@@ -135,7 +138,7 @@ def nonzero(x: ndarray) -> Any:
 
 
 def _ends(mask: ndarray) -> ndarray:
-    """How many elements of a flat mask are true before each chunk, and in all."""
+    """Return the number of true elements of a flat mask before each chunk, and the total number."""
     whole = mask.size // _CHUNK
     ends = numpy.zeros(whole + 2, numpy.int64)
     numpy.add.reduce(mask[: whole * _CHUNK].reshape(whole, _CHUNK), 1, numpy.int64, out=ends[1:-1])
@@ -144,7 +147,10 @@ def _ends(mask: ndarray) -> ndarray:
 
 
 def select(x: ndarray, mask: ndarray) -> Any:
-    """Return the elements of `x` where a mask of its shape is true. NotImplemented if no loop exists for it."""
+    """Return the elements of `x` where a mask of its shape is true.
+
+    Return NotImplemented if there is no loop for the dtype.
+    """
     word = WORDS.get(x.itemsize)
     if word is None or x.shape != mask.shape or not (x.flags.c_contiguous and mask.flags.c_contiguous):
         return NotImplemented
@@ -158,11 +164,10 @@ def select(x: ndarray, mask: ndarray) -> Any:
 
 
 def place(x: ndarray | None, mask: ndarray, source: ndarray) -> Any:
-    """Write the elements of `source` in order to `x` where the mask is true.
+    """Write the elements of `source` in order to `x` where the mask is true. If `x` is missing, write them to zeros.
 
-    Without `x`, write them to zeros.
-
-    `source` has enough elements. NotImplemented if no loop exists for it. Nothing has been written then.
+    `source` contains enough elements. Return NotImplemented if there is no loop for the dtype. In this case nothing has
+    been written.
     """
     word = WORDS.get(source.itemsize)
     arrays = (mask, source) if x is None else (x, mask, source)

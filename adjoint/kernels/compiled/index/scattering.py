@@ -1,9 +1,9 @@
-"""Writing and combining at indices.
+"""Write and combine elements at indices.
 
-Writes to one place happen in the order of the indices, whatever the threads.
+Writes to one position happen in the order of the indices, regardless of the threads.
 
-Each thread owns a part of the places: some of the matrices, some of the columns, or a range of the rows, whose indices
-it finds among all indices.
+Each thread owns a part of the positions: some of the matrices, some of the columns, or a range of the rows. For a range
+of rows, the thread finds its own indices among all indices.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from ..memory.copying import WORDS, copy_row
 from .lookup import outside
 
 _SAMPLED = 32
-"""The number of sampled indices per thread that decide how the places are divided."""
+"""The number of sampled indices per thread that determine how the positions are divided."""
 
 _FOUND, _AHEAD = 1 << 10, 8
-"""The number of indices in which a thread first looks for its own; and the prefetch distance in rows."""
+"""The number of indices among which a thread first looks for its own indices, and the prefetch distance in rows."""
 
 _PARTS = 64
-"""From this number of columns on, threads share them."""
+"""The number of columns from which threads share the columns."""
 
 
 @loops
 def share_start(share: Int, n: Int, shares: Int) -> Int:
-    """Return where a share of `range(n)` begins. If there are enough, whole cache lines belong to one thread."""
+    """Return where a share of `range(n)` begins. If there are enough columns, each cache line belongs to only one thread."""
     start = n * share // shares
     return minimum(n, (start + 15) // 16 * 16) if n >= 64 * shares else start
 
 
 @loops
 def combined(old: S, value: S, HOW: Static) -> S:
-    """Return the new content of a place: the written value ("put"), or its combination with the old content."""
+    """Return the new content of a position, which is the written value ("put") or its combination with the old content."""
     if HOW == "add":
         return old + value
     if HOW == "multiply":
@@ -64,13 +64,13 @@ def scatter_elements(
     inner: Int, length: Int, source_step: Int, ALONG: Static, SHARED: Static, HOW: Static, SPLIT: Static, COPY: Static,
     W: Static, WIDE: Static, n: Int, shares: Int, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """`target[o, index[o, k, i], i] = source[o, k, i]`, or `combined` by `HOW`.
+    """Compute `target[o, index[o, k, i], i] = source[o, k, i]`, or combine the values according to `HOW` (see `combined`).
 
     `source_step` is 0 if a single number is written.
 
-    `ALONG`: `inner` is 1. `SHARED`: `index[k]` is for all `o` and `i`. `SPLIT`: the shared dimension: "outer", "inner",
-    or the "rows" that are written to. `n` is its size. `COPY`: `target` first receives the elements of `x`, and `wrong`
-    is set to 1 if an index is out of bounds.
+    `ALONG`: whether `inner` is 1. `SHARED`: whether `index[k]` applies to all `o` and `i`. `SPLIT`: the dimension that
+    threads share, which is "outer", "inner", or the "rows" that are written to. `n` is the size of this dimension.
+    `COPY`: whether `target` first receives the elements of `x`, and `wrong` is set to 1 if an index is out of bounds.
     """
     low = share_start(start, n, shares)
     high = share_start(stop, n, shares)
@@ -110,7 +110,7 @@ def add_rows(
     target: Pointer[T], index: Pointer[i64], rows: Pointer[T], bounds: Pointer[i64], count: Int, width: Int, W: Static,
     start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """`target[index[k]] += rows[k]` for `index[k]` in the shares from `start` to `stop`, which `bounds` delimits."""
+    """Compute `target[index[k]] += rows[k]` for `index[k]` in the shares from `start` to `stop`, which `bounds` delimits."""
     low = bounds[start]
     high = bounds[stop]
     own = local(i64, _FOUND)
@@ -140,18 +140,18 @@ def share_bounds(index: ndarray, length: int, shares: int) -> ndarray:
 
 
 def _share(function: Any, n: int, work: int, *arguments: Any) -> None:
-    """Call `function(*arguments, n, shares, start, stop)` for all shares of `range(n)`: one for each thread."""
+    """Call `function(*arguments, n, shares, start, stop)` for all shares of `range(n)`, with one share for each thread."""
     shares = min(get_num_threads(), n)
     launch(function, shares, work // shares, *arguments, n, shares)
 
 
 def scatter(x: ndarray, dim: int, index: ndarray, source: ndarray, how: str) -> Any:
-    """Write `source` (an array like `index`, or a scalar array) to `x` along `dim`, or combine it.
+    """Write `source` (with the shape of `index`, or zero-dimensional) to `x` along `dim`, or combine it with `x`.
 
     Indices are in bounds.
 
-    `how` is "put" or the name of a ufunc. An `index` of one dimension names slices, which `source` has all elements of.
-    NotImplemented if no loop exists for it. Nothing has been written then.
+    `how` is "put" or the name of a ufunc. A one-dimensional `index` selects slices, and `source` contains all their
+    elements. Return NotImplemented if there is no loop for the dtype. In this case nothing has been written.
     """
     split = _split(x, dim, index, source, how)
     if split is None or numpy.may_share_memory(x, source):
@@ -162,7 +162,7 @@ def scatter(x: ndarray, dim: int, index: ndarray, source: ndarray, how: str) -> 
 def scattered(x: ndarray, dim: int, index: ndarray, source: ndarray, how: str) -> Any:
     """Return a copy of `x` to which `scatter` writes, or None if an index is out of bounds.
 
-    NotImplemented if no loop exists for it.
+    Return NotImplemented if there is no loop for the dtype.
     """
     split = _split(x, dim, index, source, how)
     if split != "outer" or index.ndim != x.ndim:
@@ -171,7 +171,7 @@ def scattered(x: ndarray, dim: int, index: ndarray, source: ndarray, how: str) -
 
 
 def _split(x: ndarray, dim: int, index: ndarray, source: ndarray, how: str) -> str | None:
-    """Return the dimension that threads share, or None if no loop exists."""
+    """Return the dimension that threads share, or None if there is no loop."""
     kind = _kind(x, how)
     if kind is None or (how != "put" and (kind.storage_only or x.dtype.kind == "b")) or not x.ndim or not index.size:
         return None
@@ -211,7 +211,10 @@ def _scatter(
 
 
 def add_rows_at(target: ndarray, index: ndarray, rows: ndarray) -> Any:
-    """`target[index[k]] += rows[k]` for matrices. Indices are in bounds. NotImplemented if no loop exists for it."""
+    """Compute `target[index[k]] += rows[k]` for matrices.
+
+    Indices are in bounds. Return NotImplemented if there is no loop for the dtype.
+    """
     kind = type_of(target.dtype)
     if kind is None or kind.storage_only or target.dtype.kind == "b" or rows.dtype != target.dtype or not rows.size:
         return NotImplemented
@@ -235,7 +238,10 @@ def add_columns(
     out: Pointer[T], x: Pointer[T], index: Pointer[i64], begin: Int, end: Int, width: Int, left: Int, MEAN: Static,
     INDEXED: Static, W: Static, VECTORS: Static,
 ) -> None:  # fmt: skip
-    """Sum some columns over the rows of a run: this many vectors, or the `left` columns of an incomplete vector."""
+    """Sum some columns over the rows of a run.
+
+    The columns are this number of vectors, or the `left` columns of an incomplete vector.
+    """
     total = local(vector(T, W), VECTORS)
     for V in unrolled(VECTORS):
         total[V] = vector(T, W)(0)
@@ -257,7 +263,7 @@ def add_runs(
     out: Pointer[T], x: Pointer[T], index: Pointer[i64], bounds: Pointer[i64], width: Int, MEAN: Static, INDEXED: Static,
     W: Static, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """Set row g of `out` to the sum or mean of rows `bounds[g]` to `bounds[g + 1]` of `x`, or of those in `index`."""
+    """Set row g of `out` to the sum or mean of rows `bounds[g]` to `bounds[g + 1]` of `x`, or of `x[index]`."""
     for g in range(start, stop):
         begin = bounds[g]
         end = bounds[g + 1]
@@ -272,7 +278,7 @@ def add_runs(
 
 
 def sum_of_runs(x: ndarray, bounds: ndarray, index: ndarray | None, mean: bool) -> Any:
-    """The form of `reduce.counting.sum_of_runs` for matrices. NotImplemented if no loop exists for it."""
+    """Compute `reduce.counting.sum_of_runs` for matrices. Return NotImplemented if there is no loop for the dtype."""
     kind = type_of(x.dtype) if x.dtype.kind == "f" else None
     numbers = (bounds,) if index is None else (bounds, index)
     if kind is None or kind.storage_only or not all(a.flags.c_contiguous for a in (x, *numbers)):
@@ -307,7 +313,10 @@ def write_ones(out: Pointer[i64], classes: Pointer[i64], count: Int, W: Static, 
 
 
 def one_hot(classes: ndarray, count: int) -> Any:
-    """Rows of `count` zeros with a one at each class, which is in bounds. NotImplemented if no loop exists for it."""
+    """Return rows of `count` zeros with a one at each class.
+
+    The classes are in bounds. Return NotImplemented if there is no loop for the dtype.
+    """
     if classes.dtype.char != "l" or not classes.flags.c_contiguous:
         return NotImplemented
     out = numpy.empty((*classes.shape, count), numpy.int64)

@@ -1,4 +1,4 @@
-"""Positions in sorted sequences by halving, for many values side by side."""
+"""Find positions in sorted sequences by bisection, for many values at once."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from ....codegen.llvm.kernels import *
 from ...memory.copying import contiguous
 
 _TOGETHER = 4
-"""Vectors of values that are looked for together: each waits for memory after each step."""
+"""The number of vectors of values that are searched together, because each vector waits for memory after each step."""
 
 
 @loops
 def goes_before(element: T, value: T, RIGHT: Static) -> boolean:
-    """Return whether an element of a sequence stays before a value. All elements stay before NaN."""
+    """Return whether an element of a sequence precedes a value. All elements precede NaN."""
     return not (element > value) if RIGHT else not (element >= value)
 
 
@@ -22,10 +22,10 @@ def search(
 ) -> None:  # fmt: skip
     """Find the positions of values in sequences of `length`.
 
-    Each row of `count` has a separate sequence, or all share one (`shared`).
+    Each row of `count` values has a separate sequence, or all rows share one (`shared`).
 
-    The remaining range is halved with the same steps for all values. The last values are searched again together with
-    the values before them.
+    The steps that halve the remaining range are the same for all values. The last values are searched again together
+    with the values before them if they do not fill a vector.
     """
     low = local(vector(i64, W), _TOGETHER)
     value = local(vector(T, W), _TOGETHER)
@@ -52,7 +52,10 @@ def search(
 
 
 def places(sequences: ndarray, values: ndarray, right: bool) -> Any:
-    """`kernels.reduce.counting.searchsorted` in sequences without NaN. NotImplemented if no loop exists for it."""
+    """Compute `kernels.reduce.counting.searchsorted` for sequences without NaN.
+
+    Return NotImplemented if there is no loop for the dtype.
+    """
     kind, width = type_of(sequences.dtype), HOST.vector_bytes // 8
     shared = sequences.ndim == 1
     count = values.size if shared else values.shape[-1]

@@ -1,1 +1,1 @@
-"""Compiled work around matrix products."""
+"""Compiled code around matrix products."""

@@ -1,9 +1,7 @@
-"""The BLAS that NumPy has loaded, for kernels.
+"""The BLAS library that NumPy has loaded, for kernels. Each call runs on the calling thread.
 
-Each call runs on the calling thread.
-
-OpenBLAS has its own threads. For some hundredths of a second after each product they look for more work, and so take
-processors from the threads that run compiled kernels. While kernels call it, these threads are disabled.
+OpenBLAS has its own threads. For some hundredths of a second after each product, they look for more work and therefore
+take processors from the threads that run compiled kernels. While kernels call it, these threads are disabled.
 
 `add_bias` surrounds its products.
 """
@@ -24,14 +22,14 @@ from ....codegen.llvm.kernels import *
 from ....codegen.llvm.workers import wait
 
 LOCK, CALLS, THREADS, WORDS = range(4)
-"""The stored state: 1 while it changes, the number of running calls, and the number of OpenBLAS threads before the first call."""
+"""The state: 1 while it changes, the number of running calls, and the number of OpenBLAS threads before the first call."""
 
 _SPELLINGS = (("scipy_", "64_", i64), ("", "64_", i64), ("scipy_", "", i32), ("", "", i32))
-"""Prefix and suffix of OpenBLAS's names in builds of NumPy, and the type of its sizes."""
+"""The prefix and the suffix of OpenBLAS's names in builds of NumPy, and the type of its sizes."""
 
 
 class Blas:
-    """The functions of NumPy's OpenBLAS, looked for when first needed."""
+    """The functions of NumPy's OpenBLAS, which are looked up when they are first needed."""
 
     def __init__(self) -> None:
         self._words = (ctypes.c_int64 * WORDS)()
@@ -40,10 +38,10 @@ class Blas:
 
     @computed_once
     def _found(self) -> tuple[Any, str, str, Any]:
-        """The library that NumPy is linked with, the prefix and suffix of names in it, and the type of sizes.
+        """Return the library with which NumPy is linked, the prefix and suffix of names in it, and the type of sizes.
 
         Raises:
-            CompilationError: if NumPy has another BLAS, or hides it.
+            CompilationError: if NumPy uses another BLAS or hides it.
         """
         try:
             library = ctypes.CDLL(_umath_linalg.__file__)
@@ -55,7 +53,7 @@ class Blas:
         raise CompilationError("NumPy's BLAS is not OpenBLAS")
 
     def require(self) -> None:
-        """Raise CompilationError unless NumPy has OpenBLAS.
+        """Raise CompilationError unless NumPy uses OpenBLAS.
 
         Other libraries, such as Accelerate, may be faster than any kernel.
         """
@@ -63,11 +61,11 @@ class Blas:
 
     @property
     def size_type(self) -> Any:
-        """The type of sizes and distances."""
+        """Return the type of sizes and distances."""
         return self._found[3]
 
     def function(self, name: str) -> Any:
-        """A function of the library, such as `cblas_sgemm`, for ctypes."""
+        """Return a function of the library, such as `cblas_sgemm`, for ctypes."""
         library, prefix, suffix, _ = self._found
         return getattr(library, f"{prefix}{name}{suffix}")
 
@@ -78,7 +76,7 @@ class Blas:
         return found
 
     def renew(self) -> None:
-        """Restore the threads of OpenBLAS in a forked child, where no code that disabled them is running."""
+        """Restore the threads of OpenBLAS in a forked child process, in which no code that disabled them is running."""
         if self._words[CALLS]:
             self.function("openblas_set_num_threads")(self._words[THREADS])
         self._words[:] = [0] * WORDS
@@ -93,7 +91,7 @@ _get_num_threads = external("adjoint_blas_get_threads", lambda: BLAS.address("op
 
 @loops(noalias=False, plain=True)
 def lock(state: Pointer[i64]) -> None:
-    """Wait until no other thread holds the lock, and hold it."""
+    """Wait until no other thread holds the lock, and acquire it."""
     looks = 0
     while atomic_exchange(state + LOCK, 1) != 0:
         wait(looks)
@@ -102,7 +100,7 @@ def lock(state: Pointer[i64]) -> None:
 
 @loops(noalias=False, plain=True)
 def enter_alone(state: Pointer[i64]) -> None:
-    """Let OpenBLAS compute on the calling threads only."""
+    """Restrict OpenBLAS to the calling threads."""
     lock(state)
     if state[CALLS] == 0:
         state[THREADS] = i64(_get_num_threads())
@@ -113,7 +111,7 @@ def enter_alone(state: Pointer[i64]) -> None:
 
 @loops(noalias=False, plain=True)
 def leave_alone(state: Pointer[i64]) -> None:
-    """Give OpenBLAS its threads back when the last caller leaves."""
+    """Restore the threads of OpenBLAS when the last caller leaves."""
     lock(state)
     state[CALLS] -= 1
     if state[CALLS] == 0:
@@ -122,7 +120,7 @@ def leave_alone(state: Pointer[i64]) -> None:
 
 
 def alone(function: Callable[[], Any]) -> Any:
-    """Call a function while OpenBLAS computes on the calling threads only."""
+    """Call a function while OpenBLAS computes only on the calling threads."""
     enter, leave = enter_alone.compiled(), leave_alone.compiled()
     enter(BLAS.state)
     try:
@@ -133,7 +131,7 @@ def alone(function: Callable[[], Any]) -> Any:
 
 @cache
 def gemm(type_: Any) -> Any:
-    """`cblas_sgemm` or `cblas_dgemm`, for kernels."""
+    """Return `cblas_sgemm` or `cblas_dgemm` for kernels."""
     name, size, place = f"cblas_{'s' if type_ is f32 else 'd'}gemm", BLAS.size_type, PointerType(type_)
     sizes, matrix = (size, size, size), (place, size)
     types = (i32, i32, i32, *sizes, type_, *matrix, *matrix, type_, *matrix)

@@ -1,4 +1,4 @@
-"""Distances between rows, each pair separately, and their gradients: no array of all differences is made."""
+"""Distances between rows, computed separately for each pair, and their gradients. No array of all differences is created."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ from ....codegen.llvm.kernels import *
 from ...memory.copying import contiguous
 
 _ONE, _TWO, _MOST, _ANY = range(4)
-"""The norms: sum of magnitudes, Euclidean, greatest magnitude, and any other order."""
+"""The norms: the sum of magnitudes, the Euclidean norm, the maximum magnitude, and norms of any other order."""
 
 _WORK = {_ONE: 1, _TWO: 1, _MOST: 2, _ANY: 30}
-"""How many bytes are moved in the time that one difference takes for each of its bytes."""
+"""The number of bytes that can be moved in the time that one difference takes, for each byte of its elements."""
 
 
 @loops
 def combined(total: T, difference: T, order: T, NORM: Static) -> T:
-    """The norm so far, before its root is taken, and one more difference, numbers or vectors."""
+    """Return the combination of the norm so far, before its root is taken, and one more difference.
+
+    Both are numbers or vectors.
+    """
     if NORM == _TWO:
         result = fma(difference, difference, total)
     elif NORM == _ONE:
@@ -29,7 +32,7 @@ def combined(total: T, difference: T, order: T, NORM: Static) -> T:
 
 @loops
 def norm_of(a: Pointer[T], b: Pointer[T], width: Int, order: T, NORM: Static, W: Static) -> T:
-    """The norm of the difference of two rows."""
+    """Return the norm of the difference of two rows."""
     first = vector(T, W)(0)
     second = vector(T, W)(0)
     orders = broadcast(order, W)
@@ -54,7 +57,7 @@ def norm_of(a: Pointer[T], b: Pointer[T], width: Int, order: T, NORM: Static, W:
 
 @loops
 def place_of_pair(i: Int, j: Int, count: Int) -> Int:
-    """Return the index of the distance of rows i < j of `count` among the distances of all pairs."""
+    """Return the index of the distance of rows i < j of `count` rows among the distances of all pairs."""
     return i * count - i * (i + 1) // 2 + (j - i - 1)
 
 
@@ -65,7 +68,7 @@ def distances(
 ) -> None:  # fmt: skip
     """Compute the distances of rows of `x`, `rows` in each batch, to all rows of `y`.
 
-    With `PAIRS`, only to later rows.
+    With `PAIRS`, compute only the distances to later rows.
     """
     for i in range(start, stop):
         batch = i // rows
@@ -119,9 +122,9 @@ def _norm(order: float) -> int:
 
 
 def distances_of(x: ndarray, y: ndarray, p: float, pairs: bool) -> Any:
-    """The `p`-norms between rows, of shapes (..., P, M) and (..., R, M), or of the pairs of rows of one matrix.
+    """Return the `p`-norms between rows of shapes (..., P, M) and (..., R, M), or between the pairs of rows of one matrix.
 
-    NotImplemented if no loop exists for it.
+    Return NotImplemented if there is no loop for the dtype.
     """
     kind = type_of(x.dtype)
     if kind is None or kind.kind != "f" or kind.storage_only or p == 0 or not x.size or not y.size:
@@ -139,9 +142,9 @@ def distances_of(x: ndarray, y: ndarray, p: float, pairs: bool) -> Any:
 
 
 def gradient_of(grad: ndarray, x: ndarray, y: ndarray, p: float, norms: ndarray, pairs: bool) -> Any:
-    """Return the gradient of `x` from the gradient of its distances to `y`, and the distances.
+    """Return the gradient of `x` from the gradient of its distances to `y` and the distances.
 
-    NotImplemented if no loop exists for it.
+    Return NotImplemented if there is no loop for the dtype.
     """
     kind = type_of(x.dtype)
     if kind is None or kind.kind != "f" or kind.storage_only or p == 0 or not x.size or not y.size:

@@ -1,4 +1,7 @@
-"""Elimination with partial pivoting and substitution, one matrix of a stack after the other: of panels, and of small matrices."""
+"""Elimination with partial pivoting, and substitution, for each matrix of a stack separately.
+
+The matrices are panels or small matrices.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,16 @@ Array = numpy.ndarray[Any, Any]
 
 @loops
 def exceeds(size: T, most: T) -> boolean:
-    """Whether a pivot is preferred to the best one so far: the first NaN to numbers."""
+    """Return whether a number is preferred to the best pivot so far. The first NaN is preferred to numbers."""
     return (size > most) | ((size != size) & (most == most))
 
 
 @loops
 def largest(column: Pointer[T], first: Int, rows: Int, stride: Int) -> Int:
-    """Return the row of the largest element of a column from row `first` on. Of equal elements, the first counts."""
+    """Return the row of the largest element of a column, starting from row `first`.
+
+    The first of several equal elements is chosen.
+    """
     chosen = first
     most = fabs(column[first * stride])
     for i in range(first + 1, rows):
@@ -35,7 +41,7 @@ def factor(
 
     Return whether all pivots are nonzero numbers.
 
-    `pivots` become the rows exchanged, from 0 on.
+    `pivots` becomes the exchanged rows, which are numbered from 0.
     """
     regular = i64(1)
     whole = columns // W * W
@@ -96,9 +102,9 @@ def substitute(
     divided: boolean,
     W: Static,
 ) -> None:
-    """Replace the right-hand side of a lower triangular system of whole vectors by the solution.
+    """Replace the right-hand side of a lower triangular system of whole vectors with the solution.
 
-    `divided`: divide by the diagonal.
+    `divided`: whether to divide by the diagonal.
     """
     for k in range(size):
         known = x + k * x_row
@@ -135,7 +141,7 @@ def solve_stack(
     start: Int,
     stop: Int,
 ) -> None:
-    """Solve systems in place: square matrices, and their right-hand sides behind them in the same rows."""
+    """Solve systems in place. Each row contains the row of a square matrix and then the right-hand sides."""
     for number in range(start, stop):
         matrix = work + number * size * columns
         regular[number] = i32(factor(matrix, pivots + number * size, size, size, columns, columns, W))
@@ -148,7 +154,7 @@ def substitute_stack(
     x: Pointer[T], columns: Int, a: Pointer[T], a_row: Int, a_column: Int, matrix_stride: Int, size: Int, way: Int,
     divided: Int, W: Static, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """Solve triangular systems in place, from the first row on, or from the last one if `way` is -1."""
+    """Solve triangular systems in place, from the first row to the last, or in reverse order if `way` is -1."""
     for number in range(start, stop):
         first = 0 if way > 0 else size - 1
         target = x + (number * size + first) * columns
@@ -161,7 +167,7 @@ def unpack_stack(
     lower: Pointer[T], upper: Pointer[T], permutation: Pointer[T], order: Pointer[i64], work: Pointer[T], pivots: Pointer[i32],
     rows: Int, columns: Int, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """Unpack both factors and the permutation into zeroed memory. `order` is additional memory."""
+    """Unpack both factors and the permutation into zeroed memory. `order` is scratch memory."""
     count = minimum(rows, columns)
     for number in range(start, stop):
         matrix, own = work + number * rows * columns, order + number * rows
@@ -193,7 +199,7 @@ def _work(rows: int, columns: int) -> int:
 
 
 def factor_panel(work: Array, pivots: Array) -> Any:
-    """Factor matrices (batch, rows, columns) in place, with their pivots. NotImplemented for complex matrices."""
+    """Factor matrices (batch, rows, columns) in place, and store their pivots. Return NotImplemented for complex matrices."""
     kind = TYPES.get(work.dtype.char)
     item = work.itemsize
     if kind is None or work.strides[2] != item or pivots.strides[1] != pivots.itemsize:
@@ -206,7 +212,7 @@ def factor_panel(work: Array, pivots: Array) -> Any:
 
 
 def unpack(work: Array, pivots: Array) -> Any:
-    """`factored.lu_unpack` of contiguous stacks, with pivots from 0 on."""
+    """Compute `factored.lu_unpack` for contiguous stacks, with pivots numbered from 0."""
     kind = TYPES.get(work.dtype.char)
     if kind is None:
         return NotImplemented
@@ -220,9 +226,9 @@ def unpack(work: Array, pivots: Array) -> Any:
 
 
 def pivots_of(a: Array) -> Any:
-    """Return the pivots of each matrix in float64, and 1 or -1 for its exchanges.
+    """Return the pivots of each matrix in float64, and the sign (1 or -1) of its row exchanges.
 
-    NotImplemented if a matrix is singular or not finite.
+    Return NotImplemented if a matrix is singular or not finite.
     """
     size = a.shape[-1]
     if a.dtype.char not in TYPES or not a.size:
@@ -238,7 +244,10 @@ def pivots_of(a: Array) -> Any:
 
 
 def solve(a: Array, b: Array | None) -> Any:
-    """Find X with `a @ X = b`, or the inverse without `b`. NotImplemented if a matrix is singular or not finite."""
+    """Find X with `a @ X = b`, or the inverse if `b` is missing.
+
+    Return NotImplemented if a matrix is singular or not finite.
+    """
     kind, size = TYPES.get(a.dtype.char), a.shape[-1]
     if kind is None or not a.size or (b is not None and (b.dtype is not a.dtype or not b.size)):
         return NotImplemented
@@ -259,7 +268,7 @@ def solve(a: Array, b: Array | None) -> Any:
 
 
 def solve_triangular(a: Array, b: Array, upper: bool, unitriangular: bool) -> Any:
-    """X with `a @ X = b` for stacks of small triangular matrices."""
+    """Return X with `a @ X = b` for stacks of small triangular matrices."""
     kind, size = TYPES.get(a.dtype.char), a.shape[-1]
     if kind is None or a.dtype is not b.dtype or not b.size:
         return NotImplemented

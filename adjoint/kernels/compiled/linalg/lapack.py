@@ -1,7 +1,8 @@
-"""LAPACK of the OpenBLAS that NumPy has loaded, called in the dtype of the matrices and on memory of ours.
+"""LAPACK of the OpenBLAS that NumPy has loaded, called in the dtype of the matrices and on memory of this module.
 
-NumPy computes most of this in double precision, on copies. Matrices are column-major for LAPACK: the rows of a stack that is
-turned. All functions answer NotImplemented for dtypes that LAPACK does not know, and for small matrices.
+NumPy computes most of these functions in double precision and on copies. Matrices are column-major for LAPACK, so they
+are the rows of a transposed stack. All functions return NotImplemented for dtypes that LAPACK does not support, and for
+small matrices.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
 
 
 def _call(name: str, matrix: Array, *arguments: Any) -> int:
-    """Call a function for the dtype of `matrix`; return its last argument, which tells where it has failed."""
+    """Call a function for the dtype of `matrix` and return its last argument, which tells where it has failed."""
     size = ctypes.c_int64 if BLAS.size_type is i64 else ctypes.c_int32
     try:
         function = BLAS.function(f"{_LETTERS[matrix.dtype.char]}{name}_")
@@ -47,11 +48,11 @@ def _call(name: str, matrix: Array, *arguments: Any) -> int:
 
 
 _WORK: Plans[int] = Plans()
-"""How many elements functions ask for, by their names, dtypes, sizes and options."""
+"""The number of elements that functions require as scratch memory, by their names, dtypes, sizes and options."""
 
 
 def _call_with_work(name: str, matrix: Array, *arguments: Any, more: tuple[Array, ...] = ()) -> int:
-    """Call a function that works in memory of as many elements as it asks for; `more` memory follows."""
+    """Call a function with the scratch memory that it requires and with `more` memory."""
     key = name, matrix.dtype.char, *(argument for argument in arguments if not isinstance(argument, numpy.ndarray))
     count = _WORK.get(key)
     if count is None:
@@ -62,7 +63,7 @@ def _call_with_work(name: str, matrix: Array, *arguments: Any, more: tuple[Array
 
 
 def _each(function: Callable[[int], int], stack: Array) -> Array:
-    """The number that LAPACK returns for each matrix of a stack."""
+    """Return the number that LAPACK returns for each matrix of a stack."""
     info = numpy.zeros(len(stack), numpy.int64)
 
     def work(start: int, stop: int) -> None:
@@ -74,7 +75,10 @@ def _each(function: Callable[[int], int], stack: Array) -> Array:
 
 
 def _turned(a: Array, *batch: int) -> Array:
-    """A copy with the columns of the matrices as rows: LAPACK's order. One stack, expanded to `batch`."""
+    """Return a copy in which the columns of the matrices are rows, which is LAPACK's order.
+
+    One stack is expanded to `batch`.
+    """
     turned = a.mT
     if batch:
         turned = numpy.broadcast_to(turned, (*batch, *turned.shape[-2:]))
@@ -86,7 +90,7 @@ def _size_of_pivots() -> Any:
 
 
 def factored(a: Array) -> tuple[Array, Array, Array]:
-    """Elimination: a turned copy with both factors, the rows exchanged from 1 on, and the first zero pivots, or 0."""
+    """Return both factors in a transposed copy, the exchanged rows from 1 on, and each matrix's first zero pivot, or 0."""
     work = _turned(a)
     columns, rows = work.shape[1:]
     pivots = numpy.empty((len(work), min(rows, columns)), _size_of_pivots())
@@ -105,7 +109,7 @@ def inverse(a: Array) -> Any:
 
 
 def solve(a: Array, b: Array) -> Any:
-    """X with `a @ X = b`."""
+    """Return X with `a @ X = b`."""
     if not a.size or not b.size or a.dtype != b.dtype:
         return NotImplemented
     batch = numpy.broadcast_shapes(a.shape[:-2], b.shape[:-2])
@@ -119,7 +123,7 @@ def solve(a: Array, b: Array) -> Any:
 
 
 def pivots_of(a: Array) -> Any:
-    """`elimination.pivots_of`, in double precision."""
+    """Compute `elimination.pivots_of` in double precision."""
     if not a.size:
         return NotImplemented
     work, pivots, _ = factored(a.mT)
@@ -181,7 +185,7 @@ def svd(a: Array, full_matrices: bool = True, compute_uv: bool = True) -> Any:
 
 
 def eigh(a: Array, triangle: str, compute_v: bool) -> Any:
-    """Eigenvalues of Hermitian matrices, and eigenvectors column-major (or nothing of use)."""
+    """Return the eigenvalues of Hermitian matrices, and the eigenvectors in column-major order (or an undefined array)."""
     work, size, batch = _turned(a), a.shape[-1], a.shape[:-2]
     values = numpy.empty((len(work), size), a.real.dtype)
     reals = 1 + 5 * size + 2 * size**2 if compute_v else size
@@ -201,7 +205,7 @@ def eigh(a: Array, triangle: str, compute_v: bool) -> Any:
 
 
 def cholesky_inverse(factor: Array, upper: bool) -> Any:
-    """The inverse of `L @ L.mH`, column-major."""
+    """Return the inverse of `L @ L.mH` in column-major order."""
     work, size = _turned(factor), factor.shape[-1]
     _each(lambda i: _call("potri", work, b"U" if upper else b"L", size, work[i], size), work)
     half = numpy.tril if upper else numpy.triu  # of rows that LAPACK takes for columns
@@ -212,7 +216,7 @@ def cholesky_inverse(factor: Array, upper: bool) -> Any:
 
 
 def least_squares(a: Array, b: Array, tolerance: float, driver: str) -> Any:
-    """`decompositions._without_lapack`, by a driver of LAPACK."""
+    """Compute `decompositions._without_lapack` with a driver of LAPACK."""
     if not a.size or not b.size or a.dtype != b.dtype or a.shape[:-2] != b.shape[:-2]:
         return NotImplemented
     work, batch, (rows, columns), sides = _turned(a), a.shape[:-2], a.shape[-2:], b.shape[-1]
@@ -255,7 +259,7 @@ def least_squares(a: Array, b: Array, tolerance: float, driver: str) -> Any:
 
 
 def substituted(a: Array, b: Array, upper: bool, unitriangular: bool) -> Any:
-    """X with `a @ X = b` for triangular matrices."""
+    """Return X with `a @ X = b` for triangular matrices."""
     if not a.size or not b.size or a.dtype != b.dtype:
         return NotImplemented
     batch = numpy.broadcast_shapes(a.shape[:-2], b.shape[:-2])

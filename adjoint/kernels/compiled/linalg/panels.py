@@ -1,12 +1,12 @@
-"""Matrix products from tiles that stay in registers.
+"""Matrix products computed from tiles that stay in registers.
 
-The second factor is walked in panels, as wide as a tile and `PANEL_ROWS` deep. A panel is copied so that it stays in
-the first-level cache, and is then multiplied with rows of the first factor. Rows are read in place if only a few panels
-use them. Otherwise blocks of `BLOCK_ROWS` rows are first copied so that they stay in the second-level cache. Rows at a
-distance of a power of two would displace each other there. If the first factor is stored by columns, the rows of each
-tile are copied side by side. Results are written once for every `PANEL_ROWS` numbers that are summed. The loops run in
-the order of K. Goto and R. van de Geijn, "Anatomy of high-performance matrix multiplication", ACM Transactions on
-Mathematical Software 34, 2008.
+The second factor is traversed in panels that are as wide as a tile and have `PANEL_ROWS` rows. A panel is copied so
+that it stays in the first-level cache, and is then multiplied by rows of the first factor. If only a few panels use the
+rows, the rows are read in place. Otherwise blocks of `BLOCK_ROWS` rows are first copied so that they stay in the
+second-level cache. Otherwise, rows whose distance is a power of two would displace each other in the cache. If the
+first factor is stored by columns, the rows of each tile are copied side by side. Results are written once for every
+`PANEL_ROWS` numbers that are summed. The loops run in the order of K. Goto and R. van de Geijn, "Anatomy of
+high-performance matrix multiplication", ACM Transactions on Mathematical Software 34, 2008.
 
 A factor of bfloat16 is stored as words of two numbers each. One instruction adds their products to a float32 sum.
 """
@@ -18,22 +18,25 @@ from ....codegen.llvm.kernels import *
 from ....codegen.llvm.vectors import VECTORS, transposed
 
 PANEL_ROWS = 256
-"""How many rows a panel has."""
+"""The number of rows in a panel."""
 
 PANELS = 4
-"""The number of panels that are copied together: parts of the same rows, because distant rows lie on different pages."""
+"""The number of panels that are copied together.
+
+They are parts of the same rows, because distant rows lie on different pages.
+"""
 
 BLOCK_ROWS = 256
 """The number of rows of the first factor that are copied together."""
 
 FEW_PANELS = 7
-"""Up to this number of panels, rows are read in place."""
+"""The maximum number of panels for which rows are read in place."""
 
 STRIPS = 4
-"""The number of tiles whose rows are copied together, because the rows of one tile are only a part of a cache line."""
+"""The number of tiles whose rows are copied together, because the rows of one tile fill only a part of a cache line."""
 
 AHEAD = 8
-"""The prefetch distance of the copy in columns, because each column may lie on another page."""
+"""The prefetch distance of the copy in columns. Each column may lie on another page."""
 
 
 @loops
@@ -54,10 +57,10 @@ def copy_panels(panels: Pointer[T], b: Pointer[T], b_row: Int, depth: Int, width
 
 @loops
 def turn(target: Pointer[T], line: Int, source: Pointer[T], row: Int, rows: Int, columns: Int, SIDE: Static) -> None:
-    """Transpose `rows` times `columns` elements in squares of `SIDE`, which may be incomplete.
+    """Transpose `rows` times `columns` elements in squares of `SIDE` elements, some of which may be incomplete.
 
-    Rows of the source are `row` apart, and rows of the target are `line` apart. Rows after the last one are the last
-    one again.
+    Rows of the source are `row` apart, and rows of the target are `line` apart. Missing rows after the last row repeat
+    the last row.
     """
     for i in range(0, rows, SIDE):
         starts = [source + minimum(i + PLACE, rows - 1) * row for PLACE in unrolled(SIDE)]
@@ -91,7 +94,7 @@ def copy_strips(block: Pointer[T], a: Pointer[T], a_column: Int, rows: Int, dept
 
 @loops
 def plus_product(total: Any, x: Any, y: Any, T: Static) -> Any:
-    """Return `total + x * y`. Numbers of type i32 are pairs of bfloat16, whose two products are both added."""
+    """Return `total + x * y`. Numbers of type i32 are pairs of bfloat16 numbers, and both products are added."""
     return add_products_of_pairs(x, y, total) if T is i32 else fma(x, y, total)
 
 
@@ -100,7 +103,7 @@ def multiply_panel(
     result: Pointer[S], result_row: Int, rows: Int, width: Int, a: Pointer[T], a_tile: Int, a_row: Int, a_column: Int,
     panel: Pointer[T], depth: Int, begin: Pointer[S], begin_row: Int, W: Static, R: Static,
 ) -> None:  # fmt: skip
-    """Compute columns of the result: the product of rows and a panel, added to the content at `begin`.
+    """Compute columns of the result: add the product of rows and a panel to the content at `begin`.
 
     Element (r, k) of a tile is at `r * a_row + k * a_column`, and tiles are `R * a_tile` apart.
     """
@@ -138,7 +141,7 @@ def multiply_rectangle(
     result: Pointer[S], result_row: Int, rows: Int, columns: Int, a: Pointer[T], a_row: Int, a_column: Int, b: Pointer[T],
     b_row: Int, turned: boolean, depth: Int, offset: Pointer[S], has_offset: boolean, W: Static, R: Static,
 ) -> None:  # fmt: skip
-    """Compute `a @ b`, or `a` times the transpose of `b` if `turned`, plus the vector `offset` in each row.
+    """Compute `a @ b`, or `a` times the transpose of `b` if `turned`, and add the vector `offset` to each row.
 
     Element (r, k) of `a` is at `r * a_row + k * a_column`. One of the two distances is 1.
     """

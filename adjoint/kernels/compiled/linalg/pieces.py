@@ -1,14 +1,14 @@
-"""Products of matrices by tile registers (`codegen.llvm.amx`), which multiply bfloat16 and sum in float32.
+"""Products of matrices with tile registers (`codegen.llvm.amx`), which multiply bfloat16 numbers and add in float32.
 
-A number of float32 is the sum of three of bfloat16, exactly: 24 bits are three times 8. Six of the nine products of
-such pieces give a product that is as accurate as float32. The other three are smaller than its rounding error. The
-processor multiplies bfloat16 16 times as fast as float32, so this is more than twice as fast. A number of float16 is
-the sum of two. The method is that of G. Henry, P. T. P. Tang and A. Heinecke, "Leveraging the bfloat16 artificial
-intelligence datatype for higher-precision computations", ARITH 2019.
+A float32 number is exactly the sum of three bfloat16 numbers, because 24 bits are three times 8 bits. Six of the nine
+products of such pieces suffice for a product that is as accurate as float32. The other three are smaller than its
+rounding error. The processor multiplies bfloat16 16 times as fast as float32, so this is more than twice as fast. A
+float16 number is the sum of two bfloat16 numbers. The method is that of G. Henry, P. T. P. Tang and A. Heinecke,
+"Leveraging the bfloat16 artificial intelligence datatype for higher-precision computations", ARITH 2019.
 
 Tiles treat numbers below 2**-126 as zero, and pieces of large numbers may overflow. The largest and the smallest
-numbers are therefore checked. If they are close to either limit, or not finite, the product is refused, and float32
-vectors compute it. Products of bfloat16 are never refused, because tiles compute them directly.
+numbers are therefore checked. If they are close to either limit or are not finite, this method is not used, and float32
+vectors compute the product. Products of bfloat16 numbers always use this method, because tiles compute them directly.
 """
 
 from __future__ import annotations
@@ -19,45 +19,45 @@ from ....codegen.llvm.kernels import *
 from ....codegen.llvm.vectors import transposed
 
 TILE = 16
-"""Rows of a tile, and words in one of its rows."""
+"""The number of rows of a tile, and of words in one of its rows."""
 
 SIDE, STEP = 2 * TILE, 2 * TILE
-"""The side of a square of the result in tiles, and the number of products that an instruction sums per element."""
+"""The side of a square of the result, in tiles, and the number of products that an instruction sums per element."""
 
 SQUARE = TILE * TILE
-"""Words of a tile."""
+"""The number of words in a tile."""
 
 PIECES_OF = {bf16: 1, f16: 2, f32: 3}
-"""The number of bfloat16 pieces whose sum is a number, for each type."""
+"""The number of bfloat16 pieces that a number consists of, for each type."""
 
 TERMS = {1: ((0, 0),), 2: ((1, 1), (1, 0), (0, 0), (0, 1)), 3: ((0, 2), (0, 0), (0, 1), (1, 1), (1, 0), (2, 0))}
-"""The pieces that are multiplied, in an order that leaves the pieces of one factor in their tiles."""
+"""The pairs of pieces that are multiplied, in an order in which the pieces of one factor stay in their tiles."""
 
 DEEP = 512
 """The maximum number of products in one sum."""
 
 KEPT_A, KEPT_B = 1 << 15, 3 << 16
-"""The number of elements of the factors whose pieces are kept, so that they stay in the second-level cache."""
+"""The number of elements of the factors whose pieces are kept, which is small enough for the second-level cache."""
 
 SPACE = 6 * (KEPT_A + KEPT_B) + 64
-"""How many bytes a thread needs for them."""
+"""The number of bytes that a thread needs for the pieces."""
 
 SIZES = [1, *[0] * 15, *[64, 0] * 8, *[0] * 16, *[TILE] * 8, *[0] * 8]
-"""For `configure_tiles`: all tiles are full."""
+"""The sizes for `configure_tiles`. All tiles are full."""
 
 LARGEST, SMALLEST, SMALLEST_FACTOR = 370, 152, 24
-"""Bounds of the sum of two exponents, and of one (each biased by 127), for finite sums and negligible losses."""
+"""Bounds of the sum of two exponents and of one (each biased by 127), for which sums are finite and losses negligible."""
 
 
 @loops
 def highest(x: Any) -> Any:
-    """The number of bfloat16 next to `x`."""
+    """Return the bfloat16 number that is nearest to `x`."""
     return from_bits((bits(x) + 0x8000) & -0x10000, f32)
 
 
 @loops
 def store_pieces(target: Pointer[i32], x: Any, y: Any, P: Static) -> None:
-    """Store the pieces of two vectors side by side in words. Each kind of piece has separate tiles."""
+    """Store the pieces of two vectors side by side in words. Each kind of piece has a separate tile."""
     for PIECE in unrolled(P):
         first, second = x, y
         if PIECE < P - 1:
@@ -68,13 +68,13 @@ def store_pieces(target: Pointer[i32], x: Any, y: Any, P: Static) -> None:
 
 @loops
 def size_bits(x: Any) -> Any:
-    """The bits of numbers without their signs, which are in the order of the absolute values."""
+    """Return the bits of numbers without their signs. The order of the bits is the order of the absolute values."""
     return unsigned(bits(x) & 0x7FFFFFFF)
 
 
 @loops
 def begin_range(range_: Pointer[u32]) -> None:
-    """The range of no numbers, for `pack_tile` to extend."""
+    """Return an empty range that `pack_tile` can extend."""
     store(range_, vector(u32, TILE)(0))
     store(range_ + TILE, vector(u32, TILE)(0xFFFFFFFF))
 
@@ -84,13 +84,12 @@ def pack_tile(
     target: Pointer[i32], range_: Pointer[u32], source: Pointer[T], row: Int, lines: Int, depth: Int, along: boolean,
     turned: boolean, P: Static,
 ) -> None:  # fmt: skip
-    """The pieces of up to 16 lines, `STEP` deep.
+    """Pack the pieces of up to 16 lines with `STEP` numbers each.
 
-    If `along`, a line is in a row of the source, otherwise in a column.
+    If `along`, a line is in a row of the source; otherwise it is in a column.
 
-    `turned`: a line becomes a column of the tile, otherwise a row. Which numbers make a pair is the same in both
-    factors: they are 16 apart. `range_` holds the largest number so far, and the smallest minus 1, both as bits without
-    a sign.
+    If `turned`, a line becomes a column of the tile; otherwise it becomes a row. The numbers of a pair are 16 apart in
+    both factors. `range_` contains the largest number so far, and the smallest minus 1, both as bits without the sign.
     """
     zeros = table(T, [0] * TILE)
     high, low = load(range_, TILE), load(range_ + TILE, TILE)
@@ -125,7 +124,7 @@ def pack(
     target: Pointer[i32], range_: Pointer[u32], source: Pointer[T], row: Int, lines: Int, depth: Int, along: boolean,
     turned: boolean, T: Static, P: Static,
 ) -> None:  # fmt: skip
-    """The pieces of lines of a factor, in strips of `SIDE` lines, each `STEP` after `STEP`."""
+    """Pack the pieces of lines of a factor in strips of `SIDE` lines, in steps of `STEP` numbers."""
     begin_range(range_)
     steps = (depth + (STEP - 1)) // STEP
     halves = (lines + (SIDE - 1)) // SIDE * 2
@@ -150,7 +149,7 @@ def multiply_strips(
     begin_row: Int,
     P: Static,
 ) -> None:
-    """Compute a square of the result: the product of strips of two factors, added to the content at `begin`."""
+    """Compute a square of the result: add the product of strips of two factors to the content at `begin`."""
     for SUM in unrolled(4):
         load_tile(SUM, begin + (SUM // 2 * TILE * begin_row + SUM % 2 * TILE), 4 * begin_row)
     following = result + SIDE * row
@@ -174,7 +173,7 @@ def multiply_strips(
 
 @loops
 def multiply_rows_of_pieces(sums: Pointer[f32], a: Pointer[i32], b: Pointer[i32], steps: Int) -> None:
-    """Add to 16 rows of 64 sums the products of a strip of 16 rows and two strips of columns, of three pieces each.
+    """Add the products of a strip of 16 rows and two strips of columns, which have three pieces each, to 16 rows of 64 sums.
 
     The pieces of the rows stay in their tiles. The more numerous pieces of the columns are loaded for each product.
     """
@@ -204,7 +203,7 @@ def copy_square(target: Pointer[f32], row: Int, source: Pointer[f32], source_row
 
 @loops
 def are_far_from_ends(a: Pointer[u32], b: Pointer[u32]) -> Any:
-    """Whether products of numbers in these ranges, and of their pieces, are finite and not too small."""
+    """Return whether products of numbers in these ranges, and of their pieces, are finite and not too small."""
     high = (reduce_max(load(a, TILE)) >> 23) + (reduce_max(load(b, TILE)) >> 23)
     low_a, low_b = reduce_min(load(a + TILE, TILE)) >> 23, reduce_min(load(b + TILE, TILE)) >> 23
     return high <= LARGEST and low_a + low_b >= SMALLEST and minimum(low_a, low_b) >= SMALLEST_FACTOR
@@ -212,7 +211,7 @@ def are_far_from_ends(a: Pointer[u32], b: Pointer[u32]) -> Any:
 
 @loops
 def has_subnormal(numbers: Pointer[f32], count: Int) -> Any:
-    """Return whether one of the numbers is below 2**-126 and not 0."""
+    """Return whether one of the numbers is less than 2**-126 and is not 0."""
     low = vector(u32, TILE)(0xFFFFFFFF)
     for j in range(0, count, TILE):
         there = load(numbers + j, TILE, first_lanes(count - j, TILE))
@@ -225,7 +224,7 @@ def multiply_blocks(
     result: Pointer[f32], row: Int, rows: Int, columns: Int, a: Pointer[i32], b: Pointer[i32], steps: Int, begin: Pointer[f32],
     begin_row: Int, begin_step: Int, P: Static,
 ) -> None:  # fmt: skip
-    """Compute a part of the result, added to the content at `begin`."""
+    """Compute a part of the result and add it to the content at `begin`."""
     square = local(f32, SIDE * SIDE)
     for j in range(0, columns, SIDE):
         for i in range(0, rows, SIDE):
@@ -248,7 +247,7 @@ def multiply_by_pieces(
     b: Pointer[T], b_row: Int, b_along: boolean, depth: Int, offset: Pointer[f32], has_offset: boolean, refused: Pointer[i64],
     space: Int, PACK: Static, P: Static,
 ) -> None:  # fmt: skip
-    """`a @ b`, plus the vector `offset` in each row. `along`: the numbers of a sum are adjacent."""
+    """Compute `a @ b` plus the vector `offset` in each row. `along`: whether the numbers of a sum are adjacent."""
     pieces_a = as_pointer((space + 63) & -64, i32)
     pieces_b = pieces_a + KEPT_A * 3 // 2
     range_a, range_b = local(u32, 2 * TILE), local(u32, 2 * TILE)

@@ -1,9 +1,9 @@
-"""Products of matrices, and of stacks of matrices, on the threads of compiled kernels.
+"""Products of matrices and of stacks of matrices on the threads of compiled kernels.
 
-A product is split into parts, by rows and columns of the result. The thread that takes a part computes it with register
-tiles (`panels`), with BLAS if the processor has few registers or the result fills only few of its tiles, or with the
-processor's matrix units if it has them (`pieces`). Sums start with the bias. The bias is written to the result first,
-and BLAS adds the product to it.
+A product is split into parts, by rows and columns of the result. The thread that takes a part computes it in one of
+three ways: with register tiles (`panels`); with BLAS if the processor has few registers or the result fills only a few
+of its tiles; or with the processor's matrix units, if it has them (`pieces`). Each sum starts with the bias. The bias
+is written to the result first, and BLAS adds the product to it.
 """
 
 from __future__ import annotations
@@ -31,32 +31,32 @@ _RESULTS = {char: numpy.dtype("d" if char == "d" else "f") for char in _TYPES}
 _Layout = tuple[tuple[int, ...], tuple[int, ...]]
 
 _PARALLEL = 1 << 18
-"""From this number of multiplications on, threads share a product."""
+"""The number of multiplications from which threads share a product."""
 
 _UNIT = 16
-"""Parts are multiples of this many rows and columns, which BLAS computes together."""
+"""The sizes of parts are multiples of this number of rows and columns, which BLAS computes together."""
 
 _FILLED = 0.8
 """Tiles are used if the result fills at least this fraction of them.
 
-On processors with 16 registers of 32 bytes, tiles take 1.2 to 2 times as long as BLAS, whatever the sizes.
+On processors with 16 registers of 32 bytes, tiles take 1.2 to 2 times as long as BLAS for all sizes.
 """
 
 _CACHED = 1 << 19
 """For each panel, tiles read the rows of the first factor again.
 
-A part has so few rows that this many bytes stay in the cache.
+The number of rows in a part is limited so that this number of bytes stays in the cache.
 """
 
 _BY_VECTORS, _BY_PIECES, _TAKEN_APART, _WRITTEN = 13, {1: 1, 2: 4, 3: 6}, 450, 250
-"""How many picoseconds a product of two numbers takes, by vectors, and by one, two or three pieces; to make pieces of a number;
-and how much longer tiles take to be written, for each number. All that is so of factors and results that are not in cache."""
+"""The picoseconds that a product of two numbers takes with vectors and with one, two or three pieces, that the conversion of a
+number to pieces takes, and that tiles take in addition to write a number."""
 
 ROW_MAJOR, PLAIN, TURNED = 101, 111, 112
-"""CBLAS's names: matrices lie row by row, and are taken as they are or transposed."""
+"""The names of CBLAS for matrices that are stored row by row, and for factors that are used unchanged or transposed."""
 
 FRESH, OFFSET = range(2)
-"""The initial value of a product: none, or a vector in each row."""
+"""The initial value of a product, which is either none or a vector in each row."""
 
 (
     RESULT, A, B, VECTOR, RESULT_STEP, A_STEP, B_STEP, RESULT_ROW, A_ROW, B_ROW, A_FORM, B_FORM, ROWS, DEPTH, COLUMNS, TALL,
@@ -69,7 +69,7 @@ memory for pieces; 1 if numbers have been met whose pieces would not do; 1 for e
 
 @loops(plain=True)
 def fill_rows(rows: Pointer[T], distance: Int, vector: Pointer[T], tall: Int, wide: Int, W: Static) -> None:
-    """The vector in each row."""
+    """Write the vector to each row."""
     whole = wide // W * W
     for i in range(tall):
         row = rows + i * distance
@@ -81,7 +81,7 @@ def fill_rows(rows: Pointer[T], distance: Int, vector: Pointer[T], tall: Int, wi
 
 @loops(noalias=False)
 def part_at(table: Pointer[i64], index: Int) -> Any:
-    """The matrix that a part belongs to, its first row and column, and how many it has of both."""
+    """Return the matrix that contains a part, the first row and column of the part, and the numbers of its rows and columns."""
     parts, across = table[PARTS], table[ACROSS]
     top, left = index % parts // across * table[TALL], index % parts % across * table[WIDE]
     tall, wide = minimum(table[TALL], table[ROWS] - top), minimum(table[WIDE], table[COLUMNS] - left)
@@ -90,7 +90,7 @@ def part_at(table: Pointer[i64], index: Int) -> Any:
 
 @loops(noalias=False, plain=True)
 def multiply_parts(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Static, GEMM: Static) -> None:
-    """Some parts of the products of two stacks of matrices."""
+    """Compute some parts of the products of two stacks of matrices."""
     result_row, a_row, b_row = table[RESULT_ROW], table[A_ROW], table[B_ROW]
     for index in range(start, stop):
         matrix, top, left, tall, wide = part_at(table, index)
@@ -127,7 +127,10 @@ def multiply_tiles(table: Pointer[i64], start: Int, stop: Int, T: Static, S: Sta
 
 @loops(noalias=False, explicit=True, plain=True)
 def multiply_pieces(table: Pointer[i64], start: Int, stop: Int, T: Static, P: Static, PACK: Static) -> None:
-    """Do the same as `multiply_parts`, with pieces of bfloat16. Threads have a part of the memory for pieces each."""
+    """Do the same as `multiply_parts`, with pieces of bfloat16 numbers.
+
+    Each thread has a separate part of the memory for pieces.
+    """
     result_row, a_row, b_row = table[RESULT_ROW], table[A_ROW], table[B_ROW]
     a_along, b_along = table[A_FORM] == PLAIN, table[B_FORM] == TURNED
     own = i64(0)
@@ -157,7 +160,7 @@ def pair_rows(
     stop: Int,
     W: Static,
 ) -> None:
-    """Store pairs of rows of matrices in words. A missing last row is zero."""
+    """Store pairs of rows of matrices in words. If the last row is missing, it is zero."""
     words = (depth + 1) // 2
     for index in range(start, stop):
         first = 2 * (index % words)
@@ -170,7 +173,10 @@ def pair_rows(
 
 
 def paired(factor: Array) -> Array:
-    """A factor of bfloat16 in words, which hold two numbers each that are next to each other in rows: a view if possible."""
+    """Return a bfloat16 factor as words, each of which holds two numbers that are adjacent in a row.
+
+    The result is a view if possible.
+    """
     *stack, lines, depth = factor.shape
     *steps, down, right = factor.strides
     words = -(-depth // 2)
@@ -202,11 +208,11 @@ def multiply_alone(
 
 
 _SPARE: list[Array] = []
-"""Memory for pieces that no product uses. The most recently used memory is in the cache."""
+"""Scratch memory for pieces that no product uses. The most recently used memory is in the cache."""
 
 
 class _Plan(NamedTuple):
-    """How matrices of given shapes and strides are multiplied."""
+    """The plan of the multiplication of matrices with given shapes and strides."""
 
     function: CompiledFunction
     """The function that computes parts."""
@@ -214,11 +220,11 @@ class _Plan(NamedTuple):
     """Return whether BLAS cannot read a factor in its layout."""
     shape: tuple[int, ...]
     numbers: tuple[int, ...]
-    """The table from `RESULT_STEP` to `PARTS`."""
+    """Return the table from `RESULT_STEP` to `PARTS`."""
     parts: int
     """The total number of parts."""
     piece: int
-    """The number of parts that a thread takes at a time."""
+    """The number of parts that a thread takes at once."""
     threads: int
     by_blas: bool
     by_pieces: bool
@@ -226,9 +232,11 @@ class _Plan(NamedTuple):
 
 @functools.lru_cache(maxsize=4096)
 def _plan(a: _Layout, b: _Layout, char: str, threads: int, by_pieces: bool, always: bool) -> _Plan | None:
-    """Return the plan for factors of these shapes and strides. None if there is no plan, or if NumPy's BLAS is not OpenBLAS.
+    """Return the plan for factors of these shapes and strides.
 
-    `by_pieces`: use pieces if that is faster, or `always`.
+    Return None if there is no plan or if NumPy's BLAS is not OpenBLAS.
+
+    `by_pieces`: whether to use pieces if that is faster, or `always`.
     """
     (*stack, rows, depth), columns = a[0], b[0][-1]
     count = stack[0] if stack else 1
@@ -283,7 +291,7 @@ def _plan(a: _Layout, b: _Layout, char: str, threads: int, by_pieces: bool, alwa
 
 
 def _repays_pieces(rows: int, depth: int, columns: int, pieces: int) -> bool:
-    """Whether pieces compute a product of these sizes faster."""
+    """Return whether pieces compute a product of these sizes faster."""
     multiplied = _rounded(rows, SIDE) * _rounded(columns, SIDE) * _rounded(depth, STEP) * _BY_PIECES[pieces]
     around = (rows + columns) * depth * _TAKEN_APART + rows * columns * _WRITTEN
     return multiplied + around < rows * columns * depth * _BY_VECTORS
@@ -312,7 +320,7 @@ def _lies(shape: tuple[int, ...], strides: tuple[int, ...], item: int) -> tuple[
 def product(a: Array, b: Array, added: Array | None = None, by_pieces: bool = True) -> Any:
     """Return `a @ b` for matrices or for stacks of equal length, plus the vector `added` in each row.
 
-    Half types give float32.
+    Half-precision types give float32.
     """
     kind = a.dtype
     if b.dtype is not kind or kind.char == "i":

@@ -1,4 +1,4 @@
-"""Blocks of triangular systems of real numbers, for factors by block rows.
+"""Solve blocks of triangular systems of real numbers, for factors that are computed by block rows.
 
 A block row is solved in strips of a few vectors, which stay in the first-level cache.
 """
@@ -10,10 +10,10 @@ from ....codegen.llvm.kernels import *
 Array = numpy.ndarray[Any, Any]
 
 BLOCK = 64
-"""Rows that are solved, or factored, together."""
+"""The number of rows that are solved or factored together."""
 
 VECTORS = 4
-"""Vectors that a row of a strip has."""
+"""The number of vectors in a row of a strip."""
 
 TYPES = {"f": f32, "d": f64}
 
@@ -23,7 +23,7 @@ def read_strip(
     strip: Pointer[T], r: Pointer[T], update: Pointer[T], stride: Int, step: Int, rows: Int, masks: list[Any], updated: Int,
     W: Static, V: Static,
 ) -> None:  # fmt: skip
-    """Read rows of as many elements as the masks have, and subtract those of the update, whose rows are `step` apart.
+    """Read rows with as many elements as the masks, and subtract the rows of the update, which are `step` apart.
 
     Zeros follow.
     """
@@ -53,9 +53,9 @@ def solve_strips(
     r: Pointer[T], square: Pointer[T], inverse: Pointer[T], update: Pointer[T], stride: Int, step: Int, rows: Int, width: Int,
     updated: Int, W: Static, V: Static, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """Solve strips of `rows` rows, `stride` apart, of `width` elements, in place, with `square.T`.
+    """Solve, in place, strips of `rows` rows that are `stride` apart and have `width` elements, with `square.T`.
 
-    `inverse`: of the diagonal of `square`. If `updated`, `update` is subtracted first.
+    `inverse`: the inverse of the diagonal of `square`. If `updated`, `update` is subtracted first.
     """
     strip = local(T, BLOCK * V * W)
     for number in range(start, stop):

@@ -1,8 +1,10 @@
-"""Quotients and remainders of integers: a single divisor by its reciprocal, with a correction, and many divisors in float64.
+"""Quotients and remainders of integers.
 
-Processors divide integers one by one, in 10 to 40 steps each. For a number of at most 51 bits, the product with a
-reciprocal in float64 gives a quotient that is off by one at most. The integer part of the quotient of two such numbers
-in float64 is exact.
+A single divisor is replaced by its reciprocal with a correction, and many divisors are used in float64.
+
+Processors divide integers one at a time, in 10 to 40 steps each. For a number of at most 51 bits, the product with a
+reciprocal in float64 gives a quotient with an error of at most one. The integer part of the quotient of two such
+numbers in float64 is exact.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from ....codegen.llvm.kernels import *
 _EXACT = 1 << 51
 
 _WEIGHT = 8
-"""The number of bytes that are moved in the time that one number needs besides its memory."""
+"""The number of bytes that can be moved in the time that one number takes, not counting its memory."""
 
 
 @loops
@@ -40,7 +42,7 @@ def divide(
     out: Pointer[T], x: Pointer[T], divisor: Int, inverse: f64, CHECKED: Static, FLOOR: Static, REMAINDER: Static, W: Static,
     n: Int, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """Blocks of `W` numbers from `start` to `stop` divided. `CHECKED`: some may have more than 51 bits."""
+    """Divide blocks of `W` numbers from `start` to `stop`. `CHECKED`: whether some numbers may have more than 51 bits."""
     for block in range(start, stop):
         i = block * W
         if i + W <= n:
@@ -56,7 +58,7 @@ def divide(
 
 @loops
 def one_divided(number: Int, divisor: Int, FLOOR: Static, REMAINDER: Static) -> Int:
-    """One number divided, of any size."""
+    """Divide one number of any size."""
     quotient = number // divisor
     left = number - quotient * divisor
     if not FLOOR:
@@ -68,14 +70,14 @@ def one_divided(number: Int, divisor: Int, FLOOR: Static, REMAINDER: Static) -> 
 
 @loops(plain=True)
 def divide_one_by_one(out: Pointer[T], x: Pointer[T], divisor: Int, n: Int, FLOOR: Static, REMAINDER: Static) -> None:
-    """A few numbers divided, of any size."""
+    """Divide a few numbers of any size."""
     for i in range(n):
         out[i] = T(one_divided(i64(x[i]), divisor, FLOOR, REMAINDER))
 
 
 @loops
 def divided_each(x: T, y: T, FLOOR: Static, REMAINDER: Static) -> Static:
-    """Numbers of at most 51 bits, in vectors of i64, divided by others that are not 0."""
+    """Divide numbers of at most 51 bits, in vectors of i64, by nonzero numbers."""
     quotient = i64(trunc(f64(x) / f64(y)))
     left = x - quotient * y
     if FLOOR:
@@ -90,7 +92,10 @@ def divide_each(
     out: Pointer[T], zeros: Pointer[i64], x: Pointer[T], y: Pointer[T], n: Int, CHECKED: Static, FLOOR: Static,
     REMAINDER: Static, W: Static, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """Divide blocks of `W` numbers from `start` to `stop` by as many others. `zeros`: becomes 1 if one of these is 0."""
+    """Divide blocks of `W` numbers from `start` to `stop` by the corresponding divisors.
+
+    `zeros`: becomes 1 if a divisor is 0.
+    """
     for block in range(start, stop):
         i = block * W
         small = i + W <= n
@@ -114,9 +119,9 @@ def divide_each(
 
 
 def by_numbers(x: ndarray, divisors: ndarray, rounding: str, remainder: bool) -> Any:
-    """Return `x` divided by as many integers and rounded ("floor", "trunc"), or the remainder.
+    """Return `x` divided by the same number of integers and rounded ("floor", "trunc"), or the remainder.
 
-    NotImplemented if no loop exists for it.
+    Return NotImplemented if there is no loop for the dtype.
 
     Raises:
         RuntimeError: if one of `divisors` is 0.
@@ -140,7 +145,7 @@ def by_numbers(x: ndarray, divisors: ndarray, rounding: str, remainder: bool) ->
 def by_number(x: ndarray, divisor: int, rounding: str, remainder: bool) -> Any:
     """Return `x` divided by a nonzero integer and rounded ("floor", "trunc"), or the remainder.
 
-    NotImplemented if no loop exists for it.
+    Return NotImplemented if there is no loop for the dtype.
     """
     if x.dtype.char not in "bhilB" or not x.flags.c_contiguous or not x.size:
         return NotImplemented

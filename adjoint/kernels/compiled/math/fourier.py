@@ -1,10 +1,10 @@
 """Discrete Fourier transforms along one dimension of large arrays whose lengths have no prime factors except 2, 3 and 5.
 
-As many lines as a register holds are transformed side by side. Real parts are in one register and imaginary parts in
-the next, so no data move within a register. Each stage (Stockham's) splits the lines by one factor and leaves its
-results in order. Contiguous lines are transposed when they are read and written. A real line is treated as a complex
-line with half as many elements, and the results are separated. The inverse transform exchanges real and imaginary
-parts, which costs nothing here.
+As many lines as a register has numbers are transformed side by side. Real parts are in one register and imaginary parts
+in the next, so no data move within a register. Each stage (Stockham's algorithm) splits the lines by one factor and
+leaves its results in order. Contiguous lines are transposed when they are read and written. A real line is treated as a
+complex line with half as many elements, and the results are separated. The inverse transform exchanges real and
+imaginary parts, which costs nothing here.
 """
 
 from __future__ import annotations
@@ -17,16 +17,22 @@ from ....codegen.llvm.vectors import transposed
 from ...runtime.parallel import get_num_threads, scratch
 
 _LONGEST = 1 << 13
-"""Longer lines do not stay in the second-level cache while they are transformed."""
+"""The maximum length of lines that stay in the second-level cache while they are transformed."""
 
 AHEAD = 32
 """The prefetch distance of loops in elements."""
 
 _BUFFER_BYTES = 1 << 18
-"""Fewer lines than a register holds are transformed side by side if two buffers would be larger."""
+"""The maximum size of two buffers in bytes.
+
+Fewer lines than a register has numbers are transformed side by side if the buffers would be larger.
+"""
 
 _APART = 5
-"""Registers between two buffers, whose addresses would otherwise differ by a power of two, which caches confuse."""
+"""The number of registers between two buffers.
+
+Without them, the addresses would differ by a power of two, which causes cache conflicts.
+"""
 
 
 @loops(flags="contract")
@@ -37,19 +43,19 @@ def times(x: Any, real: Any, imaginary: Any) -> Any:
 
 @loops
 def plus(x: Any, y: Any) -> Any:
-    """The sum of complex numbers."""
+    """Return the sum of complex numbers."""
     return x[0] + y[0], x[1] + y[1]
 
 
 @loops
 def minus(x: Any, y: Any) -> Any:
-    """The difference of complex numbers."""
+    """Return the difference of complex numbers."""
     return x[0] - y[0], x[1] - y[1]
 
 
 @loops
 def of_four(a: Any, b: Any, c: Any, d: Any) -> Any:
-    """The transform of four numbers."""
+    """Return the transform of four numbers."""
     even, odd, first, second = plus(a, c), plus(b, d), minus(a, c), minus(b, d)
     turned = second[1], -second[0]  # times -i
     return plus(even, odd), plus(first, turned), minus(even, odd), minus(first, turned)
@@ -73,13 +79,13 @@ _SQRT_HALF = math.sqrt(0.5)
 
 @loops
 def load_number(place: Pointer[T], W: Static) -> Any:
-    """Load real and imaginary parts, which are adjacent."""
+    """Load the real part and the imaginary part, which are adjacent."""
     return load(place, W), load(place + W, W)
 
 
 @loops
 def store_number(place: Pointer[T], x: Any, W: Static) -> None:
-    """The reverse of `load_number`."""
+    """Store a number for `load_number`."""
     store(place, x[0])
     store(place + W, x[1])
 
@@ -88,10 +94,7 @@ def store_number(place: Pointer[T], x: Any, W: Static) -> None:
 def stage_of_powers(
     y: Pointer[T], x: Pointer[T], table: Pointer[T], n: Int, s: Int, step: Int, R: Static, W: Static
 ) -> None:
-    """One step: the `s` sequences of length `n` in each line become `R * s` sequences.
-
-    `R` is 4 or 8.
-    """
+    """Compute one step, in which the `s` sequences of length `n` in each line become `R * s` sequences. `R` is 4 or 8."""
     part = n // R
     row = s * (2 * W)
     apart = part * row
@@ -135,7 +138,8 @@ def read_lines(
 
     Real parts are written `first` elements after the start of a number.
 
-    In rows, which are `step` numbers apart; else side by side, and the next numbers of the lines `step` numbers behind.
+    Lines in rows are `step` numbers apart. Otherwise they are side by side, and the next numbers of the lines follow
+    `step` numbers later.
     """
     if ROWS:
         j = 0
@@ -164,7 +168,7 @@ def read_lines(
 
 @loops
 def write_rows(out: Pointer[T], buffer: Pointer[T], n: Int, step: Int, first: Int, W: Static) -> None:
-    """Numbers side by side become rows of `n`, which begin `step` complex numbers apart."""
+    """Convert numbers that are side by side to rows of `n` numbers that begin `step` complex numbers apart."""
     j = 0
     while j < n:
         at = minimum(j, n - W // 2)
@@ -181,7 +185,7 @@ def write_rows(out: Pointer[T], buffer: Pointer[T], n: Int, step: Int, first: In
 
 @loops
 def write_number(out: Pointer[T], x: Any, W: Static) -> None:
-    """A number of each line, side by side."""
+    """Write a number of each line, side by side."""
     for HALF in unrolled(2):
         places = [LANE // 2 + HALF * W // 2 + LANE % 2 * W for LANE in unrolled(W)]
         store(out + HALF * W, shuffle(x[0], x[1], places))
@@ -191,7 +195,7 @@ def write_number(out: Pointer[T], x: Any, W: Static) -> None:
 def write_complex(
     out: Pointer[T], z: Pointer[T], n: Int, step: Int, first: Int, scale: T, ROWS: Static, W: Static
 ) -> None:
-    """The transforms of complex lines, times `scale`."""
+    """Write the transforms of complex lines, times `scale`."""
     for k in range(n):
         place = z + k * (2 * W)
         real, imaginary = (
@@ -212,10 +216,10 @@ def write_real(
     out: Pointer[T], z: Pointer[T], spread: Pointer[T], table: Pointer[T], n: Int, kept: Int, step: Int, scale: T, direction: T,
     ROWS: Static, W: Static,
 ) -> None:  # fmt: skip
-    """The first `kept` numbers of the transforms of real lines, times `scale`; their conjugates if `direction` is -1.
+    """Write the first `kept` numbers of the transforms of real lines, times `scale`, or their conjugates if `direction` is -1.
 
-    `z` is the transform of half as many complex numbers, made of the elements of even and of odd index. Their symmetry
-    separates the two transforms. It gives numbers `k` and `n / 2 - k` by the same products.
+    `z` is the transform of half as many complex numbers, whose parts are the elements with even and with odd index.
+    Their symmetry separates the two transforms. The numbers `k` and `n / 2 - k` are computed from the same products.
     """
     half, conjugate = broadcast(scale * T(0.5), W), broadcast(direction, W)
     middle = n // 2
@@ -247,9 +251,10 @@ def transform_lines(
     table: Pointer[T], factors: Pointer[i64], n_factors: Int, n: Int, kept: Int, lines: Int, inner: Int, scale: T,
     direction: T, RADICES: Static, FROM_ROWS: Static, TO_ROWS: Static, REAL: Static, W: Static, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """Blocks of lines. In rows, `lines` of them lie one behind another; in columns, `inner` side by side.
+    """Transform blocks of lines. In rows, `lines` lines follow one another. In columns, `inner` lines are side by side.
 
-    They are read `FROM_ROWS` or columns, and written `TO_ROWS` or columns.
+    They are read from rows if `FROM_ROWS`, otherwise from columns, and are written to rows if `TO_ROWS`, otherwise to
+    columns.
 
     There is one buffer per thread. A thread takes any free buffer, which `taken` records.
     """
@@ -297,7 +302,7 @@ def transform_lines(
 
 @functools.lru_cache(64)
 def _factors(n: int) -> tuple[int, ...] | None:
-    """Return 8, 4, 2, 3 and 5 with repetitions so that their product is `n`, or None if that is impossible."""
+    """Return factors 8, 4, 2, 3 and 5, some of them repeatedly, whose product is `n`, or None if that is impossible."""
     twos = (n & -n).bit_length() - 1
     eights, rest = divmod(twos, 3)
     # Each stage reads and writes everything, so there are to be few; two of 4 are faster than one of 8 and one of 2.
@@ -312,7 +317,7 @@ def _factors(n: int) -> tuple[int, ...] | None:
 
 @functools.lru_cache(64)
 def _tables(n: int, size: int, dtype: Any) -> tuple[ndarray, ndarray]:
-    """The powers of the root of unity of order `n`, and the factors of `size`."""
+    """Return the powers of the root of unity of order `n`, and the factors of `size`."""
     angles = numpy.arange(n) * (-2 * math.pi / n)
     roots = numpy.stack((numpy.cos(angles), numpy.sin(angles)), 1).astype(dtype)
     return roots, numpy.array(_factors(size), numpy.int64)
@@ -321,11 +326,11 @@ def _tables(n: int, size: int, dtype: Any) -> tuple[ndarray, ndarray]:
 def transform(
     x: ndarray, axis: int, forward: bool, scale: float, onesided: bool = False, innermost: bool = False
 ) -> Any:
-    """Return the transform of `x`, real or complex, along `axis`, times `scale`.
+    """Return the transform of the real or complex array `x` along `axis`, times `scale`.
 
-    For real `x` and `onesided`, return half of it.
+    For real `x` and `onesided`, return half of the transform.
 
-    `innermost`: the axis becomes the last one. NotImplemented if no loop exists for it.
+    `innermost`: the axis becomes the last one. Return NotImplemented if there is no loop for the dtype.
     """
     if x.dtype.char not in "fdFD" or not x.flags.c_contiguous or not x.size:
         return NotImplemented
@@ -351,7 +356,7 @@ def transform(
 
 
 class _Plan(NamedTuple):
-    """How arrays of one shape are transformed."""
+    """The plan of the transform of arrays of one shape."""
 
     function: Any
     shape: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""Onesided transforms of real numbers folded: the numbers whose inverse transform has their pairs of neighbours as its parts.
+"""Inverse onesided transforms of real numbers: a complex transform of half the length computes pairs of numbers.
 
 With X the transform of n = 2 m numbers, 0 <= k < m and Y[k] = conj(X[m - k]), the transform of the pairs is
 X[k] + Y[k] + i (X[k] - Y[k]) exp(2 pi i k / n) (W. Press et al., "Numerical Recipes", section 12.3).
@@ -13,7 +13,10 @@ from ....codegen.llvm.kernels import *
 def fold(
     out: Pointer[T], x: Pointer[T], turns: Pointer[T], m: Int, length: Int, scale: T, start: Int, stop: Int
 ) -> None:
-    """Rows of `length` complex numbers to rows of `m`; imaginary parts of the first number and of number `m` do not count."""
+    """Fold rows of `length` complex numbers to rows of `m`.
+
+    The imaginary parts of the first number and of number `m` are ignored.
+    """
     for row in range(start, stop):
         given = x + row * length * 2
         target = out + row * m * 2
@@ -32,7 +35,7 @@ def _turns(m: int, dtype: Any) -> ndarray:
 
 
 def pairs(x: ndarray, m: int, scale: float) -> Any:
-    """The transform of the pairs of 2 `m` numbers, times `scale`, from their own in the last dimension of `x`."""
+    """Return the transform of the pairs of 2 `m` numbers, times `scale`, from the last dimension of `x`."""
     length = x.shape[-1]
     out = numpy.empty((*x.shape[:-1], m), x.dtype)
     turns = _turns(m, x.dtype)

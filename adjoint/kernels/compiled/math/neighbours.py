@@ -1,4 +1,7 @@
-"""The next floating-point number toward another. Numbers of one sign are ordered like their bits."""
+"""Return the next floating-point number in the direction of another number.
+
+Numbers of one sign have the same order as their bits.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from ....codegen.llvm.kernels import *
 
 @loops
 def next_after(out: Pointer[T], x: Pointer[T], y: Pointer[T], start: Int, stop: Int) -> None:
-    """Return, for each element of `x`, the next number toward the element of `y`."""
+    """Return, for each element of `x`, the next number in the direction of the element of `y`."""
     for k in vectorized(start, stop):
         a, b = x[k], y[k]
         place = bits(a)
@@ -19,7 +22,7 @@ def next_after(out: Pointer[T], x: Pointer[T], y: Pointer[T], start: Int, stop: 
 
 
 def nextafter(self: ndarray, other: ndarray) -> Any:
-    """`numpy.nextafter`. NotImplemented if no loop exists for it."""
+    """`numpy.nextafter`. Return NotImplemented if there is no loop for the dtype."""
     if self.dtype.char not in "fd" or self.dtype != other.dtype or self.shape != other.shape or not self.size:
         return NotImplemented
     if not self.flags.c_contiguous or not other.flags.c_contiguous:

@@ -1,4 +1,7 @@
-"""Copies of large arrays between any two layouts: rows on several threads, transposed matrices in blocks, conversions."""
+"""Copy large arrays between any two layouts: rows are copied on several threads, and transposed matrices are copied in blocks.
+
+Copies may convert the dtype.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,13 @@ WORDS = {1: u8, 2: u16, 4: u32, 8: u64}
 """The types that hold the bits of elements with this many bytes."""
 
 _BLOCK = 64
-"""Rows of a transposed matrix that are written side by side."""
+"""The number of rows of a transposed matrix that are written side by side."""
 
 _LARGE = 1 << 18
 """The number of bytes from which threads copy whole rows faster than one call of NumPy."""
 
 Axis = tuple[int, int, int]
-"""A dimension of two arrays: its size, and the steps in the target and in the source, in elements."""
+"""A dimension of two arrays, with its size and its steps in the target and in the source, in elements."""
 
 
 @loops
@@ -25,7 +28,7 @@ def copy_row(
     target: Pointer[T], source: Pointer[T], n: Int, target_step: Int, source_step: Int, KIND: Static, W: Static,
     STREAMED: Static = False,
 ) -> None:  # fmt: skip
-    """Copy `n` elements. `KIND` describes the steps. If `STREAMED`, rows are written past the cache."""
+    """Copy `n` elements. `KIND` describes the steps. If `STREAMED`, rows are written without the cache."""
     WRITE = stream if STREAMED else store
     i = 0
     if STREAMED:
@@ -77,7 +80,7 @@ def copy_row(
 def copy_stretch(
     target: Pointer[T], source: Pointer[T], KIND: Static, W: Static, STREAMED: Static, start: Int, stop: Int
 ) -> None:  # fmt: skip
-    """Elements of one row, or one element repeated."""
+    """Copy elements of one row, or repeat one element."""
     copy_row(target + start, source + (start if KIND == "rows" else 0), stop - start, 1, 1, KIND, W, STREAMED)
     if STREAMED:
         end_streams()
@@ -88,7 +91,7 @@ def copy_rows(
     target: Pointer[T], source: Pointer[T], n: Int, t0: Int, s0: Int, n1: Int, t1: Int, s1: Int, n2: Int, t2: Int, s2: Int,
     n3: Int, t3: Int, s3: Int, t4: Int, s4: Int, KIND: Static, W: Static, STREAMED: Static, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """Rows of `n` elements, in four dimensions of any steps."""
+    """Copy rows of `n` elements in four dimensions with any steps."""
     i1 = start % n1
     i2 = (start // n1) % n2
     i3 = (start // (n1 * n2)) % n3
@@ -116,9 +119,12 @@ def transpose_blocks(
     target: Pointer[T], source: Pointer[T], columns: Int, source_step: Int, rows: Int, target_step: Int, n2: Int, t2: Int,
     s2: Int, n3: Int, t3: Int, s3: Int, t4: Int, s4: Int, W: Static, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """Matrices of `rows` and `columns`, of which the columns lie in one piece in the source, the rows in the target.
+    """Transpose matrices with `rows` and `columns`.
 
-    There are at least `W` of both. The last tiles overlap the previous tiles, and write the same again.
+    Columns are contiguous in the source, and rows are contiguous in the target.
+
+    There are at least `W` rows and `W` columns. The last tiles overlap the previous tiles and write the same elements
+    again.
     """
     blocks = (rows + _BLOCK - 1) // _BLOCK
     for piece in range(start, stop):
@@ -156,9 +162,9 @@ def convert_elements(target: Pointer[S], source: Pointer[T], W: Static, start: I
 
 
 def copy_into(target: ndarray, source: ndarray) -> Any:
-    """Write the elements of `source`, broadcast, to `target`, of the same dtype.
+    """Write the elements of `source`, broadcast, to `target`, which has the same dtype.
 
-    NotImplemented if no loop exists for it.
+    Return NotImplemented if there is no loop for the dtype.
     """
     if target.shape != source.shape:
         source = numpy.broadcast_to(source, target.shape)
@@ -179,7 +185,7 @@ def _plan(
     vector_bytes: int,
     every_size: bool,
 ) -> Any:
-    """The loop, its pieces, their bytes and its arguments."""
+    """Return the loop, its pieces, the bytes of each piece, and its arguments."""
     word = WORDS.get(itemsize)
     if word is None or 0 in shape or any(step % itemsize for step in (*target_strides, *source_strides)):
         return None
@@ -223,7 +229,7 @@ def _plan(
 def collapsed(axes: list[Axis]) -> list[Axis]:
     """Return the dimensions by their steps in the target, the largest first.
 
-    Neighbours that are one dimension in both arrays are merged.
+    Adjacent dimensions that form one dimension in both arrays are merged.
     """
     result: list[Axis] = []
     for n, t, s in sorted(axes, key=lambda axis: (-abs(axis[1]), -abs(axis[2]))):
@@ -235,14 +241,14 @@ def collapsed(axes: list[Axis]) -> list[Axis]:
 
 
 def row_steps(shape: tuple[int, ...]) -> list[int]:
-    """The steps of an array in row-major order, in elements."""
+    """Return the steps of an array in row-major order, in elements."""
     return [math.prod(shape[dim + 1 :]) for dim in range(len(shape))]
 
 
 def convert(array: ndarray, dtype: Any, out: ndarray | None = None) -> Any:
-    """Return a copy of a contiguous array of one type in another, or write it to `out`.
+    """Return a copy of a contiguous array in another dtype, or write it to `out`.
 
-    NotImplemented if no loop exists for it.
+    Return NotImplemented if there is no loop for the dtype.
     """
     function = _conversion(array.dtype, dtype, HOST.vector_bytes)
     if function is None or not array.flags.c_contiguous:

@@ -1,6 +1,6 @@
-"""Compiled pooling over windows that divide the input into a given number, from tables of their bounds.
+"""Compiled pooling over windows that divide the input into a given number of parts, from tables of their bounds.
 
-A single window is left to the reductions, maxima over windows of one length to `max_pool`.
+Reductions compute a single window, and `max_pool` computes maxima over windows of one length.
 """
 
 from __future__ import annotations
@@ -16,10 +16,13 @@ def largest(
     values: Pointer[T], indices: Pointer[i64], x: Pointer[T], corners: Pointer[i64], steps: Pointer[i64], size: Int, count: Int,
     elements: Int, corner_step: Int, start: Int, stop: Int, W: Static, ALIKE: Static,
 ) -> None:  # fmt: skip
-    """The largest element of each of `count` windows of planes `start` to `stop`, and its index: the first one, or the last NaN.
+    """Find the largest element of each of `count` windows in planes `start` to `stop`, and its index.
 
-    A window has this many `elements`, from its corner on at `steps`, a row for each element. Planes are `size` apart and their
-    corners `corner_step`. `ALIKE`: all windows have the same steps.
+    The result is the first largest element, or the last NaN.
+
+    A window has this number of `elements`. Their positions relative to its corner are in `steps`, which has a row for
+    each element. Planes are `size` apart, and their corners are `corner_step` apart. `ALIKE`: whether all windows have
+    the same steps.
     """
     for p in range(start, stop):
         plane = x + p * size
@@ -41,7 +44,7 @@ def largest(
 def _largest_plan(
     results: Sequence[Memory], planes: int, size: int, corner_step: int, elements: int, alike: bool
 ) -> Plan:
-    """The plan of `largest` for an array, corners and steps."""
+    """Return the plan of `largest` for an array, corners and steps."""
     shape, dtype, _ = results[0]
     count = math.prod(shape) // planes
     function = largest.compiled(T=type_of(dtype), W=HOST.vector_bytes // 8, ALIKE=alike)
@@ -64,9 +67,10 @@ def averages(
     stop: Int,
     SPREAD: Static,
 ) -> None:
-    """The sums of the windows of planes `start` to `stop` over their divisors.
+    """Compute the sums of the windows of planes `start` to `stop` divided by their divisors.
 
-    `SPREAD`: the transpose, each number of `x` over its divisor added to the elements of its window.
+    `SPREAD`: whether to compute the transpose, in which each number of `x` divided by its divisor is added to the
+    elements of its window.
     """
     windows = fields(sizes, SIZES)
     length_d, length_h, length_w = windows.length
@@ -98,12 +102,12 @@ def averages(
 
 
 def fits(x: ndarray) -> bool:
-    """Whether there are loops for an array."""
+    """Return whether there are loops for an array."""
     return bool(x.dtype.char in "fd" and x.dtype.isnative and x.flags.c_contiguous and x.size)
 
 
 def adaptive_max_pool(input: ndarray, elements: ndarray, results: Sequence[Memory]) -> Any:
-    """The plan of the largest of the `elements`, flat places in each plane, of windows that divide planes, and its index."""
+    """Return the plan of the largest of the `elements` (flat positions in each plane) of windows, and its index."""
     if not fits(input):
         return NotImplemented
     planes = math.prod(results[0].shape) // elements.shape[1]
@@ -113,7 +117,7 @@ def adaptive_max_pool(input: ndarray, elements: ndarray, results: Sequence[Memor
 
 
 def largest_at(values: ndarray, corners: ndarray, offsets: ndarray) -> Any:
-    """The plan of `kernels.nn.pooling._largest_at`."""
+    """Return the plan of `kernels.nn.pooling._largest_at`."""
     if values.dtype.char not in "fd" or not corners.size:
         return NotImplemented
     results = Memory(corners.shape, values.dtype), Memory(corners.shape, numpy.dtype(numpy.int64))
@@ -121,7 +125,7 @@ def largest_at(values: ndarray, corners: ndarray, offsets: ndarray) -> Any:
 
 
 def means(x: ndarray, bounds: Sequence[Bounds], divisors: ndarray, result: Memory, spread: bool = False) -> Any:
-    """The plan of the sums of windows over their divisors, or of the transpose."""
+    """Return the plan of the sums of windows divided by their divisors, or of the transpose."""
     dims, counts = len(bounds), tuple([len(starts) for starts, _ in bounds])
     whole, pooled = (result.shape, x.shape) if spread else (x.shape, result.shape)
     if not fits(x) or 0 in whole or pooled != (*whole[:-dims], *counts):

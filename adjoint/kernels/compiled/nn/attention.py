@@ -104,10 +104,10 @@ class _LoopsOfCall(NamedTuple):
     """The data that calls of one loop share for arrays of the same shapes and strides."""
 
     loops: tuple[Any, int, int]
-    """The function, how many items it works through, and how much work each is."""
+    """Return the function, the number of items that it processes, and the amount of work for each item."""
 
     sizes: int
-    """The address of the sizes, which `kept_sizes` holds."""
+    """Return the address of the sizes, which `kept_sizes` keeps alive."""
 
     kept_sizes: Array
     splits: int = 1
@@ -147,17 +147,17 @@ class _Plan:
         self.backward: Plans[_LoopsOfCall] = Plans()
 
     def mask(self, mask: Array | None) -> Array:
-        """The mask as the loops take it."""
+        """Return the mask in the form that the loops require."""
         if mask is None:
             return self._nothing
         return _by_keys(mask, self.of_key[2], -(-self.of_query[2] // self.lanes) * self.lanes, self._nothing.dtype)
 
     def kept(self, kept: Array | None) -> Array:
-        """Which weights dropout keeps, as the loops take it."""
+        """Return which weights dropout keeps, in the form that the loops require."""
         return self._nothing if kept is None else kept
 
     def plan_forward(self, out: Array) -> _LoopsOfCall:
-        """Plan the calls whose result has the layout of `out`, as it always does."""
+        """Plan calls whose result has the layout of `out`, which is the layout of all results."""
         batch, heads, length, width = self.of_query
         self._note(self.sizes, (blocks.O, out))
         work = 2 * self.lanes * self.of_key[2] * (width + self.value_width) // _FLOPS_PER_BYTE
@@ -166,7 +166,7 @@ class _Plan:
         return self.forward
 
     def plan_backward(self, grad: Array, out: Array, gradients: tuple[Array, ...]) -> _LoopsOfCall:
-        """Plan the calls for such gradients of the result."""
+        """Plan calls for gradients of the result that have the layout of these gradients."""
         sizes = self.sizes.copy()
         to_query, to_key, to_value = gradients
         (batch, heads), (_, query_heads, length, width) = self.of_key[:2], self.of_query
@@ -198,7 +198,7 @@ class _Plan:
         return _LoopsOfCall(loops, address(sizes), sizes, splits, room)
 
     def _note(self, sizes: Array, *places: tuple[int, Array]) -> None:
-        """Write down the steps of arrays, in numbers."""
+        """Write the steps of arrays, in numbers, into the table."""
         for place, array in places:
             sizes[place : place + 3] = [step // array.itemsize for step in array.strides[:3]]
 
@@ -208,7 +208,7 @@ def _keep_scale(kept: Array | None, share: float) -> float:
 
 
 def _go_together(query: Array, key: Array, value: Array, mask: Array | None, kept: Array | None) -> bool:
-    """Return whether the shapes match, because the loops check nothing."""
+    """Return whether the shapes match. The loops themselves check nothing."""
     batch, heads, length, width = query.shape
     scores = (batch, heads, length, key.shape[2])
     return (
@@ -226,7 +226,7 @@ def _go_together(query: Array, key: Array, value: Array, mask: Array | None, kep
 
 
 def _by_keys(mask: Array, keys: int, queries: int, kind: Any) -> Array:
-    """Return the mask with its numbers for one key and all queries adjacent."""
+    """Return the mask with adjacent numbers for one key and all queries."""
     batch, heads, length = mask.shape[:3]
     found = numpy.zeros((batch, heads, keys if mask.shape[3] > 1 else 1, queries if length > 1 else 1), kind)
     own, each = found.reshape((-1, *found.shape[2:])), mask.reshape((-1, *mask.shape[2:]))
@@ -239,5 +239,5 @@ def _by_keys(mask: Array, keys: int, queries: int, kind: Any) -> Array:
 
 
 def _rows_of_numbers(array: Array) -> Array:
-    """Return the array with the numbers of a row adjacent."""
+    """Return the array with adjacent numbers in each row."""
     return array if array.strides[-1] == array.itemsize or array.shape[-1] == 1 else numpy.ascontiguousarray(array)

@@ -14,38 +14,38 @@ from ....codegen.llvm.kernels import *
 from ....codegen.llvm.vectors import VECTORS, transposed
 
 KEYS = 64
-"""How many keys a block has."""
+"""The number of keys in a block."""
 
 FEATURES = 256
-"""How many features a query, a key or a value may have."""
+"""The maximum number of features of a query, a key or a value."""
 
 NO_MASK, MASK_OF_KEYS, MASK_OF_QUERIES = range(3)
-"""The term that is added to scores: nothing, a number per key, or a number per key and query."""
+"""The term that is added to scores: none, a number for each key, or a number for each key and query."""
 
 # The places of numbers in the array of a call's sizes.
 HEADS, GROUP, QUERIES, KEY_COUNT, WIDTH, VALUE_WIDTH, CAUSAL, SPLITS = range(8)
 (Q, K, V, O, GO, GQ, GK, GV) = range(8, 8 + 3 * 8, 3)
 """The steps between batches, heads and rows of each array."""
 MASK, KEEP = range(32, 40, 4)
-"""The steps of the mask between batches, heads, keys and queries; and of the weights that dropout keeps."""
+"""The steps of the mask between batches, heads, keys and queries, and the steps of the weights that dropout keeps."""
 PARTS = 40
 """The steps between the parts of keys' and of values' gradients."""
 TWO = 42
-"""The number 2. A loop over it stays a loop: LLVM does not know its end, and so compiles its body once."""
+"""The number 2. LLVM does not know the number of iterations of a loop over it, so the loop's body is compiled only once."""
 ITEMS, SHARES = 43, 44
-"""How many parts of heads of keys the backward pass has, and how many shares of them."""
+"""The number of parts of heads of keys in the backward pass, and the number of shares of these parts."""
 SIZES = 45
 
 
 @loops
 def offset_of(sizes: Pointer[i64], batch: Int, head: Int, row: Int, ARRAY: Static) -> Int:
-    """Where a row of an array begins."""
+    """Return the offset of a row of an array."""
     return batch * sizes[ARRAY] + head * sizes[ARRAY + 1] + row * sizes[ARRAY + 2]
 
 
 @loops
 def pack_columns(target: Pointer[T], source: Pointer[T], row: Int, rows: Int, width: Int, factor: T, W: Static) -> None:
-    """Write the transpose of some rows, times a factor, into rows of `VECTORS` vectors; missing rows repeat the last."""
+    """Write the transpose of some rows, times a factor, into rows of `VECTORS` vectors. Missing rows repeat the last row."""
     SIDE = minimum(W, 8)  # squares of this side are turned: larger ones take long to compile
     for column in range(0, VECTORS * W, SIDE):
         starts = [source + minimum(column + ROW, rows - 1) * row for ROW in unrolled(SIDE)]
@@ -95,7 +95,7 @@ def clear(target: Pointer[T], count: Int, W: Static) -> None:
 
 @loops
 def padded_width(width: Int, W: Static) -> Int:
-    """A number of features, rounded up to whole rows of tiles."""
+    """Return a number of features, rounded up to whole rows of tiles."""
     return (width + (VECTORS * W - 1)) // (VECTORS * W) * (VECTORS * W)
 
 
@@ -104,10 +104,10 @@ def add_product(
     target: Pointer[T], target_row: Int, rows: Int, width: Int, a: Pointer[T], a_row: Int, a_column: Int, last: Int,
     b: Pointer[T], b_row: Int, depth: Int, W: Static, R: Static, WHOLE: Static,
 ) -> None:  # fmt: skip
-    """Add a product of matrices to the rows of `target`, which has room for whole tiles of `R` rows and `VECTORS` vectors.
+    """Add a product of matrices to the rows of `target`, which has space for whole tiles of `R` rows and `VECTORS` vectors.
 
     Element (r, d) of `a` is at `r * a_row + d * a_column`. Rows after the last repeat the last row. Row d of `b` begins
-    at `d * b_row` and has `width` elements. `WHOLE` means that these are whole tiles.
+    at `d * b_row` and has `width` elements. `WHOLE`: whether these are whole tiles.
     """
     for i in range(0, rows, R):
         starts = [a + minimum(i + ROW, last) * a_row for ROW in unrolled(R)]
@@ -137,7 +137,7 @@ def add_product(
 
 @loops
 def kept(keep: Pointer[u16], key: Int, keep_key: Int, place: Int, W: Static) -> Any:
-    """Which of the weights of a key dropout keeps: a bit for each query."""
+    """Return, as a bit for each query, which weights of a key dropout keeps."""
     word = u32(keep[key * keep_key + place // 16]) >> u32(place % 16)
     return ((broadcast(word, W) >> lanes(u32, W)) & 1) != 0
 
@@ -153,7 +153,10 @@ def last_keys(first: Int, rows: Int, sizes: Pointer[i64], W: Static) -> Any:
 
 @loops
 def masked(score: T, key: Int, last: I, mask: Pointer[S], W: Static, MASKED: Static) -> Any:
-    """Return the scores of a key with its mask, which begins at `mask`. They are -inf where a query must not attend."""
+    """Return the scores of a key with its mask, which begins at `mask`.
+
+    The scores are -inf for queries that must not attend to the key.
+    """
     if MASKED != NO_MASK:
         added = load(mask, W) if MASKED == MASK_OF_QUERIES else broadcast(mask[0], W)
         score = where(added == -math.inf, -math.inf, score + added)
@@ -161,12 +164,12 @@ def masked(score: T, key: Int, last: I, mask: Pointer[S], W: Static, MASKED: Sta
 
 
 SMALLEST = -87.0
-"""The exponential of less than this counts as 0: numbers that are not normal are slow."""
+"""Exponentials of smaller numbers count as 0, because subnormal numbers are slow."""
 
 
 @loops
 def weight_of(score: T) -> T:
-    """The exponential of a score less the maximum of its row."""
+    """Return the exponential of a score minus the maximum of its row."""
     return where(score < SMALLEST, 0.0, exp(where(score < SMALLEST, SMALLEST, score)))
 
 
@@ -176,7 +179,7 @@ def attend(
     sizes: Pointer[i64], scale: T, keep_scale: T, start: Int, stop: Int,
     W: Static, R: Static, WHOLE: Static, MASKED: Static, DROPPED: Static,
 ) -> None:  # fmt: skip
-    """Blocks `start` to `stop` of queries: the result, and of each row the maximum and one over the sum of exponentials."""
+    """Compute blocks of queries: the result, and each row's maximum and the reciprocal of its sum of exponentials."""
     queries, heads, width, value_width = sizes[QUERIES], sizes[HEADS], sizes[WIDTH], sizes[VALUE_WIDTH]
     blocks = (queries + (VECTORS * W - 1)) // (VECTORS * W)
     padded = padded_width(value_width, W)
@@ -264,9 +267,11 @@ def attend_backward(
     q: Pointer[T], k: Pointer[T], v: Pointer[T], mask: Pointer[T], keep: Pointer[u16], sizes: Pointer[i64], space: Pointer[T],
     scale: T, keep_scale: T, start: Int, stop: Int, W: Static, R: Static, WHOLE: Static, MASKED: Static, DROPPED: Static,
 ) -> None:  # fmt: skip
-    """The gradients of shares `start` to `stop` of the heads of keys, each cut into `SPLITS` parts, which share its queries.
+    """Compute the gradients of shares `start` to `stop` of the heads of keys.
 
-    For each share `space` has room for the sums of all keys' and values' gradients of a head.
+    Each head is divided into `SPLITS` parts, which share its queries.
+
+    For each share, `space` has space for the sums of the gradients of all keys and values of a head.
     """
     queries, heads, width, value_width = sizes[QUERIES], sizes[HEADS], sizes[WIDTH], sizes[VALUE_WIDTH]
     key_count, group, splits = sizes[KEY_COUNT], sizes[GROUP], sizes[SPLITS]

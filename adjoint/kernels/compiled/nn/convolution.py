@@ -1,6 +1,6 @@
-"""Convolutions compiled: the input is packed in blocks that stay in cache, patches are never held.
+"""Compiled convolutions, which pack the input in blocks that stay in the cache and never store patches.
 
-The plans of the forms in `kernels.nn.convolution`, which describes their arguments.
+The plans of the functions in `kernels.nn.convolution`, which describes their arguments.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .convolution_plan import CorrelationPlan, ProductPlan, Work
 Sizes = tuple[int, ...]
 
 _FRESH = 1 << 15
-"""From this number of bytes on, memory is allocated for each call and not kept with the thread."""
+"""The number of bytes from which memory is allocated for each call instead of being kept with the thread."""
 
 
 @functools.lru_cache(256)
@@ -37,7 +37,7 @@ def _plan(
 ) -> Any:
     """For an input of `shape` and a weight of shape `kernel`, and an output of the sizes `output`, if they are not found here.
 
-    Return None if NumPy's form has to compute: for empty arrays, other types, and more than three dimensions.
+    Return None if NumPy must compute, which is the case for empty arrays, other types, and more than three dimensions.
     """
     if output is None:
         output = output_sizes(shape[2:], kernel[2:], stride, padding, dilation)
@@ -65,7 +65,7 @@ def _plan(
 
 
 def _scratch(size: int, dtype: numpy.dtype[Any]) -> tuple[ndarray, int]:
-    """Return memory for this many numbers, to be kept while it is used, and the start of a cache line in it."""
+    """Return memory for this number of numbers, which must be kept alive, and the start of a cache line in it."""
     if size * dtype.itemsize < _FRESH:
         memory = numpy.empty(size * dtype.itemsize + LINE, numpy.uint8)
         return memory, -(-address(memory) // LINE) * LINE
@@ -89,11 +89,11 @@ def _convolve(plan: ProductPlan, x: ndarray, weight: ndarray, bias: ndarray | No
 
 
 Layout = tuple[Any, ...]
-"""Stride, padding, dilation and the number of groups."""
+"""The stride, the padding, the dilation and the number of groups."""
 
 
 def _fit(shape: Sizes, kernel: Sizes, result: Sizes | None, layout: Layout) -> bool:
-    """Return whether a weight of shape `kernel` convolves an array of `shape`, to the shape `result` if it is given."""
+    """Return whether a weight of shape `kernel` convolves an array of `shape` to a result of the given shape."""
     *along, groups = layout
     if not len(shape) == len(kernel) == len(along[0]) + 2 == len(along[1]) + 2 == len(along[2]) + 2 or groups < 1:
         return False
@@ -106,7 +106,7 @@ def _fit(shape: Sizes, kernel: Sizes, result: Sizes | None, layout: Layout) -> b
 def _with_weight(
     make: Callable[..., Axis], input: ndarray, weight: ndarray, bias: ndarray | None, shape: Sizes, layout: Layout
 ) -> Any:
-    """Return the plan of a convolution, or of its transpose. `shape` is the shape of the convolution's input."""
+    """Return the plan of a convolution or of its transpose. `shape` is the shape of the convolution's input."""
     given, dtype, wshape = input.dtype, compute_dtype(input.dtype), weight.shape
     transpose = make is input_axis
     if compute_dtype(weight.dtype) != dtype or not _fit(shape, wshape, input.shape if transpose else None, layout):
@@ -137,17 +137,20 @@ def _with_weight(
 
 
 def conv_forward(input: ndarray, weight: ndarray, bias: ndarray | None, *layout: Any) -> Any:
-    """The plan of the convolution of `input` with `weight`, plus `bias`."""
+    """Return the plan of the convolution of `input` with `weight`, plus `bias`."""
     return _with_weight(forward_axis, input, weight, bias, input.shape, layout)
 
 
 def transposed(input: ndarray, weight: ndarray, bias: ndarray | None, output_shape: Sizes, *layout: Any) -> Any:
-    """The plan of the transposed convolution of `input` with `weight`, plus `bias`."""
+    """Return the plan of the transposed convolution of `input` with `weight`, plus `bias`."""
     return _with_weight(input_axis, input, weight, bias, output_shape, layout)
 
 
 def conv_weight_grad(grad: ndarray, input: ndarray, weight_shape: Sizes, *layout: Any) -> Any:
-    """The plan of the gradient of a convolution's weight. Sums over parts of the batch are added in the order of the parts."""
+    """Return the plan of the gradient of a convolution's weight.
+
+    Sums over parts of the batch are added in the order of the parts.
+    """
     given, dtype, shape, output = grad.dtype, compute_dtype(input.dtype), input.shape, grad.shape[2:]
     if compute_dtype(given) != dtype or not _fit(shape, weight_shape, grad.shape, layout):
         return NotImplemented

@@ -1,4 +1,4 @@
-"""Depthwise convolutions: each number takes part in few products, so it is read in place."""
+"""Depthwise convolutions. Each number takes part in only a few products, so it is read in place."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ ROWS = 4
 """The number of rows of the result that are computed together."""
 
 _EACH_TAP, _BESIDES, _BESIDES_PACKED = 1.5, 3, 16
-"""How long a vector takes for each tap, and apart from them, here and where rows are packed first; there a tap takes 1."""
+"""The time that a vector takes for each tap and in addition to taps, here and if rows are packed first.
+
+The unit is the time for a tap with packed rows.
+"""
 
 
 @loops(explicit=True, plain=True)
@@ -59,7 +62,7 @@ def convolve_rows(
     W: Static,
     COUNT: Static,
 ) -> None:
-    """`COUNT` rows of one channel of the result, from row `y` on."""
+    """Compute `COUNT` rows of one channel of the result, starting from row `y`."""
     columns, row_taps, column_taps, step, source_rows, source_columns = [sizes[K] for K in (2, 5, 6, 7, 8, 9)]
     above, beside = as_pointer(sizes[10], i64), as_pointer(sizes[11], i64)
     for k in range(0, columns, W):
@@ -83,11 +86,11 @@ def convolve_rows(
 
 
 class ChannelPlan(Arrays):
-    """For a convolution of each channel separately, in one or two dimensions, and its transpose."""
+    """The plan of a convolution of each channel separately, in one or two dimensions, or of its transpose."""
 
     @staticmethod
     def takes(work: Work) -> bool:
-        """Whether the convolution moves along rows in steps of one, and packing the rows would take longer.
+        """Return whether the convolution moves along rows in steps of one and packing the rows would take longer.
 
         The last vector of each row may be mostly empty here, while vectors of packed rows continue into the next row.
         """
@@ -118,7 +121,7 @@ class ChannelPlan(Arrays):
 
     @computed_once
     def kernel(self) -> Any:
-        """The loops, compiled."""
+        """Return the compiled loops."""
         return convolve_channels.compiled(T=self.type, W=self.work.width)
 
     def run(self, x: ndarray, weight: ndarray, bias: ndarray | None, result: ndarray) -> None:
@@ -131,6 +134,6 @@ class ChannelPlan(Arrays):
 
 
 def _places(axis: Axis) -> list[int]:
-    """For each element of the filter along an axis, which place of the source it meets for the first place of the result."""
+    """Return, for each filter element along an axis, its source position for the first position of the result."""
     (taps,) = axis.taps
     return [axis.origin + axis.phases[phase] + shift * axis.step for _, phase, shift in taps]

@@ -1,4 +1,4 @@
-"""The loops of the gradient of a convolution's weight: sums over places of gradients times inputs."""
+"""The loops of the gradient of a convolution's weight, which are sums over positions of gradients times inputs."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def accumulate(
     DEAL: Static,
     CORRELATE: Static,
 ) -> None:
-    """Sum over the places of each of the ranges `start` to `stop` of blocks, in a separate part of `totals`.
+    """Sum over the positions of each of the ranges `start` to `stop` of blocks, in a separate part of `totals`.
 
-    Each range has a separate part of `scratch`. `PACK`, `DEAL`, `CORRELATE`: the kernels that pack `x` and `grad` and
-    multiply them, compiled apart. The first is None if `x` and `grad` are read in place.
+    Each range has a separate part of `scratch`. `PACK`, `DEAL`, `CORRELATE`: the separately compiled kernels that pack
+    `x` and `grad` and multiply them. The first is None if `x` and `grad` are read in place.
     """
     told, steps, grad_steps = fields(plan, SUMS), fields(strides, STRIDES), fields(grad_strides, STRIDES)
     count, ranges, size, ins, outs, depth = told.blocks, told.ranges, told.size, told.ins, told.outs, told.depth
@@ -78,10 +78,11 @@ def correlate(
     COLUMNS: Static,
     STRETCH: Static,
 ) -> None:
-    """Add to `total` for each output channel and tap the sum over places of gradients times inputs.
+    """Add the sum over positions of gradients times inputs to `total`, for each output channel and tap.
 
-    There are `vectors` vectors of places, and `tail` more places. A tile of `ROWS` channels and `COLUMNS` taps is in registers,
-    a vector for each sum. It runs over `STRETCH` vectors of places, whose gradients stay in the first-level cache for all taps.
+    There are `vectors` vectors of positions and `tail` additional positions. A tile of `ROWS` channels and `COLUMNS`
+    taps is in registers, with a vector for each sum. It runs over `STRETCH` vectors of positions, whose gradients stay
+    in the first-level cache for all taps.
     """
     inside = lanes(i32, W) < i32(tail)
     for start in range(0, vectors + minimum(tail, 1), STRETCH):
@@ -129,7 +130,7 @@ def add_up(
     stop: Int,
     W: Static,
 ) -> None:
-    """The sum of `count` rows of `size` numbers, its vectors `start` to `stop`; notes in `found` whether one is not finite."""
+    """Compute some vectors of the sum of `count` rows of `size` numbers, and record non-finite numbers in `found`."""
     for v in range(start, stop):
         inside = lanes(i32, W) < i32(minimum(size - v * W, W))
         sums = load(totals + v * W, W, inside)
@@ -141,18 +142,21 @@ def add_up(
 
 
 def power_of_two(number: int) -> int:
-    """Return the smallest power of two that is not less."""
+    """Return the smallest power of two that is not less than this number."""
     return 1 << (number - 1).bit_length()
 
 
 def halves(width: int, segment: int, second: bool) -> list[int]:
-    """The lanes of the first or second halves of all segments of a vector."""
+    """Return the lanes of the first or second halves of all segments of a vector."""
     return [start + lane + second * segment // 2 for start in range(0, width, segment) for lane in range(segment // 2)]
 
 
 @loops(explicit=True, plain=True)
 def lane_sums(vectors: Any, W: Static, N: Static) -> S:
-    """A vector of `N` lanes, a power of two, with the sums of this many vectors: pairs of them are folded into one."""
+    """Return a vector of `N` lanes, a power of two, with the sums of this number of vectors.
+
+    Pairs of vectors are folded into one.
+    """
     parts = vectors
     SEGMENT = W
     for _ in unrolled(N.bit_length() - 1):
@@ -172,7 +176,10 @@ def lane_sums(vectors: Any, W: Static, N: Static) -> S:
 
 @loops(explicit=True, plain=True)
 def folded(a: S, b: S, W: Static, SEGMENT: Static) -> S:
-    """Add the halves of the segments of two vectors. Return one vector of segments of half the length, `a` first."""
+    """Add the halves of the segments of two vectors.
+
+    Return one vector of segments of half the length, with the sums of `a` first.
+    """
     first, second = halves(W, SEGMENT, False), halves(W, SEGMENT, True)
     return shuffle(a, b, first + [W + lane for lane in first]) + shuffle(a, b, second + [W + lane for lane in second])
 

@@ -1,10 +1,10 @@
-"""The geometry of a convolution: its input in blocked layout, the places of its output, and tables between them.
+"""The geometry of a convolution: its input in blocked layout, the positions of its output, and tables between them.
 
 Rows of an image are packed with a little padding between them, so a whole image is one long row. The input for a tap of
-the kernel is then the same row, shifted by one number for all places. Vectors run along it without regard to the ends
-of rows. Values that they compute between rows are left out of the result. With a stride the input is divided by its
-places modulo the stride, the phases. A tap uses one phase. The gradient of the input has phases of its output instead,
-each with its taps.
+the kernel is then the same row, shifted by the same number of elements for all positions. Vectors run along it
+regardless of the ends of rows. Values that are computed between rows are not written to the result. With a stride, the
+input is divided into phases, which are its positions modulo the stride. A tap uses one phase. The gradient of the input
+has phases of its output instead, each of which has its own taps.
 
 There are always three spatial dimensions. Missing dimensions come first and have length 1.
 """
@@ -29,8 +29,8 @@ Sizes = tuple[int, ...]
 class Axis:
     """A convolution along one dimension.
 
-    Place `i` of output phase `r` is element `i * spread + r` of the target. Its tap `(t, phase, shift)` meets the source at
-    `origin + phases[phase] + (i + shift) * step`.
+    Position `i` of output phase `r` is element `i * spread + r` of the target. Its tap `(t, phase, shift)` meets the
+    source at `origin + phases[phase] + (i + shift) * step`.
     """
 
     source: int
@@ -44,7 +44,7 @@ class Axis:
 
     @property
     def reach(self) -> int:
-        """The number of further places that a place needs."""
+        """The number of additional positions that a position requires."""
         return max((shift for taps in self.taps for _, _, shift in taps), default=0)
 
 
@@ -53,7 +53,7 @@ Axes = tuple[Axis, Axis, Axis]
 
 @functools.lru_cache(512)
 def forward_axis(size: int, kernel: int, stride: int, padding: int, dilation: int, output: int) -> Axis:
-    """The convolution itself: from the input to the output."""
+    """Return the axis of the convolution itself, from the input to the output."""
     phases = sorted({t * dilation % stride for t in range(kernel)})
     taps = [(t, phases.index(t * dilation % stride), t * dilation // stride) for t in range(kernel)]
     return Axis(size, output, output, 1, stride, -padding, tuple(phases), (tuple(taps),))
@@ -61,7 +61,7 @@ def forward_axis(size: int, kernel: int, stride: int, padding: int, dilation: in
 
 @functools.lru_cache(512)
 def input_axis(size: int, kernel: int, stride: int, padding: int, dilation: int, output: int) -> Axis:
-    """Its transpose: from the gradient of the output to the gradient of the input."""
+    """Return the axis of its transpose, from the gradient of the output to the gradient of the input."""
     met = [
         [
             (t, (phase + padding - t * dilation) // stride)
@@ -77,7 +77,10 @@ def input_axis(size: int, kernel: int, stride: int, padding: int, dilation: int,
 
 @functools.lru_cache(512)
 def disjoint(axis: Axis) -> Axis:
-    """The same with a phase for each distance of a tap: rows need no room between them, but are packed once for each."""
+    """Return the same axis with a phase for each distance of a tap.
+
+    Rows then need no padding between them, but are packed once for each phase.
+    """
     met = sorted({axis.phases[phase] + shift * axis.step for taps in axis.taps for _, phase, shift in taps})
     taps = tuple(
         tuple((t, met.index(axis.phases[phase] + shift * axis.step), 0) for t, phase, shift in taps)
@@ -107,12 +110,12 @@ class Geometry:
         self.spreads = math.prod(axis.spread for axis in axes)
         span = ((block[0] - 1) * height + block[1]) * self.row_pitch - self.pitch + block[2]
         self.vectors = -(-span // width)
-        """How many vectors the places of a block take."""
+        """The number of vectors for the positions of a block."""
         self.slack = 4 * width + shared * self.row_pitch
         self.packed_size = channels * self.channel_pitch + self.slack
 
     def taps(self, phase: int) -> tuple[ndarray, ndarray]:
-        """The taps of an output phase: which elements of the kernel they are, and how far they are from a place."""
+        """Return the taps of an output phase: the elements of the kernel, and their distances from a position."""
         elements, offsets = [], []
         kernel = [sum(map(len, axis.taps)) for axis in self.axes]
         for d, h, w in itertools.product(*(a.taps[p] for a, p in zip(self.axes, self._phase(phase), strict=True))):
@@ -126,16 +129,19 @@ class Geometry:
         return phase // (height * width), phase // width % height, phase % width
 
     def offsets(self, phase: int, channels: int, channel_pitch: int, tile: int = 1) -> ndarray:
-        """How far from a place each tap in each of `channels` channels is; the last one repeated to a multiple of `tile`."""
+        """Return the distance of each tap in each of `channels` channels from a position.
+
+        The last distance is repeated up to a multiple of `tile`.
+        """
         _, offsets = self.taps(phase)
         table = (numpy.arange(channels)[:, None] * channel_pitch + offsets).reshape(-1)
         return numpy.pad(table, (0, -len(table) % tile), "edge") if len(table) else table
 
     def vectors_along(self, sizes: Sizes, strides: Sizes, whole: bool) -> Vectors:
-        """Return the vectors of places of a block: their starts, and the lanes that belong in a result with their places.
+        """Return the vectors of positions of a block: their starts, and the lanes that belong to a result with their positions.
 
-        `sizes`: how many samples, planes, rows and columns the result has of this block; `strides`: its own. Vectors run on over
-        the ends of rows, or are cut where rows end if `whole`.
+        `sizes`: the numbers of samples, planes, rows and columns of this block in the result. `strides`: the strides of
+        the result. Vectors continue beyond the ends of rows, or end with rows if `whole`.
         """
         samples, planes, rows, columns = sizes
         width = self.width
@@ -165,9 +171,10 @@ class Geometry:
 
 @dataclass(frozen=True)
 class Vectors:
-    """The start of each vector; the index of its first piece, and the index after the last piece; and the pieces.
+    """The start of each vector, the index of its first piece, the index after its last piece, and the pieces.
 
-    A piece is a first lane, the one behind its last, and where in the result lane 0 would belong.
+    A piece consists of its first lane, the lane after its last lane, and the position in the result to which lane 0
+    would belong.
     """
 
     starts: ndarray
@@ -177,30 +184,34 @@ class Vectors:
     def tiles(self, rows: int, columns: int) -> tuple[int, int]:
         """The number of tiles of this number of vectors, and the number of remaining vectors.
 
-        Where these would take longer one by one than as another tile, they are one: `filled` gives it its vectors.
+        If the remaining vectors would take longer one by one than as another tile, they form a tile, which `filled`
+        completes.
         """
         tiles, left = divmod(len(self.starts), columns)
         return (tiles, left) if left * single_time(rows) <= rows * columns else (tiles + 1, 0)
 
     def filled(self, count: int) -> Vectors:
-        """At least this many vectors: the last one again, without pieces."""
+        """Return at least this number of vectors. Additional vectors repeat the last one without pieces."""
         more = max(count - len(self.starts), 0)
         return Vectors(numpy.pad(self.starts, (0, more), "edge"), numpy.pad(self.index, (0, more), "edge"), self.pieces)
 
 
 def single_time(rows: int) -> int:
-    """How long a tile of this many channels and one vector takes for a tap, in products of vectors: each waits for the last."""
+    """Return the time that a tile of this number of channels and one vector takes for a tap, in products of vectors.
+
+    Each product waits for the previous one.
+    """
     return max(rows + 1, 4)
 
 
 def spaced(size: int, width: int) -> int:
-    """A distance of at least `size` between channels that prevents conflicts in the cache."""
+    """Return a distance of at least `size` between channels that prevents conflicts in the cache."""
     vectors = -(-size // width)
     return (vectors + 1 - vectors % 2) * width
 
 
 def _shared(axis: Axis, width: int) -> int:
-    """How many zeros the end of a row may share with the beginning of the next."""
+    """Return the number of zeros that the end of a row may share with the beginning of the next row."""
     shared = min(axis.reach, width)
     for phase in axis.phases:
         first = axis.origin + phase
@@ -212,7 +223,7 @@ def _shared(axis: Axis, width: int) -> int:
 
 @dataclass(frozen=True)
 class Block:
-    """A part of the work: samples, groups, and for each dimension the first place and the one after the last."""
+    """A part of the work: samples, groups, and, for each dimension, the first position and the position after the last."""
 
     sample: int
     samples: int
@@ -223,7 +234,7 @@ class Block:
 
     @computed_once
     def sizes(self) -> Sizes:
-        """How many samples, groups and places it has."""
+        """The numbers of samples, groups and positions."""
         return (
             self.samples,
             self.groups,
@@ -234,10 +245,13 @@ class Block:
 def cut(
     axes: Axes, batch: int, groups: int, group_bytes: int, block_bytes: int, wanted: int, threads: int, single: bool
 ) -> list[Block]:
-    """Blocks of about `block_bytes`, at least `wanted` of them if there is so much to divide, and as many for each thread.
+    """Return blocks of about `block_bytes`.
 
-    They are of several samples (unless each is to be `single`), of groups of one sample, or of places of one group along its
-    first dimension. `group_bytes`: the packed memory of one group of one sample. The first block is as large as any.
+    There are at least `wanted` blocks if the work can be divided so far, and the same number for each thread.
+
+    They consist of several samples (unless each must be `single`), of groups of one sample, or of positions of one
+    group along its first dimension. `group_bytes`: the packed memory of one group of one sample. No block is larger
+    than the first block.
     """
     places = tuple(axis.places for axis in axes)
     origin = (0, 0, 0)
@@ -262,11 +276,14 @@ def cut(
 
 
 def divided(count: int, parts: int) -> list[tuple[int, int]]:
-    """Ranges that together are `range(count)`, whose lengths differ by one at most; no other is longer than the first."""
+    """Return ranges that together are `range(count)` and whose lengths differ by at most one.
+
+    No range is longer than the first.
+    """
     edges = [-(-part * count // parts) for part in range(parts + 1)]
     return list(itertools.pairwise(edges))
 
 
 def _multiple(number: int, of: int) -> int:
-    """The smallest multiple that is not less."""
+    """Return the smallest multiple that is not less than this number."""
     return -(-number // of) * of

@@ -1,4 +1,4 @@
-"""The loops of convolutions: rows packed with padding, products of register tiles, results unpacked.
+"""The loops of convolutions: they pack rows with padding, compute products with register tiles, and unpack results.
 
 `Geometry` of `convolution_geometry` describes packed memory, and `convolution_plan` describes the tables.
 """
@@ -8,16 +8,20 @@ from __future__ import annotations
 from ....codegen.llvm.kernels import *
 
 PACKING = Struct("phases samples grid:2 pitch channel_pitch slack step:3 table")
-"""How rows are packed. `table`: the address of where the source of each phase begins, in three dimensions."""
+"""How rows are packed. `table`: the address of the offsets of the source of each phase in three dimensions."""
 
 PRODUCTS = Struct(
     f"blocks ranges pitch packed_size ins outs group_pitch phases weights_first packing:{PACKING.size} result:7"
 )
-"""A convolution. `result`: the strides of samples, channels, planes and rows, and how far apart phases are in each dimension."""
+"""A convolution.
+
+`result`: the strides of samples, channels, planes and rows, and the distance between phases in each dimension.
+"""
 
 BLOCK = Struct("sample samples group groups start:3 stop:3 place planes rows columns part")
-"""A block of the work: its first sample and group, and how many of each; the places of the source where it begins and where the
-source ends; its place in the result, and how many planes, rows and columns that has of it; the address of its `PART`."""
+"""A block of the work: its first sample and group, and the numbers of samples and groups; the positions where it begins in the
+source and where the source ends; its position in the result, and the numbers of its planes, rows and columns there; and the
+address of its `PART`."""
 
 PART = Struct("tiles starts index channel_stride phase_pitch rows columns left pieces")
 """The data that blocks of one size share. `starts`, `index` and `pieces` are addresses."""
@@ -42,10 +46,10 @@ def convolve(
     MULTIPLY: Static,
     INTERLEAVE: Static,
 ) -> None:
-    """The blocks of ranges `start` to `stop`, each of which has its own part of `scratch`.
+    """Compute the blocks of ranges `start` to `stop`, each of which has a separate part of `scratch`.
 
-    `PACK`, `MULTIPLY`, `INTERLEAVE`: these kernels, compiled apart. The first is None if `x` is read where it is, the last if no
-    dimension of the result is spread.
+    `PACK`, `MULTIPLY`, `INTERLEAVE`: the kernels for these steps, compiled separately. The first is None if `x` is read
+    in place, and the last is None if no dimension of the result is spread.
     """
     told, steps = fields(plan, PRODUCTS), fields(strides, STRIDES)
     count, ranges, pitch, outs = told.blocks, told.ranges, told.pitch, told.outs
@@ -86,10 +90,11 @@ def pack(
     W: Static,
     STEP: Static,
 ) -> None:
-    """Rows of `x` from the place `spot` on, the rows of the samples side by side, with zeros outside of the image.
+    """Pack rows of `x` from the position `spot` on, with the rows of the samples side by side and zeros outside of the image.
 
-    There are `places` for samples. Rows are written in their order as whole vectors: what one writes beyond its end the next
-    one overwrites. Behind them are `slack` zeros. `STEP`: the step of the last dimension if it is 1 or 2, otherwise 0.
+    There are `places` positions for samples. Rows are written in order as whole vectors. A row overwrites the elements
+    that the previous row has written beyond its end. They are followed by `slack` zeros. `STEP`: the step of the last
+    dimension if it is 1 or 2, otherwise 0.
     """
     block, packing, along = fields(spot, BLOCK), fields(sizes, PACKING), fields(strides, STRIDES)
     samples = block.samples
@@ -132,7 +137,10 @@ def pack(
 
 @loops(explicit=True, plain=True)
 def dealt(row: Pointer[T], first: Int, step: Int, stop: Int, W: Static, STEP: Static) -> S:
-    """Every `step`th element of a row from `first` on, and zeros outside 0 to `stop`. `STEP`: `step` if it is 1 or 2, else 0."""
+    """Return every `step`th element of a row from `first` on, with zeros outside 0 to `stop`.
+
+    `STEP`: `step` if it is 1 or 2, else 0.
+    """
     if STEP == 0:
         numbers = lanes(i32, W) * i32(step)
         places = numbers + i32(first)
@@ -162,7 +170,10 @@ def pack_weights(
     stop: Int,
     ROWS: Static,
 ) -> None:
-    """Blocks of `ROWS` output channels, which come last; the last channel again where there are fewer."""
+    """Pack blocks of `ROWS` output channels, which are the last dimension.
+
+    If there are fewer channels, the last channel is repeated.
+    """
     each = (outs + ROWS - 1) // ROWS
     for number in range(start, stop):
         b = (number % each) * ROWS
@@ -199,11 +210,11 @@ def multiply(
     ROWS: Static,
     COLUMNS: Static,
 ) -> None:
-    """For each place and each output channel the sum over taps of inputs times weights.
+    """Compute the sum over taps of inputs times weights for each position and each output channel.
 
-    `part` says where each vector of places begins in `x`, and how many tiles of `COLUMNS` vectors there are; those that are left
-    over are tiles of their own. `weights_first`: one block of weights meets all places before the next; else all weights meet the
-    places of one tile.
+    `part` specifies where each vector of positions begins in `x`, and the number of tiles of `COLUMNS` vectors.
+    Remaining vectors are separate tiles. `weights_first`: whether one block of weights is applied to all positions
+    before the next; otherwise, all weights are applied to the positions of one tile.
     """
     told = fields(part, PART)
     tiles, begin = told.tiles, as_pointer(told.starts, i64)
@@ -244,10 +255,10 @@ def multiply_tile(
     ROWS: Static,
     COLUMNS: Static,
 ) -> None:
-    """The sums for a tile in registers: `ROWS` of the `outs` channels, and `COLUMNS` vectors.
+    """Compute the sums for a tile in registers, with `ROWS` of the `outs` channels and `COLUMNS` vectors.
 
-    `part` says which lanes of a vector belong where in `out`: the pieces, each with its first lane, the one behind its last, and
-    its place.
+    `part` specifies which lanes of a vector belong to which positions of `out`, as pieces, each with its first lane,
+    the lane after its last lane, and its position.
     """
     told = fields(part, PART)
     index, found = as_pointer(told.index, i64), as_pointer(told.pieces, i64)
@@ -292,7 +303,7 @@ def interleave(
     W: Static,
     SPREAD: Static,
 ) -> None:
-    """Rows of a result whose phases were computed separately. `SPREAD`: `spread_w` if that is 1 or 2, else 0."""
+    """Interleave rows of a result whose phases were computed separately. `SPREAD`: `spread_w` if that is 1 or 2, else 0."""
     told, of_part, strides = fields(block, BLOCK), fields(part, PART), fields(sizes, STRIDES)
     samples, planes, rows, columns = told.samples, told.planes, told.rows, told.columns
     spread_d, spread_h, spread_w = [sizes[STRIDES.size + K] for K in unrolled(3)]
@@ -323,7 +334,7 @@ def interleave(
 
 @loops(explicit=True, plain=True)
 def store_first(to: Pointer[T], values: S, count: Int, W: Static) -> None:
-    """The first `count` numbers of a vector."""
+    """Store the first `count` numbers of a vector."""
     if count >= W:
         store(to, values)
     else:

@@ -1,4 +1,4 @@
-"""The properties of compiled convolutions of given sizes besides their arrays: blocks of the work, and tables for the loops."""
+"""The data of compiled convolutions that does not depend on their arrays: blocks of the work, and tables for the loops."""
 
 from __future__ import annotations
 
@@ -19,26 +19,29 @@ Sizes = tuple[int, ...]
 _BLOCK_BYTES = 1 << 18
 """The approximate packed memory of a block in bytes.
 
-It stays in a core's second-level cache beside weights and results.
+It stays in a core's second-level cache together with weights and results.
 """
 
 _GROUP_BYTES = 1 << 15
-"""The same for grouped channels: each number takes part in few products, so the block should stay in the first-level cache."""
+"""The same size for grouped channels.
+
+Each number takes part in only a few products, so the block should stay in the first-level cache.
+"""
 
 _FIRST_CACHE = 1 << 15
-"""How many bytes of gradients stay in a core's first-level cache."""
+"""The number of bytes of gradients that stay in a core's first-level cache."""
 
 _SECOND_CACHE = 1 << 19
-"""More bytes of weights do not stay in a core's second-level cache beside the input."""
+"""The maximum number of bytes of weights that stay in a core's second-level cache together with the input."""
 
 _PARALLEL_PRODUCTS = 1 << 20
-"""Fewer multiplications than this are not cut into blocks for several threads."""
+"""The number of multiplications below which work is not divided into blocks for several threads."""
 
 _PLANNED_PRODUCTS = 1 << 18
-"""For fewer multiplications than this no layouts are compared: that takes as long as a hundred such convolutions."""
+"""The number of multiplications below which layouts are not compared, because a comparison would take longer."""
 
 _FOR_EACH_THREAD = ((4, 1.0), (2, 1.05), (1, 1.15))
-"""The maximum number of blocks per thread, and how much longer they take because threads wait for one another."""
+"""The maximum number of blocks per thread, and the factor by which they take longer because threads wait for one another."""
 
 _PACKING = 6
 """The time to pack a vector, in products of vectors."""
@@ -48,7 +51,7 @@ _STORING = 2
 
 
 class Table:
-    """Numbers that a kernel reads: their address, and the array that keeps them."""
+    """Numbers that a kernel reads: their address and the array that keeps them alive."""
 
     __slots__ = ("address", "numbers")
 
@@ -58,7 +61,7 @@ class Table:
 
 
 class Work(NamedTuple):
-    """A convolution, apart from how its numbers are laid out."""
+    """A convolution, without the layout of its numbers."""
 
     axes: Axes
     batch: int
@@ -70,34 +73,34 @@ class Work(NamedTuple):
 
     @property
     def taps(self) -> int:
-        """How many elements the kernel has."""
+        """The number of elements of the kernel."""
         return math.prod(sum(map(len, axis.taps)) for axis in self.axes)
 
     @property
     def places(self) -> Sizes:
-        """How many places each output phase has."""
+        """The number of positions of each output phase."""
         return tuple(axis.places for axis in self.axes)
 
     @property
     def products(self) -> int:
-        """How many multiplications it takes."""
+        """The number of multiplications."""
         return self.batch * self.groups * self.ins * self.outs * self.taps * math.prod(self.places)
 
     @property
     def width(self) -> int:
-        """How many numbers a vector has."""
+        """The number of numbers in a vector."""
         return HOST.vector_bytes // self.itemsize
 
     @property
     def in_place(self) -> bool:
-        """Whether each row of the source can be read where it is: kernels of one element need nothing around it."""
+        """Whether each row of the source can be read in place, because kernels of one element need no padding."""
         last = self.axes[2]
         one_row = self.axes[0].target == self.axes[1].target == 1
         same = last.source == last.target == last.places and last.origin == 0
         return self.taps == 1 and one_row and same and last.places >= 1 << 8
 
     def layouts(self, more: int) -> Iterator[tuple[Work, list[Block], float]]:
-        """The same with rows of the source packed once, and once for each tap; its blocks; and their cost.
+        """Return the layouts in which rows of the source are packed once, and once for each tap, with their blocks and costs.
 
         Larger blocks waste fewer lanes of vectors, but a late thread makes the others wait longer.
         """
@@ -112,7 +115,10 @@ class Work(NamedTuple):
                     yield work, blocks, cost
 
     def blocks(self, more: int, single: bool, each: int = 4) -> list[Block]:
-        """Parts of the work, at least `each` for a thread; a place needs `more` numbers of memory besides the packed source."""
+        """Return parts of the work, at least `each` for a thread.
+
+        A position needs `more` numbers of memory in addition to the packed source.
+        """
         whole = Geometry(self.axes, self.ins, 1, self.places, self.width)
         group_bytes = (whole.packed_size + more * whole.vectors * self.width) * self.itemsize
         threads = 1 if self.products < _PARALLEL_PRODUCTS else self.threads
@@ -121,7 +127,10 @@ class Work(NamedTuple):
         return cut(self.axes, self.batch, self.groups, group_bytes, block_bytes, wanted, threads, single)
 
     def time(self, blocks: list[Block], times: Callable[[Sizes], float]) -> float:
-        """How long the thread with most work takes, for each place of the work; `times`: what blocks of some sizes take."""
+        """Return the time that the thread with the most work takes for each position of the work.
+
+        `times`: the times of blocks of some sizes.
+        """
         taken = {sizes: times(sizes) for sizes in {block.sizes for block in blocks}}
         threads = min(self.threads, len(blocks))
         shares = divided(len(blocks), threads)
@@ -129,12 +138,14 @@ class Work(NamedTuple):
         return threads * longest / sum(math.prod(block.sizes) for block in blocks)
 
     def ranges(self, blocks: list[Block]) -> int:
-        """Into how many ranges the blocks are divided for threads to take."""
+        """Return the number of ranges into which the blocks are divided for threads."""
         return min(len(blocks), 4 * self.threads if self.threads > 1 else 1)
 
 
 def _tile(rows: int, choices: list[tuple[int, int]]) -> tuple[int, int]:
-    """The register tile, channels times vectors or taps, that takes least time for `rows` channels; the first one of equals.
+    """Return the fastest register tile (channels times vectors or taps) for `rows` channels.
+
+    If several are equally fast, return the first.
 
     A tile of one channel waits for memory half of the time.
     """
@@ -155,9 +166,10 @@ class Arrays:
         self.target_steps = Table(_row_major(work.groups * work.outs, self.target_sizes))
 
     def _spatial(self, array: ndarray, sizes: Sizes, steps: Table) -> tuple[ndarray, Table]:
-        """An array whose rows, and planes read in place, lie in one piece, and its strides as kernels are told them.
+        """Return an array with contiguous rows (and planes that are read in place), and its strides for kernels.
 
-        They are those of samples, channels, planes and rows, in elements: `steps` for an array that is row-major.
+        They are the strides of samples, channels, planes and rows, in elements. For a row-major array, they are
+        `steps`.
         """
         if array.flags.c_contiguous:
             return array, steps
@@ -168,16 +180,16 @@ class Arrays:
         return contiguous(array), steps
 
     def source(self, array: ndarray) -> tuple[ndarray, Table]:
-        """The convolved array, and its strides."""
+        """Return the convolved array and its strides."""
         return self._spatial(array, self.source_sizes, self.source_steps)
 
     def target(self, array: ndarray) -> tuple[ndarray, Table]:
-        """An array of the shape of the result, and its strides."""
+        """Return an array of the shape of the result, and its strides."""
         return self._spatial(array, self.target_sizes, self.target_steps)
 
 
 class _Layout(Arrays):
-    """How a convolution's source is packed, block by block."""
+    """The layout in which a convolution's source is packed, block by block."""
 
     def __init__(self, work: Work, blocks: list[Block]) -> None:
         super().__init__(work)
@@ -188,13 +200,13 @@ class _Layout(Arrays):
 
     @property
     def packed_vectors(self) -> int:
-        """How many vectors are written to pack one channel of a block."""
+        """Return the number of vectors that are written to pack one channel of a block."""
         geometry = self.geometry
         rows = len(geometry.phases) * geometry.samples * math.prod(geometry.grid)
         return rows * -(-geometry.pitch // self.work.width)
 
     def packing(self, phases: Table) -> list[int]:
-        """The sizes for `pack`."""
+        """Return the sizes for `pack`."""
         geometry = self.geometry
         return PACKING.pack(
             phases=len(geometry.phases), samples=geometry.samples, grid=geometry.grid, pitch=geometry.pitch,
@@ -203,16 +215,16 @@ class _Layout(Arrays):
         )  # fmt: skip
 
     def record(self, block: Block, place: int = 0, sizes: Sizes = (0, 0, 0), part: int = 0) -> list[int]:
-        """A block's record."""
+        """Return the record of a block."""
         axes = self.work.axes
         start = [axis.origin + place * axis.step for axis, place in zip(axes, block.first, strict=True)]
         return _record(block, start, [axis.source for axis in axes], place, sizes, part)
 
 
 class ProductPlan(_Layout):
-    """For the convolution itself and its transpose: sums over taps of inputs times weights.
+    """The plan of the convolution itself and its transpose, which are sums over taps of inputs times weights.
 
-    `weight_strides`: those of groups, output and input channels.
+    `weight_strides`: the strides of groups, output channels and input channels.
     """
 
     weight_strides: Sizes
@@ -267,12 +279,12 @@ class ProductPlan(_Layout):
 
     @computed_once
     def weight_kernel(self) -> CompiledFunction:
-        """The kernel that packs the weights."""
+        """Return the kernel that packs the weights."""
         return pack_weights.compiled(T=self.type, ROWS=self.tile[0])
 
     @computed_once
     def kernel(self) -> CompiledFunction:
-        """The loops, compiled."""
+        """Return the compiled loops."""
         T, W, (rows, columns) = self.type, self.work.width, self.tile
         unspread = not self.phased
         return convolve.compiled(
@@ -283,7 +295,7 @@ class ProductPlan(_Layout):
         )
 
     def _fastest(self, work: Work) -> tuple[Work, list[Block]]:
-        """The layout that takes least time for a place."""
+        """Return the layout that takes the least time for a position."""
         if self.in_place:
             self.whole = True
             return work, work.blocks(0, True)
@@ -300,7 +312,7 @@ class ProductPlan(_Layout):
         return work, blocks
 
     def _block_time(self, layout: _Layout, whole: bool, sizes: Sizes) -> float:
-        """How long a block takes, in products of vectors."""
+        """Return the time that a block takes, in products of vectors."""
         work, (rows, columns) = layout.work, self.tile
         samples, groups, *places = sizes
         vectors = layout.geometry.vectors_along((samples, *places), (0, 0, 0, 0), whole)
@@ -311,11 +323,11 @@ class ProductPlan(_Layout):
 
     @property
     def result_strides(self) -> Sizes:
-        """The strides of samples, channels, planes and rows."""
+        """Return the strides of samples, channels, planes and rows."""
         return _row_major(self.channels, self.target_sizes)
 
     def _part(self, sizes: Sizes) -> Table:
-        """Return the common data of blocks of one size: their vectors, and the places of the vectors in the result."""
+        """Return the common data of blocks of one size: their vectors, and the positions of the vectors in the result."""
         samples, groups, planes, rows, columns = sizes
         strides, channel_stride = self.result_strides, self.result_strides[1]
         if self.phased:
@@ -347,7 +359,7 @@ class ProductPlan(_Layout):
 
 
 class CorrelationPlan(_Layout):
-    """For the gradient of the weight: sums over places of gradients times inputs."""
+    """The plan of the gradient of the weight, which is a sum over positions of gradients times inputs."""
 
     def __init__(self, work: Work, dtype: numpy.dtype[Any]) -> None:
         many = HOST.vector_bytes == 64
@@ -394,12 +406,12 @@ class CorrelationPlan(_Layout):
 
     @computed_once
     def sum_kernel(self) -> CompiledFunction:
-        """The kernel that adds up the sums of the ranges."""
+        """Return the kernel that adds up the sums of the ranges."""
         return add_up.compiled(T=self.type, W=self.work.width)
 
     @computed_once
     def kernel(self) -> CompiledFunction:
-        """The loops, compiled."""
+        """Return the compiled loops."""
         T, W, (rows, columns) = self.type, self.work.width, self.tile
         stretch = _FIRST_CACHE // (rows * HOST.vector_bytes)
         return accumulate.compiled(
@@ -411,7 +423,7 @@ class CorrelationPlan(_Layout):
         )
 
     def _fastest(self, work: Work) -> tuple[Work, list[Block]]:
-        """The layout that takes least time for a place."""
+        """Return the layout that takes the least time for a position."""
         if self.in_place:
             return work, work.blocks(0, True)
         if work.products < _PLANNED_PRODUCTS:
@@ -424,7 +436,10 @@ class CorrelationPlan(_Layout):
         return best[1:]
 
     def _block_time(self, layout: _Layout, sizes: Sizes) -> float:
-        """How long a block takes, in products of vectors: as long as the largest block with this number of groups."""
+        """Return the time that a block takes, in products of vectors.
+
+        It is the time of the largest block with this number of groups.
+        """
         work, vectors = layout.work, layout.geometry.vectors
         packing = _PACKING * (work.ins * layout.packed_vectors + work.outs * vectors)
         return sizes[1] * (packing + vectors * work.taps * work.ins * work.outs)
@@ -441,16 +456,16 @@ def _record(
 
 
 def _row_major(channels: int, sizes: Sizes) -> Sizes:
-    """The strides of samples, channels, planes and rows, in elements."""
+    """Return the strides of samples, channels, planes and rows, in elements."""
     steps = [math.prod(sizes[position:]) for position in range(3)]
     return (channels * steps[0], *steps)
 
 
 def _lines(size: int) -> int:
-    """So many numbers at least, and whole lines of the cache."""
+    """Return at least this number of numbers, rounded up to whole cache lines."""
     return -(-size // 16) * 16
 
 
 def _small(step: int) -> int:
-    """A step that loops are compiled for, or 0."""
+    """Return a step for which loops are compiled, or 0."""
     return step if step < 3 else 0

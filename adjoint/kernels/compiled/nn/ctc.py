@@ -1,4 +1,4 @@
-"""Connectionist temporal classification: forward and backward probabilities of states in logarithms, sample by sample."""
+"""Connectionist temporal classification: forward and backward log probabilities of states, sample by sample."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ....codegen.llvm.elementary_logarithm import log
 from ....codegen.llvm.kernels import *
 
 _WORK = 64
-"""How many bytes are moved in the time that one state takes at one time."""
+"""The number of bytes that can be moved in the time that one state takes at one time step."""
 
 
 @loops

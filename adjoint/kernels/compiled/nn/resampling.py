@@ -66,7 +66,7 @@ def sum_columns(
 def sums(x: ndarray, axis: int, places: ndarray, shares: ndarray) -> Any:
     """New element `i` along `axis` is the sum over `k` of `shares[i, k]` times element `places[i, k]`.
 
-    NotImplemented if no loop exists for it.
+    Return NotImplemented if there is no loop for the dtype.
     """
     kind, taps = _TYPES.get(x.dtype.char), shares.shape[1]
     if kind is None or taps > _MOST or not x.size:

@@ -103,7 +103,7 @@ def extremum(name: str, x: ndarray, dim: int | None) -> Any:
 
     Without `dim`, the index is in the flattened array.
 
-    `name` is "max" or "min". NotImplemented if no loop exists for it.
+    `name` is "max" or "min". Return NotImplemented if there is no loop for the dtype.
     """
     if not x.flags.c_contiguous or x.size == 0 or x.size >= 1 << 31:
         return NotImplemented

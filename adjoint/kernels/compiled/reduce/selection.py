@@ -166,7 +166,7 @@ def places_in_order(
 def first(x: ndarray, k: int, descending: bool) -> Any:
     """The plan for the first `k` elements of arrays like `x` in order along the last dimension, and where they were.
 
-    NotImplemented if no loop exists for it.
+    Return NotImplemented if there is no loop for the dtype.
     """
     kind, n = element_type(x), x.shape[-1]
     if kind is None or not x.size or n >= 1 << 31 or not 0 < k <= n:
@@ -193,7 +193,7 @@ def first(x: ndarray, k: int, descending: bool) -> Any:
 def place_in_order(x: ndarray, k: int, numbers: str = "count") -> Any:
     """The plan for the element that would come to place `k` along the last dimension, left with length 1, and where it is.
 
-    `numbers`: see `places_in_order`. NotImplemented if no loop exists for it.
+    `numbers`: see `places_in_order`. Return NotImplemented if there is no loop for the dtype.
     """
     kind, n = element_type(x), x.shape[-1]
     if kind is None or not x.size:

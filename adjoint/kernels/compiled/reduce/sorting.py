@@ -131,7 +131,7 @@ def radix_rows(
 def sort(x: ndarray, descending: bool) -> Any:
     """The plan for arrays like `x` in order along their last dimension, and where each element was.
 
-    NotImplemented if no loop exists for it.
+    Return NotImplemented if there is no loop for the dtype.
     """
     kind, n = element_type(x), x.shape[-1]
     if kind is None or not x.size or n >= 1 << 31:

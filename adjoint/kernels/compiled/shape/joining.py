@@ -41,7 +41,7 @@ def join_rows(
 def joined(arrays: list[ndarray], axis: int) -> Any:
     """Return the arrays joined along `axis`.
 
-    They are equal in the other dimensions. NotImplemented if no loop exists for them.
+    They are equal in the other dimensions. Return NotImplemented if there is no loop for them.
     """
     first = arrays[0]
     word = WORDS.get(first.itemsize)
@@ -85,7 +85,7 @@ def copy_triangles(
 
 
 def triangle(x: ndarray, diagonal: int, upper: bool) -> Any:
-    """The upper or the lower triangle of the last two dimensions. NotImplemented if no loop exists for it."""
+    """The upper or the lower triangle of the last two dimensions. Return NotImplemented if there is no loop for the dtype."""
     if x.itemsize not in WORDS or not x.flags.c_contiguous or not x.size or abs(diagonal) > 1 << 40:
         return NotImplemented
     rows, columns = x.shape[-2:]
