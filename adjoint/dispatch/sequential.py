@@ -17,6 +17,14 @@ def is_readable(*tensors: Tensor | None) -> bool:
     return not any(tensor is not None and isinstance(tensor._array, Unread) for tensor in tensors)
 
 
+def read_array(tensor: Tensor) -> Any:
+    """Return the array of a tensor whose elements Python code reads next. A capture ends, because it cannot record that."""
+    capture = modes.STATE.capture
+    if capture is not None:
+        capture.stop("elements of a tensor are read")
+    return tensor._array
+
+
 def is_batched(tensor: Tensor) -> bool:
     """Return whether `tensor` is a batched tensor of `vmap`."""
     return type(tensor) is not Tensor and hasattr(tensor, "without_history")

@@ -235,6 +235,12 @@ CASES |= {  # elements of a tensor decide on a shape, a place or a number
         "return torch.bincount(x.abs().long()), x.unique(), x.nonzero()",
         "return [float(a) for a in x], {int(a): 1 for a in x}, sorted(x), max(x)",
         "return x.tolist(), x.numpy() * 2, x.sum() in (1.0, 2.0)",
+        "return torch.take_along_dim(x, x.sign().long(), 0)",
+        "return torch.cov(x, aweights=x.relu()), torch.cov(x, fweights=x.long().abs())",
+        "return torch.segment_reduce(x, 'sum', lengths=x.sign().long() + 1)",
+        "return F.one_hot(x.abs().long()), F.rrelu(x, training=True)",
+        "return x * torch.allclose(x, x.abs())",
+        "return torch.sparse_coo_tensor(x.abs().long()[None], x).to_dense()",
     )
 }
 

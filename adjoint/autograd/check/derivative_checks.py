@@ -11,6 +11,7 @@ import numpy
 
 from ..._runtime.tracebacks import warn
 from ...device import strided
+from ...dispatch.sequential import read_array
 from ...dtypes import float32
 from ...kernels.runtime.floating import unwarned
 from ...kernels.sparse.layouts import coalesce, places_in_dense, to_dense
@@ -181,7 +182,7 @@ def check_linear(mapping: Mapping) -> None:
     """Check that zero gradients of the outputs give zero gradients of the inputs."""
     zeros = [wrap(numpy.zeros_like(output._array)) for output in mapping.outputs]
     found = grad(mapping.outputs, mapping.sources, zeros, retain_graph=True, allow_unused=True)
-    if any(gradient is not None and to_dense(gradient._array).any() for gradient in found):
+    if any(gradient is not None and to_dense(read_array(gradient)).any() for gradient in found):
         raise GradcheckError("backward not multiplied by grad_output")
 
 
@@ -195,7 +196,9 @@ def check_undefined_gradients(mapping: Mapping) -> None:
             found = gradients_of_undefined(mapping, undefined)
         except RuntimeError as raised:
             error = raised
-        if error is None and not any(gradient is not None and to_dense(gradient._array).any() for gradient in found):
+        if error is None and not any(
+            gradient is not None and to_dense(read_array(gradient)).any() for gradient in found
+        ):
             continue
         warn(report.UNDEFINED_WARNING)
         words = report.UNDEFINED_GRADS_UNEXPECTED if error else report.UNDEFINED_GRADS_MEAN_ZERO

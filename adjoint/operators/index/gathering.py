@@ -12,7 +12,7 @@ from ...dispatch.annotations import Array, Bool, Int, Number, Str
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import STRICT
 from ...dispatch.overloads import pair
-from ...dispatch.sequential import is_readable
+from ...dispatch.sequential import is_readable, read_array
 from ...dispatch.underived import underived
 from ...kernels.index import flattened as flattened_kernels
 from ...kernels.index import gathered_gradients
@@ -20,6 +20,7 @@ from ...kernels.index import indexing as indexing_kernels
 from ...kernels.index import scatter as scatter_kernels
 from ...kernels.reduce import counting
 from ...kernels.shape import joining as kernels
+from ...tape import modes
 from ...tensor import Tensor, wrap, wrap_dim
 from . import batched_indexing
 
@@ -515,9 +516,9 @@ def take_along_dim(input, indices, dim=None, *, out=None):
             f"dimensions for input, and {b.ndim} dimensions for indices"
         )
     dim = wrap_dim(dim, a.ndim)
-    if not is_readable(indices):
+    if modes.STATE.capture is not None or not is_readable(indices):
         indices = tensors.where(indices < 0, indices + a.shape[dim], indices)
-    elif b.size and b.item(b.argmin()) < 0:
+    elif b.size and (read := read_array(indices)).item(read.argmin()) < 0:
         indices = wrap(numpy.where(b < 0, b + a.shape[dim], b))
     shape = kernels.broadcast_except(a.shape, b.shape, dim)
     whole, places = ((*shape[:dim], one.shape[dim], *shape[dim + 1 :]) for one in (a, b))

@@ -9,7 +9,7 @@ import numpy
 from ... import dtypes
 from ...dispatch.decorators import public
 from ...dispatch.numpy_names import with_numpy_names
-from ...dispatch.sequential import is_readable, sequential_fallback
+from ...dispatch.sequential import is_readable, read_array, sequential_fallback
 from ...dtypes import Rank, promote
 from ...kernels.math import comparison
 from ...kernels.memory.storages import UntypedStorage
@@ -186,7 +186,7 @@ def allclose(input=None, other=None, rtol=1e-05, atol=1e-08, equal_nan=False, **
             "vmap over torch.allclose isn't supported yet. The elements of the batch may differ in whether they are close: use "
             "isclose."
         )
-    return bool(isclose(input, other, rtol, atol, equal_nan, **names)._array.all())
+    return bool(read_array(isclose(input, other, rtol, atol, equal_nan, **names)).all())
 
 
 def _tensor(function, value, name="other", position=2):

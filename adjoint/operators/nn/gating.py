@@ -6,7 +6,7 @@ import numpy
 
 from ...dispatch.annotations import Array, Int, Number
 from ...dispatch.decorators import PUBLIC, operator, public, publish, tensors
-from ...dispatch.sequential import is_readable
+from ...dispatch.sequential import is_readable, read_array
 from ...kernels.create import random as random_kernels
 from ...kernels.nn import activation as kernels
 from ...tensor import wrap
@@ -174,8 +174,9 @@ def _rrelu_operator(input, lower, upper, training, generator):
     if not is_readable(input):
         slopes = tensors.rand(tuple(input._array.shape), dtype=input.dtype) * (upper - lower) + lower
         return rrelu_with_noise, tensors.where(input <= 0, slopes, tensors.ones_like(slopes))
-    draws = random_kernels.rand(stream_of(generator), (int((input._array <= 0).sum()),), numpy.dtype(numpy.float64))
-    return rrelu_with_noise, wrap(kernels.rrelu_noise(input._array, lower + draws * (upper - lower)))
+    array = read_array(input)
+    draws = random_kernels.rand(stream_of(generator), (int((array <= 0).sum()),), numpy.dtype(numpy.float64))
+    return rrelu_with_noise, wrap(kernels.rrelu_noise(array, lower + draws * (upper - lower)))
 
 
 @public()

@@ -8,7 +8,7 @@ from typing import Any
 from ...codegen.kernel import Kernel
 from ...dispatch.annotations import Array
 from ...dispatch.decorators import operator, public, tensors
-from ...dispatch.sequential import is_readable
+from ...dispatch.sequential import is_readable, read_array
 from ...kernels.index.places import out_of_bounds
 from ...kernels.index.scatter import one_hot as one_hot_array
 from ...kernels.nn import loss as kernels
@@ -359,14 +359,15 @@ def one_hot(input, num_classes=-1):
                 "num_classes, as the elements of the batch may have unequal numbers of classes."
             )
         return (input.unsqueeze(-1) == tensors.arange(num_classes)).long()
-    wrong = out_of_bounds(array, (1 << 31) - 1 if num_classes == -1 else num_classes)
-    if wrong is not None and array.min() < 0:
+    classes = read_array(input)
+    wrong = out_of_bounds(classes, (1 << 31) - 1 if num_classes == -1 else num_classes)
+    if wrong is not None and classes.min() < 0:
         raise RuntimeError("Class values must be non-negative.")
     if num_classes == -1:
-        num_classes = int(array.max()) + 1
+        num_classes = int(classes.max()) + 1
     elif wrong is not None:
         raise RuntimeError("Class values must be smaller than num_classes.")
-    return wrap(one_hot_array(array, num_classes))
+    return wrap(one_hot_array(classes, num_classes))
 
 
 # --- of scores ------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from ..._runtime.tracebacks import warn
 from ...dispatch.arguments import MISSING, invalid_arguments
 from ...dispatch.decorators import public, tensors
 from ...dispatch.numpy_names import with_numpy_names
-from ...dispatch.sequential import is_readable
+from ...dispatch.sequential import is_readable, read_array
 from ...tensor import Tensor, wrap_dim
 from ..shape.parts import select, slice
 
@@ -92,13 +92,13 @@ def _weights(fweights, aweights, count):
                 f"cov(): expected {name} to have the same numel as there are observations in the input but got {array.size} "
                 f"!= {count}"
             )
-        if count and is_readable(weights) and (array < 0).any():
+        if count and is_readable(weights) and (read_array(weights) < 0).any():
             raise RuntimeError(f"cov(): {name} cannot be negative")
     if fweights is None or aweights is None:
         weights = aweights if fweights is None else fweights
     else:
         weights = fweights * aweights
-    if weights is not None and is_readable(weights) and not weights._array.sum():
+    if weights is not None and is_readable(weights) and not read_array(weights).sum():
         raise RuntimeError("cov(): weights sum to zero, can't be normalized")
     return weights
 

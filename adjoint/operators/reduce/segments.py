@@ -10,7 +10,7 @@ from ... import dtypes
 from ...array_attributes import wrap_dim
 from ...dispatch.annotations import Array
 from ...dispatch.decorators import operator, public, tensors
-from ...dispatch.sequential import is_readable
+from ...dispatch.sequential import is_readable, read_array
 from ...kernels.reduce import counting as kernels
 from ...kernels.runtime.floating import refuse
 from ...tensor import wrap
@@ -125,7 +125,7 @@ def _check(data, lengths, offsets, axis, unsafe):
             raise RuntimeError(f"Trying to create tensor with negative dimension -1: {size}")
     if lengths is None or unsafe or not is_readable(lengths):
         return
-    counts = lengths._array
+    counts = read_array(lengths)
     if not counts.size:
         raise RuntimeError(
             "min(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' "

@@ -10,6 +10,7 @@ from ... import dtypes
 from ...device import LAYOUTS
 from ...dispatch.arguments import invalid_arguments
 from ...dispatch.decorators import public
+from ...dispatch.sequential import read_array
 from ...interchange import tensor_array
 from ...kernels.create.data import array_from_data
 from ...kernels.sparse import layouts as kernels
@@ -89,7 +90,7 @@ def sparse_coo_tensor(
     places, elements = _as_indices(indices), _as_values(values, checked_dtype(dtype, "sparse_coo_tensor"))
     if elements._array.ndim == 0:
         elements = elements.reshape((1,))
-    rows = places._array
+    rows = read_array(places)
     if rows.ndim != 2:
         if rows.ndim != 1:
             raise RuntimeError(
@@ -169,7 +170,7 @@ def _compressed(
         raise RuntimeError(f"expected {outer}_indices to have at least one element")
     count = starts._array.size - 1
     if size is None:
-        other = int(places._array.max()) + 1 if places._array.size else 0
+        other = int(read_array(places).max()) + 1 if places._array.size else 0
         sizes = (count * block[0], other * block[1]) if by_rows else (other * block[0], count * block[1])
         shape = (*sizes, *dense)
     else:
