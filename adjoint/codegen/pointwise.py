@@ -164,6 +164,18 @@ class Program:
             out.dtype != dtype or numpy.broadcast_shapes(*[item.shape for item in operands]) != out.shape
         ):
             raise ValueError("the result does not fit what it is to be written over")
+        return self.computed(operands, values, dtype, compute, out)
+
+    def computed(
+        self,
+        operands: Sequence[ndarray],
+        values: Sequence[Any],
+        dtype: numpy.dtype[Any],
+        compute: numpy.dtype[Any],
+        out: ndarray | None,
+    ) -> Any:
+        """Compute on arrays of `dtype`, and on truth values where the expression has them."""
+        half = compute is not dtype
         size = max([item.size for item in operands])
         if LOOPS.takes(size, self.compiled_from) and self.compiled.repays(size):
             result = self.compiled.run(operands, values, dtype, compute, out)

@@ -24,7 +24,7 @@ from ..codegen.pointwise import Program
 from ..codegen.tracing import xp
 from ..dispatch.annotations import Array
 from ..kernels.index import masking
-from ..kernels.math import powers
+from ..kernels.math import arithmetic, pointwise, powers
 from ..kernels.nn import loss
 from .blocks import Foreign, Place
 from .program import Instruction
@@ -40,13 +40,17 @@ def computation(instruction: Instruction, values: list[Any]) -> Computation:
         Foreign: for any other instruction.
     """
     name = instruction.name
-    if name == "clamp_to_numbers":
+    if name in ("clamp_to_numbers", "inside"):
         values = [
             other if given is None else given for given, other in zip(values, (None, -math.inf, math.inf), strict=True)
         ]
     if name == "select_where":
         found = one_operation("where", NUMBER, values, [BOOL, NUMBER, NUMBER])
-    elif name in OF_TRUTHS and instruction.kernel is not None:
+    elif name == "zero_where":
+        found = one_operation("where", NUMBER, [values[1], 0, values[0]], [BOOL, NUMBER, NUMBER])
+    elif name == "eq" and values[1] is True:  # of truth values
+        found = one_operation("logical_and", BOOL, [values[0]] * 2, [BOOL] * 2)
+    elif name in OF_TRUTHS:
         found = one_operation(OF_TRUTHS[name], BOOL, values, [BOOL] * len(values))
     elif name in WITH_NUMBER:
         found = ufunc_expression(WITH_NUMBER[name], values)
@@ -140,13 +144,6 @@ KNOWN = frozenset(
 # --- instructions that are no elementwise operators of their own ------------------------------------------------
 
 
-def power(self: Array, exponent: Any) -> Any:
-    """Write `self ** exponent`."""
-    if exponent == 2:
-        return self * self
-    return xp.power(self, exponent)
-
-
 def raised(self: Array, min: Any) -> Any:
     """Write `self`, but at least `min`."""
     return xp.maximum(self, min)
@@ -157,9 +154,14 @@ def lowered(self: Array, max: Any) -> Any:
     return xp.minimum(self, max)
 
 
-POWER, RAISED, LOWERED = (
+def inside(self: Array, min: Any, max: Any) -> Any:
+    """Write whether `self` is between numbers, or equal to one."""
+    return (self >= min) & (self <= max)
+
+
+RAISED, LOWERED, INSIDE = (
     Program(each, None, "f", False)  # type: ignore[arg-type]
-    for each in (power, raised, lowered)
+    for each in (raised, lowered, inside)
 )
 
 
@@ -176,9 +178,16 @@ OF_TRUTHS = {
 """Instructions on truth values, and their operations."""
 
 FORMULAS: dict[str, Callable[[], Program]] = {
-    "pow_number": lambda: POWER,
+    "pow_number": lambda: powers._to_number.expression,
     "clamp_to_numbers": lambda: masking._limited.expression,
     "clamp_min_to_number": lambda: RAISED,
+    "inside": lambda: INSIDE,
+    "sgn": lambda: pointwise._sign_of_floats.expression,
+    "sign": lambda: pointwise._sign_of_floats.expression,
+    "lerp_by_number": lambda: arithmetic._between.expression,
+    "lerp_by_tensor": lambda: arithmetic._between_arrays.expression,
+    "addcmul": lambda: arithmetic.addcmul.expression,
+    "addcdiv": lambda: arithmetic.addcdiv.expression,
     "clamp_max_to_number": lambda: LOWERED,
     "power_backward": lambda: powers._times_slope.expression,
     "shared_difference": lambda: loss._shared_difference.expression,

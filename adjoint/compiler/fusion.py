@@ -7,6 +7,7 @@ that nobody else reads are never stored.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
@@ -39,6 +40,11 @@ class Loop(Pointwise):
         self.tree = expression
         self._straight, self._tiles = {}, {}
 
+    def __call__(self, arrays: Sequence[Any], out: Any = None) -> Any:
+        """Compute on arrays of the dtype of the first one, and on truth values."""
+        dtype = arrays[0].dtype
+        return self.computed(arrays, (), dtype, dtype, out)
+
 
 KNOWN: WeakValueDictionary[str, Loop] = WeakValueDictionary()
 """The loops of all programs, by the text of their expressions."""
@@ -55,9 +61,9 @@ class Fused:
     def __call__(self, *arrays: Any) -> Any:
         """The results; or None, and the result is written to the first array."""
         if self.over is None:
-            return self.loop.run(arrays, ())
+            return self.loop(arrays)
         target, *others = arrays
-        self.loop.run([*others[: self.over], target, *others[self.over :]], (), target)
+        self.loop([*others[: self.over], target, *others[self.over :]], target)
         return None
 
 
@@ -95,8 +101,7 @@ class Groups:
         """Add an instruction to the groups that make its operands, or as a group of its own.
 
         Raises:
-            Foreign: unless it computes a large contiguous array element by element, of one floating-point dtype and of truth
-                values that its group computes.
+            Foreign: unless it computes a large contiguous array element by element, from one dtype and truth values.
         """
         op = given.kernel
         if given.changes or given.keeps or given.several or len(given.results) != 1:
@@ -109,8 +114,7 @@ class Groups:
             raise Foreign
         found = computation(given, [*map(self.operand, given.operands)])
         forms = {place.buffer: self.form(place.buffer) for _, place in found[1]}
-        truths = [number for number, form in forms.items() if form[1] == "bool"]
-        fits = all((node.kind == BOOL) == (place.buffer in truths) for node, place in found[1])
+        fits = all((node.kind == BOOL) == (forms[place.buffer][1] == "bool") for node, place in found[1])
         fits = fits and (dtype == "bool") == (found[0].outputs[0].kind == BOOL)
         if not fits or not any(form[0] == shape and form[2] for form in forms.values()):
             raise Foreign
@@ -119,11 +123,9 @@ class Groups:
         if len(self.dtypes([position])) > 1:
             raise Foreign
         self.of[position] = [position]
-        if not all(self.join(number, position) for number in truths):
-            self.of.pop(position).remove(position)
-            raise Foreign
         for number in forms:
-            self.join(number, position)
+            if number in self.makers:
+                self.join(self.of[self.makers[number]], position)
         self.makers[result] = position  # type: ignore[index]
 
     def form(self, number: Any) -> tuple[tuple[int, ...], str, bool]:
@@ -142,7 +144,7 @@ class Groups:
         if isinstance(operand, Reference):
             return Place(operand.number, 0, self.form(operand.number)[0], ())
         value = operand.value if isinstance(operand, Constant) else Foreign
-        if isinstance(value, numpy.ndarray) and value.ndim == 0 and value.dtype.name in TYPES:
+        if isinstance(value, numpy.ndarray) and value.ndim == 0 and value.dtype.name in (*TYPES, "bool"):
             return value.item()
         if value is None or type(value) in (int, float, bool, str):
             return value
@@ -154,22 +156,24 @@ class Groups:
         made = {self.instructions[each].results[0] for each in group}
         return {self.form(number)[1] for number in read | made} - {"bool"}
 
-    def join(self, number: int, position: int) -> bool:
-        """Join the group that has made an operand with that of an instruction; False if something depends on its place."""
-        if number not in self.makers:
-            return False
-        group, own = self.of[self.makers[number]], self.of[position]
-        if group is own:
-            return True
+    def join(self, group: list[int], position: int) -> None:
+        """Join the group that has made an operand with that of an instruction, unless something depends on its place."""
+        own = self.of[position]
         both = sorted({*group, *own})
         (one,), (other,) = self.instructions[group[0]].results, self.instructions[position].results
-        if self.form(one)[0] != self.form(other)[0] or len(self.dtypes(both)) > 1 or not self.can_wait(group, both):
-            return False
-        if sum(map(len, self.arrays(both))) > MOST_ARRAYS or len(self.expression(both).nodes()) > MOST_NODES:
-            return False
+        if group is own or self.form(one)[0] != self.form(other)[0] or len(self.dtypes(both)) != 1:
+            return
+        inputs, outputs = self.arrays(both)
+        large = len(inputs) + len(outputs) > MOST_ARRAYS or len(self.expression(both).nodes()) > MOST_NODES
+        if large or not self.is_like(inputs[0], one) or not self.can_wait(group, both):
+            return
         for each in both:
             self.of[each] = both
-        return True
+
+    def is_like(self, number: int, result: Any) -> bool:
+        """Whether a value is an array of numbers in the shape of a result, and contiguous."""
+        shape, dtype, contiguous = self.form(number)
+        return contiguous and dtype != "bool" and shape == self.form(result)[0]
 
     def can_wait(self, group: list[int], both: list[int]) -> bool:
         """Whether a group may run at the last of other positions: nothing between reads its results or changes its operands."""
@@ -191,9 +195,7 @@ class Groups:
         """The values that a group reads, those like the results first, and the values that others read of the group."""
         made = [self.instructions[each].results[0] for each in group]
         found = dict.fromkeys(place.buffer for each in group for _, place in self.computations[each][1])
-        shape = self.form(made[0])[0]
-        whole = {number: self.form(number)[0] == shape and self.form(number)[2] for number in found}
-        inputs = sorted([each for each in found if each not in made], key=whole.__getitem__, reverse=True)
+        inputs = sorted([each for each in found if each not in made], key=lambda each: not self.is_like(each, made[0]))
         outputs = [
             number
             for number in made
@@ -205,7 +207,8 @@ class Groups:
         """The computation of the outputs of a group from its inputs."""
         inputs, outputs = self.arrays(group)
         graph = Graph()
-        values = {number: graph.node(INPUT, (), NUMBER, f"x{k}") for k, number in enumerate(inputs)}
+        kinds = [BOOL if self.form(number)[1] == "bool" else NUMBER for number in inputs]
+        values = {number: graph.node(INPUT, (), kinds[k], f"x{k}") for k, number in enumerate(inputs)}
         for position in group:
             expression, operands, scalars = self.computations[position]
             given = {node: values[place.buffer] for node, place in operands}
@@ -219,7 +222,8 @@ class Groups:
         """The loop of a group as one instruction."""
         inputs, outputs = self.arrays(group)
         expression = self.expression(group)
-        key = f"{len(inputs)} {expression}"
+        truths = [each.value for each in expression.nodes() if each.operation == INPUT and each.kind == BOOL]
+        key = f"{len(inputs)} {truths} {expression}"
         loop = KNOWN.get(key)
         if loop is None:
             loop = KNOWN[key] = Loop(expression, [f"x{k}" for k in range(len(inputs))])
