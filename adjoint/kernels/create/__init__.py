@@ -1,1 +1,1 @@
-"""Creation of arrays: from Python data, filled, in ranges, random."""
+"""Create arrays from Python data, with a fill value, as ranges, or with random numbers."""

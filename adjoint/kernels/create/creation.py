@@ -1,4 +1,4 @@
-"""Regular arrays: ranges, the identity, triangles of indices; and repetitions of them."""
+"""Regular arrays: ranges, the identity matrix, indices of triangles, and arrays with the properties of another array."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ Unwrap = Callable[[Any], Any]
 
 
 def arange(start: Any, end: Any, step: Any, kind: dtype) -> Array:
-    """The numbers `start + i * step` before `end`.
+    """Return the numbers `start + i * step` before `end`.
 
-    Integers are exact. Others are computed in float64 and rounded to `kind`.
+    Integers are exact. Other numbers are computed in float64 and rounded to `kind`.
 
     Raises:
         RuntimeError: if `step` is zero or leads away from `end`, or a bound is not finite.
-        ValueError: if `step` is zero once cut to an integer.
+        ValueError: if `step` is zero after truncation to an integer.
         NotImplementedError: if `kind` is bool, complex or a dtype that kernels cannot compute with.
     """
     if kind is dtypes.bool or kind.is_complex or kind.roles is not None:
@@ -71,9 +71,10 @@ _FROM_BOTH_ENDS = RepeatedForm("create.ranges.from_both_ends", elements=MOVED)
 
 
 def _float_range(start: float, step: float, size: int, kind: dtype) -> Array:
-    """`start + i * step` with PyTorch's rounding.
+    """Return `start + i * step` with PyTorch's rounding.
 
-    It computes blocks of two 32-byte vectors, each from its first element, rounded to `kind`; what is left singly.
+    Blocks of two 32-byte vectors are computed from their first elements, which are rounded to `kind`. Remaining
+    elements are computed one by one.
     """
     lanes = 32 // kind.itemsize
     if size:
@@ -97,7 +98,7 @@ def _float_range(start: float, step: float, size: int, kind: dtype) -> Array:
 
 
 def inclusive_range(start: float, end: float, step: float, kind: dtype) -> Array:
-    """The numbers `start + i * step` up to `end`, which is included."""
+    """Return the numbers `start + i * step` up to and including `end`."""
     if step == 0:
         raise RuntimeError("step must be nonzero")
     if (end - start) * (1 if step > 0 else -1) < 0:
@@ -107,7 +108,7 @@ def inclusive_range(start: float, end: float, step: float, kind: dtype) -> Array
 
 
 def linspace(start: Any, end: Any, steps: int, kind: dtype) -> Array:
-    """`steps` numbers from `start` to `end`, both included, counted from the nearer end as PyTorch does.
+    """Return `steps` numbers from `start` to `end`, both included, computed from the nearer end as in PyTorch.
 
     Raises:
         RuntimeError: if `steps` is negative.
@@ -125,7 +126,7 @@ def linspace(start: Any, end: Any, steps: int, kind: dtype) -> Array:
 
 
 def _spaced(start: Any, end: Any, steps: int, kind: dtype) -> Array:
-    """The numbers of `linspace` before they are rounded to `kind`, integers in float64."""
+    """Return the numbers of `linspace` before they are rounded to `kind`. Integers are in float64."""
     work = kind.numpy if kind.is_floating_point or kind.is_complex else numpy.dtype(numpy.float64)
     first: Any
     last: Any
@@ -164,7 +165,7 @@ def _spaced(start: Any, end: Any, steps: int, kind: dtype) -> Array:
 
 
 def logspace(start: Any, end: Any, steps: int, base: float, kind: dtype) -> Array:
-    """`base` to the powers `linspace(start, end, steps)`."""
+    """Return `base` to the powers `linspace(start, end, steps)`."""
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
     if kind.roles is not None:
@@ -189,7 +190,7 @@ def logspace(start: Any, end: Any, steps: int, base: float, kind: dtype) -> Arra
 
 
 def eye(n: int, m: int, kind: dtype) -> Array:
-    """Ones on the diagonal of an n by m matrix, zeros elsewhere."""
+    """Return an n by m matrix with ones on the diagonal and zeros elsewhere."""
     for name, size in (("n", n), ("m", m)):
         if size < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {size}")
@@ -201,19 +202,19 @@ def eye(n: int, m: int, kind: dtype) -> Array:
 
 
 def tril_indices(row: int, col: int, offset: int) -> Array:
-    """Rows and columns of the elements on and below a diagonal, row by row."""
+    """Return the rows and columns of the elements on and below a diagonal, in row-major order."""
     ends = numpy.clip(numpy.arange(row) + (offset + 1), 0, col)
     return _indices(numpy.zeros_like(ends), ends)
 
 
 def triu_indices(row: int, col: int, offset: int) -> Array:
-    """Rows and columns of the elements on and above a diagonal, row by row."""
+    """Return the rows and columns of the elements on and above a diagonal, in row-major order."""
     starts = numpy.clip(numpy.arange(row) + offset, 0, col)
     return _indices(starts, numpy.full_like(starts, col))
 
 
 def _indices(starts: Array, ends: Array) -> Array:
-    """Rows and columns of the elements from `starts` to `ends` of each row."""
+    """Return the rows and columns of the elements from `starts` to `ends` of each row."""
     counts = ends - starts
     before = numpy.cumsum(counts) - counts
     result: Array = numpy.stack([numpy.arange(len(counts)), before - starts]).repeat(counts, 1)
@@ -225,10 +226,10 @@ def _indices(starts: Array, ends: Array) -> Array:
 
 
 def complex_from_parts(real: Array, imag: Array) -> Array:
-    """Complex numbers of the given real and imaginary parts, broadcast together.
+    """Return complex numbers with the given real and imaginary parts, which are broadcast together.
 
     Raises:
-        RuntimeError: if the parts are not of one real floating-point type.
+        RuntimeError: if the parts do not have the same real floating-point type.
     """
     _check_parts(real, imag)
     kind = dtypes.from_numpy(real.dtype).to_complex().numpy
@@ -243,9 +244,9 @@ def complex_from_parts(real: Array, imag: Array) -> Array:
 
 
 def polar(abs: Array, angle: Array) -> Array:
-    """Complex numbers of the given absolute values and angles, broadcast together.
+    """Return complex numbers with the given absolute values and angles, which are broadcast together.
 
-    Raises as `complex_from_parts` does.
+    It raises the same errors as `complex_from_parts`.
     """
     _check_parts(abs, angle)
     if abs.dtype == numpy.float16:
@@ -271,17 +272,17 @@ def _check_parts(first: Array, second: Array) -> None:
 
 
 def zeros_like(array: Array) -> Array:
-    """Zeros of the shape and dtype of `array`, row by row in memory."""
+    """Return row-major zeros with the shape and dtype of `array`."""
     return numpy.zeros(array.shape, array.dtype)
 
 
 def ones_like(array: Array) -> Array:
-    """Ones of the shape and dtype of `array`, row by row in memory."""
+    """Return row-major ones with the shape and dtype of `array`."""
     return numpy.ones(array.shape, array.dtype)
 
 
 def empty_like(array: Array) -> Array:
-    """An uninitialised array of the shape and dtype of `array`, row by row in memory."""
+    """Return an uninitialized row-major array with the shape and dtype of `array`."""
     return numpy.empty(array.shape, array.dtype)
 
 
@@ -291,5 +292,5 @@ def full_like(array: Array, value: Any) -> Array:
 
 
 def zeros_of(array: Array, shape: tuple[int, ...] = ()) -> Array:
-    """Zeros of another shape in the dtype of `array`."""
+    """Return zeros with another shape and the dtype of `array`."""
     return numpy.zeros(shape, array.dtype)

@@ -1,4 +1,4 @@
-"""Arrays made from Python data: numbers, nested sequences of numbers and of arrays, and arrays themselves."""
+"""Arrays that are created from Python data: numbers, nested sequences of numbers and of arrays, and arrays themselves."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ _HEAP_TYPE = 1 << 9  # a flag of types that are made when the program runs, as t
 
 
 def array_from_data(data: Any, kind: dtype | None = None, unwrap: Unwrap = lambda value: value) -> Array:
-    """A new array holding `data`: a number, nested sequences of numbers, or an array.
+    """Return a new array that holds `data`: a number, nested sequences of numbers, or an array.
 
-    `kind` is the type of the elements, inferred from the data if None: Python floats and complex numbers give the
-    default types, integers int64, NumPy's own scalars and arrays keep theirs; the types of several elements are
-    promoted. `unwrap` turns tensors, wherever they are, into arrays.
+    `kind` is the type of the elements. If it is None, it is inferred from the data: Python floats and complex numbers
+    have the default types, integers have the type int64, and NumPy scalars and arrays keep their types; the types of
+    several elements are promoted. `unwrap` converts tensors at any depth to arrays.
 
     Raises:
-        ValueError: for ragged sequences and integers out of the range of int64.
-        TypeError, RuntimeError: if a value is not a number, or is out of the range of `kind`.
+        ValueError: for ragged sequences, and for integers outside the range of int64.
+        TypeError, RuntimeError: if a value is not a number, or is outside the range of `kind`.
     """
     kind_of_data = type(data)
     if kind is None:
@@ -100,7 +100,7 @@ def check_array(array: Array) -> None:
 
 
 def is_sequence(value: Any) -> bool:
-    """Whether a value has items, as a `list`, `collections.deque`, `array.array` or string has, and is not a tensor."""
+    """Return whether a value has items, like a `list`, `collections.deque`, `array.array` or string, and is not a tensor."""
     if isinstance(value, (list, tuple)):
         return True
     if isinstance(value, (str, bytes)):
@@ -116,7 +116,7 @@ def is_sequence(value: Any) -> bool:
 
 
 def _shape_of(data: Any) -> tuple[int, ...]:
-    """The shape that the first element of each level suggests."""
+    """Return the shape that the first element of each level implies."""
     shape: list[int] = []
     while is_sequence(data):
         if isinstance(data, (str, bytes)):
@@ -143,7 +143,7 @@ def _flattened(data: Any, shape: tuple[int, ...]) -> list[Any] | None:
 
 
 class _Elements:
-    """The numbers in nested sequences, in order, and the types they have."""
+    """The numbers in nested sequences, in order, and their types."""
 
     def __init__(self, unwrap: Unwrap, wanted: dtype | None = None) -> None:
         self.unwrap = unwrap
@@ -234,7 +234,7 @@ class _Elements:
         return True
 
     def array(self, shape: tuple[int, ...], kind: dtype | None) -> Array:
-        """The numbers as an array of `kind`, or of the type that all of theirs promote to."""
+        """Return the numbers as an array of `kind`, or of the type to which all their types promote."""
         return _array_of(self.values, kind or self.kind(), self.kinds).reshape(shape)
 
     def kind(self) -> dtype:
@@ -249,7 +249,7 @@ class _Elements:
 
 
 def _python_name(item: Any) -> str:
-    """The name of the type of an object as Python's own errors have it: with its module if the type is not written in Python."""
+    """Return the name of an object's type as in Python's errors, with its module if the type is not written in Python."""
     kind = type(item)
     return (
         kind.__name__
@@ -259,7 +259,7 @@ def _python_name(item: Any) -> str:
 
 
 def _no_number(kind: str, wanted: dtype | None) -> TypeError:
-    """The error for a string among numbers that are to be of dtype `wanted`."""
+    """Return the error for a string among numbers that must have dtype `wanted`."""
     if wanted is None:
         return TypeError(f"new(): invalid data type '{kind}'")
     if wanted.is_floating_point or wanted.is_complex:
@@ -268,7 +268,7 @@ def _no_number(kind: str, wanted: dtype | None) -> TypeError:
 
 
 def _number(item: Any, unwrap: Unwrap, wanted: dtype | None) -> tuple[dtype | None, Any]:
-    """The type that an element counts as and its value as a Python number."""
+    """Return the type as which an element counts, and its value as a Python number."""
     array = unwrap(item)
     if isinstance(array, (numpy.ndarray, numpy.generic)):
         if (
@@ -340,7 +340,7 @@ def _unsigned64(value: Any) -> int:
 
 
 def _inferred(data: Any, unwrap: Unwrap) -> dtype:
-    """The type of ragged data, which decides the words of its error."""
+    """Return the type of ragged data, which determines the text of its error."""
     elements = _Elements(unwrap)
     pending = [data]
     while pending:
@@ -353,7 +353,7 @@ def _inferred(data: Any, unwrap: Unwrap) -> dtype:
 
 
 def _ragged(data: Any, shape: tuple[int, ...], kind: dtype, dim: int = 0) -> Exception | None:
-    """PyTorch's error for nested sequences of different lengths, None if `data` has no part in it."""
+    """Return PyTorch's error for nested sequences of different lengths, or None if `data` is not ragged."""
     if not shape:
         if not is_sequence(data):
             return None

@@ -1,8 +1,8 @@
-"""The generator of all random numbers: the Mersenne Twister, with exactly PyTorch's state.
+"""The generator of all random numbers, which is the Mersenne Twister with exactly PyTorch's state.
 
 Matsumoto and Nishimura, "Mersenne Twister: a 623-dimensionally equidistributed uniform pseudorandom number generator",
-1998. NumPy's implementation produces the words. Seeds, the layout of the state and the stored normal number are
-PyTorch's.
+1998. NumPy's implementation produces the words. The seeds, the layout of the state and the stored normal number are the
+same as in PyTorch.
 """
 
 import operator
@@ -45,14 +45,14 @@ TWIST = 624
 """The number of words that one twist of the state produces."""
 
 BULK = 2048
-"""From this number of words on, the call with a slower start that fills 32-bit memory is faster."""
+"""The number of words from which the call that fills 32-bit memory is faster, although it starts more slowly."""
 
 
 class Stream:
-    """A stream of random words, and the lock that a sampler holds while it draws several.
+    """A stream of random words, and the lock that a sampler holds while it draws several words.
 
-    Methods that draw do not take the lock. Hold `lock` around them, so that a sample consists of consecutive words,
-    however many threads share the stream.
+    Methods that draw words do not acquire the lock. Hold `lock` around them, so that a sample consists of consecutive
+    words, however many threads share the stream.
     """
 
     __slots__ = ("_address", "_bulk", "_engine", "_float_normal", "_seed", "lock", "normal")

@@ -225,7 +225,7 @@ def _few_signs(self: Array) -> Array:
 
 @by_expression(_sign_of_floats, small=_few_signs)
 def sign(self: Array) -> Array:
-    """-1, 0 or 1; 0 for nan."""
+    """Return -1, 0 or 1; the result is 0 for NaN."""
     if self.dtype.kind == "c":
         raise NotImplementedError(
             "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead."

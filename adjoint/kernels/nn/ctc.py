@@ -79,7 +79,7 @@ def ctc_loss(
 
 @accelerated("nn.ctc.forward_of", elements=ELEMENTARY)
 def _forward(log_probs: Array, states: Array, skips: Array, lengths: Array) -> Array:
-    """The logarithms of the probabilities of states, `(N, T, states)`."""
+    """Return the logarithms of the probabilities of states, with the shape `(N, T, states)`."""
     (times, count), width = log_probs.shape[:2], states.shape[1]
     emitted = _at_states(log_probs, states)
     forward = numpy.full((count, times, width), -numpy.inf, log_probs.dtype)

@@ -12,7 +12,7 @@ _WORK = 64
 
 @loops
 def log_of_sum(a: T, b: T, c: T) -> T:
-    """Return log(exp(a) + exp(b) + exp(c)) without overflow. It is -inf if all three are."""
+    """Return log(exp(a) + exp(b) + exp(c)) without overflow. The result is -inf if all three numbers are -inf."""
     most = fmax(a, fmax(b, c))
     total = most + log(exp(a - most) + exp(b - most) + exp(c - most))
     return where((most == math.inf) | (most == -math.inf), most, total)
@@ -23,7 +23,10 @@ def forward_states(
     forward: Pointer[T], rows: Pointer[T], log_probs: Pointer[T], states: Pointer[i64], skips: Pointer[u8],
     lengths: Pointer[i64], times: Int, count: Int, width: Int, classes: Int, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """The probabilities of the states of samples from `start` on; `rows`: for each sample memory of width + 2 numbers, twice."""
+    """Compute the probabilities of the states of samples, starting from `start`.
+
+    `rows`: memory for two rows of width + 2 numbers for each sample.
+    """
     for sample in range(start, stop):
         label = states + sample * width
         skip = skips + sample * width
@@ -53,7 +56,7 @@ def backward_states(
     states: Pointer[i64], skips: Pointer[u8], lengths: Pointer[i64], ends: Pointer[i64], times: Int, count: Int, width: Int,
     classes: Int, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """The gradient of the log-probabilities of samples from `start` on."""
+    """Compute the gradient of the log-probabilities of samples, starting from `start`."""
     for sample in range(start, stop):
         label = states + sample * width
         skip = skips + sample * width
@@ -89,7 +92,7 @@ def backward_states(
 
 
 def forward_of(log_probs: ndarray, states: ndarray, skips: ndarray, lengths: ndarray) -> Any:
-    """The logarithms of the probabilities of states, `(N, T, states)`."""
+    """Return the logarithms of the probabilities of states, with the shape `(N, T, states)`."""
     log_probs = numpy.ascontiguousarray(log_probs)
     (times, count, classes), width = log_probs.shape, states.shape[1]
     out = numpy.empty((count, times, width), log_probs.dtype)

@@ -1,7 +1,7 @@
-"""Images read at the positions of a grid, and the gradients, for some positions at a time over all channels.
+"""Read images at the positions of a grid, and compute the gradients, for several positions at a time over all channels.
 
-The forms of `kernels.nn.grid_sampling`, which has the formulas. The pixels around a vector of positions, and their
-weights, are computed once for all channels.
+The module implements the functions of `kernels.nn.grid_sampling`, which contains the formulas. The pixels around a
+vector of positions, and their weights, are computed once for all channels.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Array = numpy.ndarray[Any, Any]
 _TYPES = {"f": f32, "d": f64}
 
 _VECTORS = 16
-"""The number of vectors of places in a piece of work."""
+"""The number of vectors of positions in a piece of work."""
 
 _PLANES = 4
 """The number of gradient planes in one piece of work, if there are many."""
@@ -56,7 +56,7 @@ def padded(position: Any, edge: T, stray: T, W: Static, PADDING: Static, ALIGN: 
 
 @loops
 def polynomial(x: Any, COEFFICIENTS: Static, T: Static, W: Static) -> Any:
-    """The value of a polynomial, given from its constant term up."""
+    """Return the value of a polynomial whose coefficients start with the constant term."""
     result = vector(T, W)(COEFFICIENTS[-1])
     for COEFFICIENT in COEFFICIENTS[-2::-1]:
         result = result * x + vector(T, W)(COEFFICIENT)
@@ -102,7 +102,7 @@ def along(
 
 
 def _around(dims: int, mode: int) -> list[tuple[int, ...]]:
-    """The pixels around a place, by their numbers along each dimension."""
+    """Return the pixels around a position, by their numbers along each dimension."""
     return list(itertools.product(range(len(POLYNOMIALS[mode])), repeat=dims))
 
 
@@ -111,7 +111,7 @@ def locate(
     indices: Pointer[i32], counts: Pointer[T], rises: Pointer[T], grid: Pointer[T], there: Any, sizes: Pointer[i64], W: Static,
     DIMS: Static, MODE: Static, PADDING: Static, ALIGN: Static,
 ) -> None:  # fmt: skip
-    """`along` all dimensions; a grid has the coordinate of the last one first."""
+    """Apply `along` to all dimensions. The coordinate of the last dimension comes first in a grid."""
     steps, room = lanes(i64, W) * DIMS, len(POLYNOMIALS[MODE]) * W
     for d in range(DIMS):
         coordinate = gather(grid + (DIMS - 1 - d), steps, there)
@@ -150,7 +150,7 @@ def sample(
     out: Pointer[T], images: Pointer[T], grid: Pointer[T], sizes: Pointer[i64], area: Int, channels: Int, places: Int,
     start: Int, stop: Int, W: Static, DIMS: Static, MODE: Static, PADDING: Static, ALIGN: Static,
 ) -> None:  # fmt: skip
-    """Some pieces of the images at the places of a grid."""
+    """Compute some pieces of the images at the positions of a grid."""
     TAPS, SIDE = len(_around(DIMS, MODE)), len(POLYNOMIALS[MODE])
     indices_of, counts_of, rises_of = local(i32, DIMS * SIDE * W), local(T, DIMS * SIDE * W), local(T, DIMS * SIDE * W)
     pieces = (places + (_VECTORS * W - 1)) // (_VECTORS * W)
@@ -180,7 +180,7 @@ def spread(
     to_images: Pointer[T], grad: Pointer[T], grid: Pointer[T], sizes: Pointer[i64], area: Int, channels: Int, places: Int,
     planes: Int, start: Int, stop: Int, W: Static, DIMS: Static, MODE: Static, PADDING: Static, ALIGN: Static,
 ) -> None:  # fmt: skip
-    """The transpose of `sample`, for pieces of this many planes: added to the images, in the order of the places."""
+    """Compute the transpose of `sample` for pieces of planes, by adding to the images in the order of the positions."""
     TAPS, SIDE = len(_around(DIMS, MODE)), len(POLYNOMIALS[MODE])
     indices_of, counts_of, rises_of = local(i32, DIMS * SIDE * W), local(T, DIMS * SIDE * W), local(T, DIMS * SIDE * W)
     pieces = (channels + planes - 1) // planes
@@ -218,7 +218,7 @@ def steer(
     to_grid: Pointer[T], grad: Pointer[T], images: Pointer[T], grid: Pointer[T], sizes: Pointer[i64], area: Int,
     channels: Int, places: Int, start: Int, stop: Int, W: Static, DIMS: Static, MODE: Static, PADDING: Static, ALIGN: Static,
 ) -> None:  # fmt: skip
-    """Some pieces of the gradient of the grid."""
+    """Compute some pieces of the gradient of the grid."""
     TAPS, SIDE = len(_around(DIMS, MODE)), len(POLYNOMIALS[MODE])
     indices_of, counts_of, rises_of = local(i32, DIMS * SIDE * W), local(T, DIMS * SIDE * W), local(T, DIMS * SIDE * W)
     pieces = (places + (_VECTORS * W - 1)) // (_VECTORS * W)
@@ -271,7 +271,7 @@ class _Call:
         self.place_bytes = self.channels * len(_around(len(sizes), sampling.mode)) * 16
 
     def over_places(self, function: Any, *arrays: Array) -> None:
-        """Run a function over pieces of places."""
+        """Run a function over pieces of positions."""
         places = _VECTORS * self.lanes
         pieces = self.count * -(-self.places // places)
         launch(

@@ -1,4 +1,4 @@
-"""The negative log-likelihood of classes: the log-probabilities that targets select, and their gradient, which is 0 elsewhere."""
+"""The negative log-likelihood of classes: the log-probabilities that targets select, and the gradient."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ....codegen.llvm.kernels import *
 from ...runtime.floating import compute_dtype
 
 _TILE = 512
-"""The number of positions that are computed together if there are dimensions below the classes."""
+"""The number of positions that are computed together if there are dimensions after the classes."""
 
 _BLOCK = 1 << 10
 """The number of positions whose losses are added up together.
@@ -16,7 +16,7 @@ It is the same for all threads, so that sums do not depend on them.
 """
 
 _FAR = 64
-"""The number of bytes that are moved in the time of one distant element."""
+"""The number of bytes that can be moved in the time that access to one distant element takes."""
 
 
 CLASSES = Struct("positions classes inner ignored")
@@ -26,7 +26,7 @@ CLASSES = Struct("positions classes inner ignored")
 def spread(table: Pointer[i64], start: Int, stop: Int, T: Static, S: Static, STEP: Static, WEIGHTED: Static) -> None:
     """Compute the gradient of the log-probabilities, `_TILE` positions at a time.
 
-    `STEP`: 0 if all positions share one gradient.
+    `STEP`: whether positions have separate gradients (1) or share one gradient (0).
     """
     layout = fields(table[0], CLASSES)
     classes, inner, ignored = layout.classes, layout.inner, layout.ignored
@@ -57,7 +57,7 @@ def spread(table: Pointer[i64], start: Int, stop: Int, T: Static, S: Static, STE
 
 @loops(noalias=False)
 def sums(table: Pointer[i64], start: Int, stop: Int, T: Static, WEIGHTED: Static) -> None:
-    """For blocks of positions the sums of their losses and of the weights of their classes, and how many are no classes."""
+    """Compute the sums of the losses and of the weights of the classes for blocks of positions, and count the invalid targets."""
     layout = fields(table[0], CLASSES)
     positions, classes, inner, ignored = layout.positions, layout.classes, layout.inner, layout.ignored
     x, target = array_at(table, 0, T), array_at(table, 1, i64)
@@ -80,7 +80,7 @@ def sums(table: Pointer[i64], start: Int, stop: Int, T: Static, WEIGHTED: Static
 
 
 def _summing(log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int) -> Any:
-    """Return the function that finds the sums of losses and weights and counts the invalid targets; None if there is no loop."""
+    """Return the function that sums losses and weights and counts invalid targets, or None if there is no loop."""
     dtype, positions = log_probs.dtype, target.size
     if type_of(dtype) is None or not positions or target.dtype != numpy.int64:
         return None
@@ -101,7 +101,7 @@ def _layout(log_probs: ndarray, target: ndarray, ignore_index: int) -> list[int]
 
 
 def reduced_loss(log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int, reduction: str) -> Any:
-    """The plan of `nll_loss`, for sums and means."""
+    """Return the plan of `nll_loss` for sums and means."""
     summing = None if reduction == "none" else _summing(log_probs, target, weight, ignore_index)
     if summing is None:
         return NotImplemented
@@ -121,7 +121,7 @@ def reduced_loss(log_probs: ndarray, target: ndarray, weight: ndarray | None, ig
 def loss_gradient(
     grad: ndarray, log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int, reduction: str
 ) -> Any:
-    """The plan of `nll_loss_backward`."""
+    """Return the plan of `nll_loss_backward`."""
     summing = _summing(log_probs, target, weight, ignore_index)
     if summing is None or grad.shape != (target.shape if reduction == "none" else ()):
         return NotImplemented

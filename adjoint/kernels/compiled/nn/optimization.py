@@ -1,8 +1,8 @@
 """Steps of optimizers in compiled code: one pass over all parameters of a list, their gradients and their state.
 
 The formula of an optimizer is called once with cells in place of arrays. The operations of the formula are recorded as
-the body of a loop. Its questions about options become conditions, under which the same loop is reused, and numbers,
-which are passed to the loop.
+the body of a loop. Its conditions on options become conditions under which the same loop is reused. Its numbers are
+passed to the loop.
 
     def update(table, sizes, count, s0, s1, start, stop):
         ...
@@ -29,7 +29,7 @@ Formula = Callable[..., None]
 
 
 class Recorder:
-    """Records the operations of a formula as lines of a loop."""
+    """A recorder of the operations of a formula as lines of a loop."""
 
     def __init__(self, options: Any, count: int) -> None:
         self.options = options
@@ -46,7 +46,7 @@ class Recorder:
         return name
 
     def number(self, value: Any) -> str:
-        """A number of the formula in the loop: one that it is given, or one that never changes."""
+        """Return a number of the formula in the loop, which is either a parameter or a constant."""
         if isinstance(value, Number):
             index = list(self.uniforms).index(value.source) if value.source in self.uniforms else len(self.uniforms)
             self.uniforms.setdefault(value.source)
@@ -54,11 +54,11 @@ class Recorder:
         return f"C({float(value)!r})"
 
     def operand(self, value: Any) -> str:
-        """A cell or a number in the loop."""
+        """Return a cell or a number in the loop."""
         return value.text if isinstance(value, Cell) else self.number(value)
 
     def __getattr__(self, name: str) -> Any:
-        """An option. Its type is a condition, and so is its value unless it is a number."""
+        """An option. The type of a number is a condition. The value of any other option is also a condition."""
         value = getattr(self.options, name)
         if value is None or isinstance(value, bool):
             self.conditions[f"o.{name}"] = value
@@ -76,7 +76,10 @@ def _value_of(value: Any) -> Any:
 
 
 class Number:
-    """A number among the options, or arithmetic on such numbers. A comparison of it becomes a condition."""
+    """A number among the options, or the result of arithmetic on such numbers.
+
+    A comparison of a number becomes a condition.
+    """
 
     def __init__(self, recorder: Recorder, value: Any, source: str) -> None:
         self.recorder, self.value, self.source = recorder, value, source
@@ -88,13 +91,13 @@ class Number:
         return Number(self.recorder, -self.value, f"(-{self.source})")
 
     def decide(self, answer: bool, source: str) -> bool:
-        """Note a condition, and answer it."""
+        """Record a condition and return its value."""
         self.recorder.conditions[source] = answer
         return answer
 
 
 class Cell:
-    """One element of each parameter, gradient or state during the update. `text` is the name of its present value."""
+    """One element of each parameter, gradient or state during the update. `text` is the name of its current value."""
 
     __hash__ = None  # type: ignore[assignment]
     shape = ()
@@ -150,11 +153,11 @@ _install_operators()
 
 
 class CellMethods(Methods):
-    """`Methods` of cells."""
+    """The `Methods` of cells."""
 
     @staticmethod
     def sqrt(cell: Cell) -> Cell:
-        """The square root."""
+        """Return the square root."""
         return cell.new(f"sqrt({cell.text})")
 
     @staticmethod
@@ -164,47 +167,47 @@ class CellMethods(Methods):
 
     @staticmethod
     def maximum(cell: Cell, other: Any) -> Cell:
-        """The larger one, nan if one is."""
+        """Return the larger number, or NaN if one is NaN."""
         return cell.new(f"maximum({cell.text}, {cell.recorder.operand(other)})")
 
     @staticmethod
     def minimum(cell: Cell, other: Any) -> Cell:
-        """The smaller one, nan if one is."""
+        """Return the smaller number, or NaN if one is NaN."""
         return cell.new(f"minimum({cell.text}, {cell.recorder.operand(other)})")
 
     @staticmethod
     def sign(cell: Cell) -> Cell:
-        """-1, 0 or 1; 0 for nan."""
+        """Return -1, 0 or 1; the result is 0 for NaN."""
         return cell.new(f"(C(1) if {cell.text} > 0 else C(0)) - (C(1) if {cell.text} < 0 else C(0))")
 
     @staticmethod
     def clone(cell: Cell) -> Cell:
-        """A cell of its own with the same value."""
+        """Return a separate cell with the same value."""
         return Cell(cell.recorder, cell.text)
 
     @staticmethod
     def copy_(cell: Cell, other: Cell) -> None:
-        """Take the value of `other`."""
+        """Replace the value with the value of `other`."""
         cell.text = other.text
 
     @staticmethod
     def new_ones(cell: Cell, shape: Any) -> Cell:
-        """A cell that holds 1."""
+        """Return a cell that holds 1."""
         del shape
         return Cell(cell.recorder, "C(1)")
 
     @staticmethod
     def masked_fill(cell: Cell, mask: Cell, value: Any) -> Cell:
-        """`value` where `mask` is true."""
+        """Return `value` where `mask` is true."""
         return cell.new(f"{cell.recorder.operand(value)} if {mask.text} else {cell.text}")
 
 
 class FusedCellMethods(RoundingOnce, CellMethods):
-    """`CellMethods` with the roundings of PyTorch's fused optimizers."""
+    """`CellMethods` with the rounding of PyTorch's fused optimizers."""
 
 
 class Loop:
-    """One formula under certain conditions on its options."""
+    """The loop of one formula under certain conditions on its options."""
 
     def __init__(self, formula: Formula, options: Any, count: int, fused: bool) -> None:
         recorder = Recorder(options, count)
@@ -235,7 +238,7 @@ class Loop:
         self.kernel = WrittenLoops("update", source, {**vars(language), "C": TypeVariable("C")}, noalias=False)
 
     def serves(self, options: Any) -> bool:
-        """Whether the formula does the same under these options."""
+        """Return whether the formula performs the same computation under these options."""
         answers: bool = self._ask(options) == self._answers
         return answers
 
@@ -244,7 +247,7 @@ _loops: dict[Any, list[Loop]] = {}
 
 
 def loop_of(formula: Formula, options: Any, count: int, fused: bool) -> Loop:
-    """The loop of a formula for this many lists of arrays under these options, which is kept."""
+    """Return the loop of a formula for this number of lists of arrays under these options. Loops are kept."""
     known = _loops.setdefault((formula, count, fused), [])
     for loop in known:
         if loop.serves(options):
@@ -255,7 +258,7 @@ def loop_of(formula: Formula, options: Any, count: int, fused: bool) -> Loop:
 
 
 def update(lists: Sequence[list[ndarray]], formula: Formula, options: Any, fused: bool) -> Any:
-    """Apply a formula to each of the parameters. NotImplemented for arrays that are not row-major."""
+    """Apply a formula to each of the parameters. Return NotImplemented for arrays that are not row-major."""
     params = lists[0]
     dtype = params[0].dtype
     arrays = list(itertools.chain.from_iterable(lists))

@@ -1,6 +1,6 @@
-"""Compiled reflected, replicated and circular padding: rows are copied by tables of origins.
+"""Compiled reflected, replicated and circular padding, in which rows are copied by tables of source indices.
 
-The plans of the forms in `kernels.nn.padding`, for planes that lie in one piece.
+The plans of the functions in `kernels.nn.padding`, for contiguous planes.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ SIZES = Struct("rows width old_rows old_width first last")
 def copy_rows(
     out: Pointer[T], x: Pointer[T], origins: Pointer[i64], sizes: Pointer[i64], start: Int, stop: Int, W: Static
 ) -> None:
-    """Planes `start` to `stop` of `out`: for each row and each column `origins` says which one of `x` it is.
+    """Compute planes `start` to `stop` of `out`.
 
-    Columns from `first` to `last` come one behind another.
+    For each row and each column, `origins` contains the index of its source in `x`.
+
+    Columns from `first` to `last` have consecutive sources.
     """
     told = fields(sizes, SIZES)
     rows, width, old_rows, old_width = told.rows, told.width, told.old_rows, told.old_width
@@ -44,7 +46,7 @@ def copy_rows(
 def add_rows(
     result: Pointer[T], grad: Pointer[T], origins: Pointer[i64], sizes: Pointer[i64], start: Int, stop: Int, W: Static
 ) -> None:
-    """The transpose of `copy_rows`: each row and column of `grad` added to the one that it came from."""
+    """Compute the transpose of `copy_rows`, which adds each row and column of `grad` to its source."""
     told = fields(sizes, SIZES)
     rows, width, old_rows, old_width = told.rows, told.width, told.old_rows, told.old_width
     first, last = told.first, told.last
@@ -68,7 +70,7 @@ def add_rows(
 
 @functools.lru_cache(256)
 def _tables(lengths: Sizes, padding: Sizes, mode: str) -> tuple[ndarray, ndarray, Sizes]:
-    """The tables of origins, the sizes that the loops are told, and the sizes of a padded plane."""
+    """Return the tables of source indices, the sizes that the loops require, and the sizes of a padded plane."""
     pairs = [(padding[2 * i], padding[2 * i + 1]) for i in range(len(lengths))][::-1]
     tables = [origins(length, *pair, mode) for length, pair in zip(lengths, pairs, strict=True)]
     rows = numpy.zeros(1, numpy.int64)
@@ -87,7 +89,7 @@ def _fits(x: ndarray, lengths: Sizes) -> bool:
 
 
 def padded(self: ndarray, padding: Sequence[int], mode: str) -> Any:
-    """The plan of the last dimensions continued by "reflect", "replicate" or "circular"."""
+    """Return the plan of padding the last dimensions by "reflect", "replicate" or "circular"."""
     dims = len(padding) // 2
     lengths, word = self.shape[-dims:] if dims else (), WORDS.get(self.itemsize)
     if word is None or not _fits(self, lengths):
@@ -101,7 +103,7 @@ def padded(self: ndarray, padding: Sequence[int], mode: str) -> Any:
 
 
 def padded_backward(grad: ndarray, self: ndarray, padding: Sequence[int], mode: str) -> Any:
-    """The plan of the gradient of the padded array."""
+    """Return the plan of the gradient of the padded array."""
     dims = len(padding) // 2
     lengths = self.shape[-dims:] if dims else ()
     if grad.dtype.char not in "fd" or not _fits(grad, lengths) or self.dtype != grad.dtype or not grad.dtype.isnative:

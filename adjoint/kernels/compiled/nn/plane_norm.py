@@ -1,7 +1,7 @@
-"""Normalization of channels over a batch, or of groups of channels, as row programs whose rows consist of channels.
+"""Normalize channels over a batch, or groups of channels, by row programs whose rows consist of channels.
 
-Over a batch a row is one channel, whose planes in all samples are far apart. In a sample a group of channels is a row of as
-many parts, one behind another.
+For normalization over a batch, a row is one channel, whose planes in all samples are far apart. For normalization of a
+sample, a row is a group of channels, and the channels are its consecutive parts.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from ....codegen.expression import ELEMENT, PART, ROW
 from ...nn.normalization import channel_norm_backward_rows, channel_norm_rows
 
 SHORTEST_PLANE = 16
-"""Smaller planes of a channel are not walked one by one."""
+"""The minimum size of planes of a channel that are traversed one by one."""
 
 
 def normalized(x: ndarray, weight: ndarray | None, bias: ndarray | None, groups: int | None, eps: float) -> Any:
-    """The call that normalizes `groups` of channels of each sample; without `groups`, each channel of all samples."""
+    """Return the call that normalizes `groups` of channels of each sample or, without `groups`, each channel of all samples."""
     return _call(channel_norm_rows.in_parts, x, (x, weight, bias), (eps,), groups)
 
 
 def gradients(
     grad: ndarray, x: ndarray, weight: ndarray | None, mean: ndarray, rstd: ndarray, groups: int | None, of_input: bool
 ) -> Any:
-    """The call for the gradient of `x`, if that is needed, and the sums for each channel (of each sample, with `groups`)."""
+    """Return the call for the gradient of `x`, if it is needed, and the sums for each channel (of each sample, with `groups`)."""
     return _call(channel_norm_backward_rows.in_parts, x, (grad, x, mean, rstd, weight), (of_input, True), groups)
 
 

@@ -1,6 +1,6 @@
-"""Compiled pooling: vectors run along the windows of a row, and each element of the windows is read in place.
+"""Compiled pooling. Vectors run along the windows of a row, and each element of the windows is read in place.
 
-The layout of a table is that of the windows.
+The layout of the table describes the windows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ PLANES = Struct("size count")
 
 @loops(explicit=True, plain=True, noalias=False)
 def largest(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Static, STEP: Static, INDEXED: Static) -> None:
-    """Find the largest element of each window of planes `start` to `stop`: the first, or the last NaN.
+    """Find the largest element of each window of planes `start` to `stop`.
+
+    The result is the first largest element, or the last NaN.
 
     Return its index if `INDEXED`.
     """
@@ -69,7 +71,7 @@ def largest(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Static, ST
 
 @loops(explicit=True, noalias=False)
 def scatter_planes(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Static) -> None:
-    """Zeros, to which `grad` is added at `indices` of each plane; writes to `wrong` if one is outside."""
+    """Write zeros, to which `grad` is added at the `indices` of each plane, and set `wrong` if an index is out of bounds."""
     planes = fields(table[0], PLANES)
     size, count = planes.size, planes.count
     grad, indices = array_at(table, 0, T), array_at(table, 1, i64)
@@ -88,7 +90,7 @@ def scatter_planes(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Sta
 
 @loops(explicit=True, noalias=False)
 def averages(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Static, STEP: Static) -> None:
-    """The sum of each window of planes `start` to `stop` over its divisor."""
+    """Compute the sum of each window of planes `start` to `stop` divided by its divisor."""
     windows = fields(table[0], WINDOWS)
     length_d, length_h, length_w = windows.length
     count_d, count_h, count_w = windows.count
@@ -121,7 +123,7 @@ def averages(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Static, S
 
 
 def _layout(windows: Windows) -> list[int]:
-    """The parameters of windows that kernels receive. Missing dimensions come first."""
+    """Return the parameters of windows that kernels receive. Missing dimensions come first."""
     missing = [1] * (3 - len(windows.dims))
     found = {name: missing + [getattr(along, name) for along in windows.dims] for name in WINDOWS.counts}
     found["padding"][: len(missing)] = [0] * len(missing)
@@ -133,7 +135,10 @@ def _statics(x: ndarray) -> dict[str, Any]:
 
 
 def _call(loop: Any, x: ndarray, windows: Windows, results: Sequence[Memory | None], **options: Any) -> Any:
-    """The call of a loop over the windows of each plane. It knows the step of the last dimension if that is 1 or 2."""
+    """Return the call of a loop over the windows of each plane.
+
+    The step of the last dimension is known at compile time if it is 1 or 2.
+    """
     size, count = math.prod(windows.lengths), math.prod(windows.sizes)
     if not fits(x) or not count or size >= 1 << 31:
         return NotImplemented
@@ -144,14 +149,14 @@ def _call(loop: Any, x: ndarray, windows: Windows, results: Sequence[Memory | No
 
 
 def max_pool(input: ndarray, windows: Windows, results: Sequence[Memory | None]) -> Any:
-    """The call that finds the largest elements of windows, and their indices if these are requested."""
+    """Return the call that finds the largest elements of windows, and their indices if these are requested."""
     if any(along.padding and along.dilation > 1 for along in windows.dims):
         return NotImplemented
     return _call(largest, input, windows, results, INDEXED=results[1] is not None)
 
 
 def avg_pool(input: ndarray, windows: Windows, divisors: ndarray, result: Memory) -> Any:
-    """The call that divides the sums of windows by `divisors`."""
+    """Return the call that divides the sums of windows by `divisors`."""
     call = _call(averages, input, windows, [result])
     if call is not NotImplemented:
         call.arrays = ["input", "divisors"]
@@ -160,7 +165,7 @@ def avg_pool(input: ndarray, windows: Windows, divisors: ndarray, result: Memory
 
 
 def max_pool_backward(grad: ndarray, indices: ndarray, input_shape: Sizes, dims: int) -> Any:
-    """The plan of zeros of `input_shape`, to which `grad` is added at `indices` into the flattened spatial dimensions."""
+    """Return the plan of zeros of `input_shape` to which `grad` is added at `indices` into the flattened spatial dimensions."""
     planes, size = math.prod(input_shape[:-dims]), math.prod(input_shape[-dims:])
     if not fits(grad) or indices.dtype != numpy.int64 or not indices.flags.c_contiguous or indices.size != grad.size:
         return NotImplemented

@@ -102,7 +102,7 @@ def through_time(
 
 
 def _taken(projected: Array, hidden: Array, cell: Array | None, weight: Array, bias: Array | None, mode: str) -> bool:
-    """Whether the loops, which check nothing, are for these arrays."""
+    """Return whether the loops support these arrays. The loops themselves check nothing."""
     parts = [each for each in (hidden, cell, weight, bias) if each is not None]
     if (
         projected.dtype.char not in _TYPES
@@ -122,7 +122,7 @@ def _taken(projected: Array, hidden: Array, cell: Array | None, weight: Array, b
 
 
 def _tiles(kind: numpy.dtype[Any], batch: int, weight: Array) -> Iterator[_Tile]:
-    """How a batch may be multiplied by these weights, the fastest way first; the last one is never refused."""
+    """Return the tiles for the product of a batch and these weights, the fastest first. The last one supports all numbers."""
     unit = TILE * get_num_threads()
     large = min(weight.shape) >= 4 * TILE and batch >= _FILLED * unit * -(-batch // unit)
     if kind.char == "f" and TILES.usable and (large or LOOPS.every_size):
@@ -131,9 +131,11 @@ def _tiles(kind: numpy.dtype[Any], batch: int, weight: Array) -> Iterator[_Tile]
 
 
 class _Tile:
-    """The tiles for a batch: their rows and vectors, which are as many as registers hold, and no more rows than a thread has.
+    """The tiles for a batch: their numbers of rows and vectors.
 
-    `by_pieces`: tile registers hold them.
+    They are the largest that fit in registers, with no more rows than a thread has.
+
+    `by_pieces`: whether tile registers hold them.
     """
 
     def __init__(self, weight: Array, batch: int, by_pieces: bool) -> None:
@@ -163,7 +165,7 @@ class _Tile:
 
     @property
     def refused(self) -> bool:
-        """Whether numbers have been met whose pieces would not do."""
+        """Return whether there were numbers whose pieces are not accurate enough."""
         return bool(self.pieces[2][0])
 
     def run(self, kernel: Any, mode: str, work: int, *arguments: Any) -> None:
@@ -174,9 +176,12 @@ class _Tile:
 
 
 def _packed(matrix: Array, tile: _Tile) -> Array:
-    """A matrix in panels as wide as a tile: its rows' parts one below another, with zeros beside the last columns.
+    """Return a matrix in panels as wide as a tile.
 
-    NumPy copies whole parts of rows, in less time than it takes to compile loops that are no faster.
+    Each panel contains consecutive parts of the rows, with zeros after the last column.
+
+    NumPy copies whole parts of rows in less time than the compilation of loops would take, and loops would not be
+    faster.
     """
     depth, width = matrix.shape
     wide = tile.vectors * tile.lanes

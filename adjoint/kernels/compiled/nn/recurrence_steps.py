@@ -1,9 +1,9 @@
-"""Layers of recurrent networks: the loops over steps, for some rows of the batch.
+"""Layers of recurrent networks: the loops over time steps, for some rows of the batch.
 
 Rows do not depend on each other, so each thread processes the whole sequence for its rows. The products with the hidden
-state are made of tiles of `R` rows by `V` vectors, whose sums stay in registers; each step's gates follow in a second
-pass, while its sums are in cache. The data of the next step are prefetched meanwhile. If the processor has tile
-registers, they compute the products from pieces of bfloat16 (`PIECES`).
+state are computed by tiles of `R` rows and `V` vectors, whose sums stay in registers. A second pass computes each
+step's gates while its sums are in the cache. At the same time, the data of the next step is prefetched. If the
+processor has tile registers, they compute the products from pieces of bfloat16 (`PIECES`).
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ GATES = {LSTM: 4, GRU: 3, TANH: 1, RELU: 1}
 
 @loops
 def sigmoid(x: T) -> T:
-    """1 / (1 + exp(-x))."""
+    """Return 1 / (1 + exp(-x))."""
     return T(1) / (exp(-x) + 1.0)
 
 
 @loops
 def lanes_in(WHOLE: Static, count: Int, W: Static) -> Any:
-    """The mask of the first `count` elements of a vector; none if all vectors are `WHOLE`."""
+    """Return the mask of the first `count` elements of a vector, or none if all vectors are `WHOLE`."""
     if WHOLE:
         return None
     return first_lanes(count, W)
@@ -46,7 +46,7 @@ def multiply_rows(
     sums: Pointer[T], a: Pointer[T], a_row: Int, first: Int, last: Int, panel: Pointer[T], depth: Int, W: Static, R: Static,
     V: Static,
 ) -> None:  # fmt: skip
-    """Add to a tile the product of `R` rows (those after the last one are the last one again) and a panel of weights."""
+    """Add the product of `R` rows and a panel of weights to a tile. Missing rows repeat the last row."""
     starts = [a + minimum(first + ROW, last) * a_row for ROW in unrolled(R)]
     tile = local(vector(T, W), R * V)
     for EACH in unrolled(R * V):
@@ -66,7 +66,10 @@ def pack_rows(
     pieces: Pointer[i32], a: Pointer[f32], a_row: Int, start: Int, last: Int, depth: Int, range_b: Pointer[u32],
     refused: Pointer[i64],
 ) -> None:  # fmt: skip
-    """The pieces of rows `16 * start` to `last`, tile after tile; `refused` becomes 1 if pieces would not do."""
+    """Store the pieces of rows `16 * start` to `last`, tile by tile.
+
+    `refused` becomes 1 if pieces would not be accurate enough.
+    """
     range_a = local(u32, 2 * TILE)
     begin_range(range_a)
     steps = (depth + (STEP - 1)) // STEP
@@ -82,7 +85,7 @@ def pack_rows(
 
 @loops
 def multiply_packed(sums: Pointer[f32], a: Pointer[i32], b: Pointer[f32], first: Int, panel: Int, depth: Int) -> None:
-    """Add to a tile of sums the product of rows that `pack_rows` has packed and a panel of weights."""
+    """Add the product of a panel of weights and the rows that `pack_rows` has packed to a tile of sums."""
     steps = (depth + (STEP - 1)) // STEP
     panel_weights = cast_pointer(b, i32) + panel * steps * (12 * SQUARE)
     multiply_rows_of_pieces(sums, a + first // TILE * steps * (6 * SQUARE), panel_weights, steps)
@@ -95,9 +98,12 @@ def forward(
     refused: Pointer[i64], steps: Int, batch: Int, features: Int, backwards: Int, keeps: Int, start: Int, stop: Int,
     W: Static, R: Static, V: Static, MODE: Static, PIECES: Static, WHOLE: Static,
 ) -> None:  # fmt: skip
-    """All steps for the tiles of rows `start` to `stop`. `keeps`: 1 if there is memory for the gates of all steps, 0 for one.
+    """Compute all steps for the tiles of rows `start` to `stop`.
 
-    If `PIECES`, `packed` has those of the weights and `range_` their bounds; `pieces` is memory for those of the state.
+    `keeps`: 1 if there is memory for the gates of all steps, and 0 if there is memory for one step.
+
+    If `PIECES`, `packed` contains the pieces of the weights and `range_` their bounds, and `pieces` is memory for the
+    pieces of the state.
     """
     if PIECES:
         configure_tiles(table(u8, SIZES))
@@ -182,10 +188,10 @@ def backward(
     batch: Int, features: Int, backwards: Int, start: Int, stop: Int, W: Static, R: Static, V: Static, MODE: Static,
     PIECES: Static, WHOLE: Static,
 ) -> None:  # fmt: skip
-    """All steps, the last one first, for the tiles of rows `start` to `stop`.
+    """Compute all steps, starting with the last one, for the tiles of rows `start` to `stop`.
 
-    `to_hidden` is the gradient of the hidden state: at first of the last one, in the end of the first one. `carried` is the same
-    for the cell of an LSTM, and for a GRU scratch memory.
+    `to_hidden` is the gradient of the hidden state: initially of the last state, and finally of the first state. For an
+    LSTM, `carried` is the corresponding gradient of the cell. For a GRU, it is scratch memory.
     """
     if PIECES:
         configure_tiles(table(u8, SIZES))

@@ -8,7 +8,7 @@ from ...memory.copying import contiguous
 _TYPES = {"f": f32, "d": f64}
 
 _MOST = 16
-"""The maximum number of weights that are written out one by one."""
+"""The maximum number of weights that are unrolled."""
 
 
 @loops(explicit=True, plain=True)
@@ -16,7 +16,7 @@ def sum_rows(
     out: Pointer[T], x: Pointer[T], places: Pointer[i64], shares: Pointer[T], old: Int, new: Int, K: Static, W: Static,
     start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """From rows of `old` elements to rows of `new` ones; `places` and `shares` are (K, new)."""
+    """Convert rows of `old` elements to rows of `new` elements. `places` and `shares` have the shape (K, new)."""
     for row in range(start, stop):
         source = x + row * old
         target = out + row * new
@@ -40,7 +40,7 @@ def sum_columns(
     out: Pointer[T], x: Pointer[T], places: Pointer[i64], shares: Pointer[T], old: Int, new: Int, inner: Int,
     K: Static, W: Static, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """From (outer, old, inner) to (outer, new, inner), row by row; `places` and `shares` are (K, new)."""
+    """Convert (outer, old, inner) to (outer, new, inner), row by row. `places` and `shares` have the shape (K, new)."""
     for row in range(start, stop):
         matrix = row // new
         i = row - matrix * new
@@ -64,7 +64,7 @@ def sum_columns(
 
 
 def sums(x: ndarray, axis: int, places: ndarray, shares: ndarray) -> Any:
-    """New element `i` along `axis` is the sum over `k` of `shares[i, k]` times element `places[i, k]`.
+    """Compute new element `i` along `axis` as the sum over `k` of `shares[i, k]` times element `places[i, k]`.
 
     Return NotImplemented if there is no loop for the dtype.
     """

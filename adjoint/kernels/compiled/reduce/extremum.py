@@ -1,4 +1,4 @@
-"""Maxima and minima with the index of their first occurrence, along rows and along columns."""
+"""Maxima and minima, with the index of their first occurrence, along rows and along columns."""
 
 from __future__ import annotations
 
@@ -7,16 +7,13 @@ from .loops import reduce_row
 from .reduction import REDUCTIONS, itself, larger, smaller
 
 _CHUNK = 1 << 15
-"""The number of elements in a piece of a longer row.
-
-They are read twice, so they should stay in the second-level cache.
-"""
+"""The number of elements in a chunk of a longer row. They are read twice, so they should stay in the second-level cache."""
 
 _TILE = 1024
-"""Columns that are compared together."""
+"""The number of columns that are compared together."""
 
 _PIECES = 32
-"""So many pieces of work need not be cut further."""
+"""The number of pieces of work that need not be divided further."""
 
 
 @loops
@@ -32,7 +29,7 @@ def extreme_rows(
     values: Pointer[T], places: Pointer[i64], x: Pointer[T], stride: Int, n: Int, chunk: Int,
     W: Static, COMBINE: Static, IDENTITY: Static, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """The extremum of each row of `n` elements, in chunks, and where in its chunk it comes first."""
+    """Compute the extremum of each row of `n` elements, in chunks, and its first position in its chunk."""
     chunks = (n + chunk - 1) // chunk
     for piece in range(start, stop):
         row = piece // chunks
@@ -55,7 +52,7 @@ def extreme_rows(
 
 @loops
 def found(x: T, wanted: T) -> boolean:
-    """Return whether an element is the extremum: equal to it, or NaN if the extremum is NaN."""
+    """Return whether an element is the extremum, which means that it is equal to it or that both are NaN."""
     return (x == wanted) | (x != x)
 
 
@@ -64,7 +61,7 @@ def extreme_columns(
     values: Pointer[T], places: Pointer[i64], x: Pointer[T], rows: Int, inner: Int, chunk: Int,
     W: Static, MAXIMUM: Static, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """From (outer, rows, inner) to (outer, chunks, inner): the extremum of `chunk` rows, and its first row."""
+    """Compute, from (outer, rows, inner) to (outer, chunks, inner), the extremum of `chunk` rows and its first row."""
     best = local(T, _TILE + 64)
     where_best = local(i32, _TILE + 64)
     tiles = (inner + _TILE - 1) // _TILE

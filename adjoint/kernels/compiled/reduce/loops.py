@@ -1,32 +1,32 @@
-"""Loops that reduce: rows of contiguous elements to one number each, and columns across rows.
+"""Loops that reduce rows of contiguous elements to one number each, and columns across rows.
 
 Three functions in the kernel language define a reduction: `MAP(x, center)` converts elements of type `T` to numbers of
-type `S`, `COMBINE(a, b)` combines two of them, and `IDENTITY` has no effect when it is combined.
+type `S`, `COMBINE(a, b)` combines two numbers, and `IDENTITY` is the neutral element of the combination.
 
-Long reductions keep float32 accurate: several accumulators run over blocks of some thousand elements, and the results
-of blocks are combined pairwise. The division of an array does not depend on the number of threads, so results do not
-depend on it either.
+Long reductions are accurate in float32, because several accumulators run over blocks of some thousand elements, and the
+results of blocks are combined pairwise. The division of an array does not depend on the number of threads, so results
+do not depend on it either.
 
-The loops that are called find their arrays in a table (`CallTables`): the results, the elements, the centers. Its layout has the
-numbers that each of them reads first.
+The loops that are called find their arrays in a table (`CallTables`): the results, the elements, and the centers. The
+layout of the table contains the numbers that each loop reads first.
 """
 
 from ....codegen.llvm.kernels import *
 
 TILE = 2048
-"""Columns that are reduced together: their accumulators stay in the first-level cache."""
+"""The number of columns that are reduced together. Their accumulators stay in the first-level cache."""
 
 BLOCK = 4096
-"""Elements of a row that one set of accumulators takes."""
+"""The number of elements of a row that one set of accumulators processes."""
 
 
 @loops
 def reduce_run(
     x: Pointer[T], n: Int, center: S, W: Static, MAP: Static, COMBINE: Static, IDENTITY: Static, PARTS: Static
 ) -> Any:
-    """One number from `n` contiguous elements: four vectors of accumulators, combined at the end.
+    """Reduce `n` contiguous elements to one number with four vectors of accumulators, which are combined at the end.
 
-    If `PARTS` is 2, elements are the parts of complex numbers by turns: a vector of two from them.
+    If `PARTS` is 2, the elements are alternately real and imaginary parts, and the result is a vector of both.
     """
     sums = local(vector(S, W), 4)
     for K in unrolled(4):
@@ -54,7 +54,10 @@ def reduce_run(
 def reduce_row(
     x: Pointer[T], n: Int, center: S, W: Static, MAP: Static, COMBINE: Static, IDENTITY: Static, PARTS: Static
 ) -> Any:
-    """One number from `n` contiguous elements: blocks, whose results are combined pairwise as a binary counter counts."""
+    """Reduce `n` contiguous elements to one number.
+
+    The results of blocks are combined pairwise, in the order of a binary counter.
+    """
     NUMBER = S if PARTS == 1 else vector(S, PARTS)
     levels = local(NUMBER, 48)
     blocks = 0
@@ -82,7 +85,7 @@ def reduce_row(
 
 @loops
 def row_place(layout: Pointer[i64], row: Int) -> Int:
-    """Where a row begins that is one of three dimensions of any steps: `inner`, its step, `middle`, its step, the outer step."""
+    """Return the offset of a row, one of three dimensions of any steps: `inner`, its step, `middle`, its step, the outer step."""
     inner, step, middle, middle_step, outer_step = [layout[K] for K in unrolled(5)]
     line = row // inner
     return (row - line * inner) * step + (line % middle) * middle_step + (line // middle) * outer_step
@@ -93,9 +96,9 @@ def reduce_rows(
     table: Pointer[i64], start: Int, stop: Int, T: Static, S: Static, W: Static, MAP: Static, COMBINE: Static,
     IDENTITY: Static, PARTS: Static, APART: Static,
 ) -> None:  # fmt: skip
-    """Rows of `n` elements, each in chunks. Each chunk gives one number of one or two parts.
+    """Reduce rows of `n` elements, each in chunks. Each chunk gives one number of one or two parts.
 
-    Rows follow each other, or `APART` are where `row_place` says.
+    Rows are consecutive or, if they are `APART`, at the offsets that `row_place` returns.
     """
     layout = as_pointer(table[0], i64)
     center_step, n, chunk = layout[0], layout[1], layout[2]
@@ -118,7 +121,10 @@ def reduce_rows(
 def reduce_short_rows(
     table: Pointer[i64], start: Int, stop: Int, T: Static, S: Static, W: Static, MAP: Static, COMBINE: Static,
 ) -> None:  # fmt: skip
-    """Rows of a few elements, `step` apart, a vector's number of rows side by side; `row_place` says where the rows are."""
+    """Reduce rows of a few elements, which are `step` apart, in groups of as many rows as a vector has elements.
+
+    `row_place` returns the offsets of the rows.
+    """
     layout = as_pointer(table[0], i64)
     center_step, n, step, inner = layout[0], layout[1], layout[2], layout[3]
     out, x, center = (
@@ -146,7 +152,7 @@ def combine_vector(
     totals: Pointer[S], x: Pointer[T], center: Pointer[S], inner: Int, here: Any, MASKED: Static, ROWS: Static, CENTERED: Static,
     W: Static, MAP: Static, COMBINE: Static,
 ) -> None:  # fmt: skip
-    """Combine a vector of each of `ROWS` rows, one or four, with their totals; `here` says which of its elements there are."""
+    """Combine a vector of each of `ROWS` rows (one or four) with their totals. `here` is the mask of its valid elements."""
     middle = load(center, W, here) if CENTERED else vector(S, W)(0)
     part = MAP(load(x, W, here), middle)
     if ROWS == 4:
@@ -177,10 +183,12 @@ def reduce_columns(
     table: Pointer[i64], start: Int, stop: Int, T: Static, S: Static, CENTERED: Static, W: Static, MAP: Static, COMBINE: Static,
     IDENTITY: Static,
 ) -> None:  # fmt: skip
-    """From (outer, rows, inner) to (outer, chunks, inner): `chunk` rows are combined into one, a tile of columns at a time.
+    """Reduce (outer, rows, inner) to (outer, chunks, inner).
 
-    Rows are `step` apart, and the first ones of two matrices `outer_step`. One more row may follow, of `rest` elements, where
-    there is no more than one tile.
+    Each `chunk` of rows is combined to one row, for one tile of columns at a time.
+
+    Rows are `step` apart, and the first rows of two consecutive matrices are `outer_step` apart. If there is only one
+    tile, one more row of `rest` elements may follow.
     """
     layout = as_pointer(table[0], i64)
     rows, inner, chunk, rest, step, outer_step = [layout[K] for K in unrolled(6)]

@@ -1,7 +1,7 @@
-"""Unsigned integers in the order of an array's elements, for sorting and selection.
+"""Unsigned integers whose order is the order of an array's elements, for sorting and selection.
 
 A NaN is greater than every number, and the two zeros are equal. In descending order all bits are inverted, so equal
-elements stay in order. How rows are dealt out with memory of their own is here too.
+elements stay in order. The module also distributes rows, with separate memory, to threads.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from ...runtime import parallel
 
 
 def key_type(element: Any) -> Any:
-    """The type of the keys of these elements."""
+    """Return the type of the keys of these elements."""
     return u64 if element.bits == 64 else u32
 
 
 @loops
 def order_key(x: Any, DESCENDING: Static) -> Any:
-    """The keys of a vector of elements."""
+    """Return the keys of a vector of elements."""
     if x.type.kind == "u":
         key = key_type(x.type.element)(x)
     else:
@@ -37,7 +37,7 @@ def order_key(x: Any, DESCENDING: Static) -> Any:
 
 @loops
 def store_keys(keys: Any, x: Pointer[T], n: Int, W: Static, DESCENDING: Static) -> None:
-    """The keys of `n` elements, then the greatest key to the end of a vector."""
+    """Store the keys of `n` elements, followed by the greatest key up to the end of a vector."""
     i = 0
     while i + W <= n:
         store(keys + i, order_key(load(x + i, W), DESCENDING))
@@ -50,7 +50,7 @@ def store_keys(keys: Any, x: Pointer[T], n: Int, W: Static, DESCENDING: Static) 
 
 
 def width_of(kind: Any, vector_bytes: int) -> int:
-    """How many keys of elements of this type a vector holds."""
+    """Return the number of keys of elements of this type in a vector."""
     return vector_bytes * 8 // int(key_type(kind).bits)
 
 
@@ -61,18 +61,21 @@ def element_type(x: ndarray) -> Any:
 
 _BYTE, _INT64 = numpy.dtype(numpy.uint8), numpy.dtype(numpy.int64)
 _PIECES = 4
-"""Pieces of the rows for each thread."""
+"""The number of pieces of the rows for each thread."""
 
 
 def row_plan(
     function: Any, x: ndarray, shape: tuple[int, ...], row_cost: int, row_memory: int, *scalars: int,
     finish: Callable[..., None] | None = None,
 ) -> Plan:  # fmt: skip
-    """The plan of what selects elements of the rows of `x`: `(elements, where they are)`, of `shape`, on several threads.
+    """Return the plan of a selection of elements of the rows of `x` on several threads.
+
+    Its results are the elements and their positions, with the given `shape`.
 
     The compiled function is called with the addresses of the two results and of the array, the `scalars`, and `(memory,
-    row_memory, rows, pieces, start, stop)`: pieces of the rows, each with at least `row_memory` bytes of memory for itself, from
-    the start of a cache line. `row_cost` is in bytes, as `launch` takes it. `finish` changes the results.
+    row_memory, rows, pieces, start, stop)`. Each of the pieces of the rows has at least `row_memory` bytes of separate
+    memory, which begins at a cache line. `row_cost` is the cost of a row in bytes, as in `launch`. `finish` changes the
+    results.
     """
     rows, row_memory = x.size // x.shape[-1], -(-row_memory // 64) * 64
 
@@ -93,5 +96,5 @@ def row_plan(
 
 @loops
 def first_row(piece: Int, rows: Int, pieces: Int) -> Any:
-    """Where a piece of the rows begins."""
+    """Return the first row of a piece."""
     return minimum(rows, rows * piece // pieces)

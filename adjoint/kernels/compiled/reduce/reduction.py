@@ -1,4 +1,4 @@
-"""Reductions of large arrays by compiled loops: which loops serve an array, and how it is cut into pieces for threads."""
+"""Reductions of large arrays by compiled loops: the loops for an array, and its division into pieces for threads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..memory.copying import collapsed, row_steps
 from .loops import TILE, reduce_columns, reduce_rows, reduce_short_rows
 
 _CHUNK = 1 << 16
-"""Elements of a piece of work that is cut out of a longer row, or out of columns."""
+"""The number of elements of a piece of work in longer rows or in columns."""
 
 _SHORT = 16
 """The maximum number of elements of rows that are reduced side by side."""
@@ -21,13 +21,13 @@ _FEW = 64
 """The same maximum for rows with any steps between elements."""
 
 _MANY = 64
-"""So many pieces of work need not be cut further."""
+"""The number of pieces of work that need not be divided further."""
 
 _NARROW = 256
-"""Rows of fewer columns are glued into longer ones."""
+"""The number of columns below which rows are joined to longer rows."""
 
 _MOST_ROWS = 1024
-"""Rows that one set of accumulators takes: more would cost float32 digits."""
+"""The maximum number of rows that one set of accumulators processes. A larger number would reduce the accuracy of float32."""
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -42,32 +42,32 @@ def itself(x: T, center: S) -> S:
 
 @loops
 def nonzero(x: T, center: S) -> S:
-    """1 if the number is not zero, otherwise 0."""
+    """Return 1 if the number is not zero, and 0 otherwise."""
     return S((f32(x) if x.type.element.storage_only else x) != 0)
 
 
 @loops
 def square(x: T, center: S) -> S:
-    """The square of an element."""
+    """Return the square of an element."""
     return S(x) * S(x)
 
 
 @loops
 def squared_distance(x: T, center: S) -> S:
-    """The square of the distance from the center."""
+    """Return the square of the distance from the center."""
     distance = S(x) - center
     return distance * distance
 
 
 @loops
 def magnitude(x: T, center: S) -> S:
-    """The absolute value."""
+    """Return the absolute value."""
     return fabs(S(x))
 
 
 @loops
 def nan_as_zero(x: T, center: S) -> S:
-    """The element, or zero for a NaN."""
+    """Return the element, or zero for a NaN."""
     return where(S(x) == S(x), S(x), S(0))
 
 
@@ -85,25 +85,25 @@ def times(a: T, b: T) -> T:
 
 @loops
 def larger(a: T, b: T) -> T:
-    """The larger one, NaN if one is."""
+    """Return the larger number, or NaN if one is NaN."""
     return maximum(a, b)
 
 
 @loops
 def smaller(a: T, b: T) -> T:
-    """The smaller one, NaN if one is."""
+    """Return the smaller number, or NaN if one is NaN."""
     return minimum(a, b)
 
 
 @loops
 def either(a: T, b: T) -> T:
-    """The bits of either."""
+    """Return the bitwise or."""
     return a | b
 
 
 @loops
 def both(a: T, b: T) -> T:
-    """The bits of both."""
+    """Return the bitwise and."""
     return a & b
 
 
@@ -137,7 +137,7 @@ _INT64 = numpy.dtype(numpy.int64)
 
 
 def accumulated(name: str, dtype: numpy.dtype[Any]) -> Any:
-    """The type of the numbers that a reduction of elements of `dtype` computes with; None if it is not for them."""
+    """Return the type in which a reduction of elements of `dtype` is computed, or None if it is not supported."""
     if name in ("any", "all"):
         return u8 if dtype.itemsize == 1 else i64 if dtype.itemsize == 8 else i32
     if name == "count_nonzero":
@@ -148,7 +148,7 @@ def accumulated(name: str, dtype: numpy.dtype[Any]) -> Any:
 
 
 class _Step(NamedTuple):
-    """One call of a loop: pieces of work, and the results that they leave for the next step."""
+    """One call of a loop: its pieces of work, and the results that it provides to the next step."""
 
     function: Any
     pieces: int
@@ -158,23 +158,23 @@ class _Step(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    """How arrays of one layout are reduced."""
+    """The plan of the reduction of arrays of one layout."""
 
     steps: list[_Step]
     dtype: numpy.dtype[Any]
     kept: tuple[int, ...]
-    """The lengths of the dimensions that are kept, as they lie in memory."""
+    """The lengths of the dimensions that are kept, in memory order."""
     order: tuple[int, ...] | None
-    """Their order, if it is another in the result."""
+    """The order of these dimensions in the result, if it differs."""
     shape: tuple[int, ...]
     """The shape of the result."""
     walk: list[int]
-    """The dimensions by their strides, the largest first."""
+    """The dimensions ordered by their strides, the largest first."""
     glued: int
-    """How many rows of columns are taken as one."""
+    """The number of rows of columns that are joined to one row."""
 
     def run(self, x: ndarray, center: ndarray | None = None) -> ndarray:
-        """The reduction of an array, row-major, in the type it is accumulated in."""
+        """Return the reduction of an array as a row-major array, in the type of the computation."""
         middle = _NO_CENTER
         if center is not None:
             middle = numpy.ascontiguousarray(center.transpose(self.walk), self.dtype)
@@ -192,7 +192,7 @@ class _Plan(NamedTuple):
 
 
 def planned(x: ndarray, name: str, dim: Dims, keepdim: bool, dtype: numpy.dtype[Any] | None) -> Any:
-    """The plan that reduces `x` over `dim` by `name`, a reduction or "mean"; NotImplemented if there is no loop for it.
+    """Return the plan that reduces `x` over `dim` by `name` (a reduction or "mean"), or NotImplemented without a loop.
 
     `dtype`: the dtype of the sum or product.
     """
@@ -219,7 +219,7 @@ def planned(x: ndarray, name: str, dim: Dims, keepdim: bool, dtype: numpy.dtype[
 
 
 def _result_dtype(name: str, dtype: numpy.dtype[Any], asked: numpy.dtype[Any] | None) -> numpy.dtype[Any] | None:
-    """The dtype of a reduction of elements of `dtype`; None if that needs other loops than those for `dtype`."""
+    """Return the dtype of a reduction of elements of `dtype`, or None if it requires loops for another dtype."""
     if name in ("amax", "amin"):
         return dtype
     if name in ("any", "all"):
@@ -235,9 +235,9 @@ def _result_dtype(name: str, dtype: numpy.dtype[Any], asked: numpy.dtype[Any] | 
 
 
 def reduce(name: str, x: ndarray, dims: tuple[int, ...], keepdim: bool = False, center: ndarray | None = None) -> Any:
-    """The reduction `name` of `x` over `dims`, in the type it is accumulated in; NotImplemented if there is no loop for it.
+    """Return the reduction `name` of `x` over `dims`, in the type of the computation, or NotImplemented without a loop.
 
-    `center`, of "sum_of_distances", is the mean over `dims`, which are kept in it.
+    `center`, for "sum_of_distances", is the mean over `dims`, which are kept with size 1.
     """
     plan = _plan(name, x.dtype, x.shape, x.strides, dims, keepdim, center is not None, HOST.vector_bytes)
     return NotImplemented if plan is None else plan.run(x, center)
@@ -299,7 +299,7 @@ def _plan(
 
 
 class _Planning:
-    """The steps of a reduction: of an array's elements first, then of the results of pieces."""
+    """The planning of the steps of a reduction, which first reduces an array's elements and then the results of pieces."""
 
     def __init__(self, reduction: Reduction, kind: Any, numbers: Any, vector_bytes: int, centered: bool) -> None:
         self.reduction = reduction
@@ -324,9 +324,9 @@ class _Planning:
         self.kind, self.mapping, self.centered = self.numbers, itself, False  # what follows combines results
 
     def reduce(self, lengths: list[int], fates: list[bool], parts: int) -> None:
-        """Reduce a contiguous array, whose axes are kept and reduced by turns, from its last axis to its first.
+        """Reduce a contiguous array, whose axes are alternately kept and reduced, from its last axis to its first.
 
-        Rows of complex numbers end in an axis of their two parts.
+        The last axis of rows of complex numbers consists of the two parts.
         """
         lengths, fates = lengths[:], fates[:]
         whole = parts if lengths[-1] == parts > 1 else 1
@@ -348,9 +348,9 @@ class _Planning:
                 fates.pop()
 
     def rows_apart(self, shape: tuple[int, ...], strides: list[float], dims: tuple[int, ...]) -> list[int] | None:
-        """Reduce an array that has gaps, or elements twice, over the reduced axis of the smallest stride; the axes that are left.
+        """Reduce an array with gaps or repeated elements over the axis with the smallest stride, and return the other axes.
 
-        None if there is no loop for it. Neighbouring axes that are one in memory are reduced together.
+        Return None if there is no loop for it. Adjacent axes that form one axis in memory are reduced together.
         """
         if any(step % 1 for step in strides):
             return None
@@ -382,7 +382,7 @@ class _Planning:
         return left
 
     def rows(self, rows: int, n: int, parts: int = 1, place: tuple[int, ...] | None = None) -> None:
-        """From (rows, n) to (rows, parts). `place`: what `row_place` is told of rows that do not follow each other."""
+        """Reduce (rows, n) to (rows, parts). `place`: the arguments of `row_place` if rows are not consecutive."""
         step = int(self.centered and rows > 1)
         if n <= _SHORT and rows > 1 and parts == 1:
             self._add(reduce_short_rows, rows, rows, n + 8, step, n, 1, rows, n, 1, 0, 0)
@@ -398,7 +398,10 @@ class _Planning:
             self.rows(rows, chunks * parts, parts)
 
     def columns(self, outer: int, rows: int, inner: int, steps: tuple[int, int] | None = None) -> None:
-        """From (outer, rows, inner) to (outer, inner). `steps`: how far apart rows and matrices are that have gaps."""
+        """Reduce (outer, rows, inner) to (outer, inner).
+
+        `steps`: the distances between rows and between matrices that have gaps.
+        """
         rest = 0
         glue = 1
         if steps is None and outer == 1 and inner < _NARROW and rows * inner >= 4 * _NARROW:
@@ -432,7 +435,7 @@ _TYPES = {"f": f32, "d": f64}
 def sum_blocks(
     out: Pointer[T], sums: Pointer[T], blocks: Int, distance: Int, length: Int, start: Int, stop: Int, W: Static
 ) -> None:
-    """Vectors `start` to `stop` of the sum, in float64, of rows that are `distance` apart."""
+    """Compute vectors `start` to `stop` of the sum, in float64, of rows that are `distance` apart."""
     for j in range(start * W, stop * W, W):
         there = first_lanes(length - j, W)
         total = vector(f64, W)(0)

@@ -1,4 +1,4 @@
-"""Scans along one dimension: the extremum so far and its last index; sums of integers and exponentials; complex scans."""
+"""Scans along one dimension: running extrema with their last indices, sums of integers and exponentials, complex scans."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from ....codegen.llvm.kernels import *
 from ...memory.copying import contiguous
 
 _LINES = 4
-"""Rows that are gone along together, if there are this many: in each, every element waits for the one before."""
+"""The number of rows that are processed together, because each element of a row depends on the one before it."""
 
 _TILE = 256
-"""Columns that are gone down together."""
+"""The number of columns that are processed together."""
 
 
 @loops
 def takes_over(x: T, best: T, MAXIMUM: Static) -> boolean:
-    """Whether an element takes the place of the extremum so far: if it is as good, or NaN."""
+    """Return whether an element replaces the running extremum, because it is at least as good or is NaN."""
     if x.type.kind == "f":
         return (not (x < best) if MAXIMUM else not (x > best)) & ((best == best) | (x != x))
     return x >= best if MAXIMUM else x <= best
@@ -26,7 +26,7 @@ def extremum_rows(
     values: Pointer[T], places: Pointer[i64], x: Pointer[T], rows: Int, n: Int, MAXIMUM: Static, LINES: Static,
     start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """The extrema so far in rows of `n` elements. The last group of rows may overlap the previous group."""
+    """Compute the running extrema in rows of `n` elements. The last group of rows may overlap the previous group."""
     best = local(T, LINES)
     place = local(i64, LINES)
     for group in range(start, stop):
@@ -47,7 +47,7 @@ def extremum_rows(
 
 @loops
 def column_tile(piece: Int, inner: Int) -> tuple[Int, Int, Int]:
-    """The matrix that a tile of columns belongs to, its first column, and how many it has."""
+    """Return the matrix that contains a tile of columns, the first column of the tile, and its number of columns."""
     tiles = (inner + _TILE - 1) // _TILE
     outer = piece // tiles
     first = (piece - outer * tiles) * _TILE
@@ -58,7 +58,7 @@ def column_tile(piece: Int, inner: Int) -> tuple[Int, Int, Int]:
 def extremum_vector(
     values: Pointer[T], places: Pointer[i64], x: Pointer[T], i: Int, back: Int, there: Any, MAXIMUM: Static, W: Static
 ) -> None:
-    """The extrema so far of `W` columns in row `i`; the row before is `back` elements away."""
+    """Compute the running extrema of `W` columns in row `i`. The previous row is `back` elements away."""
     element = load(x, W, there)
     if i > 0:
         best = load(values - back, W, there)
@@ -75,7 +75,7 @@ def extremum_columns(
     values: Pointer[T], places: Pointer[i64], x: Pointer[T], n: Int, inner: Int, MAXIMUM: Static, W: Static,
     start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """From (outer, n, inner): the extrema so far of columns, `_TILE` of them side by side."""
+    """Compute, from (outer, n, inner), the running extrema of columns, `_TILE` of them side by side."""
     for piece in range(start, stop):
         outer, first, width = column_tile(piece, inner)
         rest = width % W
@@ -98,7 +98,10 @@ def plus(a: T, b: T) -> T:
 def scan_rows(
     out: Pointer[S], x: Pointer[T], rows: Int, n: Int, CARRIED: Static, COMBINE: Static, LINES: Static, start: Int, stop: Int
 ) -> None:  # fmt: skip
-    """The results of `COMBINE` so far in `LINES` rows at once, in the type `CARRIED`; groups of rows as in `extremum_rows`."""
+    """Compute the running results of `COMBINE` in `LINES` rows at once, in the type `CARRIED`.
+
+    Groups of rows are as in `extremum_rows`.
+    """
     part, found = local(T, LINES), local(S, LINES)
     for group in range(start, stop):
         first = minimum(group * LINES, rows - LINES) * n
@@ -117,7 +120,7 @@ def scan_rows(
 def scan_vector(
     out: Pointer[S], totals: Pointer[I], x: Pointer[T], i: Int, there: Any, COMBINE: Static, W: Static
 ) -> None:
-    """The results so far of `W` columns in row `i`, from `totals`, which they replace."""
+    """Compute the running results of `W` columns in row `i` from `totals`, and store them in `totals`."""
     total = vector(I, W)(load(x, W, there))
     if i > 0:
         total = COMBINE(load(totals, W), total)
@@ -129,7 +132,7 @@ def scan_vector(
 def scan_columns(
     out: Pointer[S], x: Pointer[T], n: Int, inner: Int, CARRIED: Static, COMBINE: Static, W: Static, start: Int, stop: Int
 ) -> None:  # fmt: skip
-    """From (outer, n, inner): the same of columns, `_TILE` of them side by side."""
+    """Compute, from (outer, n, inner), the running results of columns, `_TILE` of them side by side."""
     totals = local(CARRIED, _TILE)
     for piece in range(start, stop):
         outer, first, width = column_tile(piece, inner)
@@ -155,7 +158,10 @@ def scan_pairs(
     start: Int,
     stop: Int,
 ) -> None:
-    """The sums or products so far in rows of `n` complex numbers, or from their ends on; groups of rows as in `extremum_rows`."""
+    """Compute the running sums or products in rows of `n` complex numbers, from the start or from the end.
+
+    Groups of rows are as in `extremum_rows`.
+    """
     PAIR = vector(f64, 2)
     totals = local(PAIR, LINES)
     signs = PAIR(lanes(i64, 2)) * 2 - 1
@@ -176,7 +182,7 @@ def scan_pairs(
 
 
 def extremum(x: ndarray, dim: int, maximum: bool) -> Any:
-    """The plan of the extrema so far along `dim`, and where they were last attained."""
+    """Return the plan of the running extrema along `dim` and of the last positions where they occurred."""
     kind = u8 if x.dtype.kind == "b" else type_of(x.dtype)
     if kind is None or kind.storage_only or not x.size:
         return NotImplemented
@@ -188,7 +194,7 @@ def extremum(x: ndarray, dim: int, maximum: bool) -> Any:
 
 
 def integer_sum(x: ndarray, dim: int) -> Any:
-    """The plan of the sums so far along `dim` in int64."""
+    """Return the plan of the running sums along `dim` in int64."""
     kind = u8 if x.dtype.kind == "b" else type_of(x.dtype)
     if kind is None or kind.kind == "f" or not x.size:
         return NotImplemented
@@ -196,7 +202,7 @@ def integer_sum(x: ndarray, dim: int) -> Any:
 
 
 def logcumsumexp(x: ndarray, dim: int) -> Any:
-    """The plan of the logarithms of the sums of exponentials so far along `dim`."""
+    """Return the plan of the logarithms of the running sums of exponentials along `dim`."""
     if x.dtype.char not in "fd" or not x.size:
         return NotImplemented
     kind = type_of(x.dtype)
@@ -211,7 +217,7 @@ def _carried(x: ndarray, dim: int, dtype: numpy.dtype[Any], **types: Any) -> Pla
 
 
 def complex_scan(x: ndarray, dim: int, product: bool, reverse: bool) -> Any:
-    """The plan of the sums or products of complex numbers so far along `dim`, the last, or from its end on, in complex128."""
+    """Return the plan of the running sums or products, in complex128, along the last dimension `dim` or from its end."""
     if not x.size or math.prod(x.shape[dim + 1 :]) != 1:
         return NotImplemented
     lines = min(math.prod(x.shape[:dim]), _LINES)
@@ -222,7 +228,7 @@ def complex_scan(x: ndarray, dim: int, product: bool, reverse: bool) -> Any:
 def _plan(
     x: ndarray, dim: int, dtypes: Sequence[numpy.dtype[Any]], rows: Callable[[], Any], lines: int, columns: Any = None
 ) -> Plan:
-    """The plan of a function that goes along this many rows at once, or of one that goes down columns."""
+    """Return the plan of a function that processes this number of rows at once, or of a function that processes columns."""
     outer, n, inner = math.prod(x.shape[:dim]), x.shape[dim], math.prod(x.shape[dim + 1 :])
     each = x.itemsize + 8
     if inner == 1:

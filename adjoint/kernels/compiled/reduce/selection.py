@@ -1,6 +1,6 @@
-"""The first elements of rows in order, and the element at one place in the order, without putting the rest in order.
+"""Select the first elements of rows in sorted order, or the element at one position, without sorting the others.
 
-The key at a position is found by halving the range of keys: one vectorized pass counts the keys below the middle.
+The key at a position is found by bisection of the range of keys: one vectorized pass counts the keys below the middle.
 """
 
 from __future__ import annotations
@@ -10,19 +10,22 @@ from .order_keys import element_type, first_row, key_type, order_key, row_plan, 
 from .sorting import ranked, sort, store_ranks
 
 _RANKED = 64
-"""So many selected elements are put in order by comparing each with all others."""
+"""The maximum number of selected elements that are sorted by comparing each with all others."""
 
 _LEAST = 64
-"""Candidates that are collected, at least, before the ones that are not among the first are dropped."""
+"""The minimum number of candidates that are collected before candidates that are not among the first elements are dropped."""
 
 
 _SHORT = 96
-"""In rows so short, all elements are compared with one another."""
+"""The maximum length of rows in which all elements are compared with one another."""
 
 
 @loops
 def key_at(keys: Any, n: Int, place: Int, W: Static) -> Any:
-    """The key at this place, from 0, in the order of `n` keys; the greatest key fills the last vector."""
+    """Return the key at this position, counted from 0, in the sorted order of `n` keys.
+
+    The greatest key fills the last vector.
+    """
     KEY = keys.type.target
     lows = load(keys, W)
     highs = vector(KEY, W)(0)
@@ -55,7 +58,7 @@ def key_at(keys: Any, n: Int, place: Int, W: Static) -> Any:
 
 @loops
 def keep_first(keys: Any, places: Pointer[u32], n: Int, k: Int, W: Static) -> Any:
-    """Move the first `k` of `n` keys in order, with their places, to the front; gives the last of them.
+    """Move the first `k` of `n` keys in sorted order, with their positions, to the front, and return the last of them.
 
     They keep their order. Among equal keys, the first ones are kept.
     """
@@ -78,7 +81,7 @@ def keep_first(keys: Any, places: Pointer[u32], n: Int, k: Int, W: Static) -> An
 
 @loops
 def fill_end(keys: Any, n: Int, W: Static) -> None:
-    """The greatest key from `n` to the end of a vector."""
+    """Write the greatest key from `n` to the end of a vector."""
     for i in range(n, (n + W - 1) // W * W):
         keys[i] = (1 << keys.type.target.bits) - 1
 
@@ -88,9 +91,11 @@ def first_rows(
     values: Pointer[T], order: Pointer[i64], x: Pointer[T], n: Int, k: Int, room_for: Int, DESCENDING: Static, RANKED: Static,
     W: Static, memory: Pointer[u8], room: Int, rows: Int, pieces: Int, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """The first `k` elements of each row and their positions: sorted if `RANKED`, otherwise in the order of the row.
+    """Find the first `k` elements of each row and their positions.
 
-    `room_for`: this many candidates are collected, until a key is known that no further candidate may exceed.
+    They are sorted if `RANKED`, and otherwise in the order of the row.
+
+    `room_for`: the number of candidates that are collected until a key is known that no further candidate may exceed.
     """
     KEY = key_type(T)
     for piece in range(start, stop):
@@ -132,10 +137,12 @@ def places_in_order(
     values: Pointer[T], order: Pointer[i64], x: Pointer[T], n: Int, k: Int, NUMBERS: Static, W: Static,
     memory: Pointer[u8], room: Int, rows: Int, pieces: Int, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """The element that comes to place `k` when a row is put in order, and where it is; of equal ones each has its own place.
+    """Find the element at position `k` in the sorted order of each row, and its position in the row.
 
-    `NUMBERS`: "count" counts a NaN as the greatest number. "any" gives the first NaN where there is one, "only" passes over
-    NaN; both take the middle element (the lower one of two) instead of the one at `k`.
+    Equal elements have separate positions.
+
+    `NUMBERS`: "count" treats NaN as the greatest number. "any" returns the first NaN if there is one, and "only"
+    ignores NaN; both return the middle element (the lower of two) instead of the element at `k`.
     """
     KEY = key_type(T)
     for piece in range(start, stop):
@@ -164,7 +171,7 @@ def places_in_order(
 
 
 def first(x: ndarray, k: int, descending: bool) -> Any:
-    """The plan for the first `k` elements of arrays like `x` in order along the last dimension, and where they were.
+    """Return the plan for the first `k` elements of the sorted order along the last dimension, and their positions.
 
     Return NotImplemented if there is no loop for the dtype.
     """
@@ -191,7 +198,7 @@ def first(x: ndarray, k: int, descending: bool) -> Any:
 
 
 def place_in_order(x: ndarray, k: int, numbers: str = "count") -> Any:
-    """The plan for the element that would come to place `k` along the last dimension, left with length 1, and where it is.
+    """Return the plan for element `k` of the sorted order along the last dimension, which keeps length 1, and its index.
 
     `numbers`: see `places_in_order`. Return NotImplemented if there is no loop for the dtype.
     """

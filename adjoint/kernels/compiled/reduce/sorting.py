@@ -1,4 +1,4 @@
-"""Sorting of rows: short rows by the rank of each element, longer rows by the digits of their keys. Both are stable."""
+"""Sort rows: short rows by the rank of each element, longer rows by the digits of their keys. Both methods are stable."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from ....codegen.llvm.kernels import *
 from .order_keys import element_type, first_row, key_type, order_key, row_plan, store_keys, width_of
 
 RANKED = 224
-"""The longest row in which each element is compared with all other elements."""
+"""The maximum length of rows in which each element is compared with all other elements."""
 
 _BINS = 256
-"""Values of a digit."""
+"""The number of values of a digit."""
 
 
 @loops
 def store_ranks(ranks: Any, keys: Any, n: Int, W: Static) -> None:
-    """For each key, the number of keys before it: all smaller keys, and the equal keys at earlier positions."""
+    """Store, for each key, the number of keys before it, which are all smaller keys and the equal keys at earlier positions."""
     KEY = keys.type.target
     for i in range(0, n, W):
         mine = load(keys + i, W)
@@ -38,7 +38,7 @@ def rank_rows(
     values: Pointer[T], order: Pointer[i64], x: Pointer[T], n: Int, k: Int, DESCENDING: Static, W: Static,
     memory: Pointer[u8], room: Int, rows: Int, pieces: Int, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """The first `k` of rows of a few elements in order, and where each element was."""
+    """Store the first `k` elements of short rows in sorted order, and the position of each element."""
     for piece in range(start, stop):
         keys = cast_pointer(memory + piece * room, key_type(T))
         ranks = keys + (n + W - 1) // W * W
@@ -59,7 +59,7 @@ def rank_rows(
 def sort_digit(
     keys: Any, places: Pointer[u32], to_keys: Any, to_places: Pointer[u32], counts: Pointer[u32], n: Int, shift: Int, W: Static,
 ) -> None:  # fmt: skip
-    """Move keys and their positions into the order of one digit. Equal keys keep their order."""
+    """Sort keys and their positions by one digit. Equal keys keep their order."""
     KEY = keys.type.target
     for digit in range(0, _BINS, W):
         store(counts + digit, vector(u32, W)(0))
@@ -129,7 +129,7 @@ def radix_rows(
 
 
 def sort(x: ndarray, descending: bool) -> Any:
-    """The plan for arrays like `x` in order along their last dimension, and where each element was.
+    """Return the plan that sorts arrays like `x` along their last dimension, and for the position of each element.
 
     Return NotImplemented if there is no loop for the dtype.
     """
@@ -145,7 +145,7 @@ def sort(x: ndarray, descending: bool) -> Any:
 
 
 def ranked(x: ndarray, k: int, descending: bool) -> Any:
-    """The plan for the first `k` elements of short rows in order, and where each was."""
+    """Return the plan for the first `k` elements of short rows in sorted order, and for their positions."""
     kind, n = element_type(x), x.shape[-1]
     width = width_of(kind, HOST.vector_bytes)
     padded = -(-n // width) * width

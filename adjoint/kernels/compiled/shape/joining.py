@@ -1,4 +1,4 @@
-"""Arrays joined along one dimension: the result is written from its first element to its last, by several threads.
+"""Join arrays along one dimension. Several threads write the result from its first element to its last.
 
 The triangles of matrices are written row by row.
 """
@@ -16,7 +16,10 @@ from ..memory.copying import WORDS, copy_row
 def join_rows(
     out: Pointer[T], table: Pointer[Pointer[u8]], ends: Pointer[i64], parts: Int, W: Static, start: Int, stop: Int
 ) -> None:
-    """The elements from `start` to `stop` of rows that consist of a row of each part, which end at `ends[part + 1]`."""
+    """Write the elements from `start` to `stop` of rows.
+
+    Each row consists of a row of each part, which ends at `ends[part + 1]`.
+    """
     total = ends[parts]
     row = start // total
     column = start - row * total
@@ -85,7 +88,10 @@ def copy_triangles(
 
 
 def triangle(x: ndarray, diagonal: int, upper: bool) -> Any:
-    """The upper or the lower triangle of the last two dimensions. Return NotImplemented if there is no loop for the dtype."""
+    """Return the upper or lower triangle of the last two dimensions.
+
+    Return NotImplemented if there is no loop for the dtype.
+    """
     if x.itemsize not in WORDS or not x.flags.c_contiguous or not x.size or abs(diagonal) > 1 << 40:
         return NotImplemented
     rows, columns = x.shape[-2:]
