@@ -52,7 +52,7 @@ class Stream:
     """A stream of random words, and the lock that a sampler holds while it draws several words.
 
     Methods that draw words do not acquire the lock. Hold `lock` around them, so that a sample consists of consecutive
-    words, however many threads share the stream.
+    words even if several threads share the stream.
     """
 
     __slots__ = ("_address", "_bulk", "_engine", "_float_normal", "_seed", "lock", "normal")
@@ -67,20 +67,18 @@ class Stream:
 
     def _forget_normals(self) -> None:
         self.normal: float | None = None
-        """The second number of a Box-Muller pair, which the next scalar draw hands out."""
+        """The second number of a Box-Muller pair, which the next scalar draw returns."""
         self._float_normal = (0.0, 0)
 
     # --- seeding --------------------------------------------------------------------------------------------------
 
     @property
     def initial_seed(self) -> int:
-        """The seed last given, in [0, 2**64)."""
+        """The last seed, in [0, 2**64)."""
         return self._seed
 
     def manual_seed(self, seed: int) -> None:
-        """Restart the stream from `seed`.
-
-        A negative seed counts back from 2**64. The low 32 bits decide the words.
+        """Restart the stream from `seed`. For a negative seed, 2**64 is added. The low 32 bits determine the words.
 
         Raises:
             ValueError: if `seed` is outside [-2**63, 2**64).
@@ -95,13 +93,13 @@ class Stream:
                 self._bulk.seed(self._seed & 0xFFFFFFFF)
 
     def seed(self) -> int:
-        """Start over from a seed that the operating system chooses, and return it."""
+        """Restart from a seed that the operating system chooses, and return it."""
         seed = int.from_bytes(os.urandom(8), "little")
         self.manual_seed(seed)
         return seed
 
     def _start(self) -> Any:
-        """The source of words, made when first needed."""
+        """The source of words, which is created when it is first needed."""
         with self.lock:
             if self._engine is None:
                 random = import_late("numpy.random")
@@ -114,7 +112,7 @@ class Stream:
     # --- state ----------------------------------------------------------------------------------------------------
 
     def get_state(self) -> ndarray:
-        """The whole state as 5056 bytes, a `uint8` array of shape (5056,), laid out as `torch.get_rng_state()` is."""
+        """Return the whole state as 5056 bytes, a `uint8` array of shape (5056,), with the layout of `torch.get_rng_state()`."""
         record = numpy.zeros(1, STATE)
         with self.lock:
             engine = (self._engine or self._start()).state["state"]
@@ -133,7 +131,7 @@ class Stream:
         return record.view(numpy.uint8)
 
     def set_state(self, state: ndarray) -> None:
-        """Continue from a state that `get_state` (or PyTorch's) returned.
+        """Continue from a state that this `get_state` or PyTorch's has returned.
 
         Raises:
             TypeError: if `state` is not an array of uint8.
@@ -173,7 +171,7 @@ class Stream:
     def state_address(self) -> int:
         """Return the address of the words and of the next position, for compiled code that draws.
 
-        Hold `lock` while it does.
+        Hold `lock` while it draws.
         """
         if self._address is None:
             self._address = (self._engine or self._start()).ctypes.state_address
@@ -182,7 +180,7 @@ class Stream:
     # --- drawing --------------------------------------------------------------------------------------------------
 
     def words32(self, n: int) -> ndarray:
-        """The next `n` words of 32 bits, as a new array of some unsigned type at least that wide."""
+        """Return the next `n` words of 32 bits, as a new array of an unsigned type with at least 32 bits."""
         engine = self._engine or self._start()
         if n < BULK and not LOOPS.every_size:
             words: ndarray = engine.random_raw(n)
@@ -203,7 +201,7 @@ class Stream:
         return self._many(n, UINT64)
 
     def _many(self, n: int, dtype: "numpy.dtype[Any]") -> ndarray:
-        """The next `n` words of a type of 32 or 64 bits."""
+        """Return the next `n` words of a type with 32 or 64 bits."""
         words: ndarray = NotImplemented
         if LOOPS.takes(n, THREADED):
             words = LOOPS.run("create.twister.words", self, n, dtype)
@@ -212,7 +210,7 @@ class Stream:
         return words
 
     def double(self) -> float:
-        """The next number in [0, 1) of 53 random bits, the low bits of a word of 64."""
+        """Return the next number in [0, 1) with 53 random bits, which are the low bits of a 64-bit word."""
         word = (self._engine or self._start()).random_raw
         bits: int = (word() << 32 | word()) & 0x1FFFFFFFFFFFFF
         return bits * 2.0**-53
@@ -225,9 +223,9 @@ class Stream:
 
 @cache
 def _zeros() -> Any:
-    """A seed that NumPy need not hash: the source of words replaces it at once.
+    """A seed that NumPy need not hash, because the source of words replaces it immediately.
 
-    A list, as NumPy reads number by number, which takes twenty times as long from an array.
+    It is a list because NumPy reads it number by number, which takes twenty times as long for an array.
     """
     ISeedSequence: Any = import_late("numpy.random.bit_generator").ISeedSequence
 
@@ -239,6 +237,6 @@ def _zeros() -> Any:
 
 
 def _is_freshly_seeded(words: ndarray) -> bool:
-    """Whether `words` are what seeding leaves, which the first twist replaces: the recurrence of `init_genrand`."""
+    """Return whether `words` are the words after seeding (the recurrence of `init_genrand`), which the first twist replaces."""
     first = int(words[0])
     return int(words[1]) == (1812433253 * (first ^ first >> 30) + 1) % 2**32

@@ -1,7 +1,7 @@
-"""Window functions: weights that fade a stretch of a signal in and out.
+"""Window functions, which are weights that fade a section of a signal in and out.
 
-Formulas: F. J. Harris, "On the use of windows for harmonic analysis with the discrete Fourier transform", Proceedings of the
-IEEE 66 (1978). Every step is rounded to the dtype, as PyTorch's are.
+Formulas: F. J. Harris, "On the use of windows for harmonic analysis with the discrete Fourier transform", Proceedings
+of the IEEE 66 (1978). Every step is rounded to the dtype, as in PyTorch.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def _positions(size: int, scale: float, dtype: Dtype) -> Array:
 
 
 def bartlett(size: int, dtype: Dtype) -> Array:
-    """A triangle with zeros at its ends."""
+    """Return a triangle with zeros at its ends."""
     window = _positions(size, 2 / (size - 1), dtype)
     falling = slice(((size - 1) >> 1) + 1, None)
     window[falling] = window[falling] * dtype.type(-1) + dtype.type(2)
@@ -30,7 +30,7 @@ def bartlett(size: int, dtype: Dtype) -> Array:
 
 
 def blackman(size: int, dtype: Dtype) -> Array:
-    """`0.42 - 0.5 cos(x) + 0.08 cos(2x)` over a period."""
+    """Return `0.42 - 0.5 cos(x) + 0.08 cos(2x)` over a period."""
     angle = _positions(size, math.pi / (size - 1), dtype)
     fast = numpy.cos(angle * dtype.type(4)) * dtype.type(0.08)
     slow = numpy.cos(angle * dtype.type(2)) * dtype.type(0.5)
@@ -38,7 +38,7 @@ def blackman(size: int, dtype: Dtype) -> Array:
 
 
 def hamming(size: int, dtype: Dtype, alpha: float, beta: float) -> Array:
-    """`alpha - beta cos(x)` over a period; both 0.5 make Hann's window."""
+    """Return `alpha - beta cos(x)` over a period. If both are 0.5, this is Hann's window."""
     angle = _positions(size, math.pi * 2 / (size - 1), dtype)
     return numpy.cos(angle) * dtype.type(-beta) + dtype.type(alpha)
 

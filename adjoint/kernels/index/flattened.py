@@ -17,7 +17,7 @@ def take(x: ndarray, index: ndarray) -> ndarray:
     Negative indices count from the end.
 
     Raises:
-        RuntimeError: if `index` is not of int64.
+        RuntimeError: if `index` is not int64.
         IndexError: if an index is out of range.
     """
     if few_places(x, 0, index):
@@ -34,14 +34,14 @@ def put(x: ndarray, index: ndarray, source: ndarray, accumulate: bool = False) -
     """Return a copy of `x` with the elements of `source` written, or added, at the flattened positions `index`.
 
     Raises:
-        RuntimeError: if types do not fit.
+        RuntimeError: if types do not match.
         IndexError: if an index is out of range, or `source` has another number of elements.
     """
     return put_(clone(x), index, source, accumulate)
 
 
 def put_(x: ndarray, index: ndarray, source: ndarray, accumulate: bool = False) -> ndarray:
-    """As `put`, into `x`."""
+    """Do the same as `put` in place in `x`."""
     if index.dtype != _INT64:
         raise RuntimeError(f"put_(): Expected a long tensor for index, but got {type_name(index.dtype)}")
     if source.dtype != x.dtype:
@@ -72,7 +72,7 @@ def _check_flat(x: ndarray, index: ndarray) -> None:
 
 
 def wrap_positions(index: ndarray, length: int) -> ndarray:
-    """`index` with negative entries counted from the end."""
+    """Return `index` with negative entries converted to positions that count from the start."""
     negative = index < 0
     if not negative.any():
         return index

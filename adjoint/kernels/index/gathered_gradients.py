@@ -10,15 +10,15 @@ from .scatter import index_add_, scatter_add_
 
 
 def gather_backward(grad: ndarray, shape: tuple[int, ...], dim: int, index: ndarray) -> ndarray:
-    """Zeros of `shape` to which `grad` is added at `index` along `dim`."""
+    """Return zeros of `shape` to which `grad` is added at `index` along `dim`."""
     return scatter_add_(numpy.zeros(shape, grad.dtype), dim, index, grad)
 
 
 def index_select_backward(grad: ndarray, shape: tuple[int, ...], dim: int, index: ndarray) -> ndarray:
-    """Zeros of `shape` to which the slices of `grad` are added at `index` along `dim`."""
+    """Return zeros of `shape` to which the slices of `grad` are added at `index` along `dim`."""
     return index_add_(numpy.zeros(shape, grad.dtype), dim, index, grad)
 
 
 def take_backward(grad: ndarray, shape: tuple[int, ...], index: ndarray) -> ndarray:
-    """Zeros of `shape` to which `grad` is added at `index` of the flattened array."""
+    """Return zeros of `shape` to which `grad` is added at `index` of the flattened array."""
     return put_(numpy.zeros(shape, grad.dtype), index, grad, True)

@@ -1,4 +1,4 @@
-"""Reading and writing at index arrays or a mask, several at once or in rows of a table; and membership tests."""
+"""Reading and writing at index arrays or a mask, at several indices together or in rows of a table; and membership tests."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Indices = Sequence[ndarray | None]
 _FULL = slice(None)
 
 _FEW = 256
-"""Up to this number of elements, adding them one by one is faster than finding whole rows."""
+"""The maximum number of elements for which adding them one by one is faster than finding whole rows."""
 
 
 def index(x: ndarray, indices: Indices) -> ndarray:
@@ -73,7 +73,7 @@ def index(x: ndarray, indices: Indices) -> ndarray:
 
 
 def _take_together(x: ndarray, indices: Indices) -> ndarray | None:
-    """Elements, or rows, at indices into the leading dimensions of a contiguous array; None if there is no loop for them."""
+    """Return elements or rows at indices into the leading dimensions of a contiguous array, or None without a loop."""
     given = [index for index in indices if index is not None]
     if len(given) < len(indices) or not x.flags.c_contiguous or not LOOPS.takes(given[0].size, MOVED):
         return None
@@ -112,7 +112,7 @@ def index_backward(grad: ndarray, shape: tuple[int, ...], indices: Indices) -> n
     """Return zeros of `shape` with `grad` added at the indices.
 
     Raises:
-        IndexError: if they have changed and are out of bounds now.
+        IndexError: if the indices have changed and are now out of bounds.
     """
     result = numpy.zeros(shape, grad.dtype)
     only = indices[0] if len(indices) == 1 else None
@@ -134,7 +134,7 @@ def index_backward(grad: ndarray, shape: tuple[int, ...], indices: Indices) -> n
 
 
 def index_put(x: ndarray, indices: Indices, values: ndarray, accumulate: bool = False) -> ndarray:
-    """A copy of `x` with `x[indices] = values`, or with `values` added there, as often as a position repeats.
+    """Return a copy of `x` with `x[indices] = values`, or with `values` added there once for each repetition of a position.
 
     Each of `indices`, for the leading dimensions of `x`, is None (the whole dimension), an array of integers, or a mask
     that covers as many dimensions as it has. `values` is broadcast.
@@ -147,7 +147,7 @@ def index_put(x: ndarray, indices: Indices, values: ndarray, accumulate: bool = 
 
 
 def index_put_(x: ndarray, indices: Indices, values: ndarray, accumulate: bool = False) -> ndarray:
-    """As `index_put`, into `x`."""
+    """Do the same as `index_put` in place in `x`."""
     if values.size == 1 and not accumulate and _put_masked(x, indices, values):
         return x
     if len(indices) == 1 and (index := indices[0]) is not None and _put_rows(x, index, values, accumulate):
@@ -177,7 +177,7 @@ def index_put_(x: ndarray, indices: Indices, values: ndarray, accumulate: bool =
 
 
 def _put_masked(x: ndarray, indices: Indices, value: ndarray) -> bool:
-    """Do what `index_put_` does with one value, of any type, if one mask is all the indices; False otherwise."""
+    """Do what `index_put_` does with one value, of any type, if the indices are only one mask; otherwise return False."""
     given = [position for position, index in enumerate(indices) if index is not None]
     if len(given) != 1 or (mask := indices[given[0]]) is None or mask.dtype.char not in "?B":
         return False
@@ -212,7 +212,7 @@ def _put_rows(x: ndarray, index: ndarray, values: ndarray, accumulate: bool) -> 
 
 
 def expand_indices(shape: tuple[int, ...], indices: Indices) -> list[ndarray | None]:
-    """Indices without masks: each mask replaced by the positions of its true elements, one array per dimension."""
+    """Return indices without masks: each mask is replaced by the positions of its true elements, one array per dimension."""
     if len(indices) > len(shape):
         raise IndexError(f"too many indices for tensor of dimension {len(shape)} (got {len(indices)})")
     expanded: list[ndarray | None] = []
@@ -233,7 +233,7 @@ def expand_indices(shape: tuple[int, ...], indices: Indices) -> list[ndarray | N
 
 
 def _check_mask(shape: tuple[int, ...], start: int, mask: ndarray) -> None:
-    """Raise if `mask` is not of the dimensions of `shape` from `start`."""
+    """Raise an error if `mask` does not have the dimensions of `shape` from `start` on."""
     if mask.shape != shape[start : start + mask.ndim]:
         wrong = _first_difference(mask.shape, shape[start:])
         raise IndexError(
@@ -258,7 +258,10 @@ def _check_bounds(shape: tuple[int, ...], indices: Indices) -> None:
 
 
 def _indexed_shape(shape: tuple[int, ...], indices: Indices) -> tuple[int, ...]:
-    """The shape of `x[indices]`: broadcast index dimensions stand where the indices are, or first if they are apart."""
+    """Return the shape of `x[indices]`.
+
+    Broadcast index dimensions take the position of the indices, or come first if the indices are not adjacent.
+    """
     given = [dim for dim, index in enumerate(indices) if index is not None]
     if not given:
         return shape
@@ -312,14 +315,14 @@ def _flat_positions(shape: tuple[int, ...], indices: Indices) -> ndarray:
 
 @accelerated("index.masks.nonzero", elements=MOVED)
 def nonzero(x: ndarray) -> ndarray:
-    """The indices of the nonzero elements: one row for each, in one piece for each dimension."""
+    """Return the indices of the nonzero elements, with one row for each element. Each column is contiguous."""
     if x.ndim == 0:
         return numpy.empty((int(bool(x)), 0), numpy.int64)
     return numpy.array(x.nonzero(), numpy.int64).T
 
 
 def masked_select(x: ndarray, mask: ndarray) -> ndarray:
-    """The elements of `x` where `mask` is true, flat; the two are broadcast together.
+    """Return the elements of `x` where `mask` is true as a flat array. `x` and `mask` are broadcast together.
 
     Raises:
         RuntimeError: if `mask` is not bool or the shapes do not broadcast.
@@ -337,17 +340,17 @@ def masked_select(x: ndarray, mask: ndarray) -> ndarray:
 
 
 def masked_scatter(x: ndarray, mask: ndarray, source: ndarray) -> ndarray:
-    """A copy of `x` (broadcast with `mask`) whose elements where `mask` is true are those of `source`, in order.
+    """Return a copy of `x` (broadcast with `mask`) with the elements of `source`, in order, where `mask` is true.
 
     Raises:
-        RuntimeError: if types do not fit, shapes do not broadcast or `source` has too few elements.
+        RuntimeError: if types do not match, shapes do not broadcast, or `source` has too few elements.
     """
     shape = broadcast_shapes(mask.shape, x.shape)
     return masked_scatter_(numpy.broadcast_to(x, shape).copy(), mask, source)
 
 
 def masked_scatter_(x: ndarray, mask: ndarray, source: ndarray) -> ndarray:
-    """As `masked_scatter`, into `x`."""
+    """Do the same as `masked_scatter` in place in `x`."""
     broadcast_shapes(mask.shape, x.shape)
     if mask.dtype.kind != "b":
         raise RuntimeError(
@@ -374,15 +377,15 @@ _INDEX_TYPES = (_INT64, numpy.dtype(numpy.int32))
 
 
 def masked_scatter_backward(grad: ndarray, mask: ndarray, shape: tuple[int, ...]) -> ndarray:
-    """Zeros of `shape` that begin, flattened, with the elements of `grad` where `mask` is true."""
+    """Return zeros of `shape` that begin, when flattened, with the elements of `grad` where `mask` is true."""
     return front_of_zeros(masked_select(grad, mask), shape)
 
 
 def embedding(weight: ndarray, indices: ndarray) -> ndarray:
-    """The rows of `weight` (rows, width) at `indices`: an array of the shape of `indices` and one dimension more.
+    """Return the rows of `weight` (rows, width) at `indices`, as an array of the shape of `indices` with one more dimension.
 
     Raises:
-        RuntimeError: if `weight` does not have two dimensions or `indices` is not of integers.
+        RuntimeError: if `weight` does not have two dimensions or `indices` does not have an integer type.
         IndexError: if an index is out of bounds.
     """
     if weight.ndim != 2:
@@ -405,10 +408,10 @@ def _check_indices(indices: ndarray, rows: int) -> None:
 def embedding_dense_backward(
     grad: ndarray, indices: ndarray, num_weights: int, padding_idx: int = -1, scale_grad_by_freq: bool = False
 ) -> ndarray:
-    """The gradient of the table: zeros of `num_weights` rows to which those of `grad` are added at `indices`.
+    """Return the gradient of the table: `num_weights` rows of zeros to which the rows of `grad` are added at `indices`.
 
-    The row `padding_idx` gets none, unless it is negative. With `scale_grad_by_freq` each row is divided by how often
-    its index occurs.
+    Nothing is added to the row `padding_idx`, unless it is negative. With `scale_grad_by_freq`, each row is divided by
+    the number of times that its index occurs.
 
     Raises:
         IndexError: if an index is out of bounds.
@@ -437,11 +440,11 @@ _DIRECT = 10  # times elements ** 0.145: up to as many test elements, comparing 
 
 
 _TABLE = 6
-"""Up to how many places for each number a table of those that there are is faster than sorting them."""
+"""The maximum number of positions per number for which a table of the present numbers is faster than sorting them."""
 
 
 def isin(elements: Array, test_elements: Array, invert: bool = False) -> Array:
-    """Return whether each of `elements` is one of `test_elements`; with `invert`, whether it is not.
+    """Return whether each of `elements` is one of `test_elements` or, with `invert`, whether it is not.
 
     Raises:
         RuntimeError: for booleans and complex numbers.
@@ -482,17 +485,17 @@ def nonzero_static(self: Array, size: int, fill_value: int = -1) -> Array:
 
 
 def index_copy(x: ndarray, dim: int, index: ndarray, source: ndarray) -> ndarray:
-    """A copy of `x` with slices of `source` in place of the slices along `dim` that `index` names.
+    """Return a copy of `x` with slices of `source` in place of the slices along `dim` that `index` selects.
 
     Raises:
-        RuntimeError: if types or shapes do not fit.
-        IndexError: if `dim` or an index is out of range, or the number of indices does not fit.
+        RuntimeError: if types or shapes do not match.
+        IndexError: if `dim` or an index is out of range, or the number of indices does not match.
     """
     return index_copy_(copied(x), dim, index, source)
 
 
 def index_copy_(x: ndarray, dim: int, index: ndarray, source: ndarray) -> ndarray:
-    """As `index_copy`, into `x`."""
+    """Do the same as `index_copy` in place in `x`."""
     dim = normalize_dim(dim, x.ndim)
     _check_index_copy(x, dim, index, source)
     if x.ndim == 0:

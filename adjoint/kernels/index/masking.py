@@ -1,6 +1,6 @@
-"""Choosing between elements: by a condition, by order, by bounds.
+"""Select between elements by a condition, by order, or by bounds.
 
-Elements that are not chosen have no effect, not even as `0 * inf`, because masks are never factors.
+Elements that are not selected have no effect, even if `0 * inf` would be NaN, because masks are never factors.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PLAIN = frozenset((int, float, type(None)))
 
 
 def common_dtype(*values: Any) -> numpy.dtype[Any]:
-    """The dtype that arrays and numbers have in common; numbers count as little as `dtypes.promote` lets them."""
+    """Return the common dtype of arrays and numbers. Numbers have only as much influence as in `dtypes.promote`."""
     operands = []
     for value in values:
         if isinstance(value, numpy.ndarray):
@@ -42,7 +42,7 @@ def common_dtype(*values: Any) -> numpy.dtype[Any]:
 
 
 def promoted(*arrays: Array) -> list[Array]:
-    """The arrays in their common dtype."""
+    """Return the arrays in their common dtype."""
     whole = [numpy.asarray(array) for array in arrays]  # some may be scalars
     dtype = common_dtype(*whole)
     return [array.astype(dtype, copy=False) for array in whole]
@@ -52,7 +52,7 @@ def promoted(*arrays: Array) -> list[Array]:
 
 
 def where(condition: Array, self: Array, other: Array) -> Array:
-    """`self` where `condition`, elsewhere `other`.
+    """Return `self` where `condition` is true, and `other` elsewhere.
 
     Raises:
         RuntimeError: if the condition is neither bool nor uint8.
@@ -80,7 +80,7 @@ def indices_where(condition: Array) -> tuple[Array, ...]:
 
 
 def heaviside(self: Array, values: Array) -> Array:
-    """0 where `self` is negative or NaN, 1 where it is positive, `values` where it is 0."""
+    """Return 0 where `self` is negative or NaN, 1 where it is positive, and `values` where it is 0."""
     if self.dtype != values.dtype:
         raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
     if self.dtype.kind == "c":
@@ -106,7 +106,7 @@ maximum, minimum, fmax, fmin = (
 
 
 def clamp(self: Array, min: Any = None, max: Any = None) -> Array:
-    """`self` limited to `[min, max]`, which are numbers, arrays, or None; `max` wins where `min` is greater."""
+    """Return `self` limited to `[min, max]`, which are numbers, arrays, or None. If `min` is greater, the result is `max`."""
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     if self.dtype.kind == "c":
@@ -146,7 +146,7 @@ _maximum, _minimum = of_any_size(numpy.maximum), of_any_size(numpy.minimum)
 
 
 def clamp_(self: Array, min: Any = None, max: Any = None) -> Array:
-    """`clamp` in place."""
+    """Compute `clamp` in place."""
     if self.dtype.kind == "f" and type(min) in _PLAIN and type(max) in _PLAIN and (min is not None or max is not None):
         least = None if min is None else typed(min, self.dtype)
         most = None if max is None else typed(max, self.dtype)
@@ -165,13 +165,13 @@ def clamp_(self: Array, min: Any = None, max: Any = None) -> Array:
 
 @pointwise("clamp_cpu", "fiu")
 def _limited(self: Array, min: float, max: float) -> Any:
-    """`clamp` of many numbers."""
+    """Compute `clamp` of many numbers."""
     return xp.minimum(xp.maximum(self, min), max)
 
 
 @pointwise("clamp_cpu", "fiu")
 def _limited_by_arrays(self: Array, min: Array, max: Array) -> Any:
-    """`clamp` of many numbers, to other limits each."""
+    """Compute `clamp` of many numbers with separate limits."""
     return xp.minimum(xp.maximum(self, min), max)
 
 
@@ -180,17 +180,17 @@ def _bound(bound: Any, dtype: numpy.dtype[Any]) -> Array:
 
 
 def clamp_min(self: Array, min: Any) -> Array:
-    """`self`, but at least `min`, a number or an array."""
+    """Return `self`, but at least `min`, which is a number or an array."""
     return maximum(*promoted(self, min)) if isinstance(min, numpy.ndarray) else clamp(self, min)
 
 
 def clamp_max(self: Array, max: Any) -> Array:
-    """`self`, but at most `max`, a number or an array."""
+    """Return `self`, but at most `max`, which is a number or an array."""
     return minimum(*promoted(self, max)) if isinstance(max, numpy.ndarray) else clamp(self, None, max)
 
 
 def inside(self: Array, min: Any = None, max: Any = None) -> Array:
-    """Whether `self` is in `[min, max]`, bounds included."""
+    """Return whether `self` is in `[min, max]`, including the bounds."""
     if min is None:
         return self <= max
     return (self >= min) if max is None else (self >= min) & (self <= max)

@@ -15,8 +15,8 @@ _UINT64 = numpy.dtype(numpy.uint64)
 
 
 _Places = tuple[int, int, tuple[int, ...] | None, Any]
-"""How indices along one dimension are read: what they are less than, how far apart the places of neighbours are in the flattened
-array, the shape to see a vector of slices in, and what the other dimensions add."""
+"""The properties of indices along one dimension: their upper bound, the distance between adjacent positions in the flattened
+array, the shape that a vector of slices is viewed in, and the offsets that the other dimensions add."""
 
 _PLANS: Plans[_Places | None] = Plans()
 
@@ -24,7 +24,7 @@ _PLANS: Plans[_Places | None] = Plans()
 def few_positions(
     shape: tuple[int, ...], dim: int, index: ndarray, slices: tuple[int, ...] | None = None
 ) -> ndarray | None:
-    """As `flat_positions`, of a few indices of int64 that are all in bounds and fit `shape`; None for others."""
+    """Do the same as `flat_positions` for a few int64 indices in bounds that match `shape`; return None for others."""
     if index.dtype is not _INT64 or LOOPS.every_size:
         return None
     key = shape, dim, index.shape, slices
@@ -39,9 +39,12 @@ def few_positions(
 
 
 def flat_positions(shape: tuple[int, ...], dim: int, index: ndarray, slices: tuple[int, ...] | None = None) -> ndarray:
-    """The position in a flattened array of `shape` of each entry of `index` along `dim`. Indices must be in bounds.
+    """Return the position, in a flattened array of `shape`, of each entry of `index` along `dim`.
 
-    With `slices`, each entry of a vector is the place of a slice, and points to all of its elements: an array of these sizes.
+    Indices must be in bounds.
+
+    With `slices`, each entry of a vector is the position of a slice and refers to all of its elements. The result then
+    has these sizes.
     """
     places = _places(shape or (1,), dim, slices or index.shape, slices is not None)
     return _positions(index.astype(_INT64, copy=False), *places)
@@ -56,7 +59,7 @@ def _positions(index: ndarray, length: int, stride: int, view: tuple[int, ...] |
 
 
 def _places(shape: tuple[int, ...], dim: int, sizes: tuple[int, ...], of_slices: bool) -> _Places:
-    """How indices along `dim` of an array of `shape` are read, for an array of `sizes` with their elements or slices."""
+    """Return the properties of indices along `dim` of an array of `shape`, for elements or slices in an array of `sizes`."""
     offsets: Any = None
     for axis, count in enumerate(sizes):
         if axis != dim and count > 1:
@@ -70,7 +73,7 @@ def _places(shape: tuple[int, ...], dim: int, sizes: tuple[int, ...], of_slices:
 def _few_places(
     shape: tuple[int, ...], dim: int, of_index: tuple[int, ...], slices: tuple[int, ...] | None
 ) -> _Places | None:
-    """The plan of `few_positions`; None where the sizes do not fit, or are large."""
+    """Return the plan of `few_positions`, or None if the sizes do not match or are large."""
     if not -len(shape) <= dim < len(shape):
         return None
     dim %= len(shape)
@@ -89,12 +92,12 @@ def _few_places(
 
 
 def few_places(x: ndarray, dim: int, index: ndarray) -> bool:
-    """Whether `index` holds a few places, in bounds, in an array of one dimension."""
+    """Return whether `index` contains a few positions in bounds of a one-dimensional array."""
     return x.ndim == 1 and few_positions(x.shape, dim, index) is not None
 
 
 def require_in_bounds(index: ndarray, shape: tuple[int, ...], dim: int) -> None:
-    """Raise unless all of `index` are indices along `dim` of an array of this shape."""
+    """Raise an error unless all of `index` are valid indices along `dim` of an array of this shape."""
     length = shape[dim] if shape else 1
     wrong = out_of_bounds(index, length)
     if wrong is not None:
@@ -104,7 +107,7 @@ def require_in_bounds(index: ndarray, shape: tuple[int, ...], dim: int) -> None:
 
 
 def out_of_bounds(index: ndarray, length: int, first: int = 0) -> int | None:
-    """The first index that is less than `first` or not less than `length`, if there is one."""
+    """Return the first index that is less than `first` or not less than `length`, if there is one."""
     if LOOPS.takes(index.size, MOVED) and LOOPS.run("index.lookup.any_outside", index, first, length) is False:
         return None
     # Where extrema are is cheaper to find than what they are.

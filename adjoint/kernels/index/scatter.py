@@ -501,7 +501,7 @@ def index_reduce(
     """A copy of `x` whose slices along `dim` that `index` names are combined with slices of `source`, as `scatter_reduce` does.
 
     Raises:
-        RuntimeError: if types or shapes do not fit.
+        RuntimeError: if types or shapes do not match.
         IndexError: if `dim` or an index is out of range or `index` has more than one dimension.
     """
     if reduce not in ("prod", "mean", "amax", "amin"):

@@ -2,9 +2,10 @@
 
 Box and Muller, "A note on the generation of random normal deviates", Annals of Mathematical Statistics, 1958.
 
-PyTorch has two ways. Fewer than 16 numbers, or a non-contiguous array, are drawn in pairs in float64. A remaining
-second number of a pair is stored in the stream for the next such draw. A contiguous array of 16 or more is filled in
-blocks of 16: eight radii and eight angles. If the size is not a multiple of 16, the last 16 numbers are drawn again.
+PyTorch draws in two ways. If there are fewer than 16 numbers or the array is not contiguous, numbers are drawn in pairs
+in float64. A remaining second number of a pair is stored in the stream for the next such draw. A contiguous array of 16
+or more numbers is filled in blocks of 16, each from eight radii and eight angles. If the size is not a multiple of 16,
+the last 16 numbers are drawn again.
 """
 
 import functools
@@ -57,12 +58,12 @@ def _require_numbers(*parameters: object) -> None:
 
 
 def normal_(stream: Stream, out: ndarray, mean: float = 0.0, std: float = 1.0) -> ndarray:
-    """Fill `out`, of a floating-point or complex type, with normally distributed numbers; returns `out`.
+    """Fill `out`, which has a floating-point or complex type, with normally distributed numbers, and return `out`.
 
     Raises:
-        NotImplementedError: if `out` is of another type.
+        NotImplementedError: if `out` has another type.
         RuntimeError: if `std` is negative or nan.
-        TypeError: if `mean` or `std` is no real number.
+        TypeError: if `mean` or `std` is not a real number.
     """
     if type(mean) is float is type(std) and std >= 0.0 and out.size and is_filled_at_once(out):
         with stream.lock:
@@ -88,7 +89,7 @@ _DRAW = RepeatedForm("create.normals.draw", elements=SORTED)
 
 
 def check_deviations(std: ndarray) -> None:
-    """Raise unless all elements can be standard deviations."""
+    """Raise an error unless all elements can be standard deviations."""
     if std.dtype.kind in "cW":
         raise RuntimeError("normal expects standard deviation to be non-complex")
     if std.size and not (std >= 0).all():
@@ -96,12 +97,13 @@ def check_deviations(std: ndarray) -> None:
 
 
 def normal(stream: Stream, mean: ndarray | float, std: ndarray | float) -> ndarray:
-    """Normally distributed numbers whose means and standard deviations are given, at least one of them by an array.
+    """Return normally distributed numbers with the given means and standard deviations, at least one of which is an array.
 
-    The result is a new array of the common shape, of the type of `mean` if that is an array, otherwise of `std`'s.
+    The result is a new array of the common shape. It has the type of `mean` if `mean` is an array, and otherwise the
+    type of `std`.
 
     Raises:
-        RuntimeError: if a standard deviation is negative or nan, or complex, or the shapes do not broadcast.
+        RuntimeError: if a standard deviation is negative, NaN or complex, or if the shapes do not broadcast.
         NotImplementedError: if the result's type is neither floating-point nor complex.
     """
     if isinstance(std, ndarray):
@@ -121,7 +123,10 @@ def normal(stream: Stream, mean: ndarray | float, std: ndarray | float) -> ndarr
 
 
 def pairwise_normals(stream: Stream, n: int, mean: float, std: float, dtype: "numpy.dtype[Any]") -> ndarray:
-    """`n` normally distributed numbers drawn pair by pair: float64, or rounded to float32 if `dtype` is shorter."""
+    """Return `n` normally distributed numbers that are drawn pair by pair.
+
+    They are float64, or rounded to float32 if `dtype` is shorter.
+    """
     values = numpy.empty(n)
     start = 0
     if n and stream.normal is not None:
@@ -140,14 +145,14 @@ def pairwise_normals(stream: Stream, n: int, mean: float, std: float, dtype: "nu
 
 
 def _pairs(stream: Stream, n: int) -> ndarray:
-    """`n` pairs of standard normal numbers, one by one in a float64 array of 2 * n."""
+    """Return `n` pairs of standard normal numbers in a float64 array of 2 * n numbers."""
     drawn = iter(stream.doubles(2 * n) if n < BLOCK else fractions53(stream, 2 * n).tolist())
     points = [rect(math.sqrt(-2.0 * math.log1p(-next(drawn))), 2.0 * math.pi * turns) for turns in drawn]
     return numpy.array(points).view(numpy.float64)
 
 
 def _fill(stream: Stream, out: ndarray, mean: float, std: float) -> None:
-    """Fill a contiguous one-dimensional array of 16 numbers or more."""
+    """Fill a contiguous one-dimensional array of 16 or more numbers."""
     half = out.dtype.itemsize == 2
     whole = out.size // BLOCK * BLOCK
     tail = BLOCK if out.size % BLOCK else 0
@@ -166,7 +171,7 @@ def _fill(stream: Stream, out: ndarray, mean: float, std: float) -> None:
 
 @accelerated("create.normals.transform", elements=SORTED)
 def _transform(values: ndarray, mean: float, std: float) -> None:
-    """Turn fractions into normally distributed numbers, in place, block by block."""
+    """Convert fractions to normally distributed numbers, in place, block by block."""
     transform = _transform32 if values.dtype == numpy.float32 else _transform64
     blocks = values.reshape(-1, BLOCK)
     parallel_rows(lambda start, stop: transform(blocks[start:stop], mean, std), len(blocks), BLOCK_BYTES)
@@ -179,7 +184,7 @@ def _transform32(blocks: ndarray, mean: float, std: float) -> None:
 
 
 def _fused(a: ndarray, b: Any, c: Any) -> ndarray:
-    """`a * b + c` in float64, where the product is exact, rounded to float32."""
+    """Return `a * b + c`, computed in float64, where the product is exact, and rounded to float32."""
     total = a.astype(FLOAT64)
     total *= b
     total += c
@@ -187,7 +192,7 @@ def _fused(a: ndarray, b: Any, c: Any) -> ndarray:
 
 
 def _polynomial(x: ndarray, coefficients: tuple[float, ...]) -> ndarray:
-    """The polynomial with these coefficients, by Horner's rule with fused steps."""
+    """Return the polynomial with these coefficients, by Horner's rule with fused multiply-adds."""
     wide = x.astype(FLOAT64)
     first, second, *others = _rounded(coefficients)
     result = _fused(wide, first, second)
@@ -198,13 +203,13 @@ def _polynomial(x: ndarray, coefficients: tuple[float, ...]) -> ndarray:
 
 @functools.cache
 def _rounded(numbers: tuple[float, ...]) -> list[ndarray]:
-    """Numbers of float32 as arrays, which NumPy takes faster than Python's numbers."""
+    """Return float32 numbers as arrays, which NumPy processes faster than Python numbers."""
     return [numpy.array(number, FLOAT32).astype(FLOAT64) for number in numbers]
 
 
 @functools.cache
 def _pairs_of_arrays() -> Any:
-    """`normal_pairs` of the compiled form for arrays."""
+    """Compute `normal_pairs` of the compiled form for arrays."""
     meanings = {
         "f32": lambda x: x.astype(FLOAT32) if isinstance(x, ndarray) else FLOAT32.type(x),
         "i32": lambda x: x.astype(numpy.int32), "bits": lambda x: x.view(numpy.int32), "sqrt": numpy.sqrt,
@@ -227,12 +232,12 @@ Function = Callable[[ndarray], ndarray]
 
 
 def exponential_(stream: Stream, out: ndarray, lambd: float = 1.0) -> ndarray:
-    """Fill `out`, of a floating-point type, from the exponential distribution of rate `lambd`; returns `out`.
+    """Fill `out`, which has a floating-point type, from the exponential distribution with rate `lambd`, and return `out`.
 
-    By inversion: -log(1 - u) / lambd.
+    The numbers are computed by inversion: -log(1 - u) / lambd.
 
     Raises:
-        RuntimeError: if `out` is of another type or `lambd` is not positive.
+        RuntimeError: if `out` has another type or `lambd` is not positive.
     """
     _require_numbers(lambd)
     if not lambd > 0.0:
@@ -258,12 +263,12 @@ _EXPONENTIALS = RepeatedForm("create.normals.exponentials", elements=SORTED)
 
 
 def cauchy_(stream: Stream, out: ndarray, median: float = 0.0, sigma: float = 1.0) -> ndarray:
-    """Fill `out`, of a floating-point type, from the Cauchy distribution; returns `out`.
+    """Fill `out`, which has a floating-point type, from the Cauchy distribution, and return `out`.
 
-    By inversion: median + sigma * tan(π * (u - 1/2)).
+    The numbers are computed by inversion: median + sigma * tan(π * (u - 1/2)).
 
     Raises:
-        RuntimeError: if `out` is of another type or `sigma` is not positive.
+        RuntimeError: if `out` has another type or `sigma` is not positive.
     """
     _require_numbers(median, sigma)
     if not sigma > 0.0:
@@ -285,10 +290,10 @@ def cauchy_(stream: Stream, out: ndarray, median: float = 0.0, sigma: float = 1.
 
 
 def log_normal_(stream: Stream, out: ndarray, mean: float = 1.0, std: float = 2.0) -> ndarray:
-    """Fill `out`, of a floating-point type, with numbers whose logarithms are normally distributed; returns `out`.
+    """Fill `out`, which has a floating-point type, with numbers whose logarithms are normally distributed, and return `out`.
 
     Raises:
-        NotImplementedError: if `out` is of another type.
+        NotImplementedError: if `out` has another type.
         RuntimeError: if `std` is not positive.
     """
     _require_numbers(mean, std)
@@ -314,7 +319,7 @@ def _exp(x: float) -> float:
 def _fill_by_function(
     stream: Stream, out: ndarray, draw: Callable[[int], ndarray], number: Number, function: Function, finish: Function
 ) -> ndarray:
-    """Fill `out` with `finish` of a function of the float64 numbers that `draw` gives; returns `out`."""
+    """Fill `out` with `finish` of a function of the float64 numbers that `draw` returns, and return `out`."""
 
     def make(n: int) -> ndarray:
         drawn = draw(n)

@@ -33,22 +33,23 @@ ONE_BITS = numpy.float32(1.0).view(numpy.uint32)
 
 
 def bernoulli(stream: Stream, p: ndarray) -> ndarray:
-    """Return 1 with probability `p`, otherwise 0, for each element of `p`, as a new array of its shape and type.
+    """Return a new array of the shape and type of `p` that is 1 with probability `p` and 0 otherwise.
 
-    Raises as `bernoulli_` does.
+    It raises the same errors as `bernoulli_`.
     """
     return bernoulli_(stream, numpy.empty(p.shape, p.dtype), p)
 
 
 def bernoulli_(stream: Stream, out: ndarray, p: float | ndarray = 0.5) -> ndarray:
-    """Fill `out`, of any real type, with 1 with probability `p`, otherwise 0; returns `out`.
+    """Fill `out`, which has any real type, with 1 with probability `p` and 0 otherwise, and return `out`.
 
-    `p` is a number or a floating-point array that broadcasts to the shape of `out`. An array of float64 and a number
-    are compared with 53 random bits, an array of another type with 24.
+    `p` is a number or a floating-point array that broadcasts to the shape of `out`. A float64 array or a number is
+    compared with 53 random bits, and an array of another type with 24.
 
     Raises:
         RuntimeError: if a probability is not within [0, 1].
-        NotImplementedError: if `out` is complex or one of the longer unsigned types, or `p` is not floating-point.
+        NotImplementedError: if `out` is complex or has one of the longer unsigned types, or if `p` is not
+            floating-point.
     """
     if isinstance(p, ndarray):
         return _bernoulli_each(stream, out, p)
@@ -84,7 +85,7 @@ def _bernoulli_each(stream: Stream, out: ndarray, p: ndarray) -> ndarray:
 
 
 def _within_unit(p: ndarray) -> bool:
-    """Whether all numbers are between 0 and 1.
+    """Return whether all numbers are between 0 and 1.
 
     Apart from -0, the bits of such numbers are no larger than the bits of 1.
     """
@@ -103,9 +104,9 @@ def dropout_mask(stream: Stream, out: ndarray, p: float) -> ndarray:
 
     Return `out`.
 
-    Nothing is drawn if `p` is 0 or 1. `out` has the dropout's input's type and, for the same numbers in the same
-    places, its order of dimensions in memory (`numpy.empty_like(input)`); for `dropout2d` and similar functions it has
-    the shape (N, C, 1, 1).
+    Nothing is drawn if `p` is 0 or 1. `out` has the type of the dropout's input and, so that the same positions get the
+    same numbers, its order of dimensions in memory (`numpy.empty_like(input)`). For `dropout2d` and similar functions,
+    it has the shape (N, C, 1, 1).
 
     Raises:
         RuntimeError: if `p` is not within [0, 1].
@@ -133,13 +134,13 @@ def _dropout_scale(p: float, dtype: "numpy.dtype[Any]") -> Any:
 
 
 def geometric_(stream: Stream, out: ndarray, p: float) -> ndarray:
-    """Fill `out`, of any real type except bool, with the number of trials until the first success with probability `p`.
+    """Fill `out`, which has any real type except bool, with the number of trials until the first success with probability `p`.
 
-    By inversion: log(u) / log(1 - p), rounded up. Returns `out`.
+    The numbers are computed by inversion: log(u) / log(1 - p), rounded up. Returns `out`.
 
     Raises:
         RuntimeError: if `p` is not within (0, 1).
-        NotImplementedError: if `out` is of another type.
+        NotImplementedError: if `out` has another type.
     """
     if not 0.0 < p < 1.0:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
@@ -163,11 +164,11 @@ def geometric_(stream: Stream, out: ndarray, p: float) -> ndarray:
 
 
 def multinomial(stream: Stream, probs: ndarray, num_samples: int, replacement: bool = False) -> ndarray:
-    """Indices with the probabilities that each row of `probs`, not necessarily of sum 1, gives; a new int64 array.
+    """Return a new int64 array of indices, drawn with the probabilities in each row of `probs`. Their sum need not be 1.
 
-    `probs` has shape (m, n) or (n,), the result (m, num_samples) or (num_samples,). Without replacement, or for one
-    sample, the indices of the largest `probs / e` are taken, e being exponentially distributed; with replacement, the
-    running sum is searched.
+    `probs` has the shape (m, n) or (n,), and the result has the shape (m, num_samples) or (num_samples,). Without
+    replacement, or for one sample, the indices of the largest `probs / e` are taken, where `e` is exponentially
+    distributed. With replacement, the cumulative sum is searched.
 
     Raises:
         RuntimeError: for shapes, types, numbers of samples and probabilities that do not make sense.

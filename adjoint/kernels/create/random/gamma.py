@@ -59,8 +59,9 @@ def _require_single_or_double(name: str, array: ndarray) -> None:
 def standard_gamma(stream: Stream, concentration: ndarray) -> ndarray:
     """Numbers from gamma distributions of the given concentrations and rate 1; a new array of their shape and type.
 
-    By Marsaglia and Tsang, "A simple method for generating gamma variables", 2000; below a concentration of 1 from one
-    that is larger by 1, times a power of a uniform number. No number is less than the smallest normal number.
+    The method is that of Marsaglia and Tsang, "A simple method for generating gamma variables", 2000. A number with a
+    concentration below 1 is drawn with a concentration that is larger by 1, and multiplied by a power of a uniform
+    number. No number is less than the smallest normal floating-point number.
 
     Raises:
         NotImplementedError: if `concentration` is neither float32 nor float64.
@@ -74,7 +75,10 @@ def standard_gamma(stream: Stream, concentration: ndarray) -> ndarray:
 
 @accelerated("create.rejection.standard_gamma", elements=REJECTED)
 def _gammas(concentrations: ndarray, stream: Stream, single: bool) -> ndarray:
-    """Numbers for concentrations in float64; `single`: these have been float32, and so are numbers on the way."""
+    """Return numbers for concentrations in float64.
+
+    `single`: whether these were float32, so that intermediate numbers are float32, too.
+    """
     waiting, has_waiting = [stream.normal or 0.0], [stream.normal is not None]
     drawn = drawn_in_python("gamma_kernel", stream, concentrations, waiting, has_waiting, single)
     stream.normal = waiting[0] if has_waiting[0] else None
@@ -82,7 +86,7 @@ def _gammas(concentrations: ndarray, stream: Stream, single: bool) -> ndarray:
 
 
 def sample_dirichlet(stream: Stream, concentration: ndarray) -> ndarray:
-    """Points of the simplex from Dirichlet distributions, along the last dimension: gamma samples over their sum.
+    """Return points of the simplex from Dirichlet distributions along the last dimension: gamma samples over their sum.
 
     Raises:
         NotImplementedError: if `concentration` is neither float32 nor float64.
@@ -96,10 +100,10 @@ def sample_dirichlet(stream: Stream, concentration: ndarray) -> ndarray:
 
 
 def binomial(stream: Stream, count: ndarray, prob: ndarray) -> ndarray:
-    """How many of `count` trials succeed, each with probability `prob`; a new array of their common shape, and type.
+    """Return, in a new array of their common shape and type, how many of `count` trials succeed, each with probability `prob`.
 
-    Where 10 or more are expected by Hörmann, "The generation of binomial random variates", 1993 (the algorithm BTRS),
-    otherwise by adding up geometric waiting times.
+    If 10 or more successes are expected, the method is that of Hörmann, "The generation of binomial random variates",
+    1993 (the algorithm BTRS). Otherwise, geometric waiting times are added up.
 
     Raises:
         RuntimeError: if the types differ.
@@ -116,8 +120,8 @@ def binomial(stream: Stream, count: ndarray, prob: ndarray) -> ndarray:
 
 @accelerated("create.rejection.binomial", elements=REJECTED)
 def _binomials(counts: ndarray, probs: ndarray, stream: Stream, single: bool) -> ndarray:
-    """Numbers of successes for numbers of trials in float64.
+    """Return numbers of successes for numbers of trials in float64.
 
-    `single`: the trials were float32, so their products are rounded to float32.
+    `single`: whether the trials were float32, so that their products are rounded to float32.
     """
     return drawn_in_python("binomial_kernel", stream, counts, probs.ravel().tolist(), single)

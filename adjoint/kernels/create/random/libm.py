@@ -1,8 +1,8 @@
-"""Functions that agree with PyTorch's to the last bit: those of the C library.
+"""Functions whose results are identical to PyTorch's, because they are the functions of the C library.
 
-Scalar loops of float64 call the C library's. NumPy's functions are vectorized and faster, but sometimes differ in the
-last bit. If the result is rounded to float32, this rarely matters. NumPy's functions are used then, and only ambiguous
-numbers are computed again.
+PyTorch's scalar loops of float64 call the C library. NumPy's functions are vectorized and faster, but sometimes differ
+in the last bit. If the result is rounded to float32, this rarely matters. NumPy's functions are used in this case, and
+only ambiguous numbers are computed again.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ MARGIN = 2.0**-48
 
 
 def each(function: Callable[[float], float], x: ndarray) -> ndarray:
-    """`function` of every element of a float64 array, by calls of it."""
+    """Return `function` of each element of a float64 array, with one call for each element."""
     return numpy.fromiter(map(function, x.ravel().tolist()), numpy.float64, x.size).reshape(x.shape)
 
 
@@ -25,7 +25,7 @@ def rounded(
     x: ndarray,
     finish: Callable[[ndarray], ndarray],
 ) -> ndarray:
-    """`finish(function(x))` as float32, for a monotonic `finish`; `approximate` is NumPy's version of `function`."""
+    """Return `finish(function(x))` as float32, for a monotonic `finish`. `approximate` is NumPy's version of `function`."""
     values = approximate(x)
     result = finish(values * (1.0 - MARGIN)).astype(numpy.float32)
     doubtful = result != finish(values * (1.0 + MARGIN)).astype(numpy.float32)

@@ -22,23 +22,23 @@ def require_floating(kernel: str, dtype: "numpy.dtype[Any]") -> None:
 
 
 def real_dtype(dtype: "numpy.dtype[Any]") -> "numpy.dtype[Any]":
-    """The type of the parts of a complex type; a real type gives itself."""
+    """Return the type of the parts of a complex type; a real type is returned unchanged."""
     return from_numpy(dtype).to_real().numpy
 
 
 def as_real(x: ndarray) -> ndarray:
-    """A view of a complex array with a last dimension of 2 for the real and the imaginary part."""
+    """Return a view of a complex array with a last dimension of 2 for the real part and the imaginary part."""
     return x[..., None].view(real_dtype(x.dtype))
 
 
 def memory_order(array: ndarray) -> list[int]:
-    """The dimensions sorted so that the memory of `array` is walked from front to back."""
+    """Return the dimensions in the order in which the memory of `array` is traversed from front to back."""
     strides = array.strides
     return sorted(range(array.ndim), key=lambda dim: -strides[dim])
 
 
 def store(out: ndarray, values: ndarray) -> ndarray:
-    """Write one-dimensional `values` into `out` in the order of its memory, rounded to its type; returns `out`."""
+    """Write one-dimensional `values` into `out` in the order of its memory, rounded to its type, and return `out`."""
     values = round_to(values, out.dtype)
     if out.flags.c_contiguous:
         out[...] = values.reshape(out.shape)
@@ -49,7 +49,7 @@ def store(out: ndarray, values: ndarray) -> ndarray:
 
 
 def round_to(values: ndarray, dtype: "numpy.dtype[Any]") -> ndarray:
-    """`values` as `dtype`; the half types are reached through float32, as PyTorch's conversions do."""
+    """Return `values` as `dtype`. Half-precision types are converted through float32, as in PyTorch."""
     if values.dtype == dtype:
         return values
     if values.dtype.kind in "bui" and dtype.kind in "bui":

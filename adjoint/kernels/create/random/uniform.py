@@ -1,4 +1,4 @@
-"""Numbers spread evenly: fractions, which other samplers start from, over an interval (`rand`, `uniform_`), and integers."""
+"""Uniform numbers: fractions (from which other samplers start), numbers in an interval (`rand`, `uniform_`), and integers."""
 
 import math
 import operator
@@ -33,7 +33,7 @@ UNIT_53 = numpy.array(2.0**-53)
 
 
 def fractions24(stream: Stream, n: int) -> ndarray:
-    """`n` float32 numbers in [0, 1): the low 24 bits of a word each."""
+    """Return `n` float32 numbers in [0, 1), each from the low 24 bits of a word."""
     words = stream.words32(n)
     if words.itemsize == 4:
         words &= LOW_24_BITS
@@ -46,7 +46,7 @@ def fractions24(stream: Stream, n: int) -> ndarray:
 
 
 def fractions53(stream: Stream, n: int) -> ndarray:
-    """`n` float64 numbers in [0, 1): the low 53 bits of two words each."""
+    """Return `n` float64 numbers in [0, 1), each from the low 53 bits of two words."""
     words = stream.words64(n)
     words &= LOW_53_BITS
     values = words.view(numpy.int64).astype(numpy.float64)
@@ -55,7 +55,7 @@ def fractions53(stream: Stream, n: int) -> ndarray:
 
 
 def fractions(stream: Stream, shape: Any, dtype: "numpy.dtype[Any]") -> ndarray:
-    """Numbers in [0, 1), of the type that samplers of `dtype` start from: float64, or float32 for the others."""
+    """Return numbers in [0, 1) in the type from which samplers of `dtype` start: float64, or float32 for other types."""
     out = numpy.empty(shape, dtype if dtype is FLOAT64 else FLOAT32)
     if _FRACTIONS.run(out.size, out, stream) is not NotImplemented:
         return out
@@ -66,12 +66,12 @@ _FRACTIONS = RepeatedForm("create.twister.fractions", elements=THREADED)
 
 
 def is_filled_at_once(out: ndarray) -> bool:
-    """Whether one call of a compiled loop may fill the array."""
+    """Return whether one call of a compiled loop may fill the array."""
     return (out.dtype is FLOAT32 or out.dtype is FLOAT64) and out.size <= TILE and bool(out.flags.c_contiguous)
 
 
 def rand(stream: Stream, shape: tuple[int, ...], dtype: "numpy.dtype[Any]") -> ndarray:
-    """Numbers evenly spread over [0, 1), a new array; of a complex type, both parts are.
+    """Return a new array of numbers that are uniformly distributed over [0, 1). For a complex type, both parts are.
 
     Raises:
         NotImplementedError: if `dtype` is neither floating-point nor complex.
@@ -83,11 +83,11 @@ def rand(stream: Stream, shape: tuple[int, ...], dtype: "numpy.dtype[Any]") -> n
 
 
 def uniform_(stream: Stream, out: ndarray, from_: float = 0.0, to: float = 1.0) -> ndarray:
-    """Fill `out`, of a floating-point or complex type, with numbers evenly spread over [from_, to); returns `out`.
+    """Fill the floating-point or complex array `out` with uniform numbers in [from_, to), and return it.
 
     Raises:
-        NotImplementedError: if `out` is of another type.
-        RuntimeError: if the limits are in the wrong order, or they or their distance exceed what the type can hold.
+        NotImplementedError: if `out` has another type.
+        RuntimeError: if the limits are in the wrong order, or if they or their difference exceed the range of the type.
     """
     unit = from_ == 0.0 and to == 1.0
     if unit and is_filled_at_once(out):
@@ -106,7 +106,7 @@ def uniform_(stream: Stream, out: ndarray, from_: float = 0.0, to: float = 1.0) 
 
 
 def in_parts(out: ndarray, make: Callable[[int], ndarray]) -> ndarray:
-    """Fill `out` with the numbers that `make(n)` gives, a large one part by part."""
+    """Fill `out` with the numbers that `make(n)` returns. A large array is filled part by part."""
     if out.size <= TILE or not out.flags.c_contiguous:
         return store(out, make(out.size))
     flat = out.reshape(-1)
@@ -131,7 +131,7 @@ def _check_bounds(from_: float, to: float, dtype: "numpy.dtype[Any]") -> None:
 
 
 def _interval(stream: Stream, n: int, from_: float, to: float, dtype: "numpy.dtype[Any]") -> ndarray:
-    """`n` numbers in [from_, to) of type `dtype`; what rounding would make `to` becomes `from_`."""
+    """Return `n` numbers in [from_, to) of type `dtype`. Numbers that rounding would change to `to` become `from_`."""
     unit = from_ == 0.0 and to == 1.0
     if unit and dtype in (FLOAT32, FLOAT64):
         return fractions(stream, n, dtype)
@@ -151,29 +151,33 @@ def _interval(stream: Stream, n: int, from_: float, to: float, dtype: "numpy.dty
 
 
 WIDE_RANGE = 2**28
-"""From this number of possible values on, a number is made from 64 bits, so that remainders are more uniform."""
+"""The number of possible values from which each number is made from 64 bits, so that remainders are more uniform."""
 
 MANY = 300
-"""From this number on, shuffling with array operations is faster than one by one."""
+"""The number of elements from which shuffling with array operations is faster than shuffling one by one."""
 
 UNSIGNED = tuple(numpy.dtype(name) for name in ("uint16", "uint32", "uint64"))
 
 
 def randint(stream: Stream, low: int, high: int, shape: tuple[int, ...], dtype: "numpy.dtype[Any]") -> ndarray:
-    """Integers in [low, high), a new array of any type but a complex one. Raises as `random_` does."""
+    """Return a new array of integers in [low, high), of any type that is not complex.
+
+    It raises the same errors as `random_`.
+    """
     return random_(stream, numpy.empty(shape, dtype), low, high)
 
 
 def random_(stream: Stream, out: ndarray, from_: int | None = None, to: int | None = None) -> ndarray:
-    """Fill `out` with integers in [from_, to); returns `out`.
+    """Fill `out` with integers in [from_, to), and return `out`.
 
-    Without `to`, up to the largest value of an integer type, or as far as a floating-point type holds all integers.
-    With neither limit, from 0. (PyTorch's `random_(to)` is `from_=0` here.)
+    Without `to`, the upper limit is the largest value of an integer type, or the number up to which a floating-point
+    type represents all integers. Without both limits, the lower limit is 0. (PyTorch's `random_(to)` is `from_=0`
+    here.)
 
     Raises:
         RuntimeError: if the interval is empty or not within the type's range.
-        TypeError: if a limit is no integer.
-        NotImplementedError: if `out` is complex, or without limits of one of the longer unsigned types.
+        TypeError: if a limit is not an integer.
+        NotImplementedError: if `out` is complex, or if it has one of the longer unsigned types and there are no limits.
     """
     dtype = out.dtype
     if from_ is None:
@@ -203,7 +207,7 @@ def random_(stream: Stream, out: ndarray, from_: int | None = None, to: int | No
 
 
 def _fill_all_64_bits(stream: Stream, out: ndarray) -> ndarray:
-    """Fill `out` with any 64 bits, taken as a signed integer."""
+    """Fill `out` with 64 random bits each, interpreted as a signed integer."""
     dtype = out.dtype
     if out.size and (dtype.kind in "bc" or dtype in UNSIGNED or dtype == numpy.float16):
         raise refuse("random_full_64_bits_range_kernel_cpu", dtype)
@@ -231,24 +235,24 @@ def _upper_limit(from_: int, dtype: "numpy.dtype[Any]") -> int:
 
 @cache
 def largest_number(dtype: "numpy.dtype[Any]") -> float:
-    """The largest number of a floating-point type."""
+    """Return the largest number of a floating-point type."""
     return float(limits_of(dtype).max)
 
 
 def _digits(dtype: "numpy.dtype[Any]") -> int:
-    """How many binary digits a floating-point type holds."""
+    """Return the number of binary digits of a floating-point type."""
     return int(limits_of(dtype).nmant) + 1
 
 
 def _largest(dtype: "numpy.dtype[Any]") -> int:
-    """The largest integer that `random_` draws for a type when it is given no limit."""
+    """Return the largest integer that `random_` draws for a type without a limit."""
     if is_floating(dtype):
         return 1 << _digits(dtype)
     return 1 if dtype.kind == "b" else min(int(numpy.iinfo(dtype).max), 2**63 - 1)
 
 
 def _within_precision(from_: int, to: int, dtype: "numpy.dtype[Any]") -> tuple[int, int]:
-    """The limits moved inwards where rounding an integer between them to `dtype` could leave the interval."""
+    """Return the limits, moved inwards if rounding an integer between them to `dtype` could leave the interval."""
     start, stop = _lower_limit_within_precision(from_, dtype), to
     last = _rounded(to - 1, dtype)
     if last >= to:
@@ -267,13 +271,13 @@ def _lower_limit_within_precision(from_: int, dtype: "numpy.dtype[Any]") -> int:
 
 
 def _rounded(value: int, dtype: "numpy.dtype[Any]") -> int:
-    """`value` after a conversion to `dtype` and back to a 64-bit integer, as x86 processors do it."""
+    """Return `value` after a conversion to `dtype` and back to a 64-bit integer, as x86 processors convert it."""
     number = round_to(numpy.array(value, numpy.int64), dtype).astype(numpy.float64)
     return round(float(number)) if -(2.0**63) <= number < 2.0**63 else -(2**63)
 
 
 def _step(value: int, dtype: "numpy.dtype[Any]") -> int:
-    """The distance between numbers of the floating-point type around `value`."""
+    """Return the distance between numbers of the floating-point type around `value`."""
     return 1 << max(abs(value).bit_length() - _digits(dtype), 0)
 
 
@@ -310,7 +314,7 @@ _INTEGERS = RepeatedForm("create.twister.integers", elements=TILE)
 
 
 def _integers(stream: Stream, n: int, from_: int, size: int, wide: bool) -> ndarray:
-    """`n` integers in [from_, from_ + size), of a type that holds them modulo 2**64."""
+    """Return `n` integers in [from_, from_ + size), in a type that represents them modulo 2**64."""
     if wide:
         values = _remainder(stream.words64(n), size)
         values += numpy.uint64(from_ % 2**64)  # wraps around
@@ -322,7 +326,7 @@ def _integers(stream: Stream, n: int, from_: int, size: int, wide: bool) -> ndar
 
 
 def _remainder(words: ndarray, size: int) -> ndarray:
-    """`words % size`, in place; NumPy divides by one number several times faster than it takes remainders."""
+    """Compute `words % size` in place. NumPy divides by one number several times faster than it computes remainders."""
     if size >> 8 * words.itemsize:
         return words
     divisor = words.dtype.type(size)
@@ -333,10 +337,10 @@ def _remainder(words: ndarray, size: int) -> ndarray:
 
 
 def randperm(stream: Stream, n: int, dtype: "numpy.dtype[Any]") -> ndarray:
-    """The integers below `n` in random order, a new array of shape (n,).
+    """Return the integers below `n` in random order as a new array of shape (n,).
 
-    The shuffle of Fisher and Yates as Durstenfeld wrote it, front to back (Algorithm 235, Communications of the ACM,
-    1964).
+    The shuffle is that of Fisher and Yates in Durstenfeld's form, from front to back (Algorithm 235, Communications of
+    the ACM, 1964).
 
     Raises:
         RuntimeError: if `n` is negative or `dtype` cannot hold n - 1.
@@ -359,7 +363,7 @@ _PERMUTATION = RepeatedForm("create.twister.permutation", elements=MANY)
 
 
 def _shuffled_one_by_one(partners: ndarray) -> ndarray:
-    """The integers below n after each place in turn, from the front, has exchanged contents with its partner."""
+    """Return the integers below n after each position in turn, from the front, has exchanged contents with its partner."""
     order = list(range(len(partners)))
     for place, partner in enumerate(partners.tolist()):
         order[place], order[partner] = order[partner], order[place]
@@ -367,12 +371,12 @@ def _shuffled_one_by_one(partners: ndarray) -> ndarray:
 
 
 def _shuffled(partners: ndarray) -> ndarray:
-    """The same for large n, without doing the exchanges.
+    """Return the same result for large n without executing the exchanges.
 
-    What a place holds when its turn comes was last put there by an earlier place that had it as partner, and is what
-    that one held when its own turn came; if there is none, its own number. Chains of such places are followed all at
-    once by doubling. In the end a place holds what its partner then held: that of the last earlier place with the same
-    partner.
+    When the turn of a position comes, its content was last written by an earlier position that had it as partner. This
+    content is the earlier position's content at the time of its own turn. If there is no earlier position, the content
+    is the position's own number. Chains of such positions are followed all at once by doubling. Finally, a position
+    contains what its partner then contained, which is the content of the last earlier position with the same partner.
     """
     places = numpy.arange(len(partners))
     held = places.copy()
@@ -391,7 +395,7 @@ def _shuffled(partners: ndarray) -> ndarray:
 
 
 def _stable_order(keys: ndarray) -> ndarray:
-    """`argsort` of integers in [0, 2**32), equal ones in their order, by the radix sort that NumPy has for 16 bits."""
+    """Return the stable `argsort` of integers in [0, 2**32), by NumPy's radix sort for 16 bits."""
     order = numpy.argsort(keys.astype(numpy.uint16), kind="stable")
     if len(keys) <= 2**16:
         return order
