@@ -31,7 +31,7 @@ from .known import (
     is_signed,
 )
 from .objects import identical
-from .symbols import Symbol, plain, symbols_in
+from .symbols import Symbol, plain, symbols_in, unwrapped
 from .tracer import Tracer
 
 
@@ -52,6 +52,7 @@ class Guards:
         self.inside: dict[int, Any] = {}
         self.guards: dict[Any, tuple[str, tuple[Any, ...]]] = {}
         self.digests: dict[int, int] = {}
+        self.stores: list[Any] = []
 
     def stop(self, reason: str) -> None:
         """Stop following the function. The rest of it runs without capture."""
@@ -230,7 +231,11 @@ class Guards:
 
     def changed(self, target: Any, name: str | None) -> Any:
         """Record that an attribute or elements of `target` are set or deleted."""
-        if self.stopped or type(target) in IMMUTABLE or type(target) is tuple or isinstance(target, Symbol):
+        if type(target) in IMMUTABLE or type(target) is tuple or isinstance(target, Symbol):
+            return target
+        if self.tracer.program.numbers or self.tracer.dims:
+            self.stores.append(target)
+        if self.stopped:
             return target
         if isinstance(target, Tensor):
             if name is not None:
@@ -239,6 +244,11 @@ class Guards:
             what = "an object" if name is None else f"the attribute {name} of an object"
             self.stop(f"{what} that the function has not made is changed")
         return target
+
+    def without_symbols(self) -> None:
+        """Put numbers in the place of the symbols that changed objects have."""
+        for target in self.stores:
+            unwrapped(target if type(target) in (list, dict) else getattr(target, "__dict__", None))
 
     def augmenting(self, target: Any, value: Any) -> Any:
         """Record that an operation such as `+=` with `value` may change `target`."""

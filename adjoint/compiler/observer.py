@@ -251,11 +251,11 @@ class Observer(Guards):
     def call(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         """`function(*args, **kwargs)`."""
         if self.stopped:
-            return function(*args, **kwargs)
+            return function(*map(plain, args), **{name: plain(each) for name, each in kwargs.items()})
         kind = type(function)
         if getattr(function, "_torchdynamo_disable", False):
             self.stop(f"{function.__name__} is disabled")
-            return function(*args, **kwargs)
+            return self.call(function, *args, **kwargs)
         original = getattr(function, "_torchdynamo_orig_callable", None)
         if original is not None:
             return self.call(original, *args, **kwargs)
@@ -268,6 +268,7 @@ class Observer(Guards):
         if kind is functools.partial and self.is_inside(function):
             return function(*args, **kwargs)
         if kind is functools.partial:
+            self.require(("keywords", id(function)), "{0}.keywords", function.keywords, function)
             self.elements(function.keywords)
             for each in (*function.args, *function.keywords.values()):
                 self.seen(each)
@@ -277,7 +278,7 @@ class Observer(Guards):
         if isinstance(function, BUILT_IN):
             return self.built_in(function, args, kwargs)
         self.stop(f"{getattr(function, '__name__', kind.__name__)} is called, which cannot be followed")
-        return function(*args, **kwargs)
+        return self.call(function, *args, **kwargs)
 
     def called(self, function: types.FunctionType, given: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a Python function, unchanged if it belongs to this package, otherwise rewritten. `given`: it, or the method."""
@@ -492,6 +493,8 @@ class Observer(Guards):
         """Call a class."""
         if kind not in ARITHMETIC and kind not in REARRANGING:
             self.fix((*args, *kwargs.values()))
+        if kind not in PURE and not issubclass(kind, tuple):
+            args, kwargs = tuple(map(plain, args)), {name: plain(each) for name, each in kwargs.items()}
         if kind in PURE:
             return self.built_in(kind, args, kwargs)
         if kind in CONTEXTS or kind in FROM_OUTSIDE:

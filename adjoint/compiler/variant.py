@@ -178,6 +178,7 @@ def captured(
             given.numbers.discard(place)
             given.read(place, each.plain)
     observer.check_inputs()
+    observer.without_symbols()
     variant = None
     if tracer.reason is None:
         try:

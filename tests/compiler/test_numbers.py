@@ -186,3 +186,38 @@ def test_random_arithmetic(seed):
             n, m = choose.choice([1, 2, 3, 0, -2]), choose.choice([0.5, 1.5, -0.25, 2.0])
             x = torch.tensor([1.0, -2.0])
             assert_alike(list(compiled(x, n, m)), list(function(x, n, m)), text)
+
+
+LEAVING = {
+    "an attribute": ("o.a = n", "o.a"),
+    "an item": ("d['a'] = n", "d['a']"),
+    "a nested item": ("d['a'] = [(n,)]", "d['a'][0][0]"),
+    "setattr": ("setattr(o, 'a', n)", "o.a"),
+    "an element that is appended": ("l.append(n)", "l[-1]"),
+    "an element that is appended later": ("l.append(0); l.append(n)", "l[-1]"),
+    "a cached function": ("l.append(cached(n))", "l[-1]"),
+    "the class after a break": ("print(end=''); l.append(type(n)())", "l[-1]"),
+    "an exception": ("l.append(n + 1)\n    raise KeyError(n)", "error.args[0]"),
+    "an attribute of a size": ("o.a = x.shape[0]", "o.a"),
+}
+
+
+@pytest.mark.parametrize("case", LEAVING)
+def test_numbers_that_leave_a_capture_are_numbers(case, tmp_path):
+    lines, read = LEAVING[case]
+    path = tmp_path / "program.py"
+    path.write_text(
+        "import functools\nclass O: pass\no = O(); d = {}; l = []\n@functools.lru_cache\ndef cached(n): return n\n"
+        f"def f(x, n):\n    {lines}\n    return x * n\n"
+    )
+    names = {}
+    exec(compile(path.read_text(), str(path), "exec"), names)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        compiled = torch.compile(names["f"], dynamic=True)
+        for number in (3, 4, 5):
+            try:
+                compiled(torch.ones(number), number)
+            except KeyError as error:
+                names["error"] = error
+            assert type(eval(read, names)) is int
