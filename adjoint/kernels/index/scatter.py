@@ -1,8 +1,8 @@
-"""Reading and writing at positions along one dimension that index arrays give.
+"""Reading and writing at the positions along one dimension that index arrays contain.
 
-Functions whose names end in an underscore write into their first argument, after every check has passed; the others
-return a new array. Where one element is written several times, sums collect all contributions and plain writes keep the
-last, in the order of the index, so results are the same in every run.
+Functions with names that end in an underscore write into their first argument after every check has passed. The others
+return a new array. If one element is written several times, sums contain all contributions and plain writes keep the
+last one, in the order of the index. Results are therefore the same in every run.
 """
 
 import functools
@@ -34,12 +34,13 @@ _ROW = 16  # elements
 
 
 def gather(x: ndarray, dim: int, index: ndarray, *, sparse_grad: bool = False) -> ndarray:
-    """Elements of `x` along `dim`: `result[i][j] = x[index[i][j]][j]` for `dim` 0 of two.
+    """Return elements of `x` along `dim`: `result[i][j] = x[index[i][j]][j]` for `dim` 0 of two.
 
-    `sparse_grad` concerns the gradient alone.
+    `sparse_grad` affects only the gradient.
 
     Raises:
-        RuntimeError: if `index` is not of integers, is out of bounds, or its shape does not fit in `x`.
+        RuntimeError: if `index` does not have an integer type, is out of bounds, or has a shape that does not match
+            `x`.
         IndexError: if `dim` is out of range.
     """
     positions = few_positions(x.shape, dim, index)
@@ -70,12 +71,12 @@ def gather(x: ndarray, dim: int, index: ndarray, *, sparse_grad: bool = False) -
 
 
 def scatter(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, reduce: str | None = None) -> ndarray:
-    """A copy of `x` in which `result[index[i][j]][j] = src[i][j]`, for `dim` 0 of two; `src` may be a number.
+    """Return a copy of `x` in which `result[index[i][j]][j] = src[i][j]`, for `dim` 0 of two. `src` may be a number.
 
-    `reduce` is None, 'add' or 'multiply'. See `scatter_reduce` for the others.
+    `reduce` is None, 'add' or 'multiply'. See `scatter_reduce` for other reductions.
 
     Raises:
-        RuntimeError: if types or shapes do not fit, or an index is out of bounds.
+        RuntimeError: if types or shapes do not match, or an index is out of bounds.
         IndexError: if `dim` is out of range.
     """
     if reduce in _ALONE:
@@ -89,11 +90,11 @@ _ALONE = {None: "put", "add": "add", "multiply": "multiply"}
 """The number of a reduction that compiled loops receive."""
 
 _UFUNCS = {None: None, "add": numpy.add, "multiply": numpy.multiply}
-"""The ufunc that combines two numbers; without one, the later number replaces the earlier one."""
+"""The ufunc that combines two numbers. If there is none, the later number replaces the earlier one."""
 
 
 def _scattered(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, how: str) -> ndarray | None:
-    """A copy of `x` with `src` written or combined, by a compiled loop; None if there is none, or an index is out of bounds."""
+    """Write or combine `src` in a copy of `x` by a compiled loop. Return None without a loop or if an index is out of bounds."""
     if not LOOPS.takes(index.size, MOVED):
         return None
     dim = _check_scatter(x, dim, index, src)
@@ -102,7 +103,7 @@ def _scattered(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, how
 
 
 def one_hot(classes: ndarray, count: int) -> ndarray:
-    """Zeros with a one at each class, which is in bounds, in a new last dimension of size `count`; of int64."""
+    """Return int64 zeros with a one at each class in a new last dimension of size `count`. The classes are in bounds."""
     if LOOPS.takes(classes.size * count, MOVED):
         found = LOOPS.run("index.scattering.one_hot", classes, count)
         if found is not NotImplemented:
@@ -113,7 +114,7 @@ def one_hot(classes: ndarray, count: int) -> ndarray:
 
 
 def copied(x: ndarray) -> ndarray:
-    """A copy in row-major order."""
+    """Return a row-major copy."""
     if x.size < MOVED:
         return x.copy() if type(x) is ndarray else numpy.array(x, order="C")  # also of NumPy's scalars
     result = numpy.empty(x.shape, x.dtype)
@@ -122,7 +123,7 @@ def copied(x: ndarray) -> ndarray:
 
 
 def scatter_(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, reduce: str | None = None) -> ndarray:
-    """As `scatter`, into `x`."""
+    """Do the same as `scatter` in place in `x`."""
     if _few_written(x, dim, index, src, reduce):
         return x
     dim = _check_scatter(x, dim, index, src)
@@ -140,7 +141,7 @@ def scatter_(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, reduc
 def _scatter_slices(
     x: ndarray, shape: tuple[int, ...], dim: int, index: ndarray, values: ndarray, ufunc: Any, first: Any = None
 ) -> ndarray:
-    """Write slices along `dim` of `x`, seen in `shape`, or combine them by a `ufunc`, with `first` in place of what is there."""
+    """Write or combine (by a `ufunc`) slices along `dim` of `x`, viewed with `shape`. `first` replaces the present content."""
     if numpy.may_share_memory(x, values):
         values = values.copy()
     whole = numpy.ascontiguousarray(x if ufunc is None else widen(x))
@@ -161,7 +162,7 @@ def _scatter_slices(
 def _reduce_slices(
     x: ndarray, shape: tuple[int, ...], dim: int, index: ndarray, values: ndarray, reduce: str, include_self: bool
 ) -> ndarray:
-    """As `scatter_reduce_`, with slices along `dim` of `x`, seen in `shape`."""
+    """Do the same as `scatter_reduce_` with slices along `dim` of `x`, viewed with `shape`."""
     ufunc = _REDUCTIONS[reduce]
     _scatter_slices(x, shape, dim, index, values, ufunc, None if include_self else _identity(ufunc, x.dtype))
     if reduce == "mean":
@@ -173,14 +174,14 @@ def _reduce_slices(
 
 
 def _combined(x: ndarray, dim: int, index: ndarray, values: ndarray, how: str) -> bool:
-    """Whether a compiled loop has written or combined `values`: one for each index (in bounds), one for all, or slices."""
+    """Return whether a compiled loop has written or combined `values`: one for each index (in bounds), one for all, or slices."""
     if not LOOPS.takes(max(index.size, values.size), MOVED):
         return False
     return LOOPS.run("index.scattering.scatter", x, dim, index, values, how) is not NotImplemented
 
 
 def _few_written(x: ndarray, dim: int, index: ndarray, src: Any, reduce: str | None, of_slices: bool = False) -> bool:
-    """Write or add a few elements of `src`, or slices, to a contiguous `x` if they fit, and sums need no wider dtype."""
+    """Write or add a few elements or slices of `src` to a contiguous `x` if they match and sums need no wider dtype."""
     if type(src) is not ndarray:
         if reduce is not None:
             return False
@@ -205,36 +206,36 @@ def _few_written(x: ndarray, dim: int, index: ndarray, src: Any, reduce: str | N
 
 @functools.lru_cache(256)
 def _leading(sizes: tuple[int, ...]) -> tuple[slice, ...]:
-    """The index of an array of these sizes at the beginning of a larger array."""
+    """Return the index of an array of these sizes at the beginning of a larger array."""
     return tuple(map(slice, sizes))
 
 
 def scatter_add(x: ndarray, dim: int, index: ndarray, src: ndarray) -> ndarray:
-    """A copy of `x` in which `result[index[i][j]][j] += src[i][j]`, for `dim` 0 of two.
+    """Return a copy of `x` in which `result[index[i][j]][j] += src[i][j]`, for `dim` 0 of two.
 
     Raises:
-        RuntimeError: if types or shapes do not fit, or an index is out of bounds.
+        RuntimeError: if types or shapes do not match, or an index is out of bounds.
         IndexError: if `dim` is out of range.
     """
     return scatter(x, dim, index, src, "add")
 
 
 def scatter_add_(x: ndarray, dim: int, index: ndarray, src: ndarray) -> ndarray:
-    """As `scatter_add`, into `x`."""
+    """Do the same as `scatter_add` in place in `x`."""
     return scatter_(x, dim, index, src, "add")
 
 
 def scatter_reduce(
     x: ndarray, dim: int, index: ndarray, src: ndarray, reduce: str, include_self: bool = True
 ) -> ndarray:
-    """A copy of `x` in which elements of `src` are combined where `index` sends them.
+    """Return a copy of `x` in which elements of `src` are combined at the positions that `index` contains.
 
-    `reduce` is 'sum', 'prod', 'mean' (rounded down for integers), 'amax' or 'amin'; the elements of `x` that something
-    is sent to take part if `include_self`.
+    `reduce` is 'sum', 'prod', 'mean' (rounded down for integers), 'amax' or 'amin'. If `include_self`, the elements of
+    `x` at these positions take part.
 
     Raises:
-        NotImplementedError: for a type that `reduce` does not exist for.
-        RuntimeError: if types or shapes do not fit, or an index is out of bounds.
+        NotImplementedError: for a type that `reduce` does not support.
+        RuntimeError: if types or shapes do not match, or an index is out of bounds.
         IndexError: if `dim` is out of range.
     """
     if include_self and reduce in ("prod", "amax", "amin"):
@@ -247,7 +248,7 @@ def scatter_reduce(
 def scatter_reduce_(
     x: ndarray, dim: int, index: ndarray, src: ndarray, reduce: str, include_self: bool = True
 ) -> ndarray:
-    """As `scatter_reduce`, into `x`."""
+    """Do the same as `scatter_reduce` in place in `x`."""
     if reduce not in _REDUCTIONS:
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     dim = _check_scatter(x, dim, index, src)
@@ -272,7 +273,10 @@ def scatter_reduce_(
 
 
 def _combine(x: ndarray, dim: int, index: ndarray, values: ndarray, ufunc: Any) -> None:
-    """Write values to the places of `x` that `index` names, or combine them with its elements. Indices must be in bounds."""
+    """Write values to the positions of `x` that `index` contains, or combine them with the elements there.
+
+    Indices must be in bounds.
+    """
     if _combined(x, dim, index, values, "put" if ufunc is None else ufunc.__name__):
         return
     positions = flat_positions(x.shape, dim, index).reshape(-1)
@@ -283,13 +287,13 @@ def _combine(x: ndarray, dim: int, index: ndarray, values: ndarray, ufunc: Any) 
 
 
 def _require_reducible(x: ndarray, reduce: str) -> None:
-    """Raise if `reduce` does not support the dtype."""
+    """Raise an error if `reduce` does not support the dtype."""
     if (x.dtype.kind == "c" and reduce in ("amax", "amin")) or (x.dtype.kind == "b" and reduce == "mean"):
         raise refuse(f"scatter_gather_tensor_cpu_reduce_{reduce}", x)
 
 
 def _make_means(x: ndarray, counts: ndarray, include_self: bool) -> None:
-    """Divide sums by the number of their elements, including the former element if `include_self`."""
+    """Divide sums by the number of their elements, including the previous element if `include_self`."""
     counts = counts + 1 if include_self else numpy.maximum(counts, 1)
     divide = numpy.floor_divide if x.dtype.kind in "iu" else numpy.true_divide
     divide(x, counts.astype(compute_dtype(x.dtype)), out=x, casting="unsafe")
@@ -305,7 +309,7 @@ _REDUCTIONS = {
 
 
 def _identity(ufunc: numpy.ufunc, dtype: "numpy.dtype[Any]") -> Any:
-    """The neutral element of the ufunc."""
+    """Return the neutral element of the ufunc."""
     if ufunc is numpy.add or ufunc is numpy.multiply:
         return dtype.type(0 if ufunc is numpy.add else 1)
     if dtype.kind == "b":
@@ -317,7 +321,7 @@ def _identity(ufunc: numpy.ufunc, dtype: "numpy.dtype[Any]") -> Any:
 
 
 def _check_scatter(x: ndarray, dim: int, index: ndarray, src: ndarray | complex) -> int:
-    """The dimension counted from the front, if types and shapes fit."""
+    """Return the dimension counted from the front if types and shapes match; otherwise raise an error."""
     dim = normalize_dim(dim, x.ndim)
     if index.size and index.dtype not in _INDEX_TYPES:
         raise RuntimeError("scatter(): Expected dtype int32/int64 for index")
@@ -347,7 +351,7 @@ def _check_scatter(x: ndarray, dim: int, index: ndarray, src: ndarray | complex)
 
 
 def _source(x: ndarray, index: ndarray, src: ndarray | complex) -> ndarray:
-    """The values that are written, one for each entry of `index`, row-major. A number is returned unchanged."""
+    """Return the written values, one for each entry of `index`, in row-major order. A number is returned unchanged."""
     if not isinstance(src, ndarray):
         return scalar_array(src, from_numpy(x.dtype))
     if src.shape != index.shape and src.ndim:
@@ -356,7 +360,7 @@ def _source(x: ndarray, index: ndarray, src: ndarray | complex) -> ndarray:
 
 
 def write_at(x: ndarray, positions: ndarray, values: ndarray) -> ndarray:
-    """`x.flat[positions] = values`."""
+    """Execute `x.flat[positions] = values`."""
     if x.flags.c_contiguous:
         x.reshape(-1)[positions] = values
     else:
@@ -365,7 +369,7 @@ def write_at(x: ndarray, positions: ndarray, values: ndarray) -> ndarray:
 
 
 def combine_at(x: ndarray, ufunc: Any, positions: ndarray, values: ndarray) -> ndarray:
-    """`x.flat[positions] = ufunc(x.flat[positions], values)`, repeatedly where a position repeats."""
+    """Execute `x.flat[positions] = ufunc(x.flat[positions], values)`, once for each repetition of a position."""
     whole = numpy.ascontiguousarray(widen(x))
     if ufunc is numpy.add and values.shape == positions.shape and LOOPS.takes(positions.size, MOVED):
         add_rows(whole.reshape(-1, 1), positions, widen(values).reshape(-1, 1))
@@ -381,10 +385,11 @@ def combine_at(x: ndarray, ufunc: Any, positions: ndarray, values: ndarray) -> n
 
 
 def index_select(x: ndarray, dim: int, index: ndarray) -> ndarray:
-    """The slices of `x` along `dim` that `index` names.
+    """Return the slices of `x` along `dim` that `index` selects.
 
     Raises:
-        RuntimeError: if `index` is not of integers, or out of bounds (an IndexError where `dim` is the first).
+        RuntimeError: if `index` does not have an integer type or is out of bounds (an IndexError if `dim` is the first
+            dimension).
         IndexError: if `dim` is out of range or `index` has more than one dimension.
     """
     if few_places(x, dim, index):
@@ -408,7 +413,7 @@ def index_select(x: ndarray, dim: int, index: ndarray) -> ndarray:
 
 
 def take_rows(x: ndarray, index: ndarray, dim: int = 0) -> ndarray:
-    """`x.take(index, dim)`, for indices that are known to be in bounds."""
+    """Return `x.take(index, dim)` for indices that are known to be in bounds."""
     if not x.flags.c_contiguous and index.size <= x.shape[dim]:
         return row_major(x[(slice(None),) * (dim % x.ndim) + (index,)])  # `take` copies all of it before
     width = math.prod(x.shape[dim + 1 :])
@@ -421,17 +426,17 @@ def take_rows(x: ndarray, index: ndarray, dim: int = 0) -> ndarray:
 
 
 def index_add(x: ndarray, dim: int, index: ndarray, source: ndarray, alpha: complex = 1) -> ndarray:
-    """A copy of `x` with slices of `source`, times `alpha`, added to the slices along `dim` that `index` names.
+    """Return a copy of `x` with slices of `source`, times `alpha`, added to the slices along `dim` that `index` selects.
 
     Raises:
-        RuntimeError: if types or shapes do not fit, or an index is out of bounds.
+        RuntimeError: if types or shapes do not match, or an index is out of bounds.
         IndexError: if `dim` is out of range or `index` has more than one dimension.
     """
     return index_add_(copied(x), dim, index, source, alpha)
 
 
 def index_add_(x: ndarray, dim: int, index: ndarray, source: ndarray, alpha: complex = 1) -> ndarray:
-    """As `index_add`, into `x`."""
+    """Do the same as `index_add` in place in `x`."""
     if alpha == 1:
         source = source.copy() if numpy.may_share_memory(x, source) else source
         if _few_written(x, dim, index, source, "add", of_slices=True):
@@ -482,7 +487,7 @@ def _check_index_add(x: ndarray, dim: int, index: ndarray, source: ndarray, name
 
 
 def add_rows(out: ndarray, index: ndarray, rows: ndarray) -> None:
-    """`out[index[i]] += rows[i]` for a contiguous `out` of two dimensions."""
+    """Execute `out[index[i]] += rows[i]` for a contiguous `out` with two dimensions."""
     if (
         LOOPS.takes(rows.size, MOVED)
         and LOOPS.run("index.scattering.add_rows_at", out, index, rows) is not NotImplemented
@@ -498,7 +503,7 @@ def add_rows(out: ndarray, index: ndarray, rows: ndarray) -> None:
 def index_reduce(
     x: ndarray, dim: int, index: ndarray, source: ndarray, reduce: str, include_self: bool = True
 ) -> ndarray:
-    """A copy of `x` whose slices along `dim` that `index` names are combined with slices of `source`, as `scatter_reduce` does.
+    """Return a copy of `x` with the slices that `index` selects combined with slices of `source` (see `scatter_reduce`).
 
     Raises:
         RuntimeError: if types or shapes do not match.
@@ -518,7 +523,7 @@ def index_reduce(
 
 
 def combine_slices(x: ndarray, dim: int, index: ndarray, source: ndarray, ufunc: Any) -> None:
-    """`x[index[k]] = ufunc(x[index[k]], source[k])` for slices along `dim` of a contiguous array, one after another."""
+    """Execute `x[index[k]] = ufunc(x[index[k]], source[k])` for slices along `dim` of a contiguous array, one after another."""
     index = index.astype(_INT64, copy=False)
     if ufunc is numpy.add and dim == 0:
         inner = math.prod(x.shape[1:])
@@ -530,17 +535,19 @@ def combine_slices(x: ndarray, dim: int, index: ndarray, source: ndarray, ufunc:
 
 
 def index_fill(x: ndarray, dim: int, index: ndarray, value: ndarray | complex) -> ndarray:
-    """A copy of `x` whose slices along `dim` named by `index`, from the end if negative, hold `value`.
+    """Return a copy of `x` with `value` in the slices along `dim` that `index` selects.
+
+    Negative indices count from the end.
 
     Raises:
-        RuntimeError: if `value` has dimensions or `index` more than one.
-        IndexError: if `dim` or an index is out of range, or `index` is not of int64.
+        RuntimeError: if `value` has dimensions or `index` has more than one.
+        IndexError: if `dim` or an index is out of range, or `index` is not int64.
     """
     return index_fill_(clone(x), dim, index, value)
 
 
 def index_fill_(x: ndarray, dim: int, index: ndarray, value: ndarray | complex) -> ndarray:
-    """As `index_fill`, into `x`."""
+    """Do the same as `index_fill` in place in `x`."""
     dim = normalize_dim(dim, x.ndim)
     if isinstance(value, ndarray) and value.ndim:
         raise RuntimeError(

@@ -2,7 +2,7 @@
 
 
 class _LinAlgError(RuntimeError):
-    """A factorization or solution that does not exist."""
+    """The error for a factorization or solution that does not exist."""
 
 
 LinAlgError = _LinAlgError  # the underlined name is the one that PyTorch's tracebacks show

@@ -1,4 +1,4 @@
-"""Linear algebra of (stacks of) matrices through LAPACK, as NumPy calls it, with PyTorch's checks and errors."""
+"""Linear algebra of matrices and stacks of matrices through LAPACK, as NumPy calls it, with PyTorch's checks and errors."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Array = numpy.ndarray[Any, Any]
 
 
 def check_matrix(name: str, array: Array, square: bool = False, floating: bool = True, half: bool = False) -> None:
-    """Raise unless `array` is a matrix or a stack of matrices. If `square`, they must be square.
+    """Raise an error unless `array` is a matrix or a stack of matrices. If `square`, they must be square.
 
-    Unless not `floating`, they must be of a floating-point or complex type, and not of a half type unless `half`.
+    If `floating`, they must have a floating-point or complex type. Half types are permitted only if `half`.
     """
     if array.ndim < 2:
         raise RuntimeError(f"linalg.{name}: The input tensor A must have at least 2 dimensions.")
@@ -43,7 +43,7 @@ def check_matrix(name: str, array: Array, square: bool = False, floating: bool =
 
 
 def batch_prefix(array: Array, bad: Array) -> tuple[str, tuple[int, ...]]:
-    """The words that name the first matrix for which `bad` holds, and its index."""
+    """Return the text that names the first matrix for which `bad` holds, and its index."""
     where = tuple(int(axis[0]) for axis in numpy.nonzero(bad)) if bad.ndim else ()
     if not where:
         return "", ()
@@ -52,13 +52,16 @@ def batch_prefix(array: Array, bad: Array) -> tuple[str, tuple[int, ...]]:
 
 
 def _exactly_singular(array: Array) -> Array:
-    """Which matrices LAPACK's elimination finds a zero pivot in: if no determinant is 0, those that are not finite."""
+    """Return the matrices in which LAPACK's elimination finds a zero pivot.
+
+    If no determinant is 0, return those that are not finite.
+    """
     singular = numpy.asarray(numpy.linalg.slogdet(array)[0] == 0)
     return singular if singular.any() else numpy.asarray(~numpy.isfinite(array).all((-2, -1)))
 
 
 def _zero_pivot(matrix: Array) -> int:
-    """The number, counted from 1, of the first zero pivot in Gaussian elimination with partial pivoting."""
+    """Return the number, counted from 1, of the first zero pivot in Gaussian elimination with partial pivoting."""
     return int(numpy.argmax(numpy.diagonal(lu_factor(matrix)[0]) == 0)) + 1
 
 
@@ -76,7 +79,7 @@ def inv(self: Array, name: str = "inv") -> Array:
 
 
 def inverse(a: Array) -> Array:
-    """The inverse; the error of NumPy where a matrix is singular."""
+    """Return the inverse, or raise NumPy's error if a matrix is singular."""
     found = _eliminated(a, None)
     if found is NotImplemented:
         found = by_lapack("inverse", a)
@@ -100,12 +103,12 @@ def _eliminated(a: Array, b: Array | None) -> Any:
 
 
 def is_vector(a: Array | Any, b: Array | Any) -> bool:
-    """Whether the right-hand side `b` of a system with matrices `a` holds vectors, not matrices."""
+    """Return whether the right-hand side `b` of a system with matrices `a` contains vectors instead of matrices."""
     return len(b.shape) == 1 or (len(a.shape) - 1 == len(b.shape) and tuple(b.shape) == tuple(a.shape[:-1]))
 
 
 def solve(a: Array, b: Array, left: bool = True) -> Array:
-    """X with `a @ X = b`, or `X @ a = b` if not `left`."""
+    """Return X with `a @ X = b`, or `X @ a = b` if not `left`."""
     check_matrix("solve", a, square=True)
     if a.dtype != b.dtype:
         raise RuntimeError(
@@ -136,7 +139,7 @@ def solve(a: Array, b: Array, left: bool = True) -> Array:
 
 
 def cholesky(self: Array, upper: bool = False, name: str = "linalg.cholesky") -> Array:
-    """The lower (or upper) triangular factor of Hermitian positive-definite matrices; only one triangle is read."""
+    """Return the lower (or upper) triangular factor of Hermitian positive-definite matrices. Only one triangle is read."""
     check_matrix(name.removeprefix("linalg."), self, square=True)
     if LOOPS.takes(self.size, SCANNED):
         found = LOOPS.run("linalg.cholesky.cholesky", self, upper)
@@ -162,7 +165,7 @@ def cholesky(self: Array, upper: bool = False, name: str = "linalg.cholesky") ->
 
 
 def older_cholesky(self: Array, upper: bool = False) -> Array:
-    """`cholesky` as `torch.cholesky` calls it."""
+    """Compute `cholesky` with the arguments of `torch.cholesky`."""
     try:
         return cholesky(self, upper, "cholesky")
     except RuntimeError as error:
@@ -172,7 +175,7 @@ def older_cholesky(self: Array, upper: bool = False) -> Array:
 
 
 def _indefinite_order(matrix: Array) -> int:
-    """The order of the first leading minor that is not positive-definite, 0 if all are."""
+    """Return the order of the first leading minor that is not positive-definite, or 0 if all minors are."""
     for order in range(1, len(matrix) + 1):
         try:
             if numpy.isnan(numpy.linalg.cholesky(matrix[:order, :order])[-1, -1]):
@@ -183,7 +186,7 @@ def _indefinite_order(matrix: Array) -> int:
 
 
 def singular_values(self: Array, **options: bool) -> Any:
-    """`numpy.linalg.svd`, which for infinities may never end."""
+    """Call `numpy.linalg.svd`, which may not terminate for infinities."""
     if not numpy.isfinite(self).all():
         raise LinAlgError(
             "linalg.svd: The algorithm failed to converge because the input matrix contained non-finite values."
@@ -195,7 +198,7 @@ def singular_values(self: Array, **options: bool) -> Any:
 
 
 def svd(self: Array, full_matrices: bool = True, compute_uv: bool = True) -> tuple[Array, Array, Array]:
-    """U, the singular values and V conjugate-transposed; the values alone unless `compute_uv`."""
+    """Return U, the singular values and V conjugate-transposed, or only the values unless `compute_uv`."""
     check_matrix("svd", self)
     if not compute_uv:
         return self[:0], singular_values(self, compute_uv=False), self[:0]
@@ -204,7 +207,10 @@ def svd(self: Array, full_matrices: bool = True, compute_uv: bool = True) -> tup
 
 
 def eigh(self: Array, UPLO: str = "L", compute_v: bool = True) -> tuple[Array, Array]:
-    """Eigenvalues, ascending, and if `compute_v` eigenvectors of Hermitian matrices. One triangle is read."""
+    """Return the eigenvalues of Hermitian matrices in ascending order and, if `compute_v`, the eigenvectors.
+
+    Only one triangle is read.
+    """
     check_matrix("eigh", self, square=True)
     if UPLO.upper() not in ("L", "U"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
@@ -232,7 +238,7 @@ def _eigh(self: Array, triangle: Any = "L", compute_v: bool = True) -> Any:
 
 
 def qr(self: Array, mode: str = "reduced") -> tuple[Array, Array]:
-    """An orthonormal and an upper triangular factor."""
+    """Return an orthonormal factor and an upper triangular factor."""
     check_matrix("qr", self)
     if mode not in ("reduced", "complete", "r"):
         raise RuntimeError(
@@ -257,7 +263,9 @@ def solve_triangular(
     unitriangular: bool = False,
     name: str = "linalg.solve_triangular",
 ) -> Array:
-    """X with `a @ X = b`, or `X @ a = b` if not `left`, reading one triangle of `a`; infinite where that is singular.
+    """Return X with `a @ X = b`, or `X @ a = b` if not `left`.
+
+    Only one triangle of `a` is read. The result is infinite if this triangle is singular.
 
     X has the dtype of `a`. The columns of its matrices are contiguous.
     """
@@ -285,7 +293,7 @@ def _check_system(name: str, a: Array, b: Array, left: bool) -> None:
 
 
 def triangular_solve(b: Array, a: Array, upper: bool, transpose: bool, unitriangular: bool) -> tuple[Array, Array]:
-    """X with `a @ X = b`, or `a.mT @ X = b` if `transpose`, and a copy of `a`, both with contiguous columns."""
+    """Return X with `a @ X = b`, or `a.mT @ X = b` if `transpose`, and a copy of `a`. Both have contiguous columns."""
     for letter, array in (("b", b), ("A", a)):
         if array.ndim < 2:
             raise RuntimeError(
@@ -302,7 +310,7 @@ def triangular_solve(b: Array, a: Array, upper: bool, transpose: bool, unitriang
 
 
 def check_solvable(name: str, a: Array, b: Array) -> None:
-    """Raise unless `a` holds square matrices, and `b` of the same dtype right-hand sides for them."""
+    """Raise an error unless `a` contains square matrices and `b` contains right-hand sides of the same dtype for them."""
     if b.dtype != a.dtype:
         raise RuntimeError(
             f"Expected b and A to have the same dtype, but found b of type {from_numpy(b.dtype).scalar_type} and A of type "
@@ -320,7 +328,7 @@ def check_solvable(name: str, a: Array, b: Array) -> None:
 
 
 def cholesky_solve(b: Array, factor: Array, upper: bool = False) -> Array:
-    """X with `L @ L.mH @ X = b`, `factor` being L, or its conjugate transpose if `upper`."""
+    """Return X with `L @ L.mH @ X = b`, where `factor` is L, or its conjugate transpose if `upper`."""
     for letter, array in (("b", b), ("u", factor)):
         if array.ndim < 2:
             raise RuntimeError(f"{letter} should have at least 2 dimensions, but has {array.ndim} dimensions instead")
@@ -333,7 +341,7 @@ def cholesky_solve(b: Array, factor: Array, upper: bool = False) -> Array:
 
 
 def cholesky_inverse(factor: Array, upper: bool = False) -> Array:
-    """The inverse of `L @ L.mH`."""
+    """Return the inverse of `L @ L.mH`."""
     if factor.ndim < 2:
         raise RuntimeError("cholesky_inverse: The input tensor A must have at least 2 dimensions.")
     if factor.shape[-1] != factor.shape[-2]:
@@ -359,7 +367,7 @@ def cholesky_inverse(factor: Array, upper: bool = False) -> Array:
 
 
 def cholesky_ex(self: Array, upper: bool = False, check_errors: bool = False) -> tuple[Array, Array]:
-    """The triangular factor, and for each matrix the order of the first minor that is not positive-definite, or 0.
+    """Return the triangular factor and, for each matrix, the order of the first minor that is not positive-definite, or 0.
 
     If a matrix has such a minor, the columns before it contain the factor, and the other columns are unchanged.
     """
@@ -378,7 +386,7 @@ def cholesky_ex(self: Array, upper: bool = False, check_errors: bool = False) ->
 
 
 def _factor_in_place(matrix: Array) -> int:
-    """Make the lower triangle that of the factor, column by column, as far as there is one; return where it ended."""
+    """Compute the factor's lower triangle in place, column by column, and return the column where the factor ends."""
     for column in range(matrix.shape[-1]):
         row = matrix[column, :column]
         pivot = (matrix[column, column] - row @ row.conj()).real
@@ -392,17 +400,19 @@ def _factor_in_place(matrix: Array) -> int:
 
 
 _LARGEST = 0.78
-"""Up to this norm of a matrix, 17 terms of the series of its exponential are exact to double precision: Al-Mohy and Higham
+"""The norm of a matrix up to which 17 terms of the series of its exponential are exact to double precision: Al-Mohy and Higham
 (2011), "Computing the action of the matrix exponential", table 3.1."""
 
 _TERMS = 17
 
 
 def matrix_exp(self: Array) -> Array:
-    """The exponential of square matrices: the series of a part of the matrix, squared as often as the part was halved.
+    """Return the exponential of square matrices.
 
-    A quotient of polynomials would need fewer products, but rounds the ones on the diagonal of a triangular matrix, which many
-    squarings turn into zeros.
+    The series is computed for a scaled matrix, and the result is squared once for each halving.
+
+    A quotient of polynomials would need fewer products. But it rounds the ones on the diagonal of a triangular matrix,
+    and many squarings turn the rounded numbers into zeros.
     """
     check_matrix("matrix_exp", self, square=True, half=True)
     return of_stack(_exponential, self) if self.ndim > 2 and self.size else _exponential(self)
@@ -426,7 +436,7 @@ def _exponential(self: Array) -> Array:
 
 
 def _series(matrix: Array) -> Array:
-    """The first terms of the exponential of `matrix`, grouped as Paterson and Stockmeyer (1973) do: six products."""
+    """Return the first terms of the exponential of `matrix`, by six products (Paterson and Stockmeyer, 1973)."""
     two = matrix @ matrix
     powers = numpy.eye(matrix.shape[-1], dtype=matrix.dtype), matrix, two, two @ matrix
     four = two @ two
@@ -438,7 +448,7 @@ def _series(matrix: Array) -> Array:
 
 
 def eig(self: Array) -> tuple[Array, Array]:
-    """Eigenvalues, always complex, and eigenvectors of square matrices."""
+    """Return the eigenvalues, which are always complex, and the eigenvectors of square matrices."""
     check_matrix("eig", self, square=True)
     if not numpy.isfinite(self).all():
         raise RuntimeError("torch.linalg.eig: input tensor should not contain infs or NaNs.")
@@ -448,7 +458,10 @@ def eig(self: Array) -> tuple[Array, Array]:
 
 
 def pinv(self: Array, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Array:
-    """The pseudo-inverse: singular values up to `max(atol, rtol * the largest)` count as zero."""
+    """Return the pseudo-inverse.
+
+    Singular values up to `max(atol, rtol * largest)` count as zero, where `largest` is the largest singular value.
+    """
     if self.ndim < 2 or not is_inexact(self.dtype) or self.dtype.itemsize == 2:
         sizes = ", ".join(map(str, self.shape))
         raise RuntimeError(
@@ -467,7 +480,7 @@ def pinv(self: Array, atol: Any = None, rtol: Any = None, hermitian: bool = Fals
 
 
 def _pseudo_inverse(matrix: Array, atol: Any, rtol: Any) -> tuple[Array, Array, Array]:
-    """The pseudoinverse; the singular values, and which of them count as other than zero."""
+    """Return the pseudo-inverse, the singular values, and which of them count as nonzero."""
     u, values, vh = singular_values(matrix, full_matrices=False)
     kept = values > cutoff(values[..., 0], matrix, atol, rtol)[..., None]
     inverse = numpy.where(kept, 1 / numpy.where(kept, values, 1), 0)
@@ -475,7 +488,10 @@ def _pseudo_inverse(matrix: Array, atol: Any, rtol: Any) -> tuple[Array, Array, 
 
 
 def cutoff(largest: Array, matrix: Array, atol: Any, rtol: Any) -> Array:
-    """Up to where singular values count as zero; by default `rtol` is the precision times the larger size."""
+    """Return the limit up to which singular values count as zero.
+
+    The default of `rtol` is the machine epsilon times the larger size.
+    """
     if rtol is None:
         rtol = 0.0 if atol is not None and numpy.any(numpy.asarray(atol) > 0) else _precision(matrix)
     return numpy.asarray(numpy.maximum(0.0 if atol is None else atol, rtol * largest))
@@ -486,7 +502,7 @@ def _precision(matrix: Array) -> float:
 
 
 def matrix_rank(self: Array, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Array:
-    """How many singular values count as other than zero."""
+    """Return the number of singular values that count as nonzero."""
     if self.ndim < 2:
         raise RuntimeError("torch.linalg.matrix_rank: The input tensor input must have at least 2 dimensions.")
     if not self.size:
@@ -498,7 +514,7 @@ def matrix_rank(self: Array, atol: Any = None, rtol: Any = None, hermitian: bool
 def least_squares(
     a: Array, b: Array, rcond: Any, driver: str | None, vector: bool
 ) -> tuple[Array, Array, Array, Array]:
-    """The solution of least squares, the sums of squares left over, the rank and the singular values, as the driver gives."""
+    """Return the least-squares solution, the residual sums of squares, the rank and the singular values of the driver."""
     limit = _precision(a) if rcond is None else float(rcond)
     right = b[..., None] if vector else b
     values_wanted = driver in ("gelsd", "gelss")
@@ -520,7 +536,7 @@ def least_squares(
 
 
 def _without_lapack(a: Array, b: Array, tolerance: float, values_wanted: bool) -> tuple[Array, Array, Array, Array]:
-    """The solution in LAPACK's layout, the transposed residuals, the ranks, and the singular values."""
+    """Return the solution in LAPACK's layout, the transposed residuals, the ranks, and the singular values."""
     solution = None if values_wanted or not a.size else _of_full_rank(a, b, max(tolerance, _precision(a)))
     values = numpy.zeros((*a.shape[:-2], min(a.shape[-2:])), a.real.dtype)
     rank = numpy.full(a.shape[:-2], a.shape[-1])
@@ -535,7 +551,7 @@ def _without_lapack(a: Array, b: Array, tolerance: float, values_wanted: bool) -
 
 
 def _of_full_rank(a: Array, b: Array, tolerance: float) -> Array | None:
-    """The solution by one QR factorization of both sides; None if columns may be dependent, up to `tolerance`."""
+    """Return the solution by one QR factorization of both sides, or None if columns may be dependent up to `tolerance`."""
     columns = a.shape[-1]
     if a.shape[-2] < columns:
         return None
@@ -557,7 +573,7 @@ def _nothing(a: Array) -> Array:
 
 
 def check_least_squares(a: Array, b: Array, driver: str | None) -> bool:
-    """Raise unless the system is one; whether its right-hand side holds vectors."""
+    """Raise an error unless the system is a least-squares system, and return whether its right-hand side contains vectors."""
     name = "torch.linalg.lstsq"
     if a.ndim < 2:
         raise RuntimeError(f"{name}: input must have at least 2 dimensions.")

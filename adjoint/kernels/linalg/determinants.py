@@ -1,4 +1,4 @@
-"""Determinants, their logarithms and their derivatives, also of singular matrices."""
+"""Determinants, their logarithms and their derivatives, including those of singular matrices."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Array = numpy.ndarray[Any, Any]
 
 
 def _pivots(a: Array) -> Any:
-    """The pivots of each matrix, and the sign of its exchanges."""
+    """Return the pivots of each matrix, and the sign of its row exchanges."""
     if a.shape[-1] > SMALL:
         return by_lapack("pivots_of", a)
     return LOOPS.run("linalg.elimination.pivots_of", a) if LOOPS.takes(a.size, SCANNED) else NotImplemented
@@ -43,7 +43,7 @@ def det(self: Array) -> Array:
 
 
 def slogdet(self: Array) -> tuple[Array, Array]:
-    """The sign (or phase) of the determinant and the logarithm of its absolute value."""
+    """Return the sign (or phase) of the determinant and the logarithm of its absolute value."""
     check_matrix("slogdet", self, square=True)
     found = _pivots(self)
     if found is not NotImplemented:
@@ -54,7 +54,10 @@ def slogdet(self: Array) -> tuple[Array, Array]:
 
 
 def cofactors(self: Array) -> Array:
-    """The derivative of the determinant with respect to each element, also of singular matrices (by singular values)."""
+    """Return the derivative of the determinant with respect to each element.
+
+    For singular matrices, it is computed from singular values.
+    """
     finite = numpy.isfinite(self).all((-2, -1), keepdims=True)
     u, s, vh = numpy.linalg.svd(numpy.where(finite, self, 0))
     others = numpy.ones_like(s)
@@ -65,11 +68,11 @@ def cofactors(self: Array) -> Array:
 
 
 _REGULAR = 0.01
-"""Up to this condition number, times the precision, the inverse is as exact as singular values."""
+"""The condition number, times the precision, up to which the inverse is as accurate as singular values."""
 
 
 def _inverse_of_regular(self: Array) -> Array | None:
-    """The inverses of matrices; None if one of them is nearly singular, or has elements that are not finite."""
+    """Return the inverses of matrices, or None if one of them is nearly singular or has elements that are not finite."""
     try:
         found = inverse(self)
     except numpy.linalg.LinAlgError:
@@ -79,7 +82,7 @@ def _inverse_of_regular(self: Array) -> Array | None:
 
 
 def det_gradient(grad: Array, A: Array, result: Array) -> Array:
-    """`grad` times the conjugate of the derivative of the determinant `result`, also of singular matrices."""
+    """Return `grad` times the conjugate of the derivative of the determinant `result`, also for singular matrices."""
     found = _inverse_of_regular(A) if A.size else None
     if found is not None:
         return grad.reshape((*grad.shape, 1, 1)) * (result.reshape((*grad.shape, 1, 1)) * found.mT).conj()
@@ -87,11 +90,11 @@ def det_gradient(grad: Array, A: Array, result: Array) -> Array:
 
 
 def det_frame(self: Array) -> tuple[Array, Array, Array, Array]:
-    """Bases in which each matrix is diagonal, the mask of its regular singular values, and the number of the others.
+    """Return bases in which each matrix is diagonal, the mask of its regular singular values, and the number of the other values.
 
     `left @ self @ right` has the determinant of `self`. Each number becomes a row of zeros with a one at its position.
-    The largest number determines the length. The length of the row thus shows whether all matrices are regular. The
-    bases are empty then.
+    The largest number determines the length. The length of the row thus shows whether all matrices are regular. If all
+    matrices are regular, the bases are empty.
     """
     finite = numpy.asarray(numpy.isfinite(self).all((-2, -1), keepdims=True))
     given = numpy.where(finite, self, 0)

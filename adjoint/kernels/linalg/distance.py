@@ -1,4 +1,4 @@
-"""Distances between the rows of one or two matrices, slices cut down to a norm, and products of three arrays."""
+"""Distances between the rows of one or two matrices, slices whose norm is limited, and products of three arrays."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Array = numpy.ndarray[Any, Any]
 
 
 def pdist(self: Array, p: float) -> Array:
-    """The `p`-norm of the difference of each pair of rows `i < j`, shape `(N (N - 1) / 2,)`."""
+    """Return the `p`-norm of the difference of each pair of rows `i < j`, with the shape `(N (N - 1) / 2,)`."""
     if self.ndim != 2:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {self.ndim}D")
     if not is_floating(self.dtype):
@@ -46,7 +46,7 @@ def _differences(self: Array) -> Array:
 
 
 def pdist_backward(grad: Array, self: Array, p: float, distance: Array) -> Array:
-    """The gradient of the matrix whose rows' distances `pdist` returned."""
+    """Return the gradient of the matrix for which `pdist` returned the distances of rows."""
     if LOOPS.takes(len(self) * self.size, MOVED) and grad.dtype == self.dtype:
         found = LOOPS.run("linalg.distance.gradient_of", grad, self, self, p, distance, True)
         if found is not NotImplemented:
@@ -59,7 +59,10 @@ def pdist_backward(grad: Array, self: Array, p: float, distance: Array) -> Array
 
 
 def norm_slopes(difference: Array, p: float, norm: Array) -> Array:
-    """The derivatives of the norms of the rows of `difference`; 0 where a norm is 0, where it has a corner."""
+    """Return the derivatives of the norms of the rows of `difference`.
+
+    The derivative is 0 where a norm is 0, because it has a corner there.
+    """
     if p == 0:
         return numpy.zeros_like(difference)
     if p == 1:
@@ -75,7 +78,7 @@ def norm_slopes(difference: Array, p: float, norm: Array) -> Array:
 
 
 _GROWTH = 64
-"""How many times as large as the largest operand the product of two may be, so that BLAS computes it."""
+"""The maximum size of the product of two operands, relative to the largest operand, for which BLAS computes it."""
 
 
 def trilinear(
@@ -87,7 +90,7 @@ def trilinear(
     expand3: Sequence[int],
     sumdim: Sequence[int],
 ) -> Array:
-    """`(i1 * i2 * i3).sum(sumdim)`, each given new dimensions of one element at its `expand` beforehand."""
+    """Return `(i1 * i2 * i3).sum(sumdim)`, where each operand first gets new dimensions of size 1 at its `expand` positions."""
     total = i1.ndim + len(expand1)
     operands: list[Any] = []
     for array, expand in ((i1, expand1), (i2, expand2), (i3, expand3)):
@@ -99,7 +102,7 @@ def trilinear(
 
 
 def cdist(x1: Array, x2: Array, p: float) -> Array:
-    """The `p`-norms of the differences of each row of `x1` and each of `x2`: `(..., P, M)`, `(..., R, M)` to `(..., P, R)`.
+    """Return the `p`-norms of the differences of rows of `x1` and `x2`: `(..., P, M)`, `(..., R, M)` give `(..., P, R)`.
 
     Raises:
         RuntimeError: if the dtypes differ or the leading dimensions do not broadcast.
@@ -134,7 +137,7 @@ def cdist(x1: Array, x2: Array, p: float) -> Array:
 
 
 def _norms(difference: Array, p: float) -> Any:
-    """The `p`-norms over the last dimension."""
+    """Return the `p`-norms over the last dimension."""
     if p == 2:
         return numpy.sqrt(numpy.einsum("...i,...i->...", difference, difference))
     size = numpy.abs(difference)
@@ -148,7 +151,7 @@ def _norms(difference: Array, p: float) -> Any:
 
 
 def cdist_backward(grad: Array, x1: Array, x2: Array, p: float, distance: Array) -> Array:
-    """The gradient of `x1`, not yet summed over broadcast dimensions. At a distance of 0 it is 0."""
+    """Return the gradient of `x1` before summation over broadcast dimensions. It is 0 at a distance of 0."""
     batch = grad.shape[:-2]
     left = numpy.broadcast_to(x1, (*batch, *x1.shape[-2:]))
     result = numpy.zeros(left.shape, x1.dtype)
@@ -189,15 +192,15 @@ _MULTIPLY = of_any_size(numpy.multiply)
 
 @pointwise("euclidean_dist")
 def grad_by_distance(grad: Array, distance: Array) -> Any:
-    """`grad / distance`, and 0 at a distance of 0, a corner."""
+    """Return `grad / distance`, or 0 at a distance of 0, where the distance has a corner."""
     return xp.where(distance == 0, grad * 0, grad / distance)
 
 
 def renorm(self: Array, p: float, dim: int, maxnorm: float) -> Array:
-    """`self` with those slices along `dim` scaled down whose `p`-norm exceeds `maxnorm`.
+    """Return `self`, in which slices along `dim` whose `p`-norm exceeds `maxnorm` are scaled down.
 
     Raises:
-        RuntimeError: for arrays of fewer than two dimensions and arguments that are no norms.
+        RuntimeError: if an array has fewer than two dimensions or an argument is not a valid norm.
     """
     dim = operator.index(dim)
     if isinstance(p, complex):

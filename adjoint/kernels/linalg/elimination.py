@@ -1,6 +1,6 @@
-"""Elimination: triangular factors of matrices, of general and of symmetric ones, and substitution in triangular systems.
+"""Elimination: triangular factors of general and of symmetric matrices, and substitution in triangular systems.
 
-NumPy has functions of LAPACK for solutions, but not for factors. The functions here take stacks of matrices without
+NumPy provides LAPACK functions for solutions, but not for factors. The functions here take stacks of matrices without
 further checks.
 """
 
@@ -19,16 +19,19 @@ Array = numpy.ndarray[Any, Any]
 
 
 SMALL = 44
-"""Rows of matrices that compiled loops eliminate faster, column by column, than LAPACK."""
+"""The maximum number of rows of matrices that compiled loops eliminate faster, column by column, than LAPACK."""
 
 
 def column_major(array: Array) -> Array:
-    """`array` with the elements of each matrix in column-major order, as LAPACK and PyTorch return them."""
+    """Return `array` with the elements of each matrix in column-major order, as LAPACK and PyTorch return them."""
     return numpy.ascontiguousarray(array.mT).mT if array.ndim > 1 else array
 
 
 def magnitude(array: Array) -> Array:
-    """By what LAPACK chooses pivots: of complex numbers the sum of the absolute values of both parts."""
+    """Return the value by which LAPACK chooses pivots.
+
+    For complex numbers, it is the sum of the absolute values of both parts.
+    """
     return numpy.abs(array.real) + numpy.abs(array.imag) if array.dtype.kind == "c" else numpy.abs(array)
 
 
@@ -36,14 +39,14 @@ def magnitude(array: Array) -> Array:
 
 
 _PANEL = 32
-"""So many columns are eliminated one by one by compiled loops, of as many numbers at least."""
+"""The number of columns that compiled loops eliminate one by one, and the minimum number of their elements."""
 
 _CACHED_MATRIX = 12_000
-"""So many elements of a matrix stay in cache while compiled loops eliminate all columns."""
+"""The number of elements of a matrix that stay in the cache while compiled loops eliminate all columns."""
 
 
 def lu_factor(self: Array) -> tuple[Array, Array]:
-    """Gaussian elimination with partial pivoting: both triangular factors in one matrix, and the rows exchanged, from 1 on."""
+    """Eliminate with partial pivoting; return both triangular factors in one matrix, and the exchanged rows from 1 on."""
     if max(self.shape[-2:]) > SMALL and self.size:
         found = by_lapack("factored", self)
         if found is not NotImplemented:
@@ -57,7 +60,7 @@ def lu_factor(self: Array) -> tuple[Array, Array]:
 
 
 def eliminated(self: Array) -> tuple[Array, Array]:
-    """The same for a row-major stack without further dimensions; rows are counted from 0."""
+    """Do the same for a row-major stack without further dimensions. Rows are counted from 0."""
     rows, columns = self.shape[-2:]
     work = numpy.ascontiguousarray(self).reshape(-1, rows, columns).copy() if self.size else self.copy()
     pivots = numpy.zeros((len(work) if self.size else 0, min(rows, columns)), numpy.int32)
@@ -68,9 +71,9 @@ def eliminated(self: Array) -> tuple[Array, Array]:
 
 
 def _eliminate(work: Array, pivots: Array) -> None:
-    """Eliminate in place, the left half of the columns first (Toledo 1997, "Locality of reference in LU decomposition").
+    """Eliminate in place, starting with the left half of the columns (Toledo 1997, "Locality of reference in LU decomposition").
 
-    All but the pivots of single columns are products of matrices.
+    All computations except the pivots of single columns are products of matrices.
     """
     count = pivots.shape[1]
     small = work.shape[2] <= _PANEL or work.shape[1] * work.shape[2] <= _CACHED_MATRIX
@@ -98,12 +101,15 @@ def _eliminate(work: Array, pivots: Array) -> None:
 
 
 def exchange(work: Array, pivots: Array, backwards: bool = False) -> None:
-    """Exchange the rows of stacked matrices in place, one by one: each with the row of its pivot, from 0 on."""
+    """Exchange the rows of stacked matrices in place, one by one.
+
+    Each row is exchanged with the row of its pivot, counted from 0.
+    """
     work[...] = numpy.take_along_axis(work, row_order(pivots, work.shape[1], backwards)[:, :, None], 1)
 
 
 def row_order(pivots: Array, rows: int, backwards: bool = False) -> Array:
-    """Which row comes to each place when the rows are exchanged (or, `backwards`, when the exchanges are undone)."""
+    """Return the row that comes to each position when rows are exchanged (or, if `backwards`, when the exchanges are undone)."""
     places = range(pivots.shape[1])
     if len(pivots) == 1:
         others, found = pivots[0].tolist(), list(range(rows))
@@ -120,7 +126,7 @@ def row_order(pivots: Array, rows: int, backwards: bool = False) -> Array:
 
 
 def first_zero(diagonal: Array) -> Array:
-    """For each matrix the position of the first zero on the diagonal, counted from 1; 0 without a zero."""
+    """Return, for each matrix, the position of the first zero on the diagonal, counted from 1, or 0 if there is none."""
     zeros = diagonal == 0
     if not zeros.size:
         return numpy.zeros(zeros.shape[:-1], numpy.int32)
@@ -128,7 +134,7 @@ def first_zero(diagonal: Array) -> Array:
 
 
 def diagonal(array: Array) -> Array:
-    """The diagonals of stacked matrices."""
+    """Return the diagonals of stacked matrices."""
     return numpy.diagonal(array, axis1=-2, axis2=-1)
 
 
@@ -140,9 +146,9 @@ _WIDTH = 16  # numbers that a row of a solution has at least
 
 
 def substituted(a: Array, b: Array, upper: bool, unitriangular: bool) -> Array:
-    """The solution from the last unknown on: read backwards, a lower triangle is an upper one.
+    """Return the solution, starting with the last unknown. In reverse order, a lower triangle is an upper one.
 
-    Elimination finds nothing to eliminate in an upper triangle and exchanges no rows: what remains is the substitution.
+    Elimination changes nothing in an upper triangle and exchanges no rows, so only the substitution remains.
     """
     size = a.shape[-1]
     small = size * max(b.shape[-1], _WIDTH) * b.itemsize <= _CACHED
@@ -167,7 +173,7 @@ def substituted(a: Array, b: Array, upper: bool, unitriangular: bool) -> Array:
 
 
 def _row_by_row(matrix: Array, b: Array) -> Array:
-    """Row by row, where a zero on the diagonal makes infinities of some solutions and not of others."""
+    """Solve row by row if a zero on the diagonal makes some solutions infinite and others not."""
     batch = numpy.broadcast_shapes(matrix.shape[:-2], b.shape[:-2])
     result = numpy.broadcast_to(b, (*batch, *b.shape[-2:])).astype(matrix.dtype)
     with unwarned():
@@ -181,14 +187,15 @@ def _row_by_row(matrix: Array, b: Array) -> Array:
 
 
 _GROWTH = (1 + 17**0.5) / 8
-"""How much smaller than the largest element of its column a pivot on the diagonal may be (Bunch & Kaufman 1977)."""
+"""The minimum ratio of a pivot on the diagonal to the largest element of its column (Bunch & Kaufman 1977)."""
 
 
 def ldl_factor(self: Array, hermitian: bool) -> tuple[Array, Array, Array]:
-    """The factors L and D of `L @ D @ L.mT` (or `L.mH`) in one lower triangle, the pivots, and the first that is zero.
+    """Return the factors L and D of `L @ D @ L.mT` (or `L.mH`) in one lower triangle, the pivots, and the first zero pivot.
 
-    Bunch & Kaufman (1977), "Some stable methods for calculating inertia and solving symmetric linear systems": D has blocks of
-    one and of two rows. Pivots are as LAPACK writes them: the row exchanged, from 1 on; twice its negative for a block of two.
+    The method is that of Bunch & Kaufman (1977), "Some stable methods for calculating inertia and solving symmetric
+    linear systems": D has blocks of one and of two rows. Pivots have LAPACK's format: the exchanged row, counted from
+    1, or twice its negative for a block of two rows.
     """
     size = self.shape[-1]
     work = numpy.tril(self)
@@ -200,7 +207,7 @@ def ldl_factor(self: Array, hermitian: bool) -> tuple[Array, Array, Array]:
 
 
 def _factor_symmetric(work: Array, pivots: Array, hermitian: bool, size: int) -> int:
-    """Factor one lower triangle in place; return the place of the first zero column, from 1 on, or 0."""
+    """Factor one lower triangle in place, and return the position of the first zero column, counted from 1, or 0."""
     turned = numpy.conj if hermitian else numpy.asarray
     found = place = 0
     while place < size:
@@ -231,7 +238,7 @@ def _factor_symmetric(work: Array, pivots: Array, hermitian: bool, size: int) ->
 
 
 def _symmetric_pivot(work: Array, place: int, size: int, hermitian: bool) -> tuple[int, int]:
-    """How many rows the next block of D has (0: its column is zero), and the row that comes to its last place."""
+    """Return the number of rows of the next block of D (0 if its column is zero), and the row that comes to its last position."""
     own = abs(work[place, place].real) if hermitian else magnitude(work[place, place])
     column = magnitude(work[place + 1 :, place])
     if not max(own, column.max(initial=0)) > 0:
@@ -249,7 +256,7 @@ def _symmetric_pivot(work: Array, place: int, size: int, hermitian: bool) -> tup
 
 
 def _exchange_symmetric(work: Array, one: int, other: int, turned: Any) -> None:
-    """Exchange a row and its column with a later row and column, in the lower triangle behind the earlier of the two."""
+    """Exchange a row and its column with a later row and column, in the lower triangle after the earlier of the two."""
     work[other + 1 :, [one, other]] = work[other + 1 :, [other, one]]
     between = work[one + 1 : other, one].copy()
     work[one + 1 : other, one] = turned(work[other, one + 1 : other])
@@ -259,7 +266,7 @@ def _exchange_symmetric(work: Array, one: int, other: int, turned: Any) -> None:
 
 
 def ldl_solve(factors: Array, pivots: Array, b: Array, hermitian: bool) -> Array:
-    """The solution of one symmetric (or Hermitian) system by its factors."""
+    """Return the solution of one symmetric (or Hermitian) system from its factors."""
     turned = numpy.conj if hermitian else numpy.asarray
     result = b.copy()
     size = len(factors)

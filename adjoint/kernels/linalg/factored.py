@@ -1,4 +1,4 @@
-"""Factors by elimination in PyTorch's form, and systems that are solved with them, with PyTorch's checks and errors."""
+"""Factors from elimination in PyTorch's form, and systems that are solved with them, with PyTorch's checks and errors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _check_eliminable(array: Array, pivot: bool) -> None:
 
 
 def first_bad(info: Array) -> tuple[str, int]:
-    """The words that name the first matrix whose `info` is not zero, and this `info`; otherwise ("", 0)."""
+    """Return the text that names the first matrix whose `info` is not zero and this `info`, or ("", 0) if there is none."""
     bad = numpy.flatnonzero(info)
     if not bad.size:
         return "", 0
@@ -44,7 +44,7 @@ def first_bad(info: Array) -> tuple[str, int]:
 def lu_factor_ex(
     self: Array, pivot: bool = True, check_errors: bool = False, name: str = "torch.linalg.lu_factor_ex"
 ) -> tuple[Array, Array, Array]:
-    """Both triangular factors in one matrix, the rows exchanged, and for each matrix the first zero pivot, or 0."""
+    """Return both triangular factors in one matrix, the exchanged rows, and each matrix's first zero pivot, or 0."""
     _check_factorable("torch.lu_factor", self)
     _check_eliminable(self, pivot)
     factors, pivots = elimination.lu_factor(self)
@@ -55,7 +55,7 @@ def lu_factor_ex(
 
 
 def refuse_zero_pivot(info: Array, name: str) -> None:
-    """Raise if a matrix has a zero pivot."""
+    """Raise an error if a matrix has a zero pivot."""
     prefix, place = first_bad(info)
     if place:
         raise RuntimeError(
@@ -65,7 +65,7 @@ def refuse_zero_pivot(info: Array, name: str) -> None:
 
 
 def lu(self: Array, pivot: bool = True) -> tuple[Array, Array, Array]:
-    """The triangular factors L and U and the permutation P of `P @ L @ U`."""
+    """Return the triangular factors L and U and the permutation P of `P @ L @ U`."""
     _check_factorable("linalg.lu", self)
     _check_eliminable(self, pivot)
     small = self.size > 0 and max(self.shape[-2:]) <= elimination.SMALL
@@ -80,7 +80,7 @@ def lu(self: Array, pivot: bool = True) -> tuple[Array, Array, Array]:
 def lu_unpack(
     self: Array, pivots: Array, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> tuple[Array, Array, Array]:
-    """L, U and P from the results of `lu_factor`. Results that are not requested are empty."""
+    """Return L, U and P from the results of `lu_factor`. Results that are not requested are empty."""
     _check_factorable("torch.lu_unpack", self)
     if unpack_pivots and pivots.dtype != numpy.int32:
         raise RuntimeError("torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.")
@@ -114,7 +114,7 @@ def lu_unpack(
 
 
 def lu_solve(LU: Array, pivots: Array, B: Array, left: bool = True, adjoint: bool = False) -> Array:
-    """X with `A @ X = B` (`X @ A = B` if not `left`), or with the adjoint of A, by what `lu_factor` returns of A."""
+    """Return X with `A @ X = B` (`X @ A = B` if not `left`), or with the adjoint of A, from the results of `lu_factor` for A."""
     _check_factors(LU, pivots, B, left)
     if not left:
         return numpy.ascontiguousarray(lu_solve(LU, pivots, B.mT.conj(), True, not adjoint).mT.conj())
@@ -185,7 +185,10 @@ def _check_factors(LU: Array, pivots: Array, B: Array, left: bool) -> None:
 
 
 def inv_ex(self: Array, check_errors: bool = False) -> tuple[Array, Array]:
-    """The inverse, and for each matrix the place of the first zero pivot, or 0; not finite where the matrix is singular."""
+    """Return the inverse and, for each matrix, the position of the first zero pivot, or 0.
+
+    The inverse of a singular matrix is not finite.
+    """
     try:
         return decompositions.inv(self), numpy.zeros(self.shape[:-2], numpy.int32)
     except LinAlgError as error:
@@ -196,7 +199,7 @@ def inv_ex(self: Array, check_errors: bool = False) -> tuple[Array, Array]:
 
 
 def solve_ex(a: Array, b: Array, left: bool = True, check_errors: bool = False) -> tuple[Array, Array]:
-    """X with `a @ X = b` (or `X @ a = b`), and for each matrix the place of the first zero pivot, or 0."""
+    """Return X with `a @ X = b` (or `X @ a = b`) and, for each matrix, the position of the first zero pivot, or 0."""
     try:
         return decompositions.solve(a, b, left), numpy.zeros(a.shape[:-2], numpy.int32)
     except LinAlgError as error:
@@ -219,7 +222,7 @@ def _solved_anyway(a: Array, b: Array) -> tuple[Array, Array]:
 def ldl_factor_ex(
     self: Array, hermitian: bool = False, check_errors: bool = False, name: str = "torch.linalg.ldl_factor_ex"
 ) -> tuple[Array, Array, Array]:
-    """The factors of symmetric (or Hermitian) matrices in one triangle, the pivots, and the first zero pivot, or 0."""
+    """Return the factors of symmetric (or Hermitian) matrices in one triangle, the pivots, and the first zero pivot, or 0."""
     if self.ndim < 2 or not is_inexact(self.dtype) or self.shape[-1] != self.shape[-2]:
         try:
             check_matrix("ldl_factor_ex", self, square=True)
@@ -234,7 +237,7 @@ def ldl_factor_ex(
 
 
 def refuse_zero_block(info: Array, name: str) -> None:
-    """Raise if a matrix has a zero block on the diagonal of its factors."""
+    """Raise an error if a matrix has a zero block on the diagonal of its factors."""
     prefix, place = first_bad(info)
     if place:
         raise RuntimeError(
@@ -244,7 +247,7 @@ def refuse_zero_block(info: Array, name: str) -> None:
 
 
 def ldl_solve(LD: Array, pivots: Array, B: Array, hermitian: bool = False) -> Array:
-    """The solution of symmetric (or Hermitian) systems by what `ldl_factor` returns."""
+    """Return the solution of symmetric (or Hermitian) systems from the results of `ldl_factor`."""
     name = "torch.linalg.ldl_solve"
     if LD.ndim < 2:
         raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions.")

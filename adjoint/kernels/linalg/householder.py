@@ -1,4 +1,4 @@
-"""Products of Householder reflections: of QR factorizations as LAPACK writes them, and their products with matrices."""
+"""Products of Householder reflections: QR factorizations in LAPACK's format, and products of their factors with matrices."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Array = numpy.ndarray[Any, Any]
 
 
 def geqrf(self: Array) -> tuple[Array, Array]:
-    """R in the upper triangle and the reflections below it, and their factors."""
+    """Return R in the upper triangle with the reflections below it, and their factors."""
     if self.ndim < 2:
         raise RuntimeError("torch.geqrf: input must have at least 2 dimensions.")
     _check_dtype("geqrf", self)
@@ -26,7 +26,7 @@ def geqrf(self: Array) -> tuple[Array, Array]:
 
 
 def householder_product(self: Array, tau: Array) -> Array:
-    """The first columns of the product of reflections `1 - tau * v @ v.mH`, v the columns of `self` below the diagonal."""
+    """Return the first columns of the product of reflections `1 - tau * v @ v.mH`, with v in `self` below the diagonal."""
     name = "torch.linalg.householder_product"
     if self.ndim < 2:
         raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
@@ -47,7 +47,10 @@ def householder_product(self: Array, tau: Array) -> Array:
 
 
 def ormqr(self: Array, tau: Array, other: Array, left: bool = True, transpose: bool = False) -> Array:
-    """The product of Q, of all reflections, with `other`: Q from the `left` or from the right, as its adjoint if `transpose`."""
+    """Return the product of `other` and Q, the product of all reflections.
+
+    Q is on the `left` or on the right, and is its adjoint if `transpose`.
+    """
     _check_product(self, tau, other, left)
     vectors, coupling = _compact(self, tau)
     if transpose:
@@ -59,10 +62,10 @@ def ormqr(self: Array, tau: Array, other: Array, left: bool = True, transpose: b
 
 
 def _compact(self: Array, tau: Array) -> tuple[Array, Array]:
-    """V and T with `1 - V @ T @ V.mH` the product of all reflections.
+    """Return V and T, where `1 - V @ T @ V.mH` is the product of all reflections.
 
-    Puglisi (1992), "Modification of the Householder method based on the compact WY representation": T is the inverse of a
-    triangular matrix, here multiplied by `tau`, which may be zero.
+    Puglisi (1992), "Modification of the Householder method based on the compact WY representation": T is the inverse of
+    a triangular matrix. Here, the equation is multiplied by `tau`, which may be zero.
     """
     count = tau.shape[-1]
     vectors = numpy.tril(self[..., :count], -1)

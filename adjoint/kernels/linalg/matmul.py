@@ -1,4 +1,4 @@
-"""Products of matrices and vectors, by BLAS wherever NumPy has it for the type."""
+"""Products of matrices and vectors, by BLAS if NumPy supports it for the type."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BLAS = "fdFD"
 
 
 def c_name(array: Array) -> str:
-    """The name of an array's type in some messages."""
+    """Return the name of an array's type in some error messages."""
     return dtypes.C_NAMES[from_numpy(array.dtype)]
 
 
@@ -35,7 +35,7 @@ def _same_types(a: Array, b: Array) -> None:
 
 
 def product(a: Array, b: Array) -> Array:
-    """`a @ b` of equal types; half types are multiplied in float32, bool is refused."""
+    """Return `a @ b` of equal types. Half types are multiplied in float32, and bool is rejected."""
     kind = a.dtype
     if kind.kind in "iu" and a.size * b.shape[-1] > _ON_ONE_THREAD and _is_exact_in_float64(a, b):
         return wide_product(convert(a, _FLOAT64), convert(b, _FLOAT64)).astype(numpy.int64).astype(kind, copy=False)
@@ -48,13 +48,13 @@ _FLOAT64 = numpy.dtype(numpy.float64)
 
 
 def _is_exact_in_float64(a: Array, b: Array) -> bool:
-    """Whether all sums in a product of integers are numbers of float64."""
+    """Return whether float64 represents all sums in a product of integers exactly."""
     largest = [max(int(array.max()), -int(array.min())) for array in (a, b) if array.size]
     return len(largest) == 2 and largest[0] * largest[1] * a.shape[-1] < 1 << 53
 
 
 def wide_product(a: Array, b: Array) -> Array:
-    """`product`, but half types give float32, which has yet to be rounded."""
+    """Return `product`, except that half types give float32, which the caller must round."""
     if a.dtype.kind == "b":
         name = "addmm_impl_cpu_" if a.ndim < 3 else "bmm"
         raise NotImplementedError(f"\"{name}\" not implemented for 'Bool'")
@@ -73,7 +73,7 @@ def wide_product(a: Array, b: Array) -> Array:
 
 
 def _product_of_halves(a: Array, b: Array) -> Any:
-    """`a @ b` in float32, where the processor multiplies half types."""
+    """Return `a @ b` in float32 if the processor multiplies half types."""
     if a.dtype is not b.dtype or a.ndim != b.ndim or a.ndim > 3 or a.shape[:-2] + a.shape[-1:] != b.shape[:-1]:
         return NotImplemented
     large = a.size * b.shape[-1] > _ON_ONE_THREAD or LOOPS.every_size
@@ -81,7 +81,7 @@ def _product_of_halves(a: Array, b: Array) -> Any:
 
 
 def mm(self: Array, mat2: Array) -> Array:
-    """The product of two matrices."""
+    """Return the product of two matrices."""
     kind = self.dtype
     if kind is mat2.dtype and kind.char in _BLAS and self.ndim == 2 == mat2.ndim:
         if self.size * mat2.shape[1] > _BY_A_VECTOR or LOOPS.every_size:
@@ -97,15 +97,14 @@ def mm(self: Array, mat2: Array) -> Array:
 
 
 _ON_ONE_THREAD, _BY_A_VECTOR = 1 << 18, 9216
-"""Up to this many multiplications, OpenBLAS computes the product of two matrices, or of a matrix and a vector, on the
-calling thread.
+"""The number of multiplications up to which OpenBLAS multiplies two matrices, or a matrix and a vector, on one thread.
 """
 
 
 def shared_product(a: Array, b: Array, added: Array | None = None) -> Any:
-    """`a @ b`, plus a vector in each row, on the threads of compiled kernels; NotImplemented where one thread is enough.
+    """Return `a @ b` plus a vector in each row, on the threads of compiled kernels; NotImplemented if one is enough.
 
-    BLAS's own threads do not leave their processors to other kernels for a while after each product.
+    After each product, BLAS's own threads keep their processors from other kernels for a while.
     """
     (rows, depth), (same, columns) = a.shape, b.shape
     if depth != same:
@@ -126,13 +125,13 @@ def _check_mm(self: Array, mat2: Array) -> None:
 
 
 def bmm(self: Array, mat2: Array) -> Array:
-    """The products of two stacks of matrices."""
+    """Return the products of two stacks of matrices."""
     _check_bmm(self, mat2)
     return product_of_stacks(self, mat2) if self.dtype.char in "fd" else product(self, mat2)
 
 
 def product_of_stacks(a: Array, b: Array) -> Array:
-    """`a @ b`; where BLAS would use one thread for each product of two matrices, several threads share the products."""
+    """Return `a @ b`. If BLAS would use one thread for each product of two matrices, several threads share the products."""
     each = a.shape[1] * a.shape[2] * b.shape[2]
     if a.shape[0] * each > _ON_ONE_THREAD:
         found = LOOPS.run("linalg.products.product", a, b)
@@ -154,7 +153,7 @@ def _check_bmm(self: Array, mat2: Array) -> None:
 
 
 def mv(self: Array, vec: Array) -> Array:
-    """The product of a matrix and a vector."""
+    """Return the product of a matrix and a vector."""
     require_dims(self, 0)
     _check_mv(vec, self, vec, self.shape[:1])
     return product(self, vec)
@@ -177,7 +176,7 @@ def _check_mv(self: Array, mat: Array, vec: Array, added: tuple[int, ...]) -> No
 
 
 def dot(self: Array, tensor: Array) -> Array:
-    """The sum of products of two vectors' elements."""
+    """Return the sum of the products of corresponding elements of two vectors."""
     if self.ndim != 1 or tensor.ndim != 1:
         raise RuntimeError(f"1D tensors expected, but got {self.ndim}D and {tensor.ndim}D tensors")
     if self.dtype != tensor.dtype:
@@ -193,12 +192,12 @@ def dot(self: Array, tensor: Array) -> Array:
 
 
 def vdot(self: Array, other: Array) -> Array:
-    """`dot` with the first vector conjugated."""
+    """Return `dot` with the first vector conjugated."""
     return dot(self.conj(), other)
 
 
 def addmm(self: Array, mat1: Array, mat2: Array, *, beta: Any = 1, alpha: Any = 1) -> Array:
-    """`beta * self + alpha * (mat1 @ mat2)`. An operand times 0 is 0, even if it is not finite."""
+    """Return `beta * self + alpha * (mat1 @ mat2)`. An operand times a factor of 0 is 0, even if it is not finite."""
     if mat1.dtype != mat2.dtype and self.dtype == mat2.dtype:
         raise RuntimeError(
             f"mat1 and mat2 must have the same dtype, but got {type_name(mat1.dtype)} and {type_name(mat2.dtype)}"
@@ -216,7 +215,7 @@ def _same_as_added(self: Array, factor: Array) -> None:
 
 
 def addmm_plain(self: Array, mat1: Array, mat2: Array) -> Array:
-    """`self + mat1 @ mat2`."""
+    """Return `self + mat1 @ mat2`."""
     kind = self.dtype
     if not (kind is mat1.dtype is mat2.dtype and kind.char in _BLAS and mat1.ndim == 2 == mat2.ndim):
         return addmm(self, mat1, mat2)
@@ -237,18 +236,18 @@ def addmm_plain(self: Array, mat1: Array, mat2: Array) -> Array:
 
 @accelerated("linalg.blas.add_bias", elements=SUMMED)
 def add_bias(result: Array, bias: Array) -> Array:
-    """A product with a vector added to its rows, in place."""
+    """Add a vector to the rows of a product in place."""
     return numpy.add(result, bias, result)
 
 
 def addmv(self: Array, mat: Array, vec: Array, *, beta: Any = 1, alpha: Any = 1) -> Array:
-    """`beta * self + alpha * (mat @ vec)`."""
+    """Return `beta * self + alpha * (mat @ vec)`."""
     _check_mv(self, mat, vec, self.shape)
     return _combine(self, wide_product(mat, vec), beta, alpha)
 
 
 def baddbmm(self: Array, batch1: Array, batch2: Array, *, beta: Any = 1, alpha: Any = 1) -> Array:
-    """`beta * self + alpha * bmm(batch1, batch2)`."""
+    """Return `beta * self + alpha * bmm(batch1, batch2)`."""
     require_dims(batch1, 0, 1)
     require_dims(batch2, 2)
     _check_bmm(batch1, batch2)
@@ -260,7 +259,7 @@ def baddbmm(self: Array, batch1: Array, batch2: Array, *, beta: Any = 1, alpha: 
 
 
 def addbmm(self: Array, batch1: Array, batch2: Array, *, beta: Any = 1, alpha: Any = 1) -> Array:
-    """`beta * self + alpha * bmm(batch1, batch2).sum(0)`, as one product of matrices."""
+    """Return `beta * self + alpha * bmm(batch1, batch2).sum(0)`, computed as one product of matrices."""
     require_dims(batch1, 1)
     require_dims(batch2, 2)
     if batch1.ndim != 3 or batch2.ndim != 3:
@@ -284,7 +283,7 @@ def _added_outer(self: Array, column: Array, row: Array, beta: float, alpha: flo
 
 
 def addr(self: Array, vec1: Array, vec2: Array, *, beta: Any = 1, alpha: Any = 1) -> Array:
-    """`beta * self + alpha * outer(vec1, vec2)`."""
+    """Return `beta * self + alpha * outer(vec1, vec2)`."""
     if vec1.ndim != 1 or vec2.ndim != 1:
         which, array = ("vec1", vec1) if vec1.ndim != 1 else ("vec2", vec2)
         raise RuntimeError(f"addr: Expected 1-D argument {which}, but got {array.ndim}-D")
@@ -304,7 +303,10 @@ def addr(self: Array, vec1: Array, vec2: Array, *, beta: Any = 1, alpha: Any = 1
 
 
 def _combine(self: Array, result: Array, beta: Any, alpha: Any) -> Array:
-    """`beta * self + alpha * result` in the type of `self`, to which `result`, if it is of a half type, has yet to be rounded."""
+    """Return `beta * self + alpha * result` in the type of `self`.
+
+    If this is a half type, `result` must still be rounded to it.
+    """
     if not can_expand(self.shape, result.shape):
         expand(self, result.shape)  # raises
     kind = from_numpy(result.dtype)
@@ -316,10 +318,10 @@ def _combine(self: Array, result: Array, beta: Any, alpha: Any) -> Array:
 
 
 def cross(self: Array, other: Array, dim: int = -1) -> Array:
-    """The cross products of vectors of three elements along `dim`; the other dimensions broadcast.
+    """Return the cross products of vectors of three elements along `dim`. The other dimensions are broadcast.
 
     Raises:
-        RuntimeError: for other sizes along `dim`, and for arrays of different numbers of dimensions or dtypes.
+        RuntimeError: if the size along `dim` is not 3, or if the arrays have different numbers of dimensions or dtypes.
     """
     if self.ndim != other.ndim:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")

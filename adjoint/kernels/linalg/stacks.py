@@ -1,4 +1,7 @@
-"""LAPACK as NumPy calls it: stacks of matrices are shared among threads, and OpenBLAS's own threads rest meanwhile."""
+"""LAPACK as NumPy calls it.
+
+Stacks of matrices are shared among threads, and OpenBLAS's own threads are idle during the call.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ _RESTING = 512  # rows; for larger matrices OpenBLAS's threads are of use
 
 
 def of_stack(function: Callable[[Array], Any], a: Array) -> Any:
-    """The result of `function` for a stack of matrices: one array, or several arrays with the same first dimensions."""
+    """Return the result of `function` for a stack of matrices: one array, or several with the same first dimensions."""
     if a.size * min(a.shape[-2:]) < _LARGE:
         return function(a)
     batch, stack = a.shape[:-2], a.reshape(-1, *a.shape[-2:])
@@ -35,7 +38,7 @@ def of_stack(function: Callable[[Array], Any], a: Array) -> Any:
 
 
 def shared(work: Callable[[int, int], None], stack: Array) -> None:
-    """Call `work(start, stop)` for all matrices of a stack: of parts of them, in threads, if that pays."""
+    """Call `work(start, stop)` for all matrices of a stack, or for parts of them in several threads if that is faster."""
     if stack.size * min(stack.shape[-2:]) < _LARGE:
         work(0, len(stack))
     elif (
@@ -57,7 +60,7 @@ SMALLEST = 1 << 9  # elements of a matrix; less work takes less time than calls 
 
 
 def by_lapack(name: str, a: Array, *arguments: Any, smallest: int = SMALLEST, **options: Any) -> Any:
-    """The result of a function of `kernels.compiled.linalg.lapack`; NotImplemented if NumPy must compute."""
+    """Return the result of a function of `kernels.compiled.linalg.lapack`, or NotImplemented if NumPy must compute."""
     if a.shape[-1] * a.shape[-2] < smallest or a.dtype.char not in "fdFD":
         return NotImplemented
     return LOOPS.run(f"linalg.lapack.{name}", a, *arguments, **options)

@@ -1,4 +1,4 @@
-"""Elementwise arithmetic that NumPy lacks or has other rules for: division of integers, powers, fused multiply-adds."""
+"""Elementwise arithmetic that NumPy lacks or defines differently: division of integers, powers, and fused multiply-adds."""
 
 from __future__ import annotations
 
@@ -28,9 +28,11 @@ _FLOAT32, _FLOAT64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
 
 
 def in_float32(function: Callable[..., Array], *, at_once: Any = None) -> Kernel:
-    """A kernel of `function`, a function of arrays of one dtype, with half types computed in float32 and rounded once.
+    """Return a kernel of `function`, a function of arrays of one dtype.
 
-    `at_once`: what computes arrays of half types without conversions, where `alpha` is 1.
+    Half types are computed in float32 and rounded once.
+
+    `at_once`: a function that computes arrays of half types without conversions if `alpha` is 1.
     """
 
     def kernel(self: Array, *others: Any, **options: Any) -> Array:
@@ -51,16 +53,19 @@ def in_float32(function: Callable[..., Array], *, at_once: Any = None) -> Kernel
 
 
 def rounded_number(number: Any, dtype: Any) -> Any:
-    """A number as an element of the half type `dtype`, as PyTorch passes factors of terms and exponents.
+    """Return a number as an element of the half type `dtype`, as PyTorch passes factors and exponents.
 
     Raises:
-        RuntimeError: if it is finite and beyond the range.
+        RuntimeError: if the number is finite and outside the range of the type.
     """
     return scalar_array(number, dtypes.from_numpy(dtype)).item() if type(number) in (int, float) else number
 
 
 def by_number(ufunc: Any) -> Callable[..., Array]:
-    """`ufunc` of an array and a number, which counts no more than numbers do in promotion; half types in float32."""
+    """Apply `ufunc` to an array and a number, which has the influence of a number on promotion.
+
+    Half types are computed in float32.
+    """
     large = large_with_number(ufunc)
 
     def kernel(self: Array, other: Any) -> Array:
@@ -81,10 +86,10 @@ def by_number(ufunc: Any) -> Callable[..., Array]:
 
 
 def scaled(other: Array, alpha: Any) -> Array:
-    """`alpha * other`, in the dtype of `other`.
+    """Return `alpha * other` in the dtype of `other`.
 
     Raises:
-        RuntimeError: if that dtype has no such numbers.
+        RuntimeError: if this dtype cannot represent `alpha`.
     """
     if type(alpha) is float and other.dtype.char in "fd":
         return other * alpha
@@ -112,7 +117,7 @@ _ADD, _SUBTRACT = (of_any_size(ufunc) for ufunc in (numpy.add, numpy.subtract))
 
 @functools.partial(in_float32, at_once=_ADD)
 def add(self: Array, other: Array, *, alpha: Any = 1) -> Array:
-    """`self + alpha * other`."""
+    """Return `self + alpha * other`."""
     if alpha != 1 and _are_large(self, other) and type(alpha) in (int, float):
         return numpy.asarray(_add_multiple.general(self, other, alpha))
     return _ADD(self, scaled(other, alpha))
@@ -120,19 +125,19 @@ def add(self: Array, other: Array, *, alpha: Any = 1) -> Array:
 
 @functools.partial(in_float32, at_once=_SUBTRACT)
 def sub(self: Array, other: Array, *, alpha: Any = 1) -> Array:
-    """`self - alpha * other`."""
+    """Return `self - alpha * other`."""
     if alpha != 1 and _are_large(self, other) and type(alpha) in (int, float):
         return numpy.asarray(_add_multiple.general(self, other, -alpha))
     return _SUBTRACT(self, scaled(other, alpha))
 
 
 def subtracted_from(self: Array, other: Array) -> Array:
-    """`other - self`."""
+    """Return `other - self`."""
     return numpy.subtract(other, self)
 
 
 def add_(self: Array, other: Array, *, alpha: Any = 1) -> None:
-    """`self += alpha * other`."""
+    """Execute `self += alpha * other`."""
     if alpha != 1 and _are_large(self, other) and type(alpha) in (int, float):
         _add_multiple.overwrite(self, other, alpha)
     elif self.dtype.char in "fd":
@@ -142,7 +147,7 @@ def add_(self: Array, other: Array, *, alpha: Any = 1) -> None:
 
 
 def sub_(self: Array, other: Array, *, alpha: Any = 1) -> None:
-    """`self -= alpha * other`."""
+    """Execute `self -= alpha * other`."""
     if alpha != 1 and _are_large(self, other) and type(alpha) in (int, float):
         _add_multiple.overwrite(self, other, -alpha)
     elif self.dtype.char in "fd":
@@ -153,7 +158,7 @@ def sub_(self: Array, other: Array, *, alpha: Any = 1) -> None:
 
 @in_float32
 def rsub(self: Array, other: Array, *, alpha: Any = 1) -> Array:
-    """`other - alpha * self`."""
+    """Return `other - alpha * self`."""
     return other - scaled(self, alpha)
 
 
@@ -161,7 +166,10 @@ def rsub(self: Array, other: Array, *, alpha: Any = 1) -> Array:
 
 
 def _divided(self: Array, other: Array, rounding: str, remainder: bool) -> Any:
-    """Integers divided in a compiled loop; NotImplemented without a loop. Raises for a division by zero."""
+    """Divide integers in a compiled loop, or return NotImplemented if there is no loop.
+
+    It raises an error for a division by zero.
+    """
     if other.ndim and LOOPS.takes(self.size, LARGE):
         found = LOOPS.run("math.division.by_numbers", self, other, rounding, remainder)
         if found is not NotImplemented:
@@ -174,7 +182,7 @@ def _divided(self: Array, other: Array, rounding: str, remainder: bool) -> Any:
 
 
 def div_rounded(self: Array, other: Array, rounding_mode: str) -> Array:
-    """The quotient rounded towards zero (`"trunc"`) or down (`"floor"`)."""
+    """Return the quotient rounded towards zero (`"trunc"`) or down (`"floor"`)."""
     if rounding_mode == "trunc":
         return trunc_divide(self, other)
     if rounding_mode == "floor":
@@ -190,7 +198,7 @@ def _trunc_divide_of_floats(self: Array, other: Array) -> Any:
 @by_expression(_trunc_divide_of_floats)
 @in_float32
 def trunc_divide(self: Array, other: Array) -> Array:
-    """The quotient rounded towards zero."""
+    """Return the quotient rounded towards zero."""
     kind = self.dtype.kind if self.dtype is other.dtype else numpy.result_type(self, other).kind
     if kind in "bc":
         raise refuse("div_trunc_cpu", self)
@@ -220,7 +228,7 @@ def _floor_divide_of_floats(self: Array, other: Array) -> Any:
 @by_expression(_floor_divide_of_floats, small=numpy.floor_divide)
 @in_float32
 def floor_divide(self: Array, other: Array) -> Array:
-    """The quotient rounded down."""
+    """Return the quotient rounded down."""
     kind = self.dtype.kind if self.dtype is other.dtype else numpy.result_type(self, other).kind
     if kind in "bc":
         raise refuse("div_floor_cpu", self)
@@ -240,7 +248,10 @@ def _remainder_of_floats(self: Array, other: Array) -> Any:
 @by_expression(_remainder_of_floats)
 @in_float32
 def remainder(self: Array, other: Array) -> Array:
-    """The remainder of the division rounded down. It has the sign of `other`; a zero has the sign of `self`."""
+    """Return the remainder of the division that rounds down.
+
+    The remainder has the sign of `other`, or the sign of `self` if it is zero.
+    """
     if self.dtype.kind in "bc":
         raise refuse("remainder_cpu", self)
     if self.dtype.kind in "iu":
@@ -261,7 +272,7 @@ def _fmod_of_floats(self: Array, other: Array) -> Any:
 @by_expression(_fmod_of_floats, small=numpy.fmod)
 @in_float32
 def fmod(self: Array, other: Array) -> Array:
-    """The remainder of the division rounded towards zero. It has the sign of `self`."""
+    """Return the remainder of the division that rounds towards zero. The remainder has the sign of `self`."""
     if self.dtype.kind in "bc":
         raise refuse("fmod_cpu", self)
     if self.dtype.kind in "iu":
@@ -276,19 +287,19 @@ def fmod(self: Array, other: Array) -> Array:
 
 @pointwise("addcmul_cpu_out", "fciu")
 def addcmul(self: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> Any:
-    """`self + value * tensor1 * tensor2`."""
+    """Return `self + value * tensor1 * tensor2`."""
     product = tensor1 * tensor2
     return self + (product if value == 1 else product * value)
 
 
 @pointwise("addcdiv_cpu_out", "fc")
 def addcdiv(self: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> Any:
-    """`self + value * tensor1 / tensor2`."""
+    """Return `self + value * tensor1 / tensor2`."""
     return self + (tensor1 if value == 1 else tensor1 * value) / tensor2
 
 
 def lerp(self: Array, end: Array, weight: Any) -> Array:
-    """`self + weight * (end - self)`, from whichever end is nearer; `weight` is an array or a number.
+    """Return `self + weight * (end - self)`, computed from the nearer end. `weight` is an array or a number.
 
     Raises:
         RuntimeError: if the dtypes differ.
@@ -305,7 +316,7 @@ def lerp(self: Array, end: Array, weight: Any) -> Array:
 
 
 def lerp_(self: Array, end: Array, weight: Any) -> None:
-    """`self += weight * (end - self)`."""
+    """Execute `self += weight * (end - self)`."""
     alike = end.dtype is self.dtype and end.shape == self.shape
     if not isinstance(weight, numpy.ndarray):
         between = _between
@@ -321,7 +332,7 @@ def lerp_(self: Array, end: Array, weight: Any) -> None:
 
 @pointwise("lerp_kernel_scalar", "fc")
 def _between(self: Array, end: Array, weight: float) -> Any:
-    """`lerp` by one weight."""
+    """Compute `lerp` with one weight."""
     if abs(weight) < 0.5:
         return self + weight * (end - self)
     return end - (end - self) * (1 - weight)
@@ -329,7 +340,7 @@ def _between(self: Array, end: Array, weight: float) -> Any:
 
 @pointwise("lerp_kernel_tensor", "fc")
 def _between_arrays(self: Array, end: Array, weight: Array) -> Any:
-    """`lerp` by an array of weights."""
+    """Compute `lerp` with an array of weights."""
     step = end - self
     return xp.where(xp.absolute(weight) < 0.5, self + weight * step, end - step * (1 - weight))
 
@@ -343,7 +354,7 @@ _LCM, _ABSOLUTE = of_any_size(numpy.lcm), of_any_size(numpy.absolute)
 
 
 def _lcm(self: Array, other: Array) -> Array:
-    """`numpy.lcm`, without the sign that comes from an overflow."""
+    """Return `numpy.lcm` without the sign that results from an overflow."""
     result: Array = _ABSOLUTE(_LCM(self, other))
     return result
 
@@ -353,7 +364,7 @@ lcm = of_kinds(_lcm, "iu", "lcm_cpu", "lcm")
 
 
 def ldexp(self: Array, other: Array) -> Array:
-    """`self * 2 ** other`, exactly where a floating-point number is scaled by an integer power."""
+    """Return `self * 2 ** other`. The result is exact if a floating-point number is scaled by an integer power."""
     if is_floating(self.dtype) and other.dtype.kind == "b":
         raise refuse("ldexp_cpu_exp", other)
     if is_floating(self.dtype) and other.dtype.kind in "iu":
@@ -367,7 +378,10 @@ def ldexp(self: Array, other: Array) -> Array:
 
 
 def frexp(self: Array) -> tuple[Array, Array]:
-    """Mantissas of magnitude 0.5 to 1 and int32 exponents of 2 that multiply to `self`; the exponent of nan and inf is 0."""
+    """Return mantissas of magnitude 0.5 to 1 and int32 exponents of 2 whose product is `self`.
+
+    The exponent of NaN and inf is 0.
+    """
     if not is_floating(self.dtype):
         raise RuntimeError("torch.frexp() only supports floating-point dtypes")
     mantissa, exponent = numpy.frexp(widen(self))
@@ -377,12 +391,12 @@ def frexp(self: Array) -> tuple[Array, Array]:
 
 @elementary("ldexp")
 def _ldexp(self: Array, exponent: Array) -> Any:
-    """Computed in float64, which has all numbers of float32, and rounded once."""
+    """Compute `ldexp` in float64, which represents all float32 numbers, and round once."""
     return numpy.ldexp(self, exponent.astype(numpy.int64))
 
 
 _scaled_by_loops = of_operation("ldexp", "ldexp_cpu", arity=2)
-"""`ldexp` of exponents that are floating-point numbers."""
+"""Compute `ldexp` for exponents that are floating-point numbers."""
 
 
 @in_float32
@@ -398,7 +412,7 @@ def _logaddexp_of_floats(self: Array, other: Array) -> Any:
 @by_expression(_logaddexp_of_floats)
 @in_float32
 def logaddexp(self: Array, other: Array) -> Array:
-    """`log(exp(self) + exp(other))`, without overflow."""
+    """Return `log(exp(self) + exp(other))` without overflow."""
     if self.dtype.kind == "c":
         return _complex_logaddexp(self, other)
     if self.dtype.kind != "f":
@@ -425,7 +439,7 @@ def _logaddexp2_of_floats(self: Array, other: Array) -> Any:
 @by_expression(_logaddexp2_of_floats)
 @in_float32
 def logaddexp2(self: Array, other: Array) -> Array:
-    """`log2(2 ** self + 2 ** other)`, without overflow."""
+    """Return `log2(2 ** self + 2 ** other)` without overflow."""
     if self.dtype.kind != "f":
         raise refuse("logaddexp2_cpu", self)
     return numpy.logaddexp2(self, other)

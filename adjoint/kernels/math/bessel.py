@@ -1,6 +1,6 @@
-"""Bessel functions of orders 0 and 1, of both kinds, modified and not, and the Airy function.
+"""Bessel functions of orders 0 and 1, of both kinds, including modified ones, and the Airy function.
 
-Their formulas are in the language of kernels (`codegen.llvm.elementary_bessel`), for NumPy's arrays too.
+Their formulas are in the language of kernels (`codegen.llvm.elementary_bessel`), which also computes NumPy arrays.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ airy_ai = _declared("airy_ai", "fd")
 
 @pointwise("modified_bessel_i0_cpu", "fd")
 def modified_bessel_i0(self: Array) -> Any:
-    """`i0`, but nan at infinity."""
+    """Return `i0`, but NaN at infinity."""
     return xp.where(xp.abs(self) == math.inf, math.nan, xp.i0(self))
 
 
 @pointwise("modified_bessel_i1_cpu", "fd")
 def modified_bessel_i1(self: Array) -> Any:
-    """`i1`, but nan at infinity."""
+    """Return `i1`, but NaN at infinity."""
     return xp.where(xp.abs(self) == math.inf, math.nan, xp.i1(self))
 
 
 @pointwise("spherical_bessel_j0_cpu", "fd")
 def spherical_bessel_j0(x: Array) -> Any:
-    """`sin(x) / x`, 1 at 0 and 0 at infinity."""
+    """Return `sin(x) / x`, which is 1 at 0 and 0 at infinity."""
     return xp.where(x == 0, 1.0, xp.where(xp.abs(x) == math.inf, 0.0, xp.sin(x) / x))

@@ -1,4 +1,4 @@
-"""Order, logic, bits and equality up to a tolerance, elementwise."""
+"""Elementwise order, logic, bit operations, and equality up to a tolerance."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NOT = of_any_size(numpy.logical_not)
 
 
 def logical_not(self: Array) -> Array:
-    """Whether elements are 0."""
+    """Return whether elements are 0."""
     return _NOT(self) if self.dtype.kind != "V" else self == numpy.zeros((), self.dtype)
 
 
@@ -39,7 +39,7 @@ bitwise_not = of_kinds(numpy.invert, "iub", "bitwise_not_cpu", "bitwise_not")
 
 
 def bitwise_left_shift(self: Array, other: Array) -> Array:
-    """`self` times 2 to the power `other`; 0 where `other` is negative or beyond the width."""
+    """Return `self` times 2 to the power `other`, or 0 where `other` is negative or exceeds the width."""
     if self.dtype.kind not in "iu":
         raise refuse("lshift_cpu", self)
     return _shifted_up(self, other, self.itemsize * 8)
@@ -52,7 +52,10 @@ def _shifted_up(self: Array, other: Array, width: int) -> Any:
 
 
 def bitwise_right_shift(self: Array, other: Array) -> Array:
-    """`self` with its bits moved down by `other`, keeping the sign; only the sign is left beyond the width."""
+    """Return `self` with its bits shifted right by `other`, keeping the sign.
+
+    If `other` exceeds the width, only the sign remains.
+    """
     if self.dtype.kind not in "iu":
         raise refuse("rshift_cpu", self)
     return (_shifted_down if self.dtype.kind == "i" else _moved_down)(self, other, self.itemsize * 8)
@@ -70,7 +73,7 @@ def _moved_down(self: Array, other: Array, width: int) -> Any:
 
 
 def isclose(first: Array, second: Array, rtol: float, atol: float, equal_nan: bool) -> Array:
-    """Whether elements of two arrays of one dtype differ by no more than `atol + rtol * abs(second)`.
+    """Return whether elements of two arrays of one dtype differ by at most `atol + rtol * abs(second)`.
 
     Infinities must be equal.
     """

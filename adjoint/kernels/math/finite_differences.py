@@ -1,7 +1,8 @@
 """Derivatives by central differences (Abramowitz and Stegun, Handbook of Mathematical Functions, 25.3.21).
 
-A function is given as `evaluate`. It reads an array that is changed in place and then restored. Its argument is the index of the
-changed element, or None if all elements have changed. It may return the array itself, so each result is copied at once.
+A function is passed as `evaluate`. It reads an array that is changed in place and then restored. Its argument is the
+index of the changed element, or None if all elements have changed. It may return the array itself, so each result is
+copied at once.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ Evaluate = Callable[[tuple[int, ...] | None], Sequence[Array]]
 
 
 def along(evaluate: Evaluate, array: Array, direction: Array, eps: float) -> list[Array]:
-    """The derivative of each result along `direction`: of the shape of `array`, and of norm 1."""
+    """Return the derivative of each result along `direction`, which has the shape of `array` and the norm 1."""
     original = array.copy()
     step = direction * original.dtype.type(eps)
     try:
@@ -32,9 +33,11 @@ def along(evaluate: Evaluate, array: Array, direction: Array, eps: float) -> lis
 
 
 def jacobians(evaluate: Evaluate, array: Array, eps: float) -> list[Array]:
-    """For each result, a matrix: in each row the derivatives of its elements by one element of `array`.
+    """Return a matrix for each result.
 
-    Derivatives by complex numbers are `d/dx + 1j * d/dy`.
+    Each row contains the derivatives of its elements with respect to one element of `array`.
+
+    Derivatives with respect to complex numbers are `d/dx + 1j * d/dy`.
     """
     rows = []
     for index in numpy.ndindex(array.shape):
@@ -49,7 +52,7 @@ def jacobians(evaluate: Evaluate, array: Array, eps: float) -> list[Array]:
 
 
 def _by(evaluate: Evaluate, array: Array, index: tuple[int, ...], eps: float, unit: complex) -> list[Array]:
-    """The derivatives of all elements of each result by one element of `array`, which moves by `eps` in direction `unit`."""
+    """Return each result's derivatives with respect to an element of `array`, which moves by `eps` in direction `unit`."""
     step = eps * unit
     original = complex(array[index]) if array.dtype.kind == "c" else float(array[index])
     try:
@@ -63,7 +66,7 @@ def _by(evaluate: Evaluate, array: Array, index: tuple[int, ...], eps: float, un
 
 
 def _turned(array: Array) -> Array:
-    """`1j * array`, in the precision of `array`."""
+    """Return `1j * array` in the precision of `array`."""
     if array.dtype.kind == "c":
         return array * array.dtype.type(1j)
     result = numpy.zeros(array.shape, numpy.result_type(array.dtype, numpy.complex64))

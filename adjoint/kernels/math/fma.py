@@ -1,8 +1,9 @@
-"""Multiplication and addition with one rounding, `a * b + c`, as the processors that PyTorch is compiled for do them.
+"""Multiplication and addition with one rounding, `a * b + c`, as on the processors for which PyTorch is compiled.
 
-NumPy has no such operation. For float32 it is done in float64, where the product is exact; for float64 with the
-error-free transformations of Dekker (1971) and Knuth, and the rounding to odd of Boldo and Melquiond, "Emulation of a
-FMA and correctly rounded sums: proved algorithms using rounding to odd", IEEE Transactions on Computers, 2008.
+NumPy has no such operation. For float32, it is computed in float64, where the product is exact. For float64, it is
+computed with the error-free transformations of Dekker (1971) and Knuth, and with the rounding to odd of Boldo and
+Melquiond, "Emulation of a FMA and correctly rounded sums: proved algorithms using rounding to odd", IEEE Transactions
+on Computers, 2008.
 """
 
 import math
@@ -11,14 +12,17 @@ import numpy
 from numpy import ndarray
 
 LOW_BITS = 0x1FFFFFFF
-"""The bits of a float64 that rounding to float32 drops."""
+"""The bits of a float64 number that are lost when it is rounded to float32."""
 
 MIDPOINT = 0x10000000
-"""Those bits of a number halfway between two float32 numbers."""
+"""The same bits of a number halfway between two float32 numbers."""
 
 
 def fma32(a: ndarray, b: float, c: float) -> ndarray:
-    """`a * b + c` rounded once, a float32 array. `a` is of float64, and overwritten; all three hold float32 numbers."""
+    """Return `a * b + c`, rounded once, as a float32 array.
+
+    `a` is a float64 array, which is overwritten. All three arrays contain float32 numbers.
+    """
     a *= b  # exact: 24 bits times 24 bits
     if c == 0.0:
         a += c  # makes -0.0 positive, as fused arithmetic does
@@ -35,13 +39,13 @@ def fma32(a: ndarray, b: float, c: float) -> ndarray:
 
 
 def is_exact(most: int, *numbers: float) -> bool:
-    """Whether float64 has all sums of these float32 numbers, each multiplied by whole numbers up to `most`."""
+    """Return whether float64 represents all sums of these float32 numbers, each multiplied by integers up to `most`."""
     exponents = [math.frexp(number)[1] for number in numbers if number]
     return not exponents or max(exponents) - min(exponents) + (most * len(numbers)).bit_length() <= 53 - 24
 
 
 def _sum_error(a: ndarray, b: float | ndarray, total: ndarray) -> ndarray:
-    """The exact sum of `a` and `b` minus `total`, the rounded sum (Knuth's TwoSum)."""
+    """Return the exact sum of `a` and `b` minus `total`, which is the rounded sum (Knuth's TwoSum)."""
     back = total - a
     error: ndarray = a - (total - back)
     error += b - back
@@ -49,7 +53,7 @@ def _sum_error(a: ndarray, b: float | ndarray, total: ndarray) -> ndarray:
 
 
 def fma64(a: ndarray, b: float, c: float) -> ndarray:
-    """`a * b + c` rounded once, for a float64 array `a` (a subnormal result may be rounded twice)."""
+    """Return `a * b + c`, rounded once, for a float64 array `a` (a subnormal result may be rounded twice)."""
     if c == 0.0 or not (math.isfinite(b) and math.isfinite(c)):
         product: ndarray = a * b
         return product + c  # -0.0 becomes positive, as in fused arithmetic
@@ -67,13 +71,16 @@ def fma64(a: ndarray, b: float, c: float) -> ndarray:
 
 
 def _power_of_two(b: float, c: float) -> float:
-    """A factor to take out of `b` and `c` so that no intermediate result overflows or underflows; mostly 1."""
+    """Return a factor that is removed from `b` and `c` so that no intermediate result overflows or underflows.
+
+    It is usually 1.
+    """
     exponent = math.frexp(max(abs(b), abs(c)))[1]
     return 1.0 if -400 < exponent < 900 else 2.0**exponent if exponent < 1024 else 2.0**1023
 
 
 def _product(a: ndarray, b: float) -> tuple[ndarray, ndarray]:
-    """`a * b` exactly, as a rounded product and its error (Dekker)."""
+    """Return `a * b` exactly, as a rounded product and its error (Dekker)."""
     b_high, b_low = _split_number(b)
     a_high = a * 134217729.0
     a_high -= a_high - a
@@ -90,14 +97,17 @@ def _product(a: ndarray, b: float) -> tuple[ndarray, ndarray]:
 
 
 def _split_number(x: float) -> tuple[float, float]:
-    """`x` as a sum of two numbers of 26 bits (Veltkamp)."""
+    """Return `x` as a sum of two numbers of 26 bits (Veltkamp)."""
     scaled = x * 134217729.0
     high = scaled - (scaled - x)
     return high, x - high
 
 
 def _odd_sum(a: ndarray, b: ndarray) -> ndarray:
-    """`a + b`; if not exact, the neighbour whose last bit is 1, so that a later rounding goes the right way."""
+    """Return `a + b`.
+
+    If it is not exact, return the adjacent number whose last bit is 1, so that a later rounding is correct.
+    """
     total: ndarray = a + b
     error = _sum_error(a, b, total)
     bits = total.view(numpy.int64)

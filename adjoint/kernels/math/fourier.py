@@ -19,7 +19,7 @@ Norm = Literal["backward", "ortho", "forward"]
 
 _FORWARD: tuple[Norm, ...] = ("backward", "ortho", "forward")
 _INVERSE: tuple[Norm, ...] = ("forward", "ortho", "backward")
-"""NumPy's names of dividing by nothing, by the root of the number of elements and by that number."""
+"""NumPy's names of division by nothing, by the square root of the number of elements, and by this number."""
 
 
 try:  # NumPy's loops themselves: its functions around them take longer than a small transform
@@ -37,9 +37,10 @@ _WORK = 64  # how often a byte of memory could be copied while one is transforme
 
 
 def fft_c2c(self: Array, dim: tuple[int, ...], normalization: int, forward: bool) -> Array:
-    """The transform over `dim`, or the inverse one.
+    """Return the transform over `dim`, or the inverse transform.
 
-    `normalization`: divided by nothing (0), by the root of the number of elements (1) or by that number (2).
+    `normalization`: whether to divide by nothing (0), by the square root of the number of elements (1), or by this
+    number (2).
     """
     if not dim:
         return self.copy()
@@ -47,7 +48,10 @@ def fft_c2c(self: Array, dim: tuple[int, ...], normalization: int, forward: bool
 
 
 def fft_r2c(self: Array, dim: tuple[int, ...], normalization: int, onesided: bool) -> Array:
-    """The transform of real numbers; `onesided`: without the half of the last of `dim` that symmetry implies."""
+    """Return the transform of real numbers.
+
+    `onesided`: whether to omit the half of the last of `dim` that symmetry implies.
+    """
 
     def transform(array: Array, axes: tuple[int, ...]) -> Array:
         half = _along(array, axes[-1], True, normalization, onesided)
@@ -58,7 +62,7 @@ def fft_r2c(self: Array, dim: tuple[int, ...], normalization: int, onesided: boo
 
 
 def fft_c2r(self: Array, dim: tuple[int, ...], normalization: int, last_dim_size: int) -> Array:
-    """The inverse of the onesided transform, with `last_dim_size` elements in the last of `dim`."""
+    """Return the inverse of the onesided transform, with `last_dim_size` elements in the last of `dim`."""
 
     def transform(array: Array, axes: tuple[int, ...]) -> Array:
         for axis in axes[:-1]:
@@ -77,7 +81,7 @@ def fft_c2r(self: Array, dim: tuple[int, ...], normalization: int, last_dim_size
 
 
 def _by_pairs(array: Array, n: int, normalization: int) -> Array | None:
-    """The real numbers of a onesided transform, neighbours as one complex number: a transform of half the length."""
+    """Return the real numbers of a onesided transform, from a transform of half the length that computes pairs."""
     if n % 2 or n < 4 or array.shape[-1] <= n // 2 or array.dtype.char not in "FD":
         return None
     scale = (1.0, n**-0.5, 1 / n)[normalization]
@@ -102,14 +106,14 @@ def _transformed_pairs(array: Array, n: int, scale: float) -> Array | None:
 
 
 def _transform(array: Array, axes: tuple[int, ...], forward: bool, normalization: int) -> Array:
-    """The transform over several dimensions, the last one first."""
+    """Return the transform over several dimensions, starting with the last one."""
     for axis in reversed(axes):
         array = _along(array, axis, forward, normalization)
     return array
 
 
 def _along(array: Array, axis: int, forward: bool, normalization: int, onesided: bool = False) -> Array:
-    """The transform along one dimension: compiled, by NumPy on several threads, or by NumPy."""
+    """Return the transform along one dimension, computed by compiled code, by NumPy on several threads, or by NumPy."""
     n = array.shape[axis]
     if LOOPS.takes(array.size, LARGE):
         scale = (1.0, n**-0.5 if n else 1.0, 1 / n if n else 1.0)[normalization]
@@ -134,13 +138,16 @@ def _along(array: Array, axis: int, forward: bool, normalization: int, onesided:
 
 @functools.lru_cache(256)
 def _factor(n: int, normalization: int, kind: str) -> Any:
-    """The factor of a transform of `n` elements, as NumPy computes it."""
+    """Return the factor of a transform of `n` elements, as NumPy computes it."""
     one = numpy.array(1, kind)
     return one if not normalization else one / (n if normalization == 2 else numpy.sqrt(numpy.array(n, kind)))
 
 
 def _by_threads(array: Array, kept: int, kind: str, transform: Callable[[Array, Array], Array]) -> Array:
-    """NumPy's transform along the last dimension to `kept` elements of this kind, by several threads if it is large."""
+    """Return NumPy's transform along the last dimension to `kept` elements of this kind.
+
+    Several threads compute it if it is large.
+    """
     result = numpy.empty((*array.shape[:-1], kept), kind)
     if array.size < THREADED:
         return transform(array, result)

@@ -192,7 +192,7 @@ def round_decimals(self: Array, decimals: int) -> Any:
 
 @pointwise("frac_cpu")
 def frac(self: Array) -> Any:
-    """`self` without its integer part. It has the sign of `self`."""
+    """`self` without its integer part. The remainder has the sign of `self`."""
     return self - xp.trunc(self)
 
 

@@ -114,7 +114,7 @@ def _check_type(name: str, array: Array) -> None:
 
 
 def _rearranged(parts: Array) -> Array:
-    """A copy in row-major order."""
+    """Return a row-major copy."""
     result = numpy.empty(parts.shape, parts.dtype)
     copy_elements(result, parts)
     return result

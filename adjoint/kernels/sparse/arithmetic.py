@@ -108,7 +108,7 @@ def sub(self: Any, other: Any, *, alpha: Any = 1) -> Any:
 
 
 def rsub(self: Any, other: Any, *, alpha: Any = 1) -> Any:
-    """`other - alpha * self`."""
+    """Return `other - alpha * self`."""
     return add(other, self, alpha=-alpha)
 
 

@@ -139,7 +139,7 @@ def _combined(added: Array, product: Array, beta: Any, alpha: Any) -> Array:
 
 
 def bmm(self: Any, mat2: Any) -> Any:
-    """The products of two stacks of matrices. The first stack is sparse."""
+    """Return the products of two stacks of matrices. The first stack is sparse."""
     if isinstance(mat2, SparseArray):
         raise RuntimeError("bmm_sparse: Tensor 'mat2' must be dense")
     parts = self.parts
@@ -167,7 +167,7 @@ def bmm(self: Any, mat2: Any) -> Any:
 
 
 def addmm(self: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """`beta * self + alpha * (mat1 @ mat2)`."""
+    """Return `beta * self + alpha * (mat1 @ mat2)`."""
     product = mm(mat1, mat2)
     if not isinstance(self, SparseArray) and isinstance(product, SparseArray) and isinstance(product.parts, Compressed):
         product = to_dense(product)
