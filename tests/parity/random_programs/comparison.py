@@ -2,9 +2,9 @@
 
 import contextlib
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy
@@ -927,15 +927,19 @@ def records_differ(actual: Any, expected: Any, tolerance: float) -> str | None:
     return None if type(actual) is type(expected) and actual == expected else f"seen {actual!r}, expected {expected!r}"
 
 
-USED: Counter[Explained | None] = Counter()
-"""How often each explanation was needed in this process."""
+PROGRAMS = Path(__file__).with_name("explained_programs.txt").read_text(encoding="utf-8").strip().split("\n\n")
+"""Programs that need an explanation, each another one."""
+
+MET: dict[Explained, str] = {}
+"""The shortest program of this process that needed each explanation."""
 
 
 def explanation(program: Program, difference: str, known: Sequence[Explained] = EXPLAINED) -> Explained | None:
     """Why a difference is accepted, if it is known."""
     named = re.match(r"(\w+)(\.grad)? \(", difference)
     found = next((each for each in known if _explains(each, program, difference, named[1] if named else "")), None)
-    USED[found] += 1
+    if found is not None:
+        MET[found] = min(program.text(), MET.get(found, program.text()), key=len)
     return found
 
 
@@ -963,6 +967,18 @@ def differences(choose: Choose, steps: int) -> Iterator[tuple[Program, str]]:
         difference = difference or program.compare_graphs()
         if difference and not explanation(program, difference):
             yield program, difference
+    finally:
+        program.actual.close()
+        program.expected.close()
+
+
+def explained(text: str) -> Explained | None:
+    """The explanation that a program needs."""
+    program = Program(lambda options: options[0])
+    try:
+        found = (program.run(line) or program.compare_graphs() for line in text.splitlines())
+        difference = next(filter(None, found), None)
+        return difference and explanation(program, difference)
     finally:
         program.actual.close()
         program.expected.close()

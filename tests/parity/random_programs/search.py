@@ -1,9 +1,9 @@
 """Random programs for a given time, different ones each day.
 
 `python -m tests.parity.random_programs.search [--seconds 60] [--seed 20260131]` runs them. The programs are those of
-`test_random_programs.py`. For each difference, the search prints the smallest program that shows it, and the command that
-reproduces it. At the end it prints the explanations that no program needed. A seed gives the same programs as long as
-`lines.py` does not change. The exit status is 1 if there is a difference.
+`test_random_programs.py`. For each difference, the search prints the smallest program that shows it, and its seed. At the
+end it prints programs for the explanations that `explained_programs.txt` has none for. A seed gives the same programs as long
+as `lines.py` does not change. The exit status is 1 if there is a difference.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.errors import Flaky
 
-from tests.parity.random_programs.comparison import EXPLAINED, USED, differences
+from tests.parity.random_programs.comparison import MET, PROGRAMS, differences, explained
 
 MOST_STEPS = 20
 
@@ -88,8 +88,9 @@ def search(seed: int, seconds: float) -> int:
             print(f"\nseed {number}:\n{program}\n", flush=True)
         number += 1
     print(f"{programs} programs from seed {seed} on: {found} differences", flush=True)
-    for unused in (each for each in EXPLAINED if not USED[each]):
-        print(f"not needed: {unused.reason} ({unused.line or unused.difference or unused.error})", flush=True)
+    known = {explained(program) for program in PROGRAMS}
+    for each in MET.keys() - known:
+        print(f"\na program for explained_programs.txt ({each.reason}):\n{MET[each]}", flush=True)
     return found
 
 

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.parity.random_programs import comparison
-from tests.parity.random_programs.comparison import EXPLAINED, LEFT_OUT, Program, differences
+from tests.parity.random_programs.comparison import EXPLAINED, LEFT_OUT, PROGRAMS, Program, differences, explained
 from tests.parity.random_programs.search import smallest_difference
 
 _EXAMPLES = os.environ.get("ADJOINT_FUZZ_EXAMPLES")
@@ -69,6 +69,19 @@ class _Wrong:
 
     def __getattr__(self, name: str) -> object:
         return self.module.zeros_like if name == "exp" else getattr(self.module, name)  # type: ignore[attr-defined]
+
+
+WITHOUT_A_PROGRAM = 83
+"""How many explanations have no program yet. The search prints a program for each of them that it meets."""
+
+
+@pytest.mark.thorough
+def test_each_explanation_is_needed() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        needed = [explained(program) for program in PROGRAMS]
+    assert [program for program, found in zip(PROGRAMS, needed, strict=True) if found is None] == []
+    assert len(set(needed)) == len(PROGRAMS) == len(EXPLAINED) - WITHOUT_A_PROGRAM
 
 
 def test_what_is_explained_or_left_out_is_narrow() -> None:
