@@ -247,9 +247,15 @@ EXPLAINED = [
     Explained("how often transforms call the backward of a function", "(vmap|vjp).*Sinh", "^seen .*'Sinh'"),
     Explained(
         "PyTorch changes the tensor, and then raises",
-        "",
-        r"^\w+(\.grad)? \(\w+\): \[|_version",
-        "Inplace update to inference tensor|ZeroDivisionError|KeyError\\('pack'",
+        r"  # RuntimeError\Z",
+        r"^\w+(\.grad)? \(\w+\): \[",
+        "Inplace update to inference tensor|ZeroDivisionError",
+    ),
+    Explained(
+        "PyTorch counts the change before which it raises",
+        "  # RuntimeError$",
+        "_version",
+        "Inplace update to inference tensor|ZeroDivisionError",
     ),
     Explained(
         "PyTorch packs what an operation saves before the operation, which fails, is tried",

@@ -71,7 +71,7 @@ class _Wrong:
         return self.module.zeros_like if name == "exp" else getattr(self.module, name)  # type: ignore[attr-defined]
 
 
-WITHOUT_A_PROGRAM = 83
+WITHOUT_A_PROGRAM = 77
 """How many explanations have no program yet. The search prints a program for each of them that it meets."""
 
 
