@@ -131,9 +131,9 @@ def with_backward(expression: str, names: dict[str, Any]) -> Timed:
     direction = torch.randn(result.shape).to(result.dtype)
 
     def step():
-        input.grad = None
         operation().backward(direction)
-        return input.grad
+        gradient, input.grad = input.grad, None
+        return gradient
 
     return step
 

@@ -203,7 +203,7 @@ FAMILIES: dict[str, dict[str, str]] = {
             "fft fft2 fftfreq fftn fftshift hfft hfft2 hfftn ifft ifft2 ifftn ifftshift ihfft ihfft2 ihfftn irfft "
             "irfft2 irfftn rfft rfft2 rfftfreq rfftn "
         ),
-        "operators": "fft_c2c fft_c2r fft_r2c",
+        "operators": "fft_c2c fft_c2r fft_c2r_backward fft_r2c",
     },
     "math.pairwise": {
         "Tensor": "arctan2_ atan2_ copysign_ hypot_ nextafter_",

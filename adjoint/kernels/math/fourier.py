@@ -11,7 +11,7 @@ import numpy.fft  # here, where a fork waits for it: as an attribute it is impor
 from ...codegen.acceleration import LOOPS
 from ...codegen.costs import LARGE, THREADED
 from ..runtime.parallel import get_num_threads, parallel_rows
-from .long_fourier import long_transform
+from .long_fourier import is_of_others, long_transform
 
 Array = numpy.ndarray[Any, Any]
 
@@ -32,7 +32,7 @@ except ImportError:  # pragma: no cover
     _whole, _half = _loop(numpy.fft.fft), _loop(numpy.fft.rfft)
     _LOOPS = SimpleNamespace(fft=_whole, ifft=_loop(numpy.fft.ifft, "forward"), rfft_n_even=_half, rfft_n_odd=_half)
 
-_PAIRS = 1 << 18  # elements at a time, so that only these are there twice
+_PAIRS = 1 << 16  # elements at a time, so that only these are there twice
 _WORK = 64  # how often a byte of memory could be copied while one is transformed
 
 
@@ -80,6 +80,14 @@ def fft_c2r(self: Array, dim: tuple[int, ...], normalization: int, last_dim_size
     return _innermost(self, dim[:-1], dim[-1:], transform)
 
 
+def fft_c2r_backward(self: Array, dim: tuple[int, ...], normalization: int) -> Array:
+    """The onesided transform over `dim`. Elements that represent their mirror images in the last of `dim` too are doubled."""
+    half = fft_r2c(self, dim, normalization, True)
+    inner = half[(slice(None),) * dim[-1] + (slice(1, (self.shape[dim[-1]] + 1) // 2),)]
+    numpy.add(inner, inner, inner)
+    return half
+
+
 def _by_pairs(array: Array, n: int, normalization: int) -> Array | None:
     """Return the real numbers of a onesided transform, from a transform of half the length that computes pairs."""
     if n % 2 or n < 4 or array.shape[-1] <= n // 2 or array.dtype.char not in "FD":
@@ -117,15 +125,17 @@ def _along(array: Array, axis: int, forward: bool, normalization: int, onesided:
     n = array.shape[axis]
     if LOOPS.takes(array.size, LARGE):
         scale = (1.0, n**-0.5 if n else 1.0, 1 / n if n else 1.0)[normalization]
-        lies, moved = _as_it_lies(array, axis)
-        found = LOOPS.run("math.fourier.transform", lies, moved, forward, scale, onesided, moved != axis)
-        if found is not NotImplemented:
-            return numpy.asarray(found)
-        array = numpy.ascontiguousarray(array)
+        if not is_of_others(n, array.dtype.kind == "f"):
+            lies, moved = _as_it_lies(array, axis)
+            found = LOOPS.run("math.fourier.transform", lies, moved, forward, scale, onesided, moved != axis)
+            if found is not NotImplemented:
+                return numpy.asarray(found)
+            del lies
         if array.dtype.char in "fdFD":
             found = long_transform(array, axis, forward, scale, onesided)
             if found is not None:
                 return found
+        array = numpy.ascontiguousarray(array)
     char = array.dtype.char
     if axis != array.ndim - 1 or char not in "fdFD":
         transform = numpy.fft.rfft if onesided else numpy.fft.fft if forward else numpy.fft.ifft

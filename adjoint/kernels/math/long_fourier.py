@@ -20,26 +20,52 @@ _MULTIPLY = of_any_size(numpy.multiply)
 _SPLIT = 1 << 12
 """Lines of at least this many elements are worth being split."""
 
+_AT_ONCE = 1 << 15
+"""So many elements are transformed at a time, because the shorter transforms need several times the memory of the lines."""
+
 _LARGE_PRIME = 64
 """From so large a prime factor on, the detour over a longer transform takes less time."""
+
+
+def is_of_others(n: int, real: bool) -> bool:
+    """Whether lines of `n` elements have no loop of their own, so that at best `long_transform` computes them."""
+    return (real and n % 2 == 1) or largest_prime(n) >= _LARGE_PRIME
 
 
 def long_transform(array: Array, axis: int, forward: bool, scale: float, onesided: bool) -> Array | None:
     """The transform along `axis`, times `scale`, or half of it if `onesided`; None if it is not made of shorter ones."""
     n = array.shape[axis]
-    if n < 2 or (onesided and n % 2 == 0 and largest_prime(n) < _LARGE_PRIME):
-        return None
-    if largest_prime(n) < _LARGE_PRIME and n < _SPLIT:
+    if not is_of_others(n, array.dtype.kind == "f") and (onesided or n < _SPLIT):
         return None
     outer, inner = math.prod(array.shape[:axis]), math.prod(array.shape[axis + 1 :])
-    lines = array.reshape(outer, n, inner).astype("F" if array.dtype.char in "fF" else "D", copy=False)
-    result = _by_convolution(lines, forward) if largest_prime(n) >= _LARGE_PRIME else _split(lines, forward)
-    if result is None:
-        return None
-    if onesided:
-        result = result[:, : n // 2 + 1]
-    result = result.reshape(*array.shape[:axis], result.shape[1], *array.shape[axis + 1 :])
-    return result if scale == 1.0 else result * result.real.dtype.type(scale)
+    lines, kept = array.reshape(outer, n, inner), n // 2 + 1 if onesided else n
+    kind = numpy.dtype("F" if array.dtype.char in "fF" else "D")
+    across = min(max(_AT_ONCE // n, 1), inner)
+    down = max(_AT_ONCE // (n * across), 1)
+    result: Any = None
+    for first in range(0, inner, across):
+        for start in range(0, outer, down):
+            part = slice(start, start + down), slice(None), slice(first, first + across)
+            found = _transformed(numpy.ascontiguousarray(lines[part], kind), forward)
+            if found is None:
+                return None
+            if scale != 1.0:
+                numbers = found.view(found.real.dtype)
+                numpy.multiply(numbers, scale, numbers)
+            if found.shape == (outer, kept, inner):
+                result = found
+                break
+            result = numpy.empty((outer, kept, inner), kind) if result is None else result
+            result[part] = found[:, :kept]
+    return result.reshape(*array.shape[:axis], kept, *array.shape[axis + 1 :])
+
+
+def _transformed(lines: Array, forward: bool) -> Array | None:
+    """The transform of complex lines, if it is made of shorter ones or has a loop."""
+    if largest_prime(lines.shape[1]) >= _LARGE_PRIME:
+        return _by_convolution(lines, forward)
+    found = _short(lines, 1, forward)
+    return _split(lines, forward) if found is None and lines.shape[1] >= _SPLIT else found
 
 
 def _short(lines: Array, axis: int, forward: bool) -> Array | None:
@@ -62,6 +88,7 @@ def _split(lines: Array, forward: bool) -> Array | None:
     rows = _short(turned.reshape(outer * a, b, inner), 1, forward)
     if rows is None:
         return None
+    del columns, turned
     return contiguous(rows.reshape(outer, a, b, inner).swapaxes(1, 2)).reshape(outer, n, inner)
 
 
@@ -86,9 +113,7 @@ def _by_convolution(lines: Array, forward: bool) -> Array | None:
 
 def _any(lines: Array, forward: bool) -> Array:
     """The transform of lines of a length without large prime factors."""
-    found = _short(lines, 1, forward)
-    if found is None and lines.shape[1] >= _SPLIT:
-        found = _split(lines, forward)
+    found = _transformed(lines, forward)
     if found is not None:
         return found
     return numpy.fft.fft(lines, axis=1) if forward else numpy.fft.ifft(lines, axis=1, norm="forward")

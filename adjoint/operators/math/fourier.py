@@ -70,18 +70,25 @@ class fft_c2r:
     def forward(self: Array, dim, normalization, last_dim_size): ...
 
     def grad_self(grad, dim, normalization, xp):
-        """Most elements also represent their mirror image.
+        return xp.fft_c2r_backward(grad, dim, normalization)
 
-        The exceptions are the first and, for an even number, the middle element.
-        """
-        last, size = dim[-1], grad.shape[dim[-1]]
-        half = xp.fft_r2c(grad, dim, normalization, True)
-        inner = (size + 1) // 2
-        before = (slice(None),) * last
-        first, twice, middle = (
-            half[(*before, part)] for part in (slice(0, 1), slice(1, inner), slice(max(inner, 1), None))
-        )
-        return xp.cat([first, twice * 2, middle], last)
+
+@operator(
+    kernel=kernels.fft_c2r_backward,
+    namespace=None,
+    method=False,
+    out=False,
+    node="FftR2CBackward0",
+    tangent="linear",
+    batch="expanded",
+)
+class fft_c2r_backward:
+    """The adjoint of `fft_c2r`: the onesided transform, in which an element also represents its mirror image, if it has one."""
+
+    def forward(self: Array, dim, normalization): ...
+
+    def grad_self(grad, self_shape, dim, normalization, xp):
+        return xp.fft_c2r(grad, dim, normalization, self_shape[dim[-1]])
 
 
 # --- arguments --------------------------------------------------------------------------------------------------

@@ -337,11 +337,7 @@ def transform(
     real = x.dtype.kind == "f"
     n = x.shape[axis]
     if real and n % 2:
-        whole = transform(x.astype("F" if x.dtype.char == "f" else "D"), axis, forward, scale, False, innermost)
-        if whole is NotImplemented or not onesided:
-            return whole
-        axis = whole.ndim - 1 if innermost else axis
-        return numpy.ascontiguousarray(whole[(slice(None),) * axis + (slice(n // 2 + 1),)])
+        return NotImplemented
     plan = _plan(x.dtype, x.shape, axis, forward, onesided, innermost, HOST.vector_bytes)
     if plan is None:
         return NotImplemented
