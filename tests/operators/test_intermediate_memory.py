@@ -16,7 +16,18 @@ PEAKS = {
     "mode": (lambda x: x.mode(1), 0.5),
     "mode of columns": (lambda x: x.mode(0), 0.5),
     "norm": (lambda x: x.norm(3, 1), 0.5),
-    "histc": (lambda x: x.histc(20), 0.9),
+    "histc": (lambda x: x.histc(20), 0.2),
+    "heaviside": (lambda x: x.heaviside(x), 1.1),
+    "poisson": (torch.poisson, 1.3),
+    "multinomial": (lambda x: (x + 1).multinomial(9, True), 1.6),
+    "binary_cross_entropy": (lambda x: functional.binary_cross_entropy(x / 9, x / 9), 3.2),
+    "product of halves": (lambda x: x.half() @ x[:100].half().T, 1.5),  # 0.55 are of the halves
+    "product of halves and a sum": (lambda x: torch.addmm(x[:, :100].half(), x.half(), x[:100].half().T), 1.5),
+    "halves times a vector": (lambda x: x.half() @ x[0].half(), 1.1),
+    "product of integers": (lambda x: x.short() @ x[:100].short().T, 1.5),
+    "transform of lines with a large prime factor": (lambda x: torch.fft.rfft(x[:, :997]), 1.5),
+    "transform of lines of odd length": (lambda x: torch.fft.rfft(x[:, :675]), 1.2),
+    "inverse transform of half lines": (lambda x: torch.fft.irfft(x[:, :498]), 2.5),  # 1 is of the complex numbers
     "norm of columns": (lambda x: x.norm(3, 0), 0.5),
     "norm of all": (lambda x: x.norm(3), 0.5),
     "number of nonzeros": (lambda x: x.norm(0, 1), 0.1),
@@ -60,6 +71,51 @@ def test_peak_of_gradients(function, limit, dim):
     finally:
         tracemalloc.stop()
     assert peak < limit * SIZE
+
+
+INDEX = torch.arange(ROWS * 20) % ROWS
+OF_ONE = {
+    "norm": (lambda x: x.norm(3, 1), 3.1),
+    "multi_margin_loss": (lambda x: functional.multi_margin_loss(x, torch.arange(ROWS) % COLUMNS), 1.3),
+    "segment_reduce": (lambda x: torch.segment_reduce(x, "sum", lengths=torch.full((ROWS // 10,), 10)), 1.3),
+    "embedding_bag": (lambda x: functional.embedding_bag(INDEX.view(-1, 20), x[:, :100]), 1.6),
+    "embedding_bag of halves": (lambda x: functional.embedding_bag(INDEX.view(-1, 20), x[:, :100].half()), 1.6),
+    "irfft": (lambda x: torch.fft.irfft(torch.view_as_complex(x.view(ROWS, -1, 2))), 1.3),
+}
+
+
+@pytest.mark.parametrize("name", OF_ONE)
+def test_peak_of_a_gradient(name):
+    function, limit = OF_ONE[name]
+    x = torch.randn(ROWS, COLUMNS, requires_grad=True)
+    result = function(x)
+    direction = torch.ones_like(result)
+    torch.autograd.grad(result, x, direction, retain_graph=True)
+    tracemalloc.start()
+    try:
+        torch.autograd.grad(result, x, direction)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < limit * SIZE, peak / SIZE
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.int32])
+@pytest.mark.parametrize(
+    "sizes", [((700, 1300), (1300, 900)), ((3, 600, 700), (3, 700, 500)), ((9, 9, 3000), (9, 3000, 9))]
+)
+def test_products_in_blocks(sizes, dtype):
+    torch.manual_seed(0)
+    a, b = (torch.randint(-8, 8, size).to(dtype) for size in sizes)
+    exact = a.double() @ b.double()
+    assert (a @ b).double().equal(exact.to(dtype).double())
+    assert (a.mT.contiguous().mT @ b.mT.contiguous().mT).equal(a @ b)
+    if len(sizes[0]) == 2:
+        assert torch.mv(a, b[:, 0]).equal((a @ b)[:, 0])
+    if dtype.is_floating_point:
+        added = torch.arange(float(exact.size(-1))).to(dtype)
+        add = torch.addmm if len(sizes[0]) == 2 else torch.baddbmm
+        assert add(added, a, b, beta=2, alpha=3).double().equal((2 * added.double() + 3 * exact).to(dtype).double())
 
 
 @pytest.mark.parametrize("driver", ["gels", "gelsy", "gelsd", "gelss", None])

@@ -20,7 +20,7 @@ from ...codegen.selection import choose
 from ...codegen.tracing import xp
 from ...dtypes import C_NAMES, Rank, can_cast, from_numpy, promote, scalar_dtype
 from ..memory.copying import expanded
-from ..runtime.floating import refuse
+from ..runtime.floating import is_floating, refuse
 from ..runtime.positions import gives_positions
 from ..runtime.scalar import ZERO, typed
 
@@ -85,8 +85,15 @@ def heaviside(self: Array, values: Array) -> Array:
         raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
     if self.dtype.kind == "c":
         raise RuntimeError("heaviside is not yet implemented for complex tensors.")
+    if is_floating(self.dtype):
+        return numpy.asarray(_heaviside(self, values))
     zero = ZERO[self.dtype]
-    return numpy.where(self == zero, values, (self > zero).astype(self.dtype))
+    return numpy.where(self == zero, values, self > zero)
+
+
+@pointwise("heaviside_cpu")
+def _heaviside(self: Array, values: Array) -> Any:
+    return xp.where(self == 0, values, xp.where(self > 0, 1, 0))
 
 
 # --- by order -------------------------------------------------------------------------------------------------

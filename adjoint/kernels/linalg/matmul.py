@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy
@@ -38,10 +41,54 @@ def product(a: Array, b: Array) -> Array:
     """Return `a @ b` of equal types. Half types are multiplied in float32, and bool is rejected."""
     kind = a.dtype
     if kind.kind in "iu" and a.size * b.shape[-1] > _ON_ONE_THREAD and _is_exact_in_float64(a, b):
-        return wide_product(convert(a, _FLOAT64), convert(b, _FLOAT64)).astype(numpy.int64).astype(kind, copy=False)
+        return _in_blocks(a, b, lambda block, _: block.astype(numpy.int64).astype(kind, copy=False), _FLOAT64)
     if kind.char in _BLAS or kind.kind in "iu":
         return a.dot(b) if a.ndim <= 2 and b.ndim <= 2 else numpy.matmul(a, b)
-    return convert(asarray(wide_product(a, b)), kind)
+    return _in_blocks(a, b, lambda block, _: convert(block, kind))
+
+
+_CONVERTED, _LONGEST = 1 << 18, 1 << 10
+"""About how many numbers are converted at a time, and how many rows or columns a block has at most."""
+
+
+def _in_blocks(a: Array, b: Array, finish: Callable[[Array, Any], Array], kind: Any = FLOAT32) -> Array:
+    """`a @ b`, computed in `kind`. `finish` returns a block of the result from the block of the product and its index.
+
+    Of large arrays only blocks are converted at a time. Larger results have larger blocks, which are converted less often.
+    """
+    if a.ndim == 2 and b.ndim == 1:
+        return _in_blocks(a, b[:, None], lambda block, part: finish(block[:, 0], part)[:, None], kind)[:, 0]
+    *stack, rows, depth = a.shape
+    columns, count = b.shape[-1], math.prod(stack)
+    if (
+        max(a.size, b.size, count * rows * columns) <= _CONVERTED
+        or len(stack) > 1
+        or [*b.shape[:-1]] != [*stack, depth]
+    ):
+        return finish(_product_in(kind, a, b), ...)
+    size = max(_CONVERTED, count * rows * columns // 16)
+    deep = min(depth, _LONGEST)
+    across = min(columns, 2 * size // deep, _LONGEST)
+    down = min(rows, size // max(deep, across))
+    several = max(size // max(down * deep, deep * across, down * across), 1)
+    result = numpy.empty((*stack, rows, columns), a.dtype)
+    for some, right, below in itertools.product(_parts(count, several), _parts(columns, across), _parts(rows, down)):
+        lead = (some,) if stack else ()
+        block: Any = None
+        for inner in _parts(depth, deep):
+            more = _product_in(kind, a[(*lead, below, inner)], b[(*lead, inner, right)])
+            block = more if block is None else numpy.add(block, more, block)
+        result[(*lead, below, right)] = finish(block, (*lead, below, right))
+    return result
+
+
+def _product_in(kind: Any, a: Array, b: Array) -> Array:
+    """`a @ b` in float32, or in another `kind`."""
+    return asarray(wide_product(a, b) if kind is FLOAT32 else wide_product(convert(a, kind), convert(b, kind)))
+
+
+def _parts(size: int, step: int) -> list[slice]:
+    return [slice(start, min(start + step, size)) for start in range(0, size, step)]
 
 
 _FLOAT64 = numpy.dtype(numpy.float64)
@@ -204,7 +251,7 @@ def addmm(self: Array, mat1: Array, mat2: Array, *, beta: Any = 1, alpha: Any = 
         )
     _same_as_added(self, mat2 if self.dtype == mat1.dtype else mat1)
     _check_mm(mat1, mat2)
-    return _combine(self, wide_product(mat1, mat2), beta, alpha)
+    return _combined(self, mat1, mat2, beta, alpha)
 
 
 def _same_as_added(self: Array, factor: Array) -> None:
@@ -243,7 +290,7 @@ def add_bias(result: Array, bias: Array) -> Array:
 def addmv(self: Array, mat: Array, vec: Array, *, beta: Any = 1, alpha: Any = 1) -> Array:
     """Return `beta * self + alpha * (mat @ vec)`."""
     _check_mv(self, mat, vec, self.shape)
-    return _combine(self, wide_product(mat, vec), beta, alpha)
+    return _combined(self, mat, vec, beta, alpha)
 
 
 def baddbmm(self: Array, batch1: Array, batch2: Array, *, beta: Any = 1, alpha: Any = 1) -> Array:
@@ -255,7 +302,7 @@ def baddbmm(self: Array, batch1: Array, batch2: Array, *, beta: Any = 1, alpha: 
         raise RuntimeError(
             f"Input dtypes must be the same, got: input {c_name(self)}, batch1: {c_name(batch1)}, batch2: {c_name(batch2)}"
         )
-    return _combine(self, wide_product(batch1, batch2), beta, alpha)
+    return _combined(self, batch1, batch2, beta, alpha)
 
 
 def addbmm(self: Array, batch1: Array, batch2: Array, *, beta: Any = 1, alpha: Any = 1) -> Array:
@@ -273,8 +320,7 @@ def addbmm(self: Array, batch1: Array, batch2: Array, *, beta: Any = 1, alpha: A
         )
     _same_as_added(self, batch2 if self.dtype == batch1.dtype else batch1)
     left = batch1.swapaxes(0, 1).reshape(rows, count * inner)
-    result = wide_product(left, batch2.reshape(count * inner, batch2.shape[2]))
-    return _combine(self, result, beta, alpha)
+    return _combined(self, left, batch2.reshape(count * inner, batch2.shape[2]), beta, alpha)
 
 
 @pointwise("addr_cpu")
@@ -300,6 +346,14 @@ def addr(self: Array, vec1: Array, vec2: Array, *, beta: Any = 1, alpha: Any = 1
     ):
         return laid_out(asarray(_added_outer.general(expand(self, shape), vec1[:, None], vec2, beta, alpha)), (self,))
     return laid_out(_combine(self, numpy.multiply.outer(widen(vec1), widen(vec2)), beta, alpha), (self,))
+
+
+def _combined(self: Array, a: Array, b: Array, beta: Any, alpha: Any) -> Array:
+    """`beta * self + alpha * (a @ b)`, which is rounded once."""
+    if self.dtype not in HALVES:
+        return _combine(self, wide_product(a, b), beta, alpha)
+    added = expand(self, a.shape[:-1] + b.shape[a.ndim - 1 :])
+    return _in_blocks(a, b, lambda block, part: _combine(added[part], block, beta, alpha))
 
 
 def _combine(self: Array, result: Array, beta: Any, alpha: Any) -> Array:

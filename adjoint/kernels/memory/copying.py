@@ -179,7 +179,8 @@ def convert(array: Array, dtype: Any, memory_format: Any = None) -> Array:
         return kept(result)
     halves = dtype in HALVES or array.dtype in HALVES
     if memory_format is None and dtype != array.dtype and LOOPS.takes(array.size, CONVERTED if halves else THREADED):
-        found = LOOPS.run("memory.copying.convert", array, dtype)
+        out = None if array.flags.c_contiguous else empty_like(array, dtype)
+        found = LOOPS.run("memory.copying.convert", array, dtype, out)
         if found is not NotImplemented:
             return numpy.asarray(found)
     narrowed = dtype.itemsize == 2 and array.dtype.itemsize > 4 and dtype in HALVES

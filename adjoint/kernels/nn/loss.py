@@ -106,25 +106,36 @@ def huber_loss(self: Array, target: Array, reduction: str, delta: float) -> Arra
 def binary_cross_entropy(self: Array, target: Array, weight: Array | None, reduction: str) -> Array:
     """`-(target log self + (1 - target) log(1 - self))`, each logarithm at least -100."""
     check_floating("binary_cross_entropy", self)
-    for name, given in ("input", self), ("target", target):
-        if given.size and not ((given >= 0) & (given <= 1)).all():
-            raise RuntimeError(f"all elements of {name} should be between 0 and 1")
     probability, wanted = widen(self), widen(target)
-    loss = (wanted - 1) * numpy.maximum(numpy.log1p(-probability), -100) - wanted * numpy.maximum(
-        numpy.log(probability), -100
-    )
+    for name, given in ("input", probability), ("target", wanted):
+        if given.size and not quietly(_are_between, given, 0, 1):
+            raise RuntimeError(f"all elements of {name} should be between 0 and 1")
+    loss = _probability_loss(probability, wanted)
     if weight is not None:
         loss = loss * widen(weight)
     return reduced(loss, reduction, self.dtype)
+
+
+def _are_between(given: Array, low: float, high: float) -> bool:
+    return bool(given.min() >= low and given.max() <= high)
+
+
+@pointwise("binary_cross_entropy")
+def _probability_loss(self: Array, target: Array) -> Any:
+    return (target - 1) * xp.maximum(xp.log1p(-self), -100) - target * xp.maximum(xp.log(self), -100)
+
+
+@pointwise("binary_cross_entropy")
+def _probability_slope(self: Array, target: Array, grad: Array) -> Any:
+    return (self - target) / xp.maximum((1 - self) * self, 1e-12) * grad
 
 
 def binary_cross_entropy_backward(
     grad: Array, self: Array, target: Array, weight: Array | None, reduction: str
 ) -> Array:
     """The gradient of the probabilities, `(self - target) / (self (1 - self))`, finite also at 0 and 1."""
-    probability = widen(self)
-    result = (probability - widen(target)) / numpy.maximum((1 - probability) * probability, 1e-12)
-    result = result * (widen(grad) / (self.size if reduction == "mean" else 1))
+    share = numpy.asarray(widen(grad) / (self.size if reduction == "mean" else 1))
+    result = _probability_slope(widen(self), widen(target), share)
     if weight is not None:
         result = result * widen(weight)
     return result.astype(self.dtype, copy=False)
@@ -437,14 +448,20 @@ def multi_margin_loss_backward(
     grad: Array, self: Array, target: Array, p: int, margin: float, weight: Array | None, reduction: str
 ) -> Array:
     """The gradient of the scores."""
-    rows = _rows(self)
+    rows, column = _rows(self), target.reshape(-1, 1)
     batch, classes = rows.shape
-    hinges = _multi_margin_hinges(rows, target, margin)
-    result = (hinges > 0).astype(rows.dtype) if p == 1 else 2 * hinges
-    result *= _share(grad, reduction, batch) / classes
+    share = numpy.broadcast_to(_share(grad, reduction, batch) / classes, (batch, 1))
     if weight is not None:
-        result *= weight[target.reshape(-1, 1)]
-    numpy.put_along_axis(result, target.reshape(-1, 1), -numpy.add.reduce(result, 1, keepdims=True), 1)
+        share = share * weight[column]
+    result = numpy.empty(rows.shape, rows.dtype)
+
+    def fill(start: int, stop: int) -> None:
+        hinges = _multi_margin_hinges(rows[start:stop], column[start:stop], margin)
+        part = result[start:stop]
+        numpy.multiply(hinges > 0 if p == 1 else 2 * hinges, share[start:stop], part)
+        numpy.put_along_axis(part, column[start:stop], -numpy.add.reduce(part, 1, keepdims=True), 1)
+
+    parallel_rows(fill, batch, 2 * rows.itemsize * classes)
     return result.reshape(self.shape)
 
 
@@ -463,39 +480,43 @@ def multilabel_margin_loss(self: Array, target: Array, reduction: str) -> tuple[
     if target.dtype == numpy.int64 and target.size and not ((target >= -1) & (target < rows.shape[1])).all():
         raise RuntimeError("argument #2 'target' is out of range")
     _require("multilabel_margin_loss", self, target)
-    counts = _label_counts(target.reshape(rows.shape))
-    loss = numpy.empty(len(rows), rows.dtype)
+    loss, is_target = numpy.empty(len(rows), rows.dtype), numpy.empty(rows.shape, rows.dtype)
 
-    def reduce(start: int, stop: int) -> None:
-        sample, _, times, hinges = _multilabel_hinges(rows[start:stop], counts[start:stop])
+    def reduce(start: int, stop: int, counts: Array) -> None:
+        numpy.greater(counts, 0, is_target[start:stop])
+        sample, _, times, hinges = _multilabel_hinges(rows[start:stop], counts)
         loss[start:stop] = numpy.bincount(sample, numpy.add.reduce(hinges, 1) * times, stop - start)
 
-    is_target = _by_labels(reduce, counts, rows.dtype)
+    _by_labels(reduce, target.reshape(rows.shape))
     loss /= rows.shape[1]
     return reduced(loss.reshape(self.shape[:-1]), reduction, self.dtype), is_target.reshape(self.shape)
 
 
-def _label_counts(target: Array) -> Array:
-    """How many times each class is a label."""
+def _by_labels(reduce: Callable[[int, int, Array], None], target: Array) -> None:
+    """Call `reduce` for ranges of all rows, with how many times each class is a label there.
+
+    A range has few pairs of a label and a class.
+    """
     classes = target.shape[1]
-    counts = numpy.empty(target.shape, numpy.int32)
 
     def count(start: int, stop: int) -> None:
         part = target[start:stop]
         listed = numpy.logical_and.accumulate(part >= 0, 1)
         places = part + numpy.arange(0, part.size, classes)[:, None]
-        counts[start:stop] = numpy.bincount(places[listed], minlength=part.size).reshape(part.shape)
+        counts = numpy.bincount(places[listed], minlength=part.size).reshape(part.shape)
+        pairs = numpy.cumsum(numpy.count_nonzero(counts, 1)) * classes
+        first = 0
+        while first < len(part):
+            before = pairs[first - 1] if first else 0
+            last = max(int(numpy.searchsorted(pairs, before + _PAIRS, "right")), first + 1)
+            reduce(start + first, start + last, counts[first:last])
+            first = last
 
     parallel_rows(count, len(target), 32 * classes)
-    return counts
 
 
-def _by_labels(reduce: Callable[[int, int], None], counts: Array, dtype: Any) -> Array:
-    """Call `reduce` for ranges of all rows, whose labels are counted; which classes are labels, as numbers."""
-    is_target = (counts > 0).astype(dtype)
-    pairs = numpy.count_nonzero(counts) * counts.shape[1]
-    parallel_rows(reduce, len(counts), 4 * is_target.itemsize * (counts.shape[1] + pairs // max(len(counts), 1)))
-    return is_target
+_PAIRS = 1 << 17
+"""How many pairs of a label and a class have their hinges at a time."""
 
 
 def _multilabel_hinges(rows: Array, counts: Array) -> tuple[Array, Array, Array, Array]:
@@ -520,11 +541,10 @@ def multilabel_margin_slopes(self: Array, target: Array, is_target: Array) -> Ar
 def multilabel_margin_loss_backward(grad: Array, self: Array, target: Array, is_target: Array, reduction: str) -> Array:
     """The gradient of the scores."""
     rows = _rows(self)
-    counts = _label_counts(target.reshape(rows.shape))
     result = numpy.zeros(rows.shape, rows.dtype)
 
-    def reduce(start: int, stop: int) -> None:
-        sample, label, times, hinges = _multilabel_hinges(rows[start:stop], counts[start:stop])
+    def reduce(start: int, stop: int, counts: Array) -> None:
+        sample, label, times, hinges = _multilabel_hinges(rows[start:stop], counts)
         if not sample.size:
             return
         numpy.sign(hinges, out=hinges)
@@ -534,6 +554,6 @@ def multilabel_margin_loss_backward(grad: Array, self: Array, target: Array, is_
         part[sample[first]] = numpy.add.reduceat(hinges, first, 0)
         part[sample, label] -= numpy.add.reduce(hinges, 1)
 
-    _by_labels(reduce, counts, rows.dtype)
+    _by_labels(reduce, target.reshape(rows.shape))
     result *= _share(grad, reduction, len(rows)) / rows.shape[1]
     return result.reshape(self.shape)

@@ -18,6 +18,7 @@ from ..index.scatter import index_add_, take_rows
 from ..memory.copying import contiguous
 from ..runtime.floating import HALVES, compute_dtype, is_floating, refuse, type_name, widen
 from ..runtime.layout import row_major
+from ..runtime.parallel import TILE_BYTES
 from ..runtime.positions import as_places, gives_positions
 from ..runtime.shapes import normalize_dim, require_dims
 from .sorting import sort, take_last
@@ -182,7 +183,7 @@ def _bins_of(inside: ndarray, low: Any, high: Any, bins: int) -> ndarray:
     return numpy.minimum(places.astype(_INT64), bins - 1)
 
 
-_PART = 1 << 18
+_PART = 1 << 15
 """Elements whose intervals are found together."""
 
 _least, _most = numpy.minimum.reduce, numpy.maximum.reduce
@@ -389,8 +390,7 @@ def sum_of_runs(x: ndarray, bounds: ndarray, index: ndarray | None = None, mean:
     if index is not None and out_of_bounds(index, len(x)) is not None:
         raise IndexError("index out of range in self")
     if x.dtype in HALVES:
-        rows = x if index is None else take_rows(x, index)
-        return sum_of_runs(widen(rows), bounds, None, mean).astype(x.dtype)
+        return _sum_of_runs_of_halves(x, bounds, index, mean)
     shape = (len(bounds) - 1, *x.shape[1:])
     matrix = contiguous(x).reshape(len(x), math.prod(x.shape[1:]))
     if LOOPS.takes(count * matrix.shape[1], MOVED):
@@ -407,6 +407,24 @@ def sum_of_runs(x: ndarray, bounds: ndarray, index: ndarray | None = None, mean:
     return result.reshape(shape)
 
 
+def _sum_of_runs_of_halves(x: ndarray, bounds: ndarray, index: ndarray | None, mean: bool) -> ndarray:
+    """`sum_of_runs` of half types: the rows of some runs at a time, in float32."""
+    result = numpy.empty((len(bounds) - 1, *x.shape[1:]), x.dtype)
+    step, first = _rows_at_once(result.shape[1:]), 0
+    while first < len(result):
+        last = max(int(numpy.searchsorted(bounds, bounds[first] + step, "right")) - 1, first + 1)
+        used = slice(bounds[first], bounds[last])
+        rows = x[used] if index is None else take_rows(x, index[used])
+        result[first:last] = sum_of_runs(widen(rows), bounds[first : last + 1] - bounds[first], None, mean)
+        first = last
+    return result
+
+
+def _rows_at_once(shape: tuple[int, ...]) -> int:
+    """How many rows of numbers of this shape are copied at a time."""
+    return max(TILE_BYTES // (8 * max(math.prod(shape), 1)), 1)
+
+
 def _sizes(bounds: ndarray, sums: ndarray) -> ndarray:
     """How many slices are in each of `sums`, but at least 1, as a column."""
     sizes = numpy.maximum(numpy.diff(bounds), 1).astype(compute_dtype(sums.dtype))
@@ -418,12 +436,17 @@ def sum_of_runs_backward(
 ) -> ndarray:
     """The transpose of `sum_of_runs` of an array of `shape`. The gradient of each slice is the gradient of its sum."""
     require_dims(grad, 0)
+    kind, wide = grad.dtype, compute_dtype(grad.dtype)
     if mean:
-        grad = (widen(grad) / _sizes(bounds, grad)).astype(grad.dtype, copy=False)
-    rows = take_rows(grad, numpy.repeat(numpy.arange(len(grad)), as_places(numpy.diff(bounds))))
-    result = numpy.zeros(shape, grad.dtype)
-    used = slice(bounds[0], bounds[-1])
-    if index is not None:
-        return index_add_(result, 0, index[used], rows)
-    result[used] = rows
-    return result
+        grad = (widen(grad) / _sizes(bounds, grad)).astype(kind, copy=False)
+    groups = numpy.repeat(numpy.arange(len(grad)), as_places(numpy.diff(bounds)))
+    result = numpy.zeros(shape, kind if index is None else wide)
+    step = _rows_at_once(shape[1:])
+    for start in range(0, len(groups), step):
+        rows = take_rows(grad, groups[start : start + step])
+        used = slice(bounds[0] + start, bounds[0] + start + len(rows))
+        if index is None:
+            result[used] = rows
+        else:
+            index_add_(result, 0, index[used], widen(rows))
+    return result.astype(kind, copy=False)

@@ -115,6 +115,7 @@ def norm_gradient(grad, self, result, ord, dim, keepdim, xp):
     size = xp.abs(self)
     if ord in (float("inf"), float("-inf")):
         equal = (size == norm) | ((size != size) & (norm != norm))
+        del size
         return xp.sgn(self) * (equal * (grad / xp.sum(equal, dim, True)))
     zero = norm == 0
     whole = xp.where(zero, xp.ones_like(norm), norm)
@@ -125,7 +126,9 @@ def norm_gradient(grad, self, result, ord, dim, keepdim, xp):
         share = xp.pow_number(size, ord - 1) / xp.pow_number(whole, ord - 1)
     else:  # a power of the quotient does not overflow
         share = xp.pow_number(size / whole, ord - 1)
-    return xp.where(zero, self * 0, xp.sgn(self) * share * grad)
+    del size
+    share = xp.sgn(self) * share * grad
+    return xp.zero_where(share, zero)
 
 
 @reduction(moments.norm, namespace=None, method=(), same_out=STRICT, sparse="reductions.norm", narrow="halves norm_cpu")

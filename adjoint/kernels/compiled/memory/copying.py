@@ -161,6 +161,15 @@ def convert_elements(target: Pointer[S], source: Pointer[T], W: Static, start: I
         i += 1
 
 
+@loops(plain=True)
+def convert_rows(
+    target: Pointer[S], source: Pointer[T], n: Int, target_step: Int, step: Int, W: Static, start: Int, stop: Int
+) -> None:
+    """Convert rows of `n` elements."""
+    for row in range(start, stop):
+        convert_elements(target + row * target_step, source + row * step, W, i64(0), n)
+
+
 def copy_into(target: ndarray, source: ndarray) -> Any:
     """Write the elements of `source`, broadcast, to `target`, which has the same dtype.
 
@@ -246,23 +255,36 @@ def row_steps(shape: tuple[int, ...]) -> list[int]:
 
 
 def convert(array: ndarray, dtype: Any, out: ndarray | None = None) -> Any:
-    """Return a copy of a contiguous array in another dtype, or write it to `out`.
+    """Return a copy of a contiguous array in another dtype, or write an array to `out`, which has the same rows.
 
     Return NotImplemented if there is no loop for the dtype.
     """
-    function = _conversion(array.dtype, dtype, HOST.vector_bytes)
-    if function is None or not array.flags.c_contiguous:
+    if out is None and not array.flags.c_contiguous:
         return NotImplemented
     result = numpy.empty(array.shape, dtype) if out is None else out
-    launch(function, array.size, array.itemsize + dtype.itemsize, address(result), address(array))
+    by_rows = not (array.flags.c_contiguous and result.flags.c_contiguous)
+    function = _conversion(array.dtype, dtype, by_rows, HOST.vector_bytes)
+    if function is None:
+        return NotImplemented
+    if not by_rows:
+        launch(function, array.size, array.itemsize + dtype.itemsize, address(result), address(array))
+        return result
+    lines = zip(array.shape, result.strides, array.strides, strict=True)
+    axes = collapsed([(n, t // dtype.itemsize, s // array.itemsize) for n, t, s in lines if n > 1])
+    if len(axes) > 2 or axes[-1][1:] != (1, 1):
+        return NotImplemented
+    (count, target_step, step), (n, _, _) = [(1, 0, 0), *axes][-2:]
+    row_bytes = n * (array.itemsize + dtype.itemsize)
+    launch(function, count, row_bytes, address(result), address(array), n, target_step, step)
     return result
 
 
 @functools.lru_cache(64)
-def _conversion(source: Any, target: Any, vector_bytes: int) -> Any:
+def _conversion(source: Any, target: Any, by_rows: bool, vector_bytes: int) -> Any:
     first, second = u8 if source.kind == "b" else type_of(source), type_of(target)  # truth values are 0 and 1
     if first is None or second is None or target.kind == "b":
         return None
     if first.kind == "f" and second.kind != "f" and second not in (i32, i64):
         return None  # what becomes of numbers that are too large for the type is NumPy's to say
-    return convert_elements.compiled(T=first, S=second, W=8 * vector_bytes // max(first.bits, second.bits))
+    loops = convert_rows if by_rows else convert_elements
+    return loops.compiled(T=first, S=second, W=8 * vector_bytes // max(first.bits, second.bits))

@@ -13,6 +13,7 @@ from ....codegen.costs import REJECTED
 from ...memory.copying import empty_like
 from ...reduce.counting import searchsorted
 from ...runtime.floating import compute_dtype, is_floating, is_inexact, refuse, type_name, unwarned
+from ...runtime.layout import row_major
 from ...runtime.narrow_array import is_narrow
 from ...runtime.parallel import parallel_rows
 from ..mt19937 import UINT32, Stream
@@ -23,6 +24,7 @@ from .targets import memory_order, require_floating, round_to
 from .uniform import (
     FLOAT32,
     FLOAT64,
+    TILE,
     UNSIGNED,
     fractions,
     fractions53,
@@ -194,7 +196,7 @@ def multinomial(stream: Stream, probs: ndarray, num_samples: int, replacement: b
             order = numpy.argsort(-waiting.astype(work, copy=False), axis=-1, kind="stable")
             result[start:stop] = order[:, :num_samples]
 
-    parallel_rows(choose, len(rows), 2 * rows.shape[1] * work.itemsize)
+    parallel_rows(choose, len(rows), (8 + 4 * work.itemsize) * rows.shape[1])
     return result.reshape(*probs.shape[:-1], num_samples)
 
 
@@ -213,24 +215,30 @@ def _check_probabilities(probs: ndarray, num_samples: int, replacement: bool) ->
         raise RuntimeError(
             "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity."
         )
+    with unwarned():
+        negative, endless = probs.size and not probs.min() >= 0, probs.size and not probs.max() < math.inf
     if replacement and num_samples > 1:
-        if not (probs >= 0).all():
+        if negative:
             raise RuntimeError("invalid multinomial distribution (encountering probability entry < 0)")
-        if not (probs < math.inf).all():
+        if endless:
             raise RuntimeError("invalid multinomial distribution (encountering probability entry = infinity or NaN)")
-    elif numpy.count_nonzero((probs >= 0) & (probs < math.inf)) < probs.size:
+    elif negative or endless:
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
     if not (probs.sum(-1, dtype=numpy.float64) > 0).all():
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
 
 
 def _with_replacement(stream: Stream, probs: ndarray, num_samples: int) -> ndarray:
-    rows = probs.reshape(-1, probs.shape[-1]).astype(compute_dtype(probs.dtype), copy=False)
-    drawn = fractions53(stream, len(rows) * num_samples).reshape(len(rows), num_samples)
-    sums = numpy.add.accumulate(rows, -1)
-    sums /= sums[:, -1:].copy()
-    sums[:, -1] = 1.0
-    return searchsorted(sums.astype(numpy.float64), drawn).reshape(*probs.shape[:-1], num_samples)
+    rows, work = probs.reshape(-1, probs.shape[-1]), compute_dtype(probs.dtype)
+    result = numpy.empty((len(rows), num_samples), numpy.int64)
+    step = max(TILE // rows.shape[1], 1)
+    for start in range(0, len(rows), step):
+        sums = numpy.add.accumulate(rows[start : start + step].astype(work, copy=False), -1)
+        sums /= sums[:, -1:].copy()
+        sums[:, -1] = 1.0
+        drawn = fractions53(stream, len(sums) * num_samples).reshape(len(sums), num_samples)
+        result[start : start + step] = searchsorted(sums.astype(numpy.float64), drawn)
+    return result.reshape(*probs.shape[:-1], num_samples)
 
 
 def poisson(stream: Stream, rate: ndarray) -> ndarray:
@@ -247,9 +255,12 @@ def poisson(stream: Stream, rate: ndarray) -> ndarray:
     require_floating("poisson_cpu", rate.dtype)
     if not (rate >= 0).all():
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
+    rates, result = row_major(rate).reshape(-1), numpy.empty(rate.size, rate.dtype)
     with stream.lock:
-        counts = _poisson_counts(rate.astype(numpy.float64, order="C"), stream)
-    return round_to(counts, rate.dtype).reshape(rate.shape)
+        for start in range(0, rate.size, TILE):
+            part = slice(start, start + TILE)
+            result[part] = round_to(_poisson_counts(rates[part].astype(numpy.float64), stream), rate.dtype)
+    return result.reshape(rate.shape)
 
 
 @accelerated("create.rejection.poisson", elements=REJECTED)
