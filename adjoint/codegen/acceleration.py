@@ -108,20 +108,24 @@ class CompiledLoops:
 
 
 class RepeatedForm:
-    """A compiled form for arrays of at least `elements` elements, and for smaller arrays after `CALLS` calls."""
+    """A compiled form for arrays of at least `elements` elements, and for smaller arrays after `CALLS` calls.
 
-    def __init__(self, path: str, *, elements: int) -> None:
+    `cost`: how many calls one call of NumPy's form counts as.
+    """
+
+    def __init__(self, path: str, *, elements: int, cost: int = 1) -> None:
         self.path = path
         self.elements = elements
-        self._calls = 0
+        self.cost = cost
+        self._spent = 0
         self._form: Callable[..., Any] | None = None
 
     def run(self, size: int, *args: Any) -> Any:
         """Return the result, or NotImplemented if NumPy must compute it."""
         if self._form is not None and LOOPS._enabled:
             return self._form(*args)
-        if size < self.elements and self._calls < CALLS and not LOOPS.every_size:
-            self._calls += 1
+        if size < self.elements and self._spent < CALLS and not LOOPS.every_size:
+            self._spent += self.cost
             return NotImplemented
         result = LOOPS.run(self.path, *args)
         self._form = None if result is NotImplemented else LOOPS.form(self.path)

@@ -42,14 +42,14 @@ BOOLEAN = numpy.dtype(bool)
 
 def smallest_repeated(tree: Tree) -> int:
     """Return the number of elements above which repeated calls of compiled loops are faster than NumPy."""
-    if not PIECEWISE_OPERATIONS.isdisjoint(_operations(tree)):
+    if not PIECEWISE_OPERATIONS.keys().isdisjoint(_operations(tree)):
         return 0
     return smallest(tree) if _ONE_BY_ONE.isdisjoint(_operations(tree)) else STEPS
 
 
 def smallest(tree: Tree) -> int:
     """Return the number of elements above which compiled loops are faster than NumPy and soon repay their compilation."""
-    if not PIECEWISE_OPERATIONS.isdisjoint(_operations(tree)):
+    if not PIECEWISE_OPERATIONS.keys().isdisjoint(_operations(tree)):
         return PIECEWISE
     count = len(_operations(tree))
     if is_costly(tree):
@@ -154,7 +154,8 @@ class CompiledPointwise:
         self.of_parts = of_parts
         self.of_complex = EXACT
         """The functions of complex numbers that the expression may contain."""
-        self._at_once, self._calls_of_few = smallest(tree), 0
+        self._at_once, self._spent = smallest(tree), 0
+        self._cost = max([PIECEWISE_OPERATIONS.get(name, 1) for name in _operations(tree)], default=1)
         self._dtypes: dict[str, tuple[Callable[..., Any], list[_Variant]]] = {}
         self._by_parts: dict[tuple[int, ...], CompiledPointwise] = {}
         self._choosers: dict[Any, Callable[..., Any]] = {}
@@ -211,8 +212,8 @@ class CompiledPointwise:
         """
         if size >= self._at_once or LOOPS.every_size:
             return True
-        self._calls_of_few += 1
-        return self._calls_of_few > CALLS
+        self._spent += self._cost
+        return self._spent > CALLS
 
     def _of_dtype(self, char: str) -> tuple[Callable[..., Any], list[_Variant]]:
         found = self._dtypes.get(char)

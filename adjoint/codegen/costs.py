@@ -50,4 +50,7 @@ COMPARED = CALL * 32
 """For the maximum of all elements, which NumPy finds with vector instructions."""
 
 CALLS = 1000
-"""The number of calls that repay the compilation of a form that small arrays do not require."""
+"""The number of calls that repay the compilation of a form that small arrays do not require.
+
+A function that NumPy computes piece by piece counts as several calls (`elementary.PIECEWISE_OPERATIONS`).
+"""

@@ -32,8 +32,11 @@ COSTLY_OPERATIONS = set(
 )
 """The operations that take a long time for one element and have compiled forms."""
 
-PIECEWISE_OPERATIONS: set[str] = set()
-"""The operations that NumPy computes piece by piece in many calls."""
+PIECEWISE_OPERATIONS: dict[str, int] = {}
+"""The operations that NumPy computes piece by piece in many calls. The numbers tell how many other calls one call counts as.
+
+They are declared and not measured, so that a program computes the same bits each time.
+"""
 
 DECOMPOSITIONS: dict[tuple[str, str], Callable[..., Any]] = {}
 """Traced functions that compute an operation from simpler operations, by operation and dtype character."""
@@ -65,12 +68,12 @@ def elementary(name: str, arity: int | None = None) -> Callable[[F], F]:
     return declare
 
 
-def in_kernels(module: str, name: str, arity: int = 1, wide: bool = True) -> None:
+def in_kernels(module: str, name: str, arity: int = 1, wide: bool = True, cost: int = 10) -> None:
     """Register one of the `FUNCTIONS` of a module in `llvm` as an operation of expressions.
 
     The source of the function also computes NumPy arrays.
 
-    `wide`: whether to compute in float64 instead of the dtype of the arrays.
+    `wide`: whether to compute in float64 instead of the dtype of the arrays. `cost`: see `PIECEWISE_OPERATIONS`.
     """
     found: list[Callable[..., Any]] = []
 
@@ -82,7 +85,7 @@ def in_kernels(module: str, name: str, arity: int = 1, wide: bool = True) -> Non
             return found[0](*arrays)
 
     COSTLY_OPERATIONS.add(name)
-    PIECEWISE_OPERATIONS.add(name)
+    PIECEWISE_OPERATIONS[name] = cost
     elementary(name, arity)(function)
     if not wide:
         FUNCTIONS[name] = function

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy
 
-from ...codegen.acceleration import LOOPS
+from ...codegen.acceleration import LOOPS, RepeatedForm
 from ...codegen.costs import SCANNED
 from ..runtime.floating import unwarned
 from .stacks import by_lapack
@@ -77,10 +77,8 @@ def _eliminate(work: Array, pivots: Array) -> None:
     """
     count = pivots.shape[1]
     small = work.shape[2] <= _PANEL or work.shape[1] * work.shape[2] <= _CACHED_MATRIX
-    if small and LOOPS.takes(work.size, _PANEL):
-        found = LOOPS.run("linalg.elimination.factor_panel", work, pivots)
-        if found is not NotImplemented:
-            return
+    if small and _FACTORED.run(work.size, work, pivots) is not NotImplemented:
+        return
     if work.shape[2] == 1:
         pivots[:, 0] = magnitude(work[:, :, 0]).argmax(1)
         exchange(work, pivots)
@@ -98,6 +96,9 @@ def _eliminate(work: Array, pivots: Array) -> None:
     _eliminate(right[:, half:], pivots[:, half:])
     exchange(left[:, half:], pivots[:, half:])
     pivots[:, half:] += half
+
+
+_FACTORED = RepeatedForm("linalg.elimination.factor_panel", elements=_PANEL, cost=20)
 
 
 def exchange(work: Array, pivots: Array, backwards: bool = False) -> None:

@@ -384,9 +384,9 @@ def frexp(self: Array) -> tuple[Array, Array]:
     """
     if not is_floating(self.dtype):
         raise RuntimeError("torch.frexp() only supports floating-point dtypes")
-    mantissa, exponent = numpy.frexp(widen(self))
-    exponent = numpy.where(numpy.isfinite(mantissa), exponent, 0).astype(numpy.int32, order="K", copy=False)
-    return numpy.asarray(mantissa).astype(self.dtype, copy=False), exponent
+    mantissa, exponent = map(numpy.asarray, numpy.frexp(widen(self)))
+    numpy.copyto(exponent, 0, where=~numpy.isfinite(mantissa))
+    return mantissa.astype(self.dtype, copy=False), exponent.astype(numpy.int32, copy=False)
 
 
 @elementary("ldexp")

@@ -87,7 +87,7 @@ def _above(a: ndarray, x: ndarray, factor: Callable[[ndarray], Any] = lambda v: 
 
 
 for _name in ("lower_incomplete_gamma", "upper_incomplete_gamma"):
-    in_kernels("elementary_special", _name, 2)
+    in_kernels("elementary_special", _name, 2, cost=25)
 
 
 @pointwise("igamma_cpu")

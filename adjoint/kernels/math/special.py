@@ -15,7 +15,7 @@ from typing import Any
 import numpy
 from numpy import asarray, ndarray
 
-from ...codegen.elementary import FUNCTIONS, decomposition, elementary, in_kernels
+from ...codegen.elementary import FUNCTIONS, PIECEWISE_OPERATIONS, decomposition, elementary, in_kernels
 from ...codegen.pointwise import of_operation, pointwise
 from ...codegen.tracing import xp
 
@@ -46,6 +46,7 @@ def _one_by_one(name: str, function: Callable[[float], float], smallest: float =
         return result
 
     elementary(name)(few)
+    PIECEWISE_OPERATIONS[name] = 2
 
 
 # ---------------------------------------------------------------------------------------------------------------------

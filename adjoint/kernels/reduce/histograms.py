@@ -75,19 +75,12 @@ def histogram(points: ndarray, edges: list[ndarray], weight: ndarray | None, den
     """
     if weight is not None:
         weight = weight.reshape(-1)
-    inside = numpy.ones(len(points), dtype=bool)
-    places = []
-    for dim, edge in enumerate(edges):
-        values = points[:, dim]
-        low, high = edge[0], edge[-1]
-        inside &= (values >= low) & (values <= high)
-        places.append(_bins(numpy.where(inside, values, low), edge, equal))
     sizes = tuple(len(edge) - 1 for edge in edges)
-    counts = numpy.zeros(sizes, dtype=numpy.float64 if points.dtype.char == "d" else numpy.float32)
-    if math.prod(sizes):
-        flat = numpy.ravel_multi_index(tuple(each[inside] for each in places), sizes)
-        given = None if weight is None else weight[inside]
-        counts = numpy.bincount(flat, given, math.prod(sizes)).reshape(sizes).astype(counts.dtype)
+    totals = numpy.zeros(sizes)
+    for start in range(0, len(points) if totals.size else 0, _PART):
+        part = slice(start, start + _PART)
+        totals += _counted(points[part], edges, None if weight is None else weight[part], equal, sizes)
+    counts = totals.astype(points.dtype)
     if density:
         counts = counts / counts.sum()
         for dim, edge in enumerate(edges):
@@ -95,6 +88,25 @@ def histogram(points: ndarray, edges: list[ndarray], weight: ndarray | None, den
             shape[dim] = -1
             counts = counts / numpy.diff(edge).reshape(shape)
     return counts
+
+
+_PART = 1 << 15
+"""How many points are counted at a time."""
+
+
+def _counted(
+    points: ndarray, edges: list[ndarray], weight: ndarray | None, equal: bool, sizes: tuple[int, ...]
+) -> ndarray:
+    """How many of the points, or what weights, lie in each box."""
+    inside = numpy.ones(len(points), dtype=bool)
+    places = []
+    for dim, edge in enumerate(edges):
+        values = points[:, dim]
+        low, high = edge[0], edge[-1]
+        inside &= (values >= low) & (values <= high)
+        places.append(_bins(numpy.where(inside, values, low), edge, equal))
+    flat = numpy.ravel_multi_index(tuple(each[inside] for each in places), sizes)
+    return numpy.bincount(flat, None if weight is None else weight[inside], math.prod(sizes)).reshape(sizes)
 
 
 def _after(edge: ndarray, values: ndarray) -> ndarray:

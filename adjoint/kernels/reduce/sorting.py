@@ -16,7 +16,7 @@ from ...codegen.costs import MOVED, SORTED
 from ...codegen.plans import NUMPY, Plan, planned
 from ..index.places import few_positions, flat_positions
 from ..math.arithmetic import lerp
-from ..memory.copying import contiguous
+from ..memory.copying import contiguous, copy_elements
 from ..runtime.floating import is_floating, is_inexact, refuse, unwarned, widen
 from ..runtime.layout import laid_out, row_major
 from ..runtime.parallel import parallel_rows
@@ -26,6 +26,7 @@ from ..runtime.shapes import normalize_dim
 Pair = tuple[ndarray, ndarray]
 
 _INT64 = numpy.dtype(numpy.int64)
+_AT_ONCE = 1 << 18  # elements that are sorted at a time if they do not lie in lines, which need a copy
 _EXCHANGED = 256  # elements; which of equals is found in more is not PyTorch's choice
 
 
@@ -63,8 +64,17 @@ def sort(x: ndarray, dim: int = -1, descending: bool = False, stable: bool = Tru
         raise RuntimeError(" Sort does not support complex dtypes on CPU")
     if x.ndim == 0:
         return x.copy(), asarray(0, _INT64)
-    values, indices = _sort_last(x.swapaxes(dim, -1), descending)
-    return laid_out(_swapped(values, dim), (x,)), laid_out(_swapped(indices, dim), (x,))
+    lines = x.swapaxes(dim, -1)
+    step = max(_AT_ONCE * len(lines) // x.size, 1) if x.size else 1
+    if dim == x.ndim - 1 or step >= len(lines):
+        values, indices = _sort_last(lines, descending)
+        return laid_out(_swapped(values, dim), (x,)), laid_out(_swapped(indices, dim), (x,))
+    values, indices = numpy.empty(x.shape, x.dtype), numpy.empty(x.shape, _INT64)
+    for start in range(0, len(lines), step):
+        some = slice(start, start + step)
+        for target, found in zip((values, indices), _sort_last(lines[some], descending), strict=True):
+            copy_elements(target.swapaxes(dim, -1)[some], found)
+    return laid_out(values, (x,)), laid_out(indices, (x,))
 
 
 def _swapped(x: ndarray, dim: int) -> ndarray:

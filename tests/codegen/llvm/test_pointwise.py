@@ -15,6 +15,7 @@ import adjoint
 from adjoint.codegen.acceleration import LOOPS
 from adjoint.codegen.compiled_pointwise import CompiledPointwise
 from adjoint.codegen.compiled_ufuncs import LargeUfunc
+from adjoint.codegen.elementary import PIECEWISE_OPERATIONS
 from adjoint.codegen.expression import BOOL, CONSTANT, INPUT, NUMBER, PARAMETER, SCALAR, Expression, Graph
 from adjoint.codegen.llvm.host import HOST
 from adjoint.codegen.plans import Plans
@@ -211,12 +212,12 @@ def test_complex_numbers_without_compiled_functions_stay_with_numpy(at_every_siz
     assert not LOOPS.failures
 
 
-@pytest.mark.parametrize("name", ["digamma", "erfinv", "zeta"])
+@pytest.mark.parametrize("name", ["digamma", "erf", "erfinv", "zeta"])
 def test_few_elements_are_compiled_after_many_calls(name, monkeypatch):
     """If NumPy computes a function in many calls, one element takes as long as a hundred."""
     if LOOPS.every_size:
         pytest.skip("everything is compiled")
-    monkeypatch.setattr("adjoint.codegen.compiled_pointwise.CALLS", 3)
+    monkeypatch.setattr("adjoint.codegen.compiled_pointwise.CALLS", 3 * PIECEWISE_OPERATIONS[name])
     kernel = getattr(special, name).expression
     program = Program(kernel.function, kernel.refusal, kernel.kinds, kernel.contiguous)
     arrays = [numpy.array([0.25 + number, 0.5 + number]) for number in range(len(program.parameters.arrays), 0, -1)]

@@ -116,10 +116,11 @@ def normal(stream: Stream, mean: ndarray | float, std: ndarray | float) -> ndarr
     normal_(stream, out, 0.0, 1.0 if stds is not None else float(std))
     work = compute_dtype(out.dtype)
     if stds is not None:
-        out = (out.astype(work, copy=False) * stds.astype(work, copy=False)).astype(out.dtype, copy=False)
+        scaled = out.astype(work, copy=False)
+        out = numpy.multiply(scaled, stds.astype(work, copy=False), scaled).astype(out.dtype, copy=False)
     addend = means.astype(work, copy=False) if means is not None else work.type(out.dtype.type(mean))
-    sums: ndarray = out.astype(work, copy=False) + addend
-    return sums.astype(out.dtype, copy=False)
+    sums = out.astype(work, copy=False)
+    return numpy.add(sums, addend, sums).astype(out.dtype, copy=False)
 
 
 def pairwise_normals(stream: Stream, n: int, mean: float, std: float, dtype: "numpy.dtype[Any]") -> ndarray:
