@@ -579,6 +579,187 @@ WITH_CYCLES = {
         y = g(torch.ones(3)) + m(torch.ones(3))
         """,
     "compile": "f = torch.compile(lambda x: x * 2 + 1)\ny = f(torch.ones(3, requires_grad=True))\ny.sum().backward()",
+    "compile a module and its step": """
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.a = torch.nn.Linear(3, 3)
+                self.large = large
+            def forward(self, x):
+                return self.a(x).relu().sum()
+        m = Net()
+        o = torch.optim.Adam(m.parameters(), lr=0.1)
+        compiled = torch.compile(m)
+        @torch.compile
+        def step(x):
+            o.zero_grad()
+            loss = m(x)
+            loss.backward()
+            o.step()
+            return loss
+        for _ in range(3):
+            compiled(torch.ones(2, 3)).backward()
+            step(torch.ones(2, 3))
+        """,
+    "compile with guards": """
+        class Settings:
+            scale, kept = 2.0, [1, 2]
+        settings, table = Settings(), {"a": torch.ones(3), "b": large}
+        def outer(bias):
+            @torch.compile
+            def f(x, flag=None, *, more=()):
+                y = x * settings.scale + bias + table["a"]
+                for each in settings.kept:
+                    y = y + each
+                return y if flag is None else y * flag.scale
+            return f
+        f = outer(torch.ones(3))
+        for _ in range(2):
+            f(torch.ones(3))
+            f(torch.ones(3, requires_grad=True), settings)
+            f(torch.ones(4, 3))
+            f(torch.ones(3, dtype=torch.float64), more=(large,))
+            settings.scale += 1
+            table["a"] = torch.zeros(3)
+        """,
+    "compile of many sizes": """
+        f = torch.compile(lambda x: (x.exp() * large.__class__.__name__.__len__()).sum(0), dynamic=True)
+        results = [f(torch.ones(n, 300)) for n in range(2, 6)]
+        """,
+    "compile what is refused": """
+        import warnings
+        seen = []
+        def f(x):
+            seen.append(large)
+            if x.sum().item() > 0:
+                print(end="")
+            return x.numpy()
+        results = []
+        for full in (False, True):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                g = torch.compile(f, fullgraph=full)
+                try:
+                    results += [g(torch.ones(3)), g(torch.ones(3))]
+                except Exception as error:
+                    last = error
+        """,
+    "compile what raises": """
+        class Mine(Exception):
+            pass
+        @torch.compile
+        def f(x):
+            if x.shape[0] > 2:
+                raise Mine(x, large)
+            return x * 2
+        f(torch.ones(2))
+        for _ in range(2):
+            try:
+                f(torch.ones(3))
+            except Mine as error:
+                last = error
+            try:
+                f(torch.ones(2) @ torch.ones(5))
+            except RuntimeError as error:
+                other = error
+        """,
+    "compile in other features": """
+        from adjoint.utils.checkpoint import checkpoint
+        @torch.compile
+        def f(x):
+            return (x.sin() * x).sum()
+        x = torch.ones(3, requires_grad=True)
+        checkpoint(f, x, use_reentrant=False).backward()
+        a, b = torch.func.grad(f)(x.detach()), torch.func.vmap(f)(torch.ones(2, 3))
+        g = torch.compile(torch.func.grad(lambda x: (x * x).sum()))
+        c = g(torch.ones(3))
+        x.register_hook(lambda grad: grad * 2)
+        f(x).backward()
+        with torch.autocast("cpu"):
+            d = torch.compile(lambda x, w: x @ w)(torch.ones(3, 3), torch.ones(3, 3))
+        with torch.no_grad():
+            e = f(x)
+        with torch.compiler.set_stance("force_eager"):
+            f(x)
+        torch.compiler.reset()
+        f(x)
+        """,
+    "compile with own classes": """
+        import collections
+        Pair = collections.namedtuple("Pair", "a b")
+        class Mine(torch.Tensor):
+            pass
+        class Level(int):
+            pass
+        class Twice(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x * 2
+            @staticmethod
+            def backward(ctx, grad):
+                return grad * 2
+        @torch.compile
+        def f(p, level):
+            return Pair(Twice.apply(p.a) * level, p.b + 1)
+        for _ in range(2):
+            y = f(Pair(torch.ones(2, requires_grad=True), torch.ones(2)), Level(3))
+            y.a.sum().backward()
+            z = f(Pair(torch.ones(2).as_subclass(Mine), torch.ones(2)), 3)
+        """,
+    "compile large arrays": """
+        @torch.compile
+        def f(x):
+            return torch.nn.functional.gelu(x @ x).softmax(-1).sum()
+        x = torch.ones(300, 300, requires_grad=True)
+        for _ in range(3):
+            f(x).backward()
+        """,
+    "compile in threads": """
+        from concurrent.futures import ThreadPoolExecutor
+        f = torch.compile(lambda x: (x * 2).exp().sum())
+        def work(n):
+            x = torch.ones(n, requires_grad=True)
+            f(x).backward()
+            return x
+        with ThreadPoolExecutor(2) as pool:
+            results = list(pool.map(work, [3, 3, 4, 5]))
+        """,
+    "compile in place": """
+        class Method:
+            def __init__(self):
+                self.state = torch.zeros(3)
+            @torch.compile
+            def update(self, x):
+                self.state += x
+                return self.state * 2
+        o = Method()
+        for _ in range(3):
+            y = o.update(torch.ones(3))
+        m = torch.nn.Linear(3, 3)
+        m.compile()
+        m(torch.ones(3)).sum().backward()
+        """,
+    "export, save and load": """
+        import io
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.a = torch.nn.Linear(3, 3)
+            def forward(self, x):
+                return self.a(x).relu()
+        m = Net()
+        program = torch.compiler.export(m, (torch.ones(2, 3),))
+        text = str(program)
+        f = torch.compile(lambda x: m(x) * 2)
+        with torch.no_grad():
+            y = program(torch.ones(2, 3)), f(torch.ones(2, 3)), f(torch.ones(4, 3))
+        for each in (program, f):
+            file = io.BytesIO()
+            torch.compiler.save(each, file)
+            file.seek(0)
+            again = torch.compiler.load(file)
+            z = again(torch.ones(2, 3))
+        """,
     "own distribution": """
         class Mine(torch.distributions.Normal):
             pass

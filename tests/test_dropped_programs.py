@@ -7,6 +7,7 @@ tensors, functions, classes. Each program of `dropped_programs` runs in separate
 import gc
 import importlib.util
 import json
+import linecache
 import subprocess
 import sys
 import textwrap
@@ -26,7 +27,14 @@ class Large:
 
 def run(name, source):
     """Run a program, drop its globals, and return weak references to what it has made, by name."""
-    code = compile(textwrap.dedent(source), f"<{name}>", "exec")
+    lines = textwrap.dedent(source).strip().splitlines(keepends=True)
+    linecache.cache[f"<{name}>"] = (
+        len(source),
+        None,
+        lines,
+        f"<{name}>",
+    )  # as of cells of notebooks: `compile` reads it
+    code = compile("".join(lines), f"<{name}>", "exec")
     own = {"__name__": "dropped", "torch": torch, "large": Large()}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -96,7 +104,7 @@ def test_an_error_that_has_been_caught_keeps_no_frame():
 PROGRAMS = SIMPLE | WITH_CYCLES | PERMANENT
 
 TO_THEIR_END = """
-import json, os, sys, types, warnings
+import json, linecache, os, sys, types, warnings
 import adjoint
 
 class Last:
@@ -110,7 +118,8 @@ warnings.simplefilter("ignore")
 for name, program in json.load(sys.stdin).items():
     module = sys.modules[f"program {name}"] = types.ModuleType("__main__")
     module.__dict__.update(torch=adjoint, last=Last(name), out=os.fdopen(os.dup(1), "w"))
-    exec(program, module.__dict__)
+    linecache.cache[name] = (len(program), None, program.splitlines(keepends=True), name)
+    exec(compile(program, name, "exec"), module.__dict__)
     module.out.write(f"written {name}\\n")
     del module
 """

@@ -417,6 +417,7 @@ def _explore(function: Callable[..., Any], parameters: Parameters, path: dict[st
     except _Undecided as undecided:
         condition = undecided.condition
     except (RuntimeError, ValueError) as error:
+        error.__context__ = None  # what the caller was handling, with its frames
         return Refusal(error.with_traceback(None))
     else:
         outputs = results if isinstance(results, tuple) else (results,)

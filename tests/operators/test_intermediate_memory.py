@@ -116,6 +116,10 @@ def test_products_in_blocks(sizes, dtype):
     assert (a.mT.contiguous().mT @ b.mT.contiguous().mT).equal(a @ b)
     if len(sizes[0]) == 2:
         assert torch.mv(a, b[:, 0]).equal((a @ b)[:, 0])
+        ones = torch.ones(1 << 19, dtype=dtype)
+        assert torch.dot(ones, ones / 1024 if dtype.is_floating_point else ones) == (
+            1 << 9 if dtype.is_floating_point else 1 << 19
+        )
     if dtype.is_floating_point:
         added = torch.arange(float(exact.size(-1))).to(dtype)
         add = torch.addmm if len(sizes[0]) == 2 else torch.baddbmm

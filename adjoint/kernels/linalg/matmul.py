@@ -56,16 +56,16 @@ def _in_blocks(a: Array, b: Array, finish: Callable[[Array, Any], Array], kind: 
 
     Of large arrays only blocks are converted at a time. Larger results have larger blocks, which are converted less often.
     """
-    if a.ndim == 2 and b.ndim == 1:
-        return _in_blocks(a, b[:, None], lambda block, part: finish(block[:, 0], part)[:, None], kind)[:, 0]
-    *stack, rows, depth = a.shape
-    columns, count = b.shape[-1], math.prod(stack)
-    if (
-        max(a.size, b.size, count * rows * columns) <= _CONVERTED
-        or len(stack) > 1
-        or [*b.shape[:-1]] != [*stack, depth]
-    ):
+    if max(a.size, b.size, a.size // max(a.shape[-1], 1) * b.shape[-1]) <= _CONVERTED:
         return finish(_product_in(kind, a, b), ...)
+    if a.ndim == 1 == b.ndim:
+        return asarray(_in_blocks(a[None], b, finish, kind)[0])
+    if a.ndim == 2 == b.ndim + 1:
+        return _in_blocks(a, b[:, None], lambda block, part: finish(block[:, 0], part[:1])[:, None], kind)[:, 0]
+    *stack, rows, depth = a.shape
+    if a.ndim not in (2, 3) or [*b.shape[:-1]] != [*stack, depth]:
+        return finish(_product_in(kind, a, b), ...)
+    columns, count = b.shape[-1], math.prod(stack)
     size = max(_CONVERTED, count * rows * columns // 16)
     deep = min(depth, _LONGEST)
     across = min(columns, 2 * size // deep, _LONGEST)
