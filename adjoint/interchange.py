@@ -50,6 +50,9 @@ class Interchange(ArrayAttributes):
 
         def _put_array(self, seen: ndarray[Any, Any], array: ndarray[Any, Any]) -> None: ...
 
+    def __hash__(self) -> int:
+        return id(self)
+
     def item(self) -> int | float:
         """The only element, as a Python number."""
         try:

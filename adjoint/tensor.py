@@ -81,7 +81,6 @@ class Tensor(Interchange, TensorMethods):
     _make_subclass: ClassVar[Any]
 
     __array_priority__ = 1000  # NumPy's operators defer to the reflected operators of tensors.
-    __hash__ = object.__hash__
 
     def __new__(cls, *args: Any, device: Any = None, **others: Any) -> Tensor:
         """Create an uninitialized tensor of the given sizes, or a tensor of the given data."""

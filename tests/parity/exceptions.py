@@ -26,9 +26,6 @@ KNOWN: dict[str, Difference] = {
         "PyTorch hides the error of a hook behind `**`, which then gives up", "line 9"
     ),
     "out_argument": Difference("PyTorch takes a number for a tensor, and finds that it is one of integers", "line 11"),
-    "python_protocols": Difference(
-        "a Python function as `__hash__` would slow every dict and set of tensors", "line 2"
-    ),
     "mistake torch.tensor()": Difference("Python counts the arguments, in words of its own", "missing 1 required"),
     "mistake torch.exp(torch.ones(2), torch.ones(2))": Difference(
         "Python counts the arguments; all have defaults, so that missing ones are told in PyTorch's words",

@@ -5,6 +5,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+import adjoint
+
 from .programs import program_test
 
 PROGRAMS = {
@@ -357,3 +359,15 @@ PROGRAMS = {
 }
 
 test_program_shows_the_same = program_test(PROGRAMS)
+
+
+@pytest.mark.parametrize("library", [torch, adjoint])
+def test_the_hash_is_the_identity(library):
+    class Mine(library.Tensor):
+        pass
+
+    x = library.ones(2)
+    for each in (x, x.view(2), x.as_subclass(Mine), library.nn.Parameter(x), library.nn.Buffer(x)):
+        assert hash(each) == id(each)
+    with pytest.raises(TypeError, match="unhashable"):
+        hash([x])
