@@ -117,9 +117,9 @@ class Last:
 warnings.simplefilter("ignore")
 for name, program in json.load(sys.stdin).items():
     module = sys.modules[f"program {name}"] = types.ModuleType("__main__")
-    module.__dict__.update(torch=adjoint, last=Last(name), out=os.fdopen(os.dup(1), "w"))
-    linecache.cache[name] = (len(program), None, program.splitlines(keepends=True), name)
-    exec(compile(program, name, "exec"), module.__dict__)
+    module.__dict__.update(torch=adjoint, last=Last(name), large=object(), out=os.fdopen(os.dup(1), "w"))
+    linecache.cache[f"<{name}>"] = (len(program), None, program.splitlines(keepends=True), name)
+    exec(compile(program, f"<{name}>", "exec"), module.__dict__)
     module.out.write(f"written {name}\\n")
     del module
 """
