@@ -191,7 +191,7 @@ _COMPLEX = {
 
 _FROM_NUMPY = {held: kind for kind, held in HELD.items()}
 NARROW = {kind: held for kind, held in HELD.items() if kind.roles is not None}
-"""The types that have roles, each with its NumPy dtype."""
+"""The dtypes that only some operators support (`roles`), each with its NumPy dtype."""
 
 OPAQUE = {held: _opaque(kind.name, kind.itemsize) for kind, held in NARROW.items()}
 """The NumPy dtypes of elements with which no kernel can compute."""

@@ -38,7 +38,7 @@ The second operand follows an `await`, where the interpreter does not check for 
 
 
 def uninterrupted(function: _Function) -> _Function:
-    """Prevent an interrupt at the start of `function`, and return it."""
+    """Prevent an interrupt at the start of `function`, and return the function."""
     code = function.__code__
     changed = unchecked(code.co_code) if sys.implementation.cache_tag in KNOWN else None
     if changed is not None:

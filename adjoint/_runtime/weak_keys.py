@@ -71,7 +71,8 @@ class _OfClass(ref[type]):
 class WeakClasses(set[Any]):
     """A set of classes.
 
-    User-defined classes leave the set when they die. Classes of this package never die, and are found faster.
+    User-defined classes are removed from the set when they are deleted. Classes of this package are never deleted and
+    are found faster.
     """
 
     __slots__ = ()

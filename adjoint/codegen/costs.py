@@ -2,9 +2,9 @@
 
 They compare the cost of an element in NumPy with the cost of a call.
 
-A form is used from `CALL` elements divided by its weight. The weight is the time that NumPy takes for one element,
-relative to the cheapest pass over memory. The cost of a call and the weights were measured. They are the same on all
-machines.
+The minimum number of elements for a form is `CALL` divided by the form's weight. The weight is the time that NumPy takes
+for one element, relative to the cheapest pass over memory. The cost of a call and the weights were measured. They are
+the same on all machines.
 """
 
 CALL = 1 << 15

@@ -297,7 +297,7 @@ class Returned(ast.NodeTransformer):
 
 
 def argument(node: ast.expr) -> ast.expr:
-    """Return an expression. Raise an error unless it is the place of an argument: `args` or `kwargs` with constant indices."""
+    """Return an expression that names an argument (`args` or `kwargs` with constant indices), or raise an error."""
     inner = node
     while isinstance(inner, ast.Subscript) and isinstance(inner.slice, ast.Constant):
         inner = inner.value

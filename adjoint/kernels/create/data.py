@@ -238,7 +238,7 @@ class _Elements:
         return _array_of(self.values, kind or self.kind(), self.kinds).reshape(shape)
 
     def kind(self) -> dtype:
-        """The type to which the types of all numbers promote."""
+        """Return the type to which the types of all numbers promote."""
         kinds = list(self.kinds)
         result = kinds[0] if kinds else dtypes.get_default_dtype()
         for found in kinds[1:]:

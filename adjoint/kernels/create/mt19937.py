@@ -99,7 +99,7 @@ class Stream:
         return seed
 
     def _start(self) -> Any:
-        """The source of words, which is created when it is first needed."""
+        """Return the source of words, which is created when it is first needed."""
         with self.lock:
             if self._engine is None:
                 random = import_late("numpy.random")
@@ -223,7 +223,7 @@ class Stream:
 
 @cache
 def _zeros() -> Any:
-    """A seed that NumPy need not hash, because the source of words replaces it immediately.
+    """Return a seed that NumPy need not hash, because the source of words replaces it immediately.
 
     It is a list because NumPy reads it number by number, which takes twenty times as long for an array.
     """

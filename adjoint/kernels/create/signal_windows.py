@@ -44,7 +44,7 @@ def hamming(size: int, dtype: Dtype, alpha: float, beta: float) -> Array:
 
 
 def kaiser(size: int, dtype: Dtype, beta: float) -> Array:
-    """`I0(beta sqrt(1 - x²)) / I0(beta)` for x from -1 to 1."""
+    """Return `I0(beta sqrt(1 - x²)) / I0(beta)` for x from -1 to 1."""
     x = numpy.arange(size) * (2 / (size - 1)) - 1
     inside = abs(beta) * numpy.sqrt(numpy.maximum(1 - x * x, 0))
     # I0 overflows where the quotient of two does not: `i0e` is I0 divided by the exponential.

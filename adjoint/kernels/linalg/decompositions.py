@@ -66,7 +66,7 @@ def _zero_pivot(matrix: Array) -> int:
 
 
 def inv(self: Array, name: str = "inv") -> Array:
-    """The inverse."""
+    """Return the inverse."""
     check_matrix(name, self, square=True)
     try:
         return inverse(self.mT).mT  # column-major
@@ -250,7 +250,7 @@ def qr(self: Array, mode: str = "reduced") -> tuple[Array, Array]:
 
 
 def orthogonal(self: Array, mode: str) -> Any:
-    """`numpy.linalg.qr`."""
+    """Return `numpy.linalg.qr`."""
     found = by_lapack("qr", self, mode)
     return of_stack(lambda part: numpy.linalg.qr(part, mode), self) if found is NotImplemented else found  # type: ignore[call-overload]
 

@@ -29,7 +29,7 @@ def _sign_and_logarithm(pivots: Array, sign: Array) -> tuple[Array, Array]:
 
 
 def det(self: Array) -> Array:
-    """The determinant."""
+    """Return the determinant."""
     check_matrix("det", self, square=True)
     found = _pivots(self)
     if found is not NotImplemented:

@@ -183,7 +183,7 @@ def _as_it_lies(array: Array, axis: int) -> tuple[Array, int]:
 
 
 def _innermost(self: Array, dims: tuple[int, ...], last: tuple[int, ...], transform: Callable[..., Array]) -> Array:
-    """`transform` with the dimensions it works on innermost in memory, `last` of all, the others by their strides.
+    """Return `transform` with the dimensions it works on innermost in memory, `last` of all, the others by their strides.
 
     So PyTorch leaves its results: of dimensions that were not, only the strides tell.
     """
@@ -198,7 +198,7 @@ def _innermost(self: Array, dims: tuple[int, ...], last: tuple[int, ...], transf
 def _order(
     strides: tuple[int, ...], dims: tuple[int, ...], last: tuple[int, ...]
 ) -> tuple[list[int] | None, tuple[int, ...]]:
-    """The order of `_innermost`, None if it is that of the dimensions, and the dimensions of the transform in it."""
+    """Return the order of `_innermost`, None if it is that of the dimensions, and the dimensions of the transform in it."""
     ndim = len(strides)
     dims, last = (tuple(range(ndim)[dim] for dim in some) for some in (dims, last))
     by_stride = sorted(range(ndim), key=lambda dim: -abs(strides[dim]))
@@ -208,7 +208,7 @@ def _order(
 
 
 def frequencies(n: int, d: float, kind: numpy.dtype[Any], onesided: bool) -> Array:
-    """The frequencies of the elements of a transform of `n` samples at distance `d`."""
+    """Return the frequencies of the elements of a transform of `n` samples at distance `d`."""
     if onesided:
         steps = numpy.arange(n // 2 + 1)
     else:

@@ -40,7 +40,7 @@ TOGETHER = 1 << 14
 
 
 def _integral(integrand: Callable[[ndarray], ndarray], scale: ndarray) -> ndarray:
-    """The integral over [0, inf) of a smooth function that falls off exponentially beyond `scale`.
+    """Return the integral over [0, inf) of a smooth function that falls off exponentially beyond `scale`.
 
     By the trapezoidal rule after v = scale * exp(w - exp(-w)), Takahasi and Mori, "Double exponential formulas for
     numerical integration", 1974.
@@ -57,7 +57,7 @@ def _integral(integrand: Callable[[ndarray], ndarray], scale: ndarray) -> ndarra
 def _by_parts(
     choose: ndarray, first: Callable[..., ndarray], second: Callable[..., ndarray], *args: ndarray
 ) -> ndarray:
-    """`first(*args)` where `choose` is true and `second(*args)` elsewhere, each computed only where it is wanted."""
+    """Return `first(*args)` where `choose` is true and `second(*args)` elsewhere, each computed only where it is wanted."""
     result = numpy.empty(choose.shape)
     for mask, function in ((choose, first), (~choose, second)):
         if mask.any():
@@ -77,12 +77,12 @@ def _gamma_scale(a: ndarray, x: ndarray) -> ndarray:
 
 
 def _below(a: ndarray, x: ndarray, factor: Callable[[ndarray], Any] = lambda v: 1.0) -> ndarray:
-    """The integral over t < x of (t / x)**a * exp(x - t) * factor(log(x / t)) / t."""
+    """Return the integral over t < x of (t / x)**a * exp(x - t) * factor(log(x / t)) / t."""
     return _integral(lambda v: numpy.exp(-a * v - x * numpy.expm1(-v)) * factor(v), _gamma_scale(a, x))
 
 
 def _above(a: ndarray, x: ndarray, factor: Callable[[ndarray], Any] = lambda v: 1.0) -> ndarray:
-    """The integral over t > x of (t / x)**a * exp(x - t) * factor(log(t / x)) / t."""
+    """Return the integral over t > x of (t / x)**a * exp(x - t) * factor(log(t / x)) / t."""
     return _integral(lambda v: numpy.exp(a * v - x * numpy.expm1(v)) * factor(v), _gamma_scale(a, x))
 
 
@@ -92,13 +92,13 @@ for _name in ("lower_incomplete_gamma", "upper_incomplete_gamma"):
 
 @pointwise("igamma_cpu")
 def igamma(a: Array, x: Array) -> Any:
-    """The lower incomplete gamma function, regularized: how probably a sample of the gamma distribution is at most `x`."""
+    """Return the lower incomplete gamma function, regularized: how probably a sample of the gamma distribution is at most `x`."""
     return xp.lower_incomplete_gamma(a, x)
 
 
 @pointwise("igammac_cpu")
 def igammac(a: Array, x: Array) -> Any:
-    """The upper incomplete gamma function, regularized: `1 - igamma(a, x)`, without cancellation where x > a."""
+    """Return the upper incomplete gamma function, regularized: `1 - igamma(a, x)`, without cancellation where x > a."""
     return xp.upper_incomplete_gamma(a, x)
 
 
@@ -176,7 +176,7 @@ def _beta_moves(x: ndarray, a: ndarray, b: ndarray) -> ndarray:
 
 
 def _beta_moves_near_0(x: ndarray, a: ndarray, b: ndarray) -> ndarray:
-    """The power series of the incomplete beta function, NIST DLMF 8.17.7, term by term."""
+    """Return the power series of the incomplete beta function, NIST DLMF 8.17.7, term by term."""
     log_ratio = numpy.log(x) - digamma(a + 1.0) + digamma(a + b)
     total = log_ratio / a
     term = numpy.ones_like(x)
@@ -194,7 +194,7 @@ HIGHEST_DIMENSION = 1 << 28
 
 
 def mvlgamma(x: Array, p: int) -> Array:
-    """The logarithm of the multivariate gamma function of dimension `p`."""
+    """Return the logarithm of the multivariate gamma function of dimension `p`."""
     if type(p) is bool or not 1 <= p <= HIGHEST_DIMENSION:
         raise ValueError("p")  # the operator says why
     total = lgamma(x)

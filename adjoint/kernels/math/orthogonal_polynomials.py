@@ -17,7 +17,7 @@ Array = numpy.ndarray[Any, Any]
 
 
 def polynomials(name: str, shifted: bool = False) -> Any:
-    """The kernel of a family; a `shifted` one is of `2 x - 1`, so that its interval is from 0 to 1."""
+    """Return the kernel of a family; a `shifted` one is of `2 x - 1`, so that its interval is from 0 to 1."""
     if not shifted:
         in_kernels("elementary_polynomials", name, 2, wide=False)
         return of_operation(name, f"{name}_cpu", "fd", 2)

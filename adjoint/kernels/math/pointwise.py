@@ -29,31 +29,31 @@ _PI = Number(math.pi)
 
 @pointwise("sigmoid_cpu", "fc")
 def sigmoid(self: Array) -> Any:
-    """`1 / (1 + exp(-self))`."""
+    """Return `1 / (1 + exp(-self))`."""
     return 1 / (1 + xp.exp(-self))
 
 
 @pointwise("sigmoid_backward_cpu", "fc")
 def sigmoid_backward(grad: Array, result: Array) -> Any:
-    """`grad * (1 - result) * result`."""
+    """Return `grad * (1 - result) * result`."""
     return ((1 - result) * result).conj() * grad
 
 
 @pointwise("tanh_backward_cpu", "fc")
 def tanh_backward(grad: Array, result: Array) -> Any:
-    """`grad * (1 - result ** 2)`."""
+    """Return `grad * (1 - result ** 2)`."""
     return (1 - result * result).conj() * grad
 
 
 @pointwise("rsqrt_cpu", "fc")
 def rsqrt(self: Array) -> Any:
-    """`1 / sqrt(self)`."""
+    """Return `1 / sqrt(self)`."""
     return xp.rsqrt(self)
 
 
 @pointwise("logit_cpu")
 def logit(self: Array, eps: float | None = None) -> Any:
-    """`log(self / (1 - self))`, `self` first clamped to `[eps, 1 - eps]` if `eps` is given."""
+    """Return `log(self / (1 - self))`, `self` first clamped to `[eps, 1 - eps]` if `eps` is given."""
     if eps is not None:
         low = xp.element(eps)
         self = xp.where(self < low, low, xp.where(self > 1 - low, 1 - low, self))
@@ -62,7 +62,7 @@ def logit(self: Array, eps: float | None = None) -> Any:
 
 @pointwise("logit_backward_cpu")
 def logit_backward(grad: Array, self: Array, eps: float | None = None) -> Any:
-    """The derivative of `logit` times `grad`: 0 where `self` was clamped, nan outside [0, 1] if nothing is."""
+    """Return the derivative of `logit` times `grad`: 0 where `self` was clamped, nan outside [0, 1] if nothing is."""
     slope = grad / (self * (1 - self))
     if eps is None:
         return xp.where((self >= 0) & (self <= 1), slope, math.nan)
@@ -71,7 +71,7 @@ def logit_backward(grad: Array, self: Array, eps: float | None = None) -> Any:
 
 
 def _log1p(self: Array) -> Any:
-    """`log(1 + self)`, accurate near 0. NumPy rounds `1 + self` if it is complex."""
+    """Return `log(1 + self)`, accurate near 0. NumPy rounds `1 + self` if it is complex."""
     if self.dtype.kind != "c":
         return of_any_size(numpy.log1p)(self)
     real, imag = self.real.astype(numpy.float64), self.imag.astype(numpy.float64)
@@ -96,13 +96,13 @@ log1p = Kernel(_log1p, small=numpy.log1p, dtypes=FLOATS, limit=LARGE - 1, inplac
 
 @pointwise("sinc_cpu", "fc")
 def sinc(self: Array) -> Any:
-    """`sin(pi * self) / (pi * self)`, 1 at 0."""
+    """Return `sin(pi * self) / (pi * self)`, 1 at 0."""
     angle = self * math.pi
     return xp.where(self == 0, 1, xp.sin(angle) / angle)
 
 
 def derivative_of_sinc(self: Array, order: int) -> Array:
-    """The `order`-th derivative of `sinc`: near 0 by its series, elsewhere from the derivatives of `x * sinc(x)`."""
+    """Return the `order`-th derivative of `sinc`: near 0 by its series, elsewhere from the derivatives of `x * sinc(x)`."""
     angle = numpy.asarray(widen(self) * math.pi)
     result = numpy.asarray(numpy.sin(angle) / angle)
     for n in range(1, order + 1):
@@ -147,7 +147,7 @@ def _angle_of_floats(self: Array) -> Any:
 
 @by_expression(_angle_of_floats)
 def angle(self: Array) -> Array:
-    """The argument of complex numbers; of real ones 0 or, where negative, pi. nan stays nan."""
+    """Return the argument of complex numbers; of real ones 0 or, where negative, pi. nan stays nan."""
     if self.dtype.kind == "c":
         return numpy.arctan2(self.imag, self.real, order="C")
     angles = numpy.where(self < ZERO[self.dtype], _PI[self.dtype], ZERO[self.dtype])
@@ -155,7 +155,7 @@ def angle(self: Array) -> Array:
 
 
 def conj(self: Array) -> Array:
-    """The complex conjugates; a real array itself."""
+    """Return the complex conjugates; a real array itself."""
     return numpy.conjugate(self) if self.dtype.kind == "c" else self
 
 
@@ -185,14 +185,14 @@ rint = _rounding("round", numpy.rint)
 
 @pointwise("round_cpu")
 def round_decimals(self: Array, decimals: int) -> Any:
-    """`self` rounded to `decimals` decimal places (before the point, if negative), halves to even."""
+    """Return `self` rounded to `decimals` decimal places (before the point, if negative), halves to even."""
     scale = 10.0 ** abs(decimals)
     return xp.rint(self * scale) / scale if decimals >= 0 else xp.rint(self / scale) * scale
 
 
 @pointwise("frac_cpu")
 def frac(self: Array) -> Any:
-    """`self` without its integer part. The remainder has the sign of `self`."""
+    """Return `self` without its integer part. The remainder has the sign of `self`."""
     return self - xp.trunc(self)
 
 
@@ -216,7 +216,7 @@ def _sign_of_floats(self: Array) -> Any:
 
 
 def _few_signs(self: Array) -> Array:
-    """The signs of a few floats: NumPy's, but 0 where it says nan."""
+    """Return the signs of a few floats: NumPy's, but 0 where it says nan."""
     signs: Array = numpy.sign(self)
     if self.size and signs.item(signs.argmax()) != 1.0:  # the first nan counts as the largest
         return numpy.where(signs == signs, signs, ZERO[self.dtype])
@@ -239,7 +239,7 @@ def sign(self: Array) -> Array:
 
 
 def sgn(self: Array) -> Array:
-    """`sign`; of complex numbers the number of magnitude 1 in the same direction, 0 for 0."""
+    """Return `sign`; of complex numbers the number of magnitude 1 in the same direction, 0 for 0."""
     if self.dtype.kind != "c":
         return sign(self)
     magnitude = numpy.absolute(self)
@@ -266,31 +266,31 @@ isinf = _property("isinf", numpy.isinf)
 
 
 def isfinite(self: Array) -> Array:
-    """Whether elements are neither infinite nor nan."""
+    """Return whether elements are neither infinite nor nan."""
     return numpy.ones_like(self, bool) if self.dtype.kind in "iub" else numpy.isfinite(self)
 
 
 def isposinf(self: Array) -> Array:
-    """Whether elements are infinite and positive."""
+    """Return whether elements are infinite and positive."""
     if self.dtype.kind == "c":
         raise RuntimeError("isposinf does not support complex inputs.")
     return isinf(self) & (self > ZERO[self.dtype])
 
 
 def isneginf(self: Array) -> Array:
-    """Whether elements are infinite and negative."""
+    """Return whether elements are infinite and negative."""
     if self.dtype.kind == "c":
         raise RuntimeError("isneginf does not support complex inputs.")
     return isinf(self) & (self < ZERO[self.dtype])
 
 
 def isreal(self: Array) -> Array:
-    """Whether the imaginary part is 0."""
+    """Return whether the imaginary part is 0."""
     return self.imag == 0 if self.dtype.kind == "c" else numpy.ones_like(self, bool)
 
 
 def signbit(self: Array) -> Array:
-    """Whether the sign is set, also that of zeros and nans."""
+    """Return whether the sign is set, also that of zeros and nans."""
     if self.dtype.kind == "c":
         raise NotImplementedError("signbit is not implemented for complex tensors.")
     return self < ZERO[self.dtype] if self.dtype.kind in "iub" else numpy.signbit(self)

@@ -24,7 +24,7 @@ _FLOAT32, _FLOAT64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
 
 @in_float32
 def power(self: Array, exponent: Array) -> Array:
-    """`self` to the power `exponent`; integers to a negative power give what dividing 1 gives."""
+    """Return `self` to the power `exponent`; integers to a negative power give what dividing 1 gives."""
     if self.dtype.kind == "b":
         raise NotImplementedError("\"pow\" not implemented for 'Bool'")
     if self.dtype.kind == "i" and (exponent < 0).any():
@@ -37,7 +37,7 @@ def power(self: Array, exponent: Array) -> Array:
 
 
 def power_of_numbers(self: Array, exponent: Any) -> Array:
-    """`self` to the power of a number.
+    """Return `self` to the power of a number.
 
     Raises:
         RuntimeError: for integers to a negative integer power.
@@ -63,7 +63,7 @@ def power_of_numbers(self: Array, exponent: Any) -> Array:
 
 @pointwise("pow", "fc")
 def _to_number(self: Array, exponent: float) -> Any:
-    """`self` to the power of a number; some powers are products, quotients and roots."""
+    """Return `self` to the power of a number; some powers are products, quotients and roots."""
     if exponent == 2:
         return xp.square(self)
     if exponent == 0.5:
@@ -80,7 +80,7 @@ def _to_number(self: Array, exponent: float) -> Any:
 
 
 def power_backward(grad: Array, self: Array, exponent: Any) -> Array:
-    """`grad` times the derivative of `self ** exponent`."""
+    """Return `grad` times the derivative of `self ** exponent`."""
     dtype = grad.dtype
     traced = dtype is _FLOAT32 or dtype is _FLOAT64 or (dtype.kind == "c" and exponent in (2, 3))
     if traced and grad.size >= LARGE and dtype is self.dtype:
@@ -94,7 +94,7 @@ _scaled_power = by_number(numpy.multiply)
 
 @pointwise("pow", "fc")
 def _times_slope(grad: Array, self: Array, exponent: float) -> Any:
-    """`power_backward` of many numbers."""
+    """Return `power_backward` of many numbers."""
     if exponent == 2:
         return grad * (self * 2).conj()
     if exponent == 3:
@@ -103,7 +103,7 @@ def _times_slope(grad: Array, self: Array, exponent: float) -> Any:
 
 
 def number_to_powers(self: Any, exponent: Array) -> Array:
-    """A number to the powers `exponent`."""
+    """Return a number to the powers `exponent`."""
     dtype = common_dtype(self, exponent)
     if dtype.kind in "iub":
         base = scalar_array(self, dtypes.from_numpy(dtype))

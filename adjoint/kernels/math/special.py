@@ -124,7 +124,7 @@ digamma = _in_kernels("digamma", "digamma")
 
 
 def polygamma(n: int, x: ndarray) -> ndarray:
-    """The `n`-th derivative of `digamma`.
+    """Return the `n`-th derivative of `digamma`.
 
     Raises:
         RuntimeError: if `n` is negative.
@@ -144,7 +144,7 @@ in_kernels("elementary_special", "polygamma_of_order", 2)
 
 @pointwise("polygamma")
 def _polygamma_kernel(self: Array, n: int) -> Any:
-    """The `n`-th derivative of `digamma`, for `n` greater than 1."""
+    """Return the `n`-th derivative of `digamma`, for `n` greater than 1."""
     return xp.polygamma_of_order(self, n)
 
 
@@ -156,17 +156,17 @@ zeta = _in_kernels("zeta", "zeta_cpu", "fd", arity=2)
 
 @pointwise("xlogy_cpu")
 def xlogy(x: Array, y: Array) -> Any:
-    """The product x * log(y), and 0 where `x` is 0, unless `y` is nan."""
+    """Return the product x * log(y), and 0 where `x` is 0, unless `y` is nan."""
     return xp.where((x == 0) & ~xp.isnan(y), 0, x * xp.log(y))
 
 
 @pointwise("xlog1py_cpu")
 def xlog1py(x: Array, y: Array) -> Any:
-    """The product x * log(1 + y), and 0 where `x` is 0, unless `y` is nan."""
+    """Return the product x * log(1 + y), and 0 where `x` is 0, unless `y` is nan."""
     return xp.where((x == 0) & ~xp.isnan(y), 0, x * xp.log1p(y))
 
 
 @pointwise("entr_cpu")
 def entr(self: Array) -> Any:
-    """`-self * log(self)`: 0 at 0, -inf below."""
+    """Return `-self * log(self)`: 0 at 0, -inf below."""
     return xp.where(self <= 0, xp.where(self == 0, 0, -math.inf), -self * xp.log(self))

@@ -50,7 +50,7 @@ def checked_bytes(
     available: int | None = None,
     operation: str = "set_",
 ) -> int:
-    """The number of bytes that a storage must have for elements of `itemsize` bytes at the places that the rest tells.
+    """Return the number of bytes that a storage must have for elements of `itemsize` bytes at the places that the rest tells.
 
     `stride` and `offset` count elements. If there are only `available` bytes, those must be among them. PyTorch's functions
     differ in their words for the same mistake, and in which of two they find first: `operation` says whose these are.

@@ -32,7 +32,7 @@ are read; NumPy copies only this many columns at a time then, each from its own 
 
 
 def preserved_order(array: Array) -> tuple[int, ...] | None:
-    """The dimensions in the order of their strides, largest first; None where that is the row-major order.
+    """Return the dimensions in the order of their strides, largest first; None where that is the row-major order.
 
     Dimensions that are expanded (stride 0) stay between the neighbours that they have.
     """
@@ -56,7 +56,7 @@ def preserved_order(array: Array) -> tuple[int, ...] | None:
 
 
 def empty_like(array: Array, dtype: Any = None, memory_format: Any = None) -> Array:
-    """An uninitialised array of the shape of `array`, with its order of dimensions in memory unless told otherwise."""
+    """Return an uninitialised array of the shape of `array`, with its order of dimensions in memory unless told otherwise."""
     dtype = array.dtype if dtype is None else dtype
     if memory_format is not None and memory_format is not preserve_format:
         return ordered_empty(array.shape, dtype, order_of(memory_format, array.ndim))
@@ -69,7 +69,7 @@ def empty_like(array: Array, dtype: Any = None, memory_format: Any = None) -> Ar
 
 
 def with_steps(array: Array, steps: tuple[int, ...]) -> Array:
-    """`array` with the given strides in elements, which may differ where a dimension has size 1."""
+    """Return `array` with the given strides in elements, which may differ where a dimension has size 1."""
     byte_steps = tuple(step * array.itemsize for step in steps)
     if byte_steps == array.strides or array.size == 0:
         return array
@@ -77,7 +77,7 @@ def with_steps(array: Array, steps: tuple[int, ...]) -> Array:
 
 
 def order_of(memory_format: Any, ndim: int) -> tuple[int, ...] | None:
-    """The dimensions in the order they have in memory under `memory_format`, None for row-major."""
+    """Return the dimensions in the order they have in memory under `memory_format`, None for row-major."""
     if memory_format is None or memory_format is contiguous_format:
         return None
     if memory_format is channels_last:
@@ -92,7 +92,7 @@ def order_of(memory_format: Any, ndim: int) -> tuple[int, ...] | None:
 
 
 def ordered_empty(shape: tuple[int, ...], dtype: Any, order: tuple[int, ...] | None) -> Array:
-    """An uninitialised array whose dimensions lie in memory in `order`, the first slowest."""
+    """Return an uninitialised array whose dimensions lie in memory in `order`, the first slowest."""
     if order is None:
         return numpy.empty(shape, dtype)
     inner = numpy.empty([shape[dim] for dim in order], dtype)
@@ -103,14 +103,14 @@ def ordered_empty(shape: tuple[int, ...], dtype: Any, order: tuple[int, ...] | N
 
 
 def strided_empty(shape: tuple[int, ...], steps: tuple[int, ...], dtype: Any) -> Array:
-    """An uninitialised array with the given strides in elements, the owner of just the memory that it spans."""
+    """Return an uninitialised array with the given strides in elements, the owner of just the memory that it spans."""
     span = checked_bytes(shape, steps, 0, dtype.itemsize, operation="empty_strided")
     memory = numpy.empty(span // dtype.itemsize, dtype)
     return strided(memory, shape, steps, 0)
 
 
 def clone(array: Array, memory_format: Any = None) -> Array:
-    """A copy in memory of its own."""
+    """Return a copy in memory of its own."""
     if memory_format is None and array.flags.c_contiguous and (array.size < THREADED or array.itemsize > 8):
         copy = numpy.array(array)  # also of NumPy's scalars
         if copy.strides == array.strides:  # which a dimension of size 1 leaves open
@@ -137,7 +137,7 @@ LATE.copy_elements = copy_elements
 
 
 def contiguous(array: Array, memory_format: Any = None) -> Array:
-    """`array` itself if its elements lie in row-major order, otherwise a copy for which that holds."""
+    """Return `array` itself if its elements lie in row-major order, otherwise a copy for which that holds."""
     if array.flags.c_contiguous or array.size < MOVED:
         return row_major(array)
     result = numpy.empty(array.shape, array.dtype)
@@ -146,7 +146,7 @@ def contiguous(array: Array, memory_format: Any = None) -> Array:
 
 
 def filled_like(array: Array, value: Array) -> Array:
-    """An array like `array` filled with the element of `value`, which has no dimensions."""
+    """Return an array like `array` filled with the element of `value`, which has no dimensions."""
     return clone(expanded(convert(value, array.dtype), array))
 
 
@@ -158,7 +158,7 @@ _ROUNDED = {pair for half in HALVES for pair in ((FLOAT32, half), (half, FLOAT32
 
 
 def convert(array: Array, dtype: Any, memory_format: Any = None) -> Array:
-    """A copy with elements of `dtype`; the imaginary part is dropped, with a warning, where that is real."""
+    """Return a copy with elements of `dtype`; the imaginary part is dropped, with a warning, where that is real."""
     if (
         type(array) is numpy.ndarray
         and memory_format is None
@@ -194,12 +194,12 @@ def convert(array: Array, dtype: Any, memory_format: Any = None) -> Array:
 
 
 def to_dtype(self: Array, dtype: Any, memory_format: Any = None) -> Array:
-    """`convert` to a dtype of adjoint."""
+    """Return `convert` to a dtype of adjoint."""
     return convert(self, dtype.numpy, memory_format)
 
 
 def real_part(array: Array, dtype: Any) -> Array:
-    """The real part of a complex array that is to become a real one, otherwise `array`."""
+    """Return the real part of a complex array that is to become a real one, otherwise `array`."""
     if array.dtype.kind in "cW" and dtype.kind not in "cbW":
         warn("Casting complex values to real discards the imaginary part")
         return array.real
@@ -207,7 +207,7 @@ def real_part(array: Array, dtype: Any) -> Array:
 
 
 def expanded(source: Array, array: Array) -> Array:
-    """`source` in a form that can be written to `array`: its real part if necessary, broadcast to the shape.
+    """Return `source` in a form that can be written to `array`: its real part if necessary, broadcast to the shape.
 
     Raises:
         RuntimeError: if the shapes do not fit.
@@ -226,7 +226,7 @@ _EFFORT = 1000
 
 
 def may_overlap(first: Array, second: Array) -> bool:
-    """Whether two arrays may have an element in common. Adjacent parts of one array have no element in common."""
+    """Return whether two arrays may have an element in common. Adjacent parts of one array have no element in common."""
     if not numpy.may_share_memory(first, second):
         return False
     try:
@@ -283,7 +283,7 @@ def fill_(self: Array, value: Any) -> None:
 
 
 def full_like(array: Array, value: Any) -> Array:
-    """An array like `array` filled with the number `value`. Raises as `scalar_array` does."""
+    """Return an array like `array` filled with the number `value`. Raises as `scalar_array` does."""
     result = empty_like(array)
     copy_elements(result, scalar_array(value, from_numpy(array.dtype)))
     return result
@@ -307,7 +307,7 @@ def zero_(self: Array) -> None:
 
 
 def distinct(array: Array) -> Array:
-    """One element for each place in memory that elements of `array` share, writable."""
+    """Return one element for each place in memory that elements of `array` share, writable."""
     if array.ndim == 0:
         return array
     part = array[tuple(slice(0, 1) if step == 0 else slice(None) for step in array.strides)]
@@ -336,7 +336,7 @@ def fill_diagonal_(self: Array, fill_value: Any, wrap: bool = False) -> None:
 
 
 def mapped(function: Callable[..., Any], *arrays: Array) -> Array:
-    """The results of a Python function of the elements of arrays of one shape, as Python numbers."""
+    """Return the results of a Python function of the elements of arrays of one shape, as Python numbers."""
     values = [function(*numbers) for numbers in zip(*(to_python(array.reshape(-1)) for array in arrays), strict=True)]
     for value in values:
         if not isinstance(value, (int, float, complex)):

@@ -55,13 +55,13 @@ class LegacyStorage(metaclass=_LegacyKind):
 
     @classmethod
     def from_buffer(cls, *args: Any, **options: Any) -> TypedStorage:
-        """A copy of the elements of a buffer; see `UntypedStorage.from_buffer`."""
+        """Return a copy of the elements of a buffer; see `UntypedStorage.from_buffer`."""
         untyped = UntypedStorage.from_buffer(*args, **{**options, "dtype": cls.dtype})
         return TypedStorage(dtype=cls.dtype, wrap_storage=untyped)
 
     @classmethod
     def from_file(cls, filename: Any, shared: bool = False, size: int = 0) -> TypedStorage:
-        """The first `size` elements of a file, mapped into memory; see `UntypedStorage.from_file`."""
+        """Return the first `size` elements of a file, mapped into memory; see `UntypedStorage.from_file`."""
         untyped = UntypedStorage.from_file(filename, shared, size * cls.dtype.itemsize)
         return TypedStorage(dtype=cls.dtype, wrap_storage=untyped)
 

@@ -33,7 +33,7 @@ class _Foreign:
 
 
 def adopt(array: Array) -> Array:
-    """An array on the memory of `array`, owned by one that has all of it from the first to the last element.
+    """Return an array on the memory of `array`, owned by one that has all of it from the first to the last element.
 
     Raises RuntimeError if it runs backwards.
     """
@@ -50,13 +50,13 @@ def adopt(array: Array) -> Array:
 
 
 def is_foreign(root: Array) -> bool:
-    """Whether the memory that `root` owns to us belongs to somebody else, who alone may make it larger or smaller."""
+    """Return whether the memory that `root` owns to us belongs to somebody else, who alone may make it larger or smaller."""
     base: Any = root.base  # NumPy keeps what has an array interface in a tuple, with the interface
     return base is not None and (type(base) is not tuple or isinstance(base[0], _Foreign))
 
 
 def owner(array: Array) -> Array:
-    """The array at the end of the `.base` chain, which may lead through the stand-ins that `as_strided` leaves."""
+    """Return the array at the end of the `.base` chain, which may lead through the stand-ins that `as_strided` leaves."""
     while True:
         base: Any = array.base
         if base is not None and not isinstance(base, numpy.ndarray):
@@ -67,14 +67,14 @@ def owner(array: Array) -> Array:
 
 
 def is_shared(array: Array) -> bool:
-    """Whether the memory of this array is one that processes share."""
+    """Return whether the memory of this array is one that processes share."""
     from ..._runtime.shared_memory import Mapping
 
     return isinstance(owner(array).base, Mapping)
 
 
 def storage_offset(array: Array) -> int:
-    """The distance, in elements, of the first element from the start of the storage."""
+    """Return the distance, in elements, of the first element from the start of the storage."""
     if array.base is None or array.size == 0:
         return 0
     root = owner(array)
@@ -82,7 +82,7 @@ def storage_offset(array: Array) -> int:
 
 
 def element_strides(array: Array) -> tuple[int, ...]:
-    """Strides in elements. An empty array has the strides of a contiguous array whose sizes of 0 count as 1."""
+    """Return strides in elements. An empty array has the strides of a contiguous array whose sizes of 0 count as 1."""
     if array.size == 0:
         return row_major_steps(array.shape)
     size = array.itemsize
@@ -90,7 +90,7 @@ def element_strides(array: Array) -> tuple[int, ...]:
 
 
 def is_contiguous(array: Array, memory_format: Any = None) -> bool:
-    """Whether the elements lie in row-major order, or in the order of a channels-last `memory_format`."""
+    """Return whether the elements lie in row-major order, or in the order of a channels-last `memory_format`."""
     if memory_format is channels_last:
         return array.ndim == 4 and array.transpose(0, 2, 3, 1).flags.c_contiguous
     if memory_format is channels_last_3d:
@@ -124,7 +124,7 @@ def strided(
 
 
 def _without_signs(size: tuple[int, ...], stride: tuple[int, ...]) -> tuple[int, ...]:
-    """`stride` where each negative one, of a dimension of size 1, is that of a contiguous array."""
+    """Return `stride` where each negative one, of a dimension of size 1, is that of a contiguous array."""
     steps = [*stride, 1]
     for dim in reversed(range(len(size))):
         if steps[dim] < 0:
@@ -146,7 +146,7 @@ def restrided(array: Array, shape: tuple[int, ...], byte_steps: tuple[int, ...],
 
 
 def window(root: Array, dtype: Any, shape: tuple[int, ...], byte_steps: Sequence[int], byte_offset: int) -> Array:
-    """An array of the given geometry on the memory of its owner `root`, to which its `.base` leads.
+    """Return an array of the given geometry on the memory of its owner `root`, to which its `.base` leads.
 
     Raises: ValueError: if an element lies outside the memory, which NumPy checks.
     """
@@ -157,14 +157,14 @@ def window(root: Array, dtype: Any, shape: tuple[int, ...], byte_steps: Sequence
 
 
 def memory(root: Array) -> Array:
-    """All bytes of the memory of its owner `root`, as an array of uint8 that shares them."""
+    """Return all bytes of the memory of its owner `root`, as an array of uint8 that shares them."""
     if not root.flags.c_contiguous:  # what owns its memory has no gaps
         root = root.transpose(sorted(range(root.ndim), key=lambda dim: -root.strides[dim]))
     return root.reshape(-1).view(numpy.uint8)
 
 
 def row_major_steps(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The strides, in elements, of a contiguous array."""
+    """Return the strides, in elements, of a contiguous array."""
     steps = [1]
     for size in reversed(shape[1:]):
         steps.append(steps[-1] * max(size, 1))
@@ -182,7 +182,7 @@ def reallocated(root: Array, length: int) -> Array:
 
 
 def dense_and_overlapping(a: Array, b: Array) -> bool:
-    """Whether two arrays without gaps between their elements share memory."""
+    """Return whether two arrays without gaps between their elements share memory."""
     if not (is_dense(a) and is_dense(b)):
         return False
     first, second = address(a), address(b)
@@ -190,7 +190,7 @@ def dense_and_overlapping(a: Array, b: Array) -> bool:
 
 
 def is_dense(array: Array) -> bool:
-    """Whether the elements, in some order of the dimensions, lie in memory without gaps."""
+    """Return whether the elements, in some order of the dimensions, lie in memory without gaps."""
     expected = array.itemsize
     for step, size in sorted((step, size) for step, size in zip(array.strides, array.shape, strict=True) if size > 1):
         if step != expected:
@@ -200,7 +200,7 @@ def is_dense(array: Array) -> bool:
 
 
 def copy_with_memo(array: Array, memo: dict[int, Any]) -> Array:
-    """A copy of `array` with its strides, in a copied storage that arrays of one deepcopy share."""
+    """Return a copy of `array` with its strides, in a copied storage that arrays of one deepcopy share."""
     if isinstance(array, (Meta, SparseArray, LazyConjNeg)):
         return array.copy()
     root = owner(array)
@@ -215,7 +215,7 @@ PYTHON_NUMBERS = frozenset((float, int, bool, complex))
 
 
 def to_python(array: Array) -> Any:
-    """The elements as nested lists of Python numbers."""
+    """Return the elements as nested lists of Python numbers."""
     array = widened(array)
     if array.dtype.kind == "V":  # ml_dtypes' scalars are not Python numbers
         array = array.astype(numpy.float32)
@@ -223,14 +223,14 @@ def to_python(array: Array) -> Any:
 
 
 def root_of(array: Array) -> Array:
-    """The owner of the memory of an array, or None if the memory has been given back."""
+    """Return the owner of the memory of an array, or None if the memory has been given back."""
     if isinstance(array, SparseArray):
         raise NotImplementedError(f"Cannot access storage of {array.words}TensorImpl")
     return numpy.empty(0, array.dtype) if isinstance(array, Released) else owner(array)
 
 
 def without_elements(shape: tuple[int, ...], kind: numpy.dtype[Any]) -> numpy.ndarray[Any, Any]:
-    """A read-only array whose elements share one zero."""
+    """Return a read-only array whose elements share one zero."""
     return numpy.broadcast_to(numpy.zeros((), kind), shape)
 
 
@@ -252,7 +252,7 @@ _DTYPES = {elements: dtypes.HELD[getattr(dtypes, name)] for name, elements in _E
 
 
 def capsule_of(array: Any, **keywords: Any) -> Any:
-    """A capsule on the memory of `array`; `keywords` as of `__dlpack__`."""
+    """Return a capsule on the memory of `array`; `keywords` as of `__dlpack__`."""
     kind = dtypes.from_numpy(array.dtype)
     if kind.name not in _ELEMENTS:
         return array.__dlpack__(**keywords)
@@ -262,7 +262,7 @@ def capsule_of(array: Any, **keywords: Any) -> Any:
 
 
 def shared_array(source: Any) -> Any:
-    """An array on the memory of an object that supports the protocol."""
+    """Return an array on the memory of an object that supports the protocol."""
     try:
         return numpy.from_dlpack(source)
     except (BufferError, RuntimeError):
@@ -270,7 +270,7 @@ def shared_array(source: Any) -> Any:
 
 
 def array_in(capsule: Any) -> Any:
-    """An array on the memory in a capsule, that can be written to.
+    """Return an array on the memory in a capsule, that can be written to.
 
     A capsule does not say whether its memory may be written to. NumPy then makes a read-only array, PyTorch an ordinary tensor.
     """
@@ -283,7 +283,7 @@ def array_in(capsule: Any) -> Any:
 
 
 def _elements(capsule: Any) -> Any:
-    """The description of the elements, in the capsule's own memory: an assignment changes the capsule."""
+    """Return the description of the elements, in the capsule's own memory: an assignment changes the capsule."""
     versioned = '"dltensor_versioned"' in repr(capsule)
     ctypes = import_late("ctypes")
     find = ctypes.pythonapi.PyCapsule_GetPointer
@@ -308,7 +308,7 @@ class _Capsule:
 
 
 def overlaps(size: Any, stride: Any) -> bool:
-    """Whether elements of these sizes and strides share memory; also for some interleaved ones that do not."""
+    """Return whether elements of these sizes and strides share memory; also for some interleaved ones that do not."""
     reach = 0
     for step, n in sorted((step, n) for step, n in zip(stride, size, strict=True) if n > 1):
         if step <= reach:

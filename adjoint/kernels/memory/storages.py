@@ -45,7 +45,7 @@ def resized(array: Array, shape: tuple[int, ...]) -> Array:
 
 
 def mapped_bytes(filename: Any, shared: bool, length: int) -> Array:
-    """The first bytes of a file, as `shared_memory.mapped_file` maps them."""
+    """Return the first bytes of a file, as `shared_memory.mapped_file` maps them."""
     mapping = import_late("adjoint._runtime.shared_memory").mapped_file(os.fspath(filename), shared, length)
     return numpy.ndarray(length, numpy.uint8, mapping)
 
@@ -91,13 +91,13 @@ class UntypedStorage:
         return self._reduced()
 
     def without_elements(self) -> Self:
-        """The storage itself, moved to the meta device: of the same length, without its bytes."""
+        """Return the storage itself, moved to the meta device: of the same length, without its bytes."""
         self._seen = parked(self._root)
         return self
 
     @classmethod
     def over(cls, root: Array, seen: Array | None = None, replace: Replace | None = None) -> Self:
-        """The storage of memory whose owner is `root`.
+        """Return the storage of memory whose owner is `root`.
 
         `replace` puts another array into the tensor that was asked for its storage, in the place of `seen`.
         """
@@ -107,7 +107,7 @@ class UntypedStorage:
 
     @classmethod
     def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
-        """The first `nbytes` bytes of a file, mapped into memory.
+        """Return the first `nbytes` bytes of a file, mapped into memory.
 
         Args:
             filename: the path.
@@ -125,7 +125,7 @@ class UntypedStorage:
     def from_buffer(
         cls, buffer: Any, byte_order: str = "native", count: int = -1, offset: int = 0, dtype: Any = None
     ) -> UntypedStorage:
-        """A copy of `count` elements of a buffer, from byte `offset` on, turned from `byte_order` into this machine's.
+        """Return a copy of `count` elements of a buffer, from byte `offset` on, turned from `byte_order` into this machine's.
 
         Raises:
             RuntimeError: without a dtype.
@@ -160,22 +160,22 @@ class UntypedStorage:
         return meta if isinstance(self._seen, Meta) else cpu
 
     def data_ptr(self) -> int:
-        """The address of the first byte."""
+        """Return the address of the first byte."""
         return address(self._root)
 
     def nbytes(self) -> int:
-        """The number of bytes."""
+        """Return the number of bytes."""
         return int(self._root.nbytes)
 
     def size(self) -> int:
-        """The number of bytes."""
+        """Return the number of bytes."""
         return int(self._root.nbytes)
 
     def __len__(self) -> int:
         return self.size()
 
     def element_size(self) -> int:
-        """The bytes of an element."""
+        """Return the bytes of an element."""
         return int(self.element_kind.itemsize)
 
     @property
@@ -183,15 +183,15 @@ class UntypedStorage:
         return id(self._root)
 
     def bytes(self) -> Array:
-        """The bytes, as an array of uint8 that shares the memory."""
+        """Return the bytes, as an array of uint8 that shares the memory."""
         return memory(self._root)
 
     def untyped(self) -> UntypedStorage:
-        """The same storage as bytes."""
+        """Return the same storage as bytes."""
         return self
 
     def is_shared(self) -> bool:
-        """Whether the bytes are in memory that processes share, or in a file that is mapped."""
+        """Return whether the bytes are in memory that processes share, or in a file that is mapped."""
         return is_shared(self._root)
 
     def share_memory_(self) -> Self:
@@ -222,7 +222,7 @@ class UntypedStorage:
         raise RuntimeError("Cannot access accelerator device when none is available.")
 
     def resizable(self) -> bool:
-        """Whether `resize_` can change the number of bytes."""
+        """Return whether `resize_` can change the number of bytes."""
         return self._seen is not None and not is_foreign(self._root)
 
     def resize_(self, size: int) -> UntypedStorage:
@@ -262,7 +262,7 @@ class UntypedStorage:
         """Raise if these are elements of another kind than `kind`, which is called `name`; bytes may be of any."""
 
     def elements(self, kind: Any) -> Array:
-        """All that it has of elements of `kind`."""
+        """Return all that it has of elements of `kind`."""
         return strided(self._root, (self.nbytes() // kind.itemsize,), (1,), 0, kind)
 
     def extended(
@@ -277,7 +277,7 @@ class UntypedStorage:
         return strided(self._root, size, stride, offset, kind)
 
     def _steps(self) -> tuple[tuple[int, ...], int]:
-        """Strides and offset in elements. If the memory had been given back, they are those of a contiguous tensor."""
+        """Return strides and offset in elements. If the memory had been given back, they are those of a contiguous tensor."""
         seen = self._seen
         if seen is None or isinstance(seen, Released):
             return row_major_steps(() if seen is None else seen.shape), 0
@@ -286,7 +286,7 @@ class UntypedStorage:
     # --- elements ---------------------------------------------------------------------------------------------
 
     def _place(self, index: Any) -> slice:
-        """The elements of an index: one element, or a slice without steps."""
+        """Return the elements of an index: one element, or a slice without steps."""
         size = self.size()
         if isinstance(index, slice):
             start, stop, step = index.indices(size)
@@ -334,12 +334,12 @@ class UntypedStorage:
         return self
 
     def clone(self) -> Self:
-        """A copy."""
+        """Return a copy."""
         copy = self.bytes().copy()
         return self._alike(copy, copy)
 
     def _alike(self, root: Array, seen: Array | None = None) -> Self:
-        """The storage of other memory, with elements of the same dtype."""
+        """Return the storage of other memory, with elements of the same dtype."""
         storage = self.over(root, seen)
         storage.element_kind = self.element_kind
         return storage
@@ -349,11 +349,11 @@ class UntypedStorage:
         return -1
 
     def cpu(self) -> UntypedStorage:
-        """The storage itself: it is on the CPU."""
+        """Return the storage itself: it is on the CPU."""
         return self
 
     def to(self, *, device: Any, non_blocking: bool = False) -> UntypedStorage:
-        """The storage itself, for the device that it is on.
+        """Return the storage itself, for the device that it is on.
 
         Raises:
             RuntimeError: for another device.
@@ -363,11 +363,11 @@ class UntypedStorage:
         return self
 
     def new(self) -> Self:
-        """An empty storage of the same type."""
+        """Return an empty storage of the same type."""
         return self._alike(numpy.empty(0, numpy.uint8))
 
     def type(self) -> str:
-        """The name of the type."""
+        """Return the name of the type."""
         return "torch.storage.UntypedStorage"
 
     def byteswap(self, dtype: Any) -> None:
@@ -376,7 +376,7 @@ class UntypedStorage:
         content[...] = _swapped(content, dtype)
 
     def tolist(self) -> list[Any]:
-        """The elements (bytes, of a storage without a dtype) as Python numbers."""
+        """Return the elements (bytes, of a storage without a dtype) as Python numbers."""
         return to_python(self.elements(self.element_kind))
 
     def __iter__(self) -> Iterator[Any]:
@@ -417,7 +417,7 @@ class TypedStorage(UntypedStorage):
 
     @classmethod
     def of(cls, root: Array, kind: Any, seen: Array | None = None, replace: Replace | None = None) -> TypedStorage:
-        """`over`, for elements of `kind`."""
+        """Return `over`, for elements of `kind`."""
         storage = cls.over(root, seen, replace)
         storage.element_kind = kind
         return storage
@@ -428,7 +428,7 @@ class TypedStorage(UntypedStorage):
         return self
 
     def size(self) -> int:
-        """The number of elements."""
+        """Return the number of elements."""
         return self.nbytes() // self.element_size()
 
     def check_kind(self, kind: Any, name: str) -> None:
@@ -440,7 +440,7 @@ class TypedStorage(UntypedStorage):
             )
 
     def untyped(self) -> UntypedStorage:
-        """The same storage as bytes."""
+        """Return the same storage as bytes."""
         return UntypedStorage.over(self._root, self._seen, self._replace)
 
     @property
@@ -453,11 +453,11 @@ class TypedStorage(UntypedStorage):
         return self.untyped()
 
     def pickle_storage_type(self) -> str:
-        """The name by which files call storages of this dtype, as "FloatStorage"."""
+        """Return the name by which files call storages of this dtype, as "FloatStorage"."""
         return f"{self.dtype.scalar_type}Storage"
 
     def type(self) -> str:
-        """The name of the type, as "torch.FloatStorage"."""
+        """Return the name of the type, as "torch.FloatStorage"."""
         return f"torch.{self.pickle_storage_type()}"
 
     def __getitem__(self, index: Any) -> Any:
@@ -513,21 +513,21 @@ def _new_memory(name: str, size: Any, kind: Any) -> Array:
 
 
 def _negative(length: int) -> RuntimeError:
-    """The error for a number of bytes under 0."""
+    """Return the error for a number of bytes under 0."""
     return RuntimeError(f"alloc_cpu() seems to have been called with negative number: {length % 2**64}")
 
 
 def _swapped(content: Array, dtype: Any) -> Array:
-    """The bytes, with the bytes of each number of `dtype` in reverse order."""
+    """Return the bytes, with the bytes of each number of `dtype` in reverse order."""
     size = dtype.itemsize // (2 if dtype.is_complex else 1)
     return content.reshape(-1, size)[:, ::-1].reshape(-1)
 
 
 def _converted_to(name: str, kind: Any) -> Callable[[UntypedStorage], TypedStorage]:
-    """The method `name`, which gives a storage of the same elements in another dtype."""
+    """Return the method `name`, which gives a storage of the same elements in another dtype."""
 
     def convert(self: UntypedStorage) -> TypedStorage:
-        """The elements (the bytes, of a storage without a dtype) as a storage of another dtype."""
+        """Return the elements (the bytes, of a storage without a dtype) as a storage of another dtype."""
         content = self.elements(self.element_kind).astype(kind.numpy)
         return TypedStorage.of(memory(content), kind.numpy)
 

@@ -38,19 +38,19 @@ def _refuse_relu(array: Array) -> Exception:
 
 @pointwise(_refuse_relu, "fiu")
 def relu(self: Array) -> Any:
-    """`max(x, 0)`."""
+    """Return `max(x, 0)`."""
     return xp.maximum(self, 0)
 
 
 @pointwise("threshold_cpu", "fiu")
 def threshold(self: Array, threshold: float, value: float) -> Any:
-    """`x` where it is greater than `threshold`, else `value`."""
+    """Return `x` where it is greater than `threshold`, else `value`."""
     return xp.where(self <= threshold, value, self)
 
 
 @pointwise("leaky_relu_cpu")
 def leaky_relu(self: Array, negative_slope: float) -> Any:
-    """`x` where positive, else `negative_slope * x`."""
+    """Return `x` where positive, else `negative_slope * x`."""
     scaled = self * negative_slope
     if 0 < negative_slope <= 1:
         return xp.maximum(self, scaled)
@@ -59,7 +59,7 @@ def leaky_relu(self: Array, negative_slope: float) -> Any:
 
 @pointwise("leaky_relu_backward_cpu")
 def leaky_relu_backward(grad: Array, self: Array, negative_slope: float, self_is_result: bool) -> Any:
-    """`grad` where `x` (or the result, which then has its sign) is positive, else `negative_slope * grad`."""
+    """Return `grad` where `x` (or the result, which then has its sign) is positive, else `negative_slope * grad`."""
     if self_is_result and negative_slope < 0:
         raise RuntimeError(
             "In-place leakyReLu backward calculation is triggered with a negative slope which is not supported. This "
@@ -83,7 +83,7 @@ def _check_hardtanh(self: Array, min_val: float, max_val: float) -> None:
 
 @pointwise(_refuse_hardtanh, "fiu")
 def _hardtanh(self: Array, min_val: float, max_val: float) -> Any:
-    """`x` limited to `[min_val, max_val]`."""
+    """Return `x` limited to `[min_val, max_val]`."""
     return xp.minimum(xp.maximum(self, min_val), max_val)
 
 
@@ -92,31 +92,31 @@ hardtanh = _hardtanh.checked(_check_hardtanh)
 
 @pointwise("hardsigmoid_cpu")
 def hardsigmoid(self: Array) -> Any:
-    """`min(max(x + 3, 0), 6) / 6`."""
+    """Return `min(max(x + 3, 0), 6) / 6`."""
     return xp.minimum(xp.maximum(self + 3, 0), 6) / 6
 
 
 @pointwise("hardswish_cpu")
 def hardswish(self: Array) -> Any:
-    """`x * hardsigmoid(x)` (Howard et al., "Searching for MobileNetV3", 2019)."""
+    """Return `x * hardsigmoid(x)` (Howard et al., "Searching for MobileNetV3", 2019)."""
     return xp.minimum(xp.maximum(self + 3, 0), 6) * self / 6
 
 
 @pointwise("hardswish_backward_cpu")
 def hardswish_double_backward(grad: Array, self: Array) -> Any:
-    """`grad / 3` where `x` is between -3 and 3, else 0."""
+    """Return `grad / 3` where `x` is between -3 and 3, else 0."""
     return xp.where(~((self > -3) & (self < 3)), 0, grad / 3)
 
 
 @pointwise("hardshrink_cpu")
 def hardshrink(self: Array, lambd: float) -> Any:
-    """`x`, but 0 where its magnitude is at most `lambd`."""
+    """Return `x`, but 0 where its magnitude is at most `lambd`."""
     return xp.shrink_backward(self, self, lambd)
 
 
 @pointwise("softshrink_cpu")
 def shrink_backward(grad: Array, self: Array, lambd: float) -> Any:
-    """`grad`, but 0 where the magnitude of `x` is at most `lambd`."""
+    """Return `grad`, but 0 where the magnitude of `x` is at most `lambd`."""
     return xp.where((self >= -lambd) & (self <= lambd), 0, grad)
 
 
@@ -132,7 +132,7 @@ def _check_softshrink(self: Array, lambd: float) -> None:
 
 @pointwise("softshrink_cpu")
 def _softshrink(self: Array, lambd: float) -> Any:
-    """`x` moved towards 0 by `lambd`, 0 where it would pass it."""
+    """Return `x` moved towards 0 by `lambd`, 0 where it would pass it."""
     if not lambd >= 0:
         raise RuntimeError("lambda must not be negative")  # the check says it in full
     return self - xp.minimum(xp.maximum(self, -lambd), lambd)
@@ -146,7 +146,7 @@ softshrink = _softshrink.checked(_check_softshrink)
 
 @pointwise("elu_cpu")
 def elu(self: Array, alpha: float, scale: float, input_scale: float) -> Any:
-    """`scale * x` where positive, else `scale * alpha * (exp(input_scale * x) - 1)`."""
+    """Return `scale * x` where positive, else `scale * alpha * (exp(input_scale * x) - 1)`."""
     negative = xp.minimum(self, 0)
     if input_scale != 1:
         negative = negative * input_scale
@@ -159,7 +159,7 @@ def elu(self: Array, alpha: float, scale: float, input_scale: float) -> Any:
 
 @pointwise("elu_cpu")
 def celu(self: Array, alpha: float) -> Any:
-    """`x` where positive, else `alpha * (exp(x / alpha) - 1)`."""
+    """Return `x` where positive, else `alpha * (exp(x / alpha) - 1)`."""
     return xp.elu(self, alpha, 1, 1 / alpha)
 
 
@@ -167,7 +167,7 @@ def celu(self: Array, alpha: float) -> Any:
 def elu_backward(
     grad: Array, alpha: float, scale: float, input_scale: float, is_result: bool, self_or_result: Array
 ) -> Any:
-    """The derivative of `elu` times `grad`, by `x` or by the result, which has its sign unless `alpha` is negative."""
+    """Return the derivative of `elu` times `grad`, by `x` or by the result, which has its sign unless `alpha` is negative."""
     if is_result:
         if alpha < 0:
             raise RuntimeError(
@@ -187,7 +187,7 @@ def elu_backward(
 def elu_double_backward(
     grad: Array, alpha: float, scale: float, input_scale: float, is_result: bool, self_or_result: Array
 ) -> Any:
-    """The derivative of `elu_backward` by its last argument, times `grad`."""
+    """Return the derivative of `elu_backward` by its last argument, times `grad`."""
     if is_result:
         curved = grad * input_scale
     else:
@@ -198,19 +198,19 @@ def elu_double_backward(
 
 @pointwise("silu_cpu", "fc")
 def silu(self: Array) -> Any:
-    """`x * sigmoid(x)`."""
+    """Return `x * sigmoid(x)`."""
     return self / (xp.exp(-self) + 1)
 
 
 @pointwise("silu_backward_cpu", "fc")
 def silu_double_backward(grad: Array, self: Array) -> Any:
-    """`grad * s * (1 - s) * (2 + x * (1 - 2 * s))`, where `s` is `sigmoid(x)`."""
+    """Return `grad * s * (1 - s) * (2 + x * (1 - 2 * s))`, where `s` is `sigmoid(x)`."""
     sigmoid = xp.sigmoid(self)
     return grad * (sigmoid * (1 - sigmoid) * (2 + self * (1 - 2 * sigmoid))).conj()
 
 
 def tanh_of_softplus(self: Any) -> Any:
-    """`tanh(log(1 + exp(x)))`, which is n / (n + 2) with n = exp(x) * (exp(x) + 2); 1 from 20 on."""
+    """Return `tanh(log(1 + exp(x)))`, which is n / (n + 2) with n = exp(x) * (exp(x) + 2); 1 from 20 on."""
     exponential = xp.exp(xp.minimum(self, 20))
     result = (exponential + 2) * exponential
     return result / (result + 2)
@@ -218,7 +218,7 @@ def tanh_of_softplus(self: Any) -> Any:
 
 @pointwise("softplus_cpu")
 def softplus(self: Array, beta: float, threshold: float) -> Any:
-    """`log(1 + exp(beta * x)) / beta`, and `x` itself where `beta * x` is greater than `threshold`."""
+    """Return `log(1 + exp(beta * x)) / beta`, and `x` itself where `beta * x` is greater than `threshold`."""
     if beta == 1:
         return xp.where(self > threshold, self, xp.log1p(xp.exp(self)))
     scaled = self * beta
@@ -227,7 +227,7 @@ def softplus(self: Array, beta: float, threshold: float) -> Any:
 
 @pointwise("softplus_double_backward_cpu")
 def softplus_double_backward(grad: Array, self: Array, beta: float, threshold: float) -> Any:
-    """`grad * beta * s * (1 - s)`, where `s` is `sigmoid(beta * x)`; 0 where `beta * x` is greater than `threshold`."""
+    """Return `grad * beta * s * (1 - s)`, where `s` is `sigmoid(beta * x)`; 0 where `beta * x` is greater than `threshold`."""
     scaled = self * beta
     sigmoid = xp.sigmoid(scaled)
     return xp.where(scaled > threshold, 0, grad * beta * sigmoid * (1 - sigmoid))
@@ -235,20 +235,20 @@ def softplus_double_backward(grad: Array, self: Array, beta: float, threshold: f
 
 @pointwise("mish_cpu")
 def mish(self: Array) -> Any:
-    """`x * tanh(log(1 + exp(x)))` (Misra, "Mish: A Self Regularized Non-Monotonic Activation Function", 2019)."""
+    """Return `x * tanh(log(1 + exp(x)))` (Misra, "Mish: A Self Regularized Non-Monotonic Activation Function", 2019)."""
     return self * tanh_of_softplus(self)
 
 
 @pointwise("mish_backward_cpu")
 def mish_curvature(self: Array) -> Any:
-    """The second derivative: `s * (1 - t * t) * (2 + x * (1 - s - 2 * t * s))`, `t` and `s` as in `mish_backward`."""
+    """Return the second derivative: `s * (1 - t * t) * (2 + x * (1 - s - 2 * t * s))`, `t` and `s` as in `mish_backward`."""
     tanh, sigmoid = tanh_of_softplus(self), xp.sigmoid(self)
     return sigmoid * (1 - tanh * tanh) * (2 + self * (1 - sigmoid - 2 * tanh * sigmoid))
 
 
 @pointwise("log_sigmoid_cpu", contiguous=True)
 def logsigmoid(self: Array) -> Any:
-    """`log(sigmoid(x))`, without overflow."""
+    """Return `log(sigmoid(x))`, without overflow."""
     return xp.minimum(self, 0) - xp.log1p(xp.exp(-xp.abs(self)))
 
 
@@ -257,7 +257,7 @@ def logsigmoid(self: Array) -> Any:
 
 @pointwise("GeluKernelImpl")
 def gelu(self: Array, *, approximate: str = "none") -> Any:
-    """`x * Phi(x)`, with the normal distribution function or (`approximate="tanh"`) a form with tanh near it."""
+    """Return `x * Phi(x)`, with the normal distribution function or (`approximate="tanh"`) a form with tanh near it."""
     if approximate == "none":
         return self * xp.normal_cdf(self)
     if approximate != "tanh":
@@ -267,7 +267,7 @@ def gelu(self: Array, *, approximate: str = "none") -> Any:
 
 @pointwise("GeluBackwardKernelImpl")
 def gelu_backward(grad: Array, self: Array, *, approximate: str = "none") -> Any:
-    """`grad * (Phi(x) + x * phi(x))`, or the derivative of the approximation."""
+    """Return `grad * (Phi(x) + x * phi(x))`, or the derivative of the approximation."""
     if approximate == "none":
         return (xp.normal_cdf(self) + self * _normal_density(self)) * grad
     tanh = xp.tanh(_tanh_argument(self))
@@ -276,7 +276,7 @@ def gelu_backward(grad: Array, self: Array, *, approximate: str = "none") -> Any
 
 @pointwise("GeluBackwardKernelImpl")
 def gelu_curvature(self: Array, approximate: str) -> Any:
-    """The second derivative: `phi(x) * (2 - x * x)`, or the second derivative of the approximation."""
+    """Return the second derivative: `phi(x) * (2 - x * x)`, or the second derivative of the approximation."""
     if approximate == "none":
         return _normal_density(self) * (2 - self * self)
     tanh, slope = xp.tanh(_tanh_argument(self)), _tanh_slope(self)
@@ -289,12 +289,12 @@ def _normal_density(self: Any) -> Any:
 
 
 def _tanh_argument(self: Any) -> Any:
-    """`sqrt(2 / pi) * (x + 0.044715 * x ** 3)`."""
+    """Return `sqrt(2 / pi) * (x + 0.044715 * x ** 3)`."""
     return (self * self * TANH_CUBIC + 1) * self * TANH_SCALE
 
 
 def _tanh_slope(self: Any) -> Any:
-    """`sqrt(2 / pi) * (1 + 3 * 0.044715 * x ** 2)`, the derivative of `_tanh_argument`."""
+    """Return `sqrt(2 / pi) * (1 + 3 * 0.044715 * x ** 2)`, the derivative of `_tanh_argument`."""
     return self * self * (3 * TANH_CUBIC * TANH_SCALE) + TANH_SCALE
 
 
@@ -303,18 +303,18 @@ def _tanh_slope(self: Any) -> Any:
 
 @pointwise("prelu_cpu")
 def prelu(self: Array, weight: Array) -> Any:
-    """`x` where positive, else `weight * x`."""
+    """Return `x` where positive, else `weight * x`."""
     return xp.where(self > 0, self, self * weight)
 
 
 @pointwise("prelu_backward_cpu")
 def prelu_backward(grad: Array, self: Array, weight: Array) -> Any:
-    """`grad` where `x` is positive, else `weight * grad`."""
+    """Return `grad` where `x` is positive, else `weight * grad`."""
     return xp.where(self > 0, grad, grad * weight)
 
 
 def halves(self: Array, dim: int) -> tuple[Array, Array]:
-    """The first and the second half of an array along `dim`."""
+    """Return the first and the second half of an array along `dim`."""
     if self.ndim == 0:
         raise RuntimeError("glu does not support scalars because halving size must be even")
     if self.shape[dim] % 2:
@@ -324,14 +324,14 @@ def halves(self: Array, dim: int) -> tuple[Array, Array]:
 
 
 def glu(self: Array, dim: int) -> Array:
-    """The first half of `x` along `dim` times the sigmoid of the second."""
+    """Return the first half of `x` along `dim` times the sigmoid of the second."""
     first, second = halves(self, normalize_dim(dim, self.ndim))
     return gated(first, second)
 
 
 @pointwise("glu_cpu")
 def gated(first: Array, second: Array) -> Any:
-    """`first * sigmoid(second)`."""
+    """Return `first * sigmoid(second)`."""
     return first / (xp.exp(-second) + 1)
 
 
@@ -342,7 +342,7 @@ def _gated_backward(grad: Array, first: Array, second: Array) -> Any:
 
 
 def glu_backward(grad: Array, self: Array, dim: int) -> Array:
-    """The gradient of `glu`, whose length along `dim` is half the length of the input."""
+    """Return the gradient of `glu`, whose length along `dim` is half the length of the input."""
     dim = normalize_dim(dim, self.ndim)
     first, second = halves(self, dim)
     result = numpy.empty(self.shape, self.dtype)
@@ -359,12 +359,12 @@ def glu_backward(grad: Array, self: Array, dim: int) -> Array:
 
 
 def rrelu_backward(grad: Array, self: Array, noise: Array) -> Array:
-    """The gradient of an array that was multiplied with `noise`, whatever it is."""
+    """Return the gradient of an array that was multiplied with `noise`, whatever it is."""
     return grad * noise
 
 
 def rrelu_mean(self: Array, negative_slope: float) -> Array:
-    """`leaky_relu`, row by row in memory."""
+    """Return `leaky_relu`, row by row in memory."""
     return row_major(leaky_relu(self, negative_slope))
 
 

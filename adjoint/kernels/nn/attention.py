@@ -25,7 +25,7 @@ def blocked_attention(
     causal: bool,
     scale: float,
 ) -> tuple[Array, Array]:
-    """`attention` of arrays that need not have dimensions of a batch and of heads, with a mask that may be boolean."""
+    """Return `attention` of arrays that need not have dimensions of a batch and of heads, with a mask that may be boolean."""
     q, k, v = (_with_heads(each) for each in (query, key, value))
     out, statistics = attention(q, k, v, _added(mask, q), _by_batch(kept, q), share, causal, scale)
     return out.reshape((*query.shape[:-1], value.shape[-1])), statistics
@@ -53,7 +53,7 @@ def _by_batch(kept: Array | None, query: Array) -> Array | None:
 
 
 def _added(mask: Array | None, query: Array) -> Array | None:
-    """A mask of four dimensions, as numbers that are added to scores."""
+    """Return a mask of four dimensions, as numbers that are added to scores."""
     if mask is None:
         return None
     if mask.dtype.kind == "b":
@@ -72,7 +72,7 @@ def attention(
     causal: bool,
     scale: float,
 ) -> tuple[Array, Array]:
-    """`softmax(query @ key.mT * scale + mask) @ value`, and of each row the maximum and one over the sum of exponentials.
+    """Return `softmax(query @ key.mT * scale + mask) @ value`, and of each row the maximum and one over the sum of exponentials.
 
     There may be fewer heads of keys and values, each for a group of heads of queries. `mask`, of four dimensions, is added to the
     scores.
@@ -96,7 +96,7 @@ def attention_gradients(
     grad: Array, query: Array, key: Array, value: Array, mask: Array | None, kept: Array | None, share: float, causal: bool,
     scale: float, out: Array, statistics: Array,
 ) -> tuple[Array, Array, Array]:  # fmt: skip
-    """The gradients of query, key and value."""
+    """Return the gradients of query, key and value."""
     count = math.prod(query.shape[:3]) * key.shape[2]
     to_query, to_key, to_value = gradients_like(query, key, value)
     for place, of_keys, (q, k, v, added, bits) in _parts(query, key, value, mask, kept, count):
@@ -139,12 +139,12 @@ def _parts(
 
 
 def _for_queries(array: Array, heads: int) -> Array:
-    """The heads of keys or values, repeated to match the heads of queries."""
+    """Return the heads of keys or values, repeated to match the heads of queries."""
     return array if array.shape[1] == heads else numpy.repeat(array, heads // array.shape[1], 1)
 
 
 def _of_keys(array: Array, heads: int) -> Array:
-    """The sums over the heads of queries that share one of keys."""
+    """Return the sums over the heads of queries that share one of keys."""
     if array.shape[1] == heads:
         return array
     total: Array = array.reshape((len(array), heads, -1, *array.shape[2:])).sum(2)
@@ -160,7 +160,7 @@ def _later(length: int, keys: int) -> Array:
 def _exponentials(
     query: Array, key: Array, mask: Array | None, causal: bool, scale: float
 ) -> tuple[Array, Array, Array]:
-    """The exponentials of scores less the maximum of their row, that, and one over their sum (0 for no sum)."""
+    """Return the exponentials of scores less the maximum of their row, that, and one over their sum (0 for no sum)."""
     scores = query @ _for_queries(key, query.shape[1]).mT
     with unwarned():
         scores *= scale
@@ -195,19 +195,19 @@ def packed_weights(draw: Any, rows: tuple[int, ...], keys: int, dtype: Any) -> A
 
 
 def noise_of(kept: Array, query: Array, key: Array, share: float) -> Array:
-    """The factors by which dropout multiplies the weights."""
+    """Return the factors by which dropout multiplies the weights."""
     each = [_unpacked(own, query.shape[-2], share, query.dtype) for own in kept]
     return numpy.array(each, query.dtype).reshape((*query.shape[:-1], key.shape[-2]))
 
 
 def _unpacked(kept: Array, length: int, share: float, dtype: Any) -> Array:
-    """The factors of the weights of a head: queries by keys."""
+    """Return the factors of the weights of a head: queries by keys."""
     bits = numpy.unpackbits(kept.view(numpy.uint8), axis=-1, count=length, bitorder="little")
     return bits.mT / dtype.type(1 - share)
 
 
 def result_like(query: Array, value: Array) -> Array:
-    """An array for the result, its dimensions in the order in memory that those of `query` have, if its rows are whole."""
+    """Return an array for the result, its dimensions in the order in memory that those of `query` have, if its rows are whole."""
     if query.shape[-1] == value.shape[-1] and query.strides[-1] == query.itemsize:
         result = numpy.empty_like(query, subok=False)
         if result.strides[-1] == result.itemsize:  # not where rows of `query` share memory
@@ -216,7 +216,7 @@ def result_like(query: Array, value: Array) -> Array:
 
 
 def gradients_like(*inputs: Array) -> tuple[Array, ...]:
-    """An array for the gradient of each input, whose heads lie next to each other for each position."""
+    """Return an array for the gradient of each input, whose heads lie next to each other for each position."""
     return tuple(
         [numpy.empty(tuple([each.shape[dim] for dim in (0, 2, 1, 3)]), each.dtype).swapaxes(1, 2) for each in inputs]
     )

@@ -36,7 +36,7 @@ def conv_forward(
     dilation: Sizes,
     groups: int,
 ) -> Plan:
-    """The convolution of `input` with `weight`, plus `bias` (one number per out channel)."""
+    """Return the convolution of `input` with `weight`, plus `bias` (one number per out channel)."""
     sizes = output_sizes(input.shape[2:], weight.shape[2:], stride, padding, dilation)
     memory = Memory((len(input), len(weight), *sizes), input.dtype)
 
@@ -52,7 +52,7 @@ def conv_forward(
 
 
 def output_sizes(sizes: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> Sizes:
-    """The sizes of the result of a convolution."""
+    """Return the sizes of the result of a convolution."""
     return tuple(
         (size + 2 * p - d * (k - 1) - 1) // s + 1
         for size, k, s, p, d in zip(sizes, kernel, stride, padding, dilation, strict=True)
@@ -75,7 +75,7 @@ def _forward(x: ndarray, weight: ndarray, bias: ndarray | None, result: ndarray,
 
 
 def _matrices(weight: ndarray, groups: int) -> ndarray:
-    """The weight as (groups, out channels of one, elements of a patch)."""
+    """Return the weight as (groups, out channels of one, elements of a patch)."""
     return weight.reshape(groups, len(weight) // groups, -1)
 
 
@@ -120,7 +120,7 @@ def conv_input_grad(
     dilation: Sizes,
     groups: int,
 ) -> ndarray:
-    """The gradient of the input of a convolution, of shape `input_shape`, from the gradient of its result."""
+    """Return the gradient of the input of a convolution, of shape `input_shape`, from the gradient of its result."""
     if not grad.ndim == weight.ndim == len(input_shape):
         raise RuntimeError(f"Expected a gradient of {len(input_shape)} dimensions, but got {grad.ndim} dimensions")
     result: ndarray = transposed(grad, weight, None, tuple(input_shape), stride, padding, dilation, groups)
@@ -138,7 +138,7 @@ def transposed(
     dilation: Sizes,
     groups: int,
 ) -> Plan:
-    """The transposed convolution: the gradient of the input of a convolution, of shape `output_shape`, plus `bias`."""
+    """Return the transposed convolution: the gradient of the input of a convolution, of shape `output_shape`, plus `bias`."""
 
     def run(input: ndarray, weight: ndarray, bias: ndarray | None, *_: Any) -> ndarray:
         wide = row_major(widen(input))
@@ -181,12 +181,12 @@ def conv_weight_grad(
     dilation: Sizes,
     groups: int,
 ) -> Plan:
-    """The gradient of the weight of a convolution, of shape `weight_shape`, from the gradient of its result."""
+    """Return the gradient of the weight of a convolution, of shape `weight_shape`, from the gradient of its result."""
     return Plan([Memory(tuple(weight_shape), grad.dtype)], run=_weight_grad)
 
 
 def _weight_grad(grad: ndarray, input: ndarray, weight_shape: Sizes, *layout: Any) -> ndarray:
-    """The sums over all places of gradients times patches."""
+    """Return the sums over all places of gradients times patches."""
     stride, padding, dilation, groups = layout
     wide, x = row_major(widen(grad)), widen(input)  # BLAS takes no expanded arrays
     result = numpy.zeros(weight_shape, wide.dtype)

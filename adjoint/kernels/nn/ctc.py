@@ -18,7 +18,7 @@ Array = numpy.ndarray[Any, Any]
 
 
 def _states(targets: Array, target_lengths: tuple[int, ...], blank: int, labels: int) -> tuple[Array, Array]:
-    """The label of each state, `(N, states)`, and whether a path may come to it from two states before."""
+    """Return the label of each state, `(N, states)`, and whether a path may come to it from two states before."""
     count = len(target_lengths)
     states = numpy.full((count, 2 * max(target_lengths, default=0) + 1), blank, numpy.int64)
     start = 0
@@ -44,7 +44,7 @@ def _shifted(values: Array, by: int) -> Array:
 
 
 def _at_states(log_probs: Array, states: Array) -> Array:
-    """The logarithm of the probability of each state at each time, `(T, N, states)`."""
+    """Return the logarithm of the probability of each state at each time, `(T, N, states)`."""
     return numpy.take_along_axis(log_probs, numpy.broadcast_to(states, (log_probs.shape[0], *states.shape)), 2)
 
 
@@ -60,7 +60,7 @@ def ctc_loss(
     blank: int,
     zero_infinity: bool,
 ) -> tuple[Array, Array]:
-    """The negative logarithm of the probability of each target, and those of the states, `(N, T, states)`."""
+    """Return the negative logarithm of the probability of each target, and those of the states, `(N, T, states)`."""
     if log_probs.dtype.kind != "f" or log_probs.dtype.itemsize < 4:
         raise refuse("ctc_loss_cpu", log_probs)
     states, skips = _states(targets, target_lengths, blank, log_probs.shape[2])
@@ -107,7 +107,7 @@ def ctc_loss_backward(
     blank: int,
     zero_infinity: bool,
 ) -> Array:
-    """The gradient of `log_probs`, as PyTorch's: that of the numbers of which these are the logarithmic softmax."""
+    """Return the gradient of `log_probs`, as PyTorch's: that of the numbers of which these are the logarithmic softmax."""
     states, skips = _states(targets, target_lengths, blank, log_probs.shape[2])
     lengths = numpy.array(target_lengths, numpy.int64)
     ends = numpy.array(input_lengths, numpy.int64)
@@ -130,7 +130,7 @@ def _gradient(
     loss: Array,
     forward: Array,
 ) -> Array:
-    """The gradient of `log_probs` up to the `ends` of samples, then 0."""
+    """Return the gradient of `log_probs` up to the `ends` of samples, then 0."""
     emitted = _at_states(log_probs, states)
     times, count, width = emitted.shape
     places = numpy.arange(width)

@@ -76,18 +76,18 @@ def _padded(position: Array, size: int, sampling: Sampling, stray: float) -> tup
 
 
 def stray_pixel(size: int, dims: int) -> float:
-    """The pixel that a place without one reads: the first of an image, the last of a volume, as in PyTorch."""
+    """Return the pixel that a place without one reads: the first of an image, the last of a volume, as in PyTorch."""
     return size - 1.0 if dims == 3 else 0.0
 
 
 def _along(grid: Array, sizes: tuple[int, ...]) -> list[tuple[Array, int]]:
-    """The coordinates of each dimension with its size. A grid begins with the coordinates of the last dimension."""
+    """Return the coordinates of each dimension with its size. A grid begins with the coordinates of the last dimension."""
     flat = grid.reshape(grid.shape[0], math.prod(grid.shape[1:-1]), grid.shape[-1])
     return [(flat[..., len(sizes) - 1 - dim], size) for dim, size in enumerate(sizes)]
 
 
 def places(grid: Array, sizes: tuple[int, ...], sampling: Sampling) -> tuple[Array, Array]:
-    """The flat indices of the pixels around each place, `(N, pixels, places)`, and which of these are in the image."""
+    """Return the flat indices of the pixels around each place, `(N, pixels, places)`, and which of these are in the image."""
     each = []
     for coordinates, size in _along(grid, sizes):
         stray = stray_pixel(size, len(sizes))
@@ -133,7 +133,7 @@ def weights(grid: Array, sizes: tuple[int, ...], sampling: Sampling, orders: tup
 
 
 def _derivative(coefficients: tuple[float, ...], order: int, x: Array) -> Array:
-    """The derivative of a polynomial."""
+    """Return the derivative of a polynomial."""
     *rest, highest = differentiated(coefficients, order)
     result = numpy.full_like(x, highest)
     for coefficient in rest[::-1]:
@@ -142,7 +142,7 @@ def _derivative(coefficients: tuple[float, ...], order: int, x: Array) -> Array:
 
 
 def differentiated(coefficients: tuple[float, ...], order: int) -> list[float]:
-    """The coefficients of the derivative of a polynomial."""
+    """Return the coefficients of the derivative of a polynomial."""
     found = list(coefficients)
     for _ in range(order):
         found = [power * each for power, each in enumerate(found)][1:] or [0.0]
@@ -150,7 +150,7 @@ def differentiated(coefficients: tuple[float, ...], order: int) -> list[float]:
 
 
 def pixels(input: Array, grid: Array, sampling: Sampling) -> Array:
-    """The pixels around each place, `(N, C, pixels, places)`. Missing pixels are 0."""
+    """Return the pixels around each place, `(N, C, pixels, places)`. Missing pixels are 0."""
     index, inside = places(grid, input.shape[2:], sampling)
     count, channels = input.shape[:2]
     flat = input.reshape(count, channels, math.prod(input.shape[2:]))
@@ -160,7 +160,7 @@ def pixels(input: Array, grid: Array, sampling: Sampling) -> Array:
 
 
 def scattered(grad: Array, grid: Array, sizes: tuple[int, ...], sampling: Sampling) -> Array:
-    """The transpose of `pixels`: `(N, C, pixels, places)` added up to images."""
+    """Return the transpose of `pixels`: `(N, C, pixels, places)` added up to images."""
     index, inside = places(grid, sizes, sampling)
     count, channels = grad.shape[:2]
     area = math.prod(sizes)
@@ -173,7 +173,7 @@ def scattered(grad: Array, grid: Array, sizes: tuple[int, ...], sampling: Sampli
 
 
 def grid_sampler(input: Array, grid: Array, mode: int, padding: int, align_corners: bool) -> Array:
-    """The images `(N, C, *)` at the places of a grid `(N, *, dimensions)`."""
+    """Return the images `(N, C, *)` at the places of a grid `(N, *, dimensions)`."""
     dims = input.ndim - 2
     if input.dtype.kind != "f" and input.dtype not in HALVES:
         kernel = f"grid_sampler_{dims}d_cpu{'_kernel_impl' if dims == 2 else ''}"
@@ -194,7 +194,7 @@ def grid_sampler(input: Array, grid: Array, mode: int, padding: int, align_corne
 def grid_sampler_gradients(
     grad: Array, input: Array, grid: Array, sampling: Sampling, needs: Sequence[bool]
 ) -> tuple[Array | None, Array | None]:
-    """The gradients of images and grid, as far as they are needed."""
+    """Return the gradients of images and grid, as far as they are needed."""
     sizes = input.shape[2:]
     zeros = (0,) * len(sizes)
     at_places = grad.reshape((*input.shape[:2], 1, math.prod(grid.shape[1:-1])))
@@ -218,7 +218,7 @@ def raised(orders: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
 
 
 def _base(size: tuple[int, ...], align_corners: bool, dtype: Any) -> Array:
-    """The places of all pixels in coordinates from -1 to 1, each followed by 1."""
+    """Return the places of all pixels in coordinates from -1 to 1, each followed by 1."""
     lines = []
     for length in size[2:]:
         line = numpy.linspace(-1, 1, length) if length > 1 else numpy.zeros(1)
@@ -228,13 +228,13 @@ def _base(size: tuple[int, ...], align_corners: bool, dtype: Any) -> Array:
 
 
 def affine_grid(theta: Array, size: tuple[int, ...], align_corners: bool) -> Array:
-    """The grid of the places that affine maps `(N, d, d + 1)` say for the pixels of images of a size."""
+    """Return the grid of the places that affine maps `(N, d, d + 1)` say for the pixels of images of a size."""
     maps = widen(theta).swapaxes(-1, -2)
     result = _base(size, align_corners, maps.dtype) @ maps
     return result.astype(theta.dtype, copy=False).reshape(theta.shape[0], *size[2:], theta.shape[1])
 
 
 def affine_grid_backward(grad: Array, size: tuple[int, ...], align_corners: bool) -> Array:
-    """The transpose of `affine_grid`."""
+    """Return the transpose of `affine_grid`."""
     flat = widen(grad).reshape(grad.shape[0], math.prod(grad.shape[1:-1]), grad.shape[-1])
     return (flat.swapaxes(-1, -2) @ _base(size, align_corners, flat.dtype)).astype(grad.dtype, copy=False)

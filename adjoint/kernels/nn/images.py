@@ -16,7 +16,7 @@ Pair = tuple[int, int]
 
 
 def im2col(self: Array, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> Array:
-    """`(N, C, H, W)` as `(N, C * kh * kw, blocks)`: each column holds what one block covers."""
+    """Return `(N, C, H, W)` as `(N, C * kh * kw, blocks)`: each column holds what one block covers."""
     _check_sizes(kernel_size, dilation, padding, stride)
     if self.ndim not in (3, 4) or 0 in self.shape[-3:]:
         raise RuntimeError(
@@ -121,7 +121,7 @@ def _rearranged(parts: Array) -> Array:
 
 
 def pixel_shuffle(self: Array, upscale_factor: int) -> Array:
-    """`(..., C r², H, W)` as `(..., C, H r, W r)` (Shi et al., 2016), on memory of its own."""
+    """Return `(..., C r², H, W)` as `(..., C, H r, W r)` (Shi et al., 2016), on memory of its own."""
     r = upscale_factor
     if self.ndim < 3:
         raise RuntimeError(
@@ -140,7 +140,7 @@ def pixel_shuffle(self: Array, upscale_factor: int) -> Array:
 
 
 def pixel_unshuffle(self: Array, downscale_factor: int) -> Array:
-    """The inverse: `(..., C, H r, W r)` as `(..., C r², H, W)`, on memory of its own."""
+    """Return the inverse: `(..., C, H r, W r)` as `(..., C r², H, W)`, on memory of its own."""
     r = downscale_factor
     if self.ndim < 3:
         raise RuntimeError(
@@ -160,7 +160,7 @@ def pixel_unshuffle(self: Array, downscale_factor: int) -> Array:
 
 
 def channel_shuffle(self: Array, groups: int) -> Array:
-    """The channels (dimension 1) of `groups` groups interleaved, on memory of its own."""
+    """Return the channels (dimension 1) of `groups` groups interleaved, on memory of its own."""
     if self.ndim <= 2:
         raise RuntimeError(f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(self.shape)}")
     channels = self.shape[1]

@@ -59,7 +59,7 @@ def _with_large(
 
 
 def _are_normal(rstd: ndarray) -> bool:
-    """Whether no variance has overflowed: all inverse deviations are positive numbers."""
+    """Return whether no variance has overflowed: all inverse deviations are positive numbers."""
     return not rstd.size or rstd.item(rstd.argmin()) > 0
 
 
@@ -69,7 +69,7 @@ def _are_normal(rstd: ndarray) -> bool:
 
 @row_program(_refusing("LayerNormKernelImpl"))
 def layer_norm_rows(x: Array, weight: PerColumn | None, bias: PerColumn | None, eps: float) -> Any:
-    """The row less its mean, over its standard deviation, times `weight` plus `bias`; mean and inverse deviation."""
+    """Return the row less its mean, over its standard deviation, times `weight` plus `bias`; mean and inverse deviation."""
     mean = row.mean(x)
     centred = x - mean
     rstd = xp.rsqrt(row.mean(centred * centred) + eps)
@@ -92,7 +92,7 @@ def layer_norm_backward_rows(
     weights: bool,
     biases: bool,
 ) -> Any:
-    """The requested gradients of the input, the weight and the bias."""
+    """Return the requested gradients of the input, the weight and the bias."""
     normalized = (x - mean) * rstd
     to_input = None
     if inputs:
@@ -106,7 +106,7 @@ def layer_norm_backward_rows(
 def layer_norm(
     input: ndarray, normalized_shape: tuple[int, ...], weight: ndarray | None, bias: ndarray | None, eps: float
 ) -> Triple:
-    """The last dimensions less their mean, over their standard deviation, times `weight` plus `bias`.
+    """Return the last dimensions less their mean, over their standard deviation, times `weight` plus `bias`.
 
     Mean and inverse deviation keep the normalized dimensions, with length 1.
     """
@@ -122,7 +122,7 @@ def layer_norm(
 
 
 def _as_rows(x: ndarray, dims: int) -> ndarray:
-    """An array whose last `count` dimensions are joined to one."""
+    """Return an array whose last `count` dimensions are joined to one."""
     if dims == 1:
         return x
     leading = x.shape[: x.ndim - dims]
@@ -139,7 +139,7 @@ def layer_norm_gradients(
     eps: float,
     needs: Needs,
 ) -> Gradients:
-    """The gradients of `input`, `weight` and `bias`; `mean` and `rstd` are those that `layer_norm` returned.
+    """Return the gradients of `input`, `weight` and `bias`; `mean` and `rstd` are those that `layer_norm` returned.
 
     J. L. Ba, J. R. Kiros and G. E. Hinton, "Layer Normalization" (2016).
     """
@@ -160,7 +160,7 @@ def layer_norm_gradients(
 
 @row_program(_refusing("batch_norm"))
 def channel_norm_rows(x: Array, weight: PerPart | None, bias: PerPart | None, eps: float) -> Any:
-    """The row less its mean, over its standard deviation, times `weight` plus `bias`; mean and inverse deviation."""
+    """Return the row less its mean, over its standard deviation, times `weight` plus `bias`; mean and inverse deviation."""
     mean = row.mean(x)
     centred = x - mean
     rstd = xp.rsqrt(row.mean(centred * centred) + eps)
@@ -204,13 +204,13 @@ class _Channels:
         """Where an array of the same shape, dtype and order is written."""
 
     def flat(self, x: ndarray) -> ndarray:
-        """An array of the same shape, in two dimensions."""
+        """Return an array of the same shape, in two dimensions."""
         if self.are_columns:
             return (numpy.moveaxis(x, 1, -1) if self.last else row_major(x)).reshape(-1, self.shape[1])
         return x.swapaxes(0, 1).reshape(self.shape[1], -1)
 
     def restored(self, flat: ndarray) -> ndarray:
-        """An array of two dimensions in the shape, and the order in memory, of the first one."""
+        """Return an array of two dimensions in the shape, and the order in memory, of the first one."""
         batch, channels, *places = self.shape
         if self.last:
             return numpy.moveaxis(flat.reshape(batch, *places, channels), -1, 1)
@@ -220,7 +220,7 @@ class _Channels:
 
 
 def unbiased_variance(invstd: ndarray, eps: float, count: int) -> ndarray:
-    """The variance that the running one is moved to: of `count` elements, with one degree of freedom taken off."""
+    """Return the variance that the running one is moved to: of `count` elements, with one degree of freedom taken off."""
     with unwarned():
         variance = 1.0 / numpy.square(invstd.astype(numpy.float64)) - eps
         return (numpy.maximum(variance, 0) * (count / max(count - 1, 1))).astype(invstd.dtype)
@@ -321,7 +321,7 @@ def batch_norm_gradients(
     eps: float,
     needs: Needs,
 ) -> Gradients:
-    """The gradients of `input`, `weight` and `bias`; `mean` and `invstd` are those that `batch_norm` returned.
+    """Return the gradients of `input`, `weight` and `bias`; `mean` and `invstd` are those that `batch_norm` returned.
 
     S. Ioffe and C. Szegedy, "Batch Normalization" (2015), section 3.
     """
@@ -335,7 +335,7 @@ def batch_norm_gradients(
 def _batch_gradients(
     grad: ndarray, x: ndarray, weight: ndarray | None, mean: ndarray, rstd: ndarray, training: bool, of_input: bool
 ) -> Plan:
-    """The gradient of `x`; for each channel the sum of `grad`'s products with the normalized channel, and of `grad`."""
+    """Return the gradient of `x`; for each channel the sum of `grad`'s products with the normalized channel, and of `grad`."""
     channels = _Channels(x)
 
     def run(grad: ndarray, x: ndarray, weight: ndarray | None, mean: ndarray, rstd: ndarray, *_: Any) -> Sums:
@@ -349,7 +349,7 @@ def _batch_gradients(
 
 
 def _requested(to_input: ndarray | None, along: ndarray, total: ndarray, parameter: ndarray, needs: Needs) -> Gradients:
-    """The requested gradients of input, weight and bias. The last two have the dtype of the parameters."""
+    """Return the requested gradients of input, weight and bias. The last two have the dtype of the parameters."""
     to_weight = along.astype(parameter.dtype, copy=False) if needs[1] else None
     return to_input, to_weight, total.astype(parameter.dtype, copy=False) if needs[2] else None
 
@@ -403,7 +403,7 @@ def group_norm_gradients(
     eps: float,
     needs: Needs,
 ) -> Gradients:
-    """The gradients of `input`, `weight` and `bias`; `mean` and `rstd` are those that `group_norm` returned.
+    """Return the gradients of `input`, `weight` and `bias`; `mean` and `rstd` are those that `group_norm` returned.
 
     Y. Wu and K. He, "Group Normalization" (2018).
     """
@@ -416,7 +416,7 @@ def group_norm_gradients(
 def _group_gradients(
     grad: ndarray, x: ndarray, weight: ndarray | None, mean: ndarray, rstd: ndarray, groups: int, of_input: bool
 ) -> Plan:
-    """The gradient of `x` and, for each channel of each sample, the sums of `_batch_gradients`."""
+    """Return the gradient of `x` and, for each channel of each sample, the sums of `_batch_gradients`."""
     batch, channels = x.shape[:2]
     planes = batch * channels, math.prod(x.shape[2:])
     shape = batch, groups, channels // groups, planes[1]
@@ -441,5 +441,5 @@ def _group_gradients(
 
 
 def has_infinity(x: ndarray) -> bool:
-    """Whether one of the numbers is infinite."""
+    """Return whether one of the numbers is infinite."""
     return bool(count_nonzero(numpy.isinf(x)))

@@ -38,12 +38,12 @@ class Methods:
 
     @staticmethod
     def new_ones(array: Any, shape: Any) -> Any:
-        """Ones of the dtype of `array`."""
+        """Return ones of the dtype of `array`."""
         return numpy.ones(shape, array.dtype)
 
     @staticmethod
     def masked_fill(array: Any, mask: Any, value: Any) -> Any:
-        """A copy with `value` where `mask` is true."""
+        """Return a copy with `value` where `mask` is true."""
         return numpy.where(mask, array.dtype.type(value), array)
 
     @staticmethod
@@ -63,7 +63,7 @@ class Methods:
 
     @staticmethod
     def add(array: Any, other: Any, *, alpha: Any = 1) -> Any:
-        """The sum with `alpha * other`."""
+        """Return the sum with `alpha * other`."""
         return array + other * alpha
 
     @staticmethod
@@ -147,7 +147,7 @@ def _takes(dtype: numpy.dtype[Any], fused: bool) -> bool:
 
 
 def _are_apart(lists: Sequence[list[ndarray]]) -> bool:
-    """Whether no two of the arrays that are changed can share memory: then parameters need not be updated in turn."""
+    """Return whether no two of the arrays that are changed can share memory: then parameters need not be updated in turn."""
     changed = list(chain(lists[0], *lists[2:]))
     owners: list[Any] = changed
     if False in [array.base is None for array in changed]:

@@ -49,7 +49,7 @@ def max_pool(
     ceil_mode: bool = False,
     indexed: bool = True,
 ) -> Plan:
-    """The largest element of each window and its index: the first one, or the last nan where there is one.
+    """Return the largest element of each window and its index: the first one, or the last nan where there is one.
 
     Sizes are those of all `dims` spatial dimensions, or one for all; an empty stride is the kernel's. Without `indexed`
     there may be None in place of the indices.
@@ -73,13 +73,13 @@ def max_pool(
 
 
 def _like(input: ndarray, dims: int, sizes: Sizes, dtype: numpy.dtype[Any]) -> Memory:
-    """A result whose channels are last in memory if the channels of `input` are."""
+    """Return a result whose channels are last in memory if the channels of `input` are."""
     last = not input.flags.c_contiguous and input.ndim == dims + 2 and numpy.moveaxis(input, 1, -1).flags.c_contiguous
     return Memory(input.shape[: input.ndim - dims] + sizes, dtype, (0, *range(2, input.ndim), 1) if last else None)
 
 
 def _in_order_of(memory: Memory, result: ndarray) -> ndarray:
-    """`result`, which is row-major, in the order of `memory`."""
+    """Return `result`, which is row-major, in the order of `memory`."""
     if memory.order is None:
         return result
     lain = memory.empty()
@@ -89,7 +89,7 @@ def _in_order_of(memory: Memory, result: ndarray) -> ndarray:
 
 @planned("nn.adaptive_pooling.adaptive_max_pool")
 def adaptive_max_pool(input: ndarray, output_size: Sizes) -> Plan:
-    """The largest element, and its index, of windows that divide the input into `output_size`.
+    """Return the largest element, and its index, of windows that divide the input into `output_size`.
 
     Raises:
         RuntimeError: if the input does not fit.
@@ -139,13 +139,13 @@ def _first_largest(x: ndarray) -> Pair:
 
 @functools.lru_cache(256)
 def _steps(count: int, step: int) -> ndarray:
-    """The positions at which rows of `step` elements begin."""
+    """Return the positions at which rows of `step` elements begin."""
     return numpy.arange(0, count * step, step)
 
 
 @planned("nn.pooling.max_pool_backward")
 def max_pool_backward(grad: ndarray, indices: ndarray, input_shape: Sizes, dims: int) -> Plan:
-    """Zeros of `input_shape`, to which `grad` is added at `indices` into the flattened `dims` spatial dimensions."""
+    """Return zeros of `input_shape`, to which `grad` is added at `indices` into the flattened `dims` spatial dimensions."""
     if grad.shape != indices.shape:
         raise RuntimeError(f"Expected a tensor of shape {list(indices.shape)} but got: {list(grad.shape)}")
 
@@ -166,7 +166,7 @@ def _positions(indices: ndarray, shape: Sizes, dims: int) -> ndarray:
 
 
 def max_pooling(dims: int) -> Callable[..., Pair]:
-    """The kernel of the operator that finds the maxima of windows of `dims` dimensions."""
+    """Return the kernel of the operator that finds the maxima of windows of `dims` dimensions."""
 
     def kernel(
         self: ndarray, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, ceil_mode: bool
@@ -177,7 +177,7 @@ def max_pooling(dims: int) -> Callable[..., Pair]:
 
 
 def max_scattering(dims: int) -> Callable[..., ndarray]:
-    """The kernel of the gradient of an operator that finds maxima and their indices.
+    """Return the kernel of the gradient of an operator that finds maxima and their indices.
 
     It uses only the shape of `self`.
     """
@@ -189,7 +189,7 @@ def max_scattering(dims: int) -> Callable[..., ndarray]:
 
 
 def at_indices(self: ndarray, indices: ndarray, dims: int) -> ndarray:
-    """The elements at indices into the flattened `dims` spatial dimensions: the transpose of `max_pool_backward`."""
+    """Return the elements at indices into the flattened `dims` spatial dimensions: the transpose of `max_pool_backward`."""
     return self.reshape(-1).take(_positions(indices, self.shape, dims)).reshape(indices.shape)
 
 
@@ -208,7 +208,7 @@ def avg_pool(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Plan:
-    """The sum of each window over how many elements it has, or over `divisor_override`.
+    """Return the sum of each window over how many elements it has, or over `divisor_override`.
 
     The padding, zeros, counts as elements unless `count_include_pad` is false.
 
@@ -264,7 +264,7 @@ def _truncated_division(total: ndarray, divisor: ndarray) -> ndarray:
 
 @functools.lru_cache(256)
 def divisor(windows: tuple[Along, ...], count_include_pad: bool, divisor_override: int | None) -> ndarray:
-    """The divisor of the sum of each window: an array of the spatial dimensions, or without dimensions."""
+    """Return the divisor of the sum of each window: an array of the spatial dimensions, or without dimensions."""
     if divisor_override is not None:
         return asarray(divisor_override)
     total = numpy.ones(())
@@ -289,7 +289,7 @@ def avg_pool_backward(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Plan:
-    """The gradient of the input of `avg_pool`: each mean's share added to the elements of its window."""
+    """Return the gradient of the input of `avg_pool`: each mean's share added to the elements of its window."""
     windows = windows_of(f"avg_pool{dims}d", input_shape, kernel_size, stride, padding, (1,), ceil_mode)
     bounds = [along.bounds() for along in windows.dims]
     sums = _summing(bounds, windows.lengths, transposed=True)
@@ -303,7 +303,7 @@ def avg_pool_backward(
 
 
 def avg_pooling(dims: int) -> tuple[Callable[..., ndarray], Callable[..., ndarray]]:
-    """The kernels of the operator that averages windows of `dims` dimensions, and of its gradient."""
+    """Return the kernels of the operator that averages windows of `dims` dimensions, and of its gradient."""
 
     def forward(self: ndarray, *windows: Any) -> ndarray:
         return avg_pool(self, dims, *windows)
@@ -315,7 +315,7 @@ def avg_pooling(dims: int) -> tuple[Callable[..., ndarray], Callable[..., ndarra
 
 
 def adaptive_averaging(dims: int) -> Callable[..., ndarray]:
-    """The kernel of the gradient of `adaptive_avg_pool` of `dims` dimensions."""
+    """Return the kernel of the gradient of `adaptive_avg_pool` of `dims` dimensions."""
 
     def kernel(grad: ndarray, self: ndarray) -> ndarray:
         return adaptive_avg_pool_backward(grad, self.shape, dims)
@@ -325,7 +325,7 @@ def adaptive_averaging(dims: int) -> Callable[..., ndarray]:
 
 @planned("nn.adaptive_pooling.means")
 def adaptive_avg_pool(input: ndarray, output_size: Sizes) -> Plan:
-    """The mean of windows that divide the input into `output_size`, as `adaptive_max_pool` does.
+    """Return the mean of windows that divide the input into `output_size`, as `adaptive_max_pool` does.
 
     Raises:
         NotImplementedError: if `input` is not floating-point.
@@ -347,7 +347,7 @@ def adaptive_avg_pool(input: ndarray, output_size: Sizes) -> Plan:
 
 @planned("nn.adaptive_pooling.means")
 def adaptive_avg_pool_backward(grad: ndarray, input_shape: Sizes, dims: int) -> Plan:
-    """The gradient of the input of `adaptive_avg_pool`."""
+    """Return the gradient of the input of `adaptive_avg_pool`."""
     lengths, counts = input_shape[-dims:], grad.shape[-dims:]
     bounds, sizes = list(map(divided, lengths, counts)), window_sizes(tuple(lengths), counts)
     single = math.prod(counts) == 1
@@ -440,7 +440,7 @@ def fractional_max_pool(
 
 @planned("nn.adaptive_pooling.largest_at")
 def _largest_at(values: ndarray, corners: ndarray, offsets: ndarray) -> Plan:
-    """The largest of the values at the offsets from each corner, and its place: the first one, or the last nan."""
+    """Return the largest of the values at the offsets from each corner, and its place: the first one, or the last nan."""
 
     def run(values: ndarray, corners: ndarray, offsets: ndarray) -> Pair:
         places, found = _first_largest(values.take(corners[..., None] + offsets))

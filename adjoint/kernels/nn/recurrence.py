@@ -27,7 +27,7 @@ def recurrent_layer(
     projected: Array, hidden: Array, cell: Array | None, weight: Array, bias: Array | None, mode: str, backwards: bool,
     keeps: bool = True,
 ) -> tuple[Array, ...]:  # fmt: skip
-    """The outputs, the last hidden state and cell, and the values that the gradients of gated layers need.
+    """Return the outputs, the last hidden state and cell, and the values that the gradients of gated layers need.
 
     `projected` (steps, batch, gates * features): the inputs times their weights. `weight` (gates * features, features) multiplies
     the hidden state; `bias` is added to that product. `backwards`: the sequence is read from its end. If `keeps`, the last
@@ -75,7 +75,7 @@ def walk(steps: int, backwards: bool) -> Iterator[tuple[int, int]]:
 
 
 def parts(array: Array, count: int) -> list[Array]:
-    """The gates of an array, which lie one by one along its last dimension."""
+    """Return the gates of an array, which lie one by one along its last dimension."""
     features = array.shape[-1] // count
     return [array[..., number * features : (number + 1) * features] for number in range(count)]
 
@@ -89,7 +89,7 @@ def recurrent_layer_gradients(
     grads: Any, projected: Array, hidden: Array, cell: Array | None, weight: Array, bias: Array | None, mode: str,
     backwards: bool, output: Array, gates: Array, more: Array, needs: Any,
 ) -> tuple[Array | None, ...]:  # fmt: skip
-    """The gradients of projected, hidden, cell, weight and bias, from the gradients of the outputs and last states."""
+    """Return the gradients of projected, hidden, cell, weight and bias, from the gradients of the outputs and last states."""
     to_projected, to_products, to_hidden, to_cell = through_time(
         gates if gates.size else output,
         grads[0],
@@ -120,7 +120,7 @@ def through_time(
     gates: Array, grad: Array | None, grad_hidden: Array | None, grad_cell: Array | None, more: Array, output: Array,
     hidden: Array, cell: Array | None, weight: Array, mode: str, backwards: bool,
 ) -> tuple[Array, Array, Array, Array | None]:  # fmt: skip
-    """The gradients of projected, of the products of hidden states and weights, of hidden and of cell.
+    """Return the gradients of projected, of the products of hidden states and weights, of hidden and of cell.
 
     The `gates` of a layer without any are its outputs.
     """

@@ -23,7 +23,7 @@ NEAREST = ("nearest", "nearest-exact")
 
 
 def resample(self: Array, size: Sizes, mode: str, align_corners: bool, antialias: bool, scales: Scales) -> Array:
-    """`(N, C, *)` with last dimensions of another size. `scales` are the requested factors, if any."""
+    """Return `(N, C, *)` with last dimensions of another size. `scales` are the requested factors, if any."""
     _check(self, size, mode)
     if self.dtype == numpy.uint8 and mode not in NEAREST and len(size) == 2:
         return _resampled_bytes(self, size, mode, align_corners, antialias, scales)
@@ -40,14 +40,14 @@ def resample(self: Array, size: Sizes, mode: str, align_corners: bool, antialias
 
 
 def _keeps(dims: int, mode: str, antialias: bool) -> bool:
-    """Whether a dimension whose size does not change stays unchanged, whatever the requested scale."""
+    """Return whether a dimension whose size does not change stays unchanged, whatever the requested scale."""
     return mode == "linear" or antialias or (mode == "nearest" and dims == 2)
 
 
 def _resampled_bytes(
     self: Array, size: Sizes, mode: str, align_corners: bool, antialias: bool, scales: Scales
 ) -> Array:
-    """`resample` of bytes in fixed-point numbers, as PyTorch and Pillow do: each pass, rows first, is rounded to bytes."""
+    """Return `resample` of bytes in fixed-point numbers, as PyTorch and Pillow do: each pass, rows first, is rounded to bytes."""
     for axis in (3, 2):
         if size[axis - 2] == self.shape[axis]:
             continue
@@ -62,7 +62,7 @@ def _resampled_bytes(
 
 
 def resampling(mode: str, antialias: bool) -> Callable[..., Array]:
-    """The kernel of the operator that resamples in this mode."""
+    """Return the kernel of the operator that resamples in this mode."""
 
     def kernel(self: Array, size: Sizes, align_corners: bool, scales: Scales) -> Array:
         return resample(self, size, mode, align_corners, antialias, scales)
@@ -73,7 +73,7 @@ def resampling(mode: str, antialias: bool) -> Callable[..., Array]:
 def resample_backward(
     grad: Array, size: Sizes, mode: str, align_corners: bool, antialias: bool, scales: Scales
 ) -> Array:
-    """The transpose of `resample`: the gradients of the `size` old elements from the gradients of the new elements."""
+    """Return the transpose of `resample`: the gradients of the `size` old elements from the gradients of the new elements."""
     result = grad
     for axis, (length, scale) in enumerate(zip(size, scales, strict=True), start=2):
         if length == grad.shape[axis] and _keeps(len(size), mode, antialias):
@@ -130,7 +130,7 @@ class Weights:
         return cls(numpy.minimum(first[:, None] + numpy.arange(width), n_old - 1), of_each, n_old)
 
     def as_type(self, dtype: Any) -> Array:
-        """The shares in a dtype."""
+        """Return the shares in a dtype."""
         if dtype not in self._forms:
             self._forms[dtype] = self.shares.astype(dtype)
         return self._forms[dtype]
@@ -149,7 +149,7 @@ class Weights:
         return digits, one.places, units
 
     def matrix(self, dtype: Any) -> Array:
-        """All weights, (new, old), most of them 0."""
+        """Return all weights, (new, old), most of them 0."""
         matrix = numpy.zeros((len(self.places), self._n_old), dtype)
         numpy.add.at(matrix, (numpy.arange(len(matrix))[:, None], self.places), self.as_type(dtype))
         return matrix
@@ -161,7 +161,7 @@ class Weights:
 
 
 def _along(array: Array, axis: int, weights: Weights) -> Array:
-    """The sums over one dimension with these weights, in float32 at least."""
+    """Return the sums over one dimension with these weights, in float32 at least."""
     kind = numpy.result_type(array.dtype, numpy.float32) if array.dtype.kind != "V" else numpy.dtype(numpy.float32)
     array = array.astype(kind, copy=False)
     if LOOPS.takes(array.size, MOVED):
@@ -192,7 +192,7 @@ def _step(old: int, new: int, scale: float | None) -> float:
 
 
 def _step_of_corners(old: int, new: int) -> float:
-    """The same, if the first and last new elements coincide with the first and last old elements."""
+    """Return the same, if the first and last new elements coincide with the first and last old elements."""
     return (old - 1) / (new - 1) if new > 1 else 0.0
 
 
@@ -210,7 +210,7 @@ def _nearest(old: int, new: int, mode: str, scale: float | None) -> Array:
 def _weights(
     old: int, new: int, mode: str, align_corners: bool, antialias: bool, scale: float | None, transposed: bool = False
 ) -> Weights:
-    """The weights of the old elements in the new ones; `transposed`: of the new ones in the old ones."""
+    """Return the weights of the old elements in the new ones; `transposed`: of the new ones in the old ones."""
     if mode in NEAREST:
         found = numpy.arange(new), _nearest(old, new, mode, scale), numpy.ones(new)
     elif antialias:
@@ -233,7 +233,7 @@ Shares = tuple[Array, Array, Array]
 
 
 def _interpolating(old: int, new: int, mode: str, align_corners: bool, scale: float | None) -> tuple[Array, Array]:
-    """The old elements on either side of each new one, and their weights."""
+    """Return the old elements on either side of each new one, and their weights."""
     if align_corners:
         centres = numpy.arange(new) * _step_of_corners(old, new)
     else:

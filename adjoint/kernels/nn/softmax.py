@@ -37,7 +37,7 @@ def _refusing(name: str) -> Refusing:
 
 
 def softmax(x: ndarray, dim: int) -> ndarray:
-    """The exponential of `x` divided by its sum along `dim`.
+    """Return the exponential of `x` divided by its sum along `dim`.
 
     Raises:
         IndexError: if `dim` is out of range.
@@ -49,13 +49,13 @@ def softmax(x: ndarray, dim: int) -> ndarray:
 
 @row_program(_refusing("softmax"))
 def softmax_rows(x: Array) -> Any:
-    """The exponentials of the row minus its maximum, divided by their sum."""
+    """Return the exponentials of the row minus its maximum, divided by their sum."""
     exponential = xp.exp(x - row.max(x))
     return exponential / row.sum(exponential)
 
 
 def safe_softmax(x: ndarray, dim: int) -> ndarray:
-    """`softmax`, but 0 along `dim` where all elements are -inf."""
+    """Return `softmax`, but 0 along `dim` where all elements are -inf."""
     result = softmax(x, dim)
     if x.size:
         result[numpy.broadcast_to(numpy.maximum.reduce(x, dim, keepdims=True) == -math.inf, x.shape)] = 0
@@ -63,7 +63,7 @@ def safe_softmax(x: ndarray, dim: int) -> ndarray:
 
 
 def log_softmax(x: ndarray, dim: int) -> ndarray:
-    """The logarithm of softmax: `x` less the logarithm of the sum of exp(x) along `dim`.
+    """Return the logarithm of softmax: `x` less the logarithm of the sum of exp(x) along `dim`.
 
     Raises:
         IndexError: if `dim` is out of range.
@@ -75,32 +75,32 @@ def log_softmax(x: ndarray, dim: int) -> ndarray:
 
 @row_program(_refusing("log_softmax"))
 def log_softmax_rows(x: Array) -> Any:
-    """The row minus its maximum, minus the logarithm of the sum of the exponentials of that difference."""
+    """Return the row minus its maximum, minus the logarithm of the sum of the exponentials of that difference."""
     shifted = x - row.max(x)
     return shifted - xp.log(row.sum(xp.exp(shifted)))
 
 
 def softmax_backward(grad: ndarray, result: ndarray, dim: int) -> ndarray:
-    """The gradient of softmax's input: result * (grad - sum(grad * result))."""
+    """Return the gradient of softmax's input: result * (grad - sum(grad * result))."""
     to_input: ndarray = softmax_backward_rows.run((grad, result), dim)
     return to_input
 
 
 @row_program(_refusing("softmax_backward"))
 def softmax_backward_rows(grad: Array, result: Array) -> Any:
-    """`result * (grad - sum(grad * result))`."""
+    """Return `result * (grad - sum(grad * result))`."""
     return result * (grad - row.sum(grad * result))
 
 
 def log_softmax_backward(grad: ndarray, result: ndarray, dim: int) -> ndarray:
-    """The gradient of log_softmax's input: grad - exp(result) * sum(grad)."""
+    """Return the gradient of log_softmax's input: grad - exp(result) * sum(grad)."""
     to_input: ndarray = log_softmax_backward_rows.run((grad, result), dim)
     return to_input
 
 
 @row_program(_refusing("log_softmax_backward"))
 def log_softmax_backward_rows(grad: Array, result: Array) -> Any:
-    """`grad - exp(result) * sum(grad)`."""
+    """Return `grad - exp(result) * sum(grad)`."""
     return grad - xp.exp(result) * row.sum(grad)
 
 
@@ -127,14 +127,14 @@ def logsumexp(x: ndarray, dim: Dims, keepdim: bool = False) -> ndarray:
 
 @row_program()
 def logsumexp_rows(x: Array) -> Any:
-    """The logarithm of the sum of the exponentials of the row. The largest finite element is factored out."""
+    """Return the logarithm of the sum of the exponentials of the row. The largest finite element is factored out."""
     largest = row.max(x)
     shift = xp.where(xp.isinf(largest), 0, largest)
     return xp.log(row.sum(xp.exp(x - shift))) + shift
 
 
 def logsumexp_backward(grad: ndarray, x: ndarray, result: ndarray, dim: Dims, keepdim: bool) -> ndarray:
-    """The gradient of logsumexp's input: grad * exp(x - result)."""
+    """Return the gradient of logsumexp's input: grad * exp(x - result)."""
     grad, result = (reduction.kept(item, x.shape, dim, keepdim) for item in (grad, result))
     dims = normalize_dims(dim, x.ndim)
     if len(dims) == 1 and x.ndim and x.dtype.char in _NATIVE and grad.dtype == x.dtype:
@@ -145,7 +145,7 @@ def logsumexp_backward(grad: ndarray, x: ndarray, result: ndarray, dim: Dims, ke
 
 @row_program()
 def logsumexp_backward_rows(grad: PerRow, x: Array, result: PerRow) -> Any:
-    """`grad * exp(x - result)`."""
+    """Return `grad * exp(x - result)`."""
     return grad * xp.exp(x - result)
 
 

@@ -57,7 +57,7 @@ class Windows:
 
     @computed_once
     def elements(self) -> ndarray:
-        """`flat_places` of the windows."""
+        """Return `flat_places` of the windows."""
         return flat_places([w.places() for w in self.dims], self.lengths)
 
 
@@ -83,7 +83,7 @@ def pooled_size(length: int, kernel: int, stride: int, padding: int, dilation: i
 def windows_of(
     name: str, shape: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, ceil_mode: bool
 ) -> Windows:
-    """The windows of pooling `name` ("max_pool2d", ...) on an input of `shape`; no stride is that of the kernel.
+    """Return the windows of pooling `name` ("max_pool2d", ...) on an input of `shape`; no stride is that of the kernel.
 
     Raises:
         RuntimeError: if they do not fit it.
@@ -181,7 +181,7 @@ def window_sizes(lengths: Sizes, counts: Sizes) -> ndarray:
 
 @functools.lru_cache(64)
 def divided_elements(lengths: Sizes, counts: Sizes) -> ndarray:
-    """`flat_places` of windows that divide dimensions; the last element of the shorter ones repeats."""
+    """Return `flat_places` of windows that divide dimensions; the last element of the shorter ones repeats."""
     along = []
     for length, count in zip(lengths, counts, strict=True):
         starts, stops = (ends[:, None] for ends in divided(length, count))

@@ -67,7 +67,7 @@ def unique(
 
 
 def _in_order(x: ndarray) -> ndarray | None:
-    """The elements of a small array in order, where equal ones are alike; None of others."""
+    """Return the elements of a small array in order, where equal ones are alike; None of others."""
     if x.size >= SORTED or x.dtype.char not in "lifd":
         return None
     values = numpy.sort(x)
@@ -78,13 +78,13 @@ def _in_order(x: ndarray) -> ndarray | None:
 
 @gives_positions(1, 2)
 def unique_slices(x: ndarray, dim: int, sorted: bool = True, inverse: bool = True, counts: bool = True) -> Triple:
-    """The distinct slices along `dim`, as `unique`."""
+    """Return the distinct slices along `dim`, as `unique`."""
     return unique(x, sorted, inverse, counts, dim)
 
 
 @gives_positions(1, 2)
 def unique_consecutive(x: ndarray, dim: int | None = None, inverse: bool = True, counts: bool = True) -> Triple:
-    """The first of each run of equal elements (or slices along `dim`), which run each belongs to, the runs' lengths.
+    """Return the first of each run of equal elements (or slices along `dim`), which run each belongs to, the runs' lengths.
 
     If one of the last two is not requested, it is empty.
     """
@@ -115,7 +115,7 @@ def _slices(name: str, x: ndarray, dim: int) -> tuple[ndarray, int]:
 
 
 def _starts(rows: ndarray) -> ndarray:
-    """Whether each row differs from the one before it."""
+    """Return whether each row differs from the one before it."""
     starts = numpy.empty(len(rows), bool)
     starts[:1] = True
     starts[1:] = (rows[1:] != rows[:-1]).any(1) if rows.ndim > 1 else rows[1:] != rows[:-1]
@@ -175,7 +175,7 @@ def histc(x: ndarray, bins: int = 100, min: float = 0, max: float = 0) -> ndarra
 
 
 def _bins_of(inside: ndarray, low: Any, high: Any, bins: int) -> ndarray:
-    """The number of the interval that each element is in."""
+    """Return the number of the interval that each element is in."""
     places = (inside - low) * low.dtype.type(bins) / (high - low)
     # Nan counts as the largest: then the product or a difference is beyond the largest number.
     if places.size and not math.isfinite(places[places.argmax()]):
@@ -220,7 +220,7 @@ def bincount(x: ndarray, weights: ndarray | None = None, minlength: int = 0) -> 
 
 
 def is_integer(x: ndarray) -> bool:
-    """Whether `x` holds integers; bool does not count."""
+    """Return whether `x` holds integers; bool does not count."""
     return x.dtype.kind in "iu"
 
 
@@ -434,7 +434,7 @@ def _sizes(bounds: ndarray, sums: ndarray) -> ndarray:
 def sum_of_runs_backward(
     grad: ndarray, shape: tuple[int, ...], bounds: ndarray, index: ndarray | None = None, mean: bool = False
 ) -> ndarray:
-    """The transpose of `sum_of_runs` of an array of `shape`. The gradient of each slice is the gradient of its sum."""
+    """Return the transpose of `sum_of_runs` of an array of `shape`. The gradient of each slice is the gradient of its sum."""
     require_dims(grad, 0)
     kind, wide = grad.dtype, compute_dtype(grad.dtype)
     if mean:

@@ -13,7 +13,7 @@ Array = numpy.ndarray[Any, Any]
 
 
 def hash_tensor(x: Array, dim: Any = (), *, keepdim: bool = False, mode: int = 0) -> Array:
-    """The exclusive or of the bits of the elements, which are widened to 64 bits first."""
+    """Return the exclusive or of the bits of the elements, which are widened to 64 bits first."""
     if x.dtype.kind == "c":
         raise refuse("hash_tensor_cpu", x)
     dims = normalize_dims(dim, x.ndim)

@@ -19,7 +19,7 @@ def check_points(points: ndarray) -> None:
 
 
 def edges_of(points: ndarray, bins: list[int], range: Any) -> list[ndarray]:
-    """The edges of equal bins for each dimension of `points`, of the shape (count, dims).
+    """Return the edges of equal bins for each dimension of `points`, of the shape (count, dims).
 
     Args:
         range: lowest and highest edge of each dimension, one by one; None for those of the points.
@@ -66,7 +66,7 @@ def _linspace(low: Any, high: Any, count: int) -> ndarray:
 
 
 def histogram(points: ndarray, edges: list[ndarray], weight: ndarray | None, density: bool, equal: bool) -> ndarray:
-    """The histogram of `points`, (count, dims), in bins with the given edges.
+    """Return the histogram of `points`, (count, dims), in bins with the given edges.
 
     Args:
         weight: what each point counts; 1 if None.
@@ -110,14 +110,14 @@ def _counted(
 
 
 def _after(edge: ndarray, values: ndarray) -> ndarray:
-    """The first edge beyond each value."""
+    """Return the first edge beyond each value."""
     if edge.dtype != values.dtype:
         return numpy.searchsorted(edge, values, side="right")
     return searchsorted(edge, values, right=True)
 
 
 def _bins(values: ndarray, edge: ndarray, equal: bool) -> ndarray:
-    """The bin of each value; the last one has both its edges."""
+    """Return the bin of each value; the last one has both its edges."""
     last = len(edge) - 2
     if not equal:
         found = _after(edge, values) - 1

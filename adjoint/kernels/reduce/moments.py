@@ -33,7 +33,7 @@ _FEW = 2048  # elements whose squares are summed in one product
 
 
 def var(x: ndarray, dim: Dims = None, correction: float | None = 1, keepdim: bool = False) -> ndarray:
-    """The variance over `dim`: squared distances from the mean, summed and divided by count - `correction`.
+    """Return the variance over `dim`: squared distances from the mean, summed and divided by count - `correction`.
 
     The result is real. It is nan for no elements, inf or nan where the divisor is not positive.
 
@@ -44,22 +44,22 @@ def var(x: ndarray, dim: Dims = None, correction: float | None = 1, keepdim: boo
 
 
 def std(x: ndarray, dim: Dims = None, correction: float | None = 1, keepdim: bool = False) -> ndarray:
-    """The standard deviation over `dim`: the square root of `var`."""
+    """Return the standard deviation over `dim`: the square root of `var`."""
     return _moments("std and var", x, dim, correction, keepdim, root=True)[0]
 
 
 def var_mean(x: ndarray, dim: Dims = None, correction: float | None = 1, keepdim: bool = False) -> Pair:
-    """The variance and the mean over `dim`."""
+    """Return the variance and the mean over `dim`."""
     return _moments("var_mean", x, dim, correction, keepdim, root=False)
 
 
 def std_mean(x: ndarray, dim: Dims = None, correction: float | None = 1, keepdim: bool = False) -> Pair:
-    """The standard deviation and the mean over `dim`."""
+    """Return the standard deviation and the mean over `dim`."""
     return _moments("std_mean", x, dim, correction, keepdim, root=True)
 
 
 def _moments(name: str, x: ndarray, dim: Dims, correction: float | None, keepdim: bool, *, root: bool) -> Pair:
-    """The mean first, then the squared distances from it; for `std` and `var` the mean is left as it is."""
+    """Return the mean first, then the squared distances from it; for `std` and `var` the mean is left as it is."""
     alone = name == "std and var"
     if not is_inexact(x.dtype):
         raise RuntimeError(f"{name} only support floating point and complex dtypes")
@@ -100,7 +100,7 @@ def _moments(name: str, x: ndarray, dim: Dims, correction: float | None, keepdim
 
 
 def _sum_kept(x: ndarray, dims: tuple[int, ...]) -> ndarray:
-    """The sum of an array over `dims`, which are kept."""
+    """Return the sum of an array over `dims`, which are kept."""
     return reduction.sum_kept(x, dims[0]) if len(dims) == 1 else reduction.reduced(numpy.add, x, dims, True)
 
 
@@ -117,7 +117,7 @@ def _mean_and_spread(x: ndarray, dims: tuple[int, ...]) -> Pair:
 
 
 def _ordinary(spread: ndarray, least: float = _LEAST) -> bool:
-    """Whether no sum of squares in float32 has overflowed or vanished, the root of which may be a number."""
+    """Return whether no sum of squares in float32 has overflowed or vanished, the root of which may be a number."""
     if spread.size == 1:
         return bool(least < spread.item() < math.inf)
     # Where extrema are is cheaper to find than what they are.
@@ -125,7 +125,7 @@ def _ordinary(spread: ndarray, least: float = _LEAST) -> bool:
 
 
 def sum_of_squares(x: ndarray, dims: tuple[int, ...], center: ndarray | None = None) -> ndarray:
-    """The sum over `dims`, which are kept, of abs(x - center) ** 2; `center` broadcasts, None stands for zero."""
+    """Return the sum over `dims`, which are kept, of abs(x - center) ** 2; `center` broadcasts, None stands for zero."""
     if LOOPS.takes(x.size, SUMMED):
         name = "sum_of_squares" if center is None else "sum_of_distances"
         found = LOOPS.run("reduce.reduction.reduce", name, x, dims, True, center)
@@ -149,7 +149,7 @@ def _real(dtype: Dtype) -> Dtype:
 
 
 def norm(x: ndarray, p: float = 2, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None = None) -> ndarray:
-    """The vector norm (sum of abs(x) ** p) ** (1 / p) over `dim`; real, in `dtype` if one is given.
+    """Return the vector norm (sum of abs(x) ** p) ** (1 / p) over `dim`; real, in `dtype` if one is given.
 
     `p` may be inf (largest magnitude), -inf (smallest) and 0 (number of nonzero elements).
 
@@ -179,7 +179,7 @@ def norm(x: ndarray, p: float = 2, dim: Dims = None, keepdim: bool = False, dtyp
 
 
 def distance(x: ndarray, other: ndarray, p: float = 2) -> ndarray:
-    """The `p`-norm of `x - other`, broadcast together."""
+    """Return the `p`-norm of `x - other`, broadcast together."""
     return norm(x - other, p)
 
 
@@ -188,19 +188,19 @@ _MAGNITUDES = {1: "sum_of_magnitudes", math.inf: "largest_magnitude", -math.inf:
 
 @row_program()
 def root_rows(x: Array) -> Any:
-    """The root of the sum of the squares of the row."""
+    """Return the root of the sum of the squares of the row."""
     return xp.sqrt(row.sum(x * x))
 
 
 @row_program()
 def unit_rows(x: Array, eps: float) -> Any:
-    """The row over its norm, or over `eps` if that is larger; and the norm."""
+    """Return the row over its norm, or over `eps` if that is larger; and the norm."""
     root = xp.sqrt(row.sum(x * x))
     return x / xp.maximum(root, eps), root
 
 
 def unit(x: ndarray, dim: int, eps: float) -> ndarray | None:
-    """`x` over its norm along `dim`, which is at least `eps`; None where squares leave the range of the dtype."""
+    """Return `x` over its norm along `dim`, which is at least `eps`; None where squares leave the range of the dtype."""
     if x.dtype.char not in "fd" or not x.size:
         return None
     result, roots = unit_rows.run((x,), dim, (eps,))
@@ -208,7 +208,7 @@ def unit(x: ndarray, dim: int, eps: float) -> ndarray | None:
 
 
 def _are_single(x: ndarray, dims: tuple[int, ...]) -> bool:
-    """Whether the dimensions have one element each."""
+    """Return whether the dimensions have one element each."""
     for dim in dims:  # noqa: SIM110  (a generator takes as long as the norm of a small tensor)
         if x.shape[dim] != 1:
             return False
@@ -216,7 +216,7 @@ def _are_single(x: ndarray, dims: tuple[int, ...]) -> bool:
 
 
 def _norm(x: ndarray, p: float, dims: tuple[int, ...]) -> ndarray:
-    """The norm over `dims`, which are kept, in the dtype that arithmetic is done in."""
+    """Return the norm over `dims`, which are kept, in the dtype that arithmetic is done in."""
     if p != 0 and _are_single(x, dims):  # its square may overflow
         return asarray(numpy.abs(widen(x)))
     if p == 2:
@@ -241,7 +241,7 @@ def _norm(x: ndarray, p: float, dims: tuple[int, ...]) -> ndarray:
 
 
 def _sum_of_powers(x: ndarray, p: float, dims: tuple[int, ...]) -> ndarray:
-    """The sum over `dims`, which are kept, of abs(x) ** p."""
+    """Return the sum over `dims`, which are kept, of abs(x) ** p."""
     if len(dims) == x.ndim and x.size > THREADED and x.flags.c_contiguous:
         flat, whole = x.reshape(-1), x.size // _RUN * _RUN
         runs = _sum_of_powers(flat[:whole].reshape(-1, _RUN), p, (1,))

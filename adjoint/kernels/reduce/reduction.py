@@ -61,7 +61,7 @@ _ONES = {char: _Ones(ones.reshape(-1)) for char, ones in _COLUMN.items()}
 
 @planned("reduce.reduction.planned", least=MOVED)
 def _compiled(x: ndarray, name: str, dim: Dims, keepdim: bool, dtype: Dtype | None) -> Plan:
-    """The reduction `name`, or a "mean", by compiled loops; NotImplemented if NumPy is to compute."""
+    """Return the reduction `name`, or a "mean", by compiled loops; NotImplemented if NumPy is to compute."""
     return NUMPY
 
 
@@ -70,7 +70,7 @@ def _compiled(x: ndarray, name: str, dim: Dims, keepdim: bool, dtype: Dtype | No
 
 
 def sum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None = None) -> ndarray:
-    """The sum over `dim`; integers and bool are summed in int64 unless `dtype` says otherwise."""
+    """Return the sum over `dim`; integers and bool are summed in int64 unless `dtype` says otherwise."""
     if (
         dtype is None
         and x.dtype.char in _NATIVE_SUMS
@@ -95,7 +95,7 @@ def sum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None
 
 
 def sum_kept(x: ndarray, dim: int) -> ndarray:
-    """The sum of a small floating-point array over one dimension, which is kept."""
+    """Return the sum of a small floating-point array over one dimension, which is kept."""
     if x.ndim == 2 and x.size <= _DOT_SIZE and (column := _COLUMN.get(x.dtype.char)) is not None:
         if dim == 1 or dim == -1:
             return x.dot(column[: x.shape[1]])
@@ -107,7 +107,7 @@ def sum_kept(x: ndarray, dim: int) -> ndarray:
 
 
 def total(x: ndarray) -> ndarray:
-    """The sum of all elements: of few, by a product with ones."""
+    """Return the sum of all elements: of few, by a product with ones."""
     dtype, size = x.dtype, x.size
     ones = _ONES.get(dtype.char)
     token = WARNINGS[OFF]
@@ -122,7 +122,7 @@ def total(x: ndarray) -> ndarray:
 
 
 def total_mean(x: ndarray) -> ndarray:
-    """The mean of all elements."""
+    """Return the mean of all elements."""
     if x.dtype.char in "fd" and 0 < x.size <= _FEW:
         result = total(x)
         result /= x.size
@@ -135,7 +135,7 @@ def total_mean(x: ndarray) -> ndarray:
 
 
 def prod(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None = None) -> ndarray:
-    """The product over `dim`; integers and bool are multiplied in int64 unless `dtype` says otherwise."""
+    """Return the product over `dim`; integers and bool are multiplied in int64 unless `dtype` says otherwise."""
     if (
         dtype is None
         and x.dtype.char in _NATIVE_SUMS
@@ -158,7 +158,7 @@ def prod(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | Non
 
 
 def prod_along(x: ndarray, dim: int, keepdim: bool = False, dtype: Dtype | None = None) -> ndarray:
-    """The product over one dimension."""
+    """Return the product over one dimension."""
     if type(dim) is bool:
         raise TypeError("a dimension is an int, not a bool")
     return prod(x, index(dim), keepdim, dtype)
@@ -194,7 +194,7 @@ def _accumulate(ufunc: numpy.ufunc, x: ndarray, dims: tuple[int, ...], keepdim: 
 
 
 def reduced(ufunc: numpy.ufunc, x: ndarray, dims: tuple[int, ...], keepdim: bool) -> ndarray:
-    """`ufunc.reduce(x, dims, keepdims=keepdim)`; of large arrays in two passes, so that float32 stays accurate.
+    """Return `ufunc.reduce(x, dims, keepdims=keepdim)`; of large arrays in two passes, so that float32 stays accurate.
 
     NumPy reduces short rows, and columns of short rows, one element at a time; here the loops run along columns, or long rows.
     """
@@ -233,7 +233,7 @@ def _middle_reduced(ufunc: numpy.ufunc, x: ndarray) -> ndarray:
 
 
 def mean(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None = None) -> ndarray:
-    """The mean over `dim`; nan where there is nothing to average.
+    """Return the mean over `dim`; nan where there is nothing to average.
 
     Raises:
         RuntimeError: if `dtype` (or, without it, the type of `x`) is not floating-point or complex.
@@ -282,7 +282,7 @@ def count(shape: tuple[int, ...], dims: tuple[int, ...]) -> int:
 
 
 def kept_shape(shape: tuple[int, ...], dim: Dims) -> tuple[int, ...]:
-    """`shape` with the sizes of the reduced dimensions made 1."""
+    """Return `shape` with the sizes of the reduced dimensions made 1."""
     if dim is None:
         return (1,) * len(shape)
     reduced = normalize_dims(dim, len(shape))
@@ -290,7 +290,7 @@ def kept_shape(shape: tuple[int, ...], dim: Dims) -> tuple[int, ...]:
 
 
 def spread(grad: ndarray, shape: tuple[int, ...], dim: Dims, keepdim: bool) -> ndarray:
-    """The transpose of a sum over `dim`: `grad` repeated along the dimensions that were summed."""
+    """Return the transpose of a sum over `dim`: `grad` repeated along the dimensions that were summed."""
     if not keepdim and shape and dim is not None:
         grad = grad.reshape(kept_shape(shape, dim))
     return expand(grad, shape)
@@ -302,12 +302,12 @@ def kept(value: ndarray, shape: tuple[int, ...], dim: Dims, keepdim: bool) -> nd
 
 
 def in_dtype_of(value: ndarray, other: ndarray) -> ndarray:
-    """`value` in the dtype of `other`."""
+    """Return `value` in the dtype of `other`."""
     return value if value.dtype == other.dtype else value.astype(other.dtype)
 
 
 def nansum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None = None) -> ndarray:
-    """The sum over `dim`, not-a-numbers counted as zero.
+    """Return the sum over `dim`, not-a-numbers counted as zero.
 
     Raises:
         RuntimeError: if `x` is complex.
@@ -322,7 +322,7 @@ def nansum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | N
 
 
 def nanmean(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None = None) -> ndarray:
-    """The mean over `dim` of the elements that are not nan; nan if all elements are nan.
+    """Return the mean over `dim` of the elements that are not nan; nan if all elements are nan.
 
     Raises:
         RuntimeError: if `x` is not floating-point.
@@ -354,7 +354,7 @@ def _refuse_complex_nansum(x: ndarray, dim: Dims) -> None:
 
 
 def amax(x: ndarray, dim: Dims = None, keepdim: bool = False) -> ndarray:
-    """The maximum over `dim`; nan where there is one among the elements.
+    """Return the maximum over `dim`; nan where there is one among the elements.
 
     Raises:
         NotImplementedError: for complex numbers.
@@ -364,7 +364,7 @@ def amax(x: ndarray, dim: Dims = None, keepdim: bool = False) -> ndarray:
 
 
 def amin(x: ndarray, dim: Dims = None, keepdim: bool = False) -> ndarray:
-    """The minimum over `dim`; nan where there is one among the elements.
+    """Return the minimum over `dim`; nan where there is one among the elements.
 
     Raises:
         NotImplementedError: for complex numbers.
@@ -407,12 +407,12 @@ def _require_elements(function: str, x: ndarray, dims: tuple[int, ...], dim: Dim
 
 
 def largest(x: ndarray) -> ndarray:
-    """The maximum of all elements; nan if there is one."""
+    """Return the maximum of all elements; nan if there is one."""
     return _whole_extremum("max", x)
 
 
 def smallest(x: ndarray) -> ndarray:
-    """The minimum of all elements; nan if there is one."""
+    """Return the minimum of all elements; nan if there is one."""
     return _whole_extremum("min", x)
 
 
@@ -446,7 +446,7 @@ def aminmax(x: ndarray, dim: int | None = None, keepdim: bool = False) -> Pair:
 
 
 def max_with_indices(x: ndarray, dim: int, keepdim: bool = False) -> Pair:
-    """The maximum along `dim` and the index of its first occurrence (of the first nan, where there is one).
+    """Return the maximum along `dim` and the index of its first occurrence (of the first nan, where there is one).
 
     Raises:
         RuntimeError: for complex numbers.
@@ -456,7 +456,7 @@ def max_with_indices(x: ndarray, dim: int, keepdim: bool = False) -> Pair:
 
 
 def min_with_indices(x: ndarray, dim: int, keepdim: bool = False) -> Pair:
-    """The minimum along `dim` and the index of its first occurrence (of the first nan, where there is one).
+    """Return the minimum along `dim` and the index of its first occurrence (of the first nan, where there is one).
 
     Raises:
         RuntimeError: for complex numbers.
@@ -509,7 +509,7 @@ def _no_elements(x: ndarray, dim: int, keepdim: bool) -> ndarray:
 
 @gives_positions()
 def argmax(x: ndarray, dim: int | None = None, keepdim: bool = False) -> ndarray:
-    """The index of the first maximum (of the first nan, where there is one), along `dim` or into the flattened array.
+    """Return the index of the first maximum (of the first nan, where there is one), along `dim` or into the flattened array.
 
     Raises:
         RuntimeError: for complex numbers and bool.
@@ -520,7 +520,7 @@ def argmax(x: ndarray, dim: int | None = None, keepdim: bool = False) -> ndarray
 
 @gives_positions()
 def argmin(x: ndarray, dim: int | None = None, keepdim: bool = False) -> ndarray:
-    """The index of the first minimum (of the first nan, where there is one), along `dim` or into the flattened array.
+    """Return the index of the first minimum (of the first nan, where there is one), along `dim` or into the flattened array.
 
     Raises:
         RuntimeError: for complex numbers and bool.
@@ -559,12 +559,12 @@ def _arg_extremum(name: str, x: ndarray, dim: int | None, keepdim: bool) -> ndar
 
 
 def all(x: ndarray, dim: Dims = None, keepdim: bool = False) -> ndarray:
-    """Whether all elements over `dim` are nonzero; bool, but uint8 for uint8. An empty tuple reduces nothing."""
+    """Return whether all elements over `dim` are nonzero; bool, but uint8 for uint8. An empty tuple reduces nothing."""
     return _truth(numpy.logical_and, x, dim, keepdim)
 
 
 def any(x: ndarray, dim: Dims = None, keepdim: bool = False) -> ndarray:
-    """Whether any element over `dim` is nonzero; bool, but uint8 for uint8. An empty tuple reduces nothing."""
+    """Return whether any element over `dim` is nonzero; bool, but uint8 for uint8. An empty tuple reduces nothing."""
     return _truth(numpy.logical_or, x, dim, keepdim)
 
 

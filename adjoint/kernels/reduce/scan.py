@@ -57,19 +57,19 @@ def _logcumsumexp(x: ndarray, dim: int) -> Plan:
 
 @row_program()
 def cumsum_rows(x: Array) -> Any:
-    """The sum of each element and all before it."""
+    """Return the sum of each element and all before it."""
     return row.cumsum(x)
 
 
 @row_program()
 def cumprod_rows(x: Array) -> Any:
-    """The product of each element and all before it."""
+    """Return the product of each element and all before it."""
     return row.cumprod(x)
 
 
 @row_program()
 def reversed_cumsum_rows(x: Array) -> Any:
-    """The sum of each element and all after it."""
+    """Return the sum of each element and all after it."""
     return row.cumsum(x, reverse=True)
 
 
@@ -141,7 +141,7 @@ def reversed_cumsum(x: Array, dim: int) -> Array:
 
 
 def cumprod_backward(grad: Array, x: Array, result: Array, dim: int) -> Array:
-    """The gradient of `cumprod`: each element's is a sum over all later products, each without that element.
+    """Return the gradient of `cumprod`: each element's is a sum over all later products, each without that element.
 
     Where there are zeros the sum is taken as it stands.
     """
@@ -179,20 +179,20 @@ def others_product(x: Array, dim: int) -> Array:
 
 @row_program()
 def cummax_rows(x: Array) -> Any:
-    """The greatest element so far, and where it was last attained."""
+    """Return the greatest element so far, and where it was last attained."""
     greatest = row.cummax(x)
     return greatest, row.cummax(xp.where((x == greatest) | xp.isnan(x), row.index(x), 0))
 
 
 @row_program()
 def cummin_rows(x: Array) -> Any:
-    """The smallest element so far, and where it was last attained."""
+    """Return the smallest element so far, and where it was last attained."""
     smallest = row.cummin(x)
     return smallest, row.cummax(xp.where((x == smallest) | xp.isnan(x), row.index(x), 0))
 
 
 def cummax(x: ndarray, dim: int) -> Pair:
-    """The largest element along `dim` so far, and its last index. From the first nan on, the result is nan.
+    """Return the largest element along `dim` so far, and its last index. From the first nan on, the result is nan.
 
     Raises:
         NotImplementedError: for complex numbers.
@@ -201,7 +201,7 @@ def cummax(x: ndarray, dim: int) -> Pair:
 
 
 def cummin(x: ndarray, dim: int) -> Pair:
-    """The smallest element along `dim` so far and where it was last attained; a nan stays from where it appears.
+    """Return the smallest element along `dim` so far and where it was last attained; a nan stays from where it appears.
 
     Raises:
         NotImplementedError: for complex numbers.
@@ -226,12 +226,12 @@ def _running_extremum(program: RowProgram, name: str, x: ndarray, dim: int) -> P
 
 @row_program()
 def logcumsumexp_rows(x: Array) -> Any:
-    """The logarithm of the sum of the exponentials so far."""
+    """Return the logarithm of the sum of the exponentials so far."""
     return row.logcumsumexp(x)
 
 
 def logcumsumexp(x: ndarray, dim: int) -> ndarray:
-    """The logarithm of the running sum of exponentials along `dim`, without overflow.
+    """Return the logarithm of the running sum of exponentials along `dim`, without overflow.
 
     Raises:
         NotImplementedError: for integers and bool.
@@ -273,7 +273,7 @@ def _complex_logaddexp(a: ndarray, b: ndarray) -> ndarray:
 
 
 def selected_values(x: Array, dim: int, indices: Array, keepdim: bool) -> Array:
-    """The elements of `x` at `indices` along `dim`; `keepdim` says whether `indices` has that dimension."""
+    """Return the elements of `x` at `indices` along `dim`; `keepdim` says whether `indices` has that dimension."""
     if x.ndim == 0:
         return x.copy()
     require_in_bounds(indices, x.shape, dim)
@@ -283,7 +283,7 @@ def selected_values(x: Array, dim: int, indices: Array, keepdim: bool) -> Array:
 
 
 def value_selecting_backward(grad: Array, shape: tuple[int, ...], dim: int, indices: Array, keepdim: bool) -> Array:
-    """Zeros of `shape` with `grad` at `indices` along `dim`."""
+    """Return zeros of `shape` with `grad` at `indices` along `dim`."""
     if not shape:
         return numpy.asarray(grad).reshape(())
     require_in_bounds(indices, shape, dim)

@@ -32,19 +32,19 @@ _EXCHANGED = 256  # elements; which of equals is found in more is not PyTorch's 
 
 @planned("reduce.sorting.sort", least=SORTED, exact=True)
 def _sorted_by_loops(x: ndarray, descending: bool) -> Plan:
-    """`_sort_last` by compiled loops."""
+    """Return `_sort_last` by compiled loops."""
     return NUMPY
 
 
 @planned("reduce.selection.first", least=SORTED, exact=True)
 def _first_by_loops(x: ndarray, k: int, descending: bool) -> Plan:
-    """The first `k` elements in order by compiled loops."""
+    """Return the first `k` elements in order by compiled loops."""
     return NUMPY
 
 
 @planned("reduce.selection.place_in_order", least=SORTED, exact=True)
 def _placed_by_loops(x: ndarray, k: int, numbers: str) -> Plan:
-    """The element that comes to place `k` by compiled loops; `numbers` says how NaN counts."""
+    """Return the element that comes to place `k` by compiled loops; `numbers` says how NaN counts."""
     return NUMPY
 
 
@@ -107,7 +107,7 @@ def _order(x: ndarray, descending: bool, k: int | None = None) -> ndarray:
 
 
 def take_last(x: ndarray, indices: ndarray) -> ndarray:
-    """Elements of `x` along its last dimension as `numpy.take_along_axis` picks them, cheaper for small arrays."""
+    """Return elements of `x` along its last dimension as `numpy.take_along_axis` picks them, cheaper for small arrays."""
     if x.size >= MOVED and not x.flags.c_contiguous:  # which `take` would copy
         return numpy.take_along_axis(x, indices, -1)
     positions = few_positions(x.shape, x.ndim - 1, indices)
@@ -120,7 +120,7 @@ def take_last(x: ndarray, indices: ndarray) -> ndarray:
 
 @gives_positions(1)
 def topk(x: ndarray, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Pair:
-    """The `k` largest (or smallest) elements along `dim`, in order whatever `sorted` says, and where they were.
+    """Return the `k` largest (or smallest) elements along `dim`, in order whatever `sorted` says, and where they were.
 
     Raises:
         RuntimeError: for bool and complex numbers, and if there are fewer than `k` elements.
@@ -138,7 +138,7 @@ def topk(x: ndarray, k: int, dim: int = -1, largest: bool = True, sorted: bool =
 
 
 def _first(x: ndarray, k: int, descending: bool) -> Pair:
-    """The first `k` elements in order along the last dimension, and where they were."""
+    """Return the first `k` elements in order along the last dimension, and where they were."""
     length = x.shape[-1]
     if 2 * k < length:
         x = contiguous(x)
@@ -162,7 +162,7 @@ def _first(x: ndarray, k: int, descending: bool) -> Pair:
 
 @gives_positions(1)
 def kthvalue(x: ndarray, k: int, dim: int = -1, keepdim: bool = False) -> Pair:
-    """The `k`-th smallest element along `dim`, counted from 1, and where it was.
+    """Return the `k`-th smallest element along `dim`, counted from 1, and where it was.
 
     Raises:
         NotImplementedError: for bool and complex numbers.
@@ -227,7 +227,7 @@ def _refuse_unordered(name: str, x: ndarray) -> None:
 
 
 def _kth(x: ndarray, k: int) -> Pair:
-    """The element that sorting would bring to position `k` of the last dimension, and its index; the length there is 1."""
+    """Return the element that sorting would bring to position `k` of the last dimension, and its index; the length there is 1."""
     found: Pair = _placed_by_loops(contiguous(x), k, "count")
     if found is not NotImplemented:
         return found
@@ -239,14 +239,14 @@ def _kth(x: ndarray, k: int) -> Pair:
 
 
 def _kept(values: ndarray, indices: ndarray, dim: int, keepdim: bool) -> Pair:
-    """Elements and indices whose last dimension, of length 1, stands for `dim`."""
+    """Return elements and indices whose last dimension, of length 1, stands for `dim`."""
     values, indices = _swapped(values, dim), _swapped(indices, dim)
     return (values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))
 
 
 @gives_positions(1)
 def median(x: ndarray, dim: int | None = None, keepdim: bool = False) -> Pair:
-    """The median along `dim` or of all elements, and where it was; the lower one of two, nan where there is one.
+    """Return the median along `dim` or of all elements, and where it was; the lower one of two, nan where there is one.
 
     Without `dim` the index is into the flattened array; the median of nothing is nan (at -1).
 
@@ -269,7 +269,7 @@ def nanmedian(x: ndarray, dim: int | None = None, keepdim: bool = False) -> Pair
 
 
 def median_of_all(x: ndarray) -> ndarray:
-    """The median of all elements, without its index."""
+    """Return the median of all elements, without its index."""
     if x.dtype.char in "fd" and 0 < x.size < SORTED and not LOOPS.every_size:
         flat = x.flatten()
         flat.sort()
@@ -280,7 +280,7 @@ def median_of_all(x: ndarray) -> ndarray:
 
 
 def nanmedian_of_all(x: ndarray) -> ndarray:
-    """The median of all elements that are numbers, without its index."""
+    """Return the median of all elements that are numbers, without its index."""
     return _median(x, None, False, ignore_nan=True)[0]
 
 
@@ -316,7 +316,7 @@ def _median(x: ndarray, dim: int | None, keepdim: bool, *, ignore_nan: bool) -> 
 
 @gives_positions(1)
 def mode(x: ndarray, dim: int = -1, keepdim: bool = False) -> Pair:
-    """The most frequent element along `dim` and its last index. Of equally frequent elements, the smallest counts.
+    """Return the most frequent element along `dim` and its last index. Of equally frequent elements, the smallest counts.
 
     Raises:
         NotImplementedError: for complex numbers.
@@ -379,7 +379,7 @@ CHOICES = {"lower": numpy.floor, "higher": numpy.ceil, "nearest": numpy.rint}
 
 
 def quantile(x: ndarray, q: float, dim: int | None, keepdim: bool, interpolation: str) -> ndarray:
-    """The `q`-quantile along `dim`, or of all elements; nan where there is one. The arguments have been checked."""
+    """Return the `q`-quantile along `dim`, or of all elements; nan where there is one. The arguments have been checked."""
     if dim is None:
         shape = (1,) * x.ndim if keepdim else ()
         x, dim = x.reshape(-1), 0

@@ -14,7 +14,7 @@ may_share_memory: Any = getattr(numpy.may_share_memory, "__wrapped__", numpy.may
 
 
 def address(array: Any) -> int:
-    """The address of the first element of an array."""
+    """Return the address of the first element of an array."""
     return int(array.__array_interface__["data"][0])
 
 
@@ -40,7 +40,7 @@ if IN_OBJECTS:
 
 
 def overlap(first: Any, second: Any) -> bool:
-    """Whether two arrays may share memory otherwise than element by element, as two views of the same elements do."""
+    """Return whether two arrays may share memory otherwise than element by element, as two views of the same elements do."""
     if not may_share_memory(first, second):
         return False
     return address(first) != address(second) or first.strides != second.strides or first.shape != second.shape

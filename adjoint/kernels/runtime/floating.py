@@ -27,12 +27,12 @@ UNBUFFERED_LENGTH = 192
 
 
 def compute_dtype(dtype: numpy.dtype[Any]) -> numpy.dtype[Any]:
-    """The type that arithmetic on `dtype` is done in: float32 for the half types, otherwise `dtype`."""
+    """Return the type that arithmetic on `dtype` is done in: float32 for the half types, otherwise `dtype`."""
     return FLOAT32 if dtype.itemsize == 2 and dtype in HALVES else dtype
 
 
 def widen(x: ndarray) -> ndarray:
-    """`x` in the type that arithmetic on it is done in; `x` itself unless it is of a half type."""
+    """Return `x` in the type that arithmetic on it is done in; `x` itself unless it is of a half type."""
     dtype = x.dtype
     if dtype.itemsize != 2 or dtype not in HALVES:
         return x
@@ -40,17 +40,17 @@ def widen(x: ndarray) -> ndarray:
 
 
 def is_floating(dtype: numpy.dtype[Any]) -> bool:
-    """Whether `dtype` is a real floating-point type (those of `ml_dtypes`, whose NumPy kind is void, included)."""
+    """Return whether `dtype` is a real floating-point type (those of `ml_dtypes`, whose NumPy kind is void, included)."""
     return dtype.kind == "f" or dtype in _FLOATS
 
 
 def is_inexact(dtype: numpy.dtype[Any]) -> bool:
-    """Whether `dtype` is a floating-point or complex type."""
+    """Return whether `dtype` is a floating-point or complex type."""
     return dtype.kind in "fcW" or dtype in _FLOATS
 
 
 def type_name(dtype: numpy.dtype[Any]) -> str:
-    """The name of a type in error messages, as in `'Float'` or `'ComplexDouble'`."""
+    """Return the name of a type in error messages, as in `'Float'` or `'ComplexDouble'`."""
     return dtypes.from_numpy(dtype).scalar_type
 
 
@@ -114,7 +114,7 @@ def off_for_rows(length: int) -> Any:
 
 
 def quietly(function: Callable[..., Any], *args: Any) -> Any:
-    """`function(*args)` with the warnings off."""
+    """Return `function(*args)` with the warnings off."""
     token = WARNINGS[OFF]
     try:
         return function(*args)

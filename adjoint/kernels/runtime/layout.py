@@ -20,7 +20,7 @@ Window = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 def has_channels_last(array: Array) -> bool:
-    """Whether the channels of each place are adjacent in memory. False if sizes of 1 leave the order open."""
+    """Return whether the channels of each place are adjacent in memory. False if sizes of 1 leave the order open."""
     if array.ndim not in (4, 5) or array.flags.c_contiguous:
         return False
     least = 1
@@ -33,7 +33,7 @@ def has_channels_last(array: Array) -> bool:
 
 
 def like_images(result: Any, *images: Any) -> Any:
-    """`result` (or the first of several results) with its channels last in memory, if one of the images has them last."""
+    """Return `result` (or the first of several results) with its channels last in memory, if one of the images has them last."""
     if not any(map(has_channels_last, images)):
         return result
     first = result[0] if isinstance(result, tuple) else result
@@ -47,7 +47,7 @@ def like_images(result: Any, *images: Any) -> Any:
 
 
 def following_images(kernel: Any) -> Any:
-    """The kernel with its result laid out as its first array, images, is."""
+    """Return the kernel with its result laid out as its first array, images, is."""
 
     @functools.wraps(kernel)
     def form(images: Any, *args: Any, **options: Any) -> Any:
@@ -57,7 +57,7 @@ def following_images(kernel: Any) -> Any:
 
 
 def row_major(array: Array) -> Array:
-    """`array` itself if its elements lie row by row in memory, otherwise a copy for which that holds."""
+    """Return `array` itself if its elements lie row by row in memory, otherwise a copy for which that holds."""
     return array if array.flags.c_contiguous else numpy.ascontiguousarray(array)
 
 
@@ -90,7 +90,7 @@ def memory_for(operands: Sequence[Array], dtype: numpy.dtype[Any]) -> Array:
 
 
 def reordered(result: Array, windows: tuple[Window, ...]) -> Array:
-    """`result`, or a copy of it, in the order in which operands of these shapes and strides are walked together."""
+    """Return `result`, or a copy of it, in the order in which operands of these shapes and strides are walked together."""
     wanted = _wanted_order(result.shape, result.strides, result.itemsize, windows)
     if wanted is None:
         return result
@@ -121,7 +121,7 @@ def _wanted_order(
 
 
 def _steps_over(shape: tuple[int, ...], own: tuple[int, ...], strides: tuple[int, ...]) -> list[int]:
-    """The strides of an array of shape `own` broadcast to `shape`; 0 where an element is repeated."""
+    """Return the strides of an array of shape `own` broadcast to `shape`; 0 where an element is repeated."""
     steps = [0] * (len(shape) - len(own))
     for size, step, wanted in zip(own, strides, shape[len(steps) :], strict=True):
         steps.append(0 if size == 1 and wanted != 1 else abs(step))
@@ -144,7 +144,7 @@ def _fastest_first(all_steps: list[list[int]], shape: tuple[int, ...]) -> list[i
 
 
 def _is_slower(one: int, two: int, all_steps: list[list[int]], shape: tuple[int, ...]) -> bool | None:
-    """Whether dimension `one` has larger strides than `two` in the first operand that tells; None if there is none."""
+    """Return whether dimension `one` has larger strides than `two` in the first operand that tells; None if there is none."""
     for steps in all_steps:
         if not steps[one] or not steps[two]:
             continue

@@ -48,7 +48,7 @@ class LazyConjNeg(numpy.ndarray[Any, Any]):
     imag = property(lambda self: materialize(self).imag)
 
     def copy(self, order: Any = "K") -> Any:
-        """The elements, in memory of their own."""
+        """Return the elements, in memory of their own."""
         return materialize(self)
 
 
@@ -70,22 +70,22 @@ _CLASSES: tuple[Any, ...] = (
 
 
 def lazy_bits_of(array: Any) -> int:
-    """The bits of an array; 0 for a plain one."""
+    """Return the bits of an array; 0 for a plain one."""
     return array.bits if isinstance(array, LazyConjNeg) else 0
 
 
 def with_lazy_bits(array: Any, bits: int) -> Any:
-    """A view of `array` with these `bits` toggled."""
+    """Return a view of `array` with these `bits` toggled."""
     return kept(array.view(_CLASSES[lazy_bits_of(array) ^ bits])) if bits else array
 
 
 def without_lazy_bits(array: Any) -> Any:
-    """The memory of `array` as it is."""
+    """Return the memory of `array` as it is."""
     return kept(array.view(numpy.ndarray)) if isinstance(array, LazyConjNeg) else array
 
 
 def materialize(array: Any) -> Any:
-    """The elements of a lazy array as a plain array; anything else as it is."""
+    """Return the elements of a lazy array as a plain array; anything else as it is."""
     return kept(_turned(array.view(numpy.ndarray), array.bits)) if isinstance(array, LazyConjNeg) else array
 
 
@@ -102,10 +102,10 @@ def _turned(array: Any, bits: int) -> Any:
 
 
 def conjugate(self: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
-    """The conjugates of complex numbers, which whoever reads them computes."""
+    """Return the conjugates of complex numbers, which whoever reads them computes."""
     return with_lazy_bits(self, CONJ) if self.dtype.kind in "cW" else self.view()
 
 
 def negative(self: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
-    """The negatives, which whoever reads them computes."""
+    """Return the negatives, which whoever reads them computes."""
     return with_lazy_bits(self, NEG)

@@ -36,7 +36,7 @@ class Unread(numpy.ndarray[Any, Any]):
         return _refuse(self)
 
     def astype(self, dtype: Any, *args: Any, **keywords: Any) -> Any:
-        """A meta array with another dtype."""
+        """Return a meta array with another dtype."""
         return numpy.empty_like(self, dtype).view(Unread)
 
     __array_ufunc__ = __bool__ = __int__ = __float__ = __complex__ = __index__ = __iter__ = _refuse
@@ -73,12 +73,12 @@ class Meta(Unread):
 
 
 def parked(array: numpy.ndarray[Any, Any]) -> Meta:
-    """A meta array of the shape, the order of dimensions and the dtype of `array`."""
+    """Return a meta array of the shape, the order of dimensions and the dtype of `array`."""
     return unwritten(array).view(Meta)
 
 
 def in_place_of(array: numpy.ndarray[Any, Any]) -> Meta:
-    """A meta array of the shape, the strides and the dtype of `array`."""
+    """Return a meta array of the shape, the strides and the dtype of `array`."""
     if array.flags.forc or min(array.strides) <= 0:
         return parked(array)
     span = array.itemsize + sum((size - 1) * step for size, step in zip(array.shape, array.strides, strict=True))
@@ -93,14 +93,14 @@ def unwritten(array: numpy.ndarray[Any, Any], dtype: Any = None) -> numpy.ndarra
 
 
 def remade(shape: tuple[int, ...], dtype: Any, steps: tuple[int, ...]) -> Meta:
-    """A meta array of a shape, a dtype, and the order of dimensions that strides tell."""
+    """Return a meta array of a shape, a dtype, and the order of dimensions that strides tell."""
     order = sorted(range(len(shape)), key=lambda dim: -steps[dim])
     back = sorted(range(len(shape)), key=order.__getitem__)
     return parked(numpy.empty([shape[dim] for dim in order], dtype).transpose(back))
 
 
 def zeros(array: Any) -> Any:
-    """The ordinary array that stands for a meta array. Other values are returned unchanged."""
+    """Return the ordinary array that stands for a meta array. Other values are returned unchanged."""
     return array.view(numpy.ndarray) if type(array) is Meta else array
 
 

@@ -57,12 +57,12 @@ class Narrow(numpy.ndarray[Any, Any]):
         plain(self)[key] = cast(numpy.asanyarray(value), self.dtype)
 
     def astype(self, dtype: Any, *args: Any, **keywords: Any) -> Any:
-        """The elements as another dtype."""
+        """Return the elements as another dtype."""
         dtype = numpy.dtype(dtype)
         return self if self.dtype == dtype and not keywords.get("copy", True) else kept(cast(self, dtype))
 
     def view(self, *args: Any, **keywords: Any) -> Any:
-        """The bytes as another dtype or class."""
+        """Return the bytes as another dtype or class."""
         result: Any = super().view(*args, **keywords)
         return result if is_narrow(result.dtype) else result.view(numpy.ndarray)
 
@@ -70,22 +70,22 @@ class Narrow(numpy.ndarray[Any, Any]):
 
 
 def is_narrow(dtype: numpy.dtype[Any]) -> bool:
-    """Whether kernels do not compute with elements of `dtype`."""
+    """Return whether kernels do not compute with elements of `dtype`."""
     return dtype.num in _NUMBERS
 
 
 def kept(array: Any) -> Any:
-    """`array`, as one of the class if its dtype asks for that."""
+    """Return `array`, as one of the class if its dtype asks for that."""
     return array.view(Narrow) if array.dtype.num in _NUMBERS and type(array) is numpy.ndarray else array
 
 
 def plain(array: Any) -> Any:
-    """The same memory as a plain array."""
+    """Return the same memory as a plain array."""
     return array.view(numpy.ndarray) if type(array) is Narrow else array
 
 
 def widened(value: Any) -> Any:
-    """The numbers in the type that arithmetic on them is done in; anything but such an array as it is."""
+    """Return the numbers in the type that arithmetic on them is done in; anything but such an array as it is."""
     if not isinstance(value, numpy.ndarray) or not is_narrow(value.dtype):
         return value
     return cast(value, COMPLEX64 if value.dtype == HALVES else FLOAT32)
@@ -102,14 +102,14 @@ def narrowed(array: Any, dtype: Any = HALVES) -> Any:
 
 
 def cast(array: Any, dtype: numpy.dtype[Any]) -> Any:
-    """A plain array of the elements of `array` as `dtype`; each of the two dtypes may be narrow."""
+    """Return a plain array of the elements of `array` as `dtype`; each of the two dtypes may be narrow."""
     source = plain(array)
     return source.copy() if source.dtype == dtype else quietly(_cast, source, dtype)
 
 
 @cache
 def _numbers(dtype: numpy.dtype[Any]) -> Any:
-    """All numbers of a dtype of eight bits as float32."""
+    """Return all numbers of a dtype of eight bits as float32."""
     numbers = numpy.arange(256, dtype=numpy.uint8).view(dtype).astype(FLOAT32)
     if dtype in _ONE_NAN:
         numbers[numpy.isnan(numbers)] = numpy.nan

@@ -31,13 +31,13 @@ _UP_TO = {
 
 
 def is_within(value: Any, kind: dtype) -> bool:
-    """Whether `value` is a Python number that an array of `kind` is certain to take as it is."""
+    """Return whether `value` is a Python number that an array of `kind` is certain to take as it is."""
     limit = _UP_TO.get((type(value), kind))
     return limit is not None and -limit <= value <= limit
 
 
 def scalar_array(value: Any, kind: dtype) -> Array:
-    """A number as a zero-dimensional array of `kind`.
+    """Return a number as a zero-dimensional array of `kind`.
 
     Fractions are cut off for integer kinds; a negative integer wraps around for unsigned ones.
 
@@ -110,7 +110,7 @@ _tables: defaultdict[Dtype, dict[Any, Array]] = defaultdict(dict)
 
 
 def typed(value: Any, dtype: Dtype) -> Array:
-    """`value`, a number or an array of one, as an array of `dtype`, kept for the next time.
+    """Return `value`, a number or an array of one, as an array of `dtype`, kept for the next time.
 
     A zero may come back with the other sign.
 

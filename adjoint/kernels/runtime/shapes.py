@@ -15,7 +15,7 @@ Array = numpy.ndarray[Any, Any]
 
 
 def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """The common shape; RuntimeError names the first dimension, from the right, where two sizes differ."""
+    """Return the common shape; RuntimeError names the first dimension, from the right, where two sizes differ."""
     if len(shapes) == 2 and shapes[0] == shapes[1]:
         return shapes[0]
     result: tuple[int, ...] = ()
@@ -53,7 +53,7 @@ def common_shape(shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
 
 
 def can_expand(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
-    """Whether an array of `shape` broadcasts to `target`."""
+    """Return whether an array of `shape` broadcasts to `target`."""
     if len(shape) > len(target):
         return False
     return all(size in (1, other) for size, other in zip(reversed(shape), reversed(target), strict=False))
@@ -63,7 +63,7 @@ Dims = int | Sequence[int] | None
 
 
 def normalize_dim(dim: int, ndim: int) -> int:
-    """`dim` counted from the front; a zero-dimensional array has the dimensions 0 and -1.
+    """Return `dim` counted from the front; a zero-dimensional array has the dimensions 0 and -1.
 
     Raises:
         IndexError: if there is no such dimension.
@@ -89,12 +89,12 @@ def require_dims(array: Array, *dims: int) -> None:
 
 
 def names_all(dim: Dims) -> bool:
-    """Whether `dim` means all dimensions: None and an empty sequence do."""
+    """Return whether `dim` means all dimensions: None and an empty sequence do."""
     return dim is None or (isinstance(dim, (tuple, list)) and not dim)
 
 
 def normalize_dims(dim: Dims, ndim: int) -> tuple[int, ...]:
-    """The dimensions that `dim` names, ascending: all of them for None and for an empty sequence.
+    """Return the dimensions that `dim` names, ascending: all of them for None and for an empty sequence.
 
     For a zero-dimensional array the result is empty.
 

@@ -32,7 +32,7 @@ class Coordinates:
         return Coordinates(self.indices, values, self.coalesced)
 
     def copy(self) -> Coordinates:
-        """A copy in memory of its own."""
+        """Return a copy in memory of its own."""
         return Coordinates(self.indices.copy(), self.values.copy(), self.coalesced)
 
 
@@ -63,7 +63,7 @@ class Compressed:
         return Compressed(self.layout, self.starts, self.places, values)
 
     def copy(self) -> Compressed:
-        """A copy in memory of its own."""
+        """Return a copy in memory of its own."""
         return Compressed(self.layout, self.starts.copy(), self.places.copy(), self.values.copy())
 
 
@@ -80,15 +80,15 @@ class SparseArray(Unread):
         return self._sum_of_gradients(inputs[0], inputs[1], out)
 
     def astype(self, dtype: Any, *args: Any, **keywords: Any) -> SparseArray:
-        """The same with elements of another dtype."""
+        """Return the same with elements of another dtype."""
         return sparse(self.parts.with_values(self.parts.values.astype(dtype)), self.shape)
 
     def copy(self, order: Any = "K") -> SparseArray:
-        """A copy of the stored parts."""
+        """Return a copy of the stored parts."""
         return sparse(self.parts.copy(), self.shape)
 
     def conj(self) -> SparseArray:
-        """The complex conjugates."""
+        """Return the complex conjugates."""
         return sparse(self.parts.with_values(self.parts.values.conj()), self.shape)
 
     def _real(self) -> SparseArray:
@@ -110,7 +110,7 @@ class SparseArray(Unread):
 
 
 def sparse(parts: Any, shape: tuple[int, ...], *fields: Any) -> SparseArray:
-    """The array of these parts and this shape; from a pickle, of a class of parts and its fields."""
+    """Return the array of these parts and this shape; from a pickle, of a class of parts and its fields."""
     if fields:
         parts = parts(**dict(zip(parts.__slots__, fields, strict=True)))
     array = numpy.broadcast_to(numpy.zeros((), parts.values.dtype), shape).view(SparseArray)

@@ -31,7 +31,7 @@ _concatenate: Any = getattr(numpy.concatenate, "__wrapped__", numpy.concatenate)
 
 
 def cat(arrays: list[Array], dim: int) -> Array:
-    """The concatenation of the arrays along `dim`. One-dimensional empty arrays are skipped."""
+    """Return the concatenation of the arrays along `dim`. One-dimensional empty arrays are skipped."""
     try:
         if arrays[0].size * len(arrays) >= JOINED and LOOPS.enabled:
             result = _joined_by_loops(arrays, dim)
@@ -63,7 +63,7 @@ def cat(arrays: list[Array], dim: int) -> Array:
 
 
 def _joined_by_loops(arrays: list[Array], dim: int) -> Array:
-    """`numpy.concatenate`, which raises if shapes do not fit, by compiled loops."""
+    """Return `numpy.concatenate`, which raises if shapes do not fit, by compiled loops."""
     first = arrays[0]
     axis = dim + first.ndim if dim < 0 else dim
     alike = all(array.dtype == first.dtype and array.ndim == first.ndim for array in arrays)
@@ -89,14 +89,14 @@ def _joined_by_loops(arrays: list[Array], dim: int) -> Array:
 
 
 def _joined(result: Array, arrays: list[Array]) -> Array:
-    """`result` row by row, unless all that was joined has its channels last."""
+    """Return `result` row by row, unless all that was joined has its channels last."""
     if result.ndim < 2 or result.flags.c_contiguous or all(has_channels_last(array) for array in arrays):
         return result
     return numpy.ascontiguousarray(result)
 
 
 def cat_backward(grad: Any, shapes: list[tuple[int, ...]], dim: int) -> list[Any]:
-    """The part of `grad` (an array or tensor) that belongs to each of the joined inputs."""
+    """Return the part of `grad` (an array or tensor) that belongs to each of the joined inputs."""
     axis = normalize_dim(dim, len(grad.shape))
     parts: list[Any] = []
     start = 0
@@ -111,7 +111,7 @@ def cat_backward(grad: Any, shapes: list[tuple[int, ...]], dim: int) -> list[Any
 
 
 def stack(arrays: list[Array], dim: int) -> Array:
-    """The arrays along a new dimension."""
+    """Return the arrays along a new dimension."""
     if dim == 0:
         try:
             if LOOPS.takes(arrays[0].size, MOVED) and (found := _stacked_by_loops(arrays)) is not None:
@@ -138,7 +138,7 @@ def stack(arrays: list[Array], dim: int) -> Array:
 
 
 def _stacked_by_loops(arrays: list[Array]) -> Array | None:
-    """The arrays along a new first dimension, by compiled loops; None if they do not fit, or if NumPy is as fast."""
+    """Return the arrays along a new first dimension, by compiled loops; None if they do not fit, or if NumPy is as fast."""
     first = arrays[0]
     scattered = not all(array.flags.c_contiguous for array in arrays)
     if not scattered and first.size * len(arrays) < JOINED:
@@ -169,12 +169,12 @@ def stack_in_order(arrays: list[Array], dim: int, strides: tuple[int, ...]) -> A
 
 
 def unstack(array: Array, dim: int) -> list[Array]:
-    """The slices of dimension `dim`."""
+    """Return the slices of dimension `dim`."""
     return list(array if dim == 0 else numpy.moveaxis(array, dim, 0))
 
 
 def block_diag(arrays: list[Array]) -> Array:
-    """The matrices (vectors as rows) along the diagonal of one, zeros elsewhere."""
+    """Return the matrices (vectors as rows) along the diagonal of one, zeros elsewhere."""
     for index, array in enumerate(arrays):
         if array.ndim > 2:
             raise RuntimeError(
@@ -197,13 +197,13 @@ def _blocks(shapes: list[tuple[int, ...]]) -> Iterator[tuple[slice, slice]]:
 
 
 def block_diag_backward(grad: Any, shapes: list[tuple[int, ...]]) -> list[Any]:
-    """The part of `grad` (an array or tensor) that belongs to each of the inputs."""
+    """Return the part of `grad` (an array or tensor) that belongs to each of the inputs."""
     matrices = [(1,) * (2 - len(shape)) + tuple(shape) for shape in shapes]
     return [grad[block].reshape(shape) for block, shape in zip(_blocks(matrices), shapes, strict=True)]
 
 
 def repeat(self: Array, repeats: tuple[int, ...]) -> Array:
-    """The array repeated along each dimension; new dimensions come first."""
+    """Return the array repeated along each dimension; new dimensions come first."""
     check_addressable(self.nbytes * math.prod(repeats))
     shape = (1,) * (len(repeats) - self.ndim) + self.shape
     if not LOOPS.takes(self.size, MOVED) or len(repeats) < self.ndim or 0 in repeats:
@@ -215,7 +215,7 @@ def repeat(self: Array, repeats: tuple[int, ...]) -> Array:
 
 
 def roll(self: Array, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Array:
-    """The elements shifted along `dims`, or through the flattened array."""
+    """Return the elements shifted along `dims`, or through the flattened array."""
     if not dims:
         return _rolled(row_major(self).reshape(-1), [shifts[0]]).reshape(self.shape)
     if not self.ndim:
@@ -228,7 +228,7 @@ def roll(self: Array, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Array:
 
 
 def _rolled(self: Array, shifts: list[int]) -> Array:
-    """The elements shifted along each dimension, which exchanges two parts along each."""
+    """Return the elements shifted along each dimension, which exchanges two parts along each."""
     if self.size and _is_few_rows(self):
         result = self
         for dim, shift in enumerate(shifts):
@@ -247,7 +247,7 @@ def _rolled(self: Array, shifts: list[int]) -> Array:
 
 
 def flip(self: Array, dims: tuple[int, ...]) -> Array:
-    """A copy with the order along `dims` reversed."""
+    """Return a copy with the order along `dims` reversed."""
     wrapped = [normalize_dim(dim, self.ndim) for dim in dims]
     for position, dim in enumerate(wrapped):
         if dim in wrapped[:position]:
@@ -258,12 +258,12 @@ def flip(self: Array, dims: tuple[int, ...]) -> Array:
 
 
 def _is_few_rows(array: Array) -> bool:
-    """Whether a new array like this one, which is small, has the strides that NumPy gives it."""
+    """Return whether a new array like this one, which is small, has the strides that NumPy gives it."""
     return bool(array.size < MOVED and array.flags.c_contiguous and 1 not in array.shape)
 
 
 def _copied(array: Array, order: Array) -> Array:
-    """A copy of `array` whose dimensions have the order in memory of the dimensions of `order`."""
+    """Return a copy of `array` whose dimensions have the order in memory of the dimensions of `order`."""
     if _is_few_rows(order):
         return array.copy()
     result = empty_like(order)
@@ -272,7 +272,7 @@ def _copied(array: Array, order: Array) -> Array:
 
 
 def rot90(self: Array, k: int, dims: tuple[int, ...]) -> Array:
-    """The plane of two dimensions turned by quarter turns."""
+    """Return the plane of two dimensions turned by quarter turns."""
     if len(dims) != 2:
         raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
     if self.ndim < 2:
@@ -288,14 +288,14 @@ def rot90(self: Array, k: int, dims: tuple[int, ...]) -> Array:
 
 
 def broadcast_except(first: tuple[int, ...], second: tuple[int, ...], dim: int) -> tuple[int, ...]:
-    """The common shape of two shapes of equal length. Dimension `dim` does not count."""
+    """Return the common shape of two shapes of equal length. Dimension `dim` does not count."""
     left = (*first[:dim], 1, *first[dim + 1 :])
     right = (*second[:dim], 1, *second[dim + 1 :])
     return broadcast_shapes(left, right)
 
 
 def masked_fill(self: Array, mask: Array, value: Any) -> Array:
-    """A copy of `self`, broadcast with `mask`, with `value` where `mask` is true."""
+    """Return a copy of `self`, broadcast with `mask`, with `value` where `mask` is true."""
     filled = _fill_value(self, mask, value)
     shape = broadcast_shapes(mask.shape, self.shape)
     if shape == self.shape and filled.dtype == self.dtype and LOOPS.takes(self.size, MOVED):
@@ -333,7 +333,7 @@ def masked_fill_(self: Array, mask: Array, value: Any) -> None:
 
 
 def _fill_value(self: Array, mask: Array, value: Any) -> Array:
-    """The value that `masked_fill` writes, as an array of the dtype of `self`."""
+    """Return the value that `masked_fill` writes, as an array of the dtype of `self`."""
     if mask.dtype.kind != "b":
         raise RuntimeError(
             "masked_fill_ only supports boolean masks, but got mask with dtype " + C_NAMES[from_numpy(mask.dtype)]
@@ -360,20 +360,20 @@ def masked_select_backward(grad: Array, shape: tuple[int, ...], mask: Array) -> 
 
 
 def front_of_zeros(self: Array, shape: tuple[int, ...]) -> Array:
-    """Zeros of `shape` that begin, flattened, with the elements of `self`."""
+    """Return zeros of `shape` that begin, flattened, with the elements of `self`."""
     result = numpy.zeros(shape, self.dtype)
     result.reshape(-1)[: self.size] = self
     return result
 
 
 def tril(self: Array, diagonal: int) -> Array:
-    """The lower triangle of the last two dimensions."""
+    """Return the lower triangle of the last two dimensions."""
     _require_matrices("tril", self)
     return _triangle(self, operator.index(diagonal), False)
 
 
 def triu(self: Array, diagonal: int) -> Array:
-    """The upper triangle of the last two dimensions."""
+    """Return the upper triangle of the last two dimensions."""
     _require_matrices("triu", self)
     return _triangle(self, operator.index(diagonal), True)
 
@@ -419,7 +419,7 @@ def diag_embed(self: Array, offset: int, dim1: int, dim2: int) -> Array:
 
 
 def trace(self: Array) -> Array:
-    """The sum of the diagonal of a matrix."""
+    """Return the sum of the diagonal of a matrix."""
     if self.ndim != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {self.ndim}")
     if self.dtype.kind == "b":

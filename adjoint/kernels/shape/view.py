@@ -27,7 +27,7 @@ _NO_BUFFER = HELD[bfloat16].char
 
 
 def expand(self: Any, sizes: tuple[int, ...]) -> Array:
-    """`self` repeated along dimensions of size 1 (and new leading ones) without copying; -1 keeps a size.
+    """Return `self` repeated along dimensions of size 1 (and new leading ones) without copying; -1 keeps a size.
 
     The result must not be written to: elements share memory.
     """
@@ -85,7 +85,7 @@ def _kind(array: Array) -> str:
 
 
 def as_strided(self: Array, size: Any, stride: Any, storage_offset: int | None = None) -> Array:
-    """A view of the storage with the given shape, strides and offset in elements."""
+    """Return a view of the storage with the given shape, strides and offset in elements."""
     offset = storage.storage_offset(self) if storage_offset is None else whole(storage_offset)
     try:
         return storage.strided(self, tuple(size), tuple(stride), offset, operation="as_strided")
@@ -94,7 +94,7 @@ def as_strided(self: Array, size: Any, stride: Any, storage_offset: int | None =
 
 
 def as_strided_backward(grad: Array, geometry: Any, size: Any, stride: Any, storage_offset: int | None) -> Array:
-    """The gradient of the input of `as_strided`: `grad` added up where its elements came from; elements there share it."""
+    """Return the gradient of the input of `as_strided`: `grad` added up where its elements came from; elements there share it."""
     flat, start, offset = _memory_of_both(grad, geometry, size, stride, storage_offset)
     _add_at(flat, size, stride, offset, grad)
     places = storage.strided(flat, geometry.shape, geometry.steps, start)
@@ -104,7 +104,7 @@ def as_strided_backward(grad: Array, geometry: Any, size: Any, stride: Any, stor
 
 
 def as_strided_gather(grad: Array, geometry: Any, size: Any, stride: Any, storage_offset: int | None) -> Array:
-    """`as_strided` of `grad` laid out with `geometry`: what `as_strided_backward` is the transpose of."""
+    """Return `as_strided` of `grad` laid out with `geometry`: what `as_strided_backward` is the transpose of."""
     flat, start, offset = _memory_of_both(grad, geometry, size, stride, storage_offset)
     if storage.overlaps(geometry.shape, geometry.steps):
         grad = grad / _sharers(flat, geometry, start)
@@ -131,7 +131,7 @@ def _sharers(flat: Array, geometry: Any, start: int) -> Array:
 def _memory_of_both(
     grad: Array, geometry: Any, size: Any, stride: Any, storage_offset: int | None
 ) -> tuple[Array, int, int]:
-    """Zeros for all elements of an input of `as_strided` and of the view, and where there the first one of each is."""
+    """Return zeros for all elements of an input of `as_strided` and of the view, and where there the first one of each is."""
     offset = 0 if storage_offset is None else storage_offset - geometry.offset
     start, offset = max(-offset, 0), max(offset, 0)
     spans = [0]
@@ -142,7 +142,7 @@ def _memory_of_both(
 
 
 def view_strides(shape: tuple[int, ...], strides: tuple[int, ...], size: tuple[int, ...]) -> tuple[int, ...] | None:
-    """The strides with which the same elements have another shape, None where no strides can do that.
+    """Return the strides with which the same elements have another shape, None where no strides can do that.
 
     Runs of dimensions that lie in memory as one are matched, from the last on, with the dimensions of `size` that they hold.
     A dimension of size 1 ends up as far apart as the one after it reaches.
@@ -167,7 +167,7 @@ def view_strides(shape: tuple[int, ...], strides: tuple[int, ...], size: tuple[i
 
 
 def infer_size(shape: Any, count: int) -> tuple[int, ...]:
-    """`shape` with its -1 replaced by what makes `count` elements."""
+    """Return `shape` with its -1 replaced by what makes `count` elements."""
     sizes = list(shape)
     known, unknown = 1, None
     for dim, size in enumerate(sizes):
@@ -192,7 +192,7 @@ def infer_size(shape: Any, count: int) -> tuple[int, ...]:
 
 
 def view(self: Array, size: tuple[int, ...]) -> Array:
-    """`self` with another shape on the same memory; RuntimeError where its strides do not allow it."""
+    """Return `self` with another shape on the same memory; RuntimeError where its strides do not allow it."""
     if self.flags.c_contiguous:
         for length in size:
             if length < -1:  # which NumPy takes for -1
@@ -216,7 +216,7 @@ def view(self: Array, size: tuple[int, ...]) -> Array:
 
 
 def reshape(self: Array, size: tuple[int, ...]) -> Array:
-    """An array of another shape, a view if possible. A size of -1 follows from the number of elements."""
+    """Return an array of another shape, a view if possible. A size of -1 follows from the number of elements."""
     size = infer_size(size, self.size)
     if (
         not self.flags.c_contiguous
@@ -228,27 +228,27 @@ def reshape(self: Array, size: tuple[int, ...]) -> Array:
 
 
 def with_shape(self: Array, size: tuple[int, ...]) -> Array:
-    """An array of the shape `size`, which has no -1."""
+    """Return an array of the shape `size`, which has no -1."""
     return self.reshape(size)
 
 
 def reshape_copy(self: Array, size: tuple[int, ...]) -> Array:
-    """A copy of another shape."""
+    """Return a copy of another shape."""
     return reshape(self, size).copy()
 
 
 def alias(self: Array) -> Array:
-    """The array itself, as a view."""
+    """Return the array itself, as a view."""
     return self.view()
 
 
 def copy(self: Array) -> Array:
-    """A copy, row by row in memory."""
+    """Return a copy, row by row in memory."""
     return self.copy()
 
 
 def squeeze_all(self: Array) -> Array:
-    """A view without the dimensions of size 1."""
+    """Return a view without the dimensions of size 1."""
     return self.squeeze() if 1 in self.shape else self.view()
 
 
@@ -263,7 +263,7 @@ def swapaxes(self: Array, dim0: int, dim1: int) -> Array:
 
 
 def unsqueeze(self: Array, dim: int) -> Array:
-    """A dimension of size 1 inserted at `dim`."""
+    """Return a dimension of size 1 inserted at `dim`."""
     shape = _with_one(self.shape, dim)
     if self.flags.c_contiguous:
         return self.reshape(shape)
@@ -275,7 +275,7 @@ def unsqueeze(self: Array, dim: int) -> Array:
 
 @functools.lru_cache(1024)
 def _with_one(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
-    """`shape` with a size of 1 inserted at `dim`."""
+    """Return `shape` with a size of 1 inserted at `dim`."""
     limit = len(shape) + 1
     if not -limit <= dim < limit:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})")
@@ -315,14 +315,14 @@ def _wrap(dim: int, ndim: int) -> int:
 
 
 def t(self: Array) -> Array:
-    """The transpose of a matrix; a vector as it is."""
+    """Return the transpose of a matrix; a vector as it is."""
     if self.ndim > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {self.ndim}D")
     return self.T
 
 
 def permute(self: Array, dims: tuple[int, ...]) -> Array:
-    """The dimensions in another order."""
+    """Return the dimensions in another order."""
     try:
         return self.transpose(dims)
     except ValueError:
@@ -338,7 +338,7 @@ def permute(self: Array, dims: tuple[int, ...]) -> Array:
 
 
 def inverse_permutation(dims: tuple[int, ...]) -> tuple[int, ...]:
-    """The order that undoes `dims`."""
+    """Return the order that undoes `dims`."""
     inverse = [0] * len(dims)
     for position, dim in enumerate(dims):
         inverse[dim] = position
@@ -350,7 +350,7 @@ def _at(ndim: int, dim: int, index: Any) -> tuple[Any, ...]:
 
 
 def select(self: Array, dim: int, index: int) -> Array:
-    """The slice at `index` of dimension `dim`."""
+    """Return the slice at `index` of dimension `dim`."""
     if dim == 0:
         try:
             return self[index, ...]
@@ -368,7 +368,7 @@ def select(self: Array, dim: int, index: int) -> Array:
 
 
 def select_backward(grad: Array, shape: tuple[int, ...], dim: int, index: int) -> Array:
-    """Zeros of `shape` with `grad` at `index` of dimension `dim`."""
+    """Return zeros of `shape` with `grad` at `index` of dimension `dim`."""
     result = numpy.zeros(shape, grad.dtype)
     result[_at(len(shape), _wrap(dim, len(shape)), index)] = grad
     return result
@@ -386,14 +386,14 @@ def slice_dim(self: Array, dim: int, start: int | None, end: int | None, step: i
 
 
 def slice_backward(grad: Array, shape: tuple[int, ...], dim: int, start: Any, end: Any, step: int) -> Array:
-    """Zeros of `shape` with `grad` in the given slices."""
+    """Return zeros of `shape` with `grad` in the given slices."""
     result = numpy.zeros(shape, grad.dtype)
     result[_at(len(shape), _wrap(dim, len(shape)), slice(start, end, step))] = grad
     return result
 
 
 def diagonal(self: Array, offset: int, dim1: int, dim2: int) -> Array:
-    """A view of the diagonal of two dimensions, last."""
+    """Return a view of the diagonal of two dimensions, last."""
     if dim1 == 0 and dim2 == 1 and self.ndim > 1:
         first, second = 0, 1
     else:
@@ -409,7 +409,7 @@ def diagonal(self: Array, offset: int, dim1: int, dim2: int) -> Array:
 
 
 def diagonal_backward(grad: Array, shape: tuple[int, ...], offset: int, dim1: int, dim2: int) -> Array:
-    """Zeros of `shape` with `grad` on a diagonal."""
+    """Return zeros of `shape` with `grad` on a diagonal."""
     result = numpy.zeros(shape, grad.dtype)
     diagonal(result, offset, dim1, dim2)[...] = grad
     return result
@@ -436,7 +436,7 @@ def unfold(self: Array, dimension: int, size: int, step: int) -> Array:
 
 
 def unfold_backward(grad: Array, shape: tuple[int, ...], dimension: int, size: int, step: int) -> Array:
-    """Zeros of `shape` to which the windows are added where they came from."""
+    """Return zeros of `shape` to which the windows are added where they came from."""
     if not shape:
         return numpy.asarray(grad.sum(dtype=grad.dtype))
     result = numpy.zeros(shape, grad.dtype)
@@ -448,7 +448,7 @@ def unfold_backward(grad: Array, shape: tuple[int, ...], dimension: int, size: i
 
 
 def unbind(self: Array, dim: int) -> list[Array]:
-    """The slices of dimension `dim`."""
+    """Return the slices of dimension `dim`."""
     if self.ndim == 0:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     dim = _wrap(dim, self.ndim)
@@ -458,7 +458,7 @@ def unbind(self: Array, dim: int) -> list[Array]:
 
 
 def part_sizes(length: int, size: int) -> list[int]:
-    """The sizes of the parts of at most `size` that `length` is split into."""
+    """Return the sizes of the parts of at most `size` that `length` is split into."""
     size = index(size)
     return [min(size, length - start) for start in range(0, length, size)] if length else [0]
 
@@ -496,7 +496,7 @@ def split(self: Array, sizes: int | Sequence[int], dim: int) -> list[Array]:
 
 
 def narrow(self: Array, dim: int, start: int, length: int) -> Array:
-    """`length` slices of dimension `dim`, from `start` on, checked as `narrow_copy` does."""
+    """Return `length` slices of dimension `dim`, from `start` on, checked as `narrow_copy` does."""
     if self.ndim == 0:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
     if dim >= self.ndim:
@@ -512,12 +512,12 @@ def narrow(self: Array, dim: int, start: int, length: int) -> Array:
 
 
 def narrow_copy(self: Array, dim: int, start: int, length: int) -> Array:
-    """A copy of `narrow`."""
+    """Return a copy of `narrow`."""
     return narrow(self, dim, start, length).copy()
 
 
 def _scatter_into(view: Callable[..., Array], self: Array, src: Array, *where: Any) -> Array:
-    """A copy of `self` with `src`, which must fit, in the part that `view` makes a view of."""
+    """Return a copy of `self` with `src`, which must fit, in the part that `view` makes a view of."""
     shape = view(self, *where).shape
     if src.shape != shape:
         raise RuntimeError(
@@ -535,7 +535,7 @@ diagonal_scatter = functools.partial(_scatter_into, diagonal)
 
 
 def _with_its_steps(array: Array) -> Array:
-    """A copy with the strides of `array`, even those that leave gaps, but not those by which elements overlap."""
+    """Return a copy with the strides of `array`, even those that leave gaps, but not those by which elements overlap."""
     if array.flags.c_contiguous or storage.overlaps(array.shape, array.strides):
         return clone(array)
     copy = strided_empty(array.shape, storage.element_strides(array), array.dtype)
@@ -552,7 +552,7 @@ def view_as_real(self: Array) -> Array:
 
 
 def view_as_complex(self: Array) -> Array:
-    """A last dimension of size 2 as real and imaginary parts."""
+    """Return a last dimension of size 2 as real and imaginary parts."""
     if self.dtype.kind != "f" or self.itemsize == 1:
         raise RuntimeError(
             "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: "
@@ -574,7 +574,7 @@ def view_as_complex(self: Array) -> Array:
 
 
 def view_dtype(self: Array, kind: Any) -> Array:
-    """The bytes of `self` as elements of another type; the last dimension grows or shrinks with their size."""
+    """Return the bytes of `self` as elements of another type; the last dimension grows or shrinks with their size."""
     given, wanted = type_name(self.dtype), type_name(kind)
     if kind.itemsize == self.itemsize:
         return kept(self.view(kind))

@@ -13,13 +13,13 @@ from .layouts import Array, coalesce, coo, coordinates, elements_at, keys, like,
 
 
 def mapped(array: SparseArray, function: Any, *args: Any, **options: Any) -> SparseArray:
-    """An array of the values of a function that is 0 at 0, at the same places."""
+    """Return an array of the values of a function that is 0 at 0, at the same places."""
     array = coalesce(array) if isinstance(array.parts, Coordinates) else array
     return sparse(array.parts.with_values(numpy.asarray(function(array.parts.values, *args, **options))), array.shape)
 
 
 def add(self: Any, other: Any, *, alpha: Any = 1) -> Any:
-    """`self + alpha * other`: sparse if both are."""
+    """Return `self + alpha * other`: sparse if both are."""
     if not isinstance(other, SparseArray):
         if isinstance(self.parts, Coordinates):
             raise RuntimeError("add(sparse, dense) is not supported. Use add(dense, sparse) instead.")
@@ -103,7 +103,7 @@ def _scaled(values: Array, factor: Any) -> Array:
 
 
 def sub(self: Any, other: Any, *, alpha: Any = 1) -> Any:
-    """`self - alpha * other`: sparse if both are."""
+    """Return `self - alpha * other`: sparse if both are."""
     return add(self, other, alpha=-alpha)
 
 
@@ -113,7 +113,7 @@ def rsub(self: Any, other: Any, *, alpha: Any = 1) -> Any:
 
 
 def mul(self: Any, other: Any) -> Any:
-    """`self * other`, which is sparse."""
+    """Return `self * other`, which is sparse."""
     if not isinstance(self, SparseArray):
         self, other = other, self
     if isinstance(other, SparseArray):
@@ -151,12 +151,12 @@ def _product(first: SparseArray, second: SparseArray) -> SparseArray:
 
 
 def div(self: Any, other: Any) -> Any:
-    """`self / other`, where `other` has no dimensions."""
+    """Return `self / other`, where `other` has no dimensions."""
     return _divided(self, other, "division", numpy.true_divide)
 
 
 def div_rounded(self: Any, other: Any, rounding_mode: str = "floor") -> Any:
-    """`self / other`, rounded, where `other` is a number or has no dimensions."""
+    """Return `self / other`, rounded, where `other` is a number or has no dimensions."""
     if isinstance(self, SparseArray) and isinstance(self.parts, Coordinates):
         self = coalesce(self)
     return _divided(self, other, "floor division", pointwise.div_rounded, rounding_mode)
@@ -171,7 +171,7 @@ def _divided(self: Any, other: Any, name: str, function: Any, *options: Any) -> 
 
 
 def power(self: Any, exponent: Any) -> Any:
-    """`self ** exponent`, where `exponent` is a number."""
+    """Return `self ** exponent`, where `exponent` is a number."""
     if isinstance(exponent, SparseArray) or not isinstance(self, SparseArray) or numpy.ndim(exponent):
         return NotImplemented
     if exponent == 0:
@@ -180,13 +180,13 @@ def power(self: Any, exponent: Any) -> Any:
 
 
 def threshold_backward(grad: Any, self: Any, threshold: Any) -> Any:
-    """`grad` where `self` is greater than `threshold`."""
+    """Return `grad` where `self` is greater than `threshold`."""
     above = mapped(self, lambda values: values > threshold) if isinstance(self, SparseArray) else self > threshold
     return mul(grad, above.astype(grad.dtype))
 
 
 def sum_of_gradients(first: Any, second: Any, out: Any) -> Any:
-    """The sum of two gradients, one of them sparse. `out`: the first gradient, if it is dense and receives the sum."""
+    """Return the sum of two gradients, one of them sparse. `out`: the first gradient, if it is dense and receives the sum."""
     if out:
         return add_(first, second)
     if isinstance(first, SparseArray) and not isinstance(second, SparseArray):

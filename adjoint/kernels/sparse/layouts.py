@@ -19,12 +19,12 @@ _LARGEST = 1 << 62
 
 
 def coo(indices: Array, values: Array, shape: tuple[int, ...], coalesced: bool = False) -> SparseArray:
-    """An array of layout `sparse_coo`."""
+    """Return an array of layout `sparse_coo`."""
     return sparse(Coordinates(indices, values, coalesced), shape)
 
 
 def keys(indices: Array, shape: tuple[int, ...]) -> Array:
-    """One number for each column of coordinates, in row-major order; of too large a shape, the ranks of the columns."""
+    """Return one number for each column of coordinates, in row-major order; of too large a shape, the ranks of the columns."""
     if math.prod(shape) < _LARGEST:
         numbers = numpy.zeros(indices.shape[1], numpy.int64)
         for row, length in zip(indices, shape, strict=True):
@@ -34,7 +34,7 @@ def keys(indices: Array, shape: tuple[int, ...]) -> Array:
 
 
 def coalesce(array: SparseArray) -> SparseArray:
-    """The same with sorted coordinates, where elements at equal coordinates are added up."""
+    """Return the same with sorted coordinates, where elements at equal coordinates are added up."""
     parts = array.parts
     if isinstance(parts, Compressed) or parts.coalesced:
         return array
@@ -43,7 +43,7 @@ def coalesce(array: SparseArray) -> SparseArray:
 
 
 def summed(indices: Array, values: Array, shape: tuple[int, ...]) -> tuple[Array, Array]:
-    """The different columns of `indices`, sorted, and the sums of the values of each."""
+    """Return the different columns of `indices`, sorted, and the sums of the values of each."""
     if indices.shape[1] < 2:
         return indices, values
     numbers = keys(indices, shape)
@@ -57,7 +57,7 @@ def summed(indices: Array, values: Array, shape: tuple[int, ...]) -> tuple[Array
 
 
 def coordinates(array: Any) -> SparseArray:
-    """An array of any layout as one of coordinates, in their order; not coalesced if it was not."""
+    """Return an array of any layout as one of coordinates, in their order; not coalesced if it was not."""
     if not isinstance(array, SparseArray):
         return from_dense(array)
     parts = array.parts
@@ -79,7 +79,7 @@ def coordinates(array: Any) -> SparseArray:
 
 
 def from_dense(array: Array, sparse_dim: int | None = None) -> SparseArray:
-    """The elements that are not zero; with `sparse_dim`, the slices of the first dimensions that are not zero."""
+    """Return the elements that are not zero; with `sparse_dim`, the slices of the first dimensions that are not zero."""
     count = array.ndim if sparse_dim is None else sparse_dim
     if not 0 < count <= array.ndim and not count == array.ndim == 0:
         wanted = f"[0,{array.ndim}] range, but {count} is given" if count else ">0 when self.dim()>0"
@@ -94,7 +94,7 @@ def from_dense(array: Array, sparse_dim: int | None = None) -> SparseArray:
 
 
 def to_dense(array: Any, dtype: Any = None, masked_grad: Any = None, source: Any = None) -> Any:
-    """The array with all elements."""
+    """Return the array with all elements."""
     if isinstance(array, SparseArray):
         whole = coalesce(coordinates(array))
         result = numpy.zeros(array.shape, array.dtype)
@@ -108,7 +108,7 @@ def to_dense(array: Any, dtype: Any = None, masked_grad: Any = None, source: Any
 
 
 def to_coo(array: Any, sparse_dim: int | None = None) -> SparseArray:
-    """An array of any layout as `sparse_coo`."""
+    """Return an array of any layout as `sparse_coo`."""
     if not isinstance(array, SparseArray):
         return from_dense(array, sparse_dim)
     return coordinates(array)
@@ -117,7 +117,7 @@ def to_coo(array: Any, sparse_dim: int | None = None) -> SparseArray:
 def compress(
     array: Any, layout: str, blocksize: tuple[int, int] | None = None, dense_dim: int | None = None
 ) -> SparseArray:
-    """An array of any layout as one of the four compressed layouts."""
+    """Return an array of any layout as one of the four compressed layouts."""
     if isinstance(array, SparseArray):
         if array.parts.layout == layout and (blocksize is None or array.parts.values.shape[1:3] == tuple(blocksize)):
             return array
@@ -153,7 +153,7 @@ def compress(
 def _blocks(
     name: str, rows: Array, columns: Array, values: Array, shape: tuple[int, ...], blocksize: tuple[int, int]
 ) -> tuple[Array, Array, Array]:
-    """The rows and columns of the blocks that have elements, and the blocks."""
+    """Return the rows and columns of the blocks that have elements, and the blocks."""
     tall, wide = blocksize
     if tall <= 0 or wide <= 0 or shape[0] % tall or shape[1] % wide:
         raise RuntimeError(
@@ -168,12 +168,12 @@ def _blocks(
 
 
 def layout_name(layout: str) -> str:
-    """`SparseCsr` for `sparse_csr`."""
+    """Return `SparseCsr` for `sparse_csr`."""
     return layout.title().replace("_", "")
 
 
 def like(array: Any, model: SparseArray) -> Any:
-    """An array of coordinates in the layout of `model`."""
+    """Return an array of coordinates in the layout of `model`."""
     parts = model.parts
     if isinstance(parts, Coordinates):
         return array
@@ -181,7 +181,7 @@ def like(array: Any, model: SparseArray) -> Any:
 
 
 def all_stored(array: SparseArray) -> SparseArray:
-    """The same array in the same layout, with stored zeros."""
+    """Return the same array in the same layout, with stored zeros."""
     sparse_dim = len(coordinates(array).parts.indices)
     shape = array.shape[:sparse_dim]
     ones = numpy.ones((math.prod(shape), *array.shape[sparse_dim:]), array.dtype)
@@ -200,7 +200,7 @@ def places_in_dense(array: SparseArray) -> Array:
 
 
 def as_written_to(array: Any, result: Any) -> Any:
-    """`result` in the layout of `array`, over which it is written.
+    """Return `result` in the layout of `array`, over which it is written.
 
     Raises:
         RuntimeError: if `array` is sparse and the result is not.
@@ -224,7 +224,7 @@ def overwrite(array: SparseArray, result: SparseArray) -> None:
 
 
 def sparse_mask(array: Any, mask: SparseArray) -> SparseArray:
-    """The elements of `array` at the places that `mask` stores, in its layout."""
+    """Return the elements of `array` at the places that `mask` stores, in its layout."""
     if not isinstance(mask, SparseArray):
         raise NotImplementedError(
             "Could not run 'aten::_nnz' with arguments from the 'CPU' backend. The mask of sparse_mask() must be sparse."
@@ -241,7 +241,7 @@ def sparse_mask(array: Any, mask: SparseArray) -> SparseArray:
 
 
 def mask_compressed(array: Any, mask: SparseArray) -> SparseArray:
-    """`sparse_mask` by an array of a compressed layout."""
+    """Return `sparse_mask` by an array of a compressed layout."""
     if mask.parts.in_blocks:
         return sparse(mask.parts.with_values(_blocks_at(to_dense(array), mask)), mask.shape)
     places = places_of(mask)
@@ -249,7 +249,7 @@ def mask_compressed(array: Any, mask: SparseArray) -> SparseArray:
 
 
 def places_of(mask: SparseArray) -> Array:
-    """The coordinates of the elements of a compressed array in the order in which they are stored."""
+    """Return the coordinates of the elements of a compressed array in the order in which they are stored."""
     parts = mask.parts
     outer = numpy.repeat(numpy.arange(len(parts.starts) - 1, dtype=numpy.int64), as_places(numpy.diff(parts.starts)))
     inner = parts.places.astype(numpy.int64)
@@ -257,7 +257,7 @@ def places_of(mask: SparseArray) -> Array:
 
 
 def _blocks_at(array: Array, mask: SparseArray) -> Array:
-    """The blocks of a dense array at the blocks of `mask`."""
+    """Return the blocks of a dense array at the blocks of `mask`."""
     tall, wide = mask.parts.values.shape[1:3]
     down, across = places_of(mask)
     grid = array.reshape(array.shape[0] // tall, tall, array.shape[1] // wide, wide, *array.shape[2:])
@@ -265,7 +265,7 @@ def _blocks_at(array: Array, mask: SparseArray) -> Array:
 
 
 def elements_at(array: Any, indices: Array, dense_shape: tuple[int, ...]) -> Array:
-    """The elements, or slices, of an array of any layout at these coordinates."""
+    """Return the elements, or slices, of an array of any layout at these coordinates."""
     if isinstance(array, SparseArray) and len(coordinates(array).parts.indices) != len(indices):
         array = to_dense(array)
     if not isinstance(array, SparseArray):
@@ -283,7 +283,7 @@ def elements_at(array: Any, indices: Array, dense_shape: tuple[int, ...]) -> Arr
 
 
 def compressed_of_parts(starts: Array, places: Array, values: Array, size: tuple[int, ...], layout: str) -> SparseArray:
-    """An array of a compressed layout."""
+    """Return an array of a compressed layout."""
     return sparse(Compressed(layout, starts, places, values), size)
 
 
@@ -293,19 +293,19 @@ def with_values(array: SparseArray, values: Any) -> SparseArray:
 
 
 def stored(array: SparseArray) -> Array:
-    """The stored elements."""
+    """Return the stored elements."""
     return array.parts.values
 
 
 def in_layout(array: Any, layout: str) -> Any:
-    """An array of any layout in the layout of this name."""
+    """Return an array of any layout in the layout of this name."""
     if layout == "strided":
         return to_dense(array)
     return to_coo(array) if layout == "sparse_coo" else compress(array, layout)
 
 
 def made_in_layout(array: Any, layout: str) -> Any:
-    """A new array of zeros in the layout of this name. In a sparse layout, it stores no elements.
+    """Return a new array of zeros in the layout of this name. In a sparse layout, it stores no elements.
 
     Raises:
         RuntimeError: if an element is not zero, or for a layout of blocks.
@@ -323,32 +323,32 @@ def made_in_layout(array: Any, layout: str) -> Any:
 
 
 def to_coo_from(array: Any, *options: Any) -> SparseArray:
-    """An array of a compressed layout as `sparse_coo`."""
+    """Return an array of a compressed layout as `sparse_coo`."""
     return to_coo(array)
 
 
 def to_sparse_csr(array: Any, blocksize: Any, dense_dim: Any, source: str) -> SparseArray:
-    """A sparse array as `sparse_csr`."""
+    """Return a sparse array as `sparse_csr`."""
     return compress(array, "sparse_csr", blocksize, dense_dim)
 
 
 def to_sparse_csc(array: Any, blocksize: Any, dense_dim: Any, source: str) -> SparseArray:
-    """A sparse array as `sparse_csc`."""
+    """Return a sparse array as `sparse_csc`."""
     return compress(array, "sparse_csc", blocksize, dense_dim)
 
 
 def to_sparse_bsr(array: Any, blocksize: Any, dense_dim: Any, source: str) -> SparseArray:
-    """A sparse array as `sparse_bsr`."""
+    """Return a sparse array as `sparse_bsr`."""
     return compress(array, "sparse_bsr", blocksize, dense_dim)
 
 
 def to_sparse_bsc(array: Any, blocksize: Any, dense_dim: Any, source: str) -> SparseArray:
-    """A sparse array as `sparse_bsc`."""
+    """Return a sparse array as `sparse_bsc`."""
     return compress(array, "sparse_bsc", blocksize, dense_dim)
 
 
 def diagonals(array: Array, offsets: list[int], shape: tuple[int, int]) -> SparseArray:
-    """The matrix with the rows of `array` on its diagonals; an element's column is its place in the row."""
+    """Return the matrix with the rows of `array` on its diagonals; an element's column is its place in the row."""
     rows, columns, values = [], [], []
     for row, offset in zip(array.reshape(-1, array.shape[-1]), offsets, strict=True):
         across = numpy.arange(max(offset, 0), max(min(shape[1], shape[0] + offset, row.size), max(offset, 0)))
@@ -365,12 +365,12 @@ def only_sparse(*args: Any, **options: Any) -> Any:
 
 
 def empty_parts(sparse_dim: int, shape: tuple[int, ...], dtype: Any) -> Coordinates:
-    """The parts of an array of coordinates that stores nothing."""
+    """Return the parts of an array of coordinates that stores nothing."""
     return Coordinates(numpy.zeros((sparse_dim, 0), numpy.int64), numpy.zeros((0, *shape[sparse_dim:]), dtype), True)
 
 
 def grown(parts: Coordinates, shape: tuple[int, ...]) -> Coordinates:
-    """The same elements in an array of a larger shape."""
+    """Return the same elements in an array of a larger shape."""
     values = numpy.zeros((len(parts.values), *shape[len(parts.indices) :]), parts.values.dtype)
     values[tuple(slice(0, length) for length in parts.values.shape)] = parts.values
     return Coordinates(parts.indices, values, parts.coalesced)
@@ -380,7 +380,7 @@ def grown(parts: Coordinates, shape: tuple[int, ...]) -> Coordinates:
 
 
 def embedding_backward(grad: Array, indices: Array, num_weights: int, padding_idx: int) -> SparseArray:
-    """The gradients of the rows of a table that `indices` took, in the order in which they were taken."""
+    """Return the gradients of the rows of a table that `indices` took, in the order in which they were taken."""
     taken, rows = indices.reshape(-1), grad.reshape(indices.size, grad.shape[-1])
     if padding_idx >= 0:
         kept = taken != padding_idx
@@ -389,7 +389,7 @@ def embedding_backward(grad: Array, indices: Array, num_weights: int, padding_id
 
 
 def gather_backward(grad: Any, dim: int, index: Array, shape: tuple[int, ...]) -> SparseArray:
-    """The gradients of the elements that `index` took along `dim`."""
+    """Return the gradients of the elements that `index` took along `dim`."""
     if not shape:
         return coo(numpy.zeros((0, index.size), numpy.int64), grad.reshape(-1), shape)
     places = numpy.indices(index.shape or (1,)).reshape(len(shape), -1)

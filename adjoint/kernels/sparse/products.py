@@ -32,7 +32,7 @@ class _Library:
 
     @computed_once
     def available(self) -> bool:
-        """Whether SciPy is installed (the extra `scipy`)."""
+        """Return whether SciPy is installed (the extra `scipy`)."""
         return find_spec("scipy") is not None
 
 
@@ -40,14 +40,14 @@ _SCIPY = _Library()
 
 
 def _by_scipy(array: SparseArray) -> Any:
-    """A sparse matrix as SciPy's."""
+    """Return a sparse matrix as SciPy's."""
     csr_array = import_late("scipy.sparse").csr_array
     parts = compress(array, "sparse_csr").parts
     return csr_array((parts.values, parts.places, parts.starts), shape=array.shape)
 
 
 def _matrix(array: Any) -> SparseArray:
-    """A sparse matrix by rows."""
+    """Return a sparse matrix by rows."""
     return compress(array, "sparse_csr")
 
 
@@ -69,7 +69,7 @@ def check_matrices(self: Any, mat2: Any) -> None:
 
 
 def mm(self: Any, mat2: Any) -> Any:
-    """The product of two matrices: sparse if both are."""
+    """Return the product of two matrices: sparse if both are."""
     check_matrices(self, mat2)
     if isinstance(self, SparseArray) and isinstance(mat2, SparseArray):
         return _sparse_product(self, mat2)
@@ -85,7 +85,7 @@ def _transposed(array: SparseArray) -> SparseArray:
 
 
 def _with_dense(self: SparseArray, mat2: Array) -> Array:
-    """A sparse matrix times a dense one (or vector)."""
+    """Return a sparse matrix times a dense one (or vector)."""
     if _is_for_scipy(self, mat2):
         return numpy.ascontiguousarray(_by_scipy(self) @ mat2)
     parts = _matrix(self).parts
@@ -99,7 +99,7 @@ def _with_dense(self: SparseArray, mat2: Array) -> Array:
 
 
 def _sparse_product(self: SparseArray, mat2: SparseArray) -> SparseArray:
-    """The product of two sparse matrices, in the layout of the first."""
+    """Return the product of two sparse matrices, in the layout of the first."""
     if _is_for_scipy(self, mat2):
         product = _by_scipy(self) @ _by_scipy(mat2)
         product.sort_indices()
@@ -117,21 +117,21 @@ def _sparse_product(self: SparseArray, mat2: SparseArray) -> SparseArray:
 
 
 def mv(self: Any, vec: Any) -> Any:
-    """The product of a sparse matrix and a vector."""
+    """Return the product of a sparse matrix and a vector."""
     if self.ndim != 2 or vec.ndim != 1 or self.shape[1] != vec.shape[0]:
         raise RuntimeError(f"mv: size mismatch, got input ({'x'.join(map(str, self.shape))}), vec ({vec.size})")
     return _with_dense(self, to_dense(vec))
 
 
 def addmv(self: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """`beta * self + alpha * (mat @ vec)`, where `mat` is sparse."""
+    """Return `beta * self + alpha * (mat @ vec)`, where `mat` is sparse."""
     if isinstance(self, SparseArray) or isinstance(vec, SparseArray):
         return NotImplemented
     return _combined(self, mv(mat, vec), beta, alpha)
 
 
 def _combined(added: Array, product: Array, beta: Any, alpha: Any) -> Array:
-    """`beta * added + alpha * product`, in the dtype of the product; nothing of `added` if `beta` is 0."""
+    """Return `beta * added + alpha * product`, in the dtype of the product; nothing of `added` if `beta` is 0."""
     product = product if alpha == 1 else product * numpy.asarray(alpha).astype(product.dtype)
     if beta == 0:
         return product
@@ -185,7 +185,7 @@ def addmm(self: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> 
 
 
 def sampled_addmm(self: SparseArray, mat1: Array, mat2: Array, *, beta: Any = 1, alpha: Any = 1) -> SparseArray:
-    """`beta * self + alpha * (mat1 @ mat2)` at the places that `self` stores."""
+    """Return `beta * self + alpha * (mat1 @ mat2)` at the places that `self` stores."""
     parts = self.parts
     if parts.layout != "sparse_csr":
         raise RuntimeError(f"sampled_addmm: Expected sparse_csr layout for self but got {layout_name(parts.layout)}")
@@ -195,7 +195,7 @@ def sampled_addmm(self: SparseArray, mat1: Array, mat2: Array, *, beta: Any = 1,
 
 
 def product_gradient(grad: Any, mat2: Any, mask: Any) -> Any:
-    """`grad @ mat2.mH` at the places that `mask` stores."""
+    """Return `grad @ mat2.mH` at the places that `mask` stores."""
     if isinstance(mask, SparseArray) and not isinstance(grad, SparseArray) and not isinstance(mat2, SparseArray):
         whole = coordinates(mask)
         rows, columns = whole.parts.indices

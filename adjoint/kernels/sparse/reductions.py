@@ -13,7 +13,7 @@ from .layouts import Array, coalesce, coo, coordinates, keys, layout_name, like,
 
 
 def total(array: SparseArray, *, dtype: Any = None) -> Any:
-    """The sum of all elements."""
+    """Return the sum of all elements."""
     return numpy.asarray(array.parts.values.sum(dtype=_sum_dtype(array, dtype)))
 
 
@@ -23,7 +23,7 @@ def _sum_dtype(array: Any, dtype: Any) -> Any:
 
 
 def sum_dims(array: SparseArray, dim: Any, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    """The sums over some dimensions: sparse, if a sparse dimension is left."""
+    """Return the sums over some dimensions: sparse, if a sparse dimension is left."""
     layout = array.parts.layout
     if layout not in ("sparse_coo", "sparse_csr"):
         raise RuntimeError(
@@ -55,7 +55,7 @@ def sum_dims(array: SparseArray, dim: Any, keepdim: bool = False, *, dtype: Any 
 
 
 def sum_backward(grad: Any, self: SparseArray, dim: Any) -> SparseArray:
-    """The gradient of `sum_dims` at the places that the summed array stores."""
+    """Return the gradient of `sum_dims` at the places that the summed array stores."""
     from .layouts import elements_at
 
     parts = self.parts
@@ -88,12 +88,12 @@ def _groups(array: SparseArray, dim: int) -> tuple[Any, Array, Array, Array]:
 
 
 def softmax(array: SparseArray, dim: int, half_to_float: bool = False) -> SparseArray:
-    """`softmax` over the elements that are stored; the others are as if they were minus infinity."""
+    """Return `softmax` over the elements that are stored; the others are as if they were minus infinity."""
     return _softmax(array, dim, logarithm=False)
 
 
 def log_softmax(array: SparseArray, dim: int, half_to_float: bool = False) -> SparseArray:
-    """The logarithm of `softmax`."""
+    """Return the logarithm of `softmax`."""
     return _softmax(array, dim, logarithm=True)
 
 
@@ -122,12 +122,12 @@ def _softmax(array: SparseArray, dim: int, logarithm: bool) -> SparseArray:
 
 
 def softmax_backward(grad: Any, output: SparseArray, dim: int, transposed: bool = False) -> SparseArray:
-    """The gradient of `softmax`, which is symmetric."""
+    """Return the gradient of `softmax`, which is symmetric."""
     return _softmax_backward(grad, output, dim, logarithm=False)
 
 
 def log_softmax_backward(grad: Any, output: SparseArray, dim: int, transposed: bool = False) -> SparseArray:
-    """The gradient of `log_softmax`, or the transposed of that."""
+    """Return the gradient of `log_softmax`, or the transposed of that."""
     return _softmax_backward(grad, output, dim, logarithm=True, transposed=transposed)
 
 
@@ -157,14 +157,14 @@ def _softmax_backward(
 
 
 def any_element(array: SparseArray, dim: Any = None, keepdim: bool = False) -> Any:
-    """Whether any element is not zero."""
+    """Return whether any element is not zero."""
     if not isinstance(array.parts, Coordinates) or dim is not None:
         return NotImplemented
     return numpy.asarray((array.parts.values != 0).any())
 
 
 def norm(array: SparseArray, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    """The norm of all elements as a vector."""
+    """Return the norm of all elements as a vector."""
     if dim not in (None, ()) or ord < 0 or keepdim:
         return NotImplemented
     values = coalesce(coordinates(array)).parts.values

@@ -20,7 +20,7 @@ _OTHER_ORDER = {
 
 
 def permute(array: SparseArray, dims: Any) -> Any:
-    """The dimensions in another order; the sparse ones stay before the dense ones."""
+    """Return the dimensions in another order; the sparse ones stay before the dense ones."""
     parts = array.parts
     view.permute(array, tuple(dims))  # raises if there are no such dimensions
     dims = [normalize_dim(dim, array.ndim) for dim in dims]
@@ -47,14 +47,14 @@ def transpose(array: SparseArray, dim0: int, dim1: int) -> Any:
 
 
 def t(array: SparseArray) -> Any:
-    """A matrix transposed."""
+    """Return a matrix transposed."""
     if array.ndim > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 sparse and 0 dense dimensions, but self is {array.ndim}D")
     return permute(array, range(array.ndim)[::-1])
 
 
 def _dim_of(function: str, array: SparseArray, dim: int) -> int:
-    """`dim` counted from the front.
+    """Return `dim` counted from the front.
 
     Raises:
         IndexError: if there is no such dimension.
@@ -65,7 +65,7 @@ def _dim_of(function: str, array: SparseArray, dim: int) -> int:
 
 
 def select(array: SparseArray, dim: int, index: int) -> Any:
-    """The slice at one place of a dimension."""
+    """Return the slice at one place of a dimension."""
     dim = _dim_of("select", array, dim)
     length = array.shape[dim]
     if not -length <= index < length:
@@ -91,7 +91,7 @@ def _row(parts: Coordinates, dim: int, index: int) -> tuple[Any, Any]:
 
 
 def index_select(array: SparseArray, dim: int, index: Any) -> Any:
-    """The slices at several places of a dimension, one by one."""
+    """Return the slices at several places of a dimension, one by one."""
     dim = _dim_of("index_select", array, dim)
     length = array.shape[dim]
     if index.size and (index.min() < -length or index.max() >= length):
@@ -122,7 +122,7 @@ def narrow(array: SparseArray, dim: int, start: int, length: int) -> Any:
 
 
 def unbind(array: SparseArray, dim: int = 0) -> Any:
-    """The slices along a dimension."""
+    """Return the slices along a dimension."""
     require_dims(array, dim)
     return tuple(select(array, dim, index) for index in range(array.shape[dim]))
 
@@ -196,7 +196,7 @@ def unsqueeze(array: SparseArray, dim: int) -> Any:
 
 
 def zeros(array: SparseArray) -> SparseArray:
-    """The same with no element stored."""
+    """Return the same with no element stored."""
     parts = array.parts
     values = numpy.zeros((0, *parts.values.shape[1:]), array.dtype)
     if isinstance(parts, Coordinates):
@@ -213,7 +213,7 @@ def fill(array: Any, value: Any) -> Any:
 
 
 def clone(array: SparseArray, *, memory_format: Any = None) -> SparseArray:
-    """A copy in memory of its own."""
+    """Return a copy in memory of its own."""
     if memory_format not in (None, preserve_format):
         raise RuntimeError(
             f"unsupported memory format option {repr(memory_format).split('.')[1].split('_')[0].title()}"
@@ -222,7 +222,7 @@ def clone(array: SparseArray, *, memory_format: Any = None) -> SparseArray:
 
 
 def itself(array: SparseArray) -> SparseArray:
-    """The array, for another tensor on it."""
+    """Return the array, for another tensor on it."""
     return array
 
 
@@ -241,6 +241,6 @@ def _type_name(array: Any) -> str:
 
 
 def to_dtype(array: SparseArray, dtype: Any, memory_format: Any = None) -> SparseArray:
-    """Elements of another dtype."""
+    """Return elements of another dtype."""
     converted: Any = convert(array, dtype.numpy)
     return converted

@@ -157,7 +157,7 @@ def add_to_rows(result: Pointer[T], bias: Pointer[T], width: Int, start: Int, st
 
 
 def add_bias(result: Array, bias: Array) -> Any:
-    """`kernels.linalg.matmul.add_bias`."""
+    """Return `kernels.linalg.matmul.add_bias`."""
     kind = _TYPES.get(result.dtype.char)
     if kind is None or not result.flags.c_contiguous or bias.strides != (bias.itemsize,):
         return NotImplemented

@@ -99,7 +99,7 @@ def factored(a: Array) -> tuple[Array, Array, Array]:
 
 
 def inverse(a: Array) -> Any:
-    """The inverse."""
+    """Return the inverse."""
     work, pivots, info = factored(a.mT)
     if info.any():
         raise numpy.linalg.LinAlgError("Singular matrix")
@@ -136,7 +136,7 @@ def pivots_of(a: Array) -> Any:
 
 
 def qr(a: Array, mode: str) -> Any:
-    """`numpy.linalg.qr`, column-major."""
+    """Return `numpy.linalg.qr`, column-major."""
     work, batch = _turned(a), a.shape[:-2]
     columns, rows = work.shape[1:]
     least = min(rows, columns)
@@ -159,7 +159,7 @@ def qr(a: Array, mode: str) -> Any:
 
 
 def svd(a: Array, full_matrices: bool = True, compute_uv: bool = True) -> Any:
-    """`numpy.linalg.svd`, column-major."""
+    """Return `numpy.linalg.svd`, column-major."""
     work, batch = _turned(a), a.shape[:-2]
     columns, rows = work.shape[1:]
     least, most = min(rows, columns), max(rows, columns)

@@ -182,7 +182,7 @@ class Vectors:
     pieces: ndarray
 
     def tiles(self, rows: int, columns: int) -> tuple[int, int]:
-        """The number of tiles of this number of vectors, and the number of remaining vectors.
+        """Return the number of tiles of this number of vectors, and the number of remaining vectors.
 
         If the remaining vectors would take longer one by one than as another tile, they form a tile, which `filled`
         completes.
@@ -234,7 +234,7 @@ class Block:
 
     @computed_once
     def sizes(self) -> Sizes:
-        """The numbers of samples, groups and positions."""
+        """Return the numbers of samples, groups and positions."""
         return (
             self.samples,
             self.groups,

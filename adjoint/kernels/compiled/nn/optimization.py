@@ -162,7 +162,7 @@ class CellMethods(Methods):
 
     @staticmethod
     def abs(cell: Cell) -> Cell:
-        """The magnitude."""
+        """Return the magnitude."""
         return cell.new(f"fabs({cell.text})")
 
     @staticmethod

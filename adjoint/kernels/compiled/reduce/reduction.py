@@ -36,7 +36,7 @@ _MOST_ROWS = 1024
 
 @loops
 def itself(x: T, center: S) -> S:
-    """The element."""
+    """Return the element."""
     return S(x)
 
 
@@ -73,13 +73,13 @@ def nan_as_zero(x: T, center: S) -> S:
 
 @loops
 def plus(a: T, b: T) -> T:
-    """The sum."""
+    """Return the sum."""
     return a + b
 
 
 @loops
 def times(a: T, b: T) -> T:
-    """The product."""
+    """Return the product."""
     return a * b
 
 

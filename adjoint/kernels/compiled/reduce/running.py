@@ -90,7 +90,7 @@ def extremum_columns(
 
 @loops
 def plus(a: T, b: T) -> T:
-    """The sum."""
+    """Return the sum."""
     return a + b
 
 

@@ -265,7 +265,7 @@ def poisson(stream: Stream, rate: ndarray) -> ndarray:
 
 @accelerated("create.rejection.poisson", elements=REJECTED)
 def _poisson_counts(rates: ndarray, stream: Stream) -> ndarray:
-    """Numbers of events for rates in float64."""
+    """Return numbers of events for rates in float64."""
     return drawn_in_python("poisson_kernel", stream, rates)
 
 

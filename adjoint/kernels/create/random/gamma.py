@@ -57,7 +57,7 @@ def _require_single_or_double(name: str, array: ndarray) -> None:
 
 
 def standard_gamma(stream: Stream, concentration: ndarray) -> ndarray:
-    """Numbers from gamma distributions of the given concentrations and rate 1; a new array of their shape and type.
+    """Return numbers from gamma distributions of the given concentrations and rate 1; a new array of their shape and type.
 
     The method is that of Marsaglia and Tsang, "A simple method for generating gamma variables", 2000. A number with a
     concentration below 1 is drawn with a concentration that is larger by 1, and multiplied by a power of a uniform
