@@ -52,7 +52,7 @@ _CONVERTED, _LONGEST = 1 << 18, 1 << 10
 
 
 def _in_blocks(a: Array, b: Array, finish: Callable[[Array, Any], Array], kind: Any = FLOAT32) -> Array:
-    """`a @ b`, computed in `kind`. `finish` returns a block of the result from the block of the product and its index.
+    """Return `a @ b`, computed in `kind`. `finish` returns a block of the result from the block of the product and its index.
 
     Of large arrays only blocks are converted at a time. Larger results have larger blocks, which are converted less often.
     """
@@ -83,7 +83,7 @@ def _in_blocks(a: Array, b: Array, finish: Callable[[Array, Any], Array], kind: 
 
 
 def _product_in(kind: Any, a: Array, b: Array) -> Array:
-    """`a @ b` in float32, or in another `kind`."""
+    """Return `a @ b` in float32, or in another `kind`."""
     return asarray(wide_product(a, b) if kind is FLOAT32 else wide_product(convert(a, kind), convert(b, kind)))
 
 
@@ -349,7 +349,7 @@ def addr(self: Array, vec1: Array, vec2: Array, *, beta: Any = 1, alpha: Any = 1
 
 
 def _combined(self: Array, a: Array, b: Array, beta: Any, alpha: Any) -> Array:
-    """`beta * self + alpha * (a @ b)`, which is rounded once."""
+    """Return `beta * self + alpha * (a @ b)`, which is rounded once."""
     if self.dtype not in HALVES:
         return _combine(self, wide_product(a, b), beta, alpha)
     added = expand(self, a.shape[:-1] + b.shape[a.ndim - 1 :])

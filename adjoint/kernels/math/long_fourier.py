@@ -28,12 +28,12 @@ _LARGE_PRIME = 64
 
 
 def is_of_others(n: int, real: bool) -> bool:
-    """Whether lines of `n` elements have no loop of their own, so that at best `long_transform` computes them."""
+    """Return whether lines of `n` elements have no loop of their own, so that at best `long_transform` computes them."""
     return (real and n % 2 == 1) or largest_prime(n) >= _LARGE_PRIME
 
 
 def long_transform(array: Array, axis: int, forward: bool, scale: float, onesided: bool) -> Array | None:
-    """The transform along `axis`, times `scale`, or half of it if `onesided`; None if it is not made of shorter ones."""
+    """Return the transform along `axis`, times `scale`, or half of it if `onesided`; None if it is not made of shorter ones."""
     n = array.shape[axis]
     if not is_of_others(n, array.dtype.kind == "f") and (onesided or n < _SPLIT):
         return None
@@ -61,7 +61,7 @@ def long_transform(array: Array, axis: int, forward: bool, scale: float, oneside
 
 
 def _transformed(lines: Array, forward: bool) -> Array | None:
-    """The transform of complex lines, if it is made of shorter ones or has a loop."""
+    """Return the transform of complex lines, if it is made of shorter ones or has a loop."""
     if largest_prime(lines.shape[1]) >= _LARGE_PRIME:
         return _by_convolution(lines, forward)
     found = _short(lines, 1, forward)
@@ -94,7 +94,7 @@ def _split(lines: Array, forward: bool) -> Array | None:
 
 @functools.lru_cache(8)
 def _turns(a: int, b: int, forward: bool, char: str) -> Array:
-    """The powers `j * k` of the root of unity of order `a * b`, (a, b)."""
+    """Return the powers `j * k` of the root of unity of order `a * b`, (a, b)."""
     powers = numpy.multiply.outer(numpy.arange(a), numpy.arange(b))
     return numpy.exp(powers * ((-2j if forward else 2j) * math.pi / (a * b))).astype(char)
 
@@ -112,7 +112,7 @@ def _by_convolution(lines: Array, forward: bool) -> Array | None:
 
 
 def _any(lines: Array, forward: bool) -> Array:
-    """The transform of lines of a length without large prime factors."""
+    """Return the transform of lines of a length without large prime factors."""
     found = _transformed(lines, forward)
     if found is not None:
         return found
@@ -121,7 +121,7 @@ def _any(lines: Array, forward: bool) -> Array:
 
 @functools.lru_cache(8)
 def _chirps(n: int, length: int, forward: bool, char: str) -> tuple[Array, Array]:
-    """The chirp, and the transform of its conjugate, divided by `length`."""
+    """Return the chirp, and the transform of its conjugate, divided by `length`."""
     squares = numpy.arange(n) ** 2 % (2 * n)
     chirp = numpy.exp(squares * ((-1j if forward else 1j) * math.pi / n))
     around = numpy.zeros(length, complex)
@@ -132,7 +132,7 @@ def _chirps(n: int, length: int, forward: bool, char: str) -> tuple[Array, Array
 
 @functools.lru_cache(256)
 def largest_prime(n: int) -> int:
-    """The largest prime factor."""
+    """Return the largest prime factor."""
     largest, factor = 1, 2
     while factor * factor <= n:
         while n % factor == 0:
@@ -143,13 +143,13 @@ def largest_prime(n: int) -> int:
 
 @functools.lru_cache(256)
 def _divisor(n: int) -> int:
-    """The divisor nearest to the root of `n`, from below."""
+    """Return the divisor nearest to the root of `n`, from below."""
     return next(divisor for divisor in range(math.isqrt(n), 0, -1) if n % divisor == 0)
 
 
 @functools.lru_cache(256)
 def _smooth(least: int) -> int:
-    """The smallest length from `least` on with no prime factors but 2, 3 and 5, a multiple of 16."""
+    """Return the smallest length from `least` on with no prime factors but 2, 3 and 5, a multiple of 16."""
     length = -(-least // 16) * 16
     while largest_prime(length) > 5:
         length += 16

@@ -25,7 +25,7 @@ Array = numpy.ndarray[Any, Any]
 
 
 def reduced(loss: Array, reduction: str, kind: Any) -> Array:
-    """The mean, the sum, or the losses themselves, in dtype `kind`."""
+    """Return the mean, the sum, or the losses themselves, in dtype `kind`."""
     if reduction == "none":
         return loss.astype(kind, copy=False)
     total = total_of(loss) if LOOPS.takes(loss.size, LARGE) else numpy.add.reduce(loss, axis=None)
@@ -71,7 +71,7 @@ def _shared_difference(self: Array, target: Array, share: Array, divisor: float,
 def shared_difference(
     self: Array, target: Array, share: Array, divisor: float = 1.0, limit: float | None = None
 ) -> Any:
-    """`(self - target) / divisor`, at most `limit` in magnitude, times `share`; one of both may be of booleans."""
+    """Return `(self - target) / divisor`, at most `limit` in magnitude, times `share`; one of both may be of booleans."""
     if self.dtype is target.dtype and is_floating(self.dtype) and LOOPS.takes(self.size, LARGE):
         return _shared_difference.general(self, target, numpy.asarray(share, self.dtype), divisor, limit)
     difference = self - target if self.dtype == target.dtype else self * 1 - target * 1
@@ -81,7 +81,7 @@ def shared_difference(
 
 
 def mse_loss(self: Array, target: Array, reduction: str) -> Array:
-    """`(self - target)²`."""
+    """Return `(self - target)²`."""
     check_floating("mse_cpu", self)
     if LOOPS.takes(self.size, LARGE):
         return reduced(_squared_distance.general(self, target), reduction, self.dtype)
@@ -94,17 +94,17 @@ def mse_loss(self: Array, target: Array, reduction: str) -> Array:
 
 
 def smooth_l1_loss(self: Array, target: Array, reduction: str, beta: float) -> Array:
-    """`d² / (2 beta)` where `d = |self - target|` is below `beta`, else `d - beta / 2`."""
+    """Return `d² / (2 beta)` where `d = |self - target|` is below `beta`, else `d - beta / 2`."""
     return reduced(_smooth_distance.general(widen(self), widen(target), beta), reduction, self.dtype)
 
 
 def huber_loss(self: Array, target: Array, reduction: str, delta: float) -> Array:
-    """`d² / 2` where `d = |self - target|` is at most `delta`, else `delta (d - delta / 2)`."""
+    """Return `d² / 2` where `d = |self - target|` is at most `delta`, else `delta (d - delta / 2)`."""
     return reduced(_huber_distance.general(widen(self), widen(target), delta), reduction, self.dtype)
 
 
 def binary_cross_entropy(self: Array, target: Array, weight: Array | None, reduction: str) -> Array:
-    """`-(target log self + (1 - target) log(1 - self))`, each logarithm at least -100."""
+    """Return `-(target log self + (1 - target) log(1 - self))`, each logarithm at least -100."""
     check_floating("binary_cross_entropy", self)
     probability, wanted = widen(self), widen(target)
     for name, given in ("input", probability), ("target", wanted):
@@ -133,7 +133,7 @@ def _probability_slope(self: Array, target: Array, grad: Array) -> Any:
 def binary_cross_entropy_backward(
     grad: Array, self: Array, target: Array, weight: Array | None, reduction: str
 ) -> Array:
-    """The gradient of the probabilities, `(self - target) / (self (1 - self))`, finite also at 0 and 1."""
+    """Return the gradient of the probabilities, `(self - target) / (self (1 - self))`, finite also at 0 and 1."""
     share = numpy.asarray(widen(grad) / (self.size if reduction == "mean" else 1))
     result = _probability_slope(widen(self), widen(target), share)
     if weight is not None:
@@ -170,7 +170,7 @@ _INT64 = numpy.dtype(numpy.int64)
 
 @planned("nn.negative_log_likelihood.reduced_loss")
 def nll_loss(log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int, reduction: str) -> Plan:
-    """The loss alone; see `nll_loss_forward`."""
+    """Return the loss alone; see `nll_loss_forward`."""
 
     def loss(log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int, reduction: str) -> ndarray:
         return quietly(nll_loss_forward, log_probs, target, weight, reduction, ignore_index)[0]
@@ -211,7 +211,7 @@ def nll_loss_forward(
     reduction: str = "mean",
     ignore_index: int = -100,
 ) -> tuple[ndarray, ndarray]:
-    """The loss and the total weight it was divided by (zero for reduction 'none').
+    """Return the loss and the total weight it was divided by (zero for reduction 'none').
 
     Args:
         log_probs: (classes,), (batch, classes) or (batch, classes, d1, d2, ...).
@@ -238,7 +238,7 @@ def nll_loss_forward(
 
 
 def _losses_of(log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int) -> Any:
-    """The loss of each target, and the weight of its class."""
+    """Return the loss of each target, and the weight of its class."""
     dim = _class_dim(log_probs)
     used, places = _places(log_probs.shape, dim, target, ignore_index)
     losses = -widen(log_probs.reshape(-1).take(places))
@@ -272,7 +272,7 @@ def nll_loss_backward(
     ignore_index: int,
     reduction: str,
 ) -> Plan:
-    """The gradient of `log_probs`. Only the shape and type of `log_probs` matter."""
+    """Return the gradient of `log_probs`. Only the shape and type of `log_probs` matter."""
     check_classes(log_probs, target, weight)
 
     def into(
@@ -291,7 +291,7 @@ def nll_loss_backward(
 
 
 def _total_weight(log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int) -> Any:
-    """The sum of the weights of the targets that are used."""
+    """Return the sum of the weights of the targets that are used."""
     used = target != ignore_index
     if weight is None:
         return numpy.add.reduce(used, None, compute_dtype(log_probs.dtype))
@@ -303,7 +303,7 @@ def _class_dim(log_probs: ndarray) -> int:
 
 
 def _classes_of(log_probs: ndarray, target: ndarray, ignore_index: int) -> ndarray:
-    """The targets, which are classes or ignored, in the shape of `log_probs` without classes; refuses others."""
+    """Return the targets, which are classes or ignored, in the shape of `log_probs` without classes; refuses others."""
     target = target.astype(_INT64, copy=False).reshape(_target_shape(log_probs))
     classes = log_probs.shape[_class_dim(log_probs)]
     if out_of_bounds(target, classes) is not None:
@@ -314,7 +314,7 @@ def _classes_of(log_probs: ndarray, target: ndarray, ignore_index: int) -> ndarr
 
 
 def _target_shape(log_probs: ndarray) -> tuple[int, ...]:
-    """The shape of `log_probs` without classes; a single target may come with a dimension more."""
+    """Return the shape of `log_probs` without classes; a single target may come with a dimension more."""
     return log_probs.shape[:1] + log_probs.shape[2:] if log_probs.ndim > 1 else ()
 
 
@@ -371,7 +371,7 @@ def _complex_soft_margin(self: Array, target: Array, reduction: str) -> Array:
 
 
 def soft_margin_loss(self: Array, target: Array, reduction: str) -> Array:
-    """`log(1 + exp(-target * self))`, for targets 1 and -1."""
+    """Return `log(1 + exp(-target * self))`, for targets 1 and -1."""
     if self.dtype.kind in "iub":
         raise RuntimeError(f"result type Float can't be cast to the desired output type {type_name(self.dtype)}")
     if "c" in (self.dtype.kind, target.dtype.kind):
@@ -380,7 +380,7 @@ def soft_margin_loss(self: Array, target: Array, reduction: str) -> Array:
 
 
 def _rows(self: Array) -> Array:
-    """The scores as a matrix, one row for each sample."""
+    """Return the scores as a matrix, one row for each sample."""
     rows = self if self.ndim == 2 else self.reshape(1, -1)
     if self.ndim > 2 or rows.shape[1] == 0:
         raise RuntimeError(
@@ -397,7 +397,7 @@ def _require(name: str, self: Array, target: Array) -> None:
 
 
 def _share(grad: Array, reduction: str, batch: int) -> Array:
-    """The gradient of each row's loss, as a column."""
+    """Return the gradient of each row's loss, as a column."""
     grad = grad.reshape(-1, 1)
     return grad / batch if reduction == "mean" else grad
 
@@ -406,7 +406,7 @@ def _share(grad: Array, reduction: str, batch: int) -> Array:
 
 
 def multi_margin_loss(self: Array, target: Array, p: int, margin: float, weight: Array | None, reduction: str) -> Array:
-    """The mean over the classes i ≠ target of `max(0, margin - self[target] + self[i]) ** p`, times `weight[target]`."""
+    """Return the mean over the classes i ≠ target of `max(0, margin - self[target] + self[i]) ** p`, times `weight[target]`."""
     rows = _rows(self)
     batch, classes = rows.shape
     if target.size != batch or target.ndim > 1:
@@ -447,7 +447,7 @@ def _multi_margin_hinges(rows: Array, target: Array, margin: float) -> Array:
 def multi_margin_loss_backward(
     grad: Array, self: Array, target: Array, p: int, margin: float, weight: Array | None, reduction: str
 ) -> Array:
-    """The gradient of the scores."""
+    """Return the gradient of the scores."""
     rows, column = _rows(self), target.reshape(-1, 1)
     batch, classes = rows.shape
     share = numpy.broadcast_to(_share(grad, reduction, batch) / classes, (batch, 1))
@@ -469,7 +469,7 @@ def multi_margin_loss_backward(
 
 
 def multilabel_margin_loss(self: Array, target: Array, reduction: str) -> tuple[Array, Array]:
-    """The loss, and which classes are labels, as numbers.
+    """Return the loss, and which classes are labels, as numbers.
 
     The loss is the sum of `max(0, 1 - self[j] + self[i])` over the labels j and the other classes i, divided by the
     number of classes. The labels of a row are the entries of `target` before its first negative one.
@@ -520,7 +520,7 @@ _PAIRS = 1 << 17
 
 
 def _multilabel_hinges(rows: Array, counts: Array) -> tuple[Array, Array, Array, Array]:
-    """The rows, classes and counts of the labels, and the hinge of each label against each class that is not a label.
+    """Return the rows, classes and counts of the labels, and the hinge of each label against each class that is not a label.
 
     As in PyTorch, a hinge that is nan does not count. A label that is listed many times has its hinges once.
     """
@@ -534,12 +534,12 @@ def _multilabel_hinges(rows: Array, counts: Array) -> tuple[Array, Array, Array,
 
 
 def multilabel_margin_slopes(self: Array, target: Array, is_target: Array) -> Array:
-    """The slopes of the multilabel margin loss, before they are reduced."""
+    """Return the slopes of the multilabel margin loss, before they are reduced."""
     return multilabel_margin_loss_backward(numpy.ones(1, self.dtype), self, target, is_target, "sum")
 
 
 def multilabel_margin_loss_backward(grad: Array, self: Array, target: Array, is_target: Array, reduction: str) -> Array:
-    """The gradient of the scores."""
+    """Return the gradient of the scores."""
     rows = _rows(self)
     result = numpy.zeros(rows.shape, rows.dtype)
 

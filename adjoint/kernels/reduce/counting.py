@@ -408,7 +408,7 @@ def sum_of_runs(x: ndarray, bounds: ndarray, index: ndarray | None = None, mean:
 
 
 def _sum_of_runs_of_halves(x: ndarray, bounds: ndarray, index: ndarray | None, mean: bool) -> ndarray:
-    """`sum_of_runs` of half types: the rows of some runs at a time, in float32."""
+    """Return `sum_of_runs` of half types: the rows of some runs at a time, in float32."""
     result = numpy.empty((len(bounds) - 1, *x.shape[1:]), x.dtype)
     step, first = _rows_at_once(result.shape[1:]), 0
     while first < len(result):
