@@ -1,6 +1,8 @@
-"""Whether a size, strides and an offset stay within a storage: the one check before an array is made on memory that is there.
+"""Check whether a size, strides and an offset stay within a storage.
 
-NumPy's own arithmetic may overflow to a wrong position that looks valid. Python's integers cannot.
+Every array on existing memory is created only after this check.
+
+NumPy's arithmetic may overflow to a wrong position that appears valid. Python's integers cannot overflow.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ _LIMIT = sys.maxsize + 1
 _LONG = 2**63
 
 _MOST_DIMS = 64
-"""The most dimensions that an array of NumPy's may have."""
+"""The maximum number of dimensions of a NumPy array."""
 
 _INTEGERS = {int}
 
@@ -50,14 +52,15 @@ def checked_bytes(
     available: int | None = None,
     operation: str = "set_",
 ) -> int:
-    """Return the number of bytes that a storage must have for elements of `itemsize` bytes at the places that the rest tells.
+    """Return the number of bytes that a storage needs for elements of `itemsize` bytes at the described positions.
 
-    `stride` and `offset` count elements. If there are only `available` bytes, those must be among them. PyTorch's functions
-    differ in their words for the same mistake, and in which of two they find first: `operation` says whose these are.
+    `stride` and `offset` count elements. If there are only `available` bytes, the elements must be within them.
+    PyTorch's functions have different messages for the same mistake, and check mistakes in different orders.
+    `operation` selects the function.
 
     Raises:
-        RuntimeError: if no storage holds such elements, or not that of `available` bytes.
-        TypeError: if something is no integer.
+        RuntimeError: if no storage, or no storage of `available` bytes, can hold such elements.
+        TypeError: if a value is not an integer.
     """
     if not {type(offset), *map(type, size), *map(type, stride)} <= _INTEGERS:
         raise TypeError("storage offset, sizes and strides must be int")
@@ -91,7 +94,10 @@ def checked_bytes(
 
 
 def _last(size: Sequence[int], stride: Sequence[int], offset: int, itemsize: int) -> int:
-    """Where in the storage the last element is; beyond any where one is before the first, or too far for NumPy to step."""
+    """Return the position of the last element in the storage.
+
+    It is beyond all positions if an element is before the first position or too far for NumPy.
+    """
     last = offset
     for length, step in zip(size, stride, strict=True):
         distance = (length - 1) * step
@@ -105,7 +111,7 @@ def _last(size: Sequence[int], stride: Sequence[int], offset: int, itemsize: int
 
 
 class AllocationError(RuntimeError, MemoryError):
-    """Memory for an array was not granted: PyTorch's `RuntimeError`, and Python's `MemoryError`."""
+    """The error for memory that could not be allocated, which is PyTorch's `RuntimeError` and Python's `MemoryError`."""
 
 
 _TOO_LARGE = ("array is too big", "Maximum allowed dimension exceeded", "Maximum allowed size exceeded")
@@ -117,13 +123,13 @@ _OVERFLOWED = f"Storage size calculation overflowed: the elements would take 2**
 
 
 def check_addressable(needed: int) -> None:
-    """Raise if `needed` bytes are more than NumPy counts."""
+    """Raise an error if NumPy cannot represent the number of bytes `needed`."""
     if needed >= _LIMIT:
         raise RuntimeError(_OVERFLOWED)
 
 
 def in_words_of_pytorch(error: Exception) -> Exception | None:
-    """The error in place of one by which NumPy refuses a size or an integer; None for other errors.
+    """Return the error that replaces NumPy's error for an invalid size or integer, or None for other errors.
 
     >>> in_words_of_pytorch(ValueError("array is too big; ..."))
     RuntimeError('Storage size calculation overflowed: the elements would take 2**63 bytes or more')

@@ -1,4 +1,4 @@
-"""Copies of arrays: with another type of elements, in another order in memory."""
+"""Copies of arrays with elements of another type or in another order in memory."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ are read; NumPy copies only this many columns at a time then, each from its own 
 
 
 def preserved_order(array: Array) -> tuple[int, ...] | None:
-    """Return the dimensions in the order of their strides, largest first; None where that is the row-major order.
+    """Return the dimensions in the order of their strides, the largest first, or None if this is the row-major order.
 
-    Dimensions that are expanded (stride 0) stay between the neighbours that they have.
+    Expanded dimensions (stride 0) stay between their adjacent dimensions.
     """
     if array.flags.c_contiguous:
         return None
@@ -56,7 +56,7 @@ def preserved_order(array: Array) -> tuple[int, ...] | None:
 
 
 def empty_like(array: Array, dtype: Any = None, memory_format: Any = None) -> Array:
-    """Return an uninitialised array of the shape of `array`, with its order of dimensions in memory unless told otherwise."""
+    """Return an uninitialized array with the shape of `array` and, by default, its order of dimensions in memory."""
     dtype = array.dtype if dtype is None else dtype
     if memory_format is not None and memory_format is not preserve_format:
         return ordered_empty(array.shape, dtype, order_of(memory_format, array.ndim))
@@ -77,7 +77,7 @@ def with_steps(array: Array, steps: tuple[int, ...]) -> Array:
 
 
 def order_of(memory_format: Any, ndim: int) -> tuple[int, ...] | None:
-    """Return the dimensions in the order they have in memory under `memory_format`, None for row-major."""
+    """Return the dimensions in the order that they have in memory with `memory_format`, or None for row-major order."""
     if memory_format is None or memory_format is contiguous_format:
         return None
     if memory_format is channels_last:
@@ -92,7 +92,7 @@ def order_of(memory_format: Any, ndim: int) -> tuple[int, ...] | None:
 
 
 def ordered_empty(shape: tuple[int, ...], dtype: Any, order: tuple[int, ...] | None) -> Array:
-    """Return an uninitialised array whose dimensions lie in memory in `order`, the first slowest."""
+    """Return an uninitialized array whose dimensions are in memory in `order`, the slowest first."""
     if order is None:
         return numpy.empty(shape, dtype)
     inner = numpy.empty([shape[dim] for dim in order], dtype)
@@ -103,14 +103,14 @@ def ordered_empty(shape: tuple[int, ...], dtype: Any, order: tuple[int, ...] | N
 
 
 def strided_empty(shape: tuple[int, ...], steps: tuple[int, ...], dtype: Any) -> Array:
-    """Return an uninitialised array with the given strides in elements, the owner of just the memory that it spans."""
+    """Return an uninitialized array with the given strides in elements, which owns exactly the memory that it spans."""
     span = checked_bytes(shape, steps, 0, dtype.itemsize, operation="empty_strided")
     memory = numpy.empty(span // dtype.itemsize, dtype)
     return strided(memory, shape, steps, 0)
 
 
 def clone(array: Array, memory_format: Any = None) -> Array:
-    """Return a copy in memory of its own."""
+    """Return a copy in separate memory."""
     if memory_format is None and array.flags.c_contiguous and (array.size < THREADED or array.itemsize > 8):
         copy = numpy.array(array)  # also of NumPy's scalars
         if copy.strides == array.strides:  # which a dimension of size 1 leaves open
@@ -121,7 +121,7 @@ def clone(array: Array, memory_format: Any = None) -> Array:
 
 
 def copy_elements(target: Array, source: Array) -> None:
-    """`numpy.copyto`, of large arrays by compiled loops; the two, of one dtype, do not overlap."""
+    """Copy like `numpy.copyto`; compiled loops copy large arrays. Both arrays have one dtype and do not overlap."""
     least = THREADED if target.flags.c_contiguous and source.flags.c_contiguous else MOVED
     if LOOPS.takes(target.size, least) and LOOPS.run("memory.copying.copy_into", target, source) is not NotImplemented:
         return
@@ -137,7 +137,7 @@ LATE.copy_elements = copy_elements
 
 
 def contiguous(array: Array, memory_format: Any = None) -> Array:
-    """Return `array` itself if its elements lie in row-major order, otherwise a copy for which that holds."""
+    """Return `array` itself if its elements are in row-major order; otherwise return a row-major copy."""
     if array.flags.c_contiguous or array.size < MOVED:
         return row_major(array)
     result = numpy.empty(array.shape, array.dtype)
@@ -151,14 +151,14 @@ def filled_like(array: Array, value: Array) -> Array:
 
 
 _DOUBLE = numpy.dtype(numpy.float64).num
-"""NumPy's number for float64: that of booleans, integers and float32 is smaller."""
+"""NumPy's number of float64. The numbers of booleans, integers and float32 are smaller."""
 
 _ROUNDED = {pair for half in HALVES for pair in ((FLOAT32, half), (half, FLOAT32))}
 """The conversions between float32 and half types."""
 
 
 def convert(array: Array, dtype: Any, memory_format: Any = None) -> Array:
-    """Return a copy with elements of `dtype`; the imaginary part is dropped, with a warning, where that is real."""
+    """Return a copy with elements of `dtype`. If it is real, imaginary parts are dropped with a warning."""
     if (
         type(array) is numpy.ndarray
         and memory_format is None
@@ -199,7 +199,7 @@ def to_dtype(self: Array, dtype: Any, memory_format: Any = None) -> Array:
 
 
 def real_part(array: Array, dtype: Any) -> Array:
-    """Return the real part of a complex array that is to become a real one, otherwise `array`."""
+    """Return the real part of a complex array that must become real; return other arrays unchanged."""
     if array.dtype.kind in "cW" and dtype.kind not in "cbW":
         warn("Casting complex values to real discards the imaginary part")
         return array.real
@@ -207,10 +207,10 @@ def real_part(array: Array, dtype: Any) -> Array:
 
 
 def expanded(source: Array, array: Array) -> Array:
-    """Return `source` in a form that can be written to `array`: its real part if necessary, broadcast to the shape.
+    """Return `source` in a form that can be written to `array`, which is its real part if necessary, broadcast to the shape.
 
     Raises:
-        RuntimeError: if the shapes do not fit.
+        RuntimeError: if the shapes do not match.
     """
     source = real_part(source, array.dtype)
     if source.shape == array.shape:
@@ -222,7 +222,7 @@ def expanded(source: Array, array: Array) -> Array:
 
 
 _EFFORT = 1000
-"""How much work it may take to find out whether two arrays have an element in common, in NumPy's count."""
+"""The maximum amount of work, in NumPy's unit, to determine whether two arrays have a common element."""
 
 
 def may_overlap(first: Array, second: Array) -> bool:
@@ -236,7 +236,7 @@ def may_overlap(first: Array, second: Array) -> bool:
 
 
 def copy_(self: Array, other: Array, non_blocking: bool = False) -> None:
-    """Write `other`, broadcast and converted, over `self`."""
+    """Write `other`, broadcast and converted, to `self`."""
     if other.shape == self.shape and self.size < CONVERTED and self.dtype.num <= _DOUBLE >= other.dtype.num:
         quietly(self.__setitem__, ..., other)  # in half the time of `numpy.copyto`
         return
@@ -256,7 +256,7 @@ def copy_(self: Array, other: Array, non_blocking: bool = False) -> None:
 
 
 def _converted_into(self: Array, source: Array) -> bool:
-    """Convert a large array into another one by compiled loops, if there are some for it."""
+    """Convert a large array into another array with compiled loops, if there are loops for its types."""
     halves = self.dtype in HALVES or source.dtype in HALVES
     if not LOOPS.takes(self.size, CONVERTED if halves else THREADED) or not self.flags.c_contiguous:
         return False
@@ -266,7 +266,7 @@ def _converted_into(self: Array, source: Array) -> bool:
 
 
 def fill_(self: Array, value: Any) -> None:
-    """Write the number `value` to every element of `self`. Raises as `scalar_array` does."""
+    """Write the number `value` to every element of `self`. It raises the same errors as `scalar_array`."""
     if 0 in self.strides:
         self = distinct(self)
     if self.size == self.itemsize == 1 and is_narrow(self.dtype):  # PyTorch lets a single one saturate
@@ -283,7 +283,7 @@ def fill_(self: Array, value: Any) -> None:
 
 
 def full_like(array: Array, value: Any) -> Array:
-    """Return an array like `array` filled with the number `value`. Raises as `scalar_array` does."""
+    """Return an array like `array` filled with the number `value`. It raises the same errors as `scalar_array`."""
     result = empty_like(array)
     copy_elements(result, scalar_array(value, from_numpy(array.dtype)))
     return result
@@ -316,17 +316,17 @@ def distinct(array: Array) -> Array:
 
 
 def fill_diagonal(self: Array, fill_value: Any, wrap: bool = False) -> Array:
-    """As `fill_diagonal_`, a copy."""
+    """Return a copy to which `fill_diagonal_` has been applied."""
     result = clone(self)
     fill_diagonal_(result, fill_value, wrap)
     return result
 
 
 def fill_diagonal_(self: Array, fill_value: Any, wrap: bool = False) -> None:
-    """Write a number to the main diagonal; with `wrap`, that of a tall matrix starts again below its end.
+    """Write a number to the main diagonal. With `wrap`, the diagonal of a tall matrix starts again below its end.
 
     Raises:
-        RuntimeError: if there are fewer than two dimensions, or more of different sizes.
+        RuntimeError: if there are fewer than two dimensions, or more than two with different sizes.
     """
     if self.ndim < 2:
         raise RuntimeError("dimensions must larger than 1")
@@ -336,7 +336,7 @@ def fill_diagonal_(self: Array, fill_value: Any, wrap: bool = False) -> None:
 
 
 def mapped(function: Callable[..., Any], *arrays: Array) -> Array:
-    """Return the results of a Python function of the elements of arrays of one shape, as Python numbers."""
+    """Return the results of a Python function of the elements, as Python numbers, of arrays with one shape."""
     values = [function(*numbers) for numbers in zip(*(to_python(array.reshape(-1)) for array in arrays), strict=True)]
     for value in values:
         if not isinstance(value, (int, float, complex)):

@@ -1,7 +1,7 @@
-"""The memory behind an array: who owns it, and where and with which steps an array looks into it.
+"""The memory of an array: its owner, and the position and the steps with which an array accesses it.
 
-The owner of an array is the end of its `.base` chain. Memory that came from outside (`from_numpy`) is wrapped
-by `adopt`, so that the chain ends there and offsets count from the first element handed over, as in PyTorch.
+The owner of an array is the end of its `.base` chain. External memory (`from_numpy`) is wrapped by `adopt`, so that the
+chain ends there and offsets count from the first element that was passed, as in PyTorch.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Array = numpy.ndarray[Any, Any]
 
 
 class _Foreign:
-    """Ends the `.base` chain of an array whose memory belongs to somebody else."""
+    """The end of the `.base` chain of an array with external memory."""
 
     def __init__(self, array: Array) -> None:
         self.array = array
@@ -35,7 +35,7 @@ class _Foreign:
 def adopt(array: Array) -> Array:
     """Return an array on the memory of `array`, owned by one that has all of it from the first to the last element.
 
-    Raises RuntimeError if it runs backwards.
+    RuntimeError: if its memory runs backwards.
     """
     if (
         array.dtype.isbuiltin != 1
@@ -50,13 +50,13 @@ def adopt(array: Array) -> Array:
 
 
 def is_foreign(root: Array) -> bool:
-    """Return whether the memory that `root` owns to us belongs to somebody else, who alone may make it larger or smaller."""
+    """Return whether the memory that `root` owns is external, so that only its external owner may resize it."""
     base: Any = root.base  # NumPy keeps what has an array interface in a tuple, with the interface
     return base is not None and (type(base) is not tuple or isinstance(base[0], _Foreign))
 
 
 def owner(array: Array) -> Array:
-    """Return the array at the end of the `.base` chain, which may lead through the stand-ins that `as_strided` leaves."""
+    """Return the array at the end of the `.base` chain, which may contain the stand-ins that `as_strided` creates."""
     while True:
         base: Any = array.base
         if base is not None and not isinstance(base, numpy.ndarray):
@@ -67,7 +67,7 @@ def owner(array: Array) -> Array:
 
 
 def is_shared(array: Array) -> bool:
-    """Return whether the memory of this array is one that processes share."""
+    """Return whether this array is in memory that processes share."""
     from ..._runtime.shared_memory import Mapping
 
     return isinstance(owner(array).base, Mapping)
@@ -82,7 +82,7 @@ def storage_offset(array: Array) -> int:
 
 
 def element_strides(array: Array) -> tuple[int, ...]:
-    """Return strides in elements. An empty array has the strides of a contiguous array whose sizes of 0 count as 1."""
+    """Return the strides in elements. An empty array has the strides of a contiguous array whose sizes of 0 count as 1."""
     if array.size == 0:
         return row_major_steps(array.shape)
     size = array.itemsize
@@ -90,7 +90,7 @@ def element_strides(array: Array) -> tuple[int, ...]:
 
 
 def is_contiguous(array: Array, memory_format: Any = None) -> bool:
-    """Return whether the elements lie in row-major order, or in the order of a channels-last `memory_format`."""
+    """Return whether the elements are in row-major order, or in the order of a channels-last `memory_format`."""
     if memory_format is channels_last:
         return array.ndim == 4 and array.transpose(0, 2, 3, 1).flags.c_contiguous
     if memory_format is channels_last_3d:
@@ -106,12 +106,12 @@ def strided(
     dtype: Any = None,
     operation: str = "set_",
 ) -> Array:
-    """A view of the storage of `array` with the given size, and strides and offset in elements of `dtype`, its own if None.
+    """Return a view of the storage of `array`, with stride and offset in elements of `dtype` (by default the array's).
 
     Code that gets size, strides and offset from a user or a file makes its view here. For `operation` see `checked_bytes`.
 
     Raises:
-        RuntimeError: if it would look outside the storage.
+        RuntimeError: if the view would exceed the storage.
     """
     dtype = dtype or array.dtype
     root, itemsize = root_of(array), dtype.itemsize
@@ -124,7 +124,7 @@ def strided(
 
 
 def _without_signs(size: tuple[int, ...], stride: tuple[int, ...]) -> tuple[int, ...]:
-    """Return `stride` where each negative one, of a dimension of size 1, is that of a contiguous array."""
+    """Return `stride` with nonnegative strides for dimensions of size 1, which are those of a contiguous array."""
     steps = [*stride, 1]
     for dim in reversed(range(len(size))):
         if steps[dim] < 0:
@@ -148,7 +148,7 @@ def restrided(array: Array, shape: tuple[int, ...], byte_steps: tuple[int, ...],
 def window(root: Array, dtype: Any, shape: tuple[int, ...], byte_steps: Sequence[int], byte_offset: int) -> Array:
     """Return an array of the given geometry on the memory of its owner `root`, to which its `.base` leads.
 
-    Raises: ValueError: if an element lies outside the memory, which NumPy checks.
+    ValueError: if an element is outside the memory, which NumPy checks.
     """
     if 0 in shape:  # NumPy lets arrays of nothing begin no later than where the memory ends
         byte_offset = min(byte_offset, root.nbytes)
@@ -157,7 +157,7 @@ def window(root: Array, dtype: Any, shape: tuple[int, ...], byte_steps: Sequence
 
 
 def memory(root: Array) -> Array:
-    """Return all bytes of the memory of its owner `root`, as an array of uint8 that shares them."""
+    """Return all bytes of the memory of its owner `root`, as a uint8 array that shares them."""
     if not root.flags.c_contiguous:  # what owns its memory has no gaps
         root = root.transpose(sorted(range(root.ndim), key=lambda dim: -root.strides[dim]))
     return root.reshape(-1).view(numpy.uint8)
@@ -172,7 +172,7 @@ def row_major_steps(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def reallocated(root: Array, length: int) -> Array:
-    """New memory of `length` bytes that begins with the bytes of the owner `root`."""
+    """Return new memory of `length` bytes that begins with the bytes of the owner `root`."""
     if is_foreign(root):
         raise RuntimeError("Trying to resize storage that is not resizable")
     result = numpy.empty(length, numpy.uint8)
@@ -190,7 +190,7 @@ def dense_and_overlapping(a: Array, b: Array) -> bool:
 
 
 def is_dense(array: Array) -> bool:
-    """Return whether the elements, in some order of the dimensions, lie in memory without gaps."""
+    """Return whether the elements, in some order of the dimensions, are in memory without gaps."""
     expected = array.itemsize
     for step, size in sorted((step, size) for step, size in zip(array.strides, array.shape, strict=True) if size > 1):
         if step != expected:
@@ -211,7 +211,7 @@ def copy_with_memo(array: Array, memo: dict[int, Any]) -> Array:
 
 
 PYTHON_NUMBERS = frozenset((float, int, bool, complex))
-"""The types of what NumPy's `item` gives, but for the dtypes that `ml_dtypes` adds."""
+"""The types that NumPy's `item` returns, except for the dtypes that `ml_dtypes` adds."""
 
 
 def to_python(array: Array) -> Any:
@@ -223,7 +223,7 @@ def to_python(array: Array) -> Any:
 
 
 def root_of(array: Array) -> Array:
-    """Return the owner of the memory of an array, or None if the memory has been given back."""
+    """Return the owner of the memory of an array, or None if the memory has been released."""
     if isinstance(array, SparseArray):
         raise NotImplementedError(f"Cannot access storage of {array.words}TensorImpl")
     return numpy.empty(0, array.dtype) if isinstance(array, Released) else owner(array)
@@ -246,13 +246,13 @@ _ELEMENTS = {
     "float4_e2m1fn_x2": (17, 4, 2),
     "complex32": (5, 32, 1),
 }
-"""DLPack's names of types that NumPy sees as unsigned integers (`DLDataType` in dlpack.h): kind, bits, lanes."""
+"""DLPack's descriptions (kind, bits, lanes) of types that NumPy represents as unsigned integers (`DLDataType` in dlpack.h)."""
 
 _DTYPES = {elements: dtypes.HELD[getattr(dtypes, name)] for name, elements in _ELEMENTS.items()}
 
 
 def capsule_of(array: Any, **keywords: Any) -> Any:
-    """Return a capsule on the memory of `array`; `keywords` as of `__dlpack__`."""
+    """Return a capsule for the memory of `array`. `keywords` are the keywords of `__dlpack__`."""
     kind = dtypes.from_numpy(array.dtype)
     if kind.name not in _ELEMENTS:
         return array.__dlpack__(**keywords)
@@ -270,9 +270,10 @@ def shared_array(source: Any) -> Any:
 
 
 def array_in(capsule: Any) -> Any:
-    """Return an array on the memory in a capsule, that can be written to.
+    """Return a writable array on the memory in a capsule.
 
-    A capsule does not say whether its memory may be written to. NumPy then makes a read-only array, PyTorch an ordinary tensor.
+    A capsule does not specify whether its memory is writable. NumPy then creates a read-only array, and PyTorch an
+    ordinary tensor.
     """
     elements = _elements(capsule)
     found = _DTYPES.get(tuple(elements))
@@ -283,7 +284,7 @@ def array_in(capsule: Any) -> Any:
 
 
 def _elements(capsule: Any) -> Any:
-    """Return the description of the elements, in the capsule's own memory: an assignment changes the capsule."""
+    """Return the description of the elements in the capsule's own memory. Assignments to it change the capsule."""
     versioned = '"dltensor_versioned"' in repr(capsule)
     ctypes = import_late("ctypes")
     find = ctypes.pythonapi.PyCapsule_GetPointer
@@ -308,7 +309,10 @@ class _Capsule:
 
 
 def overlaps(size: Any, stride: Any) -> bool:
-    """Return whether elements of these sizes and strides share memory; also for some interleaved ones that do not."""
+    """Return whether elements of these sizes and strides share memory.
+
+    The result is also true for some interleaved elements that do not.
+    """
     reach = 0
     for step, n in sorted((step, n) for step, n in zip(stride, size, strict=True) if n > 1):
         if step <= reach:

@@ -1,4 +1,4 @@
-"""Storages: the memory of tensors as an object of its own, seen as bytes or as elements of one dtype."""
+"""Storages: the memory of tensors as separate objects, viewed as bytes or as elements of one dtype."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ Replace = Callable[[Array, Array], None]
 
 
 def resized(array: Array, shape: tuple[int, ...]) -> Array:
-    """A contiguous array of `shape` on the memory of `array`, from its first element on, copied where that is too small."""
+    """Return a contiguous array of `shape` on the memory of `array`, from its first element on.
+
+    The memory is copied if it is too small.
+    """
     whole = UntypedStorage.over(root_of(array), array)
     return whole.extended(shape, row_major_steps(shape), storage_offset(array), array.dtype, "resize_")
 
@@ -54,11 +57,11 @@ class UntypedStorage:
     """The bytes that a tensor and its views share.
 
     Args:
-        size: the number of bytes; or a sequence of their values.
+        size: the number of bytes, or a sequence of their values.
         device: `"cpu"` or `"meta"`.
 
     Raises:
-        RuntimeError: for a negative size, or values that are no integers.
+        RuntimeError: for a negative size, or for values that are not integers.
 
     >>> import adjoint as torch
     >>> storage = torch.UntypedStorage([1, 2, 3, 4])
@@ -79,7 +82,7 @@ class UntypedStorage:
         self._take(_new_memory("torch.UntypedStorage", size, self.element_kind), device)
 
     def _take(self, root: Array, device: Any) -> None:
-        """Be the storage of `root`, or of as many bytes on the meta device."""
+        """Become the storage of `root`, or a storage of this number of bytes on the meta device."""
         self._root = root
         self._seen: Array | None = root
         self._replace: Replace | None = None
@@ -91,7 +94,7 @@ class UntypedStorage:
         return self._reduced()
 
     def without_elements(self) -> Self:
-        """Return the storage itself, moved to the meta device: of the same length, without its bytes."""
+        """Move the storage to the meta device, where it has the same length but no bytes, and return it."""
         self._seen = parked(self._root)
         return self
 
@@ -99,7 +102,7 @@ class UntypedStorage:
     def over(cls, root: Array, seen: Array | None = None, replace: Replace | None = None) -> Self:
         """Return the storage of memory whose owner is `root`.
 
-        `replace` puts another array into the tensor that was asked for its storage, in the place of `seen`.
+        `replace` replaces the array `seen` of the tensor that was asked for its storage with another array.
         """
         storage = cls.__new__(cls)
         storage._root, storage._seen, storage._replace = root, seen, replace
@@ -111,11 +114,11 @@ class UntypedStorage:
 
         Args:
             filename: the path.
-            shared: whether changes reach the file, which is made, or made longer, if need be.
-            nbytes: how many bytes; a file that is not shared must have as many.
+            shared: whether changes are written to the file, which is created or extended if necessary.
+            nbytes: the number of bytes. A file that is not shared must have at least this number.
 
         Raises:
-            RuntimeError: if the file cannot be opened, or is too short.
+            RuntimeError: if the file cannot be opened or is too short.
         """
         storage = cls.over(mapped_bytes(filename, shared, nbytes))
         storage.filename = os.fspath(filename) if shared else None
@@ -156,7 +159,7 @@ class UntypedStorage:
 
     @property
     def device(self) -> Device:
-        """Where the bytes are."""
+        """The device of the bytes."""
         return meta if isinstance(self._seen, Meta) else cpu
 
     def data_ptr(self) -> int:
@@ -175,7 +178,7 @@ class UntypedStorage:
         return self.size()
 
     def element_size(self) -> int:
-        """Return the bytes of an element."""
+        """Return the number of bytes of an element."""
         return int(self.element_kind.itemsize)
 
     @property
@@ -195,7 +198,7 @@ class UntypedStorage:
         return is_shared(self._root)
 
     def share_memory_(self) -> Self:
-        """Move the bytes to memory that processes share, unless they are there; tensors on them come along.
+        """Move the bytes to memory that processes share, unless they are there. Tensors on the storage move with it.
 
         Raises:
             RuntimeError: on the device `meta`, which has no memory.
@@ -210,11 +213,11 @@ class UntypedStorage:
         return self
 
     def is_pinned(self, device: Any = "cuda") -> bool:
-        """False: there is no accelerator."""
+        """Return False, because there is no accelerator."""
         return False
 
     def pin_memory(self, device: Any = "cuda") -> UntypedStorage:
-        """There is no accelerator for which memory could be pinned.
+        """Raise an error, because there is no accelerator for which memory could be pinned.
 
         Raises:
             RuntimeError: always.
@@ -226,7 +229,7 @@ class UntypedStorage:
         return self._seen is not None and not is_foreign(self._root)
 
     def resize_(self, size: int) -> UntypedStorage:
-        """Give the storage another number of bytes; with 0 the memory is given back, and reading the tensor is an error.
+        """Change the number of bytes. If it is 0, the memory is released, and reading the tensor raises an error.
 
         This applies to the tensor that owns the storage; its views keep the old memory.
         """
@@ -241,11 +244,11 @@ class UntypedStorage:
         return self
 
     def reallocate(self, size: int) -> None:
-        """Move to memory of another number of bytes, and the tensor with it if it still looks at this."""
+        """Move to memory with another number of bytes, together with the tensor if it still uses this storage."""
         self._move(reallocated(self._root, size))
 
     def _move(self, root: Array) -> None:
-        """Have other memory, and the tensor with it if it still looks at this."""
+        """Replace the memory, and also the tensor's memory if it still uses this storage."""
         self._root = root
         seen = self._seen
         if seen is None or self._replace is None or isinstance(seen, Meta):
@@ -259,7 +262,10 @@ class UntypedStorage:
         self._replace(seen, array)
 
     def check_kind(self, kind: Any, name: str) -> None:
-        """Raise if these are elements of another kind than `kind`, which is called `name`; bytes may be of any."""
+        """Raise an error if these are elements of another type than `kind`, which is called `name`.
+
+        Bytes may be of any type.
+        """
 
     def elements(self, kind: Any) -> Array:
         """Return all that it has of elements of `kind`."""
@@ -268,7 +274,7 @@ class UntypedStorage:
     def extended(
         self, size: tuple[int, ...], stride: tuple[int, ...], offset: int, kind: Any, operation: str = "set_"
     ) -> Array:
-        """What `strided` gives of it, where it is too small on memory that is large enough, to which it moves."""
+        """Return the result of `strided` for this storage, which first moves to larger memory if its memory is too small."""
         needed = checked_bytes(size, stride, offset, kind.itemsize, operation=operation)
         if self.device is meta:
             return remade(size, kind, stride)
@@ -277,7 +283,10 @@ class UntypedStorage:
         return strided(self._root, size, stride, offset, kind)
 
     def _steps(self) -> tuple[tuple[int, ...], int]:
-        """Return strides and offset in elements. If the memory had been given back, they are those of a contiguous tensor."""
+        """Return strides and offset in elements.
+
+        If the memory has been released, they are the values of a contiguous tensor.
+        """
         seen = self._seen
         if seen is None or isinstance(seen, Released):
             return row_major_steps(() if seen is None else seen.shape), 0
@@ -286,7 +295,7 @@ class UntypedStorage:
     # --- elements ---------------------------------------------------------------------------------------------
 
     def _place(self, index: Any) -> slice:
-        """Return the elements of an index: one element, or a slice without steps."""
+        """Return the elements of an index, which is one element or a slice without steps."""
         size = self.size()
         if isinstance(index, slice):
             start, stop, step = index.indices(size)
@@ -321,10 +330,10 @@ class UntypedStorage:
         self.bytes()[place] = value % 256
 
     def copy_(self, source: UntypedStorage, non_blocking: bool | None = None) -> UntypedStorage:
-        """Take the bytes of another storage of as many.
+        """Copy the bytes of another storage of the same size.
 
         Raises:
-            RuntimeError: if it has more or fewer.
+            RuntimeError: if the sizes differ.
         """
         if source.nbytes() != self.nbytes():
             raise RuntimeError(
@@ -345,15 +354,15 @@ class UntypedStorage:
         return storage
 
     def get_device(self) -> int:
-        """-1: the bytes are in no accelerator."""
+        """Return -1, because the bytes are not on an accelerator."""
         return -1
 
     def cpu(self) -> UntypedStorage:
-        """Return the storage itself: it is on the CPU."""
+        """Return the storage itself, because it is on the CPU."""
         return self
 
     def to(self, *, device: Any, non_blocking: bool = False) -> UntypedStorage:
-        """Return the storage itself, for the device that it is on.
+        """Return the storage itself for the device that it is on.
 
         Raises:
             RuntimeError: for another device.
@@ -371,7 +380,7 @@ class UntypedStorage:
         return "torch.storage.UntypedStorage"
 
     def byteswap(self, dtype: Any) -> None:
-        """Turn the bytes of each element of `dtype` round, in place."""
+        """Reverse the bytes of each element of `dtype` in place."""
         content = self.bytes()
         content[...] = _swapped(content, dtype)
 
@@ -397,12 +406,12 @@ class UntypedStorage:
 
 
 class TypedStorage(UntypedStorage):
-    """A storage seen as elements of one dtype.
+    """A storage viewed as elements of one dtype.
 
     Args:
-        size: the number of elements; or a sequence of their values.
-        dtype: the dtype, the default one if None.
-        wrap_storage: the storage to see so, in place of a new one.
+        size: the number of elements, or a sequence of their values.
+        dtype: the dtype, or None for the default dtype.
+        wrap_storage: the storage to view in this way, instead of a new one.
         device: `"cpu"` or `"meta"`.
     """
 
@@ -423,7 +432,7 @@ class TypedStorage(UntypedStorage):
         return storage
 
     def resize_(self, size: int) -> TypedStorage:
-        """Give the storage another number of elements; see `UntypedStorage.resize_`."""
+        """Change the number of elements; see `UntypedStorage.resize_`."""
         super().resize_(size if type(size) is not int else size * self.element_size())
         return self
 
@@ -432,7 +441,7 @@ class TypedStorage(UntypedStorage):
         return self.nbytes() // self.element_size()
 
     def check_kind(self, kind: Any, name: str) -> None:
-        """Raise RuntimeError if the elements are of another kind than `kind`, which is called `name`."""
+        """Raise RuntimeError if the elements have another type than `kind`, which is called `name`."""
         if self.element_kind != kind:
             raise RuntimeError(
                 f"Expected a Storage of type {name} or an UntypedStorage, but got type "
@@ -453,11 +462,11 @@ class TypedStorage(UntypedStorage):
         return self.untyped()
 
     def pickle_storage_type(self) -> str:
-        """Return the name by which files call storages of this dtype, as "FloatStorage"."""
+        """Return the name of storages of this dtype in files, such as "FloatStorage"."""
         return f"{self.dtype.scalar_type}Storage"
 
     def type(self) -> str:
-        """Return the name of the type, as "torch.FloatStorage"."""
+        """Return the name of the type, such as "torch.FloatStorage"."""
         return f"torch.{self.pickle_storage_type()}"
 
     def __getitem__(self, index: Any) -> Any:
@@ -513,7 +522,7 @@ def _new_memory(name: str, size: Any, kind: Any) -> Array:
 
 
 def _negative(length: int) -> RuntimeError:
-    """Return the error for a number of bytes under 0."""
+    """The error for a negative number of bytes."""
     return RuntimeError(f"alloc_cpu() seems to have been called with negative number: {length % 2**64}")
 
 

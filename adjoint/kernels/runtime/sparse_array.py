@@ -32,7 +32,7 @@ class Coordinates:
         return Coordinates(self.indices, values, self.coalesced)
 
     def copy(self) -> Coordinates:
-        """Return a copy in memory of its own."""
+        """Return a copy in separate memory."""
         return Coordinates(self.indices.copy(), self.values.copy(), self.coalesced)
 
 
@@ -63,7 +63,7 @@ class Compressed:
         return Compressed(self.layout, self.starts, self.places, values)
 
     def copy(self) -> Compressed:
-        """Return a copy in memory of its own."""
+        """Return a copy in separate memory."""
         return Compressed(self.layout, self.starts.copy(), self.places.copy(), self.values.copy())
 
 

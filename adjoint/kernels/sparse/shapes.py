@@ -213,7 +213,7 @@ def fill(array: Any, value: Any) -> Any:
 
 
 def clone(array: SparseArray, *, memory_format: Any = None) -> SparseArray:
-    """Return a copy in memory of its own."""
+    """Return a copy in separate memory."""
     if memory_format not in (None, preserve_format):
         raise RuntimeError(
             f"unsupported memory format option {repr(memory_format).split('.')[1].split('_')[0].title()}"
