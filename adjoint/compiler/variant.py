@@ -429,24 +429,32 @@ class Written:
         return checks
 
     def apart(self) -> list[Check]:
-        """Return the conditions that a changed input has its own memory if gradients may be computed from the other inputs.
+        """Return the conditions that a changed input has its own memory, which fused instructions and gradients rely on.
 
         Outside tensors do not share memory as long as they keep their arrays, so only arguments are tested.
         """
         inputs = {number: each for number, each in self.program.inputs.items() if each.kind != "grad"}
         changed = [number for number in inputs if number in self.program.changes]
-        if self.freed or not (self.roots and changed):
+        if not changed:
             return []
         arguments = {number: each for number, each in inputs.items() if each.kind == "argument"}
         outside = {number: each.tensor for number, each in inputs.items() if each.kind == "tensor"}
         group = Group([*outside.values()])
-        if not all(group.is_alone(outside[number]) for number in changed if number in outside):
+        if (
+            self.roots
+            and not self.freed
+            and not all(group.is_alone(outside[number]) for number in changed if number in outside)
+        ):
             raise Stop("a tensor that is changed shares its memory with another")
         checks = []
         for number, each in arguments.items():
             places = [other.source for key, other in arguments.items() if key < number and {key, number} & {*changed}]
             tensors = [tensor for other, tensor in outside.items() if number in changed or other in changed]
             condition = f"{self.source.constant(Group(tensors))}.is_apart({', '.join([each.source, *places])})"
+            if not Group(tensors).is_apart(
+                each.tensor, *(self.program.inputs[key].tensor for key in arguments if inputs[key].source in places)
+            ):
+                raise Stop("an argument shares memory with a tensor that is changed")
             checks.append(Check(condition, f"{each.source} shares no memory with changed tensors"))
         return checks
 
