@@ -121,8 +121,10 @@ def edge_condition(place: str, tensor: Tensor) -> str:
     if tensor._base is not None:
         return f"edge_of({place}) is None" if edge_of(tensor) is None else f"edge_of({place}) is not None"
     edge = tensor._edge
-    if edge is None or edge is LEAF:
-        return f"{place}._edge is {'None' if edge is None else 'LEAF'}"
+    if edge is None:  # that of a view can depend on its base
+        return f"{place}._edge is None and ({place}._base is None or edge_of({place}) is None)"
+    if edge is LEAF:
+        return f"{place}._edge is LEAF"
     return f"type({place}._edge) is tuple"
 
 

@@ -52,12 +52,12 @@ class Fits:
 
 @loops(noalias=False, explicit=True, plain=True)
 def all_fit(
-    own: Int, objects: Pointer[i64], given: Int, ARRAY: Static, GRAD: Static, EDGE: Static, EXTRA: Static
+    own: Int, objects: Pointer[i64], given: Int, ARRAY: Static, BASE: Static, GRAD: Static, EDGE: Static, EXTRA: Static
 ) -> i64:
     """Return whether all tensors and their arrays are as the numbers in `own` say.
 
     The first number is how many arguments are tensors. The others are tensors whose gradients are meant. The second number
-    tells whether edges and rare attributes are tested.
+    tells whether edges, bases and rare attributes are tested.
     """
     told = as_pointer(as_pointer(own, i64)[ELEMENTS], i64)
     tensors, whole, expected = told[0], told[1], told + 2
@@ -68,7 +68,7 @@ def all_fit(
         tensor = as_pointer(place, i64)
         if tensor[CLASS] != expected[0]:
             return new_reference(FALSE)
-        if (whole != 0) & ((tensor[EDGE] != expected[1]) | (tensor[EXTRA] != NONE)):
+        if (whole != 0) & ((tensor[EDGE] != expected[1]) | (tensor[BASE] != NONE) | (tensor[EXTRA] != NONE)):
             return new_reference(FALSE)
         array = as_pointer(tensor[ARRAY], i64)
         ndim = expected[4]
@@ -127,7 +127,7 @@ def fitting(tensors: Sequence[Tensor], grads: Sequence[Tensor] = (), *, whole: b
     """Return a native function that tests whether tensors have these classes and layouts, or None if that is impossible.
 
     The function takes the tensors, and the tensors whose gradients must be like `grads`. `whole`: whether the function also
-    tests that the tensors have the same edges and no rare attributes.
+    tests that the tensors have the same edges, no bases and no rare attributes.
     """
     count, tensors = len(tensors), [*tensors, *grads]
     arrays = [tensor._array for tensor in tensors]
@@ -223,7 +223,7 @@ def addresses() -> dict[str, int]:
     places = {name.strip("_").upper(): place for name, place in words().items()}
     array, counter = {"ARRAY": places["ARRAY"]}, {"COUNTER": places["COUNTER"]}
     module = Module()
-    module.add(all_fit, "all_fit", {name: places[name] for name in ("ARRAY", "GRAD", "EDGE", "EXTRA")})
+    module.add(all_fit, "all_fit", {name: places[name] for name in ("ARRAY", "BASE", "GRAD", "EDGE", "EXTRA")})
     module.add(all_same, "all_same", {})
     module.add(new_on_array, "new_on_array", {"PLACES": tuple(places.values())})
     module.add(note, "note", counter)
