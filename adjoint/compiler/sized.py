@@ -182,6 +182,8 @@ class Sized:
             pairs += [
                 (trial.values[value.number], leaf._grad._array) for leaf, value in leaves if leaf._grad is not None
             ]
+        if program.seeds and not self.targets:
+            return False  # a graph without leaves
         if program.seeds:
             roots = [made[number] for number in program.roots]
             targets = [self.now(target, given) for target in self.targets]
