@@ -129,6 +129,10 @@ SAMPLES = {
         *(both(real(2, size // 2 + 1), (0, 1), scale, size) for size, scale in ((1, 0), (2, 1), (4, 2), (5, 0))),
         both(real(0, 2), (1,), 0, 3),
     ],
+    "fft_c2r_backward": [
+        *(sample(real(3, size), (0, 1), scale) for size, scale in ((1, 0), (2, 1), (4, 2), (5, 0))),
+        sample(real(0, 3), (1,), 0),
+    ],
     "linalg_matrix_exp": [both(matrix(3, 3)), both(matrix(2, 2, 2)), both(matrix(0, 3, 3))],
     "linalg_eig": [
         both(matrix(3, 3), after=_unsigned(1)),
