@@ -369,7 +369,9 @@ def ldexp(self: Array, other: Array) -> Array:
         raise refuse("ldexp_cpu_exp", other)
     if is_floating(self.dtype) and other.dtype.kind in "iu":
         if self.dtype.char in "fd" and LOOPS.takes(max(self.size, other.size), LARGE):
-            return numpy.asarray(_scaled_by_loops.general(self, convert(other, self.dtype)))
+            exponent = convert(other, self.dtype)
+            out = exponent if exponent.strides == self.strides and exponent.shape == self.shape else None
+            return numpy.asarray(_scaled_by_loops.expression.run((self, exponent), (), out))
         return _scaled(self, other.astype(numpy.int64, copy=False))
     powers = numpy.power(TWO[common_dtype(other, 2.0)], other.astype(common_dtype(other, 2.0)))
     whole = self.dtype.kind == "c" and other.dtype.kind in "iub"
