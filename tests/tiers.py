@@ -24,7 +24,7 @@ import pytest
 import adjoint
 from adjoint.dispatch.operator_index import FAMILIES
 
-MANY, PART, LEAST, LONG = 8, 32, 3, 2
+MANY, PART, LEAST, LONG = 4, 48, 2, 2
 """Of a test function with more than `MANY` cases, the quick tier has one case in `PART`, and no fewer than `LEAST`. Of a test
 function marked `long_cases`, it has `LONG` cases.
 """
