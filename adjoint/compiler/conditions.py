@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from numpy import shares_memory
+from numpy.exceptions import TooHardError
+
 from ..dtypes import get_default_dtype
 from ..tape.edges import edge_of
 from ..tape.modes import STATE
+from ..tape.node import NOWHERE
 from ..tensor import LEAF, Tensor
 from .known import IMMUTABLE, MUTABLE, is_signed, settings, shown
 from .objects import Fits, fitting
@@ -116,10 +120,26 @@ class Group:
         return counter is None or all(tensor is each or counter is not each._counter for each in self.tensors)
 
 
+def overlap(one: Any, other: Any) -> bool:
+    """Return whether two arrays have an element in common, as far as a quick test can tell."""
+    try:
+        return bool(shares_memory(one, other, max_work=1000))  # type: ignore[arg-type]
+    except TooHardError:
+        return True
+
+
+def kind_of_edge(tensor: Tensor) -> str:
+    """Return where the gradient of a tensor goes."""
+    edge = edge_of(tensor)
+    if edge is None or edge is tensor:
+        return "nowhere, none is required" if edge is None else "leaf"
+    return "nowhere" if edge is NOWHERE else "node"
+
+
 def edge_condition(place: str, tensor: Tensor) -> str:
     """Return the condition that `requires_grad` and `is_leaf` of a tensor have not changed."""
     if tensor._base is not None:
-        return f"edge_of({place}) is None" if edge_of(tensor) is None else f"edge_of({place}) is not None"
+        return f"kind_of_edge({place}) == {kind_of_edge(tensor)!r}"
     edge = tensor._edge
     if edge is None:  # that of a view can depend on its base
         return f"{place}._edge is None and ({place}._base is None or edge_of({place}) is None)"

@@ -13,6 +13,7 @@ from typing import Any
 
 from numpy import generic, ndarray
 
+from ..autograd.accumulate import accumulate
 from ..autograd.references import laid_out_like
 from ..codegen.compiled_ufuncs import of_any_size
 from ..dispatch.array_classes import DENSE
@@ -384,7 +385,10 @@ class Tracer(Handler):
     def accumulate(self, leaf: Tensor, grad: Any) -> None:
         """Add `grad` to `leaf.grad`."""
         held = leaf._grad
-        if held is None:
+        if type(grad._array) is not ndarray or (held is not None and type(held._array) is not ndarray):
+            self.stop("a gradient is not dense")  # the capture ends
+            accumulate(leaf, grad if grad._edge is not None else grad._array, grad._edge is not None)
+        elif held is None:
             self.program.expect_no_grad(leaf)
             lies = grad._array.strides == leaf._array.strides
             new = grad.clone() if lies else self.function(laid_out_like, (grad, leaf))

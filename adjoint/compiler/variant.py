@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from numpy import may_share_memory, shares_memory
-from numpy.exceptions import TooHardError
+from numpy import may_share_memory
 
 from adjoint.device import Size
 
@@ -31,7 +30,9 @@ from .conditions import (
     Structure,
     checks_of,
     head,
+    kind_of_edge,
     mode_checks,
+    overlap,
 )
 from .errors import Unsupported
 from .extents import Differs, Folded, General
@@ -229,14 +230,6 @@ def finished(
     return Written(
         function, tracer, observer, source, given, result, results, list(recorded.values()), targets, freed
     ).variant(earlier)
-
-
-def overlap(one: Any, other: Any) -> bool:
-    """Return whether two arrays have an element in common, as far as a quick test can tell."""
-    try:
-        return bool(shares_memory(one, other, max_work=1000))  # type: ignore[arg-type]
-    except TooHardError:
-        return True
 
 
 class Written:
@@ -503,9 +496,16 @@ class Written:
     def returned(self, saved: list[int], gradients: str | None) -> list[str]:
         """Return the lines that create the results."""
         constant = self.source.constant
-        lines = []
+        leaves = [each.operands[0].value for each in self.program.instructions if each.name == "set_grad"]
+        grads = {id(leaf._grad): f"{constant(leaf)}._grad" for leaf in leaves if leaf._grad is not None}
+        lines = [
+            f"shared_counter({constant(leaf)}._grad)[0] = {leaf._grad._version}"
+            for leaf in dict.fromkeys(leaves)
+            if leaf._grad is not None and leaf._grad._version
+        ]
         for tensor, number in self.results.values():
-            lines.append(f"r{number} = {made(f'v{number}', self.program.shapes[number][1])}")  # type: ignore[index]
+            created = made(f"v{number}", self.program.shapes[number][1])  # type: ignore[index]
+            lines.append(f"r{number} = {grads.get(id(tensor), created)}")
             if tensor.is_inference():
                 lines.append(f"mark_inference(r{number})")
             elif tensor._version:
@@ -582,6 +582,7 @@ NAMES = {
     "LEAF": LEAF,
     "Tensor": Tensor,
     "edge_of": edge_of,
+    "kind_of_edge": kind_of_edge,
     "is_usual": is_usual,
     "same_items": same_items,
     "getattr_static": inspect.getattr_static,

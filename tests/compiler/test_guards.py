@@ -157,6 +157,8 @@ CASES = {
     "gradients of other sizes": ("m = nn.Linear(4, 1)\ndef f(x):\n    m(x.detach()).sum().backward()\n    return m.weight.grad.clone()\nx = torch.ones(2, 4)", *(f"x = torch.ones({size}, 4)" for size in (2, 3, 4, 5, 4, 4, 4))),
     "arguments that share memory later": ("def f(x, y=None):\n    if y is None: return x * 1\n    v = y.max()\n    y.mul_(0.5); x.mul_(2.0)\n    return v.sigmoid(), x / (x.abs().sum() + 1), y + 0", "x = torch.ones(4); kwargs = {'y': torch.ones(4)}", "kwargs = {'y': x.view(4)}", "kwargs = {'y': x[:2]}", "kwargs = {'y': torch.ones(4)}", "kwargs = {'y': x.view(2, 2)}"),
     "an argument that is a view of a global": ("w = torch.ones(4)\ndef f(x):\n    if x.requires_grad: return x * 1\n    x.mul_(2.0)\n    return (w + 1).sigmoid()", "x = torch.ones(4)", "x = w.view(2, 2)", "x = w[1:]", "x = torch.ones(4)", "x = w"),
+    "a view of a leaf, then the leaf": ("def f(x): return x * 2", "b = torch.ones(4); x = b.view(2, 2); b.requires_grad_()", "x = torch.ones(2, 2, requires_grad=True)", "x = x * 1", "x = (x * 1).view(2, 2)", "x = torch.ones(4, requires_grad=True).view(2, 2)"),
+    "a view without history, then with one": ("def f(x): return x * 2", "b = torch.ones(4, requires_grad=True)\nwith torch.no_grad(): x = b.view(2, 2)", "x = b.view(2, 2)", "x = (b * 1).view(2, 2)"),
     "a view whose base requires grad later": ("def f(x): return x.exp()", "x = torch.ones(4)", "b = torch.ones(4); x = b.view(2, 2)", "x = torch.ones(2, 2)", "b = torch.ones(4); x = b.view(2, 2); b.requires_grad_()"),
     "torch functions replaced": ("import types\nlib = types.SimpleNamespace(act=torch.exp)\ndef f(x): return lib.act(x)", "lib.act = torch.sin"),
 }  # fmt: skip
