@@ -6,6 +6,7 @@ import numpy
 import pytest
 
 import adjoint as torch
+from adjoint.codegen.acceleration import LOOPS
 from adjoint.nn import functional
 
 ROWS, COLUMNS = 2000, 1000
@@ -18,11 +19,11 @@ PEAKS = {
     "norm": (lambda x: x.norm(3, 1), 0.5),
     "histc": (lambda x: x.histc(20), 0.2),
     "histogram": (lambda x: x.histogram(20), 0.3),
-    "sort of columns": (lambda x: x.sort(0), 4),
+    "sort of columns": (lambda x: x.sort(0), 4 if LOOPS.available else 4.2),
     "normal": (lambda x: torch.normal(x, x.square()), 2.2),
     "frexp": (torch.frexp, 2.4),
     "heaviside": (lambda x: x.heaviside(x), 1.1),
-    "poisson": (torch.poisson, 1.3),
+    **({"poisson": (torch.poisson, 1.3)} if LOOPS.available else {}),  # NumPy takes half a minute
     "multinomial": (lambda x: (x + 1).multinomial(9, True), 1.6),
     "binary_cross_entropy": (lambda x: functional.binary_cross_entropy(x / 9, x / 9), 3.2),
     "product of halves": (lambda x: x.half() @ x[:100].half().T, 1.5),  # 0.55 are of the halves
@@ -79,7 +80,7 @@ def test_peak_of_gradients(function, limit, dim):
 
 INDEX = torch.arange(ROWS * 20) % ROWS
 OF_ONE = {
-    "norm": (lambda x: x.norm(3, 1), 3.1),
+    "norm": (lambda x: x.norm(3, 1), 3.1 if LOOPS.available else 3.4),
     "multi_margin_loss": (lambda x: functional.multi_margin_loss(x, torch.arange(ROWS) % COLUMNS), 1.3),
     "segment_reduce": (lambda x: torch.segment_reduce(x, "sum", lengths=torch.full((ROWS // 10,), 10)), 1.3),
     "embedding_bag": (lambda x: functional.embedding_bag(INDEX.view(-1, 20), x[:, :100]), 1.6),
