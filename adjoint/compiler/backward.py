@@ -6,16 +6,19 @@ Also the capture of a backward.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy
 
+from ..autograd.accumulate import made
+from ..dispatch.source import compile_source
 from ..tape.edges import edge_of
 from ..tape.node import FREED_MESSAGE, Node, sequence_numbers
 from ..tape.versions import shared_counter
 from ..tensor import LEAF, Tensor, as_array, wrap
+from .program import Source
 from .tracer import Stop, Tracer
 
 
@@ -23,15 +26,17 @@ class CompiledFunctionBackward(Node):
     """The node that computes the gradients of all inputs of a compiled function from the values that its forward has saved.
 
     `saved`: these values, or None after they are freed, when nothing else is needed. `watched`: the tensors to which the
-    values belong, with their versions. `again`: the function and its arguments, for gradients that are differentiated
-    themselves, or None if the function changes an object.
+    values belong, with their versions. `again`: what runs the function again, its arguments and its inputs with their
+    versions, for gradients that are differentiated themselves, or None if the function changes an object. `reach`: for each
+    target, the numbers of the results that depend on it.
     """
 
-    __slots__ = ("again", "function", "saved", "targets", "watched")
+    __slots__ = ("again", "function", "reach", "saved", "targets", "watched")
     __module__ = "builtins"
 
     again: Any
     function: Any
+    reach: list[frozenset[int]]
     saved: Any
     targets: list[Tensor]
     watched: list[tuple[Tensor, Any]]
@@ -49,6 +54,15 @@ class CompiledFunctionBackward(Node):
         if not retain_graph:
             self.saved = None
         results: tuple[Any, ...] = self.function(saved, given)
+        if any(each is None for each in grads):
+            arrived = [number for number, each in enumerate(grads) if each is not None]
+            results = tuple(
+                None if roots.isdisjoint(arrived) else each for each, roots in zip(results, self.reach, strict=True)
+            )
+            if self.again is not None and not all(each is None or numpy.isfinite(each).all() for each in results):
+                # Zeros in place of the other gradients may have met infinite derivatives.
+                found = self.of_function([None if each is None else made(as_array(each)) for each in grads], False)
+                return tuple(None if each is None else each._array for each in found)
         return results
 
     def checked(self) -> Any:
@@ -76,18 +90,70 @@ class CompiledFunctionBackward(Node):
                 "a compiled function that draws random numbers or changes tensors in place cannot be differentiated twice; call "
                 "it without torch.compile"
             )
-        function, args, kwargs = self.again
-        grads = grad if type(self._grad_shape) is list else [grad]
-        with torch.enable_grad():
-            roots = [each for each in tensors_of(function(*args, **kwargs)) if edge_of(each) is not None]
-            pairs = [(root, each) for root, each in zip(roots, grads, strict=True) if each is not None]
-            return torch.autograd.grad(
-                [root for root, _ in pairs],
-                self.targets,
-                [each for _, each in pairs],
-                create_graph=True,
-                allow_unused=True,
+        return self.of_function(grad if type(self._grad_shape) is list else [grad], torch.is_grad_enabled())
+
+    def of_function(self, grads: list[Any], create_graph: bool) -> tuple[Any, ...]:
+        """Return the gradients of the function, which runs again."""
+        import adjoint as torch
+
+        again, *given = self.again
+        pairs = [(root, each) for root, each in zip(again(*given), grads, strict=True) if each is not None]
+        return torch.autograd.grad(
+            [root for root, _ in pairs],
+            self.targets,
+            [each for _, each in pairs],
+            create_graph=create_graph,
+            allow_unused=True,
+        )
+
+
+class Again:
+    """Runs a function again, if what it reads has not changed.
+
+    `source`: the code that tests the conditions and returns the inputs with their versions. `positions`: the positions of the
+    results with history among the tensors in the result. `precision`: the dtype of autocast, or None if it is off.
+    """
+
+    def __init__(
+        self, function: Any, source: str, namespace: dict[str, Any], positions: list[int], precision: Any
+    ) -> None:
+        self.function, self.source, self.namespace = function, source, namespace
+        self.positions, self.precision = positions, precision
+
+    def __call__(self, args: Any, kwargs: Any, before: list[tuple[Tensor, Any]]) -> list[Tensor]:
+        """Return the results with history."""
+        import adjoint as torch
+
+        namespace = dict(self.namespace)
+        compile_source(self.source, "<adjoint conditions>", namespace)
+        now = namespace["run"](args, kwargs)
+        if type(now) is not list or any(
+            one is not other or version != earlier for (one, version), (other, earlier) in zip(now, before, strict=True)
+        ):
+            raise RuntimeError(
+                "this gradient needs a compiled function again, but what the function reads has changed; call it without "
+                "torch.compile"
             )
+        with torch.enable_grad(), torch.autocast("cpu", self.precision, self.precision is not None):
+            found = tensors_of(self.function(*args, **kwargs))
+        return [found[position] for position in self.positions]
+
+
+def again_source(
+    function: Any, source: Source, given: Iterable[Any], conditions: list[str], positions: list[int], precision: Any
+) -> str:
+    """Return the source of `again`, whose `conditions` are the lines that test what the function reads."""
+    inputs = [each for each in given if each.kind != "grad"]
+    places = [each.source if each.kind == "argument" else source.tensor(each.source) for each in inputs]
+    versions = f"versions_of(({''.join(f'{place}, ' for place in places)}))"
+    lines = "\n".join([*conditions, f"    return {versions}"])
+    again = source.constant(Again(function, lines, source.namespace, positions, precision))
+    return f"({again}, args, kwargs, {versions})"
+
+
+def versions_of(tensors: tuple[Tensor, ...]) -> list[tuple[Tensor, Any]]:
+    """Return tensors with their versions."""
+    return [(each, 0 if each._counter is None else each._counter[0]) for each in tensors]
 
 
 new_node: Any = functools.partial(object.__new__, CompiledFunctionBackward)
@@ -107,7 +173,7 @@ def attach(roots: list[Tensor], origin: tuple[Any, int], kept: tuple[Any, ...] |
 
     `origin`: the instruction of the user's code that created the first root when the function was captured. `kept`: the
     saved values, the function that computes gradients, the targets, whose edges are those of the node, the watched tensors,
-    and `again`. It is None if the graph has been freed.
+    `again` and `reach`. It is None if the graph has been freed.
     """
     node = new_node()
     node._hooks, node._sequence, (node._code, node._lasti) = None, next(sequence_numbers), origin
@@ -116,7 +182,7 @@ def attach(roots: list[Tensor], origin: tuple[Any, int], kept: tuple[Any, ...] |
     if kept is None:
         node._edges, node.saved = (), None
     else:
-        node.saved, node.function, node.targets, watched, node.again = kept
+        node.saved, node.function, node.targets, watched, node.again, node.reach = kept
         node._edges = tuple(map(edge_of, node.targets))
         node.watched = [(tensor, shared_counter(tensor)[0]) for tensor in watched] if watched else watched
     if len(roots) == 1:
@@ -128,10 +194,12 @@ def attach(roots: list[Tensor], origin: tuple[Any, int], kept: tuple[Any, ...] |
         root._edge = (node, number)
 
 
-def gradients_of(tracer: Tracer, roots: list[Tensor], places: dict[int, str]) -> tuple[list[tuple[str, Tensor]], bool]:
+def gradients_of(
+    tracer: Tracer, roots: list[Tensor], places: dict[int, str]
+) -> tuple[list[tuple[str, Tensor, frozenset[int]]], bool]:
     """Append the backward of `roots` to the program.
 
-    Return the inputs that get gradients, and whether the graph has been freed.
+    Return the inputs that get gradients, with the results that depend on them, and whether the graph has been freed.
     """
     import adjoint as torch
 
@@ -147,6 +215,7 @@ def gradients_of(tracer: Tracer, roots: list[Tensor], places: dict[int, str]) ->
     try:
         with ending_at(targets, roots) as ends, tracer, torch.autocast("cpu", enabled=False):
             found = torch.autograd.grad(roots, ends, grads, retain_graph=True, allow_unused=True)
+            reach = reach_of(roots, ends)
     except RuntimeError as error:
         if "second time" not in str(error):
             raise Stop(f"the backward fails: {error}") from error
@@ -155,9 +224,23 @@ def gradients_of(tracer: Tracer, roots: list[Tensor], places: dict[int, str]) ->
         return [], True
     if tracer.reason is not None:
         raise Stop(tracer.reason)
-    used = [(target, grad) for target, grad in zip(targets, found, strict=True) if grad is not None]
-    program.gradients = [tracer.known(grad._array) for _, grad in used]
-    return [(places.get(id(target), ""), target) for target, _ in used], False
+    used = [each for each in zip(targets, found, reach, strict=True) if each[1] is not None]
+    program.gradients = [tracer.known(grad._array) for _, grad, _ in used]  # type: ignore[union-attr]
+    return [(places.get(id(target), ""), target, from_roots) for target, _, from_roots in used], False
+
+
+def reach_of(roots: list[Tensor], ends: list[Tensor]) -> list[frozenset[int]]:
+    """Return for each end of a graph the numbers of the roots from which it is reached."""
+    reached: dict[int, set[int]] = {id(end): set() for end in ends}
+    for number, root in enumerate(roots):
+        edges, seen = [edge_of(root)], set()
+        for edge in edges:  # the list grows during the loop
+            if type(edge) is tuple and id(edge[0]) not in seen:
+                seen.add(id(edge[0]))
+                edges += edge[0]._edges
+            elif id(edge) in reached:
+                reached[id(edge)].add(number)
+    return [frozenset(reached[id(end)]) for end in ends]
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dis
 import enum
+import gc
 import importlib.util
 import inspect
 import operator
@@ -12,6 +13,7 @@ import os
 import sysconfig
 import types
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -334,6 +336,18 @@ def modes_in_force() -> tuple[Any, ...]:
     here = modes.STATE.__dict__
     precision = here["precision"].cpu_dtype if here["autocast"] is not None else None
     return here["grad_enabled"], here["inference"], dtypes.get_default_dtype(), precision
+
+
+@contextlib.contextmanager
+def uncollected() -> Iterator[None]:
+    """A context without garbage collection. Otherwise callbacks of the collector would seem to be called by the function."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def names_in(code: types.CodeType) -> frozenset[str]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 import inspect
 import itertools
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any
 
 from numpy import may_share_memory
@@ -22,7 +21,7 @@ from ..tape.inference_tensors import mark_inference
 from ..tape.modes import FLAGS, STATE
 from ..tape.versions import counting, shared_counter
 from ..tensor import LEAF, Tensor
-from .backward import attach, gradients_of, tensors_of
+from .backward import again_source, attach, gradients_of, tensors_of, versions_of
 from .conditions import (
     UNREADABLE,
     Check,
@@ -36,7 +35,7 @@ from .conditions import (
 )
 from .errors import Unsupported
 from .extents import Differs, Folded, General
-from .known import MUTABLE, is_constant, is_plain, is_undisturbed, is_usual, same_items, settings, shown
+from .known import MUTABLE, is_constant, is_plain, is_undisturbed, is_usual, same_items, settings, shown, uncollected
 from .native import Empty, fused
 from .objects import Fits
 from .observer import Observer
@@ -119,18 +118,6 @@ class Variant:
             if self.sized is None
             else "conditions on sizes have the same results"
         )
-
-
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """A context without garbage collection. Otherwise callbacks of the collector would seem to be called by the function."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def captured(
@@ -221,7 +208,7 @@ def finished(
         results[id(tensor)] = tensor, number
         if edge_of(tensor) is not None:
             recorded[id(tensor)] = tensor
-    targets: list[tuple[str, Tensor]] = []
+    targets: list[tuple[str, Tensor, frozenset[int]]] = []
     freed = False
     if recorded:
         targets, freed = gradients_of(
@@ -245,7 +232,7 @@ class Written:
         result: Any,
         results: dict[int, tuple[Tensor, int]],
         roots: list[Tensor],
-        targets: list[tuple[str, Tensor]],
+        targets: list[tuple[str, Tensor, frozenset[int]]],
         freed: bool,
     ) -> None:
         self.function, self.tracer, self.observer, self.source, self.given = function, tracer, observer, source, given
@@ -253,6 +240,7 @@ class Written:
         self.program = tracer.program
         self.arrays = tracer.arrays
         self.built_before: set[int] = set()
+        self.conditions: list[str] = []
         self.general: General | None = None
 
     def variant(self, earlier: Iterable[Variant]) -> Variant:
@@ -273,6 +261,8 @@ class Written:
         checks = [*self.checks(), *self.loads()]
         first_lines = head(source, checks)
         checks = [check._replace(tensor=None) for check in checks]  # which would keep arguments alive
+        mode = 3 + (self.observer.modes[-1] is not None)
+        self.conditions = head(source, [checks[2], *checks[mode:]])  # without modes, except the default dtype
         first = len(first_lines)
         source.namespace |= NAMES
         source.lines, source.origins = [], {}
@@ -282,7 +272,7 @@ class Written:
         if self.general is not None:
             around = self.effects(), self.returned(saved, "gradients" if program.seeds else None)
             outputs = [self.results.get(id(each), (None, None))[1] for each in tensors_of(self.result)]
-            targets = [target for _, target in self.targets]
+            targets = [target for _, target, _ in self.targets]
             sized = Sized(
                 self.general, program, source, wanted, saved, gradients, around, self.function, outputs, targets
             )
@@ -512,7 +502,7 @@ class Written:
                 lines.append(f"shared_counter(r{number})[0] = {tensor._version}")
         if self.roots:
             roots = [f"r{self.results[id(root)][1]}" for root in self.roots]
-            places = [place or constant(target) for place, target in self.targets]
+            places = [place or constant(target) for place, target, _ in self.targets]
             # Memory of an input, or of a result, must still be what it was when gradients are computed from it.
             watched = [
                 each.source if each.kind == "argument" else constant(each.source)
@@ -524,9 +514,16 @@ class Written:
                 each.keeps and (not each.changes or (each.kernel is not None and each.kernel.random))
                 for each in self.program.instructions[: self.program.boundary]
             )
-            again = f"({constant(self.function)}, args, kwargs)" if pure else "None"
+            found, inputs = [*map(id, tensors_of(self.result))], self.program.inputs.values()
+            positions, precision = [found.index(id(root)) for root in self.roots], self.observer.modes[-1]
+            again = (
+                again_source(self.function, self.source, inputs, self.conditions, positions, precision)
+                if pure
+                else None
+            )
+            reach = constant([roots for _, _, roots in self.targets])
             values = ", ".join(f"v{number}" for number in saved)
-            kept = f", ([{values}], {gradients}, [{', '.join(places)}], [{', '.join(watched)}], {again})"
+            kept = f", ([{values}], {gradients}, [{', '.join(places)}], [{', '.join(watched)}], {again}, {reach})"
             node = edge_of(self.roots[0])[0]
             origin = constant((node._code, node._lasti))
             lines.append(f"attach([{', '.join(roots)}], {origin}{'' if self.freed else kept})")
@@ -595,5 +592,6 @@ NAMES = {
     "counting": counting,
     "shared_counter": shared_counter,
     "attach": attach,
+    "versions_of": versions_of,
 }
 """The names that the source of a variant uses."""

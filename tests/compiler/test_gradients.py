@@ -252,3 +252,93 @@ def test_gradients_of_arguments_belong_to_the_arguments_of_each_call(dynamic):
             found.append([x.grad, *(each.grad for each in model.parameters())])
         for one, other in zip(*found, strict=True):
             torch.testing.assert_close(one, other)
+
+
+PARTS = {
+    "one reaches each": lambda x, w: (x * 2, w.exp()),
+    "an infinite derivative": lambda x, w: ((x - x.detach()).sqrt(), x * w),
+    "an infinite derivative of what both use": lambda x, w: ((x * 0).sqrt() + w, (x * 0).exp() + x),
+    "one result twice, and an argument": lambda x, w: [(y := x * w), y, x, w.sin()],
+    "of three": lambda x, w: (x.sin(), w.cos(), x * w),
+}
+"""Functions whose results depend on different arguments."""
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("size", [4, 40_000])
+@pytest.mark.parametrize("name", PARTS)
+def test_results_without_a_gradient_add_nothing(name, size, dynamic):
+    function = PARTS[name]
+    compiled = torch.compile(function, dynamic=dynamic)
+    count = len(function(torch.ones(4), torch.ones(4)))
+    for call in range(4 * count):
+        found = []
+        for each in (function, compiled):
+            torch.manual_seed(call)
+            x, w = (torch.randn(size + call // 6).requires_grad_() for _ in range(2))
+            results = each(x, w)
+            wanted = [results[call % count], *([results[0]] if call % 2 else [])]
+            found.append(torch.autograd.grad(sum(result.sum() for result in wanted), (x, w), allow_unused=True))
+        assert_alike(found[1], found[0], name, strides=False)
+    assert compiled.compiled.variants
+
+
+CHANGES = {
+    "a number": ("g = [2.0]\ndef f(x, c): return (x * g[0]).pow(3).sum()", "g[0] = 5.0"),
+    "an argument that backward does not need": ("def f(x, c): return ((x + c) ** 3).sum()", "c.mul_(2)"),
+    "a tensor outside": ("w = torch.ones(4)\ndef f(x, c): return ((x + w) ** 3).sum()", "w.mul_(2)"),
+    "a mode of a module": (
+        "m = torch.nn.BatchNorm1d(1).eval()\ndef f(x, c): return m(x[:, None]).pow(3).sum()",
+        "m.train()",
+    ),
+    "an element of a list": (
+        "l = [torch.ones(4)]\ndef f(x, c): return ((x + l[0]) ** 3).sum()",
+        "l[0] = torch.zeros(4)",
+    ),
+    "the default dtype": (
+        "def f(x, c): return (x * torch.ones(4)).pow(3).sum()",
+        "torch.set_default_dtype(torch.float64)",
+    ),
+    "nothing": ("def f(x, c): return (x * c).pow(3).sum()", None),
+    "autocast": ("def f(x, c): return (x[:, None] @ c[None]).float().pow(3).sum()", None),
+}
+"""Programs, and what changes between a call and the derivative of its gradient."""
+
+
+@pytest.mark.parametrize("case", CHANGES)
+def test_the_function_runs_again_only_if_what_it_reads_is_the_same(case, tmp_path):
+    source, change = CHANGES[case]
+    own = {"torch": torch}
+    path = tmp_path / "program.py"
+    path.write_text(source + "\n")
+    exec(compile(path.read_text(), str(path), "exec"), own)
+    compiled = torch.compile(own["f"])
+    for call in range(4):
+        torch.manual_seed(call)
+        x, own["c"] = torch.randn(4, requires_grad=True), torch.randn(4)
+        found = []
+        for function in (own["f"], compiled):
+            with torch.autocast("cpu", enabled=case == "autocast"):
+                found.append(function(x, own["c"]))
+        if call == 3 and change is not None:
+            exec(change, own)
+            with pytest.raises(RuntimeError, match="what the function reads has changed"):
+                torch.autograd.grad(found[1], x, create_graph=True)
+            torch.set_default_dtype(torch.float32)
+            return
+        grads = [torch.autograd.grad(each, x, create_graph=True)[0] for each in found]
+        assert_alike(grads[1], grads[0], case, strides=False)
+        assert_alike(*[torch.autograd.grad(each.sum(), x)[0] for each in reversed(grads)], case, strides=False)
+    assert compiled.compiled.variants
+
+
+@pytest.mark.parametrize("rows", [3, 5])
+def test_batches_of_gradients_require_no_grad(rows):
+    compiled = torch.compile(lambda x: (x.sin(), x * 2))
+    for _ in range(4):
+        x = torch.randn(rows, requires_grad=True)
+        first, second = compiled(x)
+        for result, diagonal in ((first, x.cos()), (second, torch.full((rows,), 2.0))):
+            (grad,) = torch.autograd.grad(result, x, torch.eye(rows), is_grads_batched=True, retain_graph=True)
+            assert not grad.requires_grad
+            torch.testing.assert_close(grad, diagonal.detach().diag())
