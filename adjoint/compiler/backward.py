@@ -26,8 +26,8 @@ class CompiledFunctionBackward(Node):
     """The node that computes the gradients of all inputs of a compiled function from the values that its forward has saved.
 
     `saved`: these values, or None after they are freed, when nothing else is needed. `watched`: the tensors to which the
-    values belong, with their versions. `again`: what runs the function again, its arguments and its inputs with their
-    versions, for gradients that are differentiated themselves, or None if the function changes an object. `reach`: for each
+    values belong, with their versions. `again`: what runs the function again, its arguments and the versions of its
+    inputs, for gradients that are differentiated themselves, or None if the function changes an object. `reach`: for each
     target, the numbers of the results that depend on it.
     """
 
@@ -110,7 +110,7 @@ class CompiledFunctionBackward(Node):
 class Again:
     """Runs a function again, if what it reads has not changed.
 
-    `source`: the code that tests the conditions and returns the inputs with their versions. `positions`: the positions of the
+    `source`: the code that tests the conditions and returns what has to be the same. `positions`: the positions of the
     results with history among the tensors in the result. `precision`: the dtype of autocast, or None if it is off.
     """
 
@@ -120,16 +120,14 @@ class Again:
         self.function, self.source, self.namespace = function, source, namespace
         self.positions, self.precision = positions, precision
 
-    def __call__(self, args: Any, kwargs: Any, before: list[tuple[Tensor, Any]]) -> list[Tensor]:
+    def __call__(self, args: Any, kwargs: Any, before: tuple[Any, ...]) -> list[Tensor]:
         """Return the results with history."""
         import adjoint as torch
 
         namespace = dict(self.namespace)
         compile_source(self.source, "<adjoint conditions>", namespace)
         now = namespace["run"](args, kwargs)
-        if type(now) is not list or any(
-            one is not other or version != earlier for (one, version), (other, earlier) in zip(now, before, strict=True)
-        ):
+        if type(now) is not tuple or not all(map(is_same, now, before)):
             raise RuntimeError(
                 "this gradient needs a compiled function again, but what the function reads has changed; call it without "
                 "torch.compile"
@@ -140,20 +138,34 @@ class Again:
 
 
 def again_source(
-    function: Any, source: Source, given: Iterable[Any], conditions: list[str], positions: list[int], precision: Any
+    function: Any,
+    source: Source,
+    given: Iterable[Any],
+    watched: list[str],
+    conditions: list[str],
+    positions: list[int],
+    precision: Any,
 ) -> str:
-    """Return the source of `again`, whose `conditions` are the lines that test what the function reads."""
-    inputs = [each for each in given if each.kind != "grad"]
-    places = [each.source if each.kind == "argument" else source.tensor(each.source) for each in inputs]
-    versions = f"versions_of(({''.join(f'{place}, ' for place in places)}))"
-    lines = "\n".join([*conditions, f"    return {versions}"])
+    """Return the source of `again`, whose `conditions` are the lines that test what the function reads.
+
+    The versions of the tensors in `watched` are tested elsewhere. The elements of containers, and gradients, may be replaced.
+    """
+    reads = []
+    for each in given:
+        is_argument = each.kind == "argument"
+        place = each.source if is_argument else f"{source.tensor(each.source)}{'._grad' * (each.kind == 'grad')}"
+        is_replaceable = each.kind == "grad" or (is_argument and place.count("[") > 1)
+        reads += [f"{place}, "] if is_replaceable else []
+        reads += [] if place in watched else [f"{place}._counter and {place}._counter[0], "]
+    now = f"({''.join(reads)})"
+    lines = "\n".join([*conditions, f"    return {now}"])
     again = source.constant(Again(function, lines, source.namespace, positions, precision))
-    return f"({again}, args, kwargs, {versions})"
+    return f"({again}, args, kwargs, {now})"
 
 
-def versions_of(tensors: tuple[Tensor, ...]) -> list[tuple[Tensor, Any]]:
-    """Return tensors with their versions."""
-    return [(each, 0 if each._counter is None else each._counter[0]) for each in tensors]
+def is_same(one: Any, other: Any) -> bool:
+    """Return whether two values are the same tensor or the same version. The first version is 0, or None if nothing counts."""
+    return one is other or (type(one) is not Tensor and type(other) is not Tensor and (one or 0) == (other or 0))
 
 
 new_node: Any = functools.partial(object.__new__, CompiledFunctionBackward)
@@ -225,7 +237,7 @@ def gradients_of(
     if tracer.reason is not None:
         raise Stop(tracer.reason)
     used = [each for each in zip(targets, found, reach, strict=True) if each[1] is not None]
-    program.gradients = [tracer.known(grad._array) for _, grad, _ in used]  # type: ignore[union-attr]
+    program.gradients = [tracer.known(grad._array) for _, grad, _ in used]
     return [(places.get(id(target), ""), target, from_roots) for target, _, from_roots in used], False
 
 

@@ -21,7 +21,7 @@ from ..tape.inference_tensors import mark_inference
 from ..tape.modes import FLAGS, STATE
 from ..tape.versions import counting, shared_counter
 from ..tensor import LEAF, Tensor
-from .backward import again_source, attach, gradients_of, tensors_of, versions_of
+from .backward import again_source, attach, gradients_of, tensors_of
 from .conditions import (
     UNREADABLE,
     Check,
@@ -516,11 +516,8 @@ class Written:
             )
             found, inputs = [*map(id, tensors_of(self.result))], self.program.inputs.values()
             positions, precision = [found.index(id(root)) for root in self.roots], self.observer.modes[-1]
-            again = (
-                again_source(self.function, self.source, inputs, self.conditions, positions, precision)
-                if pure
-                else None
-            )
+            given = inputs, watched, self.conditions, positions, precision
+            again = again_source(self.function, self.source, *given) if pure else None
             reach = constant([roots for _, _, roots in self.targets])
             values = ", ".join(f"v{number}" for number in saved)
             kept = f", ([{values}], {gradients}, [{', '.join(places)}], [{', '.join(watched)}], {again}, {reach})"
@@ -592,6 +589,5 @@ NAMES = {
     "counting": counting,
     "shared_counter": shared_counter,
     "attach": attach,
-    "versions_of": versions_of,
 }
 """The names that the source of a variant uses."""

@@ -295,6 +295,14 @@ CHANGES = {
         "l = [torch.ones(4)]\ndef f(x, c): return ((x + l[0]) ** 3).sum()",
         "l[0] = torch.zeros(4)",
     ),
+    "a gradient": (
+        "w = torch.ones(4, requires_grad=True); w.grad = torch.ones(4)\ndef f(x, c): return ((x + w.grad) ** 3).sum()",
+        "w.grad.mul_(2)",
+    ),
+    "another gradient": (
+        "w = torch.ones(4, requires_grad=True); w.grad = torch.ones(4)\ndef f(x, c): return ((x + w.grad) ** 3).sum()",
+        "w.grad = torch.zeros(4)",
+    ),
     "the default dtype": (
         "def f(x, c): return (x * torch.ones(4)).pow(3).sum()",
         "torch.set_default_dtype(torch.float64)",
