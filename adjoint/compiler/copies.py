@@ -9,7 +9,7 @@ import numpy
 
 from ..codegen.expression import INPUT, NUMBER, Expression, Graph
 from .blocks import SMALL, Foreign, Place, Writer
-from .program import Constant, Instruction
+from .program import Constant, Instruction, Program
 
 IDENTITY = Expression((Graph().node(INPUT, (), NUMBER, "x"),))
 
@@ -50,10 +50,21 @@ def write_clone(writer: Writer, instruction: Instruction) -> None:
     copy(writer, given, writer.result(instruction))
 
 
+def extent(program: Program, number: int) -> tuple[int, int]:
+    """Return the first address of the memory of a value at the capture, and the address behind its last element."""
+    (shape, dtype), (strides, address) = program.shapes[number], program.memory[number]  # type: ignore[misc]
+    steps = [(size - 1) * stride for size, stride in zip(shape, strides, strict=True)]
+    end = sum(max(0, each) for each in steps) + numpy.dtype(dtype).itemsize
+    return address + sum(min(0, each) for each in steps), address + end
+
+
 def write_copy(writer: Writer, instruction: Instruction) -> None:
-    """Copy the elements of one array to another array."""
+    """Copy the elements of one array to another array, which must not share memory with it."""
     out, given = map(writer.operand, instruction.operands[:2])
     if not isinstance(given, Place) or given.buffer == out.buffer or not 0 < math.prod(out.shape) <= SMALL:
+        raise Foreign
+    (begin, end), (other_begin, other_end) = [extent(writer.program, each.number) for each in instruction.operands[:2]]
+    if begin < other_end and other_begin < end:
         raise Foreign
     copy(writer, given, out)
 

@@ -176,6 +176,11 @@ class Lives:
         sizes = changes.cumsum()
         return int(sizes.max()), int(sizes.argmax())
 
+    def is_stored(self, buffer: int, position: int) -> bool:
+        """Return whether a buffer is in use at a position, or is computed again there."""
+        begin, end = self.gaps.get(buffer, (position, position))
+        return self.uses[buffer][-1] >= position and not begin < position < end
+
     def around(self, buffer: int, position: int) -> tuple[int, int] | None:
         """Return the last use of a buffer before a position and the first use after it, or None if it is not idle there."""
         positions = self.uses[buffer]
@@ -217,7 +222,7 @@ def recomputed(program: Program, instructions: list[Instruction], lasting: set[i
         position, read = makers[buffer]
         changes = [*hosts, *(other for each in read for other in changed.get(each, ()))]
         same = buffer not in changed and not any(position < other <= gap[1] for other in changes)
-        return same and all(each in held or lives.uses[each][-1] >= gap[1] for each in read)
+        return same and all(each in held or lives.is_stored(each, gap[1]) for each in read)
 
     most, position = lives.peak()
     size = most
@@ -228,8 +233,11 @@ def recomputed(program: Program, instructions: list[Instruction], lasting: set[i
             break
         _, buffer, gap = max(found)
         lives.gaps[buffer] = gap
+        for each in makers[buffer][1]:
+            bisect.insort(lives.uses[each], gap[1])
         size, position = lives.peak()
-    return with_gaps(buffers, instructions, lives.gaps)
+    in_order = sorted(lives.gaps.items(), key=lambda each: makers[each[0]][0])
+    return with_gaps(buffers, instructions, dict(in_order))
 
 
 def with_gaps(buffers: Buffers, instructions: list[Instruction], gaps: dict[int, tuple[int, int]]) -> list[Instruction]:

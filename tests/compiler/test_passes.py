@@ -130,3 +130,43 @@ def test_less_memory_is_in_use():
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 0.8 * peaks[0]
+
+
+@pytest.mark.parametrize("block", [(nn.LayerNorm, nn.GELU), (nn.LayerNorm, nn.Sigmoid, nn.Tanh), (nn.GELU, nn.SiLU)])
+def test_values_that_are_computed_again_from_others_that_are(block):
+    torch.manual_seed(0)
+    model = nn.Sequential(
+        *[
+            layer
+            for _ in range(6)
+            for layer in (nn.Linear(100, 100), *[each(*[100] * (each is nn.LayerNorm)) for each in block])
+        ]
+    )
+
+    def step(x):
+        model.zero_grad()
+        loss = (model(x) - x).pow(2).mean()
+        loss.backward()
+        return [loss, *(each.grad.clone() for each in model.parameters())]
+
+    compiled = torch.compile(step)
+    for _ in range(3):
+        x = torch.randn(600, 100)
+        assert_alike(compiled(x), step(x), strides=False)
+    assert compiled.compiled.variants
+
+
+@pytest.mark.parametrize("size", [5, 200])
+def test_a_row_becomes_a_column_of_its_own_array(size):
+    def function(x):
+        y = x + 1
+        y.mul_(2)
+        y[3] = y.t()[2]
+        y[1:4, 0] = y[0:3, 0]
+        return y
+
+    compiled = torch.compile(function)
+    for _ in range(3):
+        x = torch.randn(size, size)
+        assert_alike(compiled(x), function(x))
+    assert compiled.compiled.variants
