@@ -233,8 +233,8 @@ def recomputed(program: Program, instructions: list[Instruction], lasting: set[i
             break
         _, buffer, gap = max(found)
         lives.gaps[buffer] = gap
-        for each in makers[buffer][1]:
-            bisect.insort(lives.uses[each], gap[1])
+        for operand in makers[buffer][1]:
+            bisect.insort(lives.uses[operand], gap[1])
         size, position = lives.peak()
     in_order = sorted(lives.gaps.items(), key=lambda each: makers[each[0]][0])
     return with_gaps(buffers, instructions, dict(in_order))

@@ -160,9 +160,11 @@ def test_values_that_are_computed_again_from_others_that_are(block):
 def test_a_row_becomes_a_column_of_its_own_array(size):
     def function(x):
         y = x + 1
-        y.mul_(2)
-        y[3] = y.t()[2]
-        y[1:4, 0] = y[0:3, 0]
+        z = y.t()
+        z.add_(1)
+        y[4] = z[3]
+        w = y[::2]
+        w.sigmoid_()
         return y
 
     compiled = torch.compile(function)
