@@ -18,14 +18,17 @@ from ..tensor import Tensor
 from .known import (
     ALONG_ONE,
     COMPILER,
+    CONTEXTS,
     FOREIGN,
     IMMUTABLE,
     LIBRARIES,
     MUTABLE,
     NUMBERS,
     OF_ONE_SIZE,
+    OF_OTHERS,
     digest,
     has_elements,
+    is_changeable,
     is_ours,
     is_plain,
     is_signed,
@@ -85,7 +88,7 @@ class Guards:
         """Record an outside object. The array of a tensor becomes an input."""
         if isinstance(value, Tensor):
             self.input(value, "tensor", value)
-        elif type(value) is tuple:
+        elif type(value) in (tuple, frozenset):
             for each in value:
                 self.seen(each)
 
@@ -122,6 +125,8 @@ class Guards:
             for each in (value.values() if type(value) is dict else value) if type(value) in MUTABLE else ():
                 if isinstance(each, (*MUTABLE, tuple)):
                     self.contents(each, (*within, id(value)))
+                elif is_changeable(type(each)):
+                    self.keep_class(each)
         elif isinstance(value, tuple):
             for each in value:
                 self.contents(each, (*within, id(value)))
@@ -130,8 +135,12 @@ class Guards:
         elif isinstance(value, torch.nn.Module):
             self.elements(vars(value)["_modules"])
             self.elements(vars(value)["_parameters"])
+            if isinstance(value, OF_OTHERS):
+                self.elements(vars(value))
         elif has_elements(value) or isinstance(value, types.SimpleNamespace):
             self.stop(f"elements of an object of class {type(value).__name__} are read")
+        elif is_changeable(type(value)):
+            self.keep_class(value)
         return value
 
     def each(self, values: Any) -> Iterator[Any]:
@@ -167,15 +176,35 @@ class Guards:
             self.seen(each)
             if isinstance(each, (*MUTABLE, tuple)):
                 self.contents(each)
+            elif is_changeable(type(each)):
+                self.keep_class(each)
 
     def keep_class(self, value: Any) -> None:
-        """Require that the class of an object does not change."""
-        self.guard(("type", id(value)), "type({0}) is {1}", value, type(value))
+        """Require that the class of an object does not change.
+
+        A class of the user must keep its bases and the names of its attributes, because methods such as `__bool__` and
+        properties take precedence over what the function has read.
+        """
+        kind = type(value)
+        self.guard(("type", id(value)), "type({0}) is {1}", value, kind)
+        if is_changeable(kind) and ("bases", id(kind)) not in self.guards:
+            self.guard(("bases", id(kind)), "{0}.__mro__ is {1}", kind, kind.__mro__)
+            for each in filter(is_changeable, kind.__mro__):
+                self.guard(("names", id(each)), "{1}(*{0}.__dict__)", each, identical(vars(each)))
+
+    def keep_declared(self, value: Any, name: str) -> None:
+        """Require that the classes of an object keep what they declare about an attribute that the object itself may have."""
+        self.keep_class(value)
+        owner = next((each for each in type(value).__mro__ if name in vars(each)), None)
+        if owner is not None and is_changeable(owner):
+            self.guard(("declared", id(owner), name), "{0}.__dict__[{1}] is {2}", owner, name, vars(owner)[name])
 
     def keep_answer(self, function: Any, args: tuple[Any, ...]) -> None:
-        """Require that `isinstance` or `type` give the same answer for an object."""
+        """Require that `isinstance`, `issubclass` or `type` give the same answer for an object."""
         value, *kinds = args
-        if type(value) not in (*IMMUTABLE, *MUTABLE, tuple) and not isinstance(value, Tensor):
+        if function is issubclass:
+            self.guard(("issubclass", value, *kinds), "issubclass({0}, {1}) is {2}", *args, issubclass(*args))
+        elif type(value) not in (*IMMUTABLE, *MUTABLE, tuple) and not isinstance(value, Tensor):
             self.keep_class(value)
             for kind in kinds if function is isinstance and isinstance(type(value), type) else ():
                 self.guard(
@@ -283,6 +312,8 @@ class Guards:
 
     def entering(self, manager: Any) -> Any:
         """Record that a context manager is entered."""
+        if type(manager) in CONTEXTS and not self.is_inside(manager):
+            self.elements(vars(manager))
         if not isinstance(inspect.getattr_static(type(manager), "__enter__", None), types.FunctionType):
             self.stop(f"a context manager of class {type(manager).__name__} is entered")
         return manager
@@ -373,6 +404,8 @@ class Guards:
     def identified(self, value: Any) -> Any:
         """Record that the identity of `value` is read."""
         self.fix([value])
+        if any(each.kind == "grad" and each.tensor is value for each in self.tracer.program.inputs.values()):
+            self.stop("the identity of a gradient is read")
         return plain(value)
 
     def fixed(self, value: Any) -> Any:

@@ -49,6 +49,8 @@ IMMUTABLE = (
 NUMBERS = (int, float, bool, complex, str, bytes, type(None))
 MUTABLE = (list, dict, set)
 FOREIGN = (bytearray, memoryview)
+IMMUTABLE_TYPE, HEAP_TYPE = 1 << 8, 1 << 9
+"""Flags of classes."""
 
 PURE = frozenset(
     (
@@ -107,6 +109,9 @@ GIVING = frozenset("next max min sum type get pop setdefault __getitem__".split(
 REARRANGING = frozenset((len, tuple, list, zip, enumerate, reversed, iter, next))
 """The functions among them that do not compare the numbers in sequences."""
 
+LOOKING_UP = frozenset("keys values items get index count copy __contains__ __getitem__".split())
+"""The methods of lists, dictionaries and sets that change nothing."""
+
 READING = frozenset(
     inspect.unwrap(function).__code__
     for function in (*vars(Interchange).values(), elements_of, Tensor.__repr__, Tensor.__format__)
@@ -119,13 +124,13 @@ REFUSED_METHODS = frozenset(
     """
     requires_grad_ register_hook retain_grad data_ptr set_ share_memory_ resize_ resize_as_ register_post_accumulate_grad_hook
     untyped_storage storage pin_memory rename_ rename names equal allclose is_nonzero apply_ map_ map2_ __setstate__ __deepcopy__
-    is_set_to new new_tensor is_shared unsafe_chunk
+    is_set_to new new_tensor is_shared unsafe_chunk storage_offset _is_view
     """.split()
 )
 UNSEEN = frozenset(
     """
     _grad data _backward_hooks grad_fn _version _base _cdata names retains_grad output_nr __dict__ _edge _array _extra _counter
-    __array_interface__ __cuda_array_interface__
+    grad_dtype name __array_interface__ __cuda_array_interface__
     """.split()
 )
 """The attributes of tensors that no guard covers."""
@@ -187,6 +192,8 @@ REFUSED = frozenset(
     set_printoptions _fused_update_ _count_steps_ vmap
     """.split()
 )
+OF_OTHERS = (torch.nn.ParameterList, torch.nn.ParameterDict)
+"""Modules that may contain objects other than parameters."""
 CONTEXTS = (torch.no_grad, torch.enable_grad, torch.set_grad_enabled, torch.inference_mode, torch.autocast)
 IN_MODE = torch.no_grad()(lambda: None).__code__
 """The code of all functions that the context managers of this package decorate."""
@@ -246,6 +253,11 @@ def is_standard(frame: types.FrameType) -> bool:
 def is_ours(kind: type) -> bool:
     """Return whether a class belongs to this package."""
     return own_name(kind.__module__).partition(".")[0] == "adjoint"
+
+
+def is_changeable(kind: type) -> bool:
+    """Return whether a class was defined by a user, so that its attributes may change."""
+    return bool(kind.__flags__ & HEAP_TYPE) and not kind.__flags__ & IMMUTABLE_TYPE and not is_ours(kind)
 
 
 def own_name(module: str | None) -> str:

@@ -6,6 +6,7 @@ method of an outside object that was read must be the same object, or an equal n
 
 from __future__ import annotations
 
+import builtins
 import functools
 import inspect
 import math
@@ -35,6 +36,7 @@ from .known import (
     IMMUTABLE,
     IN_MODE,
     LIBRARIES,
+    LOOKING_UP,
     MODULES,
     MUTABLE,
     NAMESPACES,
@@ -53,6 +55,7 @@ from .known import (
     add_code,
     digest,
     has_numbers,
+    is_changeable,
     is_constant,
     is_data,
     is_ours,
@@ -202,6 +205,8 @@ class Observer(Guards):
         if kind in IMMUTABLE or kind in MUTABLE or kind is tuple or isinstance(value, BUILT_IN):
             return getattr(value, name)
         declared = inspect.getattr_static(kind, name, None)
+        if is_changeable(kind) and not isinstance(value, type):
+            self.keep_declared(value, name)
         members = None if isinstance(value, threading.local) else getattr(value, "__dict__", None)
         if isinstance(value, type):
             if not is_ours(value):
@@ -242,6 +247,8 @@ class Observer(Guards):
         if name == "shape" and self.tracer.dims:
             return tuple.__new__(Size, [self.tracer.size(tensor, dim) for dim in range(tensor.ndim)])
         found = getattr(tensor, name)
+        if callable(found):
+            self.require(("method", id(type(tensor)), name), member(name), getattr(type(tensor), name), type(tensor))
         if type(found) is int and name not in OF_NO_SIZE:
             self.fix_shape(tensor)
         return found
@@ -347,6 +354,8 @@ class Observer(Guards):
                     self.require((id(globals_), name), "{0}[{1}]", globals_[name], globals_, name)
                 else:
                     self.guard((id(globals_), name, "absent"), "{1} not in {0}", globals_, name)
+                    if name in vars(builtins):
+                        self.require((id(builtins), name), "{0}[{1}]", vars(builtins)[name], vars(builtins), name)
         for cell in function.__closure__ or ():
             try:
                 self.require(("cell", id(cell)), "{0}.cell_contents", cell.cell_contents, cell)
@@ -469,6 +478,7 @@ class Observer(Guards):
         """Call a function that changes the gradients of parameters. The program calls it again."""
         tracer = self.tracer
         given, *numbers = args or (None,)
+        self.read(given)
         if given is None or not all(is_constant(each) for each in (*numbers, *kwargs.values())):
             self.stop(f"{function.__name__}() is called in an unusual way")
             return function(*args, **kwargs)
@@ -541,7 +551,7 @@ class Observer(Guards):
             if function in (map, filter) and args[:1] != (None,):
                 first, *rest = args
                 return self.made(function(functools.partial(self.call, first), *rest))
-            if function in (isinstance, type):
+            if function in (isinstance, issubclass, type):
                 self.keep_answer(function, args)
             if function in (sorted, min, max) and kwargs.get("key") is not None:
                 kwargs = {**kwargs, "key": functools.partial(self.call, kwargs["key"])}
@@ -556,17 +566,7 @@ class Observer(Guards):
                 self.contents(each)
         elif type(owner) in MUTABLE:
             if not self.is_inside(owner):
-                if function.__name__ in (
-                    "keys",
-                    "values",
-                    "items",
-                    "get",
-                    "index",
-                    "count",
-                    "copy",
-                    "__contains__",
-                    "__getitem__",
-                ):
+                if function.__name__ in LOOKING_UP:
                     self.contents(owner)
                 else:
                     self.stop(f"{function.__name__}() of an object that the function has not made is called")

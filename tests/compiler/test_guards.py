@@ -163,6 +163,54 @@ CASES = {
     "torch functions replaced": ("import types\nlib = types.SimpleNamespace(act=torch.exp)\ndef f(x): return lib.act(x)", "lib.act = torch.sin"),
 }  # fmt: skip
 
+TRUTHS = """
+class O: pass
+class P:
+    __bool__ = __eq__ = lambda *s: s[1:] != ()
+    __hash__ = None
+    __call__ = 1
+    a = property(lambda s: 9.0)
+"""
+CASES |= {  # classes of the user get, or change, methods that Python looks up itself
+    f"the class of an object in {read}": (
+        f"{TRUTHS}\no = O(); p = O(); g = [p]; o.a = 2.0\ndef f(x): return x * ({read})",
+        *changes,
+        "o.__class__ = P",
+    )
+    for read, *changes in (
+        (
+            "2.0 if o else 3.0",
+            "O.__bool__ = lambda s: False",
+            "del O.__bool__; O.__len__ = lambda s: 0",
+            "del O.__len__",
+        ),
+        ("2.0 if not o else 3.0", "O.__bool__ = lambda s: False", "del O.__bool__"),
+        ("2.0 if (o and True) else 3.0", "O.__bool__ = lambda s: False", "del O.__bool__"),
+        ("2.0 if any([o]) else 3.0", "O.__bool__ = lambda s: False", "del O.__bool__"),
+        ("2.0 if o == p else 3.0", "O.__eq__ = lambda s, t: True", "del O.__eq__"),
+        ("2.0 if o != p else 3.0", "O.__ne__ = lambda s, t: False", "del O.__ne__"),
+        ("2.0 if o in g else 3.0", "O.__eq__ = lambda s, t: True", "del O.__eq__"),
+        ("2.0 if callable(o) else 3.0", "O.__call__ = lambda s: 1", "del O.__call__"),
+        ("o.a", "O.a = property(lambda s: 9.0)", "O.a = 4.0", "O.a = property(lambda s: 8.0)", "del O.a"),
+        ("o.a", "O.__getattribute__ = lambda s, n: 9.0", "del O.__getattribute__"),
+    )
+}
+CASES |= {
+    "attributes of a base class": ("class B: pass\nclass O(B): pass\no = O(); o.a = 2.0\ndef f(x): return x * o.a", "B.a = property(lambda s: 9.0)", "del B.a"),
+    "a property that hides a parameter later": ("class M(nn.Module):\n    def __init__(s):\n        super().__init__(); s.w = nn.Parameter(torch.ones(4))\n    def forward(s, x): return x * s.w\nf = M()", "M.w = property(lambda s: 5.0)", "del M.w"),
+    "bases of a class": ("class A: pass\nclass B: pass\nclass O(A): pass\ndef f(x): return x * 2 if issubclass(O, B) else x * 3", "O.__bases__ = (B,)"),
+    "a registered class": ("import abc\nclass A(abc.ABC): pass\nclass O: pass\ndef f(x): return x * 2 if issubclass(O, A) else x * 3", "A.register(O)"),
+    "tensors in a frozen set": ("w = torch.ones(4)\ng = (frozenset([w]),)\ndef f(x):\n    for s in g:\n        for t in s: x = x * t.shape[0] * (2 if t.requires_grad else 3)\n    return x", "w.requires_grad_()", "w.data = torch.ones(2)"),
+    "the identity of a gradient": ("w = torch.ones(4, requires_grad=True); w.grad = kept = torch.ones(4)\ndef f(x): return x * 2 if w.grad is kept else x * 3", "w.grad = kept.clone()", "w.grad = kept"),
+    "the place of an argument": ("x = torch.arange(8.0)[:4]\ndef f(x): return x * x.storage_offset()", "x = torch.arange(8.0)[2:6]"),
+    "whether an argument is a view": ("x = torch.ones(4)\ndef f(x): return x * 2 if x._is_view() else x * 3", "x = torch.ones(8)[:4]"),
+    "a builtin function": ("import builtins\nold = builtins.max\ndef f(x): return x * max(2.0, 3.0)", "builtins.max = lambda *a: 7.0", "builtins.max = old"),
+    "a method of tensors": ("old = torch.Tensor.relu\ndef f(x): return x.relu()", "torch.Tensor.relu = lambda s: s * 5", "torch.Tensor.relu = old"),
+    "a list of parameters that are clipped": ("m = nn.Linear(4, 2); ps = [*m.parameters()]\ndef f(x):\n    m.zero_grad(); m(x.detach()).sum().backward(); n = torch.nn.utils.clip_grad_norm_(ps, 0.1)\n    return n, m.weight.grad.clone(), m.bias.grad.clone()", "ps.pop()", "ps[:] = [m.bias]"),
+    "numbers in a list of parameters": ("class M(nn.Module):\n    def __init__(s):\n        super().__init__(); s.l = nn.ParameterList([2.0, 3.0])\n    def forward(s, x): return x * s.l[0] + len(s.l)\nf = M()", "f.l[0] = 5.0", "f.l.append(1.0)"),
+    "a mode that is changed": ("ac = torch.autocast('cpu', enabled=False)\nm = nn.Linear(4, 4)\ndef f(x):\n    with ac: return m(x).float()", "ac._enabled = True"),
+}  # fmt: skip
+
 CONTAINERS = {
     "collections.deque([1.0, 2.0])": "g[0] = 4.0",
     "collections.defaultdict(float, {0: 1.0, 1: 2.0})": "g[0] = 4.0",
