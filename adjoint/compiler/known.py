@@ -192,6 +192,8 @@ REFUSED = frozenset(
     set_printoptions _fused_update_ _count_steps_ vmap
     """.split()
 )
+CALL = torch.nn.Module.__call__
+"""The original `Module.__call__`, which a program can replace."""
 OF_OTHERS = (torch.nn.ParameterList, torch.nn.ParameterDict)
 """Modules that may contain objects other than parameters."""
 CONTEXTS = (torch.no_grad, torch.enable_grad, torch.set_grad_enabled, torch.inference_mode, torch.autocast)

@@ -27,6 +27,7 @@ from .instrument import NotReadable, rewritten
 from .known import (
     ARITHMETIC,
     BUILT_IN,
+    CALL,
     CONSTANT,
     CONSUMING,
     CONTEXTS,
@@ -265,7 +266,8 @@ class Observer(Guards):
             return self.call(function, *args, **kwargs)
         original = getattr(function, "_torchdynamo_orig_callable", None)
         if original is not None:
-            return self.call(original, *args, **kwargs)
+            of_object = kind is types.MethodType and "_torchdynamo_orig_callable" in vars(function.__func__)
+            return self.call(types.MethodType(original, function.__self__) if of_object else original, *args, **kwargs)
         if kind is types.MethodType and type(function.__func__) is types.FunctionType:
             return self.called(function.__func__, function, (function.__self__, *args), kwargs)
         if kind is types.FunctionType:
@@ -585,9 +587,6 @@ class Observer(Guards):
         result = function(*args, **kwargs)
         return result if function.__name__ in GIVING else self.made(result)
 
-
-CALL = torch.nn.Module.__call__
-"""The original `Module.__call__`, which a program can replace."""
 
 ASKING = frozenset(
     function.__code__

@@ -22,7 +22,7 @@ import adjoint as torch
 
 from ..nn.modules.call import has_hooks
 from .instrument import FINDING, NotReadable, Rewriter, asked, located, rewritten
-from .known import LIBRARIES, MODULES, STANDARD
+from .known import CALL, LIBRARIES, MODULES, STANDARD
 from .steps import Step
 from .transforms import inner
 
@@ -76,7 +76,10 @@ class Units:
         """Call the function."""
         owner = self.owner
         changed = self.is_module and (
-            has_hooks(owner) or "forward" in vars(owner) or type(owner).forward is not self.original
+            has_hooks(owner)
+            or "forward" in vars(owner)
+            or type(owner).forward is not self.original
+            or (owner is self.function and type(owner).__call__ is not CALL)
         )
         if self.rewritten is None or changed or any(map(is_not, definition(self.original), self.kept)):
             return self.function(*args, **kwargs)

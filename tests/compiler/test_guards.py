@@ -208,6 +208,8 @@ CASES |= {
     "a method of tensors": ("old = torch.Tensor.relu\ndef f(x): return x.relu()", "torch.Tensor.relu = lambda s: s * 5", "torch.Tensor.relu = old"),
     "a list of parameters that are clipped": ("m = nn.Linear(4, 2); ps = [*m.parameters()]\ndef f(x):\n    m.zero_grad(); m(x.detach()).sum().backward(); n = torch.nn.utils.clip_grad_norm_(ps, 0.1)\n    return n, m.weight.grad.clone(), m.bias.grad.clone()", "ps.pop()", "ps[:] = [m.bias]"),
     "numbers in a list of parameters": ("class M(nn.Module):\n    def __init__(s):\n        super().__init__(); s.l = nn.ParameterList([2.0, 3.0])\n    def forward(s, x): return x * s.l[0] + len(s.l)\nf = M()", "f.l[0] = 5.0", "f.l.append(1.0)"),
+    "compiled methods of two objects": ("class O:\n    def __init__(s, k): s.k = k\n    @torch.compile\n    def m(s, x): return x * s.k\na = O(2.0); g = [a, O(3.0)]\ndef f(x): return g[0].m(x) + g[1].m(x)", "a.k = 5.0", "g.reverse(); g[0].k = 7.0"),
+    "a module with its own __call__": ("class M(nn.Module):\n    k = 2.0\n    def __call__(s, x): return super().__call__(x) * s.k\n    def forward(s, x): return x * 3\nf = M()", "f.k = 4.0", "M.forward = lambda s, x: x * 5"),
     "a mode that is changed": ("ac = torch.autocast('cpu', enabled=False)\nm = nn.Linear(4, 4)\ndef f(x):\n    with ac: return m(x).float()", "ac._enabled = True"),
 }  # fmt: skip
 
