@@ -32,10 +32,14 @@ from .known import (
     is_ours,
     is_plain,
     is_signed,
+    same_items,
 )
 from .objects import identical
 from .symbols import Symbol, plain, symbols_in, unwrapped
 from .tracer import Tracer
+
+AFTER_OTHERS = ("method", "no own method", "groups", "parameters")
+"""The kinds of guards that may be added after functions of the user have run unobserved: such functions change no methods."""
 
 
 def same(place: str, expected: str, items: tuple[Any, ...]) -> tuple[str, Any]:
@@ -56,6 +60,7 @@ class Guards:
         self.guards: dict[Any, tuple[str, tuple[Any, ...]]] = {}
         self.digests: dict[int, int] = {}
         self.stores: list[Any] = []
+        self.unobserved = False
 
     def stop(self, reason: str) -> None:
         """Stop following the function. The rest of it runs without capture."""
@@ -68,8 +73,22 @@ class Guards:
 
     def guard(self, key: Any, condition: str, *objects: Any) -> None:
         """Require a condition, in which `{0}`, `{1}`, ... refer to objects."""
+        if self.unobserved and key not in self.guards and key[0] not in AFTER_OTHERS:
+            self.stop("an object is read after a step that calls functions of the user")
         if not self.stopped:
             self.guards.setdefault(key, (condition, objects))
+
+    def after_others(self) -> None:
+        """Record that functions of the user have run unobserved. They must not have changed what was read, or is read later."""
+        self.unobserved = True
+        for condition, objects in self.guards.values():
+            names = {f"o{number}": each for number, each in enumerate(objects)}
+            try:
+                kept = eval(condition.format(*names), {**names, "same_items": same_items})
+            except (LookupError, AttributeError, TypeError):
+                kept = False
+            if not kept:
+                self.stop("a step changes what the function has read")
 
     def require(self, key: Any, expression: str, value: Any, *objects: Any) -> None:
         """Require that `expression`, a function of `objects`, has the same value: the same object, or an equal number."""
@@ -198,6 +217,15 @@ class Guards:
         owner = next((each for each in type(value).__mro__ if name in vars(each)), None)
         if owner is not None and is_changeable(owner):
             self.guard(("declared", id(owner), name), "{0}.__dict__[{1}] is {2}", owner, name, vars(owner)[name])
+
+    def has_fields(self, kind: type) -> bool:
+        """Return whether a class is one of named tuples, which must keep the defaults of its fields."""
+        if not (issubclass(kind, tuple) and kind.__new__ is not tuple.__new__ and hasattr(kind, "_fields")):
+            return False
+        new: Any = kind.__new__
+        self.require(("new", kind), "{0}.__new__", new, kind)
+        self.require(("defaults", kind), "{0}.__new__.__defaults__", getattr(new, "__defaults__", None), kind)
+        return True
 
     def keep_answer(self, function: Any, args: tuple[Any, ...]) -> None:
         """Require that `isinstance`, `issubclass` or `type` give the same answer for an object."""
@@ -406,7 +434,11 @@ class Guards:
         self.fix([value])
         if any(each.kind == "grad" and each.tensor is value for each in self.tracer.program.inputs.values()):
             self.stop("the identity of a gradient is read")
-        return plain(value)
+        value = plain(value)
+        of_value = type(value) in (float, complex, str, bytes, frozenset, tuple, *MUTABLE)
+        if (of_value or (type(value) is int and not -5 <= value <= 256)) and not self.is_inside(value):
+            self.stop(f"the identity of a {type(value).__name__} is read")  # guards compare it by its value
+        return value
 
     def fixed(self, value: Any) -> Any:
         """Record that `value` is read in a way that is not followed."""

@@ -48,6 +48,10 @@ OPERATORS: dict[type, str] = {
 """The functions of the module `operator`, by the operators of a syntax tree."""
 
 
+SINGLE = (bool, type(None), type(...))
+"""The classes of constants whose identity is their value."""
+
+
 class NotReadable(Exception):
     """The error for a function without usable source."""
 
@@ -224,7 +228,9 @@ class Rewriter(ast.NodeTransformer):
         if len(node.ops) == 1 and type(node.ops[0]) in OPERATORS:
             name, values = ast.Constant(OPERATORS[type(node.ops[0])]), [node.left, *node.comparators]
             return asked("comparison", node, name, *map(self.contents, values))
-        constant = any(isinstance(each, ast.Constant) for each in (node.left, *node.comparators))
+        constant = any(
+            isinstance(each, ast.Constant) and type(each.value) in SINGLE for each in (node.left, *node.comparators)
+        )
         read = (self.visit if constant else self.identified) if identity else self.fixed
         return located(ast.Compare(read(node.left), node.ops, [read(each) for each in node.comparators]), node)
 

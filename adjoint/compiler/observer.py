@@ -67,7 +67,7 @@ from .known import (
     own_name,
 )
 from .program import Constant
-from .steps import Step, clears_as_usual, params_of, require_usual_clearing
+from .steps import Step, clears_as_usual, keep_step, params_of, require_usual_clearing
 from .symbols import Symbol, plain, symbols_in, without_symbols
 from .tracer import Tracer
 from .transforms import followed, inner, is_transform
@@ -447,6 +447,7 @@ class Observer(Guards):
         tracer, method = self.tracer, getattr(owner, name)
         if args or any(value is not None and type(value) is not bool for value in kwargs.values()):
             self.stop("a step has a closure")
+        of_user = name == "step" and keep_step(self, owner)
         if self.stopped:
             return method(*args, **kwargs)
         if isinstance(owner, torch.nn.Module):
@@ -463,6 +464,8 @@ class Observer(Guards):
         finally:
             tracer.__enter__()
             sys.setprofile(self.entered)
+        if of_user:
+            self.after_others()
         if name == "zero_grad" and kwargs.get("set_to_none", True):
             tracer.program.grads_known.update({id(param): param for param in params})
         for param in params:
@@ -511,9 +514,7 @@ class Observer(Guards):
             return self.built_in(kind, args, kwargs)
         if kind in CONTEXTS or kind in FROM_OUTSIDE:
             return self.made(kind(*args, **kwargs))
-        if issubclass(kind, tuple) and kind.__new__ is not tuple.__new__ and hasattr(kind, "_fields"):
-            return kind(*args, **kwargs)
-        if issubclass(kind, BaseException):
+        if issubclass(kind, BaseException) or self.has_fields(kind):
             return kind(*args, **kwargs)
         self.stop(f"an object of class {kind.__name__} is made")
         return kind(*args, **kwargs)

@@ -34,9 +34,10 @@ from ..tape import origin
 from ..tape.modes import FLAGS
 from ..tape.versions import shared_counter
 from .guards import Guards
-from .known import is_plain
+from .known import is_plain, own_name
 from .objects import ELEMENTS, elements_of, fitting, identical, native, note_changes, words
 
+USUAL_STEP = Optimizer.step
 array_of, grad_of = map(attrgetter, ("_array", "_grad"))
 params_in = itemgetter("params")
 
@@ -51,12 +52,7 @@ class Step:
     def __init__(self, owner: Any) -> None:
         frame, kind = origin.user_frame(1), type(owner)
         self.owner, self.origin = owner, (frame.f_code, frame.f_lasti)
-        self.plain = (
-            isinstance(owner, Declared)
-            and kind._update_group is Declared._update_group
-            and kind.step is Optimizer.step
-            and bool(words())
-        )
+        self.plain = isinstance(owner, Declared) and kind._update_group is Declared._update_group and bool(words())
         self.steady: list[Steady | None] = []
         self.__name__ = "step"
 
@@ -65,6 +61,7 @@ class Step:
         own = self.owner.__dict__
         if (
             not self.plain
+            or type(self.owner).step is not USUAL_STEP
             or own["_optimizer_step_pre_hooks"]
             or own["_optimizer_step_post_hooks"]
             or _global_optimizer_pre_hooks
@@ -95,6 +92,18 @@ class Step:
 def params_of(optimizer: Any) -> Iterator[torch.Tensor]:
     """Return the parameters of an optimizer."""
     return chain.from_iterable(map(params_in, optimizer.param_groups))
+
+
+def keep_step(guards: Guards, optimizer: Any) -> bool:
+    """Require that a step calls the same functions. Return whether functions of the user are among them."""
+    step, own = type(optimizer).step, vars(optimizer)
+    hooks = [own["_optimizer_step_pre_hooks"], own["_optimizer_step_post_hooks"]]
+    hooks += [_global_optimizer_pre_hooks, _global_optimizer_post_hooks]
+    guards.guard(("step", id(optimizer)), "type({0}).step is {1}", optimizer, step)
+    if not any(hooks):
+        guards.guard(("step hooks", id(optimizer)), "not ({0} or {1} or {2} or {3})", *hooks)
+    replaced = "step" in own and not hasattr(own["step"], "_noted_by_scheduler")
+    return any(hooks) or replaced or own_name(step.__module__).partition(".")[0] != "adjoint"
 
 
 def clears_as_usual(optimizer: Any) -> bool:

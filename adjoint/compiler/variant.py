@@ -144,8 +144,9 @@ def captured(
         return function(*args, **kwargs), None, None  # another call may be captured
     for place, tensor in given.tensors:
         observer.input(tensor, "argument", place)
-        if dims_of is not None and (dims := dims_of(place, tensor)):
-            tracer.dims[program.by_tensor[id(tensor)]] = dims
+        number = program.by_tensor.get(id(tensor))  # None if it shares the array of another argument
+        if dims_of is not None and number is not None and (dims := dims_of(place, tensor)):
+            tracer.dims[number] = dims
     before = {id(tensor): tensor._edge for _, tensor in given.tensors}
 
     def symbolic(place: str, value: Any) -> Any:

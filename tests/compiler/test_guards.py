@@ -195,9 +195,45 @@ CASES |= {  # classes of the user get, or change, methods that Python looks up i
         ("o.a", "O.__getattribute__ = lambda s, n: 9.0", "del O.__getattribute__"),
     )
 }
+STEPPING = """
+class O(torch.optim.SGD):
+    n = 0
+    def step(s, closure=None):
+        s.n += 1
+        return super().step(closure)
+m = nn.Linear(4, 2); n = [0]
+def f(x):
+    o.zero_grad(); l = m(x.detach()).square().sum(); l.backward(); o.step()
+    return l.detach() * n[0] * getattr(o, "n", 1), m.weight.clone()
+"""
+CASES |= {  # functions of the user that a step calls
+    "a step that counts": (STEPPING + "o = O(m.parameters(), 0.1)", "n[0] = 1", "o.n = 10"),
+    "a step that counts what was read": (STEPPING.replace("s.n += 1", "s.n += 1; n[0] += 1").replace("def f(x):", "def f(x):\n    x = x * n[0]") + "o = O(m.parameters(), 0.1)", "n[0] = 5"),
+    "a step that changes a global": (STEPPING.replace("s.n += 1", "globals()['k'] = k + 1").replace("* n[0]", "* k") + "k = 1; o = O(m.parameters(), 0.1)", "k = 10"),
+    "hooks of a step that count": (STEPPING + "o = torch.optim.SGD(m.parameters(), 0.1)", "n[0] = 1", "h = o.register_step_post_hook(lambda *a: n.append(n.pop(0) + 1))", "n[0] = 5", "h.remove()"),
+    "a step of a class that is replaced": (STEPPING + "o = torch.optim.SGD(m.parameters(), 0.1); old = torch.optim.SGD.step", "n[0] = 1", "torch.optim.SGD.step = lambda s, closure=None: n.append(n.pop(0) + 1)", "torch.optim.SGD.step = old"),
+}  # fmt: skip
+CASES |= {  # objects that guards compare by their values
+    f"the identity of {kind}": (
+        f"g = {made}\nh = [g]\ndef f(x, a=None): return x * (2 if a is h[0] else 3) * (5 if g is h[0] else 7)\nkwargs = {{'a': g}}",
+        f"kwargs = {{'a': {made}}}",
+        "kwargs = {'a': g}",
+        f"h[0] = {made}",
+    )
+    for kind, made in {
+        "a list": "[1.0]",
+        "a dictionary": "{'a': 1.0}",
+        "a tuple": "tuple([1.0])",
+        "a string": "''.join(['a b', ' c'])",
+        "a float": "float('1.5')",
+        "a large number": "int('12345')",
+        "a small number": "int('5')",
+    }.items()
+}
 CASES |= {
     "attributes of a base class": ("class B: pass\nclass O(B): pass\no = O(); o.a = 2.0\ndef f(x): return x * o.a", "B.a = property(lambda s: 9.0)", "del B.a"),
     "a property that hides a parameter later": ("class M(nn.Module):\n    def __init__(s):\n        super().__init__(); s.w = nn.Parameter(torch.ones(4))\n    def forward(s, x): return x * s.w\nf = M()", "M.w = property(lambda s: 5.0)", "del M.w"),
+    "defaults of a named tuple": ("import collections\nT = collections.namedtuple('T', 'a b', defaults=(3.0,))\ndef f(x):\n    t = T(x)\n    return t.a * t.b", "T.__new__.__defaults__ = (9.0,)", "T.__new__ = lambda c, a: tuple.__new__(c, (a, 5.0))"),
     "bases of a class": ("class A: pass\nclass B: pass\nclass O(A): pass\ndef f(x): return x * 2 if issubclass(O, B) else x * 3", "O.__bases__ = (B,)"),
     "a registered class": ("import abc\nclass A(abc.ABC): pass\nclass O: pass\ndef f(x): return x * 2 if issubclass(O, A) else x * 3", "A.register(O)"),
     "tensors in a frozen set": ("w = torch.ones(4)\ng = (frozenset([w]),)\ndef f(x):\n    for s in g:\n        for t in s: x = x * t.shape[0] * (2 if t.requires_grad else 3)\n    return x", "w.requires_grad_()", "w.data = torch.ones(2)"),

@@ -302,3 +302,10 @@ def test_sizes_that_are_computed_inside_give_no_other_values(name, grad, monkeyp
                 (found,) = torch.autograd.grad(value.abs().sum(), given) if value.requires_grad else (None,)
                 results.append((value, found))
             assert_alike(results[1], results[0], f"{name}: call {number} of size {size}", strides=False)
+
+
+def test_arguments_that_share_an_array():
+    step = torch.compile(lambda x, y: x * 3 + y, dynamic=True)
+    x = torch.ones(4)
+    for y in (torch.ones(4), x, x.detach(), x.detach()):
+        assert torch.equal(step(x, y), x * 3 + y)
