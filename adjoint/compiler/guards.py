@@ -151,6 +151,8 @@ class Guards:
                 self.contents(each, (*within, id(value)))
         elif isinstance(value, MUTABLE):
             self.elements(value)
+            if is_changeable(type(value)):
+                self.keep_class(value)
         elif isinstance(value, torch.nn.Module):
             self.elements(vars(value)["_modules"])
             self.elements(vars(value)["_parameters"])

@@ -461,11 +461,11 @@ class Observer(Guards):
         tracer.__exit__()
         try:
             result = method(**kwargs)
+            if of_user:
+                self.after_others()
         finally:
             tracer.__enter__()
             sys.setprofile(self.entered)
-        if of_user:
-            self.after_others()
         if name == "zero_grad" and kwargs.get("set_to_none", True):
             tracer.program.grads_known.update({id(param): param for param in params})
         for param in params:

@@ -234,6 +234,7 @@ CASES |= {
     "attributes of a base class": ("class B: pass\nclass O(B): pass\no = O(); o.a = 2.0\ndef f(x): return x * o.a", "B.a = property(lambda s: 9.0)", "del B.a"),
     "a property that hides a parameter later": ("class M(nn.Module):\n    def __init__(s):\n        super().__init__(); s.w = nn.Parameter(torch.ones(4))\n    def forward(s, x): return x * s.w\nf = M()", "M.w = property(lambda s: 5.0)", "del M.w"),
     "defaults of a named tuple": ("import collections\nT = collections.namedtuple('T', 'a b', defaults=(3.0,))\ndef f(x):\n    t = T(x)\n    return t.a * t.b", "T.__new__.__defaults__ = (9.0,)", "T.__new__ = lambda c, a: tuple.__new__(c, (a, 5.0))"),
+    "the class of a list": ("class O(list): pass\no = O([1])\ndef f(x): return x * 2 if 1 in o else x * 3", "O.__contains__ = lambda s, t: False", "del O.__contains__"),
     "bases of a class": ("class A: pass\nclass B: pass\nclass O(A): pass\ndef f(x): return x * 2 if issubclass(O, B) else x * 3", "O.__bases__ = (B,)"),
     "a registered class": ("import abc\nclass A(abc.ABC): pass\nclass O: pass\ndef f(x): return x * 2 if issubclass(O, A) else x * 3", "A.register(O)"),
     "tensors in a frozen set": ("w = torch.ones(4)\ng = (frozenset([w]),)\ndef f(x):\n    for s in g:\n        for t in s: x = x * t.shape[0] * (2 if t.requires_grad else 3)\n    return x", "w.requires_grad_()", "w.data = torch.ones(2)"),
