@@ -96,7 +96,9 @@ def timed_round(timed: Timed, loops: int) -> float:
 
 
 def calibrated(timed: Timed, seconds: float) -> int:
-    """Warm up, and find how many calls fill a round."""
+    """Warm up, and find how many calls fill a round. A compiled step is complete after its third call."""
+    for _ in range(3):
+        timed()
     loops = 1
     while (taken := timed_round(timed, loops) * loops) < seconds:
         loops = max(loops + 1, min(10 * loops, int(loops * 1.2 * seconds / taken)))
