@@ -145,3 +145,23 @@ def test_retain_grad_follows_a_view_through_a_change_of_its_base() -> None:
     assert view.retains_grad
     assert view.grad is not None
     assert view.grad.tolist() == [2.0]
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["whole", "part"])
+@pytest.mark.parametrize("name", ["exp_", "sigmoid_", "sqrt_", "tanh_"])
+def test_a_changed_tensor_has_its_new_history_although_a_hook_has_raised(name: str, whole: bool) -> None:
+    def refuse(_: torch.Tensor) -> None:
+        raise ValueError("not packed")
+
+    x = torch.full((2,), 0.5, requires_grad=True)
+    y = x * 1
+    with (
+        torch.autograd.graph.saved_tensors_hooks(refuse, lambda value: value),
+        pytest.raises(ValueError, match="not packed"),
+    ):
+        getattr(y if whole else y[:1], name)()
+    expected = torch.full((2,), 0.5, requires_grad=True)
+    changed = getattr(expected if whole else expected[:1], name.rstrip("_"))()
+    changed = changed if whole else torch.cat([changed, expected[1:]])
+    assert y.tolist() == changed.tolist()
+    assert torch.autograd.grad(y.sum(), x)[0].tolist() == torch.autograd.grad(changed.sum(), expected)[0].tolist()

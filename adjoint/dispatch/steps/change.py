@@ -48,9 +48,9 @@ def record_change(call: Call, change: Callable[[], object], on_tensors: bool = F
     if recording:
         node._grad_shape, node._grad_dtype = target._array.shape, target._array.dtype
         op.saving.results(node, (target,))
-        if modes.STATE.saved_tensor_hooks:
-            pack_saved(node, [target])
         views.rebase_history(target, node, 5)
+        if modes.STATE.saved_tensor_hooks:
+            pack_saved(node, [target])  # a hook that raises leaves the history of the changed tensor behind
         if target._base is not None and op.saved_results and is_recorded(target._edge):
             # A saved result has the history of the view, of which `node` is a part.
             own_hooks(node).of_view = weakref.ref(target._edge[0])
