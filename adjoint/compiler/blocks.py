@@ -358,18 +358,27 @@ class Writer:
         """Return the place of an operand, or its number."""
         if isinstance(operand, Reference):
             return self.place(operand.number)
-        value = operand.value if isinstance(operand, Constant) else Foreign
-        if isinstance(value, numpy.ndarray) and value.ndim == 0 and value.dtype.name == self.dtype:
-            return value.item()
-        if value is None or type(value) in (int, float, bool, str):
-            return value
-        raise Foreign
+        return number_of(operand, (self.dtype,))
 
     def operand_or_dims(self, operand: Any) -> Any:
         """Return the place of an operand, or a number, or a tuple of numbers."""
         if isinstance(operand, Constant) and type(operand.value) in (tuple, list):
             return tuple(operand.value)
         return self.operand(operand)
+
+
+def number_of(operand: Any, dtypes: tuple[str, ...]) -> Any:
+    """Return the value of a constant operand: a number, a string, None, or an array of one of the dtypes without dimensions.
+
+    Raises:
+        Foreign: for any other operand.
+    """
+    value = operand.value if isinstance(operand, Constant) else Foreign
+    if isinstance(value, numpy.ndarray) and value.ndim == 0 and value.dtype.name in dtypes:
+        return value.item()
+    if value is None or type(value) in (int, float, bool, str):
+        return value
+    raise Foreign
 
 
 def order_of(shape: tuple[int, ...], strides: tuple[int, ...]) -> list[int]:

@@ -21,7 +21,6 @@ from ..codegen.expression import (
     scalar_source,
 )
 from ..codegen.pointwise import Program
-from ..codegen.tracing import xp
 from ..dispatch.annotations import Array
 from ..kernels.index import masking
 from ..kernels.math import arithmetic, pointwise, powers
@@ -144,28 +143,17 @@ KNOWN = frozenset(
 # --- instructions that are no elementwise operators of their own ------------------------------------------------
 
 
-def raised(self: Array, min: Any) -> Any:
-    """Write `self`, but at least `min`."""
-    return xp.maximum(self, min)
-
-
-def lowered(self: Array, max: Any) -> Any:
-    """Write `self`, but at most `max`."""
-    return xp.minimum(self, max)
-
-
 def inside(self: Array, min: Any, max: Any) -> Any:
     """Write whether `self` is between numbers, or equal to one."""
     return (self >= min) & (self <= max)
 
 
-RAISED, LOWERED, INSIDE = (
-    Program(each, None, "f", False)  # type: ignore[arg-type]
-    for each in (raised, lowered, inside)
-)
+INSIDE = Program(inside, None, "f", False)  # type: ignore[arg-type]
 
-
-WITH_NUMBER = {"add_number": "add", "mul_number": "multiply", "div_number": "divide"}
+WITH_NUMBER = {
+    "add_number": "add", "mul_number": "multiply", "div_number": "divide", "clamp_min_to_number": "maximum",
+    "clamp_max_to_number": "minimum",
+}  # fmt: skip
 """Instructions that are a NumPy function of an array and a number."""
 
 OF_TRUTHS = {
@@ -180,7 +168,6 @@ OF_TRUTHS = {
 FORMULAS: dict[str, Callable[[], Program]] = {
     "pow_number": lambda: powers._to_number.expression,
     "clamp_to_numbers": lambda: masking._limited.expression,
-    "clamp_min_to_number": lambda: RAISED,
     "inside": lambda: INSIDE,
     "sgn": lambda: pointwise._sign_of_floats.expression,
     "sign": lambda: pointwise._sign_of_floats.expression,
@@ -188,7 +175,6 @@ FORMULAS: dict[str, Callable[[], Program]] = {
     "lerp_by_tensor": lambda: arithmetic._between_arrays.expression,
     "addcmul": lambda: arithmetic.addcmul.expression,
     "addcdiv": lambda: arithmetic.addcdiv.expression,
-    "clamp_max_to_number": lambda: LOWERED,
     "power_backward": lambda: powers._times_slope.expression,
     "shared_difference": lambda: loss._shared_difference.expression,
 }

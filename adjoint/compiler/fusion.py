@@ -17,12 +17,12 @@ import numpy
 
 from ..codegen.expression import BOOL, CONSTANT, INPUT, NUMBER, SCALAR, Expression, Graph, Node, scalar_source
 from ..codegen.pointwise import Program as Pointwise
-from .blocks import SMALL, TYPES, Foreign, Place
+from .blocks import SMALL, TYPES, Foreign, Place, number_of
 from .buffers import Buffers
 from .computations import Computation, computation
 from .extents import is_contiguous
 from .loops import WRITERS
-from .program import Constant, Instruction, Program, Reference
+from .program import Instruction, Program, Reference, numbers_in
 
 MOST_ARRAYS = 10
 """The maximum number of arrays that one loop reads and writes."""
@@ -143,12 +143,7 @@ class Groups:
         """An array, or a number."""
         if isinstance(operand, Reference):
             return Place(operand.number, 0, self.form(operand.number)[0], ())
-        value = operand.value if isinstance(operand, Constant) else Foreign
-        if isinstance(value, numpy.ndarray) and value.ndim == 0 and value.dtype.name in (*TYPES, "bool"):
-            return value.item()
-        if value is None or type(value) in (int, float, bool, str):
-            return value
-        raise Foreign
+        return number_of(operand, (*TYPES, "bool"))
 
     def dtypes(self, group: list[int]) -> set[str]:
         """The dtypes of the numbers that a group reads and makes."""
@@ -185,7 +180,7 @@ class Groups:
                 made.add(of.get(each.results[0]))  # type: ignore[arg-type]
             elif position not in both:
                 used = {of.get(number) for number in each.reads()}
-                changed = {of.get(number) for number in numbers_changed(each)}
+                changed = {of.get(number) for number in (numbers_in(each.operands[:1]) if each.changes else ())}
                 hosts = each.kernel is None and each.keeps and not each.changes and each.name != "set_grad"
                 if hosts or not made.isdisjoint(used) or not changed.isdisjoint(read | made):
                     return False
@@ -242,12 +237,6 @@ class Groups:
         )
         self.program.loops.append(made)
         return made
-
-
-def numbers_changed(given: Instruction) -> list[int]:
-    """The value that an instruction changes, if it changes one."""
-    first = given.operands[0] if given.changes else None
-    return [first.number] if isinstance(first, Reference) else []
 
 
 def copied(graph: Graph, node: Node, given: dict[Node, Node], scalars: dict[str, Any]) -> Node:
