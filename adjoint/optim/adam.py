@@ -64,16 +64,6 @@ class Adam(Declared):
         ValueError: if an option is out of range.
     """
 
-    _later_options = {
-        "amsgrad": False,
-        "maximize": False,
-        "foreach": None,
-        "capturable": False,
-        "differentiable": False,
-        "decoupled_weight_decay": False,
-        "fused": None,
-    }
-
     _sparse_advice = ", please consider SparseAdam instead"
     _options = (
         *("lr", "betas", "eps", "weight_decay", "amsgrad"),
@@ -136,7 +126,7 @@ class AdamW(Adam):
     The arguments are those of `Adam`.
     """
 
-    _later_options = {**Adam._later_options, "decoupled_weight_decay": True}
+    _later_options = {"decoupled_weight_decay": True}
 
     def __init__(
         self,
@@ -172,18 +162,10 @@ class Adamax(Declared):
         p ← p - lr / (1 - β₁ᵗ) m / u
 
     Args:
-        params: parameters, or groups of parameters.
         lr: the learning rate.
         betas: β₁ and β₂.
-        maximize: whether to maximize the loss.
-        foreach, differentiable: accepted. `differentiable` records the update.
-        capturable: must be False. Otherwise a step raises AssertionError, because CUDA graphs do not exist on a CPU.
-
-    Raises:
-        ValueError: if an option is out of range.
+        maximize, foreach, differentiable, capturable: as in `Adam`.
     """
-
-    _later_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
 
     _options = (
         *("lr", "betas", "eps", "weight_decay"),
@@ -238,26 +220,12 @@ class NAdam(Declared):
         p ← p - lr ((1 - μₜ) / (1 - M) g + μₜ₊₁ / (1 - M μₜ₊₁) m) / (√(v / (1 - β₂ᵗ)) + eps)
 
     Args:
-        params: parameters, or groups of parameters.
         lr: the learning rate.
         betas: β₁ and β₂.
         momentum_decay: ψ.
         decoupled_weight_decay: whether to decay the parameter itself, as AdamW does.
-        maximize: whether to maximize the loss.
-        foreach, differentiable: accepted. `differentiable` records the update.
-        capturable: must be False. Otherwise a step raises AssertionError, because CUDA graphs do not exist on a CPU.
-
-    Raises:
-        ValueError: if an option is out of range.
+        maximize, foreach, differentiable, capturable: as in `Adam`.
     """
-
-    _later_options = {
-        "maximize": False,
-        "foreach": None,
-        "capturable": False,
-        "differentiable": False,
-        "decoupled_weight_decay": False,
-    }
 
     _options = (
         *("lr", "betas", "eps", "weight_decay", "momentum_decay", "decoupled_weight_decay"),
@@ -326,25 +294,11 @@ class RAdam(Declared):
     by √((ρₜ - 4)(ρₜ - 2) ρ∞ / ((ρ∞ - 4)(ρ∞ - 2) ρₜ)). Otherwise, the step is not divided by the root of v.
 
     Args:
-        params: parameters, or groups of parameters.
         lr: the learning rate.
         betas: β₁ and β₂.
         decoupled_weight_decay: whether to decay the parameter itself, as AdamW does.
-        maximize: whether to maximize the loss.
-        foreach, differentiable: accepted. `differentiable` records the update.
-        capturable: must be False. Otherwise a step raises AssertionError, because CUDA graphs do not exist on a CPU.
-
-    Raises:
-        ValueError: if an option is out of range.
+        maximize, foreach, differentiable, capturable: as in `Adam`.
     """
-
-    _later_options = {
-        "foreach": None,
-        "maximize": False,
-        "differentiable": False,
-        "decoupled_weight_decay": False,
-        "capturable": False,
-    }
 
     _options = (
         *("lr", "betas", "eps", "weight_decay"),

@@ -10,6 +10,7 @@ backward.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from inspect import signature
 from types import SimpleNamespace
 from typing import Any
 
@@ -47,6 +48,13 @@ class Declared(Optimizer):
     # What PyTorch calls the tensors of a captured step, and whether XLA captures it: alone, and with `foreach`.
     _captured = "params and state_steps", "params and state_steps"
     _xla_captures = True, False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "__init__" in vars(cls):
+            given = signature(cls.__init__).parameters.values()
+            later = {each.name: each.default for each in given if each.name in cls._options}
+            cls._later_options = later | vars(cls).get("_later_options", {})
 
     def __init__(self, params: Params, given: Given) -> None:
         for check in self._checks:

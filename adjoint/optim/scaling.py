@@ -28,18 +28,10 @@ class Adadelta(Declared):
         p ← p - lr d
 
     Args:
-        params: parameters, or groups of parameters.
         lr: the learning rate.
         rho: the decay rate of the averages, between 0 and 1.
-        maximize: whether to maximize the loss.
-        foreach, differentiable: accepted. `differentiable` records the update.
-        capturable: must be False. Otherwise a step raises AssertionError, because CUDA graphs do not exist on a CPU.
-
-    Raises:
-        ValueError: if an option is out of range.
+        maximize, foreach, differentiable, capturable: as in `Adam`.
     """
-
-    _later_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
 
     _options = ("lr", "rho", "eps", "weight_decay", "maximize", "capturable", "foreach", "differentiable")
     _checks = (learning_rate, _rho, epsilon, not_negative("weight_decay"))
@@ -85,18 +77,11 @@ class Adagrad(Declared):
         p ← p - lr / (1 + (t - 1) lr_decay) g / (√s + eps)
 
     Args:
-        params: parameters, or groups of parameters.
         lr: the learning rate.
         initial_accumulator_value: the initial value of s.
         eps: a number that is added to the denominator.
-        maximize: whether to maximize the loss.
-        foreach, differentiable, fused: accepted. `differentiable` records the update.
-
-    Raises:
-        ValueError: if an option is negative.
+        maximize, foreach, differentiable, fused: as in `Adam`.
     """
-
-    _later_options = {"foreach": None, "maximize": False, "differentiable": False, "fused": None}
 
     _options = (
         *("lr", "lr_decay", "eps", "weight_decay", "initial_accumulator_value"),
@@ -182,28 +167,13 @@ class RMSprop(Declared):
         p ← p - lr g / (√v + eps)
 
     Args:
-        params: parameters, or groups of parameters.
         lr: the learning rate.
         alpha: the decay rate of v.
         eps: a number that is added to the denominator.
         momentum: the factor of the previous update, which is added to each update.
         centered: whether to subtract the squared running mean of g from v (Graves, 2013).
-        maximize: whether to maximize the loss.
-        foreach, differentiable: accepted. `differentiable` records the update.
-        capturable: must be False. Otherwise a step raises AssertionError, because CUDA graphs do not exist on a CPU.
-
-    Raises:
-        ValueError: if an option is negative.
+        maximize, foreach, differentiable, capturable: as in `Adam`.
     """
-
-    _later_options = {
-        "momentum": 0,
-        "centered": False,
-        "foreach": None,
-        "maximize": False,
-        "differentiable": False,
-        "capturable": False,
-    }
 
     _options = (
         *("lr", "momentum", "alpha", "eps", "centered", "weight_decay"),
@@ -268,19 +238,14 @@ class Rprop(Declared):
     """Steps by the sign of the gradient. The step grows while the sign stays the same (Riedmiller and Braun, 1993).
 
     Args:
-        params: parameters, or groups of parameters.
         lr: the first step size of each element.
         etas: the factors of the step size for a changed sign and for an unchanged sign.
         step_sizes: the smallest and the largest step size.
-        maximize: whether to maximize the loss.
-        foreach, differentiable: accepted. `differentiable` records the update.
-        capturable: must be False. Otherwise a step raises AssertionError, because CUDA graphs do not exist on a CPU.
+        maximize, foreach, differentiable, capturable: as in `Adam`.
 
     Raises:
         ValueError: if the rate is negative, or unless `0 < etas[0] < 1 < etas[1]`.
     """
-
-    _later_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
 
     _options = ("lr", "etas", "step_sizes", "foreach", "maximize", "differentiable", "capturable")
     _checks = (learning_rate, _etas)

@@ -28,10 +28,8 @@ class SGD(Declared):
         p ← p - lr v                              (p ← p - lr (g + momentum v) if `nesterov`)
 
     Args:
-        params: parameters, or groups of parameters.
         lr: the learning rate.
-        maximize: whether to maximize the loss.
-        foreach, differentiable, fused: accepted. `differentiable` records the update.
+        maximize, foreach, differentiable, fused: as in `Adam`.
 
     Raises:
         ValueError: if an option is negative, or if `nesterov` is used without momentum or with dampening.
@@ -49,7 +47,6 @@ class SGD(Declared):
         *("lr", "momentum", "dampening", "weight_decay", "nesterov"),
         *("maximize", "foreach", "differentiable", "fused"),
     )
-    _later_options = {"nesterov": False, "maximize": False, "foreach": None, "differentiable": False, "fused": False}
     _checks = (learning_rate, not_negative("momentum", "weight_decay"), _nesterov)
     _rounds_once = True
     _takes_sparse = True
@@ -117,24 +114,17 @@ class ASGD(Declared):
         η ← lr / (1 + lambd lr t)^alpha,  μ ← 1 / max(1, t - t0)
 
     Args:
-        params: parameters, or groups of parameters.
         lr: the initial value of η.
         lambd: the decay rate.
         alpha: the exponent of the learning rate's decay.
         t0: the step after which averaging begins.
-        maximize: whether to maximize the loss.
-        foreach, differentiable: accepted. `differentiable` records the update.
-        capturable: must be False. Otherwise a step raises AssertionError, because CUDA graphs do not exist on a CPU.
-
-    Raises:
-        ValueError: if an option is negative.
+        maximize, foreach, differentiable, capturable: as in `Adam`.
     """
 
     _options = (
         *("lr", "lambd", "alpha", "t0", "weight_decay"),
         *("foreach", "maximize", "differentiable", "capturable"),
     )
-    _later_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
     _checks = (learning_rate, not_negative("weight_decay"))
     _later_tensors = ("step", "eta", "mu")
     _captured = "params, mus, etas, and state_steps", "params, mus, etas, and state_steps"

@@ -45,39 +45,29 @@ __all__ = [
 
 
 class _Inplace(Module):
-    """An activation with `inplace` as its only argument."""
-
-    __constants__ = ["inplace"]
-    inplace: bool
+    """An activation with the argument `inplace`, which is shown if it is true."""
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
         self.inplace = inplace
 
     def extra_repr(self) -> str:
-        return "inplace=True" if self.inplace else ""
+        shown = super().extra_repr()
+        return ", ".join(filter(None, (shown, "inplace=True"))) if self.inplace else shown
 
 
-def _with_inplace(shown: str, inplace: bool) -> str:
-    return f"{shown}, inplace=True" if inplace else shown
-
-
-class Threshold(Module):
+class Threshold(_Inplace):
     """`input` where it is greater than `threshold`, and `value` elsewhere."""
 
-    __constants__ = ["threshold", "value", "inplace"]
+    _repr_names = ("threshold", "value")
 
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
-        super().__init__()
+        super().__init__(inplace)
         self.threshold = threshold
         self.value = value
-        self.inplace = inplace
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         return F.threshold(input, self.threshold, self.value, self.inplace)
-
-    def extra_repr(self) -> str:
-        return _with_inplace(f"threshold={self.threshold}, value={self.value}", self.inplace)
 
 
 class ReLU(_Inplace):
@@ -87,28 +77,24 @@ class ReLU(_Inplace):
         return F.relu(input, self.inplace)
 
 
-class RReLU(Module):
+class RReLU(_Inplace):
     """Leaky ReLU with a random slope from `[lower, upper)` in training, and with the mean slope otherwise (Xu et al., 2015)."""
 
-    __constants__ = ["lower", "upper", "inplace"]
+    _repr_names = ("lower", "upper")
 
     def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False) -> None:
-        super().__init__()
+        super().__init__(inplace)
         self.lower = lower
         self.upper = upper
-        self.inplace = inplace
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
 
-    def extra_repr(self) -> str:
-        return _with_inplace(f"lower={self.lower}, upper={self.upper}", self.inplace)
 
-
-class Hardtanh(Module):
+class Hardtanh(_Inplace):
     """`input` limited to the interval from `min_val` to `max_val`."""
 
-    __constants__ = ["min_val", "max_val", "inplace"]
+    _repr_names = ("min_val", "max_val")
 
     def __init__(
         self,
@@ -118,7 +104,7 @@ class Hardtanh(Module):
         min_value: float | None = None,
         max_value: float | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(inplace)
         for old, new, value in (("min_value", "min_val", min_value), ("max_value", "max_val", max_value)):
             if value is not None:
                 warn(f"keyword argument `{old}` is deprecated and renamed to `{new}`", FutureWarning)
@@ -128,23 +114,18 @@ class Hardtanh(Module):
             raise AssertionError(f"max_val ({max_val}) must be greater than min_val ({min_val})")
         self.min_val = min_val
         self.max_val = max_val
-        self.inplace = inplace
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
-
-    def extra_repr(self) -> str:
-        return _with_inplace(f"min_val={self.min_val}, max_val={self.max_val}", self.inplace)
 
 
 class ReLU6(Hardtanh):
     """`min(max(0, input), 6)`."""
 
+    _repr_names = ()
+
     def __init__(self, inplace: bool = False) -> None:
         super().__init__(0.0, 6.0, inplace)
-
-    def extra_repr(self) -> str:
-        return "inplace=True" if self.inplace else ""
 
 
 class Sigmoid(Module):
@@ -195,38 +176,30 @@ class Hardswish(_Inplace):
         return ""
 
 
-class ELU(Module):
+class ELU(_Inplace):
     """`input` where it is positive, and `alpha * (exp(input) - 1)` elsewhere."""
 
-    __constants__ = ["alpha", "inplace"]
+    _repr_names = ("alpha",)
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
-        super().__init__()
+        super().__init__(inplace)
         self.alpha = alpha
-        self.inplace = inplace
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         return F.elu(input, self.alpha, self.inplace)
 
-    def extra_repr(self) -> str:
-        return _with_inplace(f"alpha={self.alpha}", self.inplace)
 
-
-class CELU(Module):
+class CELU(_Inplace):
     """`input` where it is positive, and `alpha * (exp(input / alpha) - 1)` elsewhere."""
 
-    __constants__ = ["alpha", "inplace"]
+    _repr_names = ("alpha",)
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
-        super().__init__()
+        super().__init__(inplace)
         self.alpha = alpha
-        self.inplace = inplace
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         return F.celu(input, self.alpha, self.inplace)
-
-    def extra_repr(self) -> str:
-        return _with_inplace(f"alpha={self.alpha}", self.inplace)
 
 
 class SELU(_Inplace):
@@ -239,7 +212,7 @@ class SELU(_Inplace):
 class GLU(Module):
     """The first half of the input along `dim` times the sigmoid of the second half."""
 
-    __constants__ = ["dim"]
+    _repr_names = ("dim",)
 
     def __init__(self, dim: int = -1) -> None:
         super().__init__()
@@ -248,14 +221,11 @@ class GLU(Module):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         return F.glu(input, self.dim)
 
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}"
-
 
 class GELU(Module):
     """`input * Φ(input)` with the normal distribution function, or its approximation by tanh."""
 
-    __constants__ = ["approximate"]
+    _repr_names = ("approximate",)
 
     def __init__(self, approximate: str = "none") -> None:
         super().__init__()
@@ -264,32 +234,24 @@ class GELU(Module):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         return F.gelu(input, approximate=self.approximate)
 
-    def extra_repr(self) -> str:
-        return f"approximate={self.approximate!r}"
 
-
-class LeakyReLU(Module):
+class LeakyReLU(_Inplace):
     """`input` where it is positive, and `negative_slope * input` elsewhere."""
 
-    __constants__ = ["inplace", "negative_slope"]
+    _repr_names = ("negative_slope",)
 
     def __init__(self, negative_slope: float = 1e-2, inplace: bool = False) -> None:
-        super().__init__()
+        super().__init__(inplace)
         self.negative_slope = negative_slope
-        self.inplace = inplace
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         return F.leaky_relu(input, self.negative_slope, self.inplace)
-
-    def extra_repr(self) -> str:
-        return _with_inplace(f"negative_slope={self.negative_slope}", self.inplace)
 
 
 class PReLU(Module):
     """Leaky ReLU with a learned slope, or with one learned slope for each channel (He et al., 2015)."""
 
-    __constants__ = ["num_parameters"]
-    num_parameters: int
+    _repr_names = ("num_parameters",)
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
         super().__init__()
@@ -304,9 +266,6 @@ class PReLU(Module):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         return F.prelu(input, self.weight)
 
-    def extra_repr(self) -> str:
-        return f"num_parameters={self.num_parameters}"
-
 
 class LogSigmoid(Module):
     """`log(sigmoid(input))`."""
@@ -318,7 +277,7 @@ class LogSigmoid(Module):
 class Softplus(Module):
     """`log(1 + exp(beta * input)) / beta`, and the identity where `beta * input` exceeds `threshold`."""
 
-    __constants__ = ["beta", "threshold"]
+    _repr_names = ("beta", "threshold")
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
@@ -328,40 +287,28 @@ class Softplus(Module):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         return F.softplus(input, self.beta, self.threshold)
 
-    def extra_repr(self) -> str:
-        return f"beta={self.beta}, threshold={self.threshold}"
 
-
-class Softshrink(Module):
-    """`input` shrunk towards 0 by `lambd`. It is 0 where the absolute value is smaller than `lambd`."""
-
-    __constants__ = ["lambd"]
-
+class _Shrink(Module):
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
         self.lambd = lambd
+
+    def extra_repr(self) -> str:
+        return str(self.lambd)
+
+
+class Softshrink(_Shrink):
+    """`input` shrunk towards 0 by `lambd`. It is 0 where the absolute value is smaller than `lambd`."""
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         return F.softshrink(input, self.lambd)
 
-    def extra_repr(self) -> str:
-        return str(self.lambd)
 
-
-class Hardshrink(Module):
+class Hardshrink(_Shrink):
     """`input`, but 0 where its absolute value is at most `lambd`."""
-
-    __constants__ = ["lambd"]
-
-    def __init__(self, lambd: float = 0.5) -> None:
-        super().__init__()
-        self.lambd = lambd
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         return F.hardshrink(input, self.lambd)
-
-    def extra_repr(self) -> str:
-        return str(self.lambd)
 
 
 class Softsign(Module):
@@ -378,36 +325,26 @@ class Tanhshrink(Module):
         return F.tanhshrink(input)
 
 
-class Softmin(Module):
-    """`softmax` of the negated input along `dim`."""
-
-    __constants__ = ["dim"]
+class _AlongDim(Module):
+    _repr_names = ("dim",)
 
     def __init__(self, dim: int | None = None) -> None:
         super().__init__()
         self.dim = dim
+
+
+class Softmin(_AlongDim):
+    """`softmax` of the negated input along `dim`."""
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         return F.softmin(input, self.dim, _stacklevel=5)
 
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}"
 
-
-class Softmax(Module):
+class Softmax(_AlongDim):
     """`exp(input)` divided by its sum along `dim`."""
-
-    __constants__ = ["dim"]
-
-    def __init__(self, dim: int | None = None) -> None:
-        super().__init__()
-        self.dim = dim
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         return F.softmax(input, self.dim, _stacklevel=5)
-
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}"
 
 
 class Softmax2d(Module):
@@ -419,17 +356,8 @@ class Softmax2d(Module):
         return F.softmax(input, -3)
 
 
-class LogSoftmax(Module):
+class LogSoftmax(_AlongDim):
     """The logarithm of `softmax` along `dim`."""
-
-    __constants__ = ["dim"]
-
-    def __init__(self, dim: int | None = None) -> None:
-        super().__init__()
-        self.dim = dim
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         return F.log_softmax(input, self.dim, _stacklevel=5)
-
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}"

@@ -18,12 +18,6 @@ class _NormBase(Module):
     """Parameters and running statistics with one value for each channel."""
 
     _version = 2
-    __constants__ = ["track_running_stats", "momentum", "eps", "num_features", "affine"]
-    num_features: int
-    eps: float
-    momentum: float | None
-    affine: bool
-    track_running_stats: bool
 
     def __init__(
         self,

@@ -35,18 +35,6 @@ def _repeated(value: Any, times: int) -> tuple[Any, ...]:
 class _ConvNd(Module):
     """The base of convolutions of all dimensions: parameters, their initialization, and printing."""
 
-    __constants__ = [
-        "stride",
-        "padding",
-        "dilation",
-        "groups",
-        "padding_mode",
-        "output_padding",
-        "in_channels",
-        "out_channels",
-        "kernel_size",
-    ]
-
     bias: torch.Tensor | None
 
     def _setup(

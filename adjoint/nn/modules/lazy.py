@@ -274,8 +274,6 @@ class _LazyNormBase(LazyModuleMixin):
     """A normalization that takes `num_features` from the number of channels of its first input."""
 
     num_features: int
-    affine: bool
-    track_running_stats: bool
     weight: Any
     bias: Any
     running_mean: Any

@@ -36,9 +36,6 @@ class Linear(Module):
     torch.Size([5, 2])
     """
 
-    __constants__ = ["in_features", "out_features"]
-    in_features: int
-    out_features: int
     weight: torch.Tensor
 
     def __init__(
@@ -83,10 +80,6 @@ class Bilinear(Module):
     Shapes: inputs `(..., in1_features)` and `(..., in2_features)`, output `(..., out_features)`.
     """
 
-    __constants__ = ["in1_features", "in2_features", "out_features"]
-    in1_features: int
-    in2_features: int
-    out_features: int
     weight: torch.Tensor
 
     def __init__(

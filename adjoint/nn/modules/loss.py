@@ -66,8 +66,6 @@ class _WeightedLoss(_Loss):
 class L1Loss(_Loss):
     """The absolute difference."""
 
-    __constants__ = ["reduction"]
-
     def forward(self, input: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         return F.l1_loss(input, target, reduction=self.reduction)
 
@@ -75,16 +73,12 @@ class L1Loss(_Loss):
 class MSELoss(_Loss):
     """The squared difference."""
 
-    __constants__ = ["reduction"]
-
     def forward(self, input: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         return F.mse_loss(input, target, reduction=self.reduction)
 
 
 class SmoothL1Loss(_Loss):
     """A loss that is quadratic for differences below `beta`, and linear above."""
-
-    __constants__ = ["reduction"]
 
     def __init__(
         self, size_average: Any = None, reduce: Any = None, reduction: str = "mean", beta: float = 1.0
@@ -99,8 +93,6 @@ class SmoothL1Loss(_Loss):
 class HuberLoss(_Loss):
     """A loss that is quadratic for differences below `delta`, and linear above."""
 
-    __constants__ = ["reduction", "delta"]
-
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         super().__init__(reduction=reduction)
         if not isinstance(delta, (float, int)):
@@ -114,8 +106,6 @@ class HuberLoss(_Loss):
 class SoftMarginLoss(_Loss):
     """`log(1 + exp(-target * input))` for targets 1 and -1."""
 
-    __constants__ = ["reduction"]
-
     def forward(self, input: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         return F.soft_margin_loss(input, target, reduction=self.reduction)
 
@@ -127,9 +117,6 @@ class NLLLoss(_WeightedLoss):
         weight: the weight of each class.
         ignore_index: a target to ignore.
     """
-
-    __constants__ = ["ignore_index", "reduction"]
-    ignore_index: int
 
     def __init__(
         self,
@@ -178,10 +165,6 @@ class CrossEntropyLoss(_WeightedLoss):
     tensor(1.3863)
     """
 
-    __constants__ = ["ignore_index", "reduction", "label_smoothing"]
-    ignore_index: int
-    label_smoothing: float
-
     def __init__(
         self,
         weight: torch.Tensor | None = None,
@@ -208,8 +191,6 @@ class CrossEntropyLoss(_WeightedLoss):
 
 class BCELoss(_WeightedLoss):
     """The binary cross entropy between probabilities."""
-
-    __constants__ = ["reduction"]
 
     def forward(self, input: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         return F.binary_cross_entropy(input, target, weight=self.weight, reduction=self.reduction)
@@ -250,8 +231,6 @@ class KLDivLoss(_Loss):
         log_target: whether the target contains log-probabilities too.
     """
 
-    __constants__ = ["reduction"]
-
     def __init__(
         self, size_average: Any = None, reduce: Any = None, reduction: str = "mean", log_target: bool = False
     ) -> None:
@@ -264,8 +243,6 @@ class KLDivLoss(_Loss):
 
 class PoissonNLLLoss(_Loss):
     """The negative log-likelihood of Poisson-distributed counts. The arguments are those of `F.poisson_nll_loss`."""
-
-    __constants__ = ["log_input", "full", "eps", "reduction"]
 
     def __init__(
         self,
@@ -295,8 +272,6 @@ class PoissonNLLLoss(_Loss):
 class GaussianNLLLoss(_Loss):
     """The negative log-likelihood under normal distributions. The arguments are those of `F.gaussian_nll_loss`."""
 
-    __constants__ = ["full", "eps", "reduction"]
-
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
         super().__init__(reduction=reduction)
         self.full = full
@@ -309,8 +284,6 @@ class GaussianNLLLoss(_Loss):
 class HingeEmbeddingLoss(_Loss):
     """`input` where the target is 1, and `max(0, margin - input)` where it is -1."""
 
-    __constants__ = ["margin", "reduction"]
-
     def __init__(
         self, margin: float = 1.0, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
     ) -> None:
@@ -321,31 +294,23 @@ class HingeEmbeddingLoss(_Loss):
         return F.hinge_embedding_loss(input, target, margin=self.margin, reduction=self.reduction)
 
 
-class CosineEmbeddingLoss(_Loss):
-    """`1 - cos` where the target is 1, and `max(0, cos - margin)` where it is -1."""
-
-    __constants__ = ["margin", "reduction"]
-
+class _MarginLoss(_Loss):
     def __init__(
         self, margin: float = 0.0, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
     ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
+
+
+class CosineEmbeddingLoss(_MarginLoss):
+    """`1 - cos` where the target is 1, and `max(0, cos - margin)` where it is -1."""
 
     def forward(self, input1: torch.Tensor, input2: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         return F.cosine_embedding_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
 
 
-class MarginRankingLoss(_Loss):
+class MarginRankingLoss(_MarginLoss):
     """`max(0, -target (input1 - input2) + margin)`."""
-
-    __constants__ = ["margin", "reduction"]
-
-    def __init__(
-        self, margin: float = 0.0, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
-    ) -> None:
-        super().__init__(size_average, reduce, reduction)
-        self.margin = margin
 
     def forward(self, input1: torch.Tensor, input2: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         return F.margin_ranking_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
@@ -354,8 +319,6 @@ class MarginRankingLoss(_Loss):
 class MultiLabelMarginLoss(_Loss):
     """The margin between each label and each other class."""
 
-    __constants__ = ["reduction"]
-
     def forward(self, input: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         return F.multilabel_margin_loss(input, target, reduction=self.reduction)
 
@@ -363,16 +326,12 @@ class MultiLabelMarginLoss(_Loss):
 class MultiLabelSoftMarginLoss(_WeightedLoss):
     """The mean over classes of the binary cross entropy of the sigmoid of the input."""
 
-    __constants__ = ["reduction"]
-
     def forward(self, input: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         return F.multilabel_soft_margin_loss(input, target, weight=self.weight, reduction=self.reduction)
 
 
 class MultiMarginLoss(_WeightedLoss):
     """The margin between the target class and each other class, to the power `p`."""
-
-    __constants__ = ["p", "margin", "reduction"]
 
     def __init__(
         self,
@@ -399,8 +358,6 @@ class MultiMarginLoss(_WeightedLoss):
 
 class TripletMarginLoss(_Loss):
     """`max(0, d(anchor, positive) - d(anchor, negative) + margin)`. The arguments are those of `F.triplet_margin_loss`."""
-
-    __constants__ = ["margin", "p", "eps", "swap", "reduction"]
 
     def __init__(
         self,
@@ -436,8 +393,6 @@ class TripletMarginLoss(_Loss):
 class TripletMarginWithDistanceLoss(_Loss):
     """`TripletMarginLoss` with any distance."""
 
-    __constants__ = ["margin", "swap", "reduction"]
-
     def __init__(
         self,
         *,
@@ -469,10 +424,6 @@ class TripletMarginWithDistanceLoss(_Loss):
 
 class CTCLoss(_Loss):
     """The loss of connectionist temporal classification; see `nn.functional.ctc_loss`."""
-
-    __constants__ = ["blank", "reduction"]
-    blank: int
-    zero_infinity: bool
 
     def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
         super().__init__(reduction=reduction)

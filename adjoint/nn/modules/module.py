@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import adjoint as torch
 
@@ -76,6 +76,8 @@ class Module:
     dump_patches: bool = False
     _version: int = 1
     call_super_init: bool = False
+    __constants__: ClassVar[list[str]] = []  # which subclasses may extend: TorchScript reads it
+    _repr_names: ClassVar[tuple[str, ...]] = ()
 
     training: bool
     _parameters: dict[str, Parameter | None]
@@ -580,7 +582,7 @@ class Module:
 
     def extra_repr(self) -> str:
         """Return the text between the parentheses of the printed form. Subclasses override this method."""
-        return ""
+        return ", ".join(f"{name}={getattr(self, name)!r}" for name in self._repr_names)
 
     __repr__ = printed
 

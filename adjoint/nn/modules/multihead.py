@@ -36,8 +36,6 @@ class MultiheadAttention(Module):
     (torch.Size([3, 1, 4]), torch.Size([1, 3, 3]))
     """
 
-    __constants__ = ["batch_first"]
-
     def __init__(
         self,
         embed_dim: int,

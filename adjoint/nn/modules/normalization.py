@@ -31,10 +31,7 @@ class LayerNorm(Module):
         bias: whether to shift.
     """
 
-    __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
     normalized_shape: tuple[int, ...]
-    eps: float
-    elementwise_affine: bool
 
     def __init__(
         self,
@@ -83,10 +80,7 @@ class RMSNorm(Module):
         elementwise_affine: whether to scale each element by a parameter, initially 1.
     """
 
-    __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
     normalized_shape: tuple[int, ...]
-    eps: float | None
-    elementwise_affine: bool
 
     def __init__(
         self,
@@ -127,12 +121,6 @@ class GroupNorm(Module):
         affine: whether to scale and shift each channel by parameters, initially 1 and 0.
         bias: whether to shift.
     """
-
-    __constants__ = ["num_groups", "num_channels", "eps", "affine"]
-    num_groups: int
-    num_channels: int
-    eps: float
-    affine: bool
 
     def __init__(
         self,
@@ -175,8 +163,6 @@ class GroupNorm(Module):
 
 class LocalResponseNorm(Module):
     """Divides by a power of the mean square over neighbouring channels (Krizhevsky et al., 2012)."""
-
-    __constants__ = ["size", "alpha", "beta", "k"]
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         super().__init__()

@@ -37,7 +37,6 @@ Size = int | Sequence[int]
 class _Pad(Module):
     """`padding` is one number for all sides, or `(before, after)` for the last dimension, then for the dimension before it."""
 
-    __constants__ = ["padding"]
     _dims: ClassVar[int]
     _mode: ClassVar[str]
 
@@ -53,9 +52,7 @@ class _Pad(Module):
 
 
 class _ConstantPadNd(_Pad):
-    __constants__ = ["padding", "value"]
     _mode = "constant"
-    value: float
 
     def __init__(self, padding: Size, value: float) -> None:
         super().__init__(padding)
@@ -86,34 +83,24 @@ class ConstantPad3d(_ConstantPadNd):
     _dims = 3
 
 
-class ZeroPad1d(ConstantPad1d):
+class _ZeroPad(_ConstantPadNd):
+    def __init__(self, padding: Size) -> None:
+        super().__init__(padding, 0.0)
+
+    def extra_repr(self) -> str:
+        return f"{self.padding}"
+
+
+class ZeroPad1d(_ZeroPad, ConstantPad1d):
     """Pads the last dimension with zeros."""
 
-    def __init__(self, padding: Size) -> None:
-        super().__init__(padding, 0.0)
 
-    def extra_repr(self) -> str:
-        return f"{self.padding}"
-
-
-class ZeroPad2d(ConstantPad2d):
+class ZeroPad2d(_ZeroPad, ConstantPad2d):
     """Pads the last two dimensions with zeros."""
 
-    def __init__(self, padding: Size) -> None:
-        super().__init__(padding, 0.0)
 
-    def extra_repr(self) -> str:
-        return f"{self.padding}"
-
-
-class ZeroPad3d(ConstantPad3d):
+class ZeroPad3d(_ZeroPad, ConstantPad3d):
     """Pads the last three dimensions with zeros."""
-
-    def __init__(self, padding: Size) -> None:
-        super().__init__(padding, 0.0)
-
-    def extra_repr(self) -> str:
-        return f"{self.padding}"
 
 
 class ReflectionPad1d(_Pad):
@@ -183,8 +170,7 @@ class CircularPad3d(_CircularPad):
 class PixelShuffle(Module):
     """Rearranges `(..., C r², H, W)` to `(..., C, H r, W r)`."""
 
-    __constants__ = ["upscale_factor"]
-    upscale_factor: int
+    _repr_names = ("upscale_factor",)
 
     def __init__(self, upscale_factor: int) -> None:
         super().__init__()
@@ -193,15 +179,11 @@ class PixelShuffle(Module):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         return F.pixel_shuffle(input, self.upscale_factor)
 
-    def extra_repr(self) -> str:
-        return f"upscale_factor={self.upscale_factor}"
-
 
 class PixelUnshuffle(Module):
     """Rearranges `(..., C, H r, W r)` to `(..., C r², H, W)`."""
 
-    __constants__ = ["downscale_factor"]
-    downscale_factor: int
+    _repr_names = ("downscale_factor",)
 
     def __init__(self, downscale_factor: int) -> None:
         super().__init__()
@@ -210,15 +192,11 @@ class PixelUnshuffle(Module):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         return F.pixel_unshuffle(input, self.downscale_factor)
 
-    def extra_repr(self) -> str:
-        return f"downscale_factor={self.downscale_factor}"
-
 
 class ChannelShuffle(Module):
     """Interleaves the channels of `groups` groups."""
 
-    __constants__ = ["groups"]
-    groups: int
+    _repr_names = ("groups",)
 
     def __init__(self, groups: int) -> None:
         super().__init__()
@@ -226,6 +204,3 @@ class ChannelShuffle(Module):
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         return F.channel_shuffle(input, self.groups)
-
-    def extra_repr(self) -> str:
-        return f"groups={self.groups}"

@@ -28,7 +28,7 @@ class Unfold(Module):
     See `functional.unfold`.
     """
 
-    __constants__ = ["kernel_size", "dilation", "padding", "stride"]
+    _repr_names = ("kernel_size", "dilation", "padding", "stride")
 
     def __init__(self, kernel_size: Size, dilation: Size = 1, padding: Size = 0, stride: Size = 1) -> None:
         super().__init__()
@@ -40,14 +40,11 @@ class Unfold(Module):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
 
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, stride={self.stride}"
-
 
 class Fold(Module):
     """The image `(N, C, *output_size)`. Each element is the sum of its values in the columns. See `functional.fold`."""
 
-    __constants__ = ["output_size", "kernel_size", "dilation", "padding", "stride"]
+    _repr_names = ("output_size", "kernel_size", "dilation", "padding", "stride")
 
     def __init__(
         self, output_size: Size, kernel_size: Size, dilation: Size = 1, padding: Size = 0, stride: Size = 1
@@ -62,19 +59,11 @@ class Fold(Module):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         return F.fold(input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
 
-    def extra_repr(self) -> str:
-        return (
-            f"output_size={self.output_size}, kernel_size={self.kernel_size}, dilation={self.dilation}, "
-            f"padding={self.padding}, stride={self.stride}"
-        )
-
 
 class Flatten(Module):
     """Merges the dimensions from `start_dim` to `end_dim` into one."""
 
-    __constants__ = ["start_dim", "end_dim"]
-    start_dim: int
-    end_dim: int
+    _repr_names = ("start_dim", "end_dim")
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
@@ -84,14 +73,11 @@ class Flatten(Module):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         return input.flatten(self.start_dim, self.end_dim)
 
-    def extra_repr(self) -> str:
-        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
-
 
 class Unflatten(Module):
     """Splits the dimension `dim` into dimensions of sizes `unflattened_size`. One of the sizes may be -1."""
 
-    __constants__ = ["dim", "unflattened_size"]
+    _repr_names = ("dim", "unflattened_size")
 
     def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
         super().__init__()
@@ -111,14 +97,9 @@ class Unflatten(Module):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         return input.unflatten(self.dim, self.unflattened_size)
 
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
-
 
 class Upsample(Module):
     """Resizes `(N, C, *)`. See `functional.interpolate`."""
-
-    __constants__ = ["size", "scale_factor", "mode", "align_corners", "name", "recompute_scale_factor"]
 
     def __init__(
         self,
@@ -166,10 +147,6 @@ class UpsamplingBilinear2d(Upsample):
 class CosineSimilarity(Module):
     """The cosine of the angle between two vectors along `dim`."""
 
-    __constants__ = ["dim", "eps"]
-    dim: int
-    eps: float
-
     def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
         super().__init__()
         self.dim = dim
@@ -181,11 +158,6 @@ class CosineSimilarity(Module):
 
 class PairwiseDistance(Module):
     """The p-norm of `x1 - x2 + eps` along the last dimension."""
-
-    __constants__ = ["norm", "eps", "keepdim"]
-    norm: float
-    eps: float
-    keepdim: bool
 
     def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
         super().__init__()

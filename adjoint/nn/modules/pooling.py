@@ -40,10 +40,8 @@ Size = int | Sequence[int]
 
 
 class _MaxPoolNd(Module):
-    __constants__ = ["kernel_size", "stride", "padding", "dilation", "return_indices", "ceil_mode"]
+    _repr_names = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
     _pool: ClassVar[str]
-    return_indices: bool
-    ceil_mode: bool
 
     def __init__(
         self,
@@ -65,12 +63,6 @@ class _MaxPoolNd(Module):
     def forward(self, input: torch.Tensor) -> Any:
         return getattr(F, self._pool)(
             input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices
-        )
-
-    def extra_repr(self) -> str:
-        return (
-            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
-            f"dilation={self.dilation}, ceil_mode={self.ceil_mode}"
         )
 
 
@@ -102,10 +94,7 @@ class MaxPool3d(_MaxPoolNd):
 
 
 class _AvgPoolNd(Module):
-    __constants__ = ["kernel_size", "stride", "padding", "ceil_mode", "count_include_pad"]
-
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+    _repr_names = ("kernel_size", "stride", "padding")
 
 
 def _single(value: Size) -> tuple[int, ...]:
@@ -135,7 +124,6 @@ class AvgPool1d(_AvgPoolNd):
 
 
 class _AvgPoolWithDivisor(_AvgPoolNd):
-    __constants__ = [*_AvgPoolNd.__constants__, "divisor_override"]
     _pool: ClassVar[str]
 
     def __init__(
@@ -189,7 +177,7 @@ class AvgPool3d(_AvgPoolWithDivisor):
 
 
 class _AdaptiveAvgPoolNd(Module):
-    __constants__ = ["output_size"]
+    _repr_names = ("output_size",)
     _pool: ClassVar[str]
 
     def __init__(self, output_size: Any) -> None:
@@ -198,9 +186,6 @@ class _AdaptiveAvgPoolNd(Module):
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         return getattr(F, self._pool)(input, self.output_size)
-
-    def extra_repr(self) -> str:
-        return f"output_size={self.output_size}"
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
@@ -222,9 +207,8 @@ class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
 
 
 class _AdaptiveMaxPoolNd(Module):
-    __constants__ = ["output_size", "return_indices"]
+    _repr_names = ("output_size",)
     _pool: ClassVar[str]
-    return_indices: bool
 
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:
         super().__init__()
@@ -233,9 +217,6 @@ class _AdaptiveMaxPoolNd(Module):
 
     def forward(self, input: torch.Tensor) -> Any:
         return getattr(F, self._pool)(input, self.output_size, self.return_indices)
-
-    def extra_repr(self) -> str:
-        return f"output_size={self.output_size}"
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
@@ -257,6 +238,7 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
 
 
 class _MaxUnpoolNd(Module):
+    _repr_names = ("kernel_size", "stride", "padding")
     _unpool: ClassVar[str]
     _dims: ClassVar[int]
 
@@ -273,9 +255,6 @@ class _MaxUnpoolNd(Module):
         self, input: torch.Tensor, indices: torch.Tensor, output_size: Sequence[int] | None = None
     ) -> torch.Tensor:
         return getattr(F, self._unpool)(input, indices, self.kernel_size, self.stride, self.padding, output_size)
-
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
 class MaxUnpool1d(_MaxUnpoolNd):
@@ -304,10 +283,8 @@ class MaxUnpool3d(_MaxUnpoolNd):
 
 
 class _LPPoolNd(Module):
-    __constants__ = ["norm_type", "kernel_size", "stride", "ceil_mode"]
+    _repr_names = ("norm_type", "kernel_size", "stride", "ceil_mode")
     _pool: ClassVar[str]
-    norm_type: float
-    ceil_mode: bool
 
     def __init__(
         self, norm_type: float, kernel_size: Size, stride: Size | None = None, ceil_mode: bool = False
@@ -320,9 +297,6 @@ class _LPPoolNd(Module):
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         return getattr(F, self._pool)(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
-
-    def extra_repr(self) -> str:
-        return f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, ceil_mode={self.ceil_mode}"
 
 
 class LPPool1d(_LPPoolNd):
@@ -349,7 +323,6 @@ class LPPool3d(_LPPoolNd):
 
 
 class _FractionalMaxPoolNd(Module):
-    __constants__ = ["kernel_size", "return_indices", "output_size", "output_ratio"]
     _pool: ClassVar[str]
     _dims: ClassVar[int]
 

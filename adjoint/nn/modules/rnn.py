@@ -46,18 +46,6 @@ class RNNBase(Module):
     and the final states are the states after each sequence's last step.
     """
 
-    __constants__ = [
-        "mode",
-        "input_size",
-        "hidden_size",
-        "num_layers",
-        "bias",
-        "batch_first",
-        "dropout",
-        "bidirectional",
-        "proj_size",
-    ]
-
     def __init__(
         self,
         mode: str,
@@ -397,11 +385,6 @@ class LSTM(RNNBase):
 class RNNCellBase(Module):
     """The base of cells: the parameters of one step."""
 
-    __constants__ = ["input_size", "hidden_size", "bias"]
-    input_size: int
-    hidden_size: int
-    bias: bool
-
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool, num_chunks: int, device: Any = None, dtype: Any = None
     ) -> None:
@@ -465,9 +448,6 @@ class RNNCellBase(Module):
 
 class RNNCell(RNNCellBase):
     """`h' = tanh(W_ih x + b_ih + W_hh h + b_hh)`, or the same with relu."""
-
-    __constants__ = ["input_size", "hidden_size", "bias", "nonlinearity"]
-    nonlinearity: str
 
     def __init__(
         self,

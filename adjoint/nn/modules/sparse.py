@@ -29,23 +29,7 @@ class Embedding(Module):
     torch.Size([2, 2, 3])
     """
 
-    __constants__ = [
-        "num_embeddings",
-        "embedding_dim",
-        "padding_idx",
-        "max_norm",
-        "norm_type",
-        "scale_grad_by_freq",
-        "sparse",
-    ]
-    num_embeddings: int
-    embedding_dim: int
-    padding_idx: int | None
-    max_norm: float | None
-    norm_type: float
-    scale_grad_by_freq: bool
     weight: torch.Tensor
-    sparse: bool
 
     def __init__(
         self,
@@ -146,18 +130,6 @@ class EmbeddingBag(Module):
         include_last_offset: whether the last offset is the end of the last bag.
         padding_idx: an index to ignore. Its vector is initially zero.
     """
-
-    __constants__ = [
-        "num_embeddings",
-        "embedding_dim",
-        "max_norm",
-        "norm_type",
-        "scale_grad_by_freq",
-        "mode",
-        "sparse",
-        "include_last_offset",
-        "padding_idx",
-    ]
 
     def __init__(
         self,

@@ -70,7 +70,6 @@ def _detect_is_causal_mask(mask: Mask, is_causal: bool | None = None, size: int 
 class _Layer(Module):
     """The common parts of encoder and decoder layers: self-attention, the feed-forward block, and the order of the norms."""
 
-    __constants__ = ["norm_first"]
     activation: Callable[[torch.Tensor], torch.Tensor]
     norm_first: bool
     self_attn: MultiheadAttention
@@ -305,8 +304,6 @@ class TransformerEncoder(Module):
     torch.Size([3, 10, 8])
     """
 
-    __constants__ = ["norm"]
-
     def __init__(
         self,
         encoder_layer: Module,
@@ -376,8 +373,6 @@ class TransformerDecoder(Module):
         num_layers: the number of layers.
         norm: a module to apply to the output.
     """
-
-    __constants__ = ["norm"]
 
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()
