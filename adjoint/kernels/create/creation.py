@@ -246,7 +246,7 @@ def complex_from_parts(real: Array, imag: Array) -> Array:
 def polar(abs: Array, angle: Array) -> Array:
     """Return complex numbers with the given absolute values and angles, which are broadcast together.
 
-    It raises the same errors as `complex_from_parts`.
+    Raises the errors of `complex_from_parts`.
     """
     _check_parts(abs, angle)
     if abs.dtype == numpy.float16:

@@ -143,7 +143,7 @@ def _flattened(data: Any, shape: tuple[int, ...]) -> list[Any] | None:
 
 
 class _Elements:
-    """The numbers in nested sequences, in order, and their types."""
+    """Collects the numbers in nested sequences, in order, and their types."""
 
     def __init__(self, unwrap: Unwrap, wanted: dtype | None = None) -> None:
         self.unwrap = unwrap
@@ -268,7 +268,7 @@ def _no_number(kind: str, wanted: dtype | None) -> TypeError:
 
 
 def _number(item: Any, unwrap: Unwrap, wanted: dtype | None) -> tuple[dtype | None, Any]:
-    """Return the type as which an element counts, and its value as a Python number."""
+    """Return the type of an element, and its value as a Python number."""
     array = unwrap(item)
     if isinstance(array, (numpy.ndarray, numpy.generic)):
         if (

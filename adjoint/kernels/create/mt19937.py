@@ -216,7 +216,7 @@ class Stream:
         return bits * 2.0**-53
 
     def doubles(self, n: int) -> list[float]:
-        """Return the next `n` such numbers. For a few numbers this is faster than arrays."""
+        """Return the next `n` numbers of `double` as a list. For a few numbers, a list is faster than an array."""
         words = iter((self._engine or self._start()).random_raw(2 * n).tolist())
         return [(high << 32 & 0x1FFFFFFFFFFFFF | low) * 2.0**-53 for high, low in zip(words, words, strict=True)]
 

@@ -177,7 +177,7 @@ def index_put_(x: ndarray, indices: Indices, values: ndarray, accumulate: bool =
 
 
 def _put_masked(x: ndarray, indices: Indices, value: ndarray) -> bool:
-    """Do what `index_put_` does with one value, of any type, if the indices are only one mask; otherwise return False."""
+    """Do the same as `index_put_` if the only index is a mask and there is one value, of any type. Otherwise return False."""
     given = [position for position, index in enumerate(indices) if index is not None]
     if len(given) != 1 or (mask := indices[given[0]]) is None or mask.dtype.char not in "?B":
         return False
@@ -191,7 +191,7 @@ def _put_masked(x: ndarray, indices: Indices, value: ndarray) -> bool:
 
 
 def _put_rows(x: ndarray, index: ndarray, values: ndarray, accumulate: bool) -> bool:
-    """Do what `index_put_` does if it is simple: one array of valid integers, values of the shape of `x[index]`."""
+    """Do the same as `index_put_` in a simple case: one array of valid integers, and values with the shape of `x[index]`."""
     shape = x.shape
     if index.dtype.char != "l" or not shape or values.shape != index.shape + shape[1:] or values.dtype != x.dtype:
         return False

@@ -1,8 +1,8 @@
 """Normal numbers, from the Box-Muller transform of pairs and of blocks of 16 fractions, and exponential numbers.
 
-For float32, the polynomials are those of Moshier's Cephes library, 1989 (`logf.c`, `sinf.c`), for the arguments that
-occur here, evaluated with fused multiply-adds. NumPy computes arrays with the same source. For float64, the functions
-of the C library are called, so that results are identical to those of other programs.
+In float32, the polynomials come from Moshier's Cephes library, 1989 (`logf.c`, `sinf.c`). They cover the arguments that
+occur here, and use fused multiply-adds. NumPy computes arrays with the same source. For float64, the functions of the C
+library are called, so that results are identical to those of other programs.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def transform(values: ndarray, mean: float, std: float) -> Any:
 
 @loops(explicit=True, plain=True)
 def draw_normals(out: Pointer[T], state: Pointer[u32], mean: T, std: T, n: Int) -> None:
-    """Draw `n` normal numbers, where `n` is at least 16. Remaining numbers are drawn again as the end of a block of 16."""
+    """Draw `n` normal numbers, where `n` is at least 16. If `n` is not a multiple of 16, the last 16 numbers are drawn again."""
     NORMALS = normals32 if T is f32 else normals64
     at = out
     count = n

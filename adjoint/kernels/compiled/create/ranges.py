@@ -15,7 +15,7 @@ _EXACT = 1 << 24
 def fill_blocks(
     out: Pointer[T], first: f64, step: f64, size: Int, whole: Int, W: Static, start: Int, stop: Int
 ) -> None:
-    """Compute `first + i * step`, in blocks of `W` numbers that are rounded, and one by one from number `whole` on."""
+    """Compute `first + i * step`: blocks of `W` numbers from a rounded first number, and single numbers from index `whole` on."""
     lane = vector(f64, W)(lanes(i64, W))
     offsets = lane * broadcast(step, W)
     for block in range(start, stop):

@@ -67,7 +67,10 @@ def factor_squares(
 
 
 def cholesky(a: Array, upper: bool) -> Any:
-    """Return `kernels.linalg.decompositions.cholesky`. NotImplemented also if a matrix is not positive-definite."""
+    """Return the result of `kernels.linalg.decompositions.cholesky`.
+
+    Return NotImplemented if a matrix is not positive-definite.
+    """
     kind, size = TYPES.get(a.dtype.char), a.shape[-1]
     if kind is None or not a.size:
         return NotImplemented

@@ -15,9 +15,9 @@ _WORK = {_ONE: 1, _TWO: 1, _MOST: 2, _ANY: 30}
 
 @loops
 def combined(total: T, difference: T, order: T, NORM: Static) -> T:
-    """Return the combination of the norm so far, before its root is taken, and one more difference.
+    """Add one more difference to a norm whose root has not been taken yet.
 
-    Both are numbers or vectors.
+    `total` and `difference` are both numbers or both vectors.
     """
     if NORM == _TWO:
         result = fma(difference, difference, total)
@@ -66,7 +66,7 @@ def distances(
     out: Pointer[T], x: Pointer[T], y: Pointer[T], rows: Int, others: Int, width: Int, order: T, NORM: Static, PAIRS: Static,
     W: Static, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """Compute the distances of rows of `x`, `rows` in each batch, to all rows of `y`.
+    """Compute the distances from rows of `x` to all rows of `y`. Each batch has `rows` rows.
 
     With `PAIRS`, compute only the distances to later rows.
     """

@@ -194,7 +194,7 @@ def _width(array: Array) -> int:
 
 
 def _work(rows: int, columns: int) -> int:
-    """Return the number of bytes that take equal time."""
+    """Return the cost of a matrix, as the number of bytes that could be copied in the same time."""
     return rows * columns * (64 + min(rows, columns))
 
 

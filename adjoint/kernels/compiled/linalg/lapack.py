@@ -75,9 +75,9 @@ def _each(function: Callable[[int], int], stack: Array) -> Array:
 
 
 def _turned(a: Array, *batch: int) -> Array:
-    """Return a copy in which the columns of the matrices are rows, which is LAPACK's order.
+    """Return a transposed copy of the matrices, because LAPACK's matrices are column-major.
 
-    One stack is expanded to `batch`.
+    If `batch` is given, the stack is broadcast to these batch dimensions.
     """
     turned = a.mT
     if batch:

@@ -3,7 +3,7 @@
 The second factor is traversed in panels that are as wide as a tile and have `PANEL_ROWS` rows. A panel is copied so
 that it stays in the first-level cache, and is then multiplied by rows of the first factor. If only a few panels use the
 rows, the rows are read in place. Otherwise blocks of `BLOCK_ROWS` rows are first copied so that they stay in the
-second-level cache. Otherwise, rows whose distance is a power of two would displace each other in the cache. If the
+second-level cache. Without the copy, rows whose distance is a power of two would displace each other in the cache. If the
 first factor is stored by columns, the rows of each tile are copied side by side. Results are written once for every
 `PANEL_ROWS` numbers that are summed. The loops run in the order of K. Goto and R. van de Geijn, "Anatomy of
 high-performance matrix multiplication", ACM Transactions on Mathematical Software 34, 2008.

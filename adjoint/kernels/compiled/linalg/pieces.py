@@ -89,7 +89,8 @@ def pack_tile(
     If `along`, a line is in a row of the source; otherwise it is in a column.
 
     If `turned`, a line becomes a column of the tile; otherwise it becomes a row. The numbers of a pair are 16 apart in
-    both factors. `range_` contains the largest number so far, and the smallest minus 1, both as bits without the sign.
+    both factors. `range_` contains the bits, without the sign, of the largest number so far, and the bits of the
+    smallest number, minus 1.
     """
     zeros = table(T, [0] * TILE)
     high, low = load(range_, TILE), load(range_ + TILE, TILE)

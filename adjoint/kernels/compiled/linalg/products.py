@@ -302,7 +302,7 @@ def _rounded(number: int, unit: int) -> int:
 
 
 def _lies(shape: tuple[int, ...], strides: tuple[int, ...], item: int) -> tuple[int, int, int] | None:
-    """Return the distances of matrices and rows in elements, and whether the rows are columns.
+    """Return the distances between matrices and between rows, in elements, and whether the matrices are column-major.
 
     Return None if BLAS cannot read them.
     """

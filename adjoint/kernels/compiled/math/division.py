@@ -3,8 +3,8 @@
 A single divisor is replaced by its reciprocal with a correction, and many divisors are used in float64.
 
 Processors divide integers one at a time, in 10 to 40 steps each. For a number of at most 51 bits, the product with a
-reciprocal in float64 gives a quotient with an error of at most one. The integer part of the quotient of two such
-numbers in float64 is exact.
+reciprocal in float64 is a quotient that is wrong by at most one. The integer part of the quotient of two such numbers
+in float64 is exact.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def divide_each(
 
 
 def by_numbers(x: ndarray, divisors: ndarray, rounding: str, remainder: bool) -> Any:
-    """Return `x` divided by the same number of integers and rounded ("floor", "trunc"), or the remainder.
+    """Divide `x` by the integers `divisors` elementwise, and return the rounded quotients ("floor", "trunc") or the remainders.
 
     Return NotImplemented if there is no loop for the dtype.
 
@@ -143,7 +143,7 @@ def by_numbers(x: ndarray, divisors: ndarray, rounding: str, remainder: bool) ->
 
 
 def by_number(x: ndarray, divisor: int, rounding: str, remainder: bool) -> Any:
-    """Return `x` divided by a nonzero integer and rounded ("floor", "trunc"), or the remainder.
+    """Divide `x` by a nonzero integer, and return the rounded quotients ("floor", "trunc") or the remainders.
 
     Return NotImplemented if there is no loop for the dtype.
     """

@@ -1,10 +1,10 @@
 """Discrete Fourier transforms along one dimension of large arrays whose lengths have no prime factors except 2, 3 and 5.
 
-As many lines as a register has numbers are transformed side by side. Real parts are in one register and imaginary parts
-in the next, so no data move within a register. Each stage (Stockham's algorithm) splits the lines by one factor and
-leaves its results in order. Contiguous lines are transposed when they are read and written. A real line is treated as a
-complex line with half as many elements, and the results are separated. The inverse transform exchanges real and
-imaginary parts, which costs nothing here.
+A register holds one number of each of several lines, so these lines are transformed side by side. Real parts are in one
+register and imaginary parts in the next, so no data move within a register. Each stage (Stockham's algorithm) splits
+the lines by one factor and leaves its results in order. Contiguous lines are transposed when they are read and written.
+A real line is treated as a complex line with half as many elements, and the results are separated. The inverse
+transform exchanges real and imaginary parts, which costs nothing here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Return the next floating-point number in the direction of another number.
+"""The next floating-point number in the direction of another number.
 
 Numbers of one sign have the same order as their bits.
 """

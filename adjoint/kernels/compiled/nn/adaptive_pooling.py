@@ -20,9 +20,9 @@ def largest(
 
     The result is the first largest element, or the last NaN.
 
-    A window has this number of `elements`. Their positions relative to its corner are in `steps`, which has a row for
-    each element. Planes are `size` apart, and their corners are `corner_step` apart. `ALIKE`: whether all windows have
-    the same steps.
+    A window has `elements` elements. Row `i` of `steps` contains the positions of element `i` relative to the corners.
+    Planes are `size` apart, and their corners are `corner_step` apart. `ALIKE`: whether all windows have the same
+    steps.
     """
     for p in range(start, stop):
         plane = x + p * size
@@ -67,7 +67,7 @@ def averages(
     stop: Int,
     SPREAD: Static,
 ) -> None:
-    """Compute the sums of the windows of planes `start` to `stop` divided by their divisors.
+    """Sum the windows of planes `start` to `stop`, and divide each sum by its divisor.
 
     `SPREAD`: whether to compute the transpose, in which each number of `x` divided by its divisor is added to the
     elements of its window.
@@ -107,7 +107,10 @@ def fits(x: ndarray) -> bool:
 
 
 def adaptive_max_pool(input: ndarray, elements: ndarray, results: Sequence[Memory]) -> Any:
-    """Return the plan of the largest of the `elements` (flat positions in each plane) of windows, and its index."""
+    """Return the plan that finds the largest element of each window, and its index.
+
+    `elements` contains the flat positions in each plane.
+    """
     if not fits(input):
         return NotImplemented
     planes = math.prod(results[0].shape) // elements.shape[1]
@@ -125,7 +128,7 @@ def largest_at(values: ndarray, corners: ndarray, offsets: ndarray) -> Any:
 
 
 def means(x: ndarray, bounds: Sequence[Bounds], divisors: ndarray, result: Memory, spread: bool = False) -> Any:
-    """Return the plan of the sums of windows divided by their divisors, or of the transpose."""
+    """Return the plan that sums windows and divides the sums by `divisors`, or the plan of the transpose."""
     dims, counts = len(bounds), tuple([len(starts) for starts, _ in bounds])
     whole, pooled = (result.shape, x.shape) if spread else (x.shape, result.shape)
     if not fits(x) or 0 in whole or pooled != (*whole[:-dims], *counts):

@@ -35,9 +35,10 @@ def _plan(
     dtype: numpy.dtype[Any],
     threads: int,
 ) -> Any:
-    """For an input of `shape` and a weight of shape `kernel`, and an output of the sizes `output`, if they are not found here.
+    """Return the plan for an input of shape `shape` and a weight of shape `kernel`.
 
-    Return None if NumPy must compute, which is the case for empty arrays, other types, and more than three dimensions.
+    If `output` (the sizes of the result) is None, it is computed. Return None if there is no loop: for empty arrays,
+    for other types, and for more than three dimensions.
     """
     if output is None:
         output = output_sizes(shape[2:], kernel[2:], stride, padding, dilation)
@@ -65,7 +66,7 @@ def _plan(
 
 
 def _scratch(size: int, dtype: numpy.dtype[Any]) -> tuple[ndarray, int]:
-    """Return memory for this number of numbers, which must be kept alive, and the start of a cache line in it."""
+    """Allocate `size` numbers. Return the array, which the caller keeps alive, and the start of a cache line in it."""
     if size * dtype.itemsize < _FRESH:
         memory = numpy.empty(size * dtype.itemsize + LINE, numpy.uint8)
         return memory, -(-address(memory) // LINE) * LINE

@@ -1,4 +1,4 @@
-"""Depthwise convolutions. Each number takes part in only a few products, so it is read in place."""
+"""Depthwise convolutions. Each number is a factor of only a few products, so the input is not packed."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class ChannelPlan(Arrays):
 
     @staticmethod
     def takes(work: Work) -> bool:
-        """Return whether the convolution moves along rows in steps of one and packing the rows would take longer.
+        """Return whether the convolution has stride 1 along rows and packing the rows would take longer.
 
         The last vector of each row may be mostly empty here, while vectors of packed rows continue into the next row.
         """

@@ -153,7 +153,7 @@ def halves(width: int, segment: int, second: bool) -> list[int]:
 
 @loops(explicit=True, plain=True)
 def lane_sums(vectors: Any, W: Static, N: Static) -> S:
-    """Return a vector of `N` lanes, a power of two, with the sums of this number of vectors.
+    """Return a vector of `N` lanes (a power of two), each with the sum of one of `N` vectors.
 
     Pairs of vectors are folded into one.
     """

@@ -44,7 +44,7 @@ class Axis:
 
     @property
     def reach(self) -> int:
-        """The number of additional positions that a position requires."""
+        """How far the taps of a position reach beyond it."""
         return max((shift for taps in self.taps for _, _, shift in taps), default=0)
 
 
@@ -61,7 +61,7 @@ def forward_axis(size: int, kernel: int, stride: int, padding: int, dilation: in
 
 @functools.lru_cache(512)
 def input_axis(size: int, kernel: int, stride: int, padding: int, dilation: int, output: int) -> Axis:
-    """Return the axis of its transpose, from the gradient of the output to the gradient of the input."""
+    """Return the axis of the transposed convolution, from the gradient of the output to the gradient of the input."""
     met = [
         [
             (t, (phase + padding - t * dilation) // stride)
@@ -182,7 +182,7 @@ class Vectors:
     pieces: ndarray
 
     def tiles(self, rows: int, columns: int) -> tuple[int, int]:
-        """Return the number of tiles of this number of vectors, and the number of remaining vectors.
+        """Return the number of tiles of `columns` vectors, and the number of remaining vectors.
 
         If the remaining vectors would take longer one by one than as another tile, they form a tile, which `filled`
         completes.
@@ -191,13 +191,13 @@ class Vectors:
         return (tiles, left) if left * single_time(rows) <= rows * columns else (tiles + 1, 0)
 
     def filled(self, count: int) -> Vectors:
-        """Return at least this number of vectors. Additional vectors repeat the last one without pieces."""
+        """Return at least `count` vectors. Additional vectors repeat the last one without pieces."""
         more = max(count - len(self.starts), 0)
         return Vectors(numpy.pad(self.starts, (0, more), "edge"), numpy.pad(self.index, (0, more), "edge"), self.pieces)
 
 
 def single_time(rows: int) -> int:
-    """Return the time that a tile of this number of channels and one vector takes for a tap, in products of vectors.
+    """Return the time of a tap for a tile of `rows` channels and one vector, measured in products of vectors.
 
     Each product waits for the previous one.
     """

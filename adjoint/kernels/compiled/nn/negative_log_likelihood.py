@@ -1,4 +1,4 @@
-"""The negative log-likelihood of classes: the log-probabilities that targets select, and the gradient."""
+"""The negative log-likelihood of target classes, and its gradient."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ Formula = Callable[..., None]
 
 
 class Recorder:
-    """A recorder of the operations of a formula as lines of a loop."""
+    """Records the operations of a formula as lines of a loop."""
 
     def __init__(self, options: Any, count: int) -> None:
         self.options = options
@@ -58,7 +58,10 @@ class Recorder:
         return value.text if isinstance(value, Cell) else self.number(value)
 
     def __getattr__(self, name: str) -> Any:
-        """An option. The type of a number is a condition. The value of any other option is also a condition."""
+        """Return an option.
+
+        If it is a number, a condition of the loop is that it is not None. Otherwise its value is a condition.
+        """
         value = getattr(self.options, name)
         if value is None or isinstance(value, bool):
             self.conditions[f"o.{name}"] = value
@@ -247,7 +250,7 @@ _loops: dict[Any, list[Loop]] = {}
 
 
 def loop_of(formula: Formula, options: Any, count: int, fused: bool) -> Loop:
-    """Return the loop of a formula for this number of lists of arrays under these options. Loops are kept."""
+    """Return the loop of a formula for `count` lists of arrays under these options, from a cache if possible."""
     known = _loops.setdefault((formula, count, fused), [])
     for loop in known:
         if loop.serves(options):

@@ -1,6 +1,6 @@
 """Compiled reflected, replicated and circular padding, in which rows are copied by tables of source indices.
 
-The plans of the functions in `kernels.nn.padding`, for contiguous planes.
+The functions return plans for the functions in `kernels.nn.padding` if planes are contiguous.
 """
 
 from __future__ import annotations

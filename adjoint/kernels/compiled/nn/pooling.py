@@ -71,7 +71,7 @@ def largest(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Static, ST
 
 @loops(explicit=True, noalias=False)
 def scatter_planes(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Static) -> None:
-    """Write zeros, to which `grad` is added at the `indices` of each plane, and set `wrong` if an index is out of bounds."""
+    """Write zeros, then add `grad` at the `indices` of each plane. Set `wrong` if an index is out of bounds."""
     planes = fields(table[0], PLANES)
     size, count = planes.size, planes.count
     grad, indices = array_at(table, 0, T), array_at(table, 1, i64)
@@ -90,7 +90,7 @@ def scatter_planes(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Sta
 
 @loops(explicit=True, noalias=False)
 def averages(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Static, STEP: Static) -> None:
-    """Compute the sum of each window of planes `start` to `stop` divided by its divisor."""
+    """Sum each window of planes `start` to `stop`, and divide the sum by its divisor."""
     windows = fields(table[0], WINDOWS)
     length_d, length_h, length_w = windows.length
     count_d, count_h, count_w = windows.count

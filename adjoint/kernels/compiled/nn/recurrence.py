@@ -133,7 +133,7 @@ def _tiles(kind: numpy.dtype[Any], batch: int, weight: Array) -> Iterator[_Tile]
 class _Tile:
     """The tiles for a batch: their numbers of rows and vectors.
 
-    They are the largest that fit in registers, with no more rows than a thread has.
+    A tile is as large as the registers allow, and has no more rows than a thread.
 
     `by_pieces`: whether tile registers hold them.
     """
@@ -165,7 +165,7 @@ class _Tile:
 
     @property
     def refused(self) -> bool:
-        """Return whether there were numbers whose pieces are not accurate enough."""
+        """Return whether the loops found numbers whose pieces are not accurate enough."""
         return bool(self.pieces[2][0])
 
     def run(self, kernel: Any, mode: str, work: int, *arguments: Any) -> None:

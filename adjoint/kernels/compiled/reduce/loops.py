@@ -85,7 +85,10 @@ def reduce_row(
 
 @loops
 def row_place(layout: Pointer[i64], row: Int) -> Int:
-    """Return the offset of a row, one of three dimensions of any steps: `inner`, its step, `middle`, its step, the outer step."""
+    """Return the offset of a row.
+
+    Rows have three dimensions; `layout` is (inner size, inner step, middle size, middle step, outer step).
+    """
     inner, step, middle, middle_step, outer_step = [layout[K] for K in unrolled(5)]
     line = row // inner
     return (row - line * inner) * step + (line % middle) * middle_step + (line // middle) * outer_step

@@ -129,7 +129,7 @@ def radix_rows(
 
 
 def sort(x: ndarray, descending: bool) -> Any:
-    """Return the plan that sorts arrays like `x` along their last dimension, and for the position of each element.
+    """Return the plan that sorts arrays like `x` along their last dimension, and returns the position of each element.
 
     Return NotImplemented if there is no loop for the dtype.
     """
@@ -145,7 +145,7 @@ def sort(x: ndarray, descending: bool) -> Any:
 
 
 def ranked(x: ndarray, k: int, descending: bool) -> Any:
-    """Return the plan for the first `k` elements of short rows in sorted order, and for their positions."""
+    """Return the plan that finds the first `k` elements of short rows in sorted order, and their positions."""
     kind, n = element_type(x), x.shape[-1]
     width = width_of(kind, HOST.vector_bytes)
     padded = -(-n // width) * width

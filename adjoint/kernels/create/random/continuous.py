@@ -51,7 +51,7 @@ def randn(stream: Stream, shape: tuple[int, ...], dtype: "numpy.dtype[Any]") -> 
 
 
 def _require_numbers(*parameters: object) -> None:
-    """Raise TypeError for a parameter that is not a real number, before any draw."""
+    """Raise TypeError if a parameter is not a real number, before any number is drawn."""
     for value in parameters:
         if not isinstance(value, _REAL):
             raise TypeError(f"must be real number, not {type(value).__name__}")

@@ -45,7 +45,7 @@ def _in_python(name: str) -> Any:
 
 
 def drawn_in_python(kernel: str, stream: Stream, values: ndarray, *others: Any) -> ndarray:
-    """What one of the kernels of `kernels.compiled.create.rejection` makes of values in float64."""
+    """Return the result of a kernel of `kernels.compiled.create.rejection`, run in Python, for values in float64."""
     numbers = values.ravel().tolist()
     _in_python(kernel)(stream, numbers, *others, len(numbers))
     return numpy.array(numbers)
@@ -57,7 +57,7 @@ def _require_single_or_double(name: str, array: ndarray) -> None:
 
 
 def standard_gamma(stream: Stream, concentration: ndarray) -> ndarray:
-    """Return numbers from gamma distributions of the given concentrations and rate 1; a new array of their shape and type.
+    """Return numbers from gamma distributions with the given concentrations and rate 1, in a new array of their shape and type.
 
     The method is that of Marsaglia and Tsang, "A simple method for generating gamma variables", 2000. A number with a
     concentration below 1 is drawn with a concentration that is larger by 1, and multiplied by a power of a uniform
@@ -77,7 +77,7 @@ def standard_gamma(stream: Stream, concentration: ndarray) -> ndarray:
 def _gammas(concentrations: ndarray, stream: Stream, single: bool) -> ndarray:
     """Return numbers for concentrations in float64.
 
-    `single`: whether these were float32, so that intermediate numbers are float32, too.
+    `single`: whether the concentrations were float32; intermediate numbers are then float32 too.
     """
     waiting, has_waiting = [stream.normal or 0.0], [stream.normal is not None]
     drawn = drawn_in_python("gamma_kernel", stream, concentrations, waiting, has_waiting, single)
@@ -100,10 +100,11 @@ def sample_dirichlet(stream: Stream, concentration: ndarray) -> ndarray:
 
 
 def binomial(stream: Stream, count: ndarray, prob: ndarray) -> ndarray:
-    """Return, in a new array of their common shape and type, how many of `count` trials succeed, each with probability `prob`.
+    """Return the number of successes among `count` trials that succeed with probability `prob`.
 
-    If 10 or more successes are expected, the method is that of Hörmann, "The generation of binomial random variates",
-    1993 (the algorithm BTRS). Otherwise, geometric waiting times are added up.
+    The result is a new array of their common shape and type. If 10 or more successes are expected, the method is that
+    of Hörmann, "The generation of binomial random variates", 1993 (the algorithm BTRS). Otherwise, geometric waiting
+    times are added up.
 
     Raises:
         RuntimeError: if the types differ.
@@ -122,6 +123,6 @@ def binomial(stream: Stream, count: ndarray, prob: ndarray) -> ndarray:
 def _binomials(counts: ndarray, probs: ndarray, stream: Stream, single: bool) -> ndarray:
     """Return numbers of successes for numbers of trials in float64.
 
-    `single`: whether the trials were float32, so that their products are rounded to float32.
+    `single`: whether the trials were float32; products are then rounded to float32.
     """
     return drawn_in_python("binomial_kernel", stream, counts, probs.ravel().tolist(), single)

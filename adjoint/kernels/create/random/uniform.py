@@ -207,7 +207,7 @@ def random_(stream: Stream, out: ndarray, from_: int | None = None, to: int | No
 
 
 def _fill_all_64_bits(stream: Stream, out: ndarray) -> ndarray:
-    """Fill `out` with 64 random bits each, interpreted as a signed integer."""
+    """Fill `out` with signed integers of 64 random bits."""
     dtype = out.dtype
     if out.size and (dtype.kind in "bc" or dtype in UNSIGNED or dtype == numpy.float16):
         raise refuse("random_full_64_bits_range_kernel_cpu", dtype)
@@ -363,7 +363,10 @@ _PERMUTATION = RepeatedForm("create.twister.permutation", elements=MANY)
 
 
 def _shuffled_one_by_one(partners: ndarray) -> ndarray:
-    """Return the integers below n after each position in turn, from the front, has exchanged contents with its partner."""
+    """Return a permutation of the integers below n.
+
+    Each position in turn, from the front, exchanges its content with its partner.
+    """
     order = list(range(len(partners)))
     for place, partner in enumerate(partners.tolist()):
         order[place], order[partner] = order[partner], order[place]
@@ -373,10 +376,10 @@ def _shuffled_one_by_one(partners: ndarray) -> ndarray:
 def _shuffled(partners: ndarray) -> ndarray:
     """Return the same result for large n without executing the exchanges.
 
-    When the turn of a position comes, its content was last written by an earlier position that had it as partner. This
-    content is the earlier position's content at the time of its own turn. If there is no earlier position, the content
-    is the position's own number. Chains of such positions are followed all at once by doubling. Finally, a position
-    contains what its partner then contained, which is the content of the last earlier position with the same partner.
+    At its turn, position `i` contains what the last earlier position with the partner `i` contained at its own turn. If
+    there is no such position, it contains `i`. All chains of such positions are followed together, by doubling. In the
+    end, a position contains what its partner contained at the position's turn, which came from the last earlier
+    position with the same partner.
     """
     places = numpy.arange(len(partners))
     held = places.copy()
