@@ -54,7 +54,7 @@ def batch_prefix(array: Array, bad: Array) -> tuple[str, tuple[int, ...]]:
 def _exactly_singular(array: Array) -> Array:
     """Return the matrices in which LAPACK's elimination finds a zero pivot.
 
-    If no determinant is 0, return those that are not finite.
+    If no determinant is 0, return the matrices whose determinant is not finite.
     """
     singular = numpy.asarray(numpy.linalg.slogdet(array)[0] == 0)
     return singular if singular.any() else numpy.asarray(~numpy.isfinite(array).all((-2, -1)))
@@ -411,8 +411,8 @@ def matrix_exp(self: Array) -> Array:
 
     The series is computed for a scaled matrix, and the result is squared once for each halving.
 
-    A quotient of polynomials would need fewer products. But it rounds the ones on the diagonal of a triangular matrix,
-    and many squarings turn the rounded numbers into zeros.
+    A quotient of polynomials would need fewer products. It is not used, because it rounds the ones on the diagonal of a
+    triangular matrix, and many squarings turn the rounded numbers into zeros.
     """
     check_matrix("matrix_exp", self, square=True, half=True)
     return of_stack(_exponential, self) if self.ndim > 2 and self.size else _exponential(self)

@@ -93,7 +93,7 @@ def det_frame(self: Array) -> tuple[Array, Array, Array, Array]:
     """Return bases in which each matrix is diagonal, the mask of its regular singular values, and the number of the other values.
 
     `left @ self @ right` has the determinant of `self`. Each number becomes a row of zeros with a one at its position.
-    The largest number determines the length. The length of the row thus shows whether all matrices are regular. If all
+    The rows are as long as the largest number requires, so their length shows whether all matrices are regular. If all
     matrices are regular, the bases are empty.
     """
     finite = numpy.asarray(numpy.isfinite(self).all((-2, -1), keepdims=True))

@@ -60,7 +60,7 @@ def lu_factor(self: Array) -> tuple[Array, Array]:
 
 
 def eliminated(self: Array) -> tuple[Array, Array]:
-    """Do the same for a row-major stack without further dimensions. Rows are counted from 0."""
+    """Do the same as `lu_factor` for a row-major stack with three dimensions, with rows counted from 0."""
     rows, columns = self.shape[-2:]
     work = numpy.ascontiguousarray(self).reshape(-1, rows, columns).copy() if self.size else self.copy()
     pivots = numpy.zeros((len(work) if self.size else 0, min(rows, columns)), numpy.int32)

@@ -54,7 +54,7 @@ _CONVERTED, _LONGEST = 1 << 18, 1 << 10
 def _in_blocks(a: Array, b: Array, finish: Callable[[Array, Any], Array], kind: Any = FLOAT32) -> Array:
     """Return `a @ b`, computed in `kind`. `finish` returns a block of the result from the block of the product and its index.
 
-    Of large arrays only blocks are converted at a time. Larger results have larger blocks, which are converted less often.
+    Large arrays are converted block by block. Larger results have larger blocks, which are converted less often.
     """
     if max(a.size, b.size, a.size // max(a.shape[-1], 1) * b.shape[-1]) <= _CONVERTED:
         return finish(_product_in(kind, a, b), ...)
@@ -149,9 +149,10 @@ _ON_ONE_THREAD, _BY_A_VECTOR = 1 << 18, 9216
 
 
 def shared_product(a: Array, b: Array, added: Array | None = None) -> Any:
-    """Return `a @ b` plus a vector in each row, on the threads of compiled kernels; NotImplemented if one is enough.
+    """Return `a @ b` plus a vector in each row, on the threads of compiled kernels.
 
-    After each product, BLAS's own threads keep their processors from other kernels for a while.
+    Return NotImplemented if one thread is enough. After each product, BLAS's own threads keep their processors from
+    other kernels for a while.
     """
     (rows, depth), (same, columns) = a.shape, b.shape
     if depth != same:

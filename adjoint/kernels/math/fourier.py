@@ -81,7 +81,10 @@ def fft_c2r(self: Array, dim: tuple[int, ...], normalization: int, last_dim_size
 
 
 def fft_c2r_backward(self: Array, dim: tuple[int, ...], normalization: int) -> Array:
-    """The onesided transform over `dim`. Elements that represent their mirror images in the last of `dim` too are doubled."""
+    """Return the onesided transform over `dim`.
+
+    Elements of its last dimension that also represent their mirror images are doubled.
+    """
     half = fft_r2c(self, dim, normalization, True)
     inner = half[(slice(None),) * dim[-1] + (slice(1, (self.shape[dim[-1]] + 1) // 2),)]
     numpy.add(inner, inner, inner)
@@ -173,7 +176,10 @@ def _by_threads(array: Array, kept: int, kind: str, transform: Callable[[Array, 
 
 
 def _as_it_lies(array: Array, axis: int) -> tuple[Array, int]:
-    """The same numbers in one block of memory, and the place of `axis` there: copied, unless only the last axis is elsewhere."""
+    """Return a row-major array of the same numbers, and the index of `axis` in it.
+
+    No copy is made if only the last axis has to move.
+    """
     if axis == array.ndim - 1:
         for place in range(axis):
             moved = numpy.moveaxis(array, axis, place)
@@ -183,9 +189,9 @@ def _as_it_lies(array: Array, axis: int) -> tuple[Array, int]:
 
 
 def _innermost(self: Array, dims: tuple[int, ...], last: tuple[int, ...], transform: Callable[..., Array]) -> Array:
-    """Return `transform` with the dimensions it works on innermost in memory, `last` of all, the others by their strides.
+    """Return `transform(self)` with the transformed dimensions innermost in memory.
 
-    So PyTorch leaves its results: of dimensions that were not, only the strides tell.
+    The dimensions `last` are the innermost; the others keep the order of their strides. PyTorch's results have this layout.
     """
     order, axes = _order(self.strides, dims, last)
     if order is None:
@@ -198,7 +204,7 @@ def _innermost(self: Array, dims: tuple[int, ...], last: tuple[int, ...], transf
 def _order(
     strides: tuple[int, ...], dims: tuple[int, ...], last: tuple[int, ...]
 ) -> tuple[list[int] | None, tuple[int, ...]]:
-    """Return the order of `_innermost`, None if it is that of the dimensions, and the dimensions of the transform in it."""
+    """Return the order of `_innermost` (None for the given order), and the positions of the transformed dimensions in it."""
     ndim = len(strides)
     dims, last = (tuple(range(ndim)[dim] for dim in some) for some in (dims, last))
     by_stride = sorted(range(ndim), key=lambda dim: -abs(strides[dim]))

@@ -1,9 +1,10 @@
-"""Incomplete gamma integrals, the multivariate gamma function, and what samples change by as their parameters do.
+"""Incomplete gamma functions, the multivariate gamma function, and derivatives of samples with respect to parameters.
 
-A sample x of a distribution with the distribution function F(x; a) and the density f moves with its parameter, at constant F, by
-dx/da = -(dF/da) / f (Figurnov, Mohamed, Mnih, "Implicit reparameterization gradients", 2018). F, its complement and
-their derivatives in `a` are here one integral each, from x on in the direction that keeps the integrand positive, so
-that nothing cancels; relative to the density at x, so that nothing overflows.
+Let x be a sample from a distribution with the distribution function F(x; a) and the density f. At constant F, its
+derivative is dx/da = -(dF/da) / f (Figurnov, Mohamed, Mnih, "Implicit reparameterization gradients", 2018). F, its
+complement and their derivatives with respect to `a` are each computed as one integral. It starts at x and runs in the
+direction in which the integrand is positive, so nothing cancels. It is divided by the density at x, so nothing
+overflows.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from .special import digamma, lgamma
 Array = numpy.ndarray[Any, Any]
 
 SMALL = 0.5
-"""Below, power series in x are short, and of terms of one sign."""
+"""Below this limit, power series in x have few terms, which all have the same sign."""
 
 LARGE = 1e15
-"""Above, `a` is so large that the distribution is a normal one to all digits that the integrals would have."""
+"""Above this limit, the distribution equals a normal distribution in all digits that the integrals would have."""
 
 TERMS = 20
 
@@ -36,14 +37,14 @@ STEP = 0.08
 NODES = numpy.arange(-3.6, 6.8, STEP)
 POSITIONS, WEIGHTS = numpy.exp(NODES - numpy.exp(-NODES)), STEP * (1.0 + numpy.exp(-NODES))
 TOGETHER = 1 << 14
-"""So many numbers are computed at once: all nodes of few elements, one node of many."""
+"""The number of values that are computed at once: all nodes for a few elements, or one node for many."""
 
 
 def _integral(integrand: Callable[[ndarray], ndarray], scale: ndarray) -> ndarray:
-    """Return the integral over [0, inf) of a smooth function that falls off exponentially beyond `scale`.
+    """Return the integral over [0, inf) of a smooth function that decreases exponentially beyond `scale`.
 
-    By the trapezoidal rule after v = scale * exp(w - exp(-w)), Takahasi and Mori, "Double exponential formulas for
-    numerical integration", 1974.
+    The trapezoidal rule is applied after the substitution v = scale * exp(w - exp(-w)) (Takahasi and Mori, "Double
+    exponential formulas for numerical integration", 1974).
     """
     total = numpy.zeros_like(scale)
     count = max(1, TOGETHER // max(scale.size, 1))
@@ -57,7 +58,7 @@ def _integral(integrand: Callable[[ndarray], ndarray], scale: ndarray) -> ndarra
 def _by_parts(
     choose: ndarray, first: Callable[..., ndarray], second: Callable[..., ndarray], *args: ndarray
 ) -> ndarray:
-    """Return `first(*args)` where `choose` is true and `second(*args)` elsewhere, each computed only where it is wanted."""
+    """Return `first(*args)` where `choose` is true and `second(*args)` elsewhere. Each is computed only for its own elements."""
     result = numpy.empty(choose.shape)
     for mask, function in ((choose, first), (~choose, second)):
         if mask.any():
@@ -92,18 +93,18 @@ for _name in ("lower_incomplete_gamma", "upper_incomplete_gamma"):
 
 @pointwise("igamma_cpu")
 def igamma(a: Array, x: Array) -> Any:
-    """Return the lower incomplete gamma function, regularized: how probably a sample of the gamma distribution is at most `x`."""
+    """Return the regularized lower incomplete gamma function: the probability that a gamma distributed number is at most `x`."""
     return xp.lower_incomplete_gamma(a, x)
 
 
 @pointwise("igammac_cpu")
 def igammac(a: Array, x: Array) -> Any:
-    """Return the upper incomplete gamma function, regularized: `1 - igamma(a, x)`, without cancellation where x > a."""
+    """Return the regularized upper incomplete gamma function `1 - igamma(a, x)`, without cancellation if x > a."""
     return xp.upper_incomplete_gamma(a, x)
 
 
 def standard_gamma_grad(a: ndarray, x: ndarray) -> ndarray:
-    """How a sample `x` of the gamma distribution of concentration `a` moves with `a`."""
+    """Return the derivative of a sample `x` from a gamma distribution with respect to its concentration `a`."""
     with unwarned():
         dtype = x.dtype
         a, x = _wide(a, x)
@@ -124,7 +125,7 @@ def _gamma_moves(a: ndarray, x: ndarray) -> ndarray:
 
 
 def _gamma_moves_near_0(a: ndarray, x: ndarray) -> ndarray:
-    """NIST DLMF 8.7.1, term by term."""
+    """Differentiate the series NIST DLMF 8.7.1 term by term."""
     term = 1.0 / a
     mean_log = digamma(a + 1.0)
     log_x = numpy.log(x)
@@ -140,10 +141,11 @@ def _gamma_moves_near_0(a: ndarray, x: ndarray) -> ndarray:
 
 
 def dirichlet_grad(x: ndarray, concentration: ndarray, total: ndarray) -> ndarray:
-    """How a sample `x` of the beta distribution of parameters a = `concentration`, b = `total - a` moves with a, over 1 - x.
+    """Return the derivative of a sample `x` from a beta distribution with respect to its parameter a, divided by 1 - x.
 
-    A component of a Dirichlet sample has this distribution, and the others share what it leaves in proportions that do not
-    depend on it: as `concentration` moves component j by d, the others move by -d * x_i / (1 - x_j).
+    The parameters are a = `concentration` and b = `total - a`. A component of a Dirichlet sample has this distribution.
+    The proportions of the other components do not depend on it: if component j changes by d, component i changes by -d
+    * x_i / (1 - x_j).
     """
     with unwarned():
         dtype = x.dtype
@@ -176,7 +178,7 @@ def _beta_moves(x: ndarray, a: ndarray, b: ndarray) -> ndarray:
 
 
 def _beta_moves_near_0(x: ndarray, a: ndarray, b: ndarray) -> ndarray:
-    """Return the power series of the incomplete beta function, NIST DLMF 8.17.7, term by term."""
+    """Differentiate the power series of the incomplete beta function, NIST DLMF 8.17.7, term by term."""
     log_ratio = numpy.log(x) - digamma(a + 1.0) + digamma(a + b)
     total = log_ratio / a
     term = numpy.ones_like(x)
@@ -190,7 +192,7 @@ def _beta_moves_near_0(x: ndarray, a: ndarray, b: ndarray) -> ndarray:
 
 
 HIGHEST_DIMENSION = 1 << 28
-"""`mvlgamma` adds up as many terms as dimensions; this many take minutes."""
+"""`mvlgamma` adds up one term per dimension; this number of terms takes minutes."""
 
 
 def mvlgamma(x: Array, p: int) -> Array:

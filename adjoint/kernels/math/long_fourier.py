@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms that are made of shorter ones: of single long lines, and of lengths with large prime factors."""
+"""Discrete Fourier transforms that are composed of shorter ones: long single lines, and lengths with large prime factors."""
 
 from __future__ import annotations
 
@@ -28,12 +28,15 @@ _LARGE_PRIME = 64
 
 
 def is_of_others(n: int, real: bool) -> bool:
-    """Return whether lines of `n` elements have no loop of their own, so that at best `long_transform` computes them."""
+    """Return whether no loop transforms lines of `n` elements directly, so that `long_transform` is the best choice."""
     return (real and n % 2 == 1) or largest_prime(n) >= _LARGE_PRIME
 
 
 def long_transform(array: Array, axis: int, forward: bool, scale: float, onesided: bool) -> Array | None:
-    """Return the transform along `axis`, times `scale`, or half of it if `onesided`; None if it is not made of shorter ones."""
+    """Return the transform along `axis`, times `scale`.
+
+    Return half of it if `onesided`, and None if it is not composed of shorter ones.
+    """
     n = array.shape[axis]
     if not is_of_others(n, array.dtype.kind == "f") and (onesided or n < _SPLIT):
         return None
@@ -61,7 +64,7 @@ def long_transform(array: Array, axis: int, forward: bool, scale: float, oneside
 
 
 def _transformed(lines: Array, forward: bool) -> Array | None:
-    """Return the transform of complex lines, if it is made of shorter ones or has a loop."""
+    """Return the transform of complex lines, or None if it is neither composed of shorter ones nor computed by a loop."""
     if largest_prime(lines.shape[1]) >= _LARGE_PRIME:
         return _by_convolution(lines, forward)
     found = _short(lines, 1, forward)
@@ -74,7 +77,10 @@ def _short(lines: Array, axis: int, forward: bool) -> Array | None:
 
 
 def _split(lines: Array, forward: bool) -> Array | None:
-    """Lines of `a * b` elements as matrices: columns are transformed, turned, and then rows (Bailey, 1990)."""
+    """Transform lines of `a * b` elements as matrices (Bailey, 1990).
+
+    The columns are transformed and multiplied by roots of unity, and then the rows are transformed.
+    """
     outer, n, inner = lines.shape
     a = _divisor(n)
     b = n // a
@@ -94,13 +100,13 @@ def _split(lines: Array, forward: bool) -> Array | None:
 
 @functools.lru_cache(8)
 def _turns(a: int, b: int, forward: bool, char: str) -> Array:
-    """Return the powers `j * k` of the root of unity of order `a * b`, (a, b)."""
+    """Return the powers `j * k` of the root of unity of order `a * b`, in a matrix (a, b)."""
     powers = numpy.multiply.outer(numpy.arange(a), numpy.arange(b))
     return numpy.exp(powers * ((-2j if forward else 2j) * math.pi / (a * b))).astype(char)
 
 
 def _by_convolution(lines: Array, forward: bool) -> Array | None:
-    """Bluestein (1970): `j * k` is half of `j² + k² - (k - j)²`, so the transform is a convolution with a chirp."""
+    """Return the transform as a convolution with a chirp, because `j * k` is half of `j² + k² - (k - j)²` (Bluestein, 1970)."""
     outer, n, inner = lines.shape
     length = _smooth(2 * n - 1)
     chirp, spectrum = _chirps(n, length, forward, lines.dtype.char)
@@ -112,7 +118,7 @@ def _by_convolution(lines: Array, forward: bool) -> Array | None:
 
 
 def _any(lines: Array, forward: bool) -> Array:
-    """Return the transform of lines of a length without large prime factors."""
+    """Return the transform of lines whose length has no large prime factors."""
     found = _transformed(lines, forward)
     if found is not None:
         return found
@@ -143,13 +149,13 @@ def largest_prime(n: int) -> int:
 
 @functools.lru_cache(256)
 def _divisor(n: int) -> int:
-    """Return the divisor nearest to the root of `n`, from below."""
+    """Return the largest divisor that is not greater than the square root of `n`."""
     return next(divisor for divisor in range(math.isqrt(n), 0, -1) if n % divisor == 0)
 
 
 @functools.lru_cache(256)
 def _smooth(least: int) -> int:
-    """Return the smallest length from `least` on with no prime factors but 2, 3 and 5, a multiple of 16."""
+    """Return the smallest multiple of 16 that is at least `least` and has no prime factors except 2, 3 and 5."""
     length = -(-least // 16) * 16
     while largest_prime(length) > 5:
         length += 16

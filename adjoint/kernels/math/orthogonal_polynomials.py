@@ -1,6 +1,6 @@
-"""Orthogonal polynomials of a degree for each element.
+"""Orthogonal polynomials with a separate degree for each element.
 
-Their formulas are in the language of kernels (`codegen.llvm.elementary_polynomials`), for NumPy's arrays too.
+Their formulas are in the language of kernels (`codegen.llvm.elementary_polynomials`), which also computes NumPy arrays.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Array = numpy.ndarray[Any, Any]
 
 
 def polynomials(name: str, shifted: bool = False) -> Any:
-    """Return the kernel of a family; a `shifted` one is of `2 x - 1`, so that its interval is from 0 to 1."""
+    """Return the kernel of a family. If `shifted`, the argument is `2 x - 1`, so that the interval is from 0 to 1."""
     if not shifted:
         in_kernels("elementary_polynomials", name, 2, wide=False)
         return of_operation(name, f"{name}_cpu", "fd", 2)

@@ -53,7 +53,7 @@ def rsqrt(self: Array) -> Any:
 
 @pointwise("logit_cpu")
 def logit(self: Array, eps: float | None = None) -> Any:
-    """Return `log(self / (1 - self))`, `self` first clamped to `[eps, 1 - eps]` if `eps` is given."""
+    """Return `log(self / (1 - self))`. If `eps` is given, `self` is first clamped to `[eps, 1 - eps]`."""
     if eps is not None:
         low = xp.element(eps)
         self = xp.where(self < low, low, xp.where(self > 1 - low, 1 - low, self))
@@ -62,7 +62,10 @@ def logit(self: Array, eps: float | None = None) -> Any:
 
 @pointwise("logit_backward_cpu")
 def logit_backward(grad: Array, self: Array, eps: float | None = None) -> Any:
-    """Return the derivative of `logit` times `grad`: 0 where `self` was clamped, nan outside [0, 1] if nothing is."""
+    """Return the derivative of `logit` times `grad`.
+
+    It is 0 where `self` was clamped. Without `eps`, it is NaN outside [0, 1].
+    """
     slope = grad / (self * (1 - self))
     if eps is None:
         return xp.where((self >= 0) & (self <= 1), slope, math.nan)
@@ -96,13 +99,16 @@ log1p = Kernel(_log1p, small=numpy.log1p, dtypes=FLOATS, limit=LARGE - 1, inplac
 
 @pointwise("sinc_cpu", "fc")
 def sinc(self: Array) -> Any:
-    """Return `sin(pi * self) / (pi * self)`, 1 at 0."""
+    """Return `sin(pi * self) / (pi * self)`, which is 1 at 0."""
     angle = self * math.pi
     return xp.where(self == 0, 1, xp.sin(angle) / angle)
 
 
 def derivative_of_sinc(self: Array, order: int) -> Array:
-    """Return the `order`-th derivative of `sinc`: near 0 by its series, elsewhere from the derivatives of `x * sinc(x)`."""
+    """Return the `order`-th derivative of `sinc`.
+
+    It is computed from the series near 0, and from the derivatives of `x * sinc(x)` elsewhere.
+    """
     angle = numpy.asarray(widen(self) * math.pi)
     result = numpy.asarray(numpy.sin(angle) / angle)
     for n in range(1, order + 1):
@@ -147,7 +153,7 @@ def _angle_of_floats(self: Array) -> Any:
 
 @by_expression(_angle_of_floats)
 def angle(self: Array) -> Array:
-    """Return the argument of complex numbers; of real ones 0 or, where negative, pi. nan stays nan."""
+    """Return the argument of complex numbers. For real numbers it is 0, or pi if they are negative. NaN remains NaN."""
     if self.dtype.kind == "c":
         return numpy.arctan2(self.imag, self.real, order="C")
     angles = numpy.where(self < ZERO[self.dtype], _PI[self.dtype], ZERO[self.dtype])
@@ -155,7 +161,7 @@ def angle(self: Array) -> Array:
 
 
 def conj(self: Array) -> Array:
-    """Return the complex conjugates; a real array itself."""
+    """Return the complex conjugates. A real array is returned unchanged."""
     return numpy.conjugate(self) if self.dtype.kind == "c" else self
 
 
@@ -185,7 +191,7 @@ rint = _rounding("round", numpy.rint)
 
 @pointwise("round_cpu")
 def round_decimals(self: Array, decimals: int) -> Any:
-    """Return `self` rounded to `decimals` decimal places (before the point, if negative), halves to even."""
+    """Return `self` rounded to `decimals` decimal places (before the point, if negative). Halves are rounded to even."""
     scale = 10.0 ** abs(decimals)
     return xp.rint(self * scale) / scale if decimals >= 0 else xp.rint(self / scale) * scale
 
@@ -216,7 +222,7 @@ def _sign_of_floats(self: Array) -> Any:
 
 
 def _few_signs(self: Array) -> Array:
-    """Return the signs of a few floats: NumPy's, but 0 where it says nan."""
+    """Return `numpy.sign` of a few floats, but 0 for NaN."""
     signs: Array = numpy.sign(self)
     if self.size and signs.item(signs.argmax()) != 1.0:  # the first nan counts as the largest
         return numpy.where(signs == signs, signs, ZERO[self.dtype])
@@ -239,7 +245,7 @@ def sign(self: Array) -> Array:
 
 
 def sgn(self: Array) -> Array:
-    """Return `sign`; of complex numbers the number of magnitude 1 in the same direction, 0 for 0."""
+    """Return the sign. For a complex number, it is the number of magnitude 1 in the same direction, or 0 for 0."""
     if self.dtype.kind != "c":
         return sign(self)
     magnitude = numpy.absolute(self)
@@ -266,7 +272,7 @@ isinf = _property("isinf", numpy.isinf)
 
 
 def isfinite(self: Array) -> Array:
-    """Return whether elements are neither infinite nor nan."""
+    """Return whether elements are neither infinite nor NaN."""
     return numpy.ones_like(self, bool) if self.dtype.kind in "iub" else numpy.isfinite(self)
 
 
@@ -290,7 +296,7 @@ def isreal(self: Array) -> Array:
 
 
 def signbit(self: Array) -> Array:
-    """Return whether the sign is set, also that of zeros and nans."""
+    """Return whether the sign bit is set, for zeros and NaNs too."""
     if self.dtype.kind == "c":
         raise NotImplementedError("signbit is not implemented for complex tensors.")
     return self < ZERO[self.dtype] if self.dtype.kind in "iub" else numpy.signbit(self)
@@ -304,7 +310,10 @@ def _finite(self: Array, nan: float, posinf: float, neginf: float) -> Any:
 def nan_to_num(
     self: Array, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
 ) -> Array:
-    """Finite numbers for nans and infinities, by default 0 and the dtype's extremes; in both parts if complex."""
+    """Replace NaNs and infinities by finite numbers: by default 0, and the dtype's extremes.
+
+    Both parts of complex numbers are replaced.
+    """
     if self.dtype.kind in "iub":
         return clone(self)
     if self.dtype.kind == "c":

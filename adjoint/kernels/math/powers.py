@@ -24,7 +24,10 @@ _FLOAT32, _FLOAT64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
 
 @in_float32
 def power(self: Array, exponent: Array) -> Array:
-    """Return `self` to the power `exponent`; integers to a negative power give what dividing 1 gives."""
+    """Return `self` to the power `exponent`.
+
+    A negative power of an integer is 1 divided by its positive power, rounded towards zero.
+    """
     if self.dtype.kind == "b":
         raise NotImplementedError("\"pow\" not implemented for 'Bool'")
     if self.dtype.kind == "i" and (exponent < 0).any():
@@ -63,7 +66,7 @@ def power_of_numbers(self: Array, exponent: Any) -> Array:
 
 @pointwise("pow", "fc")
 def _to_number(self: Array, exponent: float) -> Any:
-    """Return `self` to the power of a number; some powers are products, quotients and roots."""
+    """Return `self` to the power of a number. Some powers are computed as products, quotients and roots."""
     if exponent == 2:
         return xp.square(self)
     if exponent == 0.5:

@@ -1,9 +1,9 @@
-"""Special functions elementwise: the error function, the gamma function's logarithm, the normal distribution.
+"""Elementwise special functions: the error function, the logarithm of the gamma function, the normal distribution.
 
 Most are written in the language of kernels (`codegen.llvm.elementary_gaussian` and `elementary_special`), and NumPy
-computes arrays by the same source. float64 is accurate to a few units in the last place (near the zeros of `lgamma`,
+computes arrays with the same source. float64 is accurate to a few units in the last place (near the zeros of `lgamma`,
 `digamma` and `log_ndtr`, relative to the terms that cancel there). float32 is computed in float64 and rounded, except
-`erf`. Small arrays go through the `math` module, which costs less than a formula's many passes.
+`erf`. Small arrays use the `math` module, which takes less time than the many passes of a formula.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _GAUSSIAN = "elementary_gaussian"
 def _in_kernels(
     name: str, refusal: str, kinds: str = "f", module: str = "elementary_special", *, arity: int = 1
 ) -> Any:
-    """Make a function in the language of kernels an elementary function, and return the kernel of that alone."""
+    """Declare a function in the language of kernels as an elementary function, and return the kernel that applies it."""
     in_kernels(module, name, arity)
     return of_operation(name, refusal, kinds, arity)
 
 
 def _one_by_one(name: str, function: Callable[[float], float], smallest: float = -math.inf) -> None:
-    """Compute few elements, none of them below `smallest`, by a function of numbers, which is the cheaper way."""
+    """Compute a few elements, none less than `smallest`, with a function of numbers, because this is faster."""
     of_arrays = FUNCTIONS[name]
 
     def few(x: ndarray) -> ndarray:
@@ -156,17 +156,17 @@ zeta = _in_kernels("zeta", "zeta_cpu", "fd", arity=2)
 
 @pointwise("xlogy_cpu")
 def xlogy(x: Array, y: Array) -> Any:
-    """Return the product x * log(y), and 0 where `x` is 0, unless `y` is nan."""
+    """Return the product x * log(y), which is 0 where `x` is 0 unless `y` is NaN."""
     return xp.where((x == 0) & ~xp.isnan(y), 0, x * xp.log(y))
 
 
 @pointwise("xlog1py_cpu")
 def xlog1py(x: Array, y: Array) -> Any:
-    """Return the product x * log(1 + y), and 0 where `x` is 0, unless `y` is nan."""
+    """Return the product x * log(1 + y), which is 0 where `x` is 0 unless `y` is NaN."""
     return xp.where((x == 0) & ~xp.isnan(y), 0, x * xp.log1p(y))
 
 
 @pointwise("entr_cpu")
 def entr(self: Array) -> Any:
-    """Return `-self * log(self)`: 0 at 0, -inf below."""
+    """Return `-self * log(self)`, which is 0 at 0 and -inf for negative numbers."""
     return xp.where(self <= 0, xp.where(self == 0, 0, -math.inf), -self * xp.log(self))

@@ -33,7 +33,7 @@ _LENGTHS = {
 
 
 def whole(value: Any) -> int:
-    """Convert a value that Python accepts as an integer to one of 64 bits; a bool is not an integer."""
+    """Convert a value that Python accepts as an integer to a 64-bit integer. A bool is not accepted."""
     if type(value) is int and -_LONG <= value < _LONG:
         return value
     if isinstance(value, (bool, numpy.bool_)):

@@ -194,7 +194,7 @@ def convert(array: Array, dtype: Any, memory_format: Any = None) -> Array:
 
 
 def to_dtype(self: Array, dtype: Any, memory_format: Any = None) -> Array:
-    """Return `convert` to a dtype of adjoint."""
+    """Return the result of `convert` for a dtype of adjoint."""
     return convert(self, dtype.numpy, memory_format)
 
 
@@ -307,7 +307,7 @@ def zero_(self: Array) -> None:
 
 
 def distinct(array: Array) -> Array:
-    """Return one element for each place in memory that elements of `array` share, writable."""
+    """Return a writable view with one element for each set of elements of `array` that share memory."""
     if array.ndim == 0:
         return array
     part = array[tuple(slice(0, 1) if step == 0 else slice(None) for step in array.strides)]

@@ -33,7 +33,7 @@ class _Foreign:
 
 
 def adopt(array: Array) -> Array:
-    """Return an array on the memory of `array`, owned by one that has all of it from the first to the last element.
+    """Return an array on the memory of `array`, whose owner covers the memory from the first to the last element.
 
     RuntimeError: if its memory runs backwards.
     """
@@ -133,7 +133,9 @@ def _without_signs(size: tuple[int, ...], stride: tuple[int, ...]) -> tuple[int,
 
 
 def restrided(array: Array, shape: tuple[int, ...], byte_steps: tuple[int, ...], dtype: Any = None) -> Array:
-    """A view from the first element of `array` on, with another shape, other strides in bytes and perhaps another dtype."""
+    """Return a view from the first element of `array` on, with another shape, other strides in bytes, and perhaps
+    another dtype.
+    """
     dtype = dtype or array.dtype
     if array.size and array.dtype.isbuiltin == 1:
         if array.flags.c_contiguous:
@@ -146,7 +148,7 @@ def restrided(array: Array, shape: tuple[int, ...], byte_steps: tuple[int, ...],
 
 
 def window(root: Array, dtype: Any, shape: tuple[int, ...], byte_steps: Sequence[int], byte_offset: int) -> Array:
-    """Return an array of the given geometry on the memory of its owner `root`, to which its `.base` leads.
+    """Return an array of the given geometry on the memory of the owner `root`, which is at the end of its `.base` chain.
 
     ValueError: if an element is outside the memory, which NumPy checks.
     """
@@ -157,7 +159,7 @@ def window(root: Array, dtype: Any, shape: tuple[int, ...], byte_steps: Sequence
 
 
 def memory(root: Array) -> Array:
-    """Return all bytes of the memory of its owner `root`, as a uint8 array that shares them."""
+    """Return all bytes of the memory that `root` owns, as a uint8 array that shares them."""
     if not root.flags.c_contiguous:  # what owns its memory has no gaps
         root = root.transpose(sorted(range(root.ndim), key=lambda dim: -root.strides[dim]))
     return root.reshape(-1).view(numpy.uint8)

@@ -128,7 +128,9 @@ class UntypedStorage:
     def from_buffer(
         cls, buffer: Any, byte_order: str = "native", count: int = -1, offset: int = 0, dtype: Any = None
     ) -> UntypedStorage:
-        """Return a copy of `count` elements of a buffer, from byte `offset` on, turned from `byte_order` into this machine's.
+        """Return a copy of `count` elements of a buffer, from byte `offset` on.
+
+        They are converted from `byte_order` to the order of this machine.
 
         Raises:
             RuntimeError: without a dtype.
@@ -198,7 +200,9 @@ class UntypedStorage:
         return is_shared(self._root)
 
     def share_memory_(self) -> Self:
-        """Move the bytes to memory that processes share, unless they are there. Tensors on the storage move with it.
+        """Move the bytes to memory that processes share, unless they already are in shared memory.
+
+        Tensors on the storage move with it.
 
         Raises:
             RuntimeError: on the device `meta`, which has no memory.
@@ -268,7 +272,7 @@ class UntypedStorage:
         """
 
     def elements(self, kind: Any) -> Array:
-        """Return all that it has of elements of `kind`."""
+        """Return the bytes as elements of `kind`, as many as fit."""
         return strided(self._root, (self.nbytes() // kind.itemsize,), (1,), 0, kind)
 
     def extended(
@@ -385,7 +389,7 @@ class UntypedStorage:
         content[...] = _swapped(content, dtype)
 
     def tolist(self) -> list[Any]:
-        """Return the elements (bytes, of a storage without a dtype) as Python numbers."""
+        """Return the elements (bytes if the storage has no dtype) as Python numbers."""
         return to_python(self.elements(self.element_kind))
 
     def __iter__(self) -> Iterator[Any]:
@@ -426,7 +430,7 @@ class TypedStorage(UntypedStorage):
 
     @classmethod
     def of(cls, root: Array, kind: Any, seen: Array | None = None, replace: Replace | None = None) -> TypedStorage:
-        """Return `over`, for elements of `kind`."""
+        """Return the result of `over`, as a storage of elements of `kind`."""
         storage = cls.over(root, seen, replace)
         storage.element_kind = kind
         return storage
@@ -499,7 +503,7 @@ for _name, _dtype in {
 
 
 def _new_memory(name: str, size: Any, kind: Any) -> Array:
-    """Memory for `size` elements of `kind`, or with the elements of a sequence."""
+    """Allocate memory for `size` elements of `kind`, or for the elements of a sequence."""
     if hasattr(size, "__index__") and not hasattr(size, "__len__"):
         count = operator.index(size)
         if count < 0:
@@ -533,10 +537,10 @@ def _swapped(content: Array, dtype: Any) -> Array:
 
 
 def _converted_to(name: str, kind: Any) -> Callable[[UntypedStorage], TypedStorage]:
-    """Return the method `name`, which gives a storage of the same elements in another dtype."""
+    """Return the method `name`, which converts the elements of a storage to another dtype."""
 
     def convert(self: UntypedStorage) -> TypedStorage:
-        """Return the elements (the bytes, of a storage without a dtype) as a storage of another dtype."""
+        """Return the elements (bytes if the storage has no dtype) as a storage of another dtype."""
         content = self.elements(self.element_kind).astype(kind.numpy)
         return TypedStorage.of(memory(content), kind.numpy)
 

@@ -1,7 +1,7 @@
-"""Activations and their derivatives, on arrays. At the kinks the derivatives are PyTorch's.
+"""Activations and their derivatives, on arrays. At kinks, the derivatives have PyTorch's values.
 
-`x` in the formulas is `self`; a `..._backward` gives the derivative times `grad`, a `..._double_backward` the second
-one, a `..._curvature` that alone.
+`x` in the formulas is `self`. `..._backward` returns the derivative times `grad`, `..._double_backward` the second
+derivative times `grad`, and `..._curvature` the second derivative.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ def relu(self: Array) -> Any:
 
 @pointwise("threshold_cpu", "fiu")
 def threshold(self: Array, threshold: float, value: float) -> Any:
-    """Return `x` where it is greater than `threshold`, else `value`."""
+    """Return `x` where it exceeds `threshold`, and `value` elsewhere."""
     return xp.where(self <= threshold, value, self)
 
 
 @pointwise("leaky_relu_cpu")
 def leaky_relu(self: Array, negative_slope: float) -> Any:
-    """Return `x` where positive, else `negative_slope * x`."""
+    """Return `x` where it is positive, and `negative_slope * x` elsewhere."""
     scaled = self * negative_slope
     if 0 < negative_slope <= 1:
         return xp.maximum(self, scaled)
@@ -59,7 +59,7 @@ def leaky_relu(self: Array, negative_slope: float) -> Any:
 
 @pointwise("leaky_relu_backward_cpu")
 def leaky_relu_backward(grad: Array, self: Array, negative_slope: float, self_is_result: bool) -> Any:
-    """Return `grad` where `x` (or the result, which then has its sign) is positive, else `negative_slope * grad`."""
+    """Return `grad` where `x` (or the result, which has the same sign) is positive, and `negative_slope * grad` elsewhere."""
     if self_is_result and negative_slope < 0:
         raise RuntimeError(
             "In-place leakyReLu backward calculation is triggered with a negative slope which is not supported. This "
@@ -104,19 +104,19 @@ def hardswish(self: Array) -> Any:
 
 @pointwise("hardswish_backward_cpu")
 def hardswish_double_backward(grad: Array, self: Array) -> Any:
-    """Return `grad / 3` where `x` is between -3 and 3, else 0."""
+    """Return `grad / 3` where `x` is between -3 and 3, and 0 elsewhere."""
     return xp.where(~((self > -3) & (self < 3)), 0, grad / 3)
 
 
 @pointwise("hardshrink_cpu")
 def hardshrink(self: Array, lambd: float) -> Any:
-    """Return `x`, but 0 where its magnitude is at most `lambd`."""
+    """Return 0 where the magnitude of `x` is at most `lambd`, and `x` elsewhere."""
     return xp.shrink_backward(self, self, lambd)
 
 
 @pointwise("softshrink_cpu")
 def shrink_backward(grad: Array, self: Array, lambd: float) -> Any:
-    """Return `grad`, but 0 where the magnitude of `x` is at most `lambd`."""
+    """Return 0 where the magnitude of `x` is at most `lambd`, and `grad` elsewhere."""
     return xp.where((self >= -lambd) & (self <= lambd), 0, grad)
 
 
@@ -132,7 +132,7 @@ def _check_softshrink(self: Array, lambd: float) -> None:
 
 @pointwise("softshrink_cpu")
 def _softshrink(self: Array, lambd: float) -> Any:
-    """Return `x` moved towards 0 by `lambd`, 0 where it would pass it."""
+    """Return `x` moved towards 0 by `lambd`, but not beyond 0."""
     if not lambd >= 0:
         raise RuntimeError("lambda must not be negative")  # the check says it in full
     return self - xp.minimum(xp.maximum(self, -lambd), lambd)
@@ -146,7 +146,7 @@ softshrink = _softshrink.checked(_check_softshrink)
 
 @pointwise("elu_cpu")
 def elu(self: Array, alpha: float, scale: float, input_scale: float) -> Any:
-    """Return `scale * x` where positive, else `scale * alpha * (exp(input_scale * x) - 1)`."""
+    """Return `scale * x` where `x` is positive, and `scale * alpha * (exp(input_scale * x) - 1)` elsewhere."""
     negative = xp.minimum(self, 0)
     if input_scale != 1:
         negative = negative * input_scale
@@ -159,7 +159,7 @@ def elu(self: Array, alpha: float, scale: float, input_scale: float) -> Any:
 
 @pointwise("elu_cpu")
 def celu(self: Array, alpha: float) -> Any:
-    """Return `x` where positive, else `alpha * (exp(x / alpha) - 1)`."""
+    """Return `x` where it is positive, and `alpha * (exp(x / alpha) - 1)` elsewhere."""
     return xp.elu(self, alpha, 1, 1 / alpha)
 
 
@@ -167,7 +167,10 @@ def celu(self: Array, alpha: float) -> Any:
 def elu_backward(
     grad: Array, alpha: float, scale: float, input_scale: float, is_result: bool, self_or_result: Array
 ) -> Any:
-    """Return the derivative of `elu` times `grad`, by `x` or by the result, which has its sign unless `alpha` is negative."""
+    """Return the derivative of `elu` times `grad`, computed from `x` or from the result.
+
+    The result has the sign of `x` unless `alpha` is negative.
+    """
     if is_result:
         if alpha < 0:
             raise RuntimeError(
@@ -187,7 +190,7 @@ def elu_backward(
 def elu_double_backward(
     grad: Array, alpha: float, scale: float, input_scale: float, is_result: bool, self_or_result: Array
 ) -> Any:
-    """Return the derivative of `elu_backward` by its last argument, times `grad`."""
+    """Return the derivative of `elu_backward` with respect to its last argument, times `grad`."""
     if is_result:
         curved = grad * input_scale
     else:
@@ -210,7 +213,7 @@ def silu_double_backward(grad: Array, self: Array) -> Any:
 
 
 def tanh_of_softplus(self: Any) -> Any:
-    """Return `tanh(log(1 + exp(x)))`, which is n / (n + 2) with n = exp(x) * (exp(x) + 2); 1 from 20 on."""
+    """Return `tanh(log(1 + exp(x)))`, computed as n / (n + 2) with n = exp(x) * (exp(x) + 2). The result is 1 from x = 20 on."""
     exponential = xp.exp(xp.minimum(self, 20))
     result = (exponential + 2) * exponential
     return result / (result + 2)
@@ -218,7 +221,7 @@ def tanh_of_softplus(self: Any) -> Any:
 
 @pointwise("softplus_cpu")
 def softplus(self: Array, beta: float, threshold: float) -> Any:
-    """Return `log(1 + exp(beta * x)) / beta`, and `x` itself where `beta * x` is greater than `threshold`."""
+    """Return `log(1 + exp(beta * x)) / beta`, or `x` where `beta * x` exceeds `threshold`."""
     if beta == 1:
         return xp.where(self > threshold, self, xp.log1p(xp.exp(self)))
     scaled = self * beta
@@ -227,7 +230,7 @@ def softplus(self: Array, beta: float, threshold: float) -> Any:
 
 @pointwise("softplus_double_backward_cpu")
 def softplus_double_backward(grad: Array, self: Array, beta: float, threshold: float) -> Any:
-    """Return `grad * beta * s * (1 - s)`, where `s` is `sigmoid(beta * x)`; 0 where `beta * x` is greater than `threshold`."""
+    """Return `grad * beta * s * (1 - s)` with `s = sigmoid(beta * x)`, or 0 where `beta * x` exceeds `threshold`."""
     scaled = self * beta
     sigmoid = xp.sigmoid(scaled)
     return xp.where(scaled > threshold, 0, grad * beta * sigmoid * (1 - sigmoid))
@@ -241,7 +244,7 @@ def mish(self: Array) -> Any:
 
 @pointwise("mish_backward_cpu")
 def mish_curvature(self: Array) -> Any:
-    """Return the second derivative: `s * (1 - t * t) * (2 + x * (1 - s - 2 * t * s))`, `t` and `s` as in `mish_backward`."""
+    """Return the second derivative `s * (1 - t * t) * (2 + x * (1 - s - 2 * t * s))`, with `t` and `s` as in `mish_backward`."""
     tanh, sigmoid = tanh_of_softplus(self), xp.sigmoid(self)
     return sigmoid * (1 - tanh * tanh) * (2 + self * (1 - sigmoid - 2 * tanh * sigmoid))
 
@@ -257,7 +260,10 @@ def logsigmoid(self: Array) -> Any:
 
 @pointwise("GeluKernelImpl")
 def gelu(self: Array, *, approximate: str = "none") -> Any:
-    """Return `x * Phi(x)`, with the normal distribution function or (`approximate="tanh"`) a form with tanh near it."""
+    """Return `x * Phi(x)`.
+
+    Phi is the normal distribution function or, if `approximate` is "tanh", its approximation with tanh.
+    """
     if approximate == "none":
         return self * xp.normal_cdf(self)
     if approximate != "tanh":
@@ -303,13 +309,13 @@ def _tanh_slope(self: Any) -> Any:
 
 @pointwise("prelu_cpu")
 def prelu(self: Array, weight: Array) -> Any:
-    """Return `x` where positive, else `weight * x`."""
+    """Return `x` where it is positive, and `weight * x` elsewhere."""
     return xp.where(self > 0, self, self * weight)
 
 
 @pointwise("prelu_backward_cpu")
 def prelu_backward(grad: Array, self: Array, weight: Array) -> Any:
-    """Return `grad` where `x` is positive, else `weight * grad`."""
+    """Return `grad` where `x` is positive, and `weight * grad` elsewhere."""
     return xp.where(self > 0, grad, grad * weight)
 
 
@@ -324,7 +330,7 @@ def halves(self: Array, dim: int) -> tuple[Array, Array]:
 
 
 def glu(self: Array, dim: int) -> Array:
-    """Return the first half of `x` along `dim` times the sigmoid of the second."""
+    """Return the first half of `x` along `dim`, times the sigmoid of the second half."""
     first, second = halves(self, normalize_dim(dim, self.ndim))
     return gated(first, second)
 
@@ -359,7 +365,7 @@ def glu_backward(grad: Array, self: Array, dim: int) -> Array:
 
 
 def rrelu_backward(grad: Array, self: Array, noise: Array) -> Array:
-    """Return the gradient of an array that was multiplied with `noise`, whatever it is."""
+    """Return the gradient of an array that was multiplied by `noise`."""
     return grad * noise
 
 
@@ -369,7 +375,7 @@ def rrelu_mean(self: Array, negative_slope: float) -> Array:
 
 
 def rrelu_noise(self: Array, slopes: Array) -> Array:
-    """1 where `x` is positive, elsewhere the next of `slopes`."""
+    """Return 1 where `x` is positive, and the next number of `slopes` elsewhere."""
     if self.dtype.char not in "fd" and self.dtype != BFLOAT16:
         raise refuse("rrelu_with_noise_out_cpu", self)
     noise = numpy.ones(self.shape, self.dtype)

@@ -25,7 +25,7 @@ def blocked_attention(
     causal: bool,
     scale: float,
 ) -> tuple[Array, Array]:
-    """Return `attention` of arrays that need not have dimensions of a batch and of heads, with a mask that may be boolean."""
+    """Return `attention`, also for arrays without a batch dimension or a head dimension, and for a boolean mask."""
     q, k, v = (_with_heads(each) for each in (query, key, value))
     out, statistics = attention(q, k, v, _added(mask, q), _by_batch(kept, q), share, causal, scale)
     return out.reshape((*query.shape[:-1], value.shape[-1])), statistics
@@ -53,7 +53,7 @@ def _by_batch(kept: Array | None, query: Array) -> Array | None:
 
 
 def _added(mask: Array | None, query: Array) -> Array | None:
-    """Return a mask of four dimensions, as numbers that are added to scores."""
+    """Return the mask with four dimensions, as numbers to add to the scores."""
     if mask is None:
         return None
     if mask.dtype.kind == "b":
@@ -72,11 +72,12 @@ def attention(
     causal: bool,
     scale: float,
 ) -> tuple[Array, Array]:
-    """Return `softmax(query @ key.mT * scale + mask) @ value`, and of each row the maximum and one over the sum of exponentials.
+    """Return `softmax(query @ key.mT * scale + mask) @ value`, and statistics of the rows.
 
-    There may be fewer heads of keys and values, each for a group of heads of queries. `mask`, of four dimensions, is added to the
-    scores.
-    `kept`: which weights dropout keeps, as `packed_weights` gives them, by batch and head, each dropped with probability `share`.
+    They are each row's maximum and the reciprocal of its sum of exponentials. There may be fewer heads of keys and
+    values than of queries; a group of heads of queries then shares one of them. `mask` has four dimensions, and is
+    added to the scores. `kept`: the weights that dropout keeps, as `packed_weights` returns them. `share`: the
+    probability that a weight is dropped.
     """
     batch, heads, length, _ = query.shape
     count = batch * heads * length * key.shape[2]
@@ -123,7 +124,7 @@ AT_ONCE = 1 << 16
 def _parts(
     query: Array, key: Array, value: Array, mask: Array | None, kept: Array | None, scores: int
 ) -> Iterator[Any]:
-    """The parts that are computed at once: where they are among the heads of queries, and their arrays."""
+    """Yield the parts that are computed at once: their indices among the heads of queries and of keys, and their arrays."""
     batch, heads, length, _ = query.shape
     key_heads = key.shape[1]
     group = heads // key_heads
@@ -144,7 +145,7 @@ def _for_queries(array: Array, heads: int) -> Array:
 
 
 def _of_keys(array: Array, heads: int) -> Array:
-    """Return the sums over the heads of queries that share one of keys."""
+    """Return the sums over the heads of queries that share a head of keys."""
     if array.shape[1] == heads:
         return array
     total: Array = array.reshape((len(array), heads, -1, *array.shape[2:])).sum(2)
@@ -153,14 +154,17 @@ def _of_keys(array: Array, heads: int) -> Array:
 
 @functools.lru_cache(64)
 def _later(length: int, keys: int) -> Array:
-    """Which keys come after each query."""
+    """Return which keys come after each query."""
     return numpy.logical_not(numpy.tri(length, keys, dtype=numpy.bool_))
 
 
 def _exponentials(
     query: Array, key: Array, mask: Array | None, causal: bool, scale: float
 ) -> tuple[Array, Array, Array]:
-    """Return the exponentials of scores less the maximum of their row, that, and one over their sum (0 for no sum)."""
+    """Return the exponentials of the scores minus the maximum of the row, this maximum, and the reciprocal of the sum.
+
+    The reciprocal is 0 if the sum is 0.
+    """
     scores = query @ _for_queries(key, query.shape[1]).mT
     with unwarned():
         scores *= scale
@@ -180,9 +184,10 @@ def _exponentials(
 
 
 def packed_weights(draw: Any, rows: tuple[int, ...], keys: int, dtype: Any) -> Array:
-    """Which weights dropout keeps, drawn by `draw(array)` for each head in turn: a bit for each, those of 16 queries in a word.
+    """Return which weights dropout keeps, as one bit per weight. A word contains the bits of 16 queries.
 
-    `rows` is the shape of the scores without the last dimension, of the keys. The result has the shape (heads, keys, words).
+    `draw(array)` draws the weights of each head in turn. `rows` is the shape of the scores without their last dimension
+    (the keys). The result has the shape (heads, keys, words).
     """
     length = rows[-1]
     words = -(-length // 64) * 4  # so that all queries of a block have bits
@@ -201,13 +206,16 @@ def noise_of(kept: Array, query: Array, key: Array, share: float) -> Array:
 
 
 def _unpacked(kept: Array, length: int, share: float, dtype: Any) -> Array:
-    """Return the factors of the weights of a head: queries by keys."""
+    """Return the factors of the weights of a head, as a matrix (queries, keys)."""
     bits = numpy.unpackbits(kept.view(numpy.uint8), axis=-1, count=length, bitorder="little")
     return bits.mT / dtype.type(1 - share)
 
 
 def result_like(query: Array, value: Array) -> Array:
-    """Return an array for the result, its dimensions in the order in memory that those of `query` have, if its rows are whole."""
+    """Return an array for the result.
+
+    If the rows of `query` are contiguous, its dimensions have the same order in memory as in `query`.
+    """
     if query.shape[-1] == value.shape[-1] and query.strides[-1] == query.itemsize:
         result = numpy.empty_like(query, subok=False)
         if result.strides[-1] == result.itemsize:  # not where rows of `query` share memory
@@ -216,7 +224,7 @@ def result_like(query: Array, value: Array) -> Array:
 
 
 def gradients_like(*inputs: Array) -> tuple[Array, ...]:
-    """Return an array for the gradient of each input, whose heads lie next to each other for each position."""
+    """Return an array for the gradient of each input. In memory, the heads of one position are adjacent."""
     return tuple(
         [numpy.empty(tuple([each.shape[dim] for dim in (0, 2, 1, 3)]), each.dtype).swapaxes(1, 2) for each in inputs]
     )

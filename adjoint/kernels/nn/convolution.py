@@ -1,9 +1,7 @@
-"""Convolutions over any number of spatial dimensions: patches of the input, and one matrix product for some samples at a time.
+"""Convolutions over any number of spatial dimensions, as matrix products of the weight and patches of some samples at a time.
 
-Arrays are (batch, channels, spatial...), weights (out channels, channels / groups, kernel...). The patches of an array are a
-view (batch, channels, kernel..., spatial...) of it with zeros around.
-
-Shapes and types are taken to fit.
+Arrays are (batch, channels, spatial...), weights (out channels, channels / groups, kernel...). The patches of an array
+are a view (batch, channels, kernel..., spatial...) of the padded array. Shapes and types are not checked.
 """
 
 from __future__ import annotations
@@ -75,12 +73,12 @@ def _forward(x: ndarray, weight: ndarray, bias: ndarray | None, result: ndarray,
 
 
 def _matrices(weight: ndarray, groups: int) -> ndarray:
-    """Return the weight as (groups, out channels of one, elements of a patch)."""
+    """Return the weight as (groups, out channels of a group, elements of a patch)."""
     return weight.reshape(groups, len(weight) // groups, -1)
 
 
 def _patch_bytes(x: ndarray, weight: ndarray, result: ndarray) -> int:
-    """How much memory the patches of a sample take."""
+    """Return the number of bytes of the patches of a sample."""
     return x.shape[1] * math.prod(weight.shape[2:]) * math.prod(result.shape[2:]) * x.itemsize
 
 
@@ -103,7 +101,7 @@ def _padded_shape(shape: Sizes, padding: Sizes) -> Sizes:
 
 
 def _inside(sizes: Sizes, padding: Sizes) -> Any:
-    """Where the elements of an array are in it with zeros around."""
+    """Return the index of the elements of an array in the padded array."""
     return (..., *(slice(p, p + size) for size, p in zip(sizes, padding, strict=True)))
 
 
@@ -153,7 +151,7 @@ def transposed(
 
 
 def _add_patches(grad: ndarray, weight: ndarray, result: ndarray, layout: Layout) -> None:
-    """The gradients of all patches by a matrix product, added up where patches overlap."""
+    """Compute the gradients of all patches by a matrix product, and add them up where patches overlap."""
     stride, padding, dilation, groups = layout
     matrix = _matrices(weight, groups).swapaxes(1, 2)
     flat = grad.reshape(len(grad), groups, -1, math.prod(grad.shape[2:]))
@@ -186,7 +184,7 @@ def conv_weight_grad(
 
 
 def _weight_grad(grad: ndarray, input: ndarray, weight_shape: Sizes, *layout: Any) -> ndarray:
-    """Return the sums over all places of gradients times patches."""
+    """Return the sums over all positions of gradients times patches."""
     stride, padding, dilation, groups = layout
     wide, x = row_major(widen(grad)), widen(input)  # BLAS takes no expanded arrays
     result = numpy.zeros(weight_shape, wide.dtype)

@@ -1,7 +1,8 @@
-"""Connectionist temporal classification: how probable a sequence of labels is, over all ways to stretch it in time.
+"""Connectionist temporal classification: the probability of a sequence of labels, summed over all its alignments in time.
 
-A. Graves et al., "Connectionist temporal classification", 2006. The labels with blanks between them are the states, through
-which a path moves; forward and backward probabilities of these are added up in logarithms, all samples of a batch together.
+A. Graves et al., "Connectionist temporal classification", 2006. The states of a path are the labels, with blanks
+between them. Forward and backward probabilities of the states are summed as logarithms, for all samples of a batch
+together.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ Array = numpy.ndarray[Any, Any]
 
 
 def _states(targets: Array, target_lengths: tuple[int, ...], blank: int, labels: int) -> tuple[Array, Array]:
-    """Return the label of each state, `(N, states)`, and whether a path may come to it from two states before."""
+    """Return the label of each state, `(N, states)`, and whether a path may skip the state before it."""
     count = len(target_lengths)
     states = numpy.full((count, 2 * max(target_lengths, default=0) + 1), blank, numpy.int64)
     start = 0
@@ -34,7 +35,7 @@ def _states(targets: Array, target_lengths: tuple[int, ...], blank: int, labels:
 
 
 def _shifted(values: Array, by: int) -> Array:
-    """Values of the states `by` places before (after, if negative); there is nothing before the first."""
+    """Return the values of the states `by` positions earlier (later if negative), or -inf if there is no such state."""
     result = numpy.full_like(values, -numpy.inf)
     if by > 0:
         result[:, by:] = values[:, :-by]
@@ -60,7 +61,7 @@ def ctc_loss(
     blank: int,
     zero_infinity: bool,
 ) -> tuple[Array, Array]:
-    """Return the negative logarithm of the probability of each target, and those of the states, `(N, T, states)`."""
+    """Return the negative logarithm of the probability of each target, and the forward log-probabilities `(N, T, states)`."""
     if log_probs.dtype.kind != "f" or log_probs.dtype.itemsize < 4:
         raise refuse("ctc_loss_cpu", log_probs)
     states, skips = _states(targets, target_lengths, blank, log_probs.shape[2])
@@ -107,7 +108,7 @@ def ctc_loss_backward(
     blank: int,
     zero_infinity: bool,
 ) -> Array:
-    """Return the gradient of `log_probs`, as PyTorch's: that of the numbers of which these are the logarithmic softmax."""
+    """Return PyTorch's gradient of `log_probs`, which is the gradient with respect to the inputs of the log-softmax."""
     states, skips = _states(targets, target_lengths, blank, log_probs.shape[2])
     lengths = numpy.array(target_lengths, numpy.int64)
     ends = numpy.array(input_lengths, numpy.int64)
@@ -130,7 +131,7 @@ def _gradient(
     loss: Array,
     forward: Array,
 ) -> Array:
-    """Return the gradient of `log_probs` up to the `ends` of samples, then 0."""
+    """Return the gradient of `log_probs`, which is 0 after the `ends` of samples."""
     emitted = _at_states(log_probs, states)
     times, count, width = emitted.shape
     places = numpy.arange(width)

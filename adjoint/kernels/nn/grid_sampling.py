@@ -1,7 +1,8 @@
-"""Images read at the places that a grid says: a sum over the pixels around each place, weighted by where it lies between them.
+"""Read images at the positions of a grid: each result is a weighted sum of the pixels around a position.
 
-The weights are polynomials of the place's fraction along each dimension (R. Keys, "Cubic convolution interpolation for digital
-image processing", 1981, for the cubic ones, with a = -0.75). `places` returns the positions of pixels, `weights` their weights.
+The weights are polynomials of the fractional parts of the position. The cubic polynomials are those of R. Keys, "Cubic
+convolution interpolation for digital image processing", 1981, with a = -0.75. `places` returns the indices of the
+pixels, and `weights` returns their weights.
 """
 
 from __future__ import annotations
@@ -33,11 +34,13 @@ POLYNOMIALS: dict[int, dict[int, tuple[float, ...]]] = {
         2: (0.0, 0.0, _CUBIC, -_CUBIC),
     },
 }
-"""For each mode: the pixels by their distance from the place, rounded down, and their weights, from the constant term up."""
+"""For each mode, the distance of each pixel from the position rounded down, and the coefficients of its weight, from
+the constant term up.
+"""
 
 
 class Sampling(NamedTuple):
-    """How places are read: the mode, what is beyond the edge, and whether -1 and 1 are the middles of pixels at the edge."""
+    """The options: the mode, the padding beyond the edges, and whether -1 and 1 are the centers of the pixels at the edges."""
 
     mode: int
     padding: int
@@ -45,7 +48,7 @@ class Sampling(NamedTuple):
 
 
 def _position(grid: Array, size: int, sampling: Sampling, stray: float) -> tuple[Array, Any]:
-    """Places along one dimension in pixels, rounded to the grid's type as in PyTorch, and the derivative of these."""
+    """Return positions along one dimension in pixels, rounded to the grid's type as in PyTorch, and their derivative."""
     scale = (size - 1) / 2 if sampling.align_corners else size / 2
     position = (grid + 1) * scale if sampling.align_corners else ((grid + 1) * size - 1) / 2
     position = position.astype(numpy.float32) if grid.dtype in HALVES else position
@@ -56,7 +59,10 @@ def _position(grid: Array, size: int, sampling: Sampling, stray: float) -> tuple
 
 
 def _padded(position: Array, size: int, sampling: Sampling, stray: float) -> tuple[Array, Any]:
-    """Positions brought back to the image, and the derivative of these; nan, or what has no mirror image, goes to `stray`."""
+    """Return positions moved back into the image, and their derivative.
+
+    NaN, and positions without a mirror image, become `stray`.
+    """
     slope: Any = 1.0
     if sampling.padding == ZEROS:
         return position, slope
@@ -76,7 +82,7 @@ def _padded(position: Array, size: int, sampling: Sampling, stray: float) -> tup
 
 
 def stray_pixel(size: int, dims: int) -> float:
-    """Return the pixel that a place without one reads: the first of an image, the last of a volume, as in PyTorch."""
+    """Return the pixel that is read for NaN: the first pixel of an image or the last pixel of a volume, as in PyTorch."""
     return size - 1.0 if dims == 3 else 0.0
 
 
@@ -87,7 +93,7 @@ def _along(grid: Array, sizes: tuple[int, ...]) -> list[tuple[Array, int]]:
 
 
 def places(grid: Array, sizes: tuple[int, ...], sampling: Sampling) -> tuple[Array, Array]:
-    """Return the flat indices of the pixels around each place, `(N, pixels, places)`, and which of these are in the image."""
+    """Return the flat indices `(N, pixels, positions)` of the pixels around each position, and which pixels are in the image."""
     each = []
     for coordinates, size in _along(grid, sizes):
         stray = stray_pixel(size, len(sizes))
@@ -114,7 +120,10 @@ def places(grid: Array, sizes: tuple[int, ...], sampling: Sampling) -> tuple[Arr
 
 
 def weights(grid: Array, sizes: tuple[int, ...], sampling: Sampling, orders: tuple[int, ...]) -> Array:
-    """The weights of the pixels around each place, `(N, pixels, places)`, or derivatives of an order for each dimension."""
+    """Return the weights of the pixels around each position, `(N, pixels, positions)`, or their derivatives.
+
+    `orders` has the order for each dimension.
+    """
     each = []
     for (coordinates, size), order in zip(_along(grid, sizes), orders, strict=True):
         position, slope = _position(coordinates, size, sampling, stray_pixel(size, len(sizes)))
@@ -133,7 +142,7 @@ def weights(grid: Array, sizes: tuple[int, ...], sampling: Sampling, orders: tup
 
 
 def _derivative(coefficients: tuple[float, ...], order: int, x: Array) -> Array:
-    """Return the derivative of a polynomial."""
+    """Return the value at `x` of the derivative of this `order` of a polynomial."""
     *rest, highest = differentiated(coefficients, order)
     result = numpy.full_like(x, highest)
     for coefficient in rest[::-1]:
@@ -142,7 +151,7 @@ def _derivative(coefficients: tuple[float, ...], order: int, x: Array) -> Array:
 
 
 def differentiated(coefficients: tuple[float, ...], order: int) -> list[float]:
-    """Return the coefficients of the derivative of a polynomial."""
+    """Return the coefficients of the derivative of this `order` of a polynomial."""
     found = list(coefficients)
     for _ in range(order):
         found = [power * each for power, each in enumerate(found)][1:] or [0.0]
@@ -150,7 +159,7 @@ def differentiated(coefficients: tuple[float, ...], order: int) -> list[float]:
 
 
 def pixels(input: Array, grid: Array, sampling: Sampling) -> Array:
-    """Return the pixels around each place, `(N, C, pixels, places)`. Missing pixels are 0."""
+    """Return the pixels around each position, `(N, C, pixels, positions)`. Missing pixels are 0."""
     index, inside = places(grid, input.shape[2:], sampling)
     count, channels = input.shape[:2]
     flat = input.reshape(count, channels, math.prod(input.shape[2:]))
@@ -160,7 +169,7 @@ def pixels(input: Array, grid: Array, sampling: Sampling) -> Array:
 
 
 def scattered(grad: Array, grid: Array, sizes: tuple[int, ...], sampling: Sampling) -> Array:
-    """Return the transpose of `pixels`: `(N, C, pixels, places)` added up to images."""
+    """Return the transpose of `pixels`, which adds `(N, C, pixels, positions)` to the pixels of images."""
     index, inside = places(grid, sizes, sampling)
     count, channels = grad.shape[:2]
     area = math.prod(sizes)
@@ -173,7 +182,7 @@ def scattered(grad: Array, grid: Array, sizes: tuple[int, ...], sampling: Sampli
 
 
 def grid_sampler(input: Array, grid: Array, mode: int, padding: int, align_corners: bool) -> Array:
-    """Return the images `(N, C, *)` at the places of a grid `(N, *, dimensions)`."""
+    """Return the images `(N, C, *)` at the positions of a grid `(N, *, dimensions)`."""
     dims = input.ndim - 2
     if input.dtype.kind != "f" and input.dtype not in HALVES:
         kernel = f"grid_sampler_{dims}d_cpu{'_kernel_impl' if dims == 2 else ''}"
@@ -209,7 +218,10 @@ def grid_sampler_gradients(
 
 
 def raised(orders: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """The orders of the derivatives by each coordinate. A grid begins with the coordinate of the last dimension."""
+    """Yield the orders of derivatives, each with one more derivative by one coordinate.
+
+    A grid begins with the coordinate of the last dimension.
+    """
     for dim in reversed(range(len(orders))):
         yield tuple([order + (place == dim) for place, order in enumerate(orders)])
 
@@ -218,7 +230,7 @@ def raised(orders: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
 
 
 def _base(size: tuple[int, ...], align_corners: bool, dtype: Any) -> Array:
-    """Return the places of all pixels in coordinates from -1 to 1, each followed by 1."""
+    """Return the coordinates, from -1 to 1, of all pixels, each followed by 1."""
     lines = []
     for length in size[2:]:
         line = numpy.linspace(-1, 1, length) if length > 1 else numpy.zeros(1)
@@ -228,7 +240,7 @@ def _base(size: tuple[int, ...], align_corners: bool, dtype: Any) -> Array:
 
 
 def affine_grid(theta: Array, size: tuple[int, ...], align_corners: bool) -> Array:
-    """Return the grid of the places that affine maps `(N, d, d + 1)` say for the pixels of images of a size."""
+    """Return the grid of positions to which the affine maps `(N, d, d + 1)` send the pixels of images of this size."""
     maps = widen(theta).swapaxes(-1, -2)
     result = _base(size, align_corners, maps.dtype) @ maps
     return result.astype(theta.dtype, copy=False).reshape(theta.shape[0], *size[2:], theta.shape[1])

@@ -1,4 +1,4 @@
-"""Images rearranged: blocks as columns and added up again, channels as pixels."""
+"""Rearrange images: blocks become columns, columns are added up to images, and channels become pixels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Pair = tuple[int, int]
 
 
 def im2col(self: Array, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> Array:
-    """Return `(N, C, H, W)` as `(N, C * kh * kw, blocks)`: each column holds what one block covers."""
+    """Return `(N, C, H, W)` as `(N, C * kh * kw, blocks)`. Each column contains the elements that one block covers."""
     _check_sizes(kernel_size, dilation, padding, stride)
     if self.ndim not in (3, 4) or 0 in self.shape[-3:]:
         raise RuntimeError(
@@ -41,7 +41,10 @@ def im2col(self: Array, kernel_size: Pair, dilation: Pair, padding: Pair, stride
 
 
 def col2im(self: Array, output_size: Pair, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> Array:
-    """`(N, C * kh * kw, blocks)` as `(N, C, H, W)`. Each element is the sum of the elements of all blocks that cover it."""
+    """Return `(N, C * kh * kw, blocks)` as `(N, C, H, W)`.
+
+    Each element is the sum of the elements of all blocks that cover it.
+    """
     _check_sizes(kernel_size, dilation, padding, stride)
     if self.ndim not in (2, 3) or 0 in self.shape[-2:]:
         raise RuntimeError(
@@ -74,7 +77,7 @@ def col2im(self: Array, output_size: Pair, kernel_size: Pair, dilation: Pair, pa
 
 
 def _counts(size: Pair, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> Pair:
-    """How many blocks there are along each dimension."""
+    """Return the number of blocks along each dimension."""
     rows, columns = (
         (n + 2 * p - d * (k - 1) - 1) // s + 1
         for n, k, d, p, s in zip(size, kernel_size, dilation, padding, stride, strict=True)
@@ -85,7 +88,7 @@ def _counts(size: Pair, kernel_size: Pair, dilation: Pair, padding: Pair, stride
 def _places(
     kernel_size: Pair, dilation: Pair, stride: Pair, counts: Pair
 ) -> Iterator[tuple[int, int, tuple[slice, slice]]]:
-    """Each element of a block, and where it is in the padded image for all blocks."""
+    """Yield the position of each element in a block, and its positions in the padded image for all blocks."""
     for row in range(kernel_size[0]):
         for column in range(kernel_size[1]):
             starts = (row * dilation[0], column * dilation[1])
@@ -121,7 +124,7 @@ def _rearranged(parts: Array) -> Array:
 
 
 def pixel_shuffle(self: Array, upscale_factor: int) -> Array:
-    """Return `(..., C r², H, W)` as `(..., C, H r, W r)` (Shi et al., 2016), on memory of its own."""
+    """Return a copy of `(..., C r², H, W)` as `(..., C, H r, W r)` (Shi et al., 2016)."""
     r = upscale_factor
     if self.ndim < 3:
         raise RuntimeError(
@@ -140,7 +143,7 @@ def pixel_shuffle(self: Array, upscale_factor: int) -> Array:
 
 
 def pixel_unshuffle(self: Array, downscale_factor: int) -> Array:
-    """Return the inverse: `(..., C, H r, W r)` as `(..., C r², H, W)`, on memory of its own."""
+    """Return a copy of `(..., C, H r, W r)` as `(..., C r², H, W)`, which is the inverse of `pixel_shuffle`."""
     r = downscale_factor
     if self.ndim < 3:
         raise RuntimeError(
@@ -160,7 +163,7 @@ def pixel_unshuffle(self: Array, downscale_factor: int) -> Array:
 
 
 def channel_shuffle(self: Array, groups: int) -> Array:
-    """Return the channels (dimension 1) of `groups` groups interleaved, on memory of its own."""
+    """Return a copy with the channels (dimension 1) of `groups` groups interleaved."""
     if self.ndim <= 2:
         raise RuntimeError(f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(self.shape)}")
     channels = self.shape[1]

@@ -106,8 +106,8 @@ def dropout_mask(stream: Stream, out: ndarray, p: float) -> ndarray:
 
     Return `out`.
 
-    Nothing is drawn if `p` is 0 or 1. `out` has the type of the dropout's input and, so that the same positions get the
-    same numbers, its order of dimensions in memory (`numpy.empty_like(input)`). For `dropout2d` and similar functions,
+    Nothing is drawn if `p` is 0 or 1. `out` has the type of the dropout's input, and its order of dimensions in memory
+    (`numpy.empty_like(input)`), so that the same positions get the same numbers. For `dropout2d` and similar functions,
     it has the shape (N, C, 1, 1).
 
     Raises:
@@ -173,7 +173,7 @@ def multinomial(stream: Stream, probs: ndarray, num_samples: int, replacement: b
     distributed. With replacement, the cumulative sum is searched.
 
     Raises:
-        RuntimeError: for shapes, types, numbers of samples and probabilities that do not make sense.
+        RuntimeError: for invalid shapes, types, numbers of samples or probabilities.
     """
     _check_probabilities(probs, num_samples, replacement)
     if not probs.size:
@@ -242,11 +242,12 @@ def _with_replacement(stream: Stream, probs: ndarray, num_samples: int) -> ndarr
 
 
 def poisson(stream: Stream, rate: ndarray) -> ndarray:
-    """Return Poisson numbers of events as a new array. `rate` has the expected numbers, and gives shape and type.
+    """Return Poisson numbers of events as a new array.
 
-    Below a rate of 10 by multiplying uniform numbers (Knuth, The Art of Computer Programming, volume 2, 3.4.1), from
-    there on by the transformed rejection of Hörmann, "The transformed rejection method for generating Poisson random
-    variables", 1993. Both take a random number of words, so numbers are drawn one by one.
+    `rate` contains the expected numbers, and determines the shape and the type. A rate below 10 multiplies uniform
+    numbers (Knuth, The Art of Computer Programming, volume 2, 3.4.1). A larger rate uses transformed rejection
+    (Hörmann, "The transformed rejection method for generating Poisson random variables", 1993). Both methods consume a
+    random number of words, so numbers are drawn one by one.
 
     Raises:
         NotImplementedError: if `rate` is not floating-point.

@@ -1,6 +1,6 @@
 """Distributions drawn by rejection of normal and uniform numbers: `standard_gamma`, `sample_dirichlet`, `binomial`.
 
-All of them take a random number of words, so numbers are drawn one by one, in float64. PyTorch rounds some intermediate
+All of them consume a random number of words, so numbers are drawn one by one, in float64. PyTorch rounds some intermediate
 results to the type of its parameters. They are rounded here too, so that the numbers are equal.
 
 The algorithms are written in the language of kernels (`kernels.compiled.create.rejection`); without compiled code they run
