@@ -133,9 +133,7 @@ def _without_signs(size: tuple[int, ...], stride: tuple[int, ...]) -> tuple[int,
 
 
 def restrided(array: Array, shape: tuple[int, ...], byte_steps: tuple[int, ...], dtype: Any = None) -> Array:
-    """Return a view from the first element of `array` on, with another shape, other strides in bytes, and perhaps
-    another dtype.
-    """
+    """Return a view from the first element of `array` on, with another shape, byte strides, and perhaps another dtype."""
     dtype = dtype or array.dtype
     if array.size and array.dtype.isbuiltin == 1:
         if array.flags.c_contiguous:

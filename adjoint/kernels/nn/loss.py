@@ -1,4 +1,4 @@
-"""Losses and their gradients: of elementwise differences, of classes given their log-probabilities, and of margins."""
+"""Losses and their gradients: losses of elementwise differences, of log-probabilities of classes, and of margins."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Array = numpy.ndarray[Any, Any]
 
 
 def reduced(loss: Array, reduction: str, kind: Any) -> Array:
-    """Return the mean, the sum, or the losses themselves, in dtype `kind`."""
+    """Return the mean, the sum, or the losses themselves, in the dtype `kind`."""
     if reduction == "none":
         return loss.astype(kind, copy=False)
     total = total_of(loss) if LOOPS.takes(loss.size, LARGE) else numpy.add.reduce(loss, axis=None)
@@ -71,7 +71,7 @@ def _shared_difference(self: Array, target: Array, share: Array, divisor: float,
 def shared_difference(
     self: Array, target: Array, share: Array, divisor: float = 1.0, limit: float | None = None
 ) -> Any:
-    """Return `(self - target) / divisor`, at most `limit` in magnitude, times `share`; one of both may be of booleans."""
+    """Return `(self - target) / divisor`, limited to the magnitude `limit`, times `share`. One of the arrays may be boolean."""
     if self.dtype is target.dtype and is_floating(self.dtype) and LOOPS.takes(self.size, LARGE):
         return _shared_difference.general(self, target, numpy.asarray(share, self.dtype), divisor, limit)
     difference = self - target if self.dtype == target.dtype else self * 1 - target * 1
@@ -94,17 +94,17 @@ def mse_loss(self: Array, target: Array, reduction: str) -> Array:
 
 
 def smooth_l1_loss(self: Array, target: Array, reduction: str, beta: float) -> Array:
-    """Return `d² / (2 beta)` where `d = |self - target|` is below `beta`, else `d - beta / 2`."""
+    """Return `d² / (2 beta)` where `d = |self - target|` is less than `beta`, and `d - beta / 2` elsewhere."""
     return reduced(_smooth_distance.general(widen(self), widen(target), beta), reduction, self.dtype)
 
 
 def huber_loss(self: Array, target: Array, reduction: str, delta: float) -> Array:
-    """Return `d² / 2` where `d = |self - target|` is at most `delta`, else `delta (d - delta / 2)`."""
+    """Return `d² / 2` where `d = |self - target|` is at most `delta`, and `delta (d - delta / 2)` elsewhere."""
     return reduced(_huber_distance.general(widen(self), widen(target), delta), reduction, self.dtype)
 
 
 def binary_cross_entropy(self: Array, target: Array, weight: Array | None, reduction: str) -> Array:
-    """Return `-(target log self + (1 - target) log(1 - self))`, each logarithm at least -100."""
+    """Return `-(target log self + (1 - target) log(1 - self))`. Each logarithm is at least -100."""
     check_floating("binary_cross_entropy", self)
     probability, wanted = widen(self), widen(target)
     for name, given in ("input", probability), ("target", wanted):
@@ -133,7 +133,7 @@ def _probability_slope(self: Array, target: Array, grad: Array) -> Any:
 def binary_cross_entropy_backward(
     grad: Array, self: Array, target: Array, weight: Array | None, reduction: str
 ) -> Array:
-    """Return the gradient of the probabilities, `(self - target) / (self (1 - self))`, finite also at 0 and 1."""
+    """Return the gradient of the probabilities, `(self - target) / (self (1 - self))`, which is finite at 0 and 1 too."""
     share = numpy.asarray(widen(grad) / (self.size if reduction == "mean" else 1))
     result = _probability_slope(widen(self), widen(target), share)
     if weight is not None:
@@ -155,7 +155,7 @@ def _weighted_logit_loss(self: Array, target: Array, pos_weight: Array) -> Any:
 def binary_cross_entropy_with_logits(
     self: Array, target: Array, weight: Array | None, pos_weight: Array | None, reduction: str
 ) -> Array:
-    """`binary_cross_entropy` of the sigmoid of `self`: `(1 - target) x + (1 + (pos_weight - 1) target) log(1 + exp(-x))`."""
+    """Return `binary_cross_entropy` of `sigmoid(self)`: `(1 - target) x + (1 + (pos_weight - 1) target) log(1 + exp(-x))`."""
     x, wanted = widen(self), widen(target)
     if weight is None and pos_weight is None:
         return reduced(_logit_loss(x, wanted), reduction, self.dtype)
@@ -211,13 +211,13 @@ def nll_loss_forward(
     reduction: str = "mean",
     ignore_index: int = -100,
 ) -> tuple[ndarray, ndarray]:
-    """Return the loss and the total weight it was divided by (zero for reduction 'none').
+    """Return the loss, and the total weight by which it was divided (zero for reduction 'none').
 
     Args:
         log_probs: (classes,), (batch, classes) or (batch, classes, d1, d2, ...).
         target: class numbers of int64 or uint8; the shape of `log_probs` without its class dimension.
         weight: one factor per class.
-        reduction: 'none', 'mean' (weighted; nan if the weights sum to zero) or 'sum'.
+        reduction: 'none', 'mean' (weighted; NaN if the sum of the weights is zero) or 'sum'.
         ignore_index: the target that contributes nothing.
 
     Raises:
@@ -250,14 +250,14 @@ def _losses_of(log_probs: ndarray, target: ndarray, weight: ndarray | None, igno
 
 
 def _places(shape: tuple[int, ...], dim: int, target: ndarray, ignore_index: int) -> tuple[ndarray, ndarray]:
-    """Which targets are used, and where they are in flattened log-probabilities."""
+    """Return which targets are not ignored, and their positions in the flattened log-probabilities."""
     used = target != ignore_index
     return used, numpy.where(used, target, 0) * math.prod(shape[dim + 1 :]) + _starts(shape, dim)
 
 
 @functools.lru_cache(64)
 def _starts(shape: tuple[int, ...], dim: int) -> ndarray:
-    """Where the first class of each position is in flattened log-probabilities."""
+    """Return the position of each first class in the flattened log-probabilities."""
     inner = math.prod(shape[dim + 1 :])
     starts = numpy.arange(math.prod(shape[:dim]))[:, None] * (shape[dim] * inner) + numpy.arange(inner)
     return starts.reshape(shape[:dim] + shape[dim + 1 :])
@@ -291,7 +291,7 @@ def nll_loss_backward(
 
 
 def _total_weight(log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int) -> Any:
-    """Return the sum of the weights of the targets that are used."""
+    """Return the sum of the weights of the targets that are not ignored."""
     used = target != ignore_index
     if weight is None:
         return numpy.add.reduce(used, None, compute_dtype(log_probs.dtype))
@@ -303,7 +303,10 @@ def _class_dim(log_probs: ndarray) -> int:
 
 
 def _classes_of(log_probs: ndarray, target: ndarray, ignore_index: int) -> ndarray:
-    """Return the targets, which are classes or ignored, in the shape of `log_probs` without classes; refuses others."""
+    """Return the targets in the shape of `log_probs` without classes.
+
+    Raise an error if a target is neither a class nor ignored.
+    """
     target = target.astype(_INT64, copy=False).reshape(_target_shape(log_probs))
     classes = log_probs.shape[_class_dim(log_probs)]
     if out_of_bounds(target, classes) is not None:
@@ -314,12 +317,12 @@ def _classes_of(log_probs: ndarray, target: ndarray, ignore_index: int) -> ndarr
 
 
 def _target_shape(log_probs: ndarray) -> tuple[int, ...]:
-    """Return the shape of `log_probs` without classes; a single target may come with a dimension more."""
+    """Return the shape of `log_probs` without classes."""
     return log_probs.shape[:1] + log_probs.shape[2:] if log_probs.ndim > 1 else ()
 
 
 def check_classes(log_probs: ndarray, target: ndarray, weight: ndarray | None) -> None:
-    """Raise, in PyTorch's words, unless shapes and dtypes are those of log-probabilities, classes and their weights."""
+    """Raise PyTorch's error unless shapes and dtypes fit log-probabilities, classes and weights."""
     shape, rank = log_probs.shape, log_probs.ndim
     if rank == 0:
         raise ValueError(f"Expected 1 or more dimensions (got {rank})")
@@ -493,9 +496,10 @@ def multilabel_margin_loss(self: Array, target: Array, reduction: str) -> tuple[
 
 
 def _by_labels(reduce: Callable[[int, int, Array], None], target: Array) -> None:
-    """Call `reduce` for ranges of all rows, with how many times each class is a label there.
+    """Call `reduce(start, stop, counts)` for ranges of rows.
 
-    A range has few pairs of a label and a class.
+    `counts` has the number of times that each class is a label of a row. Ranges are so short that they have few pairs
+    of a label and a class.
     """
     classes = target.shape[1]
 
@@ -522,7 +526,7 @@ _PAIRS = 1 << 17
 def _multilabel_hinges(rows: Array, counts: Array) -> tuple[Array, Array, Array, Array]:
     """Return the rows, classes and counts of the labels, and the hinge of each label against each class that is not a label.
 
-    As in PyTorch, a hinge that is nan does not count. A label that is listed many times has its hinges once.
+    As in PyTorch, a NaN hinge counts as 0. A label that is listed several times has one row of hinges.
     """
     sample, label = counts.nonzero()
     hinges = rows.take(sample, 0)
@@ -534,7 +538,7 @@ def _multilabel_hinges(rows: Array, counts: Array) -> tuple[Array, Array, Array,
 
 
 def multilabel_margin_slopes(self: Array, target: Array, is_target: Array) -> Array:
-    """Return the slopes of the multilabel margin loss, before they are reduced."""
+    """Return the slopes of the multilabel margin loss before the reduction."""
     return multilabel_margin_loss_backward(numpy.ones(1, self.dtype), self, target, is_target, "sum")
 
 

@@ -1,7 +1,8 @@
 """Normalization over a batch, a layer or groups of channels, and the gradients of input, weight and bias.
 
-Statistics are computed in two passes over what is in cache, the mean and then the squared distances from it; in float32 for
-half types. Results are (output, mean, inverse standard deviation); gradients are None where `needs` says that nobody asks.
+Statistics are computed in two passes over data in the cache: first the mean, and then the squared distances from the
+mean. Half types are computed in float32. Results are (output, mean, inverse standard deviation). Gradients that `needs`
+does not request are None.
 """
 
 from __future__ import annotations
@@ -31,16 +32,17 @@ _TALL = 1 << 15  # elements of columns; larger arrays are better read row by row
 
 
 def _refusing(name: str) -> Refusing:
-    """Return the check that refuses dtypes other than floating-point ones in the name of PyTorch's kernel."""
+    """Return the check that raises PyTorch's error, with the name of its kernel, for dtypes that are not floating-point."""
     return lambda x, _: check_floating(name, x)
 
 
 def _with_large(
     results: Triple, input: ndarray, shape: Sequence[int], axes: tuple[int, ...], again: Callable[[ndarray], Triple]
 ) -> Triple:
-    """`results`, but where the squares of finite numbers have overflowed those of the numbers divided by the largest of them.
+    """Replace the results whose squares have overflowed although the numbers are finite.
 
-    `shape` and `axes` define the elements that are normalized together. `again` normalizes with nothing added to variances.
+    The numbers are divided by the largest one first. `shape` and `axes` define the elements that are normalized
+    together. `again` normalizes without adding `eps` to variances.
     """
     result, mean, rstd = results
     with unwarned():
@@ -59,7 +61,7 @@ def _with_large(
 
 
 def _are_normal(rstd: ndarray) -> bool:
-    """Return whether no variance has overflowed: all inverse deviations are positive numbers."""
+    """Return whether all inverse deviations are positive numbers, which means that no variance has overflowed."""
     return not rstd.size or rstd.item(rstd.argmin()) > 0
 
 
@@ -69,7 +71,10 @@ def _are_normal(rstd: ndarray) -> bool:
 
 @row_program(_refusing("LayerNormKernelImpl"))
 def layer_norm_rows(x: Array, weight: PerColumn | None, bias: PerColumn | None, eps: float) -> Any:
-    """Return the row less its mean, over its standard deviation, times `weight` plus `bias`; mean and inverse deviation."""
+    """Return the row minus its mean, divided by its standard deviation, times `weight`, plus `bias`.
+
+    Return its mean and inverse deviation too.
+    """
     mean = row.mean(x)
     centred = x - mean
     rstd = xp.rsqrt(row.mean(centred * centred) + eps)
@@ -106,9 +111,9 @@ def layer_norm_backward_rows(
 def layer_norm(
     input: ndarray, normalized_shape: tuple[int, ...], weight: ndarray | None, bias: ndarray | None, eps: float
 ) -> Triple:
-    """Return the last dimensions less their mean, over their standard deviation, times `weight` plus `bias`.
+    """Return the last dimensions minus their mean, divided by their standard deviation, times `weight`, plus `bias`.
 
-    Mean and inverse deviation keep the normalized dimensions, with length 1.
+    The mean and the inverse deviation keep the normalized dimensions with length 1.
     """
     rows = _as_rows(input, len(normalized_shape))
     result, mean, rstd = layer_norm_rows.run((rows, weight, bias), -1, (eps,))
@@ -122,7 +127,7 @@ def layer_norm(
 
 
 def _as_rows(x: ndarray, dims: int) -> ndarray:
-    """Return an array whose last `count` dimensions are joined to one."""
+    """Return the array with its last `dims` dimensions joined to one."""
     if dims == 1:
         return x
     leading = x.shape[: x.ndim - dims]
@@ -139,7 +144,7 @@ def layer_norm_gradients(
     eps: float,
     needs: Needs,
 ) -> Gradients:
-    """Return the gradients of `input`, `weight` and `bias`; `mean` and `rstd` are those that `layer_norm` returned.
+    """Return the gradients of `input`, `weight` and `bias`; `mean` and `rstd` are results of `layer_norm`.
 
     J. L. Ba, J. R. Kiros and G. E. Hinton, "Layer Normalization" (2016).
     """
@@ -160,7 +165,10 @@ def layer_norm_gradients(
 
 @row_program(_refusing("batch_norm"))
 def channel_norm_rows(x: Array, weight: PerPart | None, bias: PerPart | None, eps: float) -> Any:
-    """Return the row less its mean, over its standard deviation, times `weight` plus `bias`; mean and inverse deviation."""
+    """Return the row minus its mean, divided by its standard deviation, times `weight`, plus `bias`.
+
+    Return its mean and inverse deviation too.
+    """
     mean = row.mean(x)
     centred = x - mean
     rstd = xp.rsqrt(row.mean(centred * centred) + eps)
@@ -172,7 +180,7 @@ def channel_norm_rows(x: Array, weight: PerPart | None, bias: PerPart | None, ep
 def channel_norm_backward_rows(
     grad: Array, x: Array, mean: PerRow, rstd: PerRow, weight: PerPart | None, inputs: bool, training: bool
 ) -> Any:
-    """The gradient of the input; for each part of a row the sum of `grad`'s products with the normalized row, and of `grad`."""
+    """Return the gradient of the input and, for each part of a row, the sums of `grad` times the normalized row and of `grad`."""
     centred = x - mean
     total, along = part.sum(grad), part.sum(grad * centred) * rstd
     to_input = None
@@ -192,7 +200,7 @@ def _affine(x: Array, scale: Array, shift: Array) -> Any:
 
 
 class _Channels:
-    """An array of shape (batch, channels, ...) as one of two dimensions, with each channel along one of them."""
+    """The conversion of an array (batch, channels, ...) to two dimensions, one of which has a channel per index."""
 
     def __init__(self, x: ndarray) -> None:
         self.shape = x.shape
@@ -204,13 +212,13 @@ class _Channels:
         """Where an array of the same shape, dtype and order is written."""
 
     def flat(self, x: ndarray) -> ndarray:
-        """Return an array of the same shape, in two dimensions."""
+        """Return an array of the original shape in two dimensions."""
         if self.are_columns:
             return (numpy.moveaxis(x, 1, -1) if self.last else row_major(x)).reshape(-1, self.shape[1])
         return x.swapaxes(0, 1).reshape(self.shape[1], -1)
 
     def restored(self, flat: ndarray) -> ndarray:
-        """Return an array of two dimensions in the shape, and the order in memory, of the first one."""
+        """Return an array with two dimensions in the original shape and memory order."""
         batch, channels, *places = self.shape
         if self.last:
             return numpy.moveaxis(flat.reshape(batch, *places, channels), -1, 1)
@@ -220,7 +228,7 @@ class _Channels:
 
 
 def unbiased_variance(invstd: ndarray, eps: float, count: int) -> ndarray:
-    """Return the variance that the running one is moved to: of `count` elements, with one degree of freedom taken off."""
+    """Return the unbiased variance of `count` elements, with which the running variance is updated."""
     with unwarned():
         variance = 1.0 / numpy.square(invstd.astype(numpy.float64)) - eps
         return (numpy.maximum(variance, 0) * (count / max(count - 1, 1))).astype(invstd.dtype)
@@ -229,7 +237,7 @@ def unbiased_variance(invstd: ndarray, eps: float, count: int) -> ndarray:
 def move(
     running_mean: ndarray, running_var: ndarray, mean: ndarray, invstd: ndarray, momentum: float, eps: float, count: int
 ) -> None:
-    """Move running statistics in place, by `momentum`, towards the statistics of a batch."""
+    """Update running statistics in place with the statistics of a batch. `momentum` is the weight of the batch."""
     variance = unbiased_variance(invstd, eps, count)
     with unwarned():
         for running, towards in ((running_mean, mean), (running_var, variance)):
@@ -245,10 +253,10 @@ def batch_norm(
     training: bool,
     eps: float,
 ) -> Triple:
-    """Each channel less its mean, over its standard deviation, times `weight` plus `bias`.
+    """Return each channel minus its mean, divided by its standard deviation, times `weight`, plus `bias`.
 
-    In training mean and deviation are those of the batch, over all dimensions but channels; they are returned, for
-    backward. Otherwise they are the running ones, and what is returned for them is empty.
+    In training, the mean and the deviation of the batch, over all dimensions except channels, are used and returned.
+    Otherwise the running statistics are used, and empty arrays are returned.
     """
     results = _batch_norm(input, weight, bias, running_mean, running_var, training, eps)
     if not training or _are_normal(results[2]):
@@ -321,7 +329,7 @@ def batch_norm_gradients(
     eps: float,
     needs: Needs,
 ) -> Gradients:
-    """Return the gradients of `input`, `weight` and `bias`; `mean` and `invstd` are those that `batch_norm` returned.
+    """Return the gradients of `input`, `weight` and `bias`; `mean` and `invstd` are results of `batch_norm`.
 
     S. Ioffe and C. Szegedy, "Batch Normalization" (2015), section 3.
     """
@@ -335,7 +343,7 @@ def batch_norm_gradients(
 def _batch_gradients(
     grad: ndarray, x: ndarray, weight: ndarray | None, mean: ndarray, rstd: ndarray, training: bool, of_input: bool
 ) -> Plan:
-    """Return the gradient of `x`; for each channel the sum of `grad`'s products with the normalized channel, and of `grad`."""
+    """Return the gradient of `x` and, for each channel, the sums of `grad` times the normalized channel and of `grad`."""
     channels = _Channels(x)
 
     def run(grad: ndarray, x: ndarray, weight: ndarray | None, mean: ndarray, rstd: ndarray, *_: Any) -> Sums:
@@ -359,9 +367,9 @@ def _requested(to_input: ndarray | None, along: ndarray, total: ndarray, paramet
 
 
 def group_norm(input: ndarray, weight: ndarray | None, bias: ndarray | None, groups: int, eps: float) -> Triple:
-    """Each group of channels of each sample less its mean, over its deviation, times `weight` plus `bias` by channel.
+    """Return each group of channels of each sample, normalized, times the `weight` of the channel, plus its `bias`.
 
-    Mean and inverse deviation are (batch, groups).
+    Return the mean and the inverse deviation too, with the shape (batch, groups).
     """
     results = _group_norm(input, weight, bias, groups, eps)
     if _are_normal(results[2]):
@@ -403,7 +411,7 @@ def group_norm_gradients(
     eps: float,
     needs: Needs,
 ) -> Gradients:
-    """Return the gradients of `input`, `weight` and `bias`; `mean` and `rstd` are those that `group_norm` returned.
+    """Return the gradients of `input`, `weight` and `bias`; `mean` and `rstd` are results of `group_norm`.
 
     Y. Wu and K. He, "Group Normalization" (2018).
     """

@@ -1,7 +1,7 @@
-"""Steps of optimizers on lists of arrays, in place: one parameter after the other.
+"""Steps of optimizers on lists of arrays, in place, one parameter after another.
 
 A formula is a function `formula(xp, options, param, grad, *state)` of elementwise operations, which changes `param` and
-`state` in place. `xp` holds the methods of tensors that it calls; here that is `Methods` or `FusedMethods`.
+`state` in place. `xp` has the methods of tensors that the formula calls. In this module, `xp` is `Methods` or `FusedMethods`.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ Formula = Callable[..., None]
 
 
 class Methods:
-    """The functions that formulas call on arrays of one dtype. They round as the methods of tensors with these names do.
+    """The functions that formulas call on arrays of one dtype.
 
-    Those after `reciprocal` are written with operators, which the cells of compiled steps have too.
+    They round like the methods of tensors with the same names. The functions after `reciprocal` use only operators,
+    which the cells of compiled steps have too.
     """
 
     sqrt: Any = numpy.sqrt
@@ -48,12 +49,12 @@ class Methods:
 
     @staticmethod
     def reciprocal(array: Any) -> Any:
-        """1 divided by it."""
+        """Return 1 divided by each element."""
         return 1 / array
 
     @classmethod
     def clamp_(cls, array: Any, least: Any, most: Any) -> None:
-        """Limit the elements to `[least, most]`."""
+        """Limit the elements to `[least, most]` in place."""
         cls.copy_(array, cls.minimum(cls.maximum(array, least), most))
 
     @staticmethod
@@ -83,7 +84,7 @@ class Methods:
 
     @classmethod
     def lerp_(cls, array: Any, end: Any, weight: Any) -> None:
-        """Add `weight * (end - array)`, from whichever end is nearer."""
+        """Add `weight * (end - array)`, computed from the nearer end."""
         step = end - array
         if weight < 0.5:
             array += step * weight
@@ -110,12 +111,12 @@ def update(formula: Formula, options: Any, lists: Sequence[list[ndarray]], fused
     Args:
         formula: as described above.
         options: its second argument.
-        lists: parameters, gradients, and each kind of state, in lists of one length.
+        lists: the parameters, the gradients, and each kind of state, in lists of equal length.
         fused: whether its first argument is `FusedMethods`; half types are then computed in float32 and rounded once.
 
     Returns:
-        False, if nothing was changed: where a gradient or state differs from its parameter in shape or dtype, and for
-        complex numbers, integers, and half types unless `fused`.
+        False if nothing was changed, because a gradient or state differs from its parameter in shape or dtype, or
+        because the dtype is complex, an integer, or a half type without `fused`.
     """
     params = lists[0]
     shapes, dtypes = [param.shape for param in params], [param.dtype for param in params]
@@ -147,7 +148,7 @@ def _takes(dtype: numpy.dtype[Any], fused: bool) -> bool:
 
 
 def _are_apart(lists: Sequence[list[ndarray]]) -> bool:
-    """Return whether no two of the arrays that are changed can share memory: then parameters need not be updated in turn."""
+    """Return whether no two of the changed arrays can share memory, so that the order of the updates does not matter."""
     changed = list(chain(lists[0], *lists[2:]))
     owners: list[Any] = changed
     if False in [array.base is None for array in changed]:

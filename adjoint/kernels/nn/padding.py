@@ -21,7 +21,7 @@ Array = numpy.ndarray[Any, Any]
 
 
 def constant_pad_nd(self: Array, pad: Sequence[int], value: Any) -> Array:
-    """Return `self` with `pad` (before, after) elements of `value` around the last dimensions; negative ones crop."""
+    """Return `self` with `pad` (before, after) elements of `value` around the last dimensions. Negative numbers crop."""
     if len(pad) % 2:
         raise RuntimeError("Padding length must be divisible by 2")
     dims = len(pad) // 2
@@ -56,9 +56,10 @@ def constant_pad_nd(self: Array, pad: Sequence[int], value: Any) -> Array:
 
 
 def padding(mode: str, name: str) -> tuple[Callable[..., Array], Callable[..., Array]]:
-    """Return the kernels of the operator `name`, which continues the last dimensions, and of its gradient.
+    """Return the kernels of the operator `name`, which pads the last dimensions, and of its gradient.
 
-    `mode`: `"reflect"`, by their mirror image, which does not repeat the outermost elements; `"replicate"`, by these.
+    `mode`: `"reflect"` pads with the mirror image, which does not repeat the outermost elements. `"replicate"` pads
+    with the outermost elements.
     """
 
     def forward(self: Array, padding: Sequence[int]) -> Array:
@@ -76,7 +77,10 @@ def padding(mode: str, name: str) -> tuple[Callable[..., Array], Callable[..., A
 
 @planned("nn.padding.padded")
 def padded(self: Array, padding: tuple[int, ...], mode: str) -> Plan:
-    """Return the last dimensions continued, by a `mode` of `padding` or, "circular", as if their ends met."""
+    """Return the array with its last dimensions padded.
+
+    `mode` is "reflect", "replicate", or "circular", as if the ends of a dimension met.
+    """
     lengths, origins = _origins_of(self.shape, padding, mode)
     shape = (*self.shape[: self.ndim - len(lengths)], *map(len, origins))
     places = flat_places([each[:, None] for each in origins], lengths)[0]
@@ -90,7 +94,10 @@ def padded(self: Array, padding: tuple[int, ...], mode: str) -> Plan:
 
 @planned("nn.padding.padded_backward")
 def padded_backward(grad: Array, self: Array, padding: tuple[int, ...], mode: str) -> Plan:
-    """Return the gradient of what `padded` continues: each element's added to the one that it came from."""
+    """Return the gradient of the array that `padded` pads.
+
+    The gradient of each element is added to the gradient of its source.
+    """
     lengths, origins = _origins_of(self.shape, padding, mode)
     shape = (*self.shape[: self.ndim - len(lengths)], *map(len, origins))
     if grad.shape != shape:
@@ -107,7 +114,7 @@ def padded_backward(grad: Array, self: Array, padding: tuple[int, ...], mode: st
 
 
 def _origins_of(shape: tuple[int, ...], padding: tuple[int, ...], mode: str) -> tuple[tuple[int, ...], list[Array]]:
-    """Return the lengths of the dimensions that are continued, and for each place of one the place that it repeats."""
+    """Return the lengths of the padded dimensions, and for each dimension the source index of each padded index."""
     dims = len(padding) // 2
     lengths = shape[len(shape) - dims :]
     pairs = [(padding[2 * i], padding[2 * i + 1]) for i in reversed(range(dims))]
@@ -115,7 +122,7 @@ def _origins_of(shape: tuple[int, ...], padding: tuple[int, ...], mode: str) -> 
 
 
 def origins(length: int, before: int, after: int, mode: str) -> Array:
-    """Return the places of the input that the places of a padded dimension repeat."""
+    """Return the source index of each index of a padded dimension."""
     places = numpy.arange(-before, length + after)
     if mode == "circular":
         start = max(-before, 0)

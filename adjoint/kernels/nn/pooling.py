@@ -1,10 +1,9 @@
-"""Pooling over any number of spatial dimensions: the maximum or the mean of windows of given or adapted sizes.
+"""Pooling over any number of spatial dimensions: the maximum or the mean of windows with given or adapted sizes.
 
-Arrays are (batch, channels, spatial...), or that without batch. Windows are boxes, so means take each dimension on its
-own. Indices count in the flattened spatial dimensions.
-
-Unpooling is the partial inverse of maximum pooling: values put back where they were the largest, among zeros.
-Fractional max pooling has windows whose places are drawn, in two or three dimensions (Graham, 2014).
+Arrays are (batch, channels, spatial...), or without batch. Windows are boxes, so means are computed one dimension at a
+time. Indices refer to the flattened spatial dimensions. Unpooling is the partial inverse of maximum pooling: it writes
+values among zeros, at the positions where they were the largest. In fractional max pooling, the positions of windows
+are random, in two or three dimensions (Graham, 2014).
 """
 
 from __future__ import annotations
@@ -49,10 +48,10 @@ def max_pool(
     ceil_mode: bool = False,
     indexed: bool = True,
 ) -> Plan:
-    """Return the largest element of each window and its index: the first one, or the last nan where there is one.
+    """Return the largest element of each window and its index. The result is the first largest element, or the last NaN.
 
-    Sizes are those of all `dims` spatial dimensions, or one for all; an empty stride is the kernel's. Without `indexed`
-    there may be None in place of the indices.
+    There is one size for each of the `dims` spatial dimensions, or one for all. An empty stride means the kernel size.
+    Unless `indexed`, the indices may be None.
 
     Raises:
         RuntimeError: if the windows do not fit the input.
@@ -73,7 +72,7 @@ def max_pool(
 
 
 def _like(input: ndarray, dims: int, sizes: Sizes, dtype: numpy.dtype[Any]) -> Memory:
-    """Return a result whose channels are last in memory if the channels of `input` are."""
+    """Return an array for a result. Its channels are last in memory if the channels of `input` are."""
     last = not input.flags.c_contiguous and input.ndim == dims + 2 and numpy.moveaxis(input, 1, -1).flags.c_contiguous
     return Memory(input.shape[: input.ndim - dims] + sizes, dtype, (0, *range(2, input.ndim), 1) if last else None)
 
@@ -112,7 +111,7 @@ def adaptive_max_pool(input: ndarray, output_size: Sizes) -> Plan:
 
 
 def _largest(input: ndarray, sizes: Sizes, elements: ndarray) -> Pair:
-    """The largest of the `elements`, flat places in each plane (sample and channel), of `sizes` windows, and where it is."""
+    """Return the largest element of each window, and its index. `elements` contains flat positions in each plane."""
     shape = (*input.shape[: -len(sizes)], *sizes)
     planes = input.reshape(math.prod(shape[: -len(sizes)]), math.prod(input.shape[-len(sizes) :]))
     values = numpy.empty((len(planes), elements.shape[1]), input.dtype)
@@ -127,7 +126,7 @@ def _largest(input: ndarray, sizes: Sizes, elements: ndarray) -> Pair:
 
 
 def _first_largest(x: ndarray) -> Pair:
-    """Where the largest element of each row is, the first one or the last nan; and the element."""
+    """Return the index of the largest element of each row (the first one, or the last NaN), and the element."""
     places = x.argmax(-1)
     starts = _steps(places.size, x.shape[-1]).reshape(places.shape)
     values = x.take(places + starts)
@@ -157,7 +156,10 @@ def max_pool_backward(grad: ndarray, indices: ndarray, input_shape: Sizes, dims:
 
 
 def _positions(indices: ndarray, shape: Sizes, dims: int) -> ndarray:
-    """Where in a flattened array of `shape` indices into its flattened `dims` spatial dimensions point: (planes, places)."""
+    """Convert indices into the flattened `dims` spatial dimensions to flat positions in an array of `shape`.
+
+    The result is (planes, places).
+    """
     planes, size = math.prod(shape[:-dims]), math.prod(shape[-dims:])
     wrong = out_of_bounds(indices, size)
     if wrong is not None:
@@ -189,7 +191,10 @@ def max_scattering(dims: int) -> Callable[..., ndarray]:
 
 
 def at_indices(self: ndarray, indices: ndarray, dims: int) -> ndarray:
-    """Return the elements at indices into the flattened `dims` spatial dimensions: the transpose of `max_pool_backward`."""
+    """Return the elements at indices into the flattened `dims` spatial dimensions.
+
+    This is the transpose of `max_pool_backward`.
+    """
     return self.reshape(-1).take(_positions(indices, self.shape, dims)).reshape(indices.shape)
 
 
@@ -208,9 +213,9 @@ def avg_pool(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Plan:
-    """Return the sum of each window over how many elements it has, or over `divisor_override`.
+    """Return the sum of each window divided by its number of elements, or by `divisor_override`.
 
-    The padding, zeros, counts as elements unless `count_include_pad` is false.
+    Elements of the padding, which are zeros, count unless `count_include_pad` is false.
 
     Raises:
         NotImplementedError: for complex numbers and bool.
@@ -230,7 +235,10 @@ def avg_pool(
 
 
 def _summing(bounds: Sequence[Bounds], lengths: Sizes, transposed: bool = False) -> Callable[[ndarray], ndarray]:
-    """Return the function that sums windows of the last dimensions; if `transposed`, the windows of each element."""
+    """Return the function that sums windows of the last dimensions.
+
+    If `transposed`, it sums the windows that contain an element.
+    """
     tables = []
     for (starts, stops), length in zip(bounds, lengths, strict=True):
         if transposed:
@@ -264,7 +272,7 @@ def _truncated_division(total: ndarray, divisor: ndarray) -> ndarray:
 
 @functools.lru_cache(256)
 def divisor(windows: tuple[Along, ...], count_include_pad: bool, divisor_override: int | None) -> ndarray:
-    """Return the divisor of the sum of each window: an array of the spatial dimensions, or without dimensions."""
+    """Return the divisor of the sum of each window, or an array without dimensions if all divisors are equal."""
     if divisor_override is not None:
         return asarray(divisor_override)
     total = numpy.ones(())
@@ -289,7 +297,10 @@ def avg_pool_backward(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Plan:
-    """Return the gradient of the input of `avg_pool`: each mean's share added to the elements of its window."""
+    """Return the gradient of the input of `avg_pool`.
+
+    The gradient of a mean, divided by its divisor, is added to each element of its window.
+    """
     windows = windows_of(f"avg_pool{dims}d", input_shape, kernel_size, stride, padding, (1,), ceil_mode)
     bounds = [along.bounds() for along in windows.dims]
     sums = _summing(bounds, windows.lengths, transposed=True)
@@ -325,7 +336,7 @@ def adaptive_averaging(dims: int) -> Callable[..., ndarray]:
 
 @planned("nn.adaptive_pooling.means")
 def adaptive_avg_pool(input: ndarray, output_size: Sizes) -> Plan:
-    """Return the mean of windows that divide the input into `output_size`, as `adaptive_max_pool` does.
+    """Return the mean of each window that divides the input into `output_size`, as in `adaptive_max_pool`.
 
     Raises:
         NotImplementedError: if `input` is not floating-point.
@@ -361,7 +372,7 @@ Array = numpy.ndarray[Any, Any]
 
 
 def max_unpool(self: Array, indices: Array, output_size: tuple[int, ...]) -> Array:
-    """`(N, C, *)` or `(C, *)` written to flat indices of images. If several values have the same index, the last one stays."""
+    """Write `(N, C, *)` or `(C, *)` to flat indices of images. If several values have the same index, the last value remains."""
     dims = len(output_size)
     function = f"max_unpool{dims}d"
     if indices.dtype != numpy.int64:
@@ -403,7 +414,9 @@ _NAMES = {2: ("height", "width"), 3: ("time", "height", "width")}
 def fractional_max_pool(
     input: ndarray, kernel_size: tuple[int, ...], output_size: tuple[int, ...], random_samples: ndarray
 ) -> tuple[ndarray, ndarray]:
-    """The largest element of each window, and its index in the flattened spatial dimensions: the first one, or the last nan.
+    """Return the largest element of each window, and its index in the flattened spatial dimensions.
+
+    The result is the first largest element, or the last NaN.
 
     Args:
         input: (batch, channels, spatial...), or without the batch.
@@ -440,7 +453,7 @@ def fractional_max_pool(
 
 @planned("nn.adaptive_pooling.largest_at")
 def _largest_at(values: ndarray, corners: ndarray, offsets: ndarray) -> Plan:
-    """Return the largest of the values at the offsets from each corner, and its place: the first one, or the last nan."""
+    """Return the largest of the values at the offsets from each corner (the first one, or the last NaN), and its position."""
 
     def run(values: ndarray, corners: ndarray, offsets: ndarray) -> Pair:
         places, found = _first_largest(values.take(corners[..., None] + offsets))
@@ -450,9 +463,9 @@ def _largest_at(values: ndarray, corners: ndarray, offsets: ndarray) -> Plan:
 
 
 def _starts(sample: ndarray, length: int, size: int, kernel: int) -> ndarray:
-    """Where the windows along one dimension begin; the last one ends with the input.
+    """Return the starts of the windows along one dimension. The last window ends with the input.
 
-    Every step is rounded to the dtype of `sample`, which places the windows where PyTorch places them.
+    Every step is rounded to the dtype of `sample`, so that the windows are the same as in PyTorch.
     """
     last = length - kernel
     if size == 1:

@@ -29,9 +29,10 @@ def recurrent_layer(
 ) -> tuple[Array, ...]:  # fmt: skip
     """Return the outputs, the last hidden state and cell, and the values that the gradients of gated layers need.
 
-    `projected` (steps, batch, gates * features): the inputs times their weights. `weight` (gates * features, features) multiplies
-    the hidden state; `bias` is added to that product. `backwards`: the sequence is read from its end. If `keeps`, the last
-    results are the gates and, for each step, the cell of an LSTM or the operand of the reset gate of a GRU.
+    `projected` (steps, batch, gates * features) contains the inputs times their weights. `weight` (gates * features,
+    features) multiplies the hidden state, and `bias` is added to this product. If `backwards`, the sequence is read
+    from its end. If `keeps`, the last results are the gates and, for each step, the cell of an LSTM or the operand of
+    the reset gate of a GRU.
     """
     steps, batch = projected.shape[:2]
     features = hidden.shape[1]
@@ -66,7 +67,7 @@ def recurrent_layer(
 
 
 def walk(steps: int, backwards: bool) -> Iterator[tuple[int, int]]:
-    """Each step in the order of a layer, with the step before it (-1 at first)."""
+    """Yield the steps in the order of a layer, each with the previous step (-1 for the first)."""
     order = range(steps - 1, -1, -1) if backwards else range(steps)
     before = -1
     for t in order:
@@ -75,7 +76,7 @@ def walk(steps: int, backwards: bool) -> Iterator[tuple[int, int]]:
 
 
 def parts(array: Array, count: int) -> list[Array]:
-    """Return the gates of an array, which lie one by one along its last dimension."""
+    """Return the gates of an array, which are consecutive parts of its last dimension."""
     features = array.shape[-1] // count
     return [array[..., number * features : (number + 1) * features] for number in range(count)]
 
@@ -89,7 +90,10 @@ def recurrent_layer_gradients(
     grads: Any, projected: Array, hidden: Array, cell: Array | None, weight: Array, bias: Array | None, mode: str,
     backwards: bool, output: Array, gates: Array, more: Array, needs: Any,
 ) -> tuple[Array | None, ...]:  # fmt: skip
-    """Return the gradients of projected, hidden, cell, weight and bias, from the gradients of the outputs and last states."""
+    """Return the gradients of `projected`, `hidden`, `cell`, `weight` and `bias`.
+
+    `grads` are the gradients of the outputs and last states.
+    """
     to_projected, to_products, to_hidden, to_cell = through_time(
         gates if gates.size else output,
         grads[0],
@@ -120,9 +124,9 @@ def through_time(
     gates: Array, grad: Array | None, grad_hidden: Array | None, grad_cell: Array | None, more: Array, output: Array,
     hidden: Array, cell: Array | None, weight: Array, mode: str, backwards: bool,
 ) -> tuple[Array, Array, Array, Array | None]:  # fmt: skip
-    """Return the gradients of projected, of the products of hidden states and weights, of hidden and of cell.
+    """Return the gradients of `projected`, of the products of hidden states and weights, of `hidden`, and of `cell`.
 
-    The `gates` of a layer without any are its outputs.
+    For a layer without gates, `gates` are the outputs.
     """
     to_projected = numpy.empty(gates.shape, gates.dtype)
     to_products = numpy.empty(gates.shape, gates.dtype) if mode == "GRU" else to_projected

@@ -1,4 +1,4 @@
-"""Arrays over space made larger or smaller: by the nearest element, or by sums of neighbours with weights."""
+"""Enlarge or reduce images: each new element is the nearest old element, or a weighted sum of neighbours."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NEAREST = ("nearest", "nearest-exact")
 
 
 def resample(self: Array, size: Sizes, mode: str, align_corners: bool, antialias: bool, scales: Scales) -> Array:
-    """Return `(N, C, *)` with last dimensions of another size. `scales` are the requested factors, if any."""
+    """Return `(N, C, *)` with its last dimensions resized. `scales` are the requested factors, if any."""
     _check(self, size, mode)
     if self.dtype == numpy.uint8 and mode not in NEAREST and len(size) == 2:
         return _resampled_bytes(self, size, mode, align_corners, antialias, scales)
@@ -47,7 +47,10 @@ def _keeps(dims: int, mode: str, antialias: bool) -> bool:
 def _resampled_bytes(
     self: Array, size: Sizes, mode: str, align_corners: bool, antialias: bool, scales: Scales
 ) -> Array:
-    """Return `resample` of bytes in fixed-point numbers, as PyTorch and Pillow do: each pass, rows first, is rounded to bytes."""
+    """Return `resample` of bytes, computed with fixed-point numbers as in PyTorch and Pillow.
+
+    Each pass, rows first, is rounded to bytes.
+    """
     for axis in (3, 2):
         if size[axis - 2] == self.shape[axis]:
             continue
@@ -109,8 +112,9 @@ def _check(self: Array, size: Sizes, mode: str) -> None:
 class Weights:
     """The weights of old elements in new elements. Each new element is a sum of a few old ones.
 
-    New element `i` is the sum over `k` of `shares[i, k]` times old element `places[i, k]`. An old element may have several
-    shares, as at an edge. An element without a weight is not read, because an infinity or nan would spoil the sum.
+    New element `i` is the sum over `k` of `shares[i, k]` times old element `places[i, k]`. An old element may have
+    several shares, for example at an edge. An element without a weight is not read, because it could be an infinity or
+    NaN.
     """
 
     def __init__(self, places: Array, shares: Array, n_old: int) -> None:
@@ -120,7 +124,10 @@ class Weights:
 
     @classmethod
     def grouped(cls, new: Array, old: Array, shares: Array, n_new: int, n_old: int) -> Weights:
-        """Each new element from as many neighbouring old ones, given pairs of both in any order."""
+        """Return the weights for pairs of a new and an old element, in any order.
+
+        Each new element gets the same number of neighbouring old elements.
+        """
         first, last = numpy.full(n_new, n_old - 1), numpy.zeros(n_new, numpy.int64)
         numpy.minimum.at(first, new, old)
         numpy.maximum.at(last, new, old)
@@ -136,9 +143,9 @@ class Weights:
         return self._forms[dtype]
 
     def fixed_point(self) -> tuple[int, Array, Array]:
-        """How many binary digits follow the point, so that the largest share takes 15 bits; places; shares in such units.
+        """Return the number of binary digits after the point, the places, and the shares as integers.
 
-        Each old element has one share, which is rounded.
+        The largest share has 15 bits. The shares of an old element in a new element are added up before they are rounded.
         """
         count, width = self.places.shape
         new = numpy.repeat(numpy.arange(count), width)
@@ -149,19 +156,19 @@ class Weights:
         return digits, one.places, units
 
     def matrix(self, dtype: Any) -> Array:
-        """Return all weights, (new, old), most of them 0."""
+        """Return all weights as a matrix (new, old), which consists mostly of zeros."""
         matrix = numpy.zeros((len(self.places), self._n_old), dtype)
         numpy.add.at(matrix, (numpy.arange(len(matrix))[:, None], self.places), self.as_type(dtype))
         return matrix
 
     @property
     def sparse(self) -> bool:
-        """Whether sums over neighbours take less time than a product by the matrix."""
+        """Whether sums over neighbours take less time than a product with the matrix."""
         return self._n_old > 16 * self.shares.shape[1]
 
 
 def _along(array: Array, axis: int, weights: Weights) -> Array:
-    """Return the sums over one dimension with these weights, in float32 at least."""
+    """Return the weighted sums along one dimension, computed at least in float32."""
     kind = numpy.result_type(array.dtype, numpy.float32) if array.dtype.kind != "V" else numpy.dtype(numpy.float32)
     array = array.astype(kind, copy=False)
     if LOOPS.takes(array.size, MOVED):
@@ -187,18 +194,18 @@ def _rounded(array: Array, dtype: numpy.dtype[Any]) -> Array:
 
 
 def _step(old: int, new: int, scale: float | None) -> float:
-    """How far new elements are apart, in old ones."""
+    """Return the distance between new elements, measured in old elements."""
     return 1.0 / scale if scale is not None and scale > 0 else old / new
 
 
 def _step_of_corners(old: int, new: int) -> float:
-    """Return the same, if the first and last new elements coincide with the first and last old elements."""
+    """Return the distance between new elements if the first and last of them coincide with the first and last old elements."""
     return (old - 1) / (new - 1) if new > 1 else 0.0
 
 
 @functools.lru_cache(maxsize=64)
 def _nearest(old: int, new: int, mode: str, scale: float | None) -> Array:
-    """For each new element the old one it is."""
+    """Return the old element that each new element copies."""
     step = numpy.float32(_step(old, new, scale))
     places = numpy.arange(new, dtype=numpy.float32)
     if mode == "nearest-exact":
@@ -210,7 +217,10 @@ def _nearest(old: int, new: int, mode: str, scale: float | None) -> Array:
 def _weights(
     old: int, new: int, mode: str, align_corners: bool, antialias: bool, scale: float | None, transposed: bool = False
 ) -> Weights:
-    """Return the weights of the old elements in the new ones; `transposed`: of the new ones in the old ones."""
+    """Return the weights of the old elements in the new elements.
+
+    If `transposed`, return the weights of the new elements in the old ones.
+    """
     if mode in NEAREST:
         found = numpy.arange(new), _nearest(old, new, mode, scale), numpy.ones(new)
     elif antialias:
@@ -229,11 +239,11 @@ def _weights(
 
 
 Shares = tuple[Array, Array, Array]
-"""The new elements, and the old elements and weights that make each of them."""
+"""New elements, and the old element and its weight for each of them."""
 
 
 def _interpolating(old: int, new: int, mode: str, align_corners: bool, scale: float | None) -> tuple[Array, Array]:
-    """Return the old elements on either side of each new one, and their weights."""
+    """Return the old elements on both sides of each new element, and their weights."""
     if align_corners:
         centres = numpy.arange(new) * _step_of_corners(old, new)
     else:
@@ -248,7 +258,7 @@ def _interpolating(old: int, new: int, mode: str, align_corners: bool, scale: fl
 
 
 def _averaging(old: int, new: int, mode: str, align_corners: bool, scale: float | None) -> Shares:
-    """Weights that, where the image becomes smaller, reach over all old elements between two new ones."""
+    """Return the weights with antialiasing. If the image is reduced, they include all old elements between two new ones."""
     step = _step_of_corners(old, new) if align_corners else _step(old, new, scale)
     reach, shape = _SHAPES[mode]
     wide = max(step, 1.0)
@@ -267,7 +277,10 @@ def _triangle(distance: Array, sharpness: float) -> Array:
 
 
 def _cubic(distance: Array, sharpness: float) -> Array:
-    """Keys (1981), "Cubic convolution interpolation for digital image processing"."""
+    """Return the weight at a distance by Keys' cubic kernel.
+
+    "Cubic convolution interpolation for digital image processing", 1981.
+    """
     a, d = sharpness, distance
     near = ((a + 2) * d - (a + 3)) * d * d + 1
     far = ((d - 5) * d + 8) * d * a - 4 * a
@@ -275,7 +288,10 @@ def _cubic(distance: Array, sharpness: float) -> Array:
 
 
 def _lanczos(distance: Array, sharpness: float) -> Array:
-    """Duchon (1979), "Lanczos filtering in one and two dimensions", with three lobes."""
+    """Return the weight at a distance by Duchon's kernel with three lobes.
+
+    "Lanczos filtering in one and two dimensions", 1979.
+    """
     return numpy.where(distance < 3, numpy.sinc(distance) * numpy.sinc(distance / 3), 0)
 
 
@@ -284,4 +300,4 @@ _SHAPES: dict[str, tuple[int, Callable[[Array, float], Array]]] = {
     "bicubic": (2, _cubic),
     "lanczos": (3, _lanczos),
 }
-"""How many old elements on either side count, and their weight by distance."""
+"""The number of old elements on each side of a new one, and the function that returns their weights."""

@@ -1,6 +1,6 @@
 """Softmax, its logarithm, log-sum-exp, and their vector-Jacobian products.
 
-The largest element is subtracted first, so nothing overflows. A row that holds nan, or nothing but -inf, gives nan.
+The largest element is subtracted first, so nothing overflows. A row that contains NaN, or only -inf, gives NaN.
 Half types are computed in float32.
 """
 
@@ -27,7 +27,10 @@ _NATIVE = "fd"
 
 
 def _refusing(name: str) -> Refusing:
-    """Return the check that refuses integers in the name of PyTorch's kernel. The last dimension has a kernel of its own."""
+    """Return the check that raises PyTorch's error, with the name of its kernel, for integers.
+
+    The last dimension has a separate kernel.
+    """
 
     def refuse_integers(x: ndarray, dim: int) -> None:
         if not is_floating(x.dtype) and x.size:
@@ -55,7 +58,7 @@ def softmax_rows(x: Array) -> Any:
 
 
 def safe_softmax(x: ndarray, dim: int) -> ndarray:
-    """Return `softmax`, but 0 along `dim` where all elements are -inf."""
+    """Return `softmax`, but 0 if all elements along `dim` are -inf."""
     result = softmax(x, dim)
     if x.size:
         result[numpy.broadcast_to(numpy.maximum.reduce(x, dim, keepdims=True) == -math.inf, x.shape)] = 0
@@ -63,7 +66,7 @@ def safe_softmax(x: ndarray, dim: int) -> ndarray:
 
 
 def log_softmax(x: ndarray, dim: int) -> ndarray:
-    """Return the logarithm of softmax: `x` less the logarithm of the sum of exp(x) along `dim`.
+    """Return the logarithm of softmax: `x` minus the logarithm of the sum of exp(x) along `dim`.
 
     Raises:
         IndexError: if `dim` is out of range.
@@ -105,7 +108,7 @@ def log_softmax_backward_rows(grad: Array, result: Array) -> Any:
 
 
 def logsumexp(x: ndarray, dim: Dims, keepdim: bool = False) -> ndarray:
-    """log(sum(exp(x))) over `dim`, without overflow; integers are converted to the default floating-point type.
+    """Return log(sum(exp(x))) over `dim`, without overflow. Integers are converted to the default floating-point type.
 
     Raises:
         IndexError: if `dim` is out of range.
@@ -150,7 +153,7 @@ def logsumexp_backward_rows(grad: PerRow, x: Array, result: PerRow) -> Any:
 
 
 def _as_rows(x: ndarray, dims: tuple[int, ...], function: Callable[[ndarray], ndarray]) -> ndarray:
-    """Reduce rows along all of `dims` by a function of rows. The reduced dimensions keep length 1."""
+    """Reduce `dims` with a function of rows. The reduced dimensions keep length 1."""
     others = [axis for axis in range(x.ndim) if axis not in dims]
     kept = tuple(1 if axis in dims else n for axis, n in enumerate(x.shape))
     rows = x.transpose(*others, *dims).reshape(math.prod(kept), math.prod(x.shape[axis] for axis in dims))

@@ -1,4 +1,4 @@
-"""Where the windows of pooling lie along each dimension, and whether they fit the input.
+"""The positions of the windows of pooling along each dimension, and the check that they fit the input.
 
 Values that depend only on shapes are computed once for each combination and cached.
 """
@@ -16,7 +16,7 @@ from ..._runtime.first_use import computed_once
 
 Sizes = tuple[int, ...]
 Bounds = tuple[ndarray, ndarray]
-"""Where the windows along a dimension begin and end."""
+"""The starts and the ends of the windows along a dimension."""
 
 _NUMBER = {2: "two", 3: "three"}
 _AXES = {2: "HW", 3: "THW"}
@@ -33,12 +33,15 @@ class Along(NamedTuple):
     count: int  # type: ignore[assignment]  # of windows
 
     def bounds(self) -> Bounds:
-        """Where windows without gaps begin and end inside the dimension."""
+        """Return the starts and ends of windows without gaps, inside the dimension."""
         starts = numpy.arange(self.count) * self.stride - self.padding
         return numpy.maximum(starts, 0), numpy.minimum(starts + self.kernel, self.length)
 
     def places(self) -> ndarray:
-        """(windows, elements of one): where elements are in the dimension; the nearest inside in place of those outside."""
+        """Return the positions of elements, as (windows, elements of a window).
+
+        Positions outside are replaced by the nearest position inside.
+        """
         places = (
             numpy.arange(self.count)[:, None] * self.stride - self.padding + numpy.arange(self.kernel) * self.dilation
         )
@@ -62,7 +65,10 @@ class Windows:
 
 
 def flat_places(along: Sequence[ndarray], lengths: Sizes) -> ndarray:
-    """(elements of a window, windows): their places in the flattened dimensions, from those along each of them."""
+    """Return positions in the flattened dimensions from positions along each dimension.
+
+    The result is (elements of a window, windows).
+    """
     flat = numpy.zeros((1, 1), numpy.int64)
     for places, length in zip(along, lengths, strict=True):
         flat = flat[:, None, :, None] * length + places[None, :, None, :]
@@ -71,7 +77,7 @@ def flat_places(along: Sequence[ndarray], lengths: Sizes) -> ndarray:
 
 
 def pooled_size(length: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> int:
-    """How many windows a dimension has; with `ceil_mode` also a last one that begins inside and ends outside."""
+    """Return the number of windows of a dimension. With `ceil_mode`, the last window may end outside."""
     span = length + 2 * padding - dilation * (kernel - 1) - 1
     count = (-(-span // stride) if ceil_mode else span // stride) + 1
     if ceil_mode and (count - 1) * stride >= length + padding:
@@ -83,10 +89,10 @@ def pooled_size(length: int, kernel: int, stride: int, padding: int, dilation: i
 def windows_of(
     name: str, shape: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, ceil_mode: bool
 ) -> Windows:
-    """Return the windows of pooling `name` ("max_pool2d", ...) on an input of `shape`; no stride is that of the kernel.
+    """Return the windows of pooling `name` ("max_pool2d", ...) on an input of `shape`. An empty stride means the kernel size.
 
     Raises:
-        RuntimeError: if they do not fit it.
+        RuntimeError: if the windows do not fit the input.
     """
     dims = int(name[-2])
     kernel = _expanded(kernel_size, dims, name, "kernel_size")
@@ -167,21 +173,24 @@ def _check_positive(name: str, shape: Sizes, kernel: Sizes, stride: Sizes, dilat
 
 @functools.lru_cache(256)
 def divided(length: int, count: int) -> Bounds:
-    """Window i of n along a dimension of length L goes from floor(i L / n) to ceil((i + 1) L / n)."""
+    """Return the starts and ends of windows that divide a dimension.
+
+    Of n windows and length L, window i goes from floor(i L / n) to ceil((i + 1) L / n).
+    """
     places = numpy.arange(count + 1) * length
     return places[:-1] // max(count, 1), -(-places[1:] // max(count, 1))
 
 
 @functools.lru_cache(64)
 def window_sizes(lengths: Sizes, counts: Sizes) -> ndarray:
-    """How many elements each of the windows that divide dimensions has."""
+    """Return the number of elements of each window that divides dimensions."""
     along = [numpy.subtract(*divided(*each)[::-1]) for each in zip(lengths, counts, strict=True)]
     return functools.reduce(numpy.multiply.outer, along).astype(numpy.float32)
 
 
 @functools.lru_cache(64)
 def divided_elements(lengths: Sizes, counts: Sizes) -> ndarray:
-    """Return `flat_places` of windows that divide dimensions; the last element of the shorter ones repeats."""
+    """Return `flat_places` of windows that divide dimensions. Shorter windows repeat their last element."""
     along = []
     for length, count in zip(lengths, counts, strict=True):
         starts, stops = (ends[:, None] for ends in divided(length, count))
@@ -190,7 +199,7 @@ def divided_elements(lengths: Sizes, counts: Sizes) -> ndarray:
 
 
 def check_adaptive(name: str, shape: Sizes, output_size: Sizes) -> None:
-    """Raise if pooling `name` ("adaptive_max_pool2d", ...) cannot bring an input of `shape` to `output_size`.
+    """Raise an error if pooling `name` ("adaptive_max_pool2d", ...) cannot reduce an input of `shape` to `output_size`.
 
     Raises:
         RuntimeError: if the input has the wrong number of dimensions or is empty, or a size is negative.
