@@ -1,6 +1,6 @@
-"""Distinct values, histograms and positions in sorted sequences; and segments.
+"""Distinct values, histograms, positions in sorted sequences, and sums of segments.
 
-Segments are given by their lengths or by where they begin: to each element belongs the segment that it is in.
+Segments are consecutive elements. Their lengths or their offsets define them.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _INT64 = numpy.dtype(numpy.int64)
 def unique(
     x: ndarray, sorted: bool = True, inverse: bool = True, counts: bool = True, dim: int | None = None
 ) -> Triple:
-    """The distinct elements (or slices along `dim`) in order, the number of the distinct element of each element, and counts.
+    """Return the distinct elements (or slices along `dim`) in order, the index of each element among them, and their counts.
 
-    A result that is not requested is empty. A nan equals nothing, not even another nan. The result is sorted whatever `sorted`
-    is.
+    Results that are not requested are empty. A NaN is not equal to another NaN. The elements are always sorted, even if
+    `sorted` is False.
 
     Raises:
         NotImplementedError: for complex numbers.
@@ -67,7 +67,10 @@ def unique(
 
 
 def _in_order(x: ndarray) -> ndarray | None:
-    """Return the elements of a small array in order, where equal ones are alike; None of others."""
+    """Return the sorted elements of a small array, or None for other arrays.
+
+    Also return None for zeros, which are equal but may differ in sign.
+    """
     if x.size >= SORTED or x.dtype.char not in "lifd":
         return None
     values = numpy.sort(x)
@@ -78,15 +81,15 @@ def _in_order(x: ndarray) -> ndarray | None:
 
 @gives_positions(1, 2)
 def unique_slices(x: ndarray, dim: int, sorted: bool = True, inverse: bool = True, counts: bool = True) -> Triple:
-    """Return the distinct slices along `dim`, as `unique`."""
+    """Return the distinct slices along `dim`; see `unique`."""
     return unique(x, sorted, inverse, counts, dim)
 
 
 @gives_positions(1, 2)
 def unique_consecutive(x: ndarray, dim: int | None = None, inverse: bool = True, counts: bool = True) -> Triple:
-    """Return the first of each run of equal elements (or slices along `dim`), which run each belongs to, the runs' lengths.
+    """Return the first element of each run of equal elements, the index of each element's run, and the lengths of runs.
 
-    If one of the last two is not requested, it is empty.
+    With `dim`, elements are slices along it. The last two results are empty unless they are requested.
     """
     if dim is None:
         if x.dtype.kind == "c":
@@ -100,7 +103,7 @@ def unique_consecutive(x: ndarray, dim: int | None = None, inverse: bool = True,
 
 
 def _slices(name: str, x: ndarray, dim: int) -> tuple[ndarray, int]:
-    """Each slice along `dim` as a row, and `dim` counted from the front."""
+    """Return each slice along `dim` as a row, and `dim` counted from the front."""
     if x.ndim == 0:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     dim = normalize_dim(dim, x.ndim)
@@ -141,9 +144,10 @@ def _runs(ordered: ndarray, starts: ndarray, inverse: bool, counts: bool) -> Tri
 
 
 def histc(x: ndarray, bins: int = 100, min: float = 0, max: float = 0) -> ndarray:
-    """How many elements fall into each of `bins` equal intervals of [min, max]; the range of `x` where both are equal.
+    """Return the number of elements in each of `bins` equal intervals of [min, max].
 
-    Elements outside, and not-a-numbers, are not counted. The result has the type of `x`.
+    If `min` equals `max`, the intervals divide the range of `x`. Elements outside the range, and NaNs, are not counted.
+    The result has the type of `x`.
 
     Raises:
         NotImplementedError: if `x` is not floating-point.
@@ -175,7 +179,7 @@ def histc(x: ndarray, bins: int = 100, min: float = 0, max: float = 0) -> ndarra
 
 
 def _bins_of(inside: ndarray, low: Any, high: Any, bins: int) -> ndarray:
-    """Return the number of the interval that each element is in."""
+    """Return the index of the interval that contains each element."""
     places = (inside - low) * low.dtype.type(bins) / (high - low)
     # Nan counts as the largest: then the product or a difference is beyond the largest number.
     if places.size and not math.isfinite(places[places.argmax()]):
@@ -184,7 +188,7 @@ def _bins_of(inside: ndarray, low: Any, high: Any, bins: int) -> ndarray:
 
 
 _PART = 1 << 15
-"""Elements whose intervals are found together."""
+"""The number of elements whose intervals are found together."""
 
 _least, _most = numpy.minimum.reduce, numpy.maximum.reduce
 
@@ -192,12 +196,12 @@ _MOST = 2**63 - 1
 
 
 def bincount(x: ndarray, weights: ndarray | None = None, minlength: int = 0) -> ndarray:
-    """How often each integer from 0 to the largest occurs, or the sum of the weights of its occurrences.
+    """Return how often each integer from 0 to the largest occurs, or the sum of the weights of its occurrences.
 
     The result is int64 without weights, float32 for float32 weights and float64 for others.
 
     Raises:
-        NotImplementedError: if `x` is not of integers.
+        NotImplementedError: if `x` does not contain integers.
         RuntimeError: if `x` is not one-dimensional or has negative elements, or `weights` has another length.
     """
     if not is_integer(x):
@@ -220,7 +224,7 @@ def bincount(x: ndarray, weights: ndarray | None = None, minlength: int = 0) -> 
 
 
 def is_integer(x: ndarray) -> bool:
-    """Return whether `x` holds integers; bool does not count."""
+    """Return whether the dtype of `x` is an integer type other than bool."""
     return x.dtype.kind in "iu"
 
 
@@ -237,10 +241,10 @@ def searchsorted(
     side: str | None = None,
     sorter: ndarray | None = None,
 ) -> ndarray:
-    """Where `values` would go in sequences sorted along the last dimension: before equal elements, or after if `right`.
+    """Return the positions at which to insert `values` into sequences that are sorted along the last dimension.
 
-    `sorted_sequence` has one dimension, or all its dimensions but the last are those of `values`. `sorter` holds the
-    indices that sort it.
+    The positions are before equal elements, or after them if `right`. `sorted_sequence` has one dimension, or has the
+    dimensions of `values` except for the last one. `sorter` contains the indices that sort it.
 
     Raises:
         RuntimeError: if shapes, `side` or `sorter` do not fit.
@@ -270,11 +274,13 @@ def searchsorted(
 _PLACES = RepeatedForm("index.searching.places", elements=SORTED)
 
 FEW_ROWS = 64
-"""From how many rows on all are searched at once, which takes as many steps as one search by NumPy for each."""
+"""The number of rows from which all rows are searched at once instead of one by one with NumPy."""
 
 
 def bucketize(x: ndarray, boundaries: ndarray, *, out_int32: bool = False, right: bool = False) -> ndarray:
-    """Which interval between sorted `boundaries` each element lies in; intervals are closed right unless `right`.
+    """Return the index of the interval between sorted `boundaries` that contains each element.
+
+    Intervals include their upper boundary, or their lower one if `right`.
 
     Raises:
         RuntimeError: if `boundaries` is not one-dimensional.
@@ -292,7 +298,7 @@ def _has_nan(x: ndarray) -> bool:
 
 
 def _search_rows(sequences: ndarray, values: ndarray, right: bool) -> ndarray:
-    """Binary search in every row at once. A nan in a sequence counts as less than any value."""
+    """Search all rows at once by bisection. A NaN in a sequence is treated as less than any value."""
     length = sequences.shape[-1]
     low = numpy.zeros(values.shape, _INT64)
     high = numpy.full(values.shape, length)
@@ -341,7 +347,7 @@ def _check_search(sequence: ndarray, values: ndarray, right: bool, side: str | N
 
 
 def ends_of(given: ndarray, of_lengths: bool) -> tuple[ndarray, ndarray]:
-    """Where segments begin and where they end, along the last dimension, from their lengths or from offsets.
+    """Return the starts and ends of segments along the last dimension, from their lengths or their offsets.
 
     Raises:
         RuntimeError: if there is no dimension.
@@ -355,7 +361,7 @@ def ends_of(given: ndarray, of_lengths: bool) -> tuple[ndarray, ndarray]:
 
 
 def segment_bounds(given: ndarray, of_lengths: bool, size: int) -> ndarray:
-    """Where segments of `size` elements begin, and at last where they end; of lengths or offsets of one dimension."""
+    """Return the starts of segments of `size` elements, followed by the last end, from one-dimensional lengths or offsets."""
     starts, ends = ends_of(given, of_lengths)
     if (ends < starts).any():
         raise RuntimeError("Expected segment_length >= 0 to be true, but got false.")
@@ -364,7 +370,10 @@ def segment_bounds(given: ndarray, of_lengths: bool, size: int) -> ndarray:
 
 
 def segment_of_each(given: ndarray, of_lengths: bool, size: int) -> ndarray:
-    """The number of the segment of each of `size` elements along the last dimension; of those in none, how many there are."""
+    """Return the index of the segment of each of `size` elements along the last dimension.
+
+    For an element in no segment, return the number of segments.
+    """
     _, ends = ends_of(given, of_lengths)
     count = ends.shape[-1]
     segments = numpy.full((*ends.shape[:-1], size), count, numpy.int64)
@@ -375,13 +384,13 @@ def segment_of_each(given: ndarray, of_lengths: bool, size: int) -> ndarray:
 
 
 def sum_of_runs(x: ndarray, bounds: ndarray, index: ndarray | None = None, mean: bool = False) -> ndarray:
-    """Sums, or means, of slices of `x` along the first dimension: those from `bounds[g]` to `bounds[g + 1]`; 0 of none.
+    """Return the sums, or means, of the slices of `x` from `bounds[g]` to `bounds[g + 1]` along the first dimension.
 
-    If there is an `index`, these are slices of `x[index]`, which is not made.
+    A sum of no slices is 0. If `index` is given, slices of `x[index]` are summed, without creating this array.
 
     Raises:
-        IndexError: if an index is not one of a slice.
-        RuntimeError: if the bounds descend, or are outside.
+        IndexError: if an index is out of range.
+        RuntimeError: if the bounds descend or are out of range.
     """
     require_dims(x, 0)
     count = len(x) if index is None else index.size
@@ -408,7 +417,7 @@ def sum_of_runs(x: ndarray, bounds: ndarray, index: ndarray | None = None, mean:
 
 
 def _sum_of_runs_of_halves(x: ndarray, bounds: ndarray, index: ndarray | None, mean: bool) -> ndarray:
-    """Return `sum_of_runs` of half types: the rows of some runs at a time, in float32."""
+    """Return `sum_of_runs` for half types. The rows of some runs at a time are summed in float32."""
     result = numpy.empty((len(bounds) - 1, *x.shape[1:]), x.dtype)
     step, first = _rows_at_once(result.shape[1:]), 0
     while first < len(result):
@@ -421,12 +430,12 @@ def _sum_of_runs_of_halves(x: ndarray, bounds: ndarray, index: ndarray | None, m
 
 
 def _rows_at_once(shape: tuple[int, ...]) -> int:
-    """How many rows of numbers of this shape are copied at a time."""
+    """Return how many rows of this shape are copied at a time."""
     return max(TILE_BYTES // (8 * max(math.prod(shape), 1)), 1)
 
 
 def _sizes(bounds: ndarray, sums: ndarray) -> ndarray:
-    """How many slices are in each of `sums`, but at least 1, as a column."""
+    """Return the number of slices in each of `sums`, but at least 1, as a column."""
     sizes = numpy.maximum(numpy.diff(bounds), 1).astype(compute_dtype(sums.dtype))
     return sizes.reshape(-1, *[1] * (sums.ndim - 1))
 

@@ -1,4 +1,4 @@
-"""Histograms of points: how many of them, or the sum of their weights, lie in each box of a grid."""
+"""Histograms of points: the number of points, or the sum of their weights, in each box of a grid."""
 
 import math
 from typing import Any
@@ -13,7 +13,7 @@ _FUNCTION = "torch.histogramdd"
 
 
 def check_points(points: ndarray) -> None:
-    """Raise unless `points` are float32 or float64."""
+    """Raise an error unless `points` are float32 or float64."""
     if points.dtype.char not in "fd":
         raise refuse("histogramdd", points)
 
@@ -22,7 +22,7 @@ def edges_of(points: ndarray, bins: list[int], range: Any) -> list[ndarray]:
     """Return the edges of equal bins for each dimension of `points`, of the shape (count, dims).
 
     Args:
-        range: lowest and highest edge of each dimension, one by one; None for those of the points.
+        range: the lowest and the highest edge of each dimension in turn, or None for the range of the points.
 
     Raises:
         RuntimeError: if a number of bins is not positive, or a range is not finite or reversed.
@@ -58,7 +58,10 @@ def edges_of(points: ndarray, bins: list[int], range: Any) -> list[ndarray]:
 
 
 def _linspace(low: Any, high: Any, count: int) -> ndarray:
-    """Edges as PyTorch's `linspace` rounds them: the first half from the lowest one, the second from the highest one."""
+    """Return edges, rounded as in PyTorch's `linspace`.
+
+    The first half is computed from the lowest edge, and the second from the highest.
+    """
     step = (high - low) / low.dtype.type(count)
     places = numpy.arange(count + 1).astype(low.dtype)
     half = (count + 1) // 2
@@ -69,9 +72,8 @@ def histogram(points: ndarray, edges: list[ndarray], weight: ndarray | None, den
     """Return the histogram of `points`, (count, dims), in bins with the given edges.
 
     Args:
-        weight: what each point counts; 1 if None.
-        density: divide by the sum and by the volumes of the boxes.
-        equal: all bins of a dimension have the same size.
+        weight: the weight of each point, or None for 1. density: whether to divide by the sum and by the volumes of the
+        boxes. equal: whether all bins of a dimension have the same size.
     """
     if weight is not None:
         weight = weight.reshape(-1)
@@ -97,7 +99,7 @@ _PART = 1 << 15
 def _counted(
     points: ndarray, edges: list[ndarray], weight: ndarray | None, equal: bool, sizes: tuple[int, ...]
 ) -> ndarray:
-    """How many of the points, or what weights, lie in each box."""
+    """Return the number of points, or the sum of their weights, in each box."""
     inside = numpy.ones(len(points), dtype=bool)
     places = []
     for dim, edge in enumerate(edges):
@@ -117,7 +119,7 @@ def _after(edge: ndarray, values: ndarray) -> ndarray:
 
 
 def _bins(values: ndarray, edge: ndarray, equal: bool) -> ndarray:
-    """Return the bin of each value; the last one has both its edges."""
+    """Return the bin of each value. The last bin includes both of its edges."""
     last = len(edge) - 2
     if not equal:
         found = _after(edge, values) - 1

@@ -33,9 +33,9 @@ _FEW = 2048  # elements whose squares are summed in one product
 
 
 def var(x: ndarray, dim: Dims = None, correction: float | None = 1, keepdim: bool = False) -> ndarray:
-    """Return the variance over `dim`: squared distances from the mean, summed and divided by count - `correction`.
+    """Return the variance over `dim`, which is the sum of squared distances from the mean divided by count - `correction`.
 
-    The result is real. It is nan for no elements, inf or nan where the divisor is not positive.
+    The result is real. It is NaN if there are no elements, and inf or NaN if the divisor is not positive.
 
     Raises:
         RuntimeError: if `x` is not floating-point or complex.
@@ -59,7 +59,10 @@ def std_mean(x: ndarray, dim: Dims = None, correction: float | None = 1, keepdim
 
 
 def _moments(name: str, x: ndarray, dim: Dims, correction: float | None, keepdim: bool, *, root: bool) -> Pair:
-    """Return the mean first, then the squared distances from it; for `std` and `var` the mean is left as it is."""
+    """Return the variance (or its root) and the mean.
+
+    For `std` and `var`, which do not return it, the mean is left unfinished.
+    """
     alone = name == "std and var"
     if not is_inexact(x.dtype):
         raise RuntimeError(f"{name} only support floating point and complex dtypes")
@@ -117,7 +120,7 @@ def _mean_and_spread(x: ndarray, dims: tuple[int, ...]) -> Pair:
 
 
 def _ordinary(spread: ndarray, least: float = _LEAST) -> bool:
-    """Return whether no sum of squares in float32 has overflowed or vanished, the root of which may be a number."""
+    """Return whether no sum of squares in float32 has overflowed, or underflowed to zero."""
     if spread.size == 1:
         return bool(least < spread.item() < math.inf)
     # Where extrema are is cheaper to find than what they are.
@@ -125,7 +128,7 @@ def _ordinary(spread: ndarray, least: float = _LEAST) -> bool:
 
 
 def sum_of_squares(x: ndarray, dims: tuple[int, ...], center: ndarray | None = None) -> ndarray:
-    """Return the sum over `dims`, which are kept, of abs(x - center) ** 2; `center` broadcasts, None stands for zero."""
+    """Return the sum of abs(x - center) ** 2 over `dims`, which are kept. `center` is broadcast; None means zero."""
     if LOOPS.takes(x.size, SUMMED):
         name = "sum_of_squares" if center is None else "sum_of_distances"
         found = LOOPS.run("reduce.reduction.reduce", name, x, dims, True, center)
@@ -149,12 +152,12 @@ def _real(dtype: Dtype) -> Dtype:
 
 
 def norm(x: ndarray, p: float = 2, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None = None) -> ndarray:
-    """Return the vector norm (sum of abs(x) ** p) ** (1 / p) over `dim`; real, in `dtype` if one is given.
+    """Return the vector norm (sum of abs(x) ** p) ** (1 / p) over `dim`. It is real, and computed in `dtype` if that is given.
 
-    `p` may be inf (largest magnitude), -inf (smallest) and 0 (number of nonzero elements).
+    `p` may also be inf (the largest magnitude), -inf (the smallest) or 0 (the number of nonzero elements).
 
     Raises:
-        RuntimeError: if a type is not floating-point or complex, or if the norm of nothing does not exist.
+        RuntimeError: if a type is not floating-point or complex, or if there are no elements and the norm is then undefined.
     """
     if p == 2 and dtype is None and x.dtype.char in "fd" and 1 < x.size < SUMMED:
         dims = () if dim is None else normalize_dims(dim, x.ndim)
@@ -188,19 +191,22 @@ _MAGNITUDES = {1: "sum_of_magnitudes", math.inf: "largest_magnitude", -math.inf:
 
 @row_program()
 def root_rows(x: Array) -> Any:
-    """Return the root of the sum of the squares of the row."""
+    """Return the square root of the sum of the squares of the row."""
     return xp.sqrt(row.sum(x * x))
 
 
 @row_program()
 def unit_rows(x: Array, eps: float) -> Any:
-    """Return the row over its norm, or over `eps` if that is larger; and the norm."""
+    """Return the row divided by its norm, or by `eps` if that is larger, and the norm."""
     root = xp.sqrt(row.sum(x * x))
     return x / xp.maximum(root, eps), root
 
 
 def unit(x: ndarray, dim: int, eps: float) -> ndarray | None:
-    """Return `x` over its norm along `dim`, which is at least `eps`; None where squares leave the range of the dtype."""
+    """Return `x` divided by its norm along `dim`, which is at least `eps`.
+
+    Return None if squares are out of the range of the dtype.
+    """
     if x.dtype.char not in "fd" or not x.size:
         return None
     result, roots = unit_rows.run((x,), dim, (eps,))
@@ -208,7 +214,7 @@ def unit(x: ndarray, dim: int, eps: float) -> ndarray | None:
 
 
 def _are_single(x: ndarray, dims: tuple[int, ...]) -> bool:
-    """Return whether the dimensions have one element each."""
+    """Return whether each of the dimensions has one element."""
     for dim in dims:  # noqa: SIM110  (a generator takes as long as the norm of a small tensor)
         if x.shape[dim] != 1:
             return False
@@ -216,7 +222,7 @@ def _are_single(x: ndarray, dims: tuple[int, ...]) -> bool:
 
 
 def _norm(x: ndarray, p: float, dims: tuple[int, ...]) -> ndarray:
-    """Return the norm over `dims`, which are kept, in the dtype that arithmetic is done in."""
+    """Return the norm over `dims`, which are kept, in the dtype of the computation."""
     if p != 0 and _are_single(x, dims):  # its square may overflow
         return asarray(numpy.abs(widen(x)))
     if p == 2:
@@ -257,7 +263,10 @@ def _sum_of_powers(x: ndarray, p: float, dims: tuple[int, ...]) -> ndarray:
 
 
 def _scaled_norm(x: ndarray, p: float, dims: tuple[int, ...], found: ndarray) -> ndarray:
-    """The norms `found`, but computed again where powers are beyond the dtype: those of numbers divided by the largest one."""
+    """Return the norms `found`, computed again with scaled numbers where powers are out of range.
+
+    Numbers are divided by the largest one.
+    """
     magnitude = numpy.abs(x)
     size = reduction.amax(magnitude, dims, True) if p > 0 else reduction.amin(magnitude, dims, True)
     scaled = (size > 0) & (size < math.inf)

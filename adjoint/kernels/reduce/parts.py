@@ -1,4 +1,4 @@
-"""Reductions that make copies of what they reduce: of a large array, one part after the other."""
+"""Reductions that copy their input: they process a large array part by part."""
 
 from collections.abc import Callable
 
@@ -8,14 +8,14 @@ from numpy import ndarray
 from ..runtime.parallel import parallel_rows
 
 _PARTED = 1 << 18
-"""Elements of a part."""
+"""The number of elements of a part."""
 
 _FEW = 8
-"""Parts of a dimension of fewer elements are too large."""
+"""If a dimension has fewer elements, its parts would be too large."""
 
 
 def of_parts(reduce: Callable[[ndarray], ndarray], x: ndarray, dims: tuple[int, ...]) -> ndarray:
-    """`reduce(x)`, which keeps `dims`, put together of parts of `x`: the copies that it makes take no more memory than a part."""
+    """Return `reduce(x)`, which keeps `dims`, computed part by part, so that copies take no more memory than a part."""
     kept = [axis for axis in range(x.ndim) if axis not in dims and x.shape[axis] > 1]
     if x.size <= _PARTED or not kept:
         return reduce(x)

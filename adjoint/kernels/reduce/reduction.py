@@ -1,8 +1,8 @@
-"""Reductions: many elements to one, along some dimensions or all.
+"""Reductions over some dimensions or all.
 
-`dim` is None (all dimensions), an int or a tuple; negative ones count from the end. Results are arrays, also those
-without dimensions. Half types are accumulated in float32. Small arrays take one NumPy call, large ones the compiled loops of
-`kernels.compiled.reduce` or, without them, `reduced`.
+`dim` is None (all dimensions), an int or a tuple; negative numbers count from the end. Results are always arrays, even
+without dimensions. Half types are accumulated in float32. Small arrays are reduced by one NumPy call. Large arrays use
+the compiled loops of `kernels.compiled.reduce`, or `reduced` if there are none.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _MANY = 512  # rows that are combined one after the other
 
 
 class _Ones(dict[int, ndarray]):
-    """Vectors of ones by their length, up to `_DOT_SIZE`: to look for one takes a third of the time of a slice."""
+    """Vectors of ones by their length, up to `_DOT_SIZE`. A lookup takes a third of the time of a slice."""
 
     def __init__(self, ones: ndarray) -> None:
         self.longest = ones
@@ -61,7 +61,7 @@ _ONES = {char: _Ones(ones.reshape(-1)) for char, ones in _COLUMN.items()}
 
 @planned("reduce.reduction.planned", least=MOVED)
 def _compiled(x: ndarray, name: str, dim: Dims, keepdim: bool, dtype: Dtype | None) -> Plan:
-    """Return the reduction `name`, or a "mean", by compiled loops; NotImplemented if NumPy is to compute."""
+    """Return the reduction `name` (or "mean"), computed by compiled loops. Return NotImplemented if NumPy must compute it."""
     return NUMPY
 
 
@@ -70,7 +70,7 @@ def _compiled(x: ndarray, name: str, dim: Dims, keepdim: bool, dtype: Dtype | No
 
 
 def sum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None = None) -> ndarray:
-    """Return the sum over `dim`; integers and bool are summed in int64 unless `dtype` says otherwise."""
+    """Return the sum over `dim`. Integers and bool are summed in int64 unless `dtype` is given."""
     if (
         dtype is None
         and x.dtype.char in _NATIVE_SUMS
@@ -107,7 +107,7 @@ def sum_kept(x: ndarray, dim: int) -> ndarray:
 
 
 def total(x: ndarray) -> ndarray:
-    """Return the sum of all elements: of few, by a product with ones."""
+    """Return the sum of all elements. A few elements are summed by a product with ones."""
     dtype, size = x.dtype, x.size
     ones = _ONES.get(dtype.char)
     token = WARNINGS[OFF]
@@ -135,7 +135,7 @@ def total_mean(x: ndarray) -> ndarray:
 
 
 def prod(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None = None) -> ndarray:
-    """Return the product over `dim`; integers and bool are multiplied in int64 unless `dtype` says otherwise."""
+    """Return the product over `dim`. Integers and bool are multiplied in int64 unless `dtype` is given."""
     if (
         dtype is None
         and x.dtype.char in _NATIVE_SUMS
@@ -165,7 +165,7 @@ def prod_along(x: ndarray, dim: int, keepdim: bool = False, dtype: Dtype | None 
 
 
 def sum_to_shape(x: ndarray, shape: tuple[int, ...]) -> ndarray:
-    """Sum over the dimensions along which `shape` was broadcast: the transpose of `numpy.broadcast_to`."""
+    """Sum over the dimensions along which `shape` was broadcast. This is the transpose of `numpy.broadcast_to`."""
     if x.ndim == 2 and x.size <= _DOT_SIZE and x.dtype.char in "fd" and x.shape[1:] == shape:
         rows: ndarray = _ONES[x.dtype.char][len(x)].dot(x)  # in a third of the time of `add.reduce`
         return rows
@@ -183,7 +183,7 @@ def sum_to_shape(x: ndarray, shape: tuple[int, ...]) -> ndarray:
 
 
 def _accumulate(ufunc: numpy.ufunc, x: ndarray, dims: tuple[int, ...], keepdim: bool, dtype: Dtype | None) -> ndarray:
-    """Reduce by `add` or `multiply` in `dtype`, to which elements are converted first."""
+    """Reduce by `add` or `multiply`. Elements are first converted to `dtype`."""
     if dtype is None:
         dtype = x.dtype if is_inexact(x.dtype) else _INT64
     if not is_inexact(dtype):
@@ -194,9 +194,10 @@ def _accumulate(ufunc: numpy.ufunc, x: ndarray, dims: tuple[int, ...], keepdim: 
 
 
 def reduced(ufunc: numpy.ufunc, x: ndarray, dims: tuple[int, ...], keepdim: bool) -> ndarray:
-    """Return `ufunc.reduce(x, dims, keepdims=keepdim)`; of large arrays in two passes, so that float32 stays accurate.
+    """Return `ufunc.reduce(x, dims, keepdims=keepdim)`. Large arrays are reduced in two passes, so that float32 remains accurate.
 
-    NumPy reduces short rows, and columns of short rows, one element at a time; here the loops run along columns, or long rows.
+    NumPy reduces short rows, and columns of short rows, one element at a time. These loops run along columns or long
+    rows instead.
     """
     if x.size < THREADED:
         return asarray(ufunc.reduce(x, dims, None, None, keepdim))  # type: ignore[call-arg]
@@ -218,7 +219,7 @@ def reduced(ufunc: numpy.ufunc, x: ndarray, dims: tuple[int, ...], keepdim: bool
 
 
 def _middle_reduced(ufunc: numpy.ufunc, x: ndarray) -> ndarray:
-    """From (outer, rows, inner), contiguous, to (outer, inner)."""
+    """Reduce a contiguous array (outer, rows, inner) to (outer, inner)."""
     outer, rows, inner = x.shape
     if outer > 1 and inner == 1 and rows <= _SHORT:
         return functools.reduce(ufunc, x[:, :, 0].T)
@@ -233,7 +234,7 @@ def _middle_reduced(ufunc: numpy.ufunc, x: ndarray) -> ndarray:
 
 
 def mean(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None = None) -> ndarray:
-    """Return the mean over `dim`; nan where there is nothing to average.
+    """Return the mean over `dim`, which is NaN if there are no elements.
 
     Raises:
         RuntimeError: if `dtype` (or, without it, the type of `x`) is not floating-point or complex.
@@ -277,12 +278,12 @@ def _mean(x: ndarray, dim: Dims, keepdim: bool, dtype: Dtype | None) -> ndarray:
 
 
 def count(shape: tuple[int, ...], dims: tuple[int, ...]) -> int:
-    """How many elements each result of a reduction over `dims` comes from."""
+    """Return the number of elements that a reduction over `dims` combines to one."""
     return shape[dims[0]] if len(dims) == 1 else math.prod([shape[dim] for dim in dims])
 
 
 def kept_shape(shape: tuple[int, ...], dim: Dims) -> tuple[int, ...]:
-    """Return `shape` with the sizes of the reduced dimensions made 1."""
+    """Return `shape` with size 1 in the reduced dimensions."""
     if dim is None:
         return (1,) * len(shape)
     reduced = normalize_dims(dim, len(shape))
@@ -290,14 +291,14 @@ def kept_shape(shape: tuple[int, ...], dim: Dims) -> tuple[int, ...]:
 
 
 def spread(grad: ndarray, shape: tuple[int, ...], dim: Dims, keepdim: bool) -> ndarray:
-    """Return the transpose of a sum over `dim`: `grad` repeated along the dimensions that were summed."""
+    """Return the transpose of a sum over `dim`, which repeats `grad` along the summed dimensions."""
     if not keepdim and shape and dim is not None:
         grad = grad.reshape(kept_shape(shape, dim))
     return expand(grad, shape)
 
 
 def kept(value: ndarray, shape: tuple[int, ...], dim: Dims, keepdim: bool) -> ndarray:
-    """A reduced `value` with the reduced dimensions back, of size 1, so that it broadcasts against the array of `shape`."""
+    """Insert the reduced dimensions into `value` with size 1. The result broadcasts against the original array of `shape`."""
     return value if keepdim or not shape else value.reshape(kept_shape(shape, dim))
 
 
@@ -307,7 +308,7 @@ def in_dtype_of(value: ndarray, other: ndarray) -> ndarray:
 
 
 def nansum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None = None) -> ndarray:
-    """Return the sum over `dim`, not-a-numbers counted as zero.
+    """Return the sum over `dim`, in which NaN counts as zero.
 
     Raises:
         RuntimeError: if `x` is complex.
@@ -322,7 +323,7 @@ def nansum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | N
 
 
 def nanmean(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None = None) -> ndarray:
-    """Return the mean over `dim` of the elements that are not nan; nan if all elements are nan.
+    """Return the mean over `dim` of the elements that are not NaN, or NaN if there are none.
 
     Raises:
         RuntimeError: if `x` is not floating-point.
@@ -354,21 +355,21 @@ def _refuse_complex_nansum(x: ndarray, dim: Dims) -> None:
 
 
 def amax(x: ndarray, dim: Dims = None, keepdim: bool = False) -> ndarray:
-    """Return the maximum over `dim`; nan where there is one among the elements.
+    """Return the maximum over `dim`, or NaN if an element is NaN.
 
     Raises:
         NotImplementedError: for complex numbers.
-        RuntimeError, IndexError: for the maximum of nothing.
+        RuntimeError, IndexError: if there are no elements.
     """
     return _extremum(numpy.maximum, "max", x, dim, keepdim)
 
 
 def amin(x: ndarray, dim: Dims = None, keepdim: bool = False) -> ndarray:
-    """Return the minimum over `dim`; nan where there is one among the elements.
+    """Return the minimum over `dim`, or NaN if an element is NaN.
 
     Raises:
         NotImplementedError: for complex numbers.
-        RuntimeError, IndexError: for the minimum of nothing.
+        RuntimeError, IndexError: if there are no elements.
     """
     return _extremum(numpy.minimum, "min", x, dim, keepdim)
 
@@ -397,7 +398,7 @@ def _extremum(ufunc: numpy.ufunc, name: str, x: ndarray, dim: Dims, keepdim: boo
 
 
 def _require_elements(function: str, x: ndarray, dims: tuple[int, ...], dim: Dims) -> None:
-    """Raise if a reduction that has no identity would have no elements to reduce."""
+    """Raise an error if a reduction without an identity would have no elements to reduce."""
     if names_all(dim) and x.size == 0:
         hint = " Specify the reduction dim with the 'dim' argument."
         raise RuntimeError(f"{function}: Expected reduction dim to be specified for input.numel() == 0.{hint}")
@@ -407,12 +408,12 @@ def _require_elements(function: str, x: ndarray, dims: tuple[int, ...], dim: Dim
 
 
 def largest(x: ndarray) -> ndarray:
-    """Return the maximum of all elements; nan if there is one."""
+    """Return the maximum of all elements, or NaN if an element is NaN."""
     return _whole_extremum("max", x)
 
 
 def smallest(x: ndarray) -> ndarray:
-    """Return the minimum of all elements; nan if there is one."""
+    """Return the minimum of all elements, or NaN if an element is NaN."""
     return _whole_extremum("min", x)
 
 
@@ -431,10 +432,10 @@ def _whole_extremum(name: str, x: ndarray) -> ndarray:
 
 
 def aminmax(x: ndarray, dim: int | None = None, keepdim: bool = False) -> Pair:
-    """Minimum and maximum over one dimension or all.
+    """Return the minimum and the maximum over one dimension or all dimensions.
 
     Raises:
-        RuntimeError, IndexError: for the extrema of nothing.
+        RuntimeError, IndexError: if there are no elements.
     """
     if x.size == 0:
         if dim is None:
@@ -446,7 +447,7 @@ def aminmax(x: ndarray, dim: int | None = None, keepdim: bool = False) -> Pair:
 
 
 def max_with_indices(x: ndarray, dim: int, keepdim: bool = False) -> Pair:
-    """Return the maximum along `dim` and the index of its first occurrence (of the first nan, where there is one).
+    """Return the maximum along `dim` and the index of its first occurrence. If an element is NaN, return the first NaN.
 
     Raises:
         RuntimeError: for complex numbers.
@@ -456,7 +457,7 @@ def max_with_indices(x: ndarray, dim: int, keepdim: bool = False) -> Pair:
 
 
 def min_with_indices(x: ndarray, dim: int, keepdim: bool = False) -> Pair:
-    """Return the minimum along `dim` and the index of its first occurrence (of the first nan, where there is one).
+    """Return the minimum along `dim` and the index of its first occurrence. If an element is NaN, return the first NaN.
 
     Raises:
         RuntimeError: for complex numbers.
@@ -498,7 +499,7 @@ def _places_of_rows(name: str, x: ndarray, dim: int) -> ndarray:
 
 
 def _least_for_places(x: ndarray, dim: int | None) -> int:
-    """From how many elements on compiled loops find extrema: NumPy is fast along rows, and slow across them."""
+    """Return the number of elements from which compiled loops find extrema. NumPy is fast along rows and slow across rows."""
     return MOVED if dim is not None and dim < x.ndim - 1 else 1 << 20
 
 
@@ -509,22 +510,24 @@ def _no_elements(x: ndarray, dim: int, keepdim: bool) -> ndarray:
 
 @gives_positions()
 def argmax(x: ndarray, dim: int | None = None, keepdim: bool = False) -> ndarray:
-    """Return the index of the first maximum (of the first nan, where there is one), along `dim` or into the flattened array.
+    """Return the index of the first maximum along `dim`, or in the flattened array.
+
+    If an element is NaN, return the index of the first NaN.
 
     Raises:
-        RuntimeError: for complex numbers and bool.
-        IndexError: for the maximum of nothing.
+        RuntimeError: for complex numbers and bool. IndexError: if there are no elements.
     """
     return _arg_extremum("max", x, dim, keepdim)
 
 
 @gives_positions()
 def argmin(x: ndarray, dim: int | None = None, keepdim: bool = False) -> ndarray:
-    """Return the index of the first minimum (of the first nan, where there is one), along `dim` or into the flattened array.
+    """Return the index of the first minimum along `dim`, or in the flattened array.
+
+    If an element is NaN, return the index of the first NaN.
 
     Raises:
-        RuntimeError: for complex numbers and bool.
-        IndexError: for the minimum of nothing.
+        RuntimeError: for complex numbers and bool. IndexError: if there are no elements.
     """
     return _arg_extremum("min", x, dim, keepdim)
 
@@ -559,12 +562,18 @@ def _arg_extremum(name: str, x: ndarray, dim: int | None, keepdim: bool) -> ndar
 
 
 def all(x: ndarray, dim: Dims = None, keepdim: bool = False) -> ndarray:
-    """Return whether all elements over `dim` are nonzero; bool, but uint8 for uint8. An empty tuple reduces nothing."""
+    """Return whether all elements over `dim` are nonzero, as uint8 for uint8 and as bool for other types.
+
+    An empty tuple reduces nothing.
+    """
     return _truth(numpy.logical_and, x, dim, keepdim)
 
 
 def any(x: ndarray, dim: Dims = None, keepdim: bool = False) -> ndarray:
-    """Return whether any element over `dim` is nonzero; bool, but uint8 for uint8. An empty tuple reduces nothing."""
+    """Return whether any element over `dim` is nonzero, as uint8 for uint8 and as bool for other types.
+
+    An empty tuple reduces nothing.
+    """
     return _truth(numpy.logical_or, x, dim, keepdim)
 
 
@@ -582,7 +591,7 @@ def _truth(ufunc: numpy.ufunc, x: ndarray, dim: Dims, keepdim: bool) -> ndarray:
 
 
 def count_nonzero(x: ndarray, dim: Dims = None) -> ndarray:
-    """How many elements over `dim` are nonzero, in int64."""
+    """Return the number of nonzero elements over `dim`, in int64."""
     found = _compiled(x, "count_nonzero", dim, False, None)
     if found is not NotImplemented:
         return found

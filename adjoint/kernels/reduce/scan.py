@@ -1,6 +1,6 @@
-"""Along one dimension: sums, products, extrema and log-sum-exp of all elements so far, and elements picked and put back.
+"""Scans along one dimension (running sums, products, extrema and log-sum-exp), and selection of elements by their indices.
 
-Floating-point sums and products are carried in float64 and rounded once per element, as PyTorch does.
+Floating-point sums and products are accumulated in float64 and rounded once per element, as in PyTorch.
 """
 
 from __future__ import annotations
@@ -75,17 +75,17 @@ def reversed_cumsum_rows(x: Array) -> Any:
 
 @row_program()
 def cumprod_backward_rows(grad: Array, x: Array, result: Array) -> Any:
-    """The gradient of the products where no element is zero: the sum of what all later ones contribute, without the element."""
+    """Return the gradient of the elements from the gradient of the running products, if no element is zero."""
     return row.cumsum(grad * result.conj(), reverse=True) / x.conj()
 
 
 def cumsum(x: ndarray, dim: int, *, dtype: Any = None) -> ndarray:
-    """Sums along `dim` of all elements up to each one; integers and bool are summed in int64."""
+    """Return the running sums along `dim`. Integers and bool are summed in int64."""
     return _scan(numpy.add, cumsum_rows, "cumsum", x, dim, dtype)
 
 
 def cumprod(x: ndarray, dim: int, *, dtype: Any = None) -> ndarray:
-    """Products along `dim` of all elements up to each one; integers and bool are multiplied in int64."""
+    """Return the running products along `dim`. Integers and bool are multiplied in int64."""
     return _scan(numpy.multiply, cumprod_rows, "cumprod", x, dim, dtype)
 
 
@@ -117,7 +117,10 @@ def _scan(ufunc: numpy.ufunc, program: RowProgram, name: str, x: ndarray, dim: i
 
 
 def _complex_scan(x: ndarray, dim: int, product: bool, reverse: bool) -> Any:
-    """Compiled sums or products of complex numbers; along columns, sums of their parts."""
+    """Return running sums or products of complex numbers, computed by compiled loops.
+
+    Along columns, sums are computed for each part.
+    """
     found = _scan_of_pairs(x, dim, product, reverse)
     if found is NotImplemented and not product and x.size >= SUMMED and LOOPS.enabled:
         parts = row_major(x)[..., None].view(x.real.dtype)
@@ -127,7 +130,7 @@ def _complex_scan(x: ndarray, dim: int, product: bool, reverse: bool) -> Any:
 
 
 def reversed_cumsum(x: Array, dim: int) -> Array:
-    """Sums of each element and all later ones along `dim`."""
+    """Return the sums of each element and all later elements along `dim`."""
     if x.ndim == 0:
         return x
     if x.dtype.kind == "c":
@@ -141,9 +144,10 @@ def reversed_cumsum(x: Array, dim: int) -> Array:
 
 
 def cumprod_backward(grad: Array, x: Array, result: Array, dim: int) -> Array:
-    """Return the gradient of `cumprod`: each element's is a sum over all later products, each without that element.
+    """Return the gradient of `cumprod`.
 
-    Where there are zeros the sum is taken as it stands.
+    The gradient of an element is a sum over all later products, each without this element. If there are zeros, this sum
+    is computed directly.
     """
     if x.size <= 1:
         return numpy.asarray(grad)
@@ -161,9 +165,10 @@ def cumprod_backward(grad: Array, x: Array, result: Array, dim: int) -> Array:
 
 
 def others_product(x: Array, dim: int) -> Array:
-    """For each element the product of the others along `dim`: what precedes it times what follows it.
+    """Return, for each element, the product of the other elements along `dim`.
 
-    Of a large array without zeros, as PyTorch does, the product of all divided by the element.
+    It is the product before the element times the product after it. For a large array without zeros, return the product
+    of all elements divided by the element, as PyTorch does.
     """
     if LOOPS.takes(x.size, MOVED) and x.dtype.char in "fd" and count_nonzero(x) == x.size:
         return asarray(of_any_size(numpy.divide)(prod(x, dim, True), x))
@@ -179,20 +184,20 @@ def others_product(x: Array, dim: int) -> Array:
 
 @row_program()
 def cummax_rows(x: Array) -> Any:
-    """Return the greatest element so far, and where it was last attained."""
+    """Return the greatest element so far, and the index of its last occurrence."""
     greatest = row.cummax(x)
     return greatest, row.cummax(xp.where((x == greatest) | xp.isnan(x), row.index(x), 0))
 
 
 @row_program()
 def cummin_rows(x: Array) -> Any:
-    """Return the smallest element so far, and where it was last attained."""
+    """Return the smallest element so far, and the index of its last occurrence."""
     smallest = row.cummin(x)
     return smallest, row.cummax(xp.where((x == smallest) | xp.isnan(x), row.index(x), 0))
 
 
 def cummax(x: ndarray, dim: int) -> Pair:
-    """Return the largest element along `dim` so far, and its last index. From the first nan on, the result is nan.
+    """Return the largest element so far along `dim`, and its last index. From the first NaN on, the result is NaN.
 
     Raises:
         NotImplementedError: for complex numbers.
@@ -201,7 +206,7 @@ def cummax(x: ndarray, dim: int) -> Pair:
 
 
 def cummin(x: ndarray, dim: int) -> Pair:
-    """Return the smallest element along `dim` so far and where it was last attained; a nan stays from where it appears.
+    """Return the smallest element so far along `dim`, and its last index. From the first NaN on, the result is NaN.
 
     Raises:
         NotImplementedError: for complex numbers.
@@ -261,7 +266,7 @@ def _complex_logcumsumexp(x: ndarray, dim: int) -> ndarray:
 
 
 def _complex_logaddexp(a: ndarray, b: ndarray) -> ndarray:
-    """log(exp(a) + exp(b)), the exponential of the larger real part factored out."""
+    """Return log(exp(a) + exp(b)). The exponential of the larger real part is factored out."""
     larger = numpy.where(a.real >= b.real, a, b)
     smaller = numpy.where(a.real >= b.real, b, a)
     total = larger + numpy.log1p(numpy.exp(smaller - larger))
@@ -273,7 +278,7 @@ def _complex_logaddexp(a: ndarray, b: ndarray) -> ndarray:
 
 
 def selected_values(x: Array, dim: int, indices: Array, keepdim: bool) -> Array:
-    """Return the elements of `x` at `indices` along `dim`; `keepdim` says whether `indices` has that dimension."""
+    """Return the elements of `x` at `indices` along `dim`. `keepdim`: whether `indices` has this dimension."""
     if x.ndim == 0:
         return x.copy()
     require_in_bounds(indices, x.shape, dim)

@@ -1,7 +1,7 @@
 """Sorting and selection along one dimension: sort, topk, kthvalue, median, mode, quantile.
 
-Every sort is stable. A nan is greater than everything. Values come from the array itself, never from a sort key, so
-negative zeros keep their sign.
+Every sort is stable. NaN is greater than every number. Values are taken from the array, not from sort keys, so negative
+zeros keep their sign.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ _EXCHANGED = 256  # elements; which of equals is found in more is not PyTorch's 
 
 @planned("reduce.sorting.sort", least=SORTED, exact=True)
 def _sorted_by_loops(x: ndarray, descending: bool) -> Plan:
-    """Return `_sort_last` by compiled loops."""
+    """Return the result of `_sort_last`, computed by compiled loops."""
     return NUMPY
 
 
 @planned("reduce.selection.first", least=SORTED, exact=True)
 def _first_by_loops(x: ndarray, k: int, descending: bool) -> Plan:
-    """Return the first `k` elements in order by compiled loops."""
+    """Return the first `k` elements in order, found by compiled loops."""
     return NUMPY
 
 
 @planned("reduce.selection.place_in_order", least=SORTED, exact=True)
 def _placed_by_loops(x: ndarray, k: int, numbers: str) -> Plan:
-    """Return the element that comes to place `k` by compiled loops; `numbers` says how NaN counts."""
+    """Return the element at position `k` of the sorted order, found by compiled loops. `numbers` determines how NaN counts."""
     return NUMPY
 
 
@@ -54,7 +54,7 @@ def _placed_by_loops(x: ndarray, k: int, numbers: str) -> Plan:
 
 @gives_positions(1)
 def sort(x: ndarray, dim: int = -1, descending: bool = False, stable: bool = True) -> Pair:
-    """Values in order along `dim`, and where each was. Equal elements stay in their order, whatever `stable` says.
+    """Return the sorted values along `dim`, and their indices. Equal elements always keep their order, even if `stable` is False.
 
     Raises:
         RuntimeError: for complex numbers.
@@ -78,13 +78,13 @@ def sort(x: ndarray, dim: int = -1, descending: bool = False, stable: bool = Tru
 
 
 def _swapped(x: ndarray, dim: int) -> ndarray:
-    """`x` with its last dimension in place of `dim`, in row-major order."""
+    """Return `x` with `dim` and its last dimension exchanged, in row-major order."""
     return x if dim == x.ndim - 1 and x.flags.c_contiguous else contiguous(x.swapaxes(dim, -1))
 
 
 @gives_positions()
 def argsort(x: ndarray, dim: int = -1, descending: bool = False, stable: bool = True) -> ndarray:
-    """Where the elements of the sorted array were; see `sort`."""
+    """Return the indices that sort the array; see `sort`."""
     return sort(x, dim, descending, stable)[1]
 
 
@@ -98,7 +98,7 @@ def _sort_last(x: ndarray, descending: bool) -> Pair:
 
 
 def _order(x: ndarray, descending: bool, k: int | None = None) -> ndarray:
-    """Where the elements in order along the last dimension were, or the first `k` of them."""
+    """Return the indices that sort the last dimension, or the first `k` of them."""
     if not descending:
         return widen(x).argsort(-1, kind="stable")[..., :k]
     # Ascending from the other end: reversed twice, equal elements are back in their order.
@@ -107,7 +107,7 @@ def _order(x: ndarray, descending: bool, k: int | None = None) -> ndarray:
 
 
 def take_last(x: ndarray, indices: ndarray) -> ndarray:
-    """Return elements of `x` along its last dimension as `numpy.take_along_axis` picks them, cheaper for small arrays."""
+    """Return `numpy.take_along_axis` along the last dimension, faster for small arrays."""
     if x.size >= MOVED and not x.flags.c_contiguous:  # which `take` would copy
         return numpy.take_along_axis(x, indices, -1)
     positions = few_positions(x.shape, x.ndim - 1, indices)
@@ -120,7 +120,9 @@ def take_last(x: ndarray, indices: ndarray) -> ndarray:
 
 @gives_positions(1)
 def topk(x: ndarray, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Pair:
-    """Return the `k` largest (or smallest) elements along `dim`, in order whatever `sorted` says, and where they were.
+    """Return the `k` largest (or smallest) elements along `dim`, and their indices.
+
+    They are always sorted, even if `sorted` is False.
 
     Raises:
         RuntimeError: for bool and complex numbers, and if there are fewer than `k` elements.
@@ -138,7 +140,7 @@ def topk(x: ndarray, k: int, dim: int = -1, largest: bool = True, sorted: bool =
 
 
 def _first(x: ndarray, k: int, descending: bool) -> Pair:
-    """Return the first `k` elements in order along the last dimension, and where they were."""
+    """Return the first `k` elements in order along the last dimension, and their indices."""
     length = x.shape[-1]
     if 2 * k < length:
         x = contiguous(x)
@@ -162,7 +164,7 @@ def _first(x: ndarray, k: int, descending: bool) -> Pair:
 
 @gives_positions(1)
 def kthvalue(x: ndarray, k: int, dim: int = -1, keepdim: bool = False) -> Pair:
-    """Return the `k`-th smallest element along `dim`, counted from 1, and where it was.
+    """Return the `k`-th smallest element along `dim`, counted from 1, and its index.
 
     Raises:
         NotImplementedError: for bool and complex numbers.
@@ -186,9 +188,9 @@ def kthvalue(x: ndarray, k: int, dim: int = -1, keepdim: bool = False) -> Pair:
 
 
 def _kth_by_exchanges(row: ndarray, k: int) -> list[int]:
-    """Where the element is that exchanges bring to position `k`: among equals the one that PyTorch finds too.
+    """Return the index of the element that exchanges move to position `k`. Among equal elements, PyTorch finds the same one.
 
-    The source is Press et al., Numerical Recipes, 2nd edition, 1992, section 8.5: the median of three divides, in place.
+    The source is Press et al., Numerical Recipes, 2nd edition, 1992, section 8.5: partition in place by the median of three.
     """
     places, keys = list(range(len(row))), [(value != value, value) for value in row.tolist()]
 
@@ -227,7 +229,10 @@ def _refuse_unordered(name: str, x: ndarray) -> None:
 
 
 def _kth(x: ndarray, k: int) -> Pair:
-    """Return the element that sorting would bring to position `k` of the last dimension, and its index; the length there is 1."""
+    """Return the element that sorting would move to position `k` of the last dimension, and its index.
+
+    The last dimension keeps length 1.
+    """
     found: Pair = _placed_by_loops(contiguous(x), k, "count")
     if found is not NotImplemented:
         return found
@@ -239,16 +244,16 @@ def _kth(x: ndarray, k: int) -> Pair:
 
 
 def _kept(values: ndarray, indices: ndarray, dim: int, keepdim: bool) -> Pair:
-    """Return elements and indices whose last dimension, of length 1, stands for `dim`."""
+    """Move the last dimension, which has length 1, to `dim`, or drop it unless `keepdim`."""
     values, indices = _swapped(values, dim), _swapped(indices, dim)
     return (values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))
 
 
 @gives_positions(1)
 def median(x: ndarray, dim: int | None = None, keepdim: bool = False) -> Pair:
-    """Return the median along `dim` or of all elements, and where it was; the lower one of two, nan where there is one.
+    """Return the median along `dim` or of all elements, and its index. It is the lower one of two, and NaN if an element is NaN.
 
-    Without `dim` the index is into the flattened array; the median of nothing is nan (at -1).
+    Without `dim`, the index refers to the flattened array. The median of no elements is NaN, with the index -1.
 
     Raises:
         NotImplementedError: for bool and complex numbers.
@@ -259,7 +264,7 @@ def median(x: ndarray, dim: int | None = None, keepdim: bool = False) -> Pair:
 
 @gives_positions(1)
 def nanmedian(x: ndarray, dim: int | None = None, keepdim: bool = False) -> Pair:
-    """As `median`, of the elements that are not nan; nan if all elements are nan.
+    """Return the median of the elements that are not NaN, or NaN if there are none; see `median`.
 
     Raises:
         NotImplementedError: for bool and complex numbers.
@@ -316,7 +321,7 @@ def _median(x: ndarray, dim: int | None, keepdim: bool, *, ignore_nan: bool) -> 
 
 @gives_positions(1)
 def mode(x: ndarray, dim: int = -1, keepdim: bool = False) -> Pair:
-    """Return the most frequent element along `dim` and its last index. Of equally frequent elements, the smallest counts.
+    """Return the most frequent element along `dim`, and its last index. Of equally frequent elements, the smallest is returned.
 
     Raises:
         NotImplementedError: for complex numbers.
@@ -351,7 +356,7 @@ def mode(x: ndarray, dim: int = -1, keepdim: bool = False) -> Pair:
 
 
 def check_quantile(x: ndarray, q: ndarray | float, dim: int | None, interpolation: str, *, readable: bool) -> None:
-    """Raise for fractions, a dimension or an interpolation that are not allowed; `readable` says whether `q` has values."""
+    """Raise an error for an invalid fraction, dimension or interpolation. `readable`: whether the elements of `q` can be read."""
     if not isinstance(q, ndarray):
         if not 0 <= q <= 1:
             raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q:g}")
@@ -379,7 +384,7 @@ CHOICES = {"lower": numpy.floor, "higher": numpy.ceil, "nearest": numpy.rint}
 
 
 def quantile(x: ndarray, q: float, dim: int | None, keepdim: bool, interpolation: str) -> ndarray:
-    """Return the `q`-quantile along `dim`, or of all elements; nan where there is one. The arguments have been checked."""
+    """Return the `q`-quantile along `dim` or of all elements, or NaN if an element is NaN. The arguments have been checked."""
     if dim is None:
         shape = (1,) * x.ndim if keepdim else ()
         x, dim = x.reshape(-1), 0

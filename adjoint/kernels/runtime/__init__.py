@@ -1,1 +1,1 @@
-"""The basis of all kernels: threads, tiles, floating-point state, memory layouts, shapes, and arrays that stand for others."""
+"""The basis of all kernels: threads, tiles, floating-point state, memory layouts, shapes, and special classes of arrays."""

@@ -23,7 +23,7 @@ AFTER_HEAD = object.__basicsize__
 
 
 def _address_in_object(array: Any) -> int:
-    """As `address`, in an eighth of the time."""
+    """Return the address of the first element in an eighth of the time of `ctypes`."""
     if not isinstance(array, numpy.ndarray):
         raise TypeError(f"{type(array).__name__} is no array")
     return _pointer_at(id(array) + AFTER_HEAD).value or 0
@@ -33,14 +33,14 @@ _pointer_at = ctypes.c_void_p.from_address
 _probe = numpy.zeros(3)
 
 IN_OBJECTS = sys.implementation.name == "cpython" and bool(ctypes) and _address_in_object(_probe) == address(_probe)
-"""Whether array objects of this Python are laid out so."""
+"""Whether this Python's array objects have this layout."""
 
 if IN_OBJECTS:
     address = _address_in_object
 
 
 def overlap(first: Any, second: Any) -> bool:
-    """Return whether two arrays may share memory otherwise than element by element, as two views of the same elements do."""
+    """Return whether two arrays may share memory and are not views of exactly the same elements."""
     if not may_share_memory(first, second):
         return False
     return address(first) != address(second) or first.strides != second.strides or first.shape != second.shape

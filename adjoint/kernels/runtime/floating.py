@@ -1,8 +1,8 @@
 """Floating-point numbers: kinds of dtype, the precision that kernels compute in, and NumPy's warnings, which are off.
 
-Half types are computed in float32. Infinities and NaNs are values, not accidents, so nobody is warned of them:
-`numpy.errstate` costs more than a small multiplication. NumPy keeps the state in a context variable; setting that
-directly is ten times cheaper, and `seterr` remains the way where a future NumPy has it no longer.
+Half types are computed in float32. Infinities and NaNs are ordinary values, so they cause no warnings. `numpy.errstate`
+takes longer than a small multiplication. NumPy stores the state in a context variable, and setting this variable
+directly is ten times faster. If a future NumPy lacks it, `seterr` is used.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ HALVES = (FLOAT16, BFLOAT16)
 _FLOATS = frozenset((BFLOAT16, *(held for kind, held in dtypes.NARROW.items() if kind.is_floating_point)))
 
 UNBUFFERED_LENGTH = 192
-"""From how many elements of a row on its loop may start again."""
+"""The number of elements of a row from which the loop may start again for each row."""
 
 
 def compute_dtype(dtype: numpy.dtype[Any]) -> numpy.dtype[Any]:
-    """Return the type that arithmetic on `dtype` is done in: float32 for the half types, otherwise `dtype`."""
+    """Return the type in which `dtype` is computed: float32 for half types, otherwise `dtype`."""
     return FLOAT32 if dtype.itemsize == 2 and dtype in HALVES else dtype
 
 
 def widen(x: ndarray) -> ndarray:
-    """Return `x` in the type that arithmetic on it is done in; `x` itself unless it is of a half type."""
+    """Return `x` in the type in which it is computed, which is `x` itself unless it has a half type."""
     dtype = x.dtype
     if dtype.itemsize != 2 or dtype not in HALVES:
         return x
@@ -66,7 +66,7 @@ try:
         __getitem__ = _state.set
 
     restore = _state.reset
-    """Turn the warnings back to what they were."""
+    """Restore the previous state of the warnings."""
 
 except ImportError:  # pragma: no cover
     OFF: Any = {"all": "ignore"}  # type: ignore[no-redef]
@@ -79,20 +79,22 @@ except ImportError:  # pragma: no cover
             return numpy.seterr(**state)
 
     def restore(token: Any) -> None:
-        """Turn the warnings back to what they were."""
+        """Restore the previous state of the warnings."""
         numpy.seterr(**token)
 
 
 WARNINGS: Any = _Warnings()
-"""`token = WARNINGS[OFF]` turns the warnings off; `restore(token)` takes the token.
+"""`token = WARNINGS[OFF]` turns the warnings off, and `restore(token)` restores them.
 
-It is a subscript because an interrupt may arrive after a call, and would lose the token, but cannot arrive after a
-subscript.
+It is a subscript because an interrupt may arrive after a call, which would lose the token, but not after a subscript.
 """
 
 
 class unwarned:
-    """Context manager: the warnings are off. `numpy.errstate` does the same, but an interrupt may divide it."""
+    """A context in which the warnings are off.
+
+    `numpy.errstate` does the same, but an interrupt may arrive in the middle of it.
+    """
 
     __slots__ = ("token",)
 
@@ -105,10 +107,10 @@ class unwarned:
 
 
 def off_for_rows(length: int) -> Any:
-    """What turns the warnings off, as `OFF`, and makes NumPy's loops fast for broadcast rows of this length.
+    """Return a state that turns the warnings off, like `OFF`, and makes NumPy's loops fast for broadcast rows of this length.
 
-    NumPy's iterator copies operands that do not lie one by one into buffers, unless rows fill these. Small ones
-    are filled by rows from a few hundred elements on, for which copying costs more than beginning a loop again.
+    NumPy's iterator copies operands that are not contiguous into buffers, unless each row fills a buffer. Rows of a few
+    hundred elements fill small buffers. Starting the loop again for such a row takes less time than copying.
     """
     return _UNBUFFERED if length >= UNBUFFERED_LENGTH else OFF
 
@@ -123,12 +125,15 @@ def quietly(function: Callable[..., Any], *args: Any) -> Any:
 
 
 def refuse(name: str, of: Any) -> NotImplementedError:
-    """The error for a dtype (adjoint's or NumPy's, or that of an array) that PyTorch's kernel `name` is not defined for."""
+    """Return the error for a dtype that PyTorch's kernel `name` does not support.
+
+    `of` is adjoint's or NumPy's dtype, or an array.
+    """
     kind = of.scalar_type if isinstance(of, dtypes.dtype) else type_name(getattr(of, "dtype", of))
     return NotImplementedError(f"\"{name}\" not implemented for '{kind}'")
 
 
 def check_floating(name: str, array: ndarray) -> None:
-    """Raise unless the array has a real floating-point type."""
+    """Raise an error unless the array has a real floating-point type."""
     if not is_floating(array.dtype):
         raise refuse(name, array)

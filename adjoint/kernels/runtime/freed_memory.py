@@ -1,8 +1,9 @@
-"""Freed memory that stays with the process, for the next arrays.
+"""Keep freed memory in the process, for the next arrays.
 
-Fresh pages cost the system more than many kernels take to fill them. The GNU C library gives large blocks back at once, until
-a program has freed one of 32 MB: from then on it keeps blocks of up to that size, and up to twice as much in all. Programs whose
-arrays are smaller never get there, and pay for fresh pages in each step.
+The system takes more time for fresh pages than many kernels take to fill them. The GNU C library returns large blocks
+to the system immediately, until a program has freed a block of 32 MB. From then on it keeps blocks of up to this size,
+and up to twice this size in total. Programs with smaller arrays never reach this state, and need fresh pages in each
+step.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ _MMAP_THRESHOLD, _TRIM_THRESHOLD = -3, -1
 
 
 def keep_freed_memory() -> bool:
-    """Let the C library keep freed memory as it does after a freed block of 32 MB. Return False if it has no such setting.
+    """Make the C library keep freed memory, as it does after a block of 32 MB has been freed.
 
-    Settings of the user's (`MALLOC_MMAP_THRESHOLD_`, `MALLOC_TRIM_THRESHOLD_`) stay as they are.
+    Return False if it has no such setting. The user's settings (`MALLOC_MMAP_THRESHOLD_`, `MALLOC_TRIM_THRESHOLD_`) are
+    not changed.
     """
     if any(name in os.environ for name in ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "GLIBC_TUNABLES")):
         return False

@@ -1,6 +1,6 @@
-"""The order in memory of an elementwise result: that of the first operand which says anything about it, as in PyTorch.
+"""The memory order of an elementwise result. As in PyTorch, it is the order of the first operand that determines one.
 
-NumPy agrees where all operands do; where they contradict each other, it falls back to row-major order.
+NumPy gives the same order if all operands agree, but row-major order if they contradict each other.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ Window = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 def has_channels_last(array: Array) -> bool:
-    """Return whether the channels of each place are adjacent in memory. False if sizes of 1 leave the order open."""
+    """Return whether the channels of each position are adjacent in memory.
+
+    Return False if sizes of 1 make the order ambiguous.
+    """
     if array.ndim not in (4, 5) or array.flags.c_contiguous:
         return False
     least = 1
@@ -33,7 +36,7 @@ def has_channels_last(array: Array) -> bool:
 
 
 def like_images(result: Any, *images: Any) -> Any:
-    """Return `result` (or the first of several results) with its channels last in memory, if one of the images has them last."""
+    """Return `result` (or the first of several results) with its channels last in memory, if one of the images has this order."""
     if not any(map(has_channels_last, images)):
         return result
     first = result[0] if isinstance(result, tuple) else result
@@ -47,7 +50,7 @@ def like_images(result: Any, *images: Any) -> Any:
 
 
 def following_images(kernel: Any) -> Any:
-    """Return the kernel with its result laid out as its first array, images, is."""
+    """Return the kernel, whose result gets channels last in memory if its first argument has them last."""
 
     @functools.wraps(kernel)
     def form(images: Any, *args: Any, **options: Any) -> Any:
@@ -57,12 +60,15 @@ def following_images(kernel: Any) -> Any:
 
 
 def row_major(array: Array) -> Array:
-    """Return `array` itself if its elements lie row by row in memory, otherwise a copy for which that holds."""
+    """Return `array` itself if it is in row-major order, otherwise a row-major copy."""
     return array if array.flags.c_contiguous else numpy.ascontiguousarray(array)
 
 
 def laid_out(result: Array, operands: Sequence[Any]) -> Array:
-    """`result`, a fresh array computed from `operands` (those that are arrays), in the order in memory that PyTorch gives it."""
+    """Return `result`, a new array computed from `operands`, in PyTorch's memory order.
+
+    Operands that are not arrays are ignored.
+    """
     rank = result.ndim
     if rank < 2:
         return result
@@ -79,7 +85,7 @@ def laid_out(result: Array, operands: Sequence[Any]) -> Array:
 
 
 def memory_for(operands: Sequence[Array], dtype: numpy.dtype[Any]) -> Array:
-    """Memory for an elementwise result of `operands`, in that order."""
+    """Allocate an elementwise result of `operands` in PyTorch's memory order."""
     result = numpy.empty(numpy.broadcast_shapes(*[item.shape for item in operands]), dtype)
     windows = tuple([(item.shape, item.strides) for item in operands])
     wanted = _wanted_order(result.shape, result.strides, result.itemsize, windows)
@@ -90,7 +96,7 @@ def memory_for(operands: Sequence[Array], dtype: numpy.dtype[Any]) -> Array:
 
 
 def reordered(result: Array, windows: tuple[Window, ...]) -> Array:
-    """Return `result`, or a copy of it, in the order in which operands of these shapes and strides are walked together."""
+    """Return `result`, or a copy of it, in the memory order that operands of these shapes and strides determine."""
     wanted = _wanted_order(result.shape, result.strides, result.itemsize, windows)
     if wanted is None:
         return result
@@ -107,7 +113,10 @@ def _copied(target: Array, source: Array) -> Array:
 def _wanted_order(
     shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int, windows: tuple[Window, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """The sizes of the memory, from the slowest dimension on, and which of them is each of the result's; None if it is so."""
+    """Return the sizes of the memory, slowest dimension first, and the dimension of the memory for each dimension of the result.
+
+    Return None if the result already has this order.
+    """
     if 0 in shape:
         return None
     dims = _fastest_first([_steps_over(shape, *window) for window in windows if window[0]], shape)
@@ -121,7 +130,7 @@ def _wanted_order(
 
 
 def _steps_over(shape: tuple[int, ...], own: tuple[int, ...], strides: tuple[int, ...]) -> list[int]:
-    """Return the strides of an array of shape `own` broadcast to `shape`; 0 where an element is repeated."""
+    """Return the strides of an array of shape `own` broadcast to `shape`. They are 0 in repeated dimensions."""
     steps = [0] * (len(shape) - len(own))
     for size, step, wanted in zip(own, strides, shape[len(steps) :], strict=True):
         steps.append(0 if size == 1 and wanted != 1 else abs(step))
@@ -129,7 +138,7 @@ def _steps_over(shape: tuple[int, ...], own: tuple[int, ...], strides: tuple[int
 
 
 def _fastest_first(all_steps: list[list[int]], shape: tuple[int, ...]) -> list[int]:
-    """The dimensions in the order in which to walk them: insertion sort from the last one on, because not every pair compares."""
+    """Return the dimensions, fastest first, by insertion sort from the last one on, because not every pair has an order."""
     dims = list(range(len(shape) - 1, -1, -1))
     for first in range(1, len(dims)):
         moving = first
@@ -144,7 +153,7 @@ def _fastest_first(all_steps: list[list[int]], shape: tuple[int, ...]) -> list[i
 
 
 def _is_slower(one: int, two: int, all_steps: list[list[int]], shape: tuple[int, ...]) -> bool | None:
-    """Return whether dimension `one` has larger strides than `two` in the first operand that tells; None if there is none."""
+    """Return whether dimension `one` has larger strides than `two` in the first operand in which they differ, or None."""
     for steps in all_steps:
         if not steps[one] or not steps[two]:
             continue

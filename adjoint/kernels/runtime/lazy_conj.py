@@ -1,7 +1,7 @@
-"""Arrays of which each element is yet to be conjugated, negated, or both: views of memory that holds the others.
+"""Arrays that are conjugated, negated, or both when they are read. They are views of memory with the original elements.
 
-Code that computes on such an array must call `materialize` first. Where NumPy has hooks, the array materializes itself, and
-what is written to it is conjugated or negated in its memory.
+Code that computes on such an array must call `materialize` first. In NumPy's hooks, the array materializes itself, and
+values that are written to it are conjugated or negated.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _RAW = frozenset((numpy.empty_like, numpy.zeros_like, numpy.ones_like, numpy.may
 
 
 class LazyConjNeg(numpy.ndarray[Any, Any]):
-    """An array whose elements are not those in its memory; views of it are too."""
+    """An array whose elements are the conjugated or negated content of its memory. Its views are such arrays too."""
 
     __slots__ = ()
     bits = 0
@@ -48,7 +48,7 @@ class LazyConjNeg(numpy.ndarray[Any, Any]):
     imag = property(lambda self: materialize(self).imag)
 
     def copy(self, order: Any = "K") -> Any:
-        """Return the elements, in memory of their own."""
+        """Return a plain copy of the elements."""
         return materialize(self)
 
 
@@ -70,7 +70,7 @@ _CLASSES: tuple[Any, ...] = (
 
 
 def lazy_bits_of(array: Any) -> int:
-    """Return the bits of an array; 0 for a plain one."""
+    """Return the bits of an array, which are 0 for a plain array."""
     return array.bits if isinstance(array, LazyConjNeg) else 0
 
 
@@ -80,12 +80,12 @@ def with_lazy_bits(array: Any, bits: int) -> Any:
 
 
 def without_lazy_bits(array: Any) -> Any:
-    """Return the memory of `array` as it is."""
+    """Return the content of the memory of `array`, neither conjugated nor negated."""
     return kept(array.view(numpy.ndarray)) if isinstance(array, LazyConjNeg) else array
 
 
 def materialize(array: Any) -> Any:
-    """Return the elements of a lazy array as a plain array; anything else as it is."""
+    """Return the elements of a lazy array as a plain array. Other values are returned unchanged."""
     return kept(_turned(array.view(numpy.ndarray), array.bits)) if isinstance(array, LazyConjNeg) else array
 
 
@@ -102,10 +102,10 @@ def _turned(array: Any, bits: int) -> Any:
 
 
 def conjugate(self: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
-    """Return the conjugates of complex numbers, which whoever reads them computes."""
+    """Return the conjugates of complex numbers, which are computed when they are read."""
     return with_lazy_bits(self, CONJ) if self.dtype.kind in "cW" else self.view()
 
 
 def negative(self: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
-    """Return the negatives, which whoever reads them computes."""
+    """Return the negatives, which are computed when they are read."""
     return with_lazy_bits(self, NEG)

@@ -1,7 +1,7 @@
-"""Arrays with a shape, strides and a dtype, and elements that nobody may read: stand-ins, and those on the device `meta`.
+"""Arrays with a shape, strides and a dtype, but no readable elements: stand-ins, and arrays on the device `meta`.
 
-Memory of those on `meta` is reserved and never written to, so that the operating system never provides it. It reads as zeros,
-with which the shapes of results are found.
+The memory of arrays on `meta` is reserved but never written to, so the operating system never provides it. It reads as
+zeros, and the shapes of results are computed with these.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _VIEWS = frozenset((numpy.broadcast_to, numpy.expand_dims, numpy.moveaxis, numpy
 
 
 class Unread(numpy.ndarray[Any, Any]):
-    """An array that stands for others of its shape, dtype and strides; views of it do too."""
+    """An array that represents other arrays with its shape, dtype and strides. Its views are such arrays too."""
 
     error: type[Exception] = RuntimeError
     refusal = (
@@ -45,23 +45,23 @@ class Unread(numpy.ndarray[Any, Any]):
 
 
 class Released(Unread):
-    """The array of a tensor whose memory has been given back: its shape and dtype are left."""
+    """The array of a tensor whose memory has been released. It still has a shape and a dtype."""
 
     refusal = "Cannot access data pointer of Tensor that doesn't have storage"
 
 
 class Meta(Unread):
-    """An array on the device `meta`; views of it are too."""
+    """An array on the device `meta`. Its views are on this device too."""
 
     error = NotImplementedError
     refusal = "Cannot copy out of meta tensor; no data!"
 
     def copy(self, order: Any = "K") -> Any:
-        """Another one of the same shape and dtype."""
+        """Return another meta array of the same shape and dtype."""
         return parked(self)
 
     def astype(self, dtype: Any, *args: Any, **keywords: Any) -> Any:
-        """Another one of the same shape and another dtype."""
+        """Return a meta array of the same shape and another dtype."""
         return unwritten(self, dtype).view(Meta)
 
     def __deepcopy__(self, memo: Any) -> Meta:
@@ -86,14 +86,14 @@ def in_place_of(array: numpy.ndarray[Any, Any]) -> Meta:
 
 
 def unwritten(array: numpy.ndarray[Any, Any], dtype: Any = None) -> numpy.ndarray[Any, Any]:
-    """Zeros in unwritten memory, of the shape and the order of dimensions of `array`, and of its dtype if no other is given."""
+    """Return zeros in unwritten memory, with the shape and the memory order of `array`. `dtype`: another dtype, if any."""
     order = sorted(range(array.ndim), key=lambda dim: -array.strides[dim])
     memory = numpy.zeros([array.shape[dim] for dim in order], array.dtype if dtype is None else dtype)
     return memory.transpose(sorted(range(array.ndim), key=order.__getitem__))
 
 
 def remade(shape: tuple[int, ...], dtype: Any, steps: tuple[int, ...]) -> Meta:
-    """Return a meta array of a shape, a dtype, and the order of dimensions that strides tell."""
+    """Return a meta array with this shape and dtype, and with the memory order of these strides."""
     order = sorted(range(len(shape)), key=lambda dim: -steps[dim])
     back = sorted(range(len(shape)), key=order.__getitem__)
     return parked(numpy.empty([shape[dim] for dim in order], dtype).transpose(back))
@@ -111,13 +111,13 @@ def check_copy(array: Any) -> None:
 
 
 def check_item(array: Any) -> None:
-    """Raise the same for one element."""
+    """Raise an error, as `check_copy` does, if the element of `array` cannot be read."""
     if type(array) is Meta:
         raise RuntimeError("Tensor.item() cannot be called on meta tensors")
 
 
 def check_numpy(array: Any) -> None:
-    """Raise the same error for an array."""
+    """Raise an error, as `check_copy` does, if `array` cannot be converted to NumPy."""
     if type(array) is Meta:
         raise TypeError(
             "can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."

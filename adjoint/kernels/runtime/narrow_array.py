@@ -1,7 +1,7 @@
-"""Arrays of elements that NumPy holds by `ml_dtypes` and kernels do not compute with: 8-bit floats, complex halves, bits.
+"""Arrays of dtypes that `ml_dtypes` provides and kernels do not compute with: 8-bit floats, complex halves, bits.
 
-Their class keeps them off all paths for ordinary arrays. They convert with PyTorch's rounding. NumPy's kind of complex
-halves is "W"; its functions compute with these as complex64, and refuse the others.
+Because they have a class, no path for ordinary arrays accepts them. They are converted with PyTorch's rounding. NumPy's
+kind of complex halves is "W". Its functions convert complex halves to complex64, and refuse the other dtypes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ HALVES = NARROW[complex32]
 
 _NUMBERS = frozenset(held.num for held in NARROW.values())
 _ONE_NAN = tuple(NARROW[kind] for kind in (dtypes.float8_e4m3fnuz, dtypes.float8_e5m2fnuz, dtypes.float8_e8m0fnu))
-"""Dtypes whose only NaN is a number without sign, and the integer 0."""
+"""Dtypes with a single NaN, which has no sign. It is converted to the integer 0."""
 
 
 def _part(name: str) -> property:
@@ -34,7 +34,7 @@ def _part(name: str) -> property:
 
 
 class Narrow(numpy.ndarray[Any, Any]):
-    """An array of such elements; views of it are too, unless they have another dtype."""
+    """An array of such a dtype. Its views have this class too, unless they have another dtype."""
 
     __slots__ = ()
 
@@ -75,7 +75,7 @@ def is_narrow(dtype: numpy.dtype[Any]) -> bool:
 
 
 def kept(array: Any) -> Any:
-    """Return `array`, as one of the class if its dtype asks for that."""
+    """Return `array`, with the class `Narrow` if its dtype requires it."""
     return array.view(Narrow) if array.dtype.num in _NUMBERS and type(array) is numpy.ndarray else array
 
 
@@ -85,14 +85,17 @@ def plain(array: Any) -> Any:
 
 
 def widened(value: Any) -> Any:
-    """Return the numbers in the type that arithmetic on them is done in; anything but such an array as it is."""
+    """Return the numbers of a `Narrow` array in the type in which they are computed. Other values are returned unchanged."""
     if not isinstance(value, numpy.ndarray) or not is_narrow(value.dtype):
         return value
     return cast(value, COMPLEX64 if value.dtype == HALVES else FLOAT32)
 
 
 def narrowed(array: Any, dtype: Any = HALVES) -> Any:
-    """A result computed from `widened` numbers of `dtype`, rounded to it. Real parts of complex halves are rounded to float16."""
+    """Round a result that was computed from `widened` numbers to `dtype`.
+
+    Real results of complex halves are rounded to float16.
+    """
     array = numpy.asarray(array)
     if array.dtype == FLOAT32:
         dtype = numpy.dtype(numpy.float16) if dtype == HALVES else dtype

@@ -1,9 +1,10 @@
-"""Threads for large arrays: rows are cut into tiles that stay in cache; threads take tiles until none is left.
+"""Threads for large arrays. Rows are divided into tiles that stay in the cache, and threads take tiles until none is left.
 
-NumPy releases the interpreter lock inside its loops, so threads of Python overlap where tiles are large enough. The
+NumPy releases the interpreter lock inside its loops, so Python threads run in parallel if tiles are large enough. The
 calling thread always works too and never waits for a thread that has not started, so a busy machine costs little.
 
-Memory for intermediate results stays with its thread: fresh memory costs the system more than filling it.
+Each thread keeps its memory for intermediate results, because the system takes longer to provide memory than a thread
+takes to fill it.
 """
 
 from __future__ import annotations
@@ -51,11 +52,11 @@ def _default_num_threads() -> int:
 
 
 num_threads = _default_num_threads()
-"""How many threads a kernel may use, the calling one included."""
+"""The number of threads that a kernel may use, including the calling thread."""
 
 
 def get_num_threads() -> int:
-    """How many threads a kernel may use, the calling one included."""
+    """Return the number of threads that a kernel may use, including the calling thread."""
     return num_threads
 
 
@@ -90,18 +91,18 @@ class _Job:
         self.error: BaseException | None = None
 
     def work(self) -> None:
-        """Take tiles until none is left, or the job is closed, or a worker has failed."""
+        """Process tiles until none is left, the job is closed, or a worker has failed."""
         while not self.closed and self.error is None and (start := self.take()) < self.n_rows:
             self.function(start, min(start + self.tile_rows, self.n_rows))
 
     def enter(self) -> bool:
-        """Let a worker in, unless the job is closed."""
+        """Admit a worker, unless the job is closed."""
         with self.lock:
             self.inside += not self.closed
             return not self.closed
 
     def leave(self) -> None:
-        """Let a worker out."""
+        """Record that a worker has left."""
         with self.lock:
             self.inside -= 1
             if self.closed and self.inside == 0:
@@ -117,7 +118,7 @@ class _Job:
             self.leave()
 
     def close(self) -> None:
-        """Let no worker in, and wait until those inside have finished the tile that they work on."""
+        """Admit no further workers, and wait until the admitted workers have finished their current tiles."""
         with self.lock:
             self.closed = True
         while self.inside:
@@ -144,7 +145,7 @@ def _start_workers(n: int) -> None:
 
 
 def _forget_workers() -> None:
-    """A forked child has none of its parent's threads."""
+    """Forget all workers in a forked child, which has none of its parent's threads."""
     global _jobs, _lock
     _jobs = SimpleQueue()
     _lock = threading.Lock()
@@ -167,7 +168,7 @@ def _close(job: _Job) -> None:
 
 
 def _nothing(start: int, stop: int) -> None:
-    """The function of a job that is over."""
+    """The function of a finished job, which does nothing."""
 
 
 def parallel_rows(
@@ -181,9 +182,9 @@ def parallel_rows(
 ) -> None:
     """Call `function(start, stop)` for consecutive row ranges that together cover `range(n_rows)`, on several threads.
 
-    Ranges do not overlap, so a function that writes only its own rows needs no lock. `row_bytes` is how much memory
-    one row touches; ranges are cut so that each has about `tile_bytes`, or have `tile_rows` rows. Work on less than
-    `parallel_bytes` stays on the calling thread, and so does work inside a worker.
+    Ranges do not overlap, so a function that writes only its own rows needs no lock. `row_bytes` is the amount of
+    memory that one row uses. Each range has about `tile_bytes`, or `tile_rows` rows. Work on less than
+    `parallel_bytes`, and work inside a worker, stays on the calling thread.
 
     Raises:
         BaseException: the first error that `function` raised.
@@ -217,9 +218,9 @@ def parallel_rows(
 
 
 def rows_of_tile(n_rows: int, row_bytes: int, tile_bytes: int = TILE_BYTES) -> int:
-    """How many of all rows a tile gets: as many as `tile_bytes` has, or fewer, so that threads have as many tiles each.
+    """Return the number of rows of a tile. A tile has at most `tile_bytes`, and all threads get the same number of tiles.
 
-    Tiles of short rows begin where lines of the cache do, if the first one does.
+    Tiles of short rows begin at cache lines if the first tile does.
     """
     tiles = -(-n_rows * row_bytes // tile_bytes)
     rows = -(-n_rows // (-(-tiles // num_threads) * num_threads))
@@ -227,13 +228,13 @@ def rows_of_tile(n_rows: int, row_bytes: int, tile_bytes: int = TILE_BYTES) -> i
 
 
 SCRATCH_BYTES = 1 << 22
-"""About how much a kernel should ask for at a time."""
+"""About the largest number of bytes that a kernel should request at a time."""
 
 _local = threading.local()
 
 
 def scratch(name: str, shape: tuple[int, ...], dtype: Any) -> ndarray:
-    """Uninitialised memory that stays with the thread, from the start of a cache line; each name holds one array at a time."""
+    """Return uninitialized memory that stays with the thread and starts at a cache line. Each name has one array at a time."""
     size = math.prod(shape) * dtype.itemsize
     buffers = _local.__dict__.setdefault("buffers", {})
     buffer = buffers.get(name)

@@ -1,4 +1,4 @@
-"""Positions are int64 everywhere in PyTorch; NumPy's are as wide as an address, which is four bytes in WebAssembly."""
+"""Positions in int64, as in PyTorch. NumPy's positions are as wide as an address, which has four bytes in WebAssembly."""
 
 from __future__ import annotations
 
@@ -37,5 +37,5 @@ def _wide(array: Any) -> Any:
 
 
 def as_places(array: Any) -> Any:
-    """Positions in the type that `put`, `repeat`, `reduceat` and `bincount` take."""
+    """Return positions in the type that `put`, `repeat`, `reduceat` and `bincount` accept."""
     return array.astype(numpy.intp, copy=False)

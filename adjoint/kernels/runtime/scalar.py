@@ -31,7 +31,7 @@ _UP_TO = {
 
 
 def is_within(value: Any, kind: dtype) -> bool:
-    """Return whether `value` is a Python number that an array of `kind` is certain to take as it is."""
+    """Return whether `value` is a Python number that an array of `kind` certainly represents."""
     limit = _UP_TO.get((type(value), kind))
     return limit is not None and -limit <= value <= limit
 
@@ -39,7 +39,7 @@ def is_within(value: Any, kind: dtype) -> bool:
 def scalar_array(value: Any, kind: dtype) -> Array:
     """Return a number as a zero-dimensional array of `kind`.
 
-    Fractions are cut off for integer kinds; a negative integer wraps around for unsigned ones.
+    Integer kinds truncate fractions, and unsigned kinds wrap negative integers around.
 
     Raises:
         RuntimeError: if the number is out of range, or has an imaginary part and `kind` is real.
@@ -91,7 +91,7 @@ Dtype = numpy.dtype[Any]
 
 
 class Number(dict[Dtype, Array]):
-    """One number; `number[dtype]` is the array of that dtype, made when first asked for."""
+    """One number. `number[dtype]` is an array of this dtype, which is created on first access."""
 
     def __init__(self, value: float) -> None:
         super().__init__()
@@ -110,9 +110,9 @@ _tables: defaultdict[Dtype, dict[Any, Array]] = defaultdict(dict)
 
 
 def typed(value: Any, dtype: Dtype) -> Array:
-    """Return `value`, a number or an array of one, as an array of `dtype`, kept for the next time.
+    """Return `value`, a number or an array of one number, as an array of `dtype`, from a cache if possible.
 
-    A zero may come back with the other sign.
+    A zero may be returned with the other sign.
 
     Raises:
         TypeError: if `value` is not a number.

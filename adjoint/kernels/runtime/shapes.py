@@ -1,7 +1,4 @@
-"""Shapes and dimensions as arguments.
-
-Shapes broadcast, and summing undoes it; negative dimensions count from the end, impossible and repeated ones are refused.
-"""
+"""Checks of shapes and dimensions that are passed as arguments: broadcasting, negative and repeated dimensions."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ Array = numpy.ndarray[Any, Any]
 
 
 def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the common shape; RuntimeError names the first dimension, from the right, where two sizes differ."""
+    """Return the common shape. The RuntimeError names the first dimension, from the right, in which two sizes differ."""
     if len(shapes) == 2 and shapes[0] == shapes[1]:
         return shapes[0]
     result: tuple[int, ...] = ()
@@ -34,7 +31,7 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def common_shape(shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
-    """The shape that all broadcast to; RuntimeError, in the words of `torch.broadcast_shapes`, names the first that does not."""
+    """Return the common shape. The RuntimeError of `torch.broadcast_shapes` names the first shape that does not match."""
     rank = max((len(shape) for shape in shapes), default=0)
     result = [1] * rank
     for index, shape in enumerate(shapes):
@@ -63,7 +60,7 @@ Dims = int | Sequence[int] | None
 
 
 def normalize_dim(dim: int, ndim: int) -> int:
-    """Return `dim` counted from the front; a zero-dimensional array has the dimensions 0 and -1.
+    """Return `dim` counted from the front. A zero-dimensional array has the dimensions 0 and -1.
 
     Raises:
         IndexError: if there is no such dimension.
@@ -77,10 +74,10 @@ def normalize_dim(dim: int, ndim: int) -> int:
 
 
 def require_dims(array: Array, *dims: int) -> None:
-    """Raise unless `array` has these dimensions.
+    """Raise an error unless `array` has these dimensions.
 
     Raises:
-        IndexError: in other words for an array without dimensions.
+        IndexError: if a dimension is out of range. The message differs for an array without dimensions.
     """
     for dim in dims:
         if not array.ndim:
@@ -89,18 +86,18 @@ def require_dims(array: Array, *dims: int) -> None:
 
 
 def names_all(dim: Dims) -> bool:
-    """Return whether `dim` means all dimensions: None and an empty sequence do."""
+    """Return whether `dim` means all dimensions, which is the case for None and an empty sequence."""
     return dim is None or (isinstance(dim, (tuple, list)) and not dim)
 
 
 def normalize_dims(dim: Dims, ndim: int) -> tuple[int, ...]:
-    """Return the dimensions that `dim` names, ascending: all of them for None and for an empty sequence.
+    """Return the dimensions in `dim` in ascending order, or all dimensions for None and an empty sequence.
 
-    For a zero-dimensional array the result is empty.
+    For a zero-dimensional array, the result is empty.
 
     Raises:
         IndexError: if there is no such dimension.
-        RuntimeError: if one is named twice.
+        RuntimeError: if a dimension occurs twice.
     """
     if dim is None:
         return tuple(range(ndim))

@@ -1,7 +1,7 @@
-"""Arrays of which only some elements are stored, the others being zero: stand-ins of their shape that hold the stored parts.
+"""Arrays that store only some elements; the other elements are zero.
 
-Code that computes on dense arrays never gets such an array: its class is another one than that of plain arrays. The kernels
-for it are in `kernels/sparse`.
+They are stand-ins of the same shape that contain the stored parts. Code that computes on dense arrays never receives
+such an array, because its class is not the class of plain arrays. The kernels for it are in `kernels/sparse`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from .meta_array import Unread
 class Coordinates:
     """The parts of a tensor of layout `sparse_coo`.
 
-    `indices`: one column of coordinates for each stored element, int64. `values`: the elements, which may have dense
-    dimensions of their own after the first. `coalesced`: the columns are sorted, and no two are equal.
+    `indices`: one column of coordinates for each stored element, int64. `values`: the elements. After the first
+    dimension, they may have dense dimensions. `coalesced`: the columns are sorted, and no two are equal.
     """
 
     __slots__ = ("coalesced", "indices", "values")
@@ -28,7 +28,7 @@ class Coordinates:
     layout = "sparse_coo"
 
     def with_values(self, values: Any) -> Coordinates:
-        """Other values at the same places."""
+        """Return other values at the same coordinates."""
         return Coordinates(self.indices, values, self.coalesced)
 
     def copy(self) -> Coordinates:
@@ -39,8 +39,8 @@ class Coordinates:
 class Compressed:
     """The parts of a tensor of layout `sparse_csr`, `sparse_csc`, `sparse_bsr` or `sparse_bsc`.
 
-    `starts`: where the elements (or blocks) of each row begin in the others; of each column, in the layouts by column.
-    `places`: their columns (or rows). `values`: the elements, or blocks.
+    `starts`: the position in `places` and `values` at which the elements (or blocks) of each row begin, or of each
+    column in column layouts. `places`: their columns (or rows). `values`: the elements, or blocks.
     """
 
     __slots__ = ("layout", "places", "starts", "values")
@@ -50,7 +50,7 @@ class Compressed:
 
     @property
     def by_rows(self) -> bool:
-        """Whether the layout compresses rows (and not columns)."""
+        """Whether the layout compresses rows instead of columns."""
         return self.layout in ("sparse_csr", "sparse_bsr")
 
     @property
@@ -59,7 +59,7 @@ class Compressed:
         return self.layout in ("sparse_bsr", "sparse_bsc")
 
     def with_values(self, values: Any) -> Compressed:
-        """Other values at the same places."""
+        """Return other values at the same coordinates."""
         return Compressed(self.layout, self.starts, self.places, values)
 
     def copy(self) -> Compressed:
@@ -68,7 +68,7 @@ class Compressed:
 
 
 class SparseArray(Unread):
-    """An array whose elements are in `parts`; tensors that are aliases share the array."""
+    """An array whose elements are in `parts`. Aliases of a tensor share the array."""
 
     refusal = "Cannot access data pointer of Tensor that doesn't have storage"
     parts: Any
@@ -80,7 +80,7 @@ class SparseArray(Unread):
         return self._sum_of_gradients(inputs[0], inputs[1], out)
 
     def astype(self, dtype: Any, *args: Any, **keywords: Any) -> SparseArray:
-        """Return the same with elements of another dtype."""
+        """Return an array with the elements converted to another dtype."""
         return sparse(self.parts.with_values(self.parts.values.astype(dtype)), self.shape)
 
     def copy(self, order: Any = "K") -> SparseArray:
@@ -105,12 +105,12 @@ class SparseArray(Unread):
 
     @property
     def words(self) -> str:
-        """The layout in error messages."""
+        """The name of the layout in error messages."""
         return self.parts.layout.title().replace("_Coo", "").replace("_", "")
 
 
 def sparse(parts: Any, shape: tuple[int, ...], *fields: Any) -> SparseArray:
-    """Return the array of these parts and this shape; from a pickle, of a class of parts and its fields."""
+    """Return the array with these parts and this shape. A pickle passes the class of the parts and their fields."""
     if fields:
         parts = parts(**dict(zip(parts.__slots__, fields, strict=True)))
     array = numpy.broadcast_to(numpy.zeros((), parts.values.dtype), shape).view(SparseArray)

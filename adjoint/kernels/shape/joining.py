@@ -63,7 +63,7 @@ def cat(arrays: list[Array], dim: int) -> Array:
 
 
 def _joined_by_loops(arrays: list[Array], dim: int) -> Array:
-    """Return `numpy.concatenate`, which raises if shapes do not fit, by compiled loops."""
+    """Return `numpy.concatenate`, computed by compiled loops. An error is raised if shapes do not match."""
     first = arrays[0]
     axis = dim + first.ndim if dim < 0 else dim
     alike = all(array.dtype == first.dtype and array.ndim == first.ndim for array in arrays)
@@ -89,7 +89,7 @@ def _joined_by_loops(arrays: list[Array], dim: int) -> Array:
 
 
 def _joined(result: Array, arrays: list[Array]) -> Array:
-    """Return `result` row by row, unless all that was joined has its channels last."""
+    """Return `result` in row-major order, unless all joined arrays have their channels last."""
     if result.ndim < 2 or result.flags.c_contiguous or all(has_channels_last(array) for array in arrays):
         return result
     return numpy.ascontiguousarray(result)
@@ -138,7 +138,10 @@ def stack(arrays: list[Array], dim: int) -> Array:
 
 
 def _stacked_by_loops(arrays: list[Array]) -> Array | None:
-    """Return the arrays along a new first dimension, by compiled loops; None if they do not fit, or if NumPy is as fast."""
+    """Return the arrays along a new first dimension, joined by compiled loops.
+
+    Return None if their shapes differ, or if NumPy is as fast.
+    """
     first = arrays[0]
     scattered = not all(array.flags.c_contiguous for array in arrays)
     if not scattered and first.size * len(arrays) < JOINED:
@@ -152,9 +155,9 @@ def _stacked_by_loops(arrays: list[Array]) -> Array | None:
 
 
 def stack_in_order(arrays: list[Array], dim: int, strides: tuple[int, ...]) -> Array:
-    """As `stack`, but a large result has its dimensions in memory in the order of `strides`.
+    """Do the same as `stack`, except that a large result has the memory order of `strides`.
 
-    If these are the strides of what was permuted, permuting back gives rows that lie one behind another.
+    If these are the strides of a permuted array, undoing the permutation gives contiguous rows.
     """
     first = arrays[0]
     if not first.ndim or not LOOPS.takes(first.size, MOVED):
@@ -174,7 +177,7 @@ def unstack(array: Array, dim: int) -> list[Array]:
 
 
 def block_diag(arrays: list[Array]) -> Array:
-    """Return the matrices (vectors as rows) along the diagonal of one, zeros elsewhere."""
+    """Return a matrix with the given matrices along its diagonal, and zeros elsewhere. Vectors are rows."""
     for index, array in enumerate(arrays):
         if array.ndim > 2:
             raise RuntimeError(
@@ -189,7 +192,7 @@ def block_diag(arrays: list[Array]) -> Array:
 
 
 def _blocks(shapes: list[tuple[int, ...]]) -> Iterator[tuple[slice, slice]]:
-    """Where on the diagonal matrices of these shapes lie."""
+    """Return the positions of matrices of these shapes on the diagonal."""
     row = column = 0
     for height, width in shapes:
         yield slice(row, row + height), slice(column, column + width)
@@ -203,7 +206,7 @@ def block_diag_backward(grad: Any, shapes: list[tuple[int, ...]]) -> list[Any]:
 
 
 def repeat(self: Array, repeats: tuple[int, ...]) -> Array:
-    """Return the array repeated along each dimension; new dimensions come first."""
+    """Return the array repeated along each dimension. New dimensions come first."""
     check_addressable(self.nbytes * math.prod(repeats))
     shape = (1,) * (len(repeats) - self.ndim) + self.shape
     if not LOOPS.takes(self.size, MOVED) or len(repeats) < self.ndim or 0 in repeats:
@@ -228,7 +231,7 @@ def roll(self: Array, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Array:
 
 
 def _rolled(self: Array, shifts: list[int]) -> Array:
-    """Return the elements shifted along each dimension, which exchanges two parts along each."""
+    """Return the elements shifted along each dimension. A shift exchanges two parts of the dimension."""
     if self.size and _is_few_rows(self):
         result = self
         for dim, shift in enumerate(shifts):
@@ -258,7 +261,7 @@ def flip(self: Array, dims: tuple[int, ...]) -> Array:
 
 
 def _is_few_rows(array: Array) -> bool:
-    """Return whether a new array like this one, which is small, has the strides that NumPy gives it."""
+    """Return whether the array is small and row-major, and no size is 1. NumPy then gives a new array the same strides."""
     return bool(array.size < MOVED and array.flags.c_contiguous and 1 not in array.shape)
 
 
@@ -272,7 +275,7 @@ def _copied(array: Array, order: Array) -> Array:
 
 
 def rot90(self: Array, k: int, dims: tuple[int, ...]) -> Array:
-    """Return the plane of two dimensions turned by quarter turns."""
+    """Return the array with the plane of two dimensions rotated by `k` quarter turns."""
     if len(dims) != 2:
         raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
     if self.ndim < 2:
@@ -288,7 +291,7 @@ def rot90(self: Array, k: int, dims: tuple[int, ...]) -> Array:
 
 
 def broadcast_except(first: tuple[int, ...], second: tuple[int, ...], dim: int) -> tuple[int, ...]:
-    """Return the common shape of two shapes of equal length. Dimension `dim` does not count."""
+    """Return the common shape of two shapes of equal length, ignoring dimension `dim`."""
     left = (*first[:dim], 1, *first[dim + 1 :])
     right = (*second[:dim], 1, *second[dim + 1 :])
     return broadcast_shapes(left, right)
@@ -310,7 +313,10 @@ def masked_fill(self: Array, mask: Array, value: Any) -> Array:
 
 
 def masked_fill_(self: Array, mask: Array, value: Any) -> None:
-    """Write `value` to `self` where `mask`, which is broadcast to it, is true; where elements share memory, if it is for one."""
+    """Write `value` to `self` where `mask`, broadcast to its shape, is true.
+
+    Elements that share memory are written if the mask is true for one of them.
+    """
     filled = _fill_value(self, mask, value)
     shape = broadcast_shapes(mask.shape, self.shape)
     if shape != self.shape:
@@ -348,7 +354,7 @@ def _fill_value(self: Array, mask: Array, value: Any) -> Array:
 
 
 def masked_select_backward(grad: Array, shape: tuple[int, ...], mask: Array) -> Array:
-    """Zeros, of `shape` broadcast with `mask`, with `grad` where `mask` is true."""
+    """Return zeros, of `shape` broadcast with `mask`, with `grad` where `mask` is true."""
     common = broadcast_shapes(shape, mask.shape)
     if mask.shape == common and LOOPS.takes(mask.size, MOVED):
         found = LOOPS.run("index.masks.place", None, mask, grad)
@@ -394,7 +400,7 @@ def _triangle(x: Array, diagonal: int, upper: bool) -> Array:
 
 @functools.lru_cache(32)
 def _few_apart(rows: int, columns: int, diagonal: int, upper: bool) -> Array:
-    """Which elements of a small matrix do not belong to its upper, or lower, triangle."""
+    """Return which elements of a small matrix are not in its upper, or lower, triangle."""
     return numpy.tri(rows, columns, diagonal - 1, bool) if upper else ~numpy.tri(rows, columns, diagonal, bool)
 
 
@@ -404,7 +410,7 @@ def _require_matrices(name: str, array: Array) -> None:
 
 
 def diag_embed(self: Array, offset: int, dim1: int, dim2: int) -> Array:
-    """Matrices, in dimensions `dim1` and `dim2`, with the last dimension of `self` on a diagonal."""
+    """Return matrices, in dimensions `dim1` and `dim2`, with the last dimension of `self` on a diagonal."""
     first, second = normalize_dim(dim1, self.ndim + 1), normalize_dim(dim2, self.ndim + 1)
     if first == second:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")

@@ -1,4 +1,4 @@
-"""Views of arrays: other shapes and strides on the same memory, and the transposes of those that need one."""
+"""Views of arrays: other shapes and strides on the same memory, and the transposes of some of them."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _NO_BUFFER = HELD[bfloat16].char
 
 
 def expand(self: Any, sizes: tuple[int, ...]) -> Array:
-    """Return `self` repeated along dimensions of size 1 (and new leading ones) without copying; -1 keeps a size.
+    """Return `self` repeated along dimensions of size 1, and along new leading dimensions, without a copy. -1 keeps a size.
 
-    The result must not be written to: elements share memory.
+    The result must not be written to, because its elements share memory.
     """
     if type(self) is not ndarray and isinstance(self, numpy.generic):
         self = numpy.asarray(self)  # arithmetic on arrays without dimensions gives scalars, which own no array's memory
@@ -45,7 +45,7 @@ def expand(self: Any, sizes: tuple[int, ...]) -> Array:
 def _expansion(
     own: tuple[int, ...], strides: tuple[int, ...], dtype: numpy.dtype[Any], sizes: tuple[int, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...], bool]:
-    """Shape and strides of the expanded array, and whether NumPy can make it directly."""
+    """Return the shape and strides of the expanded array, and whether NumPy can create it directly."""
     lead = len(sizes) - len(own)
     if lead < 0:
         raise RuntimeError(
@@ -94,7 +94,10 @@ def as_strided(self: Array, size: Any, stride: Any, storage_offset: int | None =
 
 
 def as_strided_backward(grad: Array, geometry: Any, size: Any, stride: Any, storage_offset: int | None) -> Array:
-    """Return the gradient of the input of `as_strided`: `grad` added up where its elements came from; elements there share it."""
+    """Return the gradient of the input of `as_strided`: zeros to which `grad` is added.
+
+    Elements of the input that share memory share the gradient equally.
+    """
     flat, start, offset = _memory_of_both(grad, geometry, size, stride, storage_offset)
     _add_at(flat, size, stride, offset, grad)
     places = storage.strided(flat, geometry.shape, geometry.steps, start)
@@ -104,7 +107,7 @@ def as_strided_backward(grad: Array, geometry: Any, size: Any, stride: Any, stor
 
 
 def as_strided_gather(grad: Array, geometry: Any, size: Any, stride: Any, storage_offset: int | None) -> Array:
-    """Return `as_strided` of `grad` laid out with `geometry`: what `as_strided_backward` is the transpose of."""
+    """Return `as_strided` of `grad` in memory of this `geometry`. This is the transpose of `as_strided_backward`."""
     flat, start, offset = _memory_of_both(grad, geometry, size, stride, storage_offset)
     if storage.overlaps(geometry.shape, geometry.steps):
         grad = grad / _sharers(flat, geometry, start)
@@ -113,7 +116,7 @@ def as_strided_gather(grad: Array, geometry: Any, size: Any, stride: Any, storag
 
 
 def _add_at(flat: Array, size: Any, stride: Any, offset: int, values: Array) -> None:
-    """Add `values` to zeros, at the places that sizes and strides describe."""
+    """Add `values` to zeros at the positions that sizes and strides describe."""
     places = storage.strided(numpy.arange(flat.size), tuple(size), tuple(stride), offset)
     if storage.overlaps(size, stride):
         numpy.add.at(flat, places, values)
@@ -122,7 +125,7 @@ def _add_at(flat: Array, size: Any, stride: Any, offset: int, values: Array) -> 
 
 
 def _sharers(flat: Array, geometry: Any, start: int) -> Array:
-    """How many elements share the place of each, in the dtype of the memory `flat`."""
+    """Return the number of elements that share the position of each element, in the dtype of the memory `flat`."""
     counts = numpy.zeros_like(flat)
     _add_at(counts, geometry.shape, geometry.steps, start, counts.dtype.type(1))
     return storage.strided(counts, geometry.shape, geometry.steps, start)
@@ -131,7 +134,7 @@ def _sharers(flat: Array, geometry: Any, start: int) -> Array:
 def _memory_of_both(
     grad: Array, geometry: Any, size: Any, stride: Any, storage_offset: int | None
 ) -> tuple[Array, int, int]:
-    """Return zeros for all elements of an input of `as_strided` and of the view, and where there the first one of each is."""
+    """Return zeros for all elements of an input of `as_strided` and of its view, and the positions of their first elements."""
     offset = 0 if storage_offset is None else storage_offset - geometry.offset
     start, offset = max(-offset, 0), max(offset, 0)
     spans = [0]
@@ -142,10 +145,10 @@ def _memory_of_both(
 
 
 def view_strides(shape: tuple[int, ...], strides: tuple[int, ...], size: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Return the strides with which the same elements have another shape, None where no strides can do that.
+    """Return the strides with which the same elements have the shape `size`, or None if no such strides exist.
 
-    Runs of dimensions that lie in memory as one are matched, from the last on, with the dimensions of `size` that they hold.
-    A dimension of size 1 ends up as far apart as the one after it reaches.
+    Adjacent dimensions that form one dimension in memory are matched, starting with the last, with dimensions of
+    `size`. The stride of a dimension of size 1 is the extent of the dimension after it.
     """
     result = [0] * len(size)
     target = len(size) - 1
@@ -167,7 +170,7 @@ def view_strides(shape: tuple[int, ...], strides: tuple[int, ...], size: tuple[i
 
 
 def infer_size(shape: Any, count: int) -> tuple[int, ...]:
-    """Return `shape` with its -1 replaced by what makes `count` elements."""
+    """Return `shape` with its -1 replaced by the size for which there are `count` elements."""
     sizes = list(shape)
     known, unknown = 1, None
     for dim, size in enumerate(sizes):
@@ -192,7 +195,7 @@ def infer_size(shape: Any, count: int) -> tuple[int, ...]:
 
 
 def view(self: Array, size: tuple[int, ...]) -> Array:
-    """Return `self` with another shape on the same memory; RuntimeError where its strides do not allow it."""
+    """Return `self` with another shape on the same memory. Raise RuntimeError if its strides do not permit this."""
     if self.flags.c_contiguous:
         for length in size:
             if length < -1:  # which NumPy takes for -1
@@ -243,7 +246,7 @@ def alias(self: Array) -> Array:
 
 
 def copy(self: Array) -> Array:
-    """Return a copy, row by row in memory."""
+    """Return a row-major copy."""
     return self.copy()
 
 
@@ -253,7 +256,7 @@ def squeeze_all(self: Array) -> Array:
 
 
 def swapaxes(self: Array, dim0: int, dim1: int) -> Array:
-    """Two dimensions exchanged; a zero-dimensional array has one dimension here."""
+    """Return a view with two dimensions exchanged. A zero-dimensional array is treated as having one dimension."""
     try:
         return self.swapaxes(dim0, dim1)
     except numpy.exceptions.AxisError:
@@ -263,7 +266,7 @@ def swapaxes(self: Array, dim0: int, dim1: int) -> Array:
 
 
 def unsqueeze(self: Array, dim: int) -> Array:
-    """Return a dimension of size 1 inserted at `dim`."""
+    """Return a view with a dimension of size 1 inserted at `dim`."""
     shape = _with_one(self.shape, dim)
     if self.flags.c_contiguous:
         return self.reshape(shape)
@@ -284,14 +287,14 @@ def _with_one(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
 
 
 def squeeze_dim(self: Array, dim: int) -> Array:
-    """Dimension `dim` dropped if its size is 1."""
+    """Return a view without dimension `dim` if its size is 1."""
     shape = self.shape
     dim = _wrap(dim, len(shape))
     return self.squeeze(dim) if shape and shape[dim] == 1 else self.view()
 
 
 def squeeze(self: Array, dims: tuple[int, ...]) -> Array:
-    """Drop the dimensions in `dims` whose size is 1."""
+    """Return a view without the dimensions in `dims` whose size is 1."""
     wrapped = distinct(dims, self.ndim)
     if self.ndim == 0:
         return self.view()
@@ -299,7 +302,7 @@ def squeeze(self: Array, dims: tuple[int, ...]) -> Array:
 
 
 def distinct(dims: tuple[int, ...], ndim: int) -> list[int]:
-    """Dimensions counted from the front; RuntimeError if one is named twice."""
+    """Return dimensions counted from the front. Raise RuntimeError if one occurs twice."""
     wrapped = [_wrap(dim, ndim) for dim in dims]
     for position, dim in enumerate(wrapped):
         if dim in wrapped[:position]:
@@ -315,14 +318,14 @@ def _wrap(dim: int, ndim: int) -> int:
 
 
 def t(self: Array) -> Array:
-    """Return the transpose of a matrix; a vector as it is."""
+    """Return the transpose of a matrix. A vector is returned unchanged."""
     if self.ndim > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {self.ndim}D")
     return self.T
 
 
 def permute(self: Array, dims: tuple[int, ...]) -> Array:
-    """Return the dimensions in another order."""
+    """Return a view with the dimensions in another order."""
     try:
         return self.transpose(dims)
     except ValueError:
@@ -375,7 +378,7 @@ def select_backward(grad: Array, shape: tuple[int, ...], dim: int, index: int) -
 
 
 def slice_dim(self: Array, dim: int, start: int | None, end: int | None, step: int) -> Array:
-    """Every `step`th slice of dimension `dim` from `start` to before `end`; bounds beyond the size are cut."""
+    """Return every `step`th slice of dimension `dim` from `start` to before `end`. Bounds are limited to the size."""
     if dim == 0 and step > 0 and self.ndim:
         return self[start:end:step]
     if self.ndim == 0:
@@ -393,7 +396,7 @@ def slice_backward(grad: Array, shape: tuple[int, ...], dim: int, start: Any, en
 
 
 def diagonal(self: Array, offset: int, dim1: int, dim2: int) -> Array:
-    """Return a view of the diagonal of two dimensions, last."""
+    """Return a view whose last dimension is the diagonal of two dimensions."""
     if dim1 == 0 and dim2 == 1 and self.ndim > 1:
         first, second = 0, 1
     else:
@@ -416,7 +419,10 @@ def diagonal_backward(grad: Array, shape: tuple[int, ...], offset: int, dim1: in
 
 
 def unfold(self: Array, dimension: int, size: int, step: int) -> Array:
-    """Windows of `size` along `dimension`, `step` apart, as a new last dimension; of a number at most that one."""
+    """Return windows of `size` along `dimension`, at distance `step`, as a new last dimension.
+
+    An array without dimensions has at most one window.
+    """
     dim = _wrap(dimension, self.ndim)
     length = self.shape[dim] if self.ndim else 1
     if size < 0:
@@ -436,7 +442,7 @@ def unfold(self: Array, dimension: int, size: int, step: int) -> Array:
 
 
 def unfold_backward(grad: Array, shape: tuple[int, ...], dimension: int, size: int, step: int) -> Array:
-    """Return zeros of `shape` to which the windows are added where they came from."""
+    """Return zeros of `shape` to which the windows are added at their positions."""
     if not shape:
         return numpy.asarray(grad.sum(dtype=grad.dtype))
     result = numpy.zeros(shape, grad.dtype)
@@ -458,13 +464,13 @@ def unbind(self: Array, dim: int) -> list[Array]:
 
 
 def part_sizes(length: int, size: int) -> list[int]:
-    """Return the sizes of the parts of at most `size` that `length` is split into."""
+    """Return the sizes of the parts, at most `size`, into which `length` is split."""
     size = index(size)
     return [min(size, length - start) for start in range(0, length, size)] if length else [0]
 
 
 def split(self: Array, sizes: int | Sequence[int], dim: int) -> list[Array]:
-    """Parts of dimension `dim` of one size each, or of the given sizes."""
+    """Return the parts of dimension `dim`, of equal size or of the given sizes."""
     if self.ndim == 0:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
     dim = _wrap(dim, self.ndim)
@@ -496,7 +502,7 @@ def split(self: Array, sizes: int | Sequence[int], dim: int) -> list[Array]:
 
 
 def narrow(self: Array, dim: int, start: int, length: int) -> Array:
-    """Return `length` slices of dimension `dim`, from `start` on, checked as `narrow_copy` does."""
+    """Return `length` slices of dimension `dim`, from `start` on, with the checks of `narrow_copy`."""
     if self.ndim == 0:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
     if dim >= self.ndim:
@@ -517,7 +523,7 @@ def narrow_copy(self: Array, dim: int, start: int, length: int) -> Array:
 
 
 def _scatter_into(view: Callable[..., Array], self: Array, src: Array, *where: Any) -> Array:
-    """Return a copy of `self` with `src`, which must fit, in the part that `view` makes a view of."""
+    """Return a copy of `self` with `src` written to the part that `view` returns. The shapes must match."""
     shape = view(self, *where).shape
     if src.shape != shape:
         raise RuntimeError(
@@ -535,7 +541,7 @@ diagonal_scatter = functools.partial(_scatter_into, diagonal)
 
 
 def _with_its_steps(array: Array) -> Array:
-    """Return a copy with the strides of `array`, even those that leave gaps, but not those by which elements overlap."""
+    """Return a copy with the strides of `array`, even if they leave gaps, unless elements overlap."""
     if array.flags.c_contiguous or storage.overlaps(array.shape, array.strides):
         return clone(array)
     copy = strided_empty(array.shape, storage.element_strides(array), array.dtype)
@@ -544,7 +550,7 @@ def _with_its_steps(array: Array) -> Array:
 
 
 def view_as_real(self: Array) -> Array:
-    """Real and imaginary parts as a last dimension of size 2."""
+    """Return a view with the real and imaginary parts in a last dimension of size 2."""
     if self.dtype.kind not in "cW":
         raise RuntimeError("view_as_real is only supported for complex tensors")
     step = self.itemsize // 2
@@ -552,7 +558,7 @@ def view_as_real(self: Array) -> Array:
 
 
 def view_as_complex(self: Array) -> Array:
-    """Return a last dimension of size 2 as real and imaginary parts."""
+    """Return a view in which the last dimension of size 2 is the real and imaginary parts."""
     if self.dtype.kind != "f" or self.itemsize == 1:
         raise RuntimeError(
             "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: "
@@ -574,7 +580,7 @@ def view_as_complex(self: Array) -> Array:
 
 
 def view_dtype(self: Array, kind: Any) -> Array:
-    """Return the bytes of `self` as elements of another type; the last dimension grows or shrinks with their size."""
+    """Return the bytes of `self` as elements of another type. The size of the last dimension changes accordingly."""
     given, wanted = type_name(self.dtype), type_name(kind)
     if kind.itemsize == self.itemsize:
         return kept(self.view(kind))

@@ -1,4 +1,4 @@
-"""Elementwise arithmetic of sparse arrays, and of a sparse array and a dense one or a number."""
+"""Elementwise arithmetic of sparse arrays, and of a sparse array with a dense array or a number."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from .layouts import Array, coalesce, coo, coordinates, elements_at, keys, like,
 
 
 def mapped(array: SparseArray, function: Any, *args: Any, **options: Any) -> SparseArray:
-    """Return an array of the values of a function that is 0 at 0, at the same places."""
+    """Apply a function that is 0 at 0 to the stored elements."""
     array = coalesce(array) if isinstance(array.parts, Coordinates) else array
     return sparse(array.parts.with_values(numpy.asarray(function(array.parts.values, *args, **options))), array.shape)
 
 
 def add(self: Any, other: Any, *, alpha: Any = 1) -> Any:
-    """Return `self + alpha * other`: sparse if both are."""
+    """Return `self + alpha * other`, which is sparse if both operands are."""
     if not isinstance(other, SparseArray):
         if isinstance(self.parts, Coordinates):
             raise RuntimeError("add(sparse, dense) is not supported. Use add(dense, sparse) instead.")
@@ -51,7 +51,7 @@ def add(self: Any, other: Any, *, alpha: Any = 1) -> Any:
 
 
 def add_(self: Array, other: SparseArray, *, alpha: Any = 1) -> Array:
-    """`self + alpha * other` in place of the dense array `self`."""
+    """Execute `self += alpha * other` for a dense array `self`."""
     if self.shape != other.shape:
         add(self, other)
     parts = coalesce(coordinates(other)).parts
@@ -64,14 +64,15 @@ def add_(self: Array, other: SparseArray, *, alpha: Any = 1) -> Array:
 
 
 def sub_(self: Array, other: SparseArray, *, alpha: Any = 1) -> Array:
-    """`self - alpha * other` in place of the dense array `self`."""
+    """Execute `self -= alpha * other` for a dense array `self`."""
     return add_(self, other, alpha=-alpha)
 
 
 def _merged(first: Coordinates, second: Coordinates, shape: tuple[int, ...]) -> SparseArray:
-    """Both lists of elements in one, as PyTorch merges them: always the element that comes first of the two next ones.
+    """Merge two lists of elements as PyTorch does: take the smaller of the two next coordinates each time.
 
-    Equal coordinates that meet are added up; an element that comes after a greater one of its own list waits for that one.
+    Elements are added if their coordinates are equal when they meet. In a list that is not sorted, an element waits for
+    the greater elements before it.
     """
     count = first.indices.shape[1]
     indices = numpy.concatenate((first.indices, second.indices), axis=1)
@@ -103,7 +104,7 @@ def _scaled(values: Array, factor: Any) -> Array:
 
 
 def sub(self: Any, other: Any, *, alpha: Any = 1) -> Any:
-    """Return `self - alpha * other`: sparse if both are."""
+    """Return `self - alpha * other`, which is sparse if both operands are."""
     return add(self, other, alpha=-alpha)
 
 
@@ -134,7 +135,10 @@ def mul(self: Any, other: Any) -> Any:
 
 
 def _product(first: SparseArray, second: SparseArray) -> SparseArray:
-    """The product of two sparse arrays. It stores the places that both store, or those of the second if one is not coalesced."""
+    """Return the product of two sparse arrays.
+
+    It stores the coordinates that both store, or the coordinates of the second if one is not coalesced.
+    """
     if first.shape != second.shape:
         raise RuntimeError(
             f"mul operands have incompatible sizes: {list(first.shape)} and {list(second.shape)} of sparse operands must be equal"
@@ -151,12 +155,12 @@ def _product(first: SparseArray, second: SparseArray) -> SparseArray:
 
 
 def div(self: Any, other: Any) -> Any:
-    """Return `self / other`, where `other` has no dimensions."""
+    """Return `self / other` for `other` without dimensions."""
     return _divided(self, other, "division", numpy.true_divide)
 
 
 def div_rounded(self: Any, other: Any, rounding_mode: str = "floor") -> Any:
-    """Return `self / other`, rounded, where `other` is a number or has no dimensions."""
+    """Return `self / other`, rounded, for a number or an array `other` without dimensions."""
     if isinstance(self, SparseArray) and isinstance(self.parts, Coordinates):
         self = coalesce(self)
     return _divided(self, other, "floor division", pointwise.div_rounded, rounding_mode)
@@ -171,7 +175,7 @@ def _divided(self: Any, other: Any, name: str, function: Any, *options: Any) -> 
 
 
 def power(self: Any, exponent: Any) -> Any:
-    """Return `self ** exponent`, where `exponent` is a number."""
+    """Return `self ** exponent` for a number `exponent`."""
     if isinstance(exponent, SparseArray) or not isinstance(self, SparseArray) or numpy.ndim(exponent):
         return NotImplemented
     if exponent == 0:
@@ -186,7 +190,10 @@ def threshold_backward(grad: Any, self: Any, threshold: Any) -> Any:
 
 
 def sum_of_gradients(first: Any, second: Any, out: Any) -> Any:
-    """Return the sum of two gradients, one of them sparse. `out`: the first gradient, if it is dense and receives the sum."""
+    """Return the sum of two gradients, at least one of which is sparse.
+
+    `out`: the first gradient, if it is dense and receives the sum.
+    """
     if out:
         return add_(first, second)
     if isinstance(first, SparseArray) and not isinstance(second, SparseArray):

@@ -1,7 +1,4 @@
-"""Conversion of arrays between the dense layout and the sparse ones, and the stored elements in a normal order.
-
-Gradients are sparse where few elements were taken.
-"""
+"""Conversion between dense and sparse layouts, the normal order of stored elements, and sparse gradients."""
 
 from __future__ import annotations
 
@@ -24,7 +21,10 @@ def coo(indices: Array, values: Array, shape: tuple[int, ...], coalesced: bool =
 
 
 def keys(indices: Array, shape: tuple[int, ...]) -> Array:
-    """Return one number for each column of coordinates, in row-major order; of too large a shape, the ranks of the columns."""
+    """Return a number for each column of coordinates, such that the numbers have the row-major order of the columns.
+
+    If the shape is too large, they are ranks.
+    """
     if math.prod(shape) < _LARGEST:
         numbers = numpy.zeros(indices.shape[1], numpy.int64)
         for row, length in zip(indices, shape, strict=True):
@@ -34,7 +34,7 @@ def keys(indices: Array, shape: tuple[int, ...]) -> Array:
 
 
 def coalesce(array: SparseArray) -> SparseArray:
-    """Return the same with sorted coordinates, where elements at equal coordinates are added up."""
+    """Return the same array with sorted coordinates. Elements at equal coordinates are added."""
     parts = array.parts
     if isinstance(parts, Compressed) or parts.coalesced:
         return array
@@ -57,7 +57,7 @@ def summed(indices: Array, values: Array, shape: tuple[int, ...]) -> tuple[Array
 
 
 def coordinates(array: Any) -> SparseArray:
-    """Return an array of any layout as one of coordinates, in their order; not coalesced if it was not."""
+    """Convert an array of any layout to coordinates, in the order of storage. The result is coalesced only if `array` was."""
     if not isinstance(array, SparseArray):
         return from_dense(array)
     parts = array.parts
@@ -79,7 +79,10 @@ def coordinates(array: Any) -> SparseArray:
 
 
 def from_dense(array: Array, sparse_dim: int | None = None) -> SparseArray:
-    """Return the elements that are not zero; with `sparse_dim`, the slices of the first dimensions that are not zero."""
+    """Return a sparse array of the nonzero elements.
+
+    With `sparse_dim`, it stores nonzero slices, at indices of this number of dimensions.
+    """
     count = array.ndim if sparse_dim is None else sparse_dim
     if not 0 < count <= array.ndim and not count == array.ndim == 0:
         wanted = f"[0,{array.ndim}] range, but {count} is given" if count else ">0 when self.dim()>0"
@@ -117,7 +120,7 @@ def to_coo(array: Any, sparse_dim: int | None = None) -> SparseArray:
 def compress(
     array: Any, layout: str, blocksize: tuple[int, int] | None = None, dense_dim: int | None = None
 ) -> SparseArray:
-    """Return an array of any layout as one of the four compressed layouts."""
+    """Convert an array of any layout to one of the four compressed layouts."""
     if isinstance(array, SparseArray):
         if array.parts.layout == layout and (blocksize is None or array.parts.values.shape[1:3] == tuple(blocksize)):
             return array
@@ -190,7 +193,7 @@ def all_stored(array: SparseArray) -> SparseArray:
 
 
 def places_in_dense(array: SparseArray) -> Array:
-    """Where the stored elements of a coalesced array lie, in their order, in the flat array of all elements."""
+    """Return the positions of the stored elements of a coalesced array, in their order, in the flat array of all elements."""
     count = array.parts.values.size
     numbers = to_dense(
         sparse(array.parts.with_values(numpy.arange(1, count + 1).reshape(array.parts.values.shape)), array.shape)
@@ -200,7 +203,7 @@ def places_in_dense(array: SparseArray) -> Array:
 
 
 def as_written_to(array: Any, result: Any) -> Any:
-    """Return `result` in the layout of `array`, over which it is written.
+    """Return `result` in the layout of `array`, to which it will be written.
 
     Raises:
         RuntimeError: if `array` is sparse and the result is not.
@@ -214,7 +217,10 @@ def as_written_to(array: Any, result: Any) -> Any:
 
 
 def overwrite(array: SparseArray, result: SparseArray) -> None:
-    """Write `result`, of the shape and the layout of `array`, over it; compressed values at the same places keep their memory."""
+    """Write `result`, which has the shape and the layout of `array`, to `array`.
+
+    Compressed values at the same coordinates keep their memory.
+    """
     old, new = array.parts, result.parts
     values = new.values.astype(array.dtype, copy=False)
     if isinstance(old, Compressed) and new.starts is old.starts and new.places is old.places:
@@ -224,7 +230,7 @@ def overwrite(array: SparseArray, result: SparseArray) -> None:
 
 
 def sparse_mask(array: Any, mask: SparseArray) -> SparseArray:
-    """Return the elements of `array` at the places that `mask` stores, in its layout."""
+    """Return the elements of `array` at the coordinates that `mask` stores, in the layout of `mask`."""
     if not isinstance(mask, SparseArray):
         raise NotImplementedError(
             "Could not run 'aten::_nnz' with arguments from the 'CPU' backend. The mask of sparse_mask() must be sparse."
@@ -241,7 +247,7 @@ def sparse_mask(array: Any, mask: SparseArray) -> SparseArray:
 
 
 def mask_compressed(array: Any, mask: SparseArray) -> SparseArray:
-    """Return `sparse_mask` by an array of a compressed layout."""
+    """Return the result of `sparse_mask` for a mask with a compressed layout."""
     if mask.parts.in_blocks:
         return sparse(mask.parts.with_values(_blocks_at(to_dense(array), mask)), mask.shape)
     places = places_of(mask)
@@ -257,7 +263,7 @@ def places_of(mask: SparseArray) -> Array:
 
 
 def _blocks_at(array: Array, mask: SparseArray) -> Array:
-    """Return the blocks of a dense array at the blocks of `mask`."""
+    """Return the blocks of a dense array at the positions of the blocks of `mask`."""
     tall, wide = mask.parts.values.shape[1:3]
     down, across = places_of(mask)
     grid = array.reshape(array.shape[0] // tall, tall, array.shape[1] // wide, wide, *array.shape[2:])
@@ -305,7 +311,7 @@ def in_layout(array: Any, layout: str) -> Any:
 
 
 def made_in_layout(array: Any, layout: str) -> Any:
-    """Return a new array of zeros in the layout of this name. In a sparse layout, it stores no elements.
+    """Return a new array in the layout of this name. A sparse layout is permitted only for zeros, and then no element is stored.
 
     Raises:
         RuntimeError: if an element is not zero, or for a layout of blocks.
@@ -348,7 +354,7 @@ def to_sparse_bsc(array: Any, blocksize: Any, dense_dim: Any, source: str) -> Sp
 
 
 def diagonals(array: Array, offsets: list[int], shape: tuple[int, int]) -> SparseArray:
-    """Return the matrix with the rows of `array` on its diagonals; an element's column is its place in the row."""
+    """Return a matrix with the rows of `array` on its diagonals. The index of an element in its row is its column."""
     rows, columns, values = [], [], []
     for row, offset in zip(array.reshape(-1, array.shape[-1]), offsets, strict=True):
         across = numpy.arange(max(offset, 0), max(min(shape[1], shape[0] + offset, row.size), max(offset, 0)))
@@ -360,7 +366,7 @@ def diagonals(array: Array, offsets: list[int], shape: tuple[int, int]) -> Spars
 
 
 def only_sparse(*args: Any, **options: Any) -> Any:
-    """Stands for the missing kernel for dense arrays of an operator."""
+    """The kernel for dense arrays of an operator that has none."""
     raise NotImplementedError("this operator takes sparse tensors")
 
 
@@ -380,7 +386,7 @@ def grown(parts: Coordinates, shape: tuple[int, ...]) -> Coordinates:
 
 
 def embedding_backward(grad: Array, indices: Array, num_weights: int, padding_idx: int) -> SparseArray:
-    """Return the gradients of the rows of a table that `indices` took, in the order in which they were taken."""
+    """Return the gradients of the rows of a table at `indices`, in the order of `indices`."""
     taken, rows = indices.reshape(-1), grad.reshape(indices.size, grad.shape[-1])
     if padding_idx >= 0:
         kept = taken != padding_idx
@@ -389,7 +395,7 @@ def embedding_backward(grad: Array, indices: Array, num_weights: int, padding_id
 
 
 def gather_backward(grad: Any, dim: int, index: Array, shape: tuple[int, ...]) -> SparseArray:
-    """Return the gradients of the elements that `index` took along `dim`."""
+    """Return the gradients of the elements at `index` along `dim`."""
     if not shape:
         return coo(numpy.zeros((0, index.size), numpy.int64), grad.reshape(-1), shape)
     places = numpy.indices(index.shape or (1,)).reshape(len(shape), -1)

@@ -1,4 +1,4 @@
-"""Matrix products with sparse factors, on SciPy's sparse arrays where they compute, else by NumPy."""
+"""Matrix products with sparse factors, computed by SciPy's sparse arrays if they support them, otherwise by NumPy."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _by_scipy(array: SparseArray) -> Any:
 
 
 def _matrix(array: Any) -> SparseArray:
-    """Return a sparse matrix by rows."""
+    """Return a sparse matrix in a layout that compresses rows."""
     return compress(array, "sparse_csr")
 
 
@@ -56,7 +56,7 @@ def _is_for_scipy(*arrays: Any) -> bool:
 
 
 def check_matrices(self: Any, mat2: Any) -> None:
-    """Raise unless the two are matrices that can be multiplied, of one dtype."""
+    """Raise an error unless the arguments are matrices of one dtype that can be multiplied."""
     if self.ndim != 2 or mat2.ndim != 2:
         wrong, which = (self, "self") if self.ndim != 2 else (mat2, "mat2")
         raise RuntimeError(f"mm: expected {which} to be a matrix, but got a {wrong.ndim}-D tensor")
@@ -69,7 +69,7 @@ def check_matrices(self: Any, mat2: Any) -> None:
 
 
 def mm(self: Any, mat2: Any) -> Any:
-    """Return the product of two matrices: sparse if both are."""
+    """Return the product of two matrices, which is sparse if both are."""
     check_matrices(self, mat2)
     if isinstance(self, SparseArray) and isinstance(mat2, SparseArray):
         return _sparse_product(self, mat2)
@@ -85,7 +85,7 @@ def _transposed(array: SparseArray) -> SparseArray:
 
 
 def _with_dense(self: SparseArray, mat2: Array) -> Array:
-    """Return a sparse matrix times a dense one (or vector)."""
+    """Return a sparse matrix times a dense matrix or vector."""
     if _is_for_scipy(self, mat2):
         return numpy.ascontiguousarray(_by_scipy(self) @ mat2)
     parts = _matrix(self).parts
@@ -124,14 +124,14 @@ def mv(self: Any, vec: Any) -> Any:
 
 
 def addmv(self: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """Return `beta * self + alpha * (mat @ vec)`, where `mat` is sparse."""
+    """Return `beta * self + alpha * (mat @ vec)` for a sparse `mat`."""
     if isinstance(self, SparseArray) or isinstance(vec, SparseArray):
         return NotImplemented
     return _combined(self, mv(mat, vec), beta, alpha)
 
 
 def _combined(added: Array, product: Array, beta: Any, alpha: Any) -> Array:
-    """Return `beta * added + alpha * product`, in the dtype of the product; nothing of `added` if `beta` is 0."""
+    """Return `beta * added + alpha * product` in the dtype of the product. If `beta` is 0, `added` is ignored."""
     product = product if alpha == 1 else product * numpy.asarray(alpha).astype(product.dtype)
     if beta == 0:
         return product
@@ -185,7 +185,7 @@ def addmm(self: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> 
 
 
 def sampled_addmm(self: SparseArray, mat1: Array, mat2: Array, *, beta: Any = 1, alpha: Any = 1) -> SparseArray:
-    """Return `beta * self + alpha * (mat1 @ mat2)` at the places that `self` stores."""
+    """Return `beta * self + alpha * (mat1 @ mat2)` at the coordinates that `self` stores."""
     parts = self.parts
     if parts.layout != "sparse_csr":
         raise RuntimeError(f"sampled_addmm: Expected sparse_csr layout for self but got {layout_name(parts.layout)}")
@@ -195,7 +195,7 @@ def sampled_addmm(self: SparseArray, mat1: Array, mat2: Array, *, beta: Any = 1,
 
 
 def product_gradient(grad: Any, mat2: Any, mask: Any) -> Any:
-    """Return `grad @ mat2.mH` at the places that `mask` stores."""
+    """Return `grad @ mat2.mH` at the coordinates that `mask` stores."""
     if isinstance(mask, SparseArray) and not isinstance(grad, SparseArray) and not isinstance(mat2, SparseArray):
         whole = coordinates(mask)
         rows, columns = whole.parts.indices
@@ -209,7 +209,7 @@ def product_gradient(grad: Any, mat2: Any, mask: Any) -> Any:
 
 
 def row_lengths(self: SparseArray) -> Array:
-    """How many elements each row of a matrix by rows stores, as a column."""
+    """Return, as a column, the number of stored elements of each row of a matrix that compresses rows."""
     return numpy.diff(self.parts.starts)[:, None]
 
 
@@ -218,9 +218,9 @@ _BLOCK = 1 << 22
 
 
 def extreme_entries(self: SparseArray, mat2: Array, largest: bool) -> Array:
-    """For each row of a matrix by rows and each column of `mat2`, which stored element times that of `mat2` is the largest.
+    """Return the index of the largest (or smallest) term of each element of the product. `self` compresses rows.
 
-    The first of equal ones, or the first that is nan; of rows without elements, any.
+    It is the first of equal products, or the first NaN. For rows without elements, it is arbitrary.
     """
     parts = self.parts
     filled = numpy.flatnonzero(numpy.diff(parts.starts))

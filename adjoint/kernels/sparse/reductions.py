@@ -23,7 +23,7 @@ def _sum_dtype(array: Any, dtype: Any) -> Any:
 
 
 def sum_dims(array: SparseArray, dim: Any, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    """Return the sums over some dimensions: sparse, if a sparse dimension is left."""
+    """Return the sums over some dimensions. The result is sparse if a sparse dimension remains."""
     layout = array.parts.layout
     if layout not in ("sparse_coo", "sparse_csr"):
         raise RuntimeError(
@@ -55,7 +55,7 @@ def sum_dims(array: SparseArray, dim: Any, keepdim: bool = False, *, dtype: Any 
 
 
 def sum_backward(grad: Any, self: SparseArray, dim: Any) -> SparseArray:
-    """Return the gradient of `sum_dims` at the places that the summed array stores."""
+    """Return the gradient of `sum_dims` at the coordinates that the summed array stores."""
     from .layouts import elements_at
 
     parts = self.parts
@@ -77,7 +77,10 @@ def sum_backward(grad: Any, self: SparseArray, dim: Any) -> SparseArray:
 
 
 def _groups(array: SparseArray, dim: int) -> tuple[Any, Array, Array, Array]:
-    """The parts of a coalesced array in the order of its rows along a sparse dimension; the order, and where rows begin."""
+    """Group the elements of a coalesced array by rows along a sparse dimension.
+
+    Return its parts, the order of elements by rows, and the starts and lengths of rows.
+    """
     parts = array.parts
     others = [d for d in range(len(parts.indices)) if d != dim]
     numbers = keys(parts.indices[others], tuple(array.shape[d] for d in others))
@@ -88,7 +91,7 @@ def _groups(array: SparseArray, dim: int) -> tuple[Any, Array, Array, Array]:
 
 
 def softmax(array: SparseArray, dim: int, half_to_float: bool = False) -> SparseArray:
-    """Return `softmax` over the elements that are stored; the others are as if they were minus infinity."""
+    """Return `softmax` over the stored elements. The other elements are treated as minus infinity."""
     return _softmax(array, dim, logarithm=False)
 
 
@@ -127,7 +130,7 @@ def softmax_backward(grad: Any, output: SparseArray, dim: int, transposed: bool 
 
 
 def log_softmax_backward(grad: Any, output: SparseArray, dim: int, transposed: bool = False) -> SparseArray:
-    """Return the gradient of `log_softmax`, or the transposed of that."""
+    """Return the gradient of `log_softmax`, or its transpose."""
     return _softmax_backward(grad, output, dim, logarithm=True, transposed=transposed)
 
 

@@ -1,4 +1,4 @@
-"""Other shapes of sparse arrays: dimensions in another order, parts of arrays, and arrays joined."""
+"""Changes of the shape of sparse arrays: permuted dimensions, parts of arrays, and joined arrays."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OTHER_ORDER = {
 
 
 def permute(array: SparseArray, dims: Any) -> Any:
-    """Return the dimensions in another order; the sparse ones stay before the dense ones."""
+    """Return the array with its dimensions in another order. Sparse dimensions must stay before dense dimensions."""
     parts = array.parts
     view.permute(array, tuple(dims))  # raises if there are no such dimensions
     dims = [normalize_dim(dim, array.ndim) for dim in dims]
@@ -65,7 +65,7 @@ def _dim_of(function: str, array: SparseArray, dim: int) -> int:
 
 
 def select(array: SparseArray, dim: int, index: int) -> Any:
-    """Return the slice at one place of a dimension."""
+    """Return the slice at one index of a dimension."""
     dim = _dim_of("select", array, dim)
     length = array.shape[dim]
     if not -length <= index < length:
@@ -91,7 +91,7 @@ def _row(parts: Coordinates, dim: int, index: int) -> tuple[Any, Any]:
 
 
 def index_select(array: SparseArray, dim: int, index: Any) -> Any:
-    """Return the slices at several places of a dimension, one by one."""
+    """Return the slices at several indices of a dimension."""
     dim = _dim_of("index_select", array, dim)
     length = array.shape[dim]
     if index.size and (index.min() < -length or index.max() >= length):
@@ -117,7 +117,7 @@ def index_select(array: SparseArray, dim: int, index: Any) -> Any:
 
 
 def narrow(array: SparseArray, dim: int, start: int, length: int) -> Any:
-    """Part of a dimension."""
+    """Return a part of a dimension."""
     return index_select(array, dim, numpy.arange(start, start + length))
 
 
@@ -128,7 +128,7 @@ def unbind(array: SparseArray, dim: int = 0) -> Any:
 
 
 def cat(arrays: Any, dim: int = 0) -> Any:
-    """Arrays joined along a dimension."""
+    """Return the arrays joined along a dimension."""
     if not all(isinstance(array, SparseArray) for array in arrays):
         place = next(place for place, array in enumerate(arrays) if not isinstance(array, SparseArray))
         raise RuntimeError(f"Concatenating sparse tensors, but a dense tensor was found at position {place}.")
@@ -170,7 +170,7 @@ def cat(arrays: Any, dim: int = 0) -> Any:
 
 
 def stack(arrays: Any, dim: int = 0) -> Any:
-    """Arrays joined along a new dimension."""
+    """Return the arrays joined along a new dimension."""
     first = arrays[0].shape
     for place, array in enumerate(arrays):
         if array.shape != first:
@@ -183,7 +183,7 @@ def stack(arrays: Any, dim: int = 0) -> Any:
 
 
 def unsqueeze(array: SparseArray, dim: int) -> Any:
-    """Another dimension, of length 1."""
+    """Return the array with another dimension of length 1."""
     parts = array.parts
     if not isinstance(parts, Coordinates):
         return NotImplemented
@@ -196,7 +196,7 @@ def unsqueeze(array: SparseArray, dim: int) -> Any:
 
 
 def zeros(array: SparseArray) -> SparseArray:
-    """Return the same with no element stored."""
+    """Return an array of the same shape that stores no elements."""
     parts = array.parts
     values = numpy.zeros((0, *parts.values.shape[1:]), array.dtype)
     if isinstance(parts, Coordinates):
@@ -206,7 +206,7 @@ def zeros(array: SparseArray) -> SparseArray:
 
 
 def fill(array: Any, value: Any) -> Any:
-    """`value` in place of every element that an array of a compressed layout stores."""
+    """Return an array with a compressed layout in which every stored element is `value`."""
     if not isinstance(array, SparseArray) or isinstance(array.parts, Coordinates):
         return NotImplemented
     return sparse(array.parts.with_values(numpy.full_like(array.parts.values, to_dense(value))), array.shape)
@@ -222,12 +222,12 @@ def clone(array: SparseArray, *, memory_format: Any = None) -> SparseArray:
 
 
 def itself(array: SparseArray) -> SparseArray:
-    """Return the array, for another tensor on it."""
+    """Return the array itself, for another tensor on it."""
     return array
 
 
 def copy(self: Any, other: Any, non_blocking: bool = False) -> Any:
-    """`other` in place of `self`."""
+    """Return the elements of `other` in the dtype of `self`, which replace the elements of `self`."""
     if not (isinstance(self, SparseArray) and isinstance(other, SparseArray)):
         raise RuntimeError(
             "copy_() between dense and sparse Tensors is not implemented! "
@@ -241,6 +241,6 @@ def _type_name(array: Any) -> str:
 
 
 def to_dtype(array: SparseArray, dtype: Any, memory_format: Any = None) -> SparseArray:
-    """Return elements of another dtype."""
+    """Return the array with elements of another dtype."""
     converted: Any = convert(array, dtype.numpy)
     return converted
