@@ -94,10 +94,7 @@ def as_strided(self: Array, size: Any, stride: Any, storage_offset: int | None =
 
 
 def as_strided_backward(grad: Array, geometry: Any, size: Any, stride: Any, storage_offset: int | None) -> Array:
-    """Return the gradient of the input of `as_strided`: zeros to which `grad` is added.
-
-    Elements of the input that share memory share the gradient equally.
-    """
+    """Return the gradient of the input of `as_strided`. Elements of the input that share memory get equal shares of it."""
     flat, start, offset = _memory_of_both(grad, geometry, size, stride, storage_offset)
     _add_at(flat, size, stride, offset, grad)
     places = storage.strided(flat, geometry.shape, geometry.steps, start)
@@ -419,10 +416,7 @@ def diagonal_backward(grad: Array, shape: tuple[int, ...], offset: int, dim1: in
 
 
 def unfold(self: Array, dimension: int, size: int, step: int) -> Array:
-    """Return windows of `size` along `dimension`, at distance `step`, as a new last dimension.
-
-    An array without dimensions has at most one window.
-    """
+    """Return windows of `size` along `dimension`, at distance `step`, as a new last dimension."""
     dim = _wrap(dimension, self.ndim)
     length = self.shape[dim] if self.ndim else 1
     if size < 0:
