@@ -169,10 +169,7 @@ class Stream:
 
     @property
     def state_address(self) -> int:
-        """Return the address of the words and of the next position, for compiled code that draws.
-
-        Hold `lock` while it draws.
-        """
+        """Return the address of the words and of the next position, for compiled code that draws. Hold `lock` while it draws."""
         if self._address is None:
             self._address = (self._engine or self._start()).ctypes.state_address
         return self._address

@@ -48,10 +48,7 @@ def fft_c2c(self: Array, dim: tuple[int, ...], normalization: int, forward: bool
 
 
 def fft_r2c(self: Array, dim: tuple[int, ...], normalization: int, onesided: bool) -> Array:
-    """Return the transform of real numbers.
-
-    `onesided`: whether to omit the half of the last of `dim` that symmetry implies.
-    """
+    """Return the transform of real numbers. `onesided`: whether to omit the half of the last of `dim` that symmetry implies."""
 
     def transform(array: Array, axes: tuple[int, ...]) -> Array:
         half = _along(array, axes[-1], True, normalization, onesided)

@@ -266,10 +266,7 @@ class UntypedStorage:
         self._replace(seen, array)
 
     def check_kind(self, kind: Any, name: str) -> None:
-        """Raise an error if these are elements of another type than `kind`, which is called `name`.
-
-        Bytes may be of any type.
-        """
+        """Raise an error if these are elements of another type than `kind`, which is called `name`. Bytes may be of any type."""
 
     def elements(self, kind: Any) -> Array:
         """Return the bytes as elements of `kind`, as many as fit."""
@@ -287,10 +284,7 @@ class UntypedStorage:
         return strided(self._root, size, stride, offset, kind)
 
     def _steps(self) -> tuple[tuple[int, ...], int]:
-        """Return strides and offset in elements.
-
-        If the memory has been released, they are the values of a contiguous tensor.
-        """
+        """Return strides and offset in elements. If the memory has been released, they are the values of a contiguous tensor."""
         seen = self._seen
         if seen is None or isinstance(seen, Released):
             return row_major_steps(() if seen is None else seen.shape), 0

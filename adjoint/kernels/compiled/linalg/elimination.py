@@ -244,10 +244,7 @@ def pivots_of(a: Array) -> Any:
 
 
 def solve(a: Array, b: Array | None) -> Any:
-    """Find X with `a @ X = b`, or the inverse if `b` is missing.
-
-    Return NotImplemented if a matrix is singular or not finite.
-    """
+    """Find X with `a @ X = b`, or the inverse if `b` is missing. Return NotImplemented if a matrix is singular or not finite."""
     kind, size = TYPES.get(a.dtype.char), a.shape[-1]
     if kind is None or not a.size or (b is not None and (b.dtype is not a.dtype or not b.size)):
         return NotImplemented

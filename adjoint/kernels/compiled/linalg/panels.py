@@ -21,10 +21,7 @@ PANEL_ROWS = 256
 """The number of rows in a panel."""
 
 PANELS = 4
-"""The number of panels that are copied together.
-
-They are parts of the same rows, because distant rows lie on different pages.
-"""
+"""The number of panels that are copied together. They are parts of the same rows, because distant rows lie on different pages."""
 
 BLOCK_ROWS = 256
 """The number of rows of the first factor that are copied together."""

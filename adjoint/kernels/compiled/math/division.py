@@ -92,10 +92,7 @@ def divide_each(
     out: Pointer[T], zeros: Pointer[i64], x: Pointer[T], y: Pointer[T], n: Int, CHECKED: Static, FLOOR: Static,
     REMAINDER: Static, W: Static, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """Divide blocks of `W` numbers from `start` to `stop` by the corresponding divisors.
-
-    `zeros`: becomes 1 if a divisor is 0.
-    """
+    """Divide blocks of `W` numbers from `start` to `stop` by the corresponding divisors. `zeros`: becomes 1 if a divisor is 0."""
     for block in range(start, stop):
         i = block * W
         small = i + W <= n

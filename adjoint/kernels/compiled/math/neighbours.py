@@ -1,7 +1,4 @@
-"""The next floating-point number in the direction of another number.
-
-Numbers of one sign have the same order as their bits.
-"""
+"""The next floating-point number in the direction of another number. Numbers of one sign have the same order as their bits."""
 
 from __future__ import annotations
 

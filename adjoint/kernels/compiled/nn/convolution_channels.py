@@ -30,10 +30,7 @@ def convolve_channels(
     stop: Int,
     W: Static,
 ) -> None:
-    """Convolve channels `start` to `stop` of all samples.
-
-    Rows whose taps all lie inside the source are computed together.
-    """
+    """Convolve channels `start` to `stop` of all samples. Rows whose taps all lie inside the source are computed together."""
     channels, rows, columns, inner_start, inner_stop, row_taps, column_taps = [sizes[K] for K in unrolled(7)]
     for number in range(start, stop):
         channel = number % channels

@@ -79,10 +79,7 @@ def _value_of(value: Any) -> Any:
 
 
 class Number:
-    """A number among the options, or the result of arithmetic on such numbers.
-
-    A comparison of a number becomes a condition.
-    """
+    """A number among the options, or the result of arithmetic on such numbers. A comparison of a number becomes a condition."""
 
     def __init__(self, recorder: Recorder, value: Any, source: str) -> None:
         self.recorder, self.value, self.source = recorder, value, source

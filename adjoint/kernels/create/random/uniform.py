@@ -160,10 +160,7 @@ UNSIGNED = tuple(numpy.dtype(name) for name in ("uint16", "uint32", "uint64"))
 
 
 def randint(stream: Stream, low: int, high: int, shape: tuple[int, ...], dtype: "numpy.dtype[Any]") -> ndarray:
-    """Return a new array of integers in [low, high), of any type that is not complex.
-
-    It raises the same errors as `random_`.
-    """
+    """Return a new array of integers in [low, high), of any type that is not complex. It raises the same errors as `random_`."""
     return random_(stream, numpy.empty(shape, dtype), low, high)
 
 
