@@ -97,7 +97,7 @@ def _multiply(a: Any, b: Any, c: Any, d: Any) -> Any:
 
 @_declared(EXACT)
 def _divide(a: Any, b: Any, c: Any, d: Any) -> Any:
-    """R. L. Smith, "Algorithm 116: complex division" (1962)."""
+    """Divide as in R. L. Smith, "Algorithm 116: complex division" (1962)."""
     first = xp.abs(c) >= xp.abs(d)
     large, small = xp.where(first, c, d), xp.where(first, d, c)
     ratio = small / large
@@ -157,7 +157,7 @@ def _cosh(a: Any, b: Any) -> Any:
 
 @_declared(FUNCTIONS)
 def _tanh(a: Any, b: Any) -> Any:
-    """W. Kahan, "Branch cuts for complex elementary functions" (1987)."""
+    """Compute tanh as in W. Kahan, "Branch cuts for complex elementary functions" (1987)."""
     tangent, sine = xp.tan(b), xp.sinh(a)
     slope = 1 + tangent * tangent
     below = 1 + slope * sine * sine

@@ -166,9 +166,7 @@ class CompiledPointwise:
         """
 
     def direct_source(self, signature: str, otherwise: str, namespace: dict[str, Any], into: bool = False) -> str:
-        """Return the source of a function that executes a plan with few calls.
-
-        If there is no plan, the function returns `otherwise`.
+        """Return the source of a function that runs a plan with few calls, and returns `otherwise` if there is no plan.
 
         The objects that the code uses are stored in `namespace`. `into`: whether the last parameter is `out`, to which
         the function writes.

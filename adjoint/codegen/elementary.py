@@ -92,7 +92,7 @@ def in_kernels(module: str, name: str, arity: int = 1, wide: bool = True, cost: 
 
 
 def _fused(a: Any, b: Any, c: Any) -> Any:
-    """`a * b + c`, with the rounding error of the product (T. J. Dekker, 1971)."""
+    """Return `a * b + c`, including the rounding error of the product (T. J. Dekker, 1971)."""
     if a.dtype != _DOUBLE:
         return (a.astype(_DOUBLE) * b + c).astype(a.dtype)
     product = a * b
@@ -106,7 +106,7 @@ def _exponential(x: Any, more: Any, power: int) -> Any:
 
 
 class _Number:
-    """The type of numbers when a kernel is applied to arrays: the dtype of the arrays, or float64 if it matters."""
+    """The type of numbers when a kernel computes arrays: the dtype of the arrays, or float64 where the kernel requires it."""
 
     element: Any = None
 
@@ -138,9 +138,10 @@ _ON_ARRAYS: dict[str, Any] = {
 
 
 def on_arrays(kernel: Any, meanings: dict[str, Any] = _ON_ARRAYS) -> Any:
-    """Return a kernel as a function of arrays, or of other objects for which `meanings` defines the names of the language.
+    """Return a kernel as a function of arrays, or of other objects.
 
-    The names in the kernels that it calls also get these meanings. Other functions are unchanged.
+    `meanings` defines the names of the language for these objects. The names in the kernels that it calls also get these
+    meanings. Other functions are unchanged.
     """
     if isinstance(kernel, tuple) and hasattr(kernel, "_fields"):
         return type(kernel)(*[on_arrays(item, meanings) for item in kernel])

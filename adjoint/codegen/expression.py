@@ -3,11 +3,11 @@
 A graph consists of immutable nodes. Equal nodes of one graph are one object, so a subexpression that occurs twice is
 computed once. A node has one of these kinds:
 
-    number   an element of the dtype that is computed in, real or complex
-    real     a real number, also where the dtype is complex (a magnitude, an imaginary part)
+    number   an element in the dtype of the computation, real or complex
+    real     a real number, even if the dtype is complex (a magnitude, an imaginary part)
     bool     a truth value
-    integer  an integer of 64 bits: a place in a row
-    scalar   one Python value for all elements: a parameter such as `alpha`, a constant, or arithmetic on these
+    integer  a 64-bit integer, which is a position in a row
+    scalar   one Python value for all elements: a parameter such as `alpha`, a constant, or arithmetic on such values
 
 Row programs (`rows`) treat elements as rows of equal length. Each of their nodes has an *extent*, the number of its
 values. Operations on elements accept operands with any extents. The result varies along each direction in which an
@@ -15,22 +15,22 @@ operand varies:
 
     element  one value for each element (every node of a pointwise expression)
     row      one value for each row, shared by its elements
-    column   one value for each place in a row, shared by all rows
-    part     one value for each part of a row; parts are of one length, and need not lie one behind another
+    column   one value for each position in a row, shared by all rows
+    part     one value for each part of a row; parts have equal length, and need not be adjacent in memory
 
-The operations of row programs, where x is the argument and j < n a position in a row of n elements:
+These are the operations of row programs. x is the argument, and j < n is a position in a row of n elements:
 
-    row_sum x           row      the sum of the row, at least as exact as pairwise summation in the dtype computed in
-    row_max x, row_min  row      the greatest or smallest element; nan if an element is nan
-    row_take x, i       row      x at the place i (integer, row), which the caller has checked to be one
-    row_put v, i        element  the value v (row) at the place i (integer, row), which the caller has checked; elsewhere 0
+    row_sum x           row      the sum of the row, at least as exact as pairwise summation in the dtype
+    row_max x, row_min  row      the greatest or smallest element, or NaN if an element is NaN
+    row_take x, i       row      x at the position i (integer, row), which the caller has checked
+    row_put v, i        element  v (row) at the position i (integer, row), which the caller has checked, and 0 elsewhere
     row_index           column   j, an integer
-    row_cumsum x        element  x[0] + ... + x[j], carried in float64 (complex128; integers as they are), rounded for each j
+    row_cumsum x        element  x[0] + ... + x[j], accumulated in float64 or complex128 and rounded for each j
     row_cumprod x       element  x[0] * ... * x[j], likewise
-    row_cummax x        element  the greatest of x[0], ..., x[j]; nan from the first nan on; also of integers and bool
+    row_cummax x        element  the greatest of x[0], ..., x[j], or NaN from the first NaN on
     row_cummin x        element  the smallest, likewise
-    row_logcumsumexp x  element  log(exp(x[0]) + ... + exp(x[j])) without overflow, carried in float64 and rounded for each j
-    column_sum x        column   the sum over all rows, as exact as row_sum; nothing but an output may depend on it
+    row_logcumsumexp x  element  log(exp(x[0]) + ... + exp(x[j])) without overflow, in float64, rounded for each j
+    column_sum x        column   the sum over all rows, as exact as row_sum; only outputs may depend on it
     part_sum x          part     the sum of a part of the row, as exact as row_sum
     part_total v        row      the sum of v (part) over the parts of the row
 
@@ -108,10 +108,7 @@ OPERATIONS: dict[str, Operation] = {
     **_table(2, "first", "row_take row_put"),
     "row_index": Operation(0, INTEGER),
 }
-"""The operations that an interpreter of expressions must support.
-
-Elementary functions (`elementary`) are added to them.
-"""
+"""The operations that an interpreter of expressions must support. Elementary functions (`elementary`) are added to them."""
 
 ROW_REDUCTIONS = frozenset(("row_sum", "row_max", "row_min", "row_take"))
 """Operations that compute one value for a row of elements."""

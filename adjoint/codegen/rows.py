@@ -89,9 +89,10 @@ class RowProgram:
 
     @computed_once
     def choose(self) -> Callable[..., tuple[Any, ...]]:
-        """Return a function of all arguments that returns the variant's number and the known properties of the arrays.
+        """Return the function that selects a variant for given arguments.
 
-        It raises the errors with which the function refuses arguments.
+        It returns the variant's number and the known properties of the arrays. It raises the traced function's errors for invalid
+        arguments.
         """
         namespace = dict(BASE_NAMES)
         names = [*self.parameters.arrays, *self.parameters.scalars]

@@ -131,7 +131,7 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
 
 
 def _disable_dynamo(fn: Any = None, recursive: bool = True) -> Any:
-    """`disable`, under the name that PyTorch's own modules use."""
+    """The same as `disable`, under the name that PyTorch's own modules use."""
     return disable(fn, recursive)
 
 

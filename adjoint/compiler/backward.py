@@ -1,7 +1,4 @@
-"""The history of the results of a compiled function: one node, which runs a captured backward.
-
-Also the capture of a backward.
-"""
+"""The backward of a compiled function: one node, which runs a captured backward, and the capture of a backward."""
 
 from __future__ import annotations
 
@@ -25,10 +22,9 @@ from .tracer import Stop, Tracer
 class CompiledFunctionBackward(Node):
     """The node that computes the gradients of all inputs of a compiled function from the values that its forward has saved.
 
-    `saved`: these values, or None after they are freed, when nothing else is needed. `watched`: the tensors to which the
-    values belong, with their versions. `again`: what runs the function again, its arguments and the versions of its
-    inputs, for gradients that are differentiated themselves, or None if the function changes an object. `reach`: for each
-    target, the numbers of the results that depend on it.
+    `saved`: the saved values, or None after they have been freed. `watched`: the tensors to which the values belong, with their
+    versions. `again`: an `Again`, its arguments, and the versions of its inputs, for second derivatives, or None if the function
+    changes an object. `reach`: for each target, the numbers of the results that depend on it.
     """
 
     __slots__ = ("again", "function", "reach", "saved", "targets", "watched")
@@ -108,9 +104,9 @@ class CompiledFunctionBackward(Node):
 
 
 class Again:
-    """Runs a function again, if what it reads has not changed.
+    """Runs a function again if the objects that it reads have not changed.
 
-    `source`: the code that tests the conditions and returns what has to be the same. `positions`: the positions of the
+    `source`: the code that tests the conditions and returns the values that must be unchanged. `positions`: the positions of the
     results with history among the tensors in the result. `precision`: the dtype of autocast, or None if it is off.
     """
 
@@ -164,7 +160,10 @@ def again_source(
 
 
 def is_same(one: Any, other: Any) -> bool:
-    """Return whether two values are the same tensor or the same version. The first version is 0, or None if nothing counts."""
+    """Return whether two values are the same tensor or the same version.
+
+    A version is 0 initially, or None if nothing counts versions.
+    """
     return one is other or (type(one) is not Tensor and type(other) is not Tensor and (one or 0) == (other or 0))
 
 
@@ -242,7 +241,7 @@ def gradients_of(
 
 
 def reach_of(roots: list[Tensor], ends: list[Tensor]) -> list[frozenset[int]]:
-    """Return for each end of a graph the numbers of the roots from which it is reached."""
+    """Return, for each end of a graph, the numbers of the roots that reach it."""
     reached: dict[int, set[int]] = {id(end): set() for end in ends}
     for number, root in enumerate(roots):
         edges, seen = [edge_of(root)], set()
@@ -257,9 +256,9 @@ def reach_of(roots: list[Tensor], ends: list[Tensor]) -> list[frozenset[int]]:
 
 @contextmanager
 def ending_at(targets: list[Tensor], roots: list[Tensor]) -> Iterator[list[Tensor]]:
-    """A context in which the graph of `roots` ends at the uses of `targets`.
+    """A context in which the graph of `roots` ends at leaves in place of `targets`.
 
-    It yields the leaves at these ends, one for each target.
+    It yields these leaves, one for each target.
     """
     ends: dict[Any, Tensor] = {}
     leaves = []

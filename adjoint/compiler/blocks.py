@@ -214,7 +214,7 @@ class Writer:
         return self.marked(tuple([step // item for step in strides]), varies[1])
 
     def place(self, number: int) -> Place:
-        """Return the place of a value. If this function does not create the value, a caller passes it."""
+        """Return the place of a value. If the block's function does not create the value, a caller passes it."""
         found = self.places.get(number)
         if found is None:
             shape, dtype = self.form(number)

@@ -1,4 +1,4 @@
-"""The memory of the values of a program: which values share it."""
+"""The memory of a program's values, and which values share it."""
 
 from __future__ import annotations
 

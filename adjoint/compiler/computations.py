@@ -1,4 +1,4 @@
-"""The computations of elementwise instructions, as expressions: what blocks and fused loops compute for each element."""
+"""The computations of elementwise instructions, as expressions for blocks and fused loops."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Computation = tuple[Expression, list[tuple[Any, Place]], dict[str, Any]]
 
 
 def computation(instruction: Instruction, values: list[Any]) -> Computation:
-    """The computation of an elementwise instruction with these operands.
+    """Return the computation of an elementwise instruction with these operands.
 
     Raises:
         Foreign: for any other instruction.
@@ -144,7 +144,7 @@ KNOWN = frozenset(
 
 
 def inside(self: Array, min: Any, max: Any) -> Any:
-    """Write whether `self` is between numbers, or equal to one."""
+    """Return whether `self` is in `[min, max]`, including the bounds."""
     return (self >= min) & (self <= max)
 
 

@@ -1,4 +1,7 @@
-"""The conditions under which a captured program replaces a function, as source and as text: requirements on the arguments."""
+"""The conditions under which a captured program replaces a function, as source and as text.
+
+They are requirements on the arguments.
+"""
 
 from __future__ import annotations
 

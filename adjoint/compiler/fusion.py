@@ -32,7 +32,7 @@ MOST_NODES = 80
 
 
 class Loop(Pointwise):
-    """An expression of arrays that was not traced from a function."""
+    """The loop of an expression that was not traced from a function."""
 
     def __init__(self, expression: Expression, arrays: list[str]) -> None:
         self.name, self.refusal, self.kinds, self.contiguous = "fused", "fused", "f", False
@@ -41,7 +41,7 @@ class Loop(Pointwise):
         self._straight, self._tiles = {}, {}
 
     def __call__(self, arrays: Sequence[Any], out: Any = None) -> Any:
-        """Compute on arrays of the dtype of the first one, and on truth values."""
+        """Compute on arrays that have the dtype of the first one, or are boolean."""
         dtype = arrays[0].dtype
         return self.computed(arrays, (), dtype, dtype, out)
 
@@ -59,7 +59,7 @@ class Fused:
         self.loop, self.instructions, self.over = loop, instructions, over
 
     def __call__(self, *arrays: Any) -> Any:
-        """The results; or None, and the result is written to the first array."""
+        """Return the results. If `over` is given, write the result to the first array and return None."""
         if self.over is None:
             return self.loop(arrays)
         target, *others = arrays
@@ -98,10 +98,10 @@ class Groups:
                 self.add(position, each)
 
     def add(self, position: int, given: Instruction) -> None:
-        """Add an instruction to the groups that make its operands, or as a group of its own.
+        """Add an instruction to the groups that create its operands, or as a new group.
 
         Raises:
-            Foreign: unless it computes a large contiguous array element by element, from one dtype and truth values.
+            Foreign: unless it computes a large contiguous array element by element, from operands of one dtype and truth values.
         """
         op = given.kernel
         if given.changes or given.keeps or given.several or len(given.results) != 1:
@@ -129,10 +129,10 @@ class Groups:
         self.makers[result] = position  # type: ignore[index]
 
     def form(self, number: Any) -> tuple[tuple[int, ...], str, bool]:
-        """The shape and the dtype of a value, and whether it is contiguous.
+        """Return the shape and the dtype of a value, and whether it is contiguous.
 
         Raises:
-            Foreign: if it is no array of floating-point numbers or truth values.
+            Foreign: if the value is not an array of floating-point numbers or truth values.
         """
         form = None if number is None else self.program.shapes[number]
         if form is None or self.program.memory[number] is None or form[1] not in (*TYPES, "bool"):
@@ -140,19 +140,22 @@ class Groups:
         return *form, is_contiguous(form[0], self.program.memory[number][0], numpy.dtype(form[1]).itemsize)
 
     def operand(self, operand: Any) -> Any:
-        """An array, or a number."""
+        """Return the array of an operand, or a number."""
         if isinstance(operand, Reference):
             return Place(operand.number, 0, self.form(operand.number)[0], ())
         return number_of(operand, (*TYPES, "bool"))
 
     def dtypes(self, group: list[int]) -> set[str]:
-        """The dtypes of the numbers that a group reads and makes."""
+        """Return the dtypes of the numbers that a group reads and creates."""
         read = {place.buffer for each in group for _, place in self.computations[each][1]}
         made = {self.instructions[each].results[0] for each in group}
         return {self.form(number)[1] for number in read | made} - {"bool"}
 
     def join(self, group: list[int], position: int) -> None:
-        """Join the group that has made an operand with that of an instruction, unless something depends on its place."""
+        """Join the group that creates an operand with the group of an instruction.
+
+        The groups stay apart if other instructions depend on their positions.
+        """
         own = self.of[position]
         both = sorted({*group, *own})
         (one,), (other,) = self.instructions[group[0]].results, self.instructions[position].results
@@ -166,12 +169,15 @@ class Groups:
             self.of[each] = both
 
     def is_like(self, number: int, result: Any) -> bool:
-        """Whether a value is an array of numbers in the shape of a result, and contiguous."""
+        """Return whether a value is a contiguous array of numbers with the shape of a result."""
         shape, dtype, contiguous = self.form(number)
         return contiguous and dtype != "bool" and shape == self.form(result)[0]
 
     def can_wait(self, group: list[int], both: list[int]) -> bool:
-        """Whether a group may run at the last of other positions: nothing between reads its results or changes its operands."""
+        """Return whether a group may run at the last of the positions `both`.
+
+        This requires that no instruction in between reads its results or changes its operands.
+        """
         of, read, made = self.buffers.of, set[Any](), set[Any]()
         for position in range(group[0], both[-1]):
             each = self.instructions[position]
@@ -187,7 +193,10 @@ class Groups:
         return True
 
     def arrays(self, group: list[int]) -> tuple[list[int], list[int]]:
-        """The values that a group reads, those like the results first, and the values that others read of the group."""
+        """Return the values that a group reads, starting with values like the results.
+
+        Also return the results that other instructions read.
+        """
         made = [self.instructions[each].results[0] for each in group]
         found = dict.fromkeys(place.buffer for each in group for _, place in self.computations[each][1])
         inputs = sorted([each for each in found if each not in made], key=lambda each: not self.is_like(each, made[0]))
@@ -199,7 +208,7 @@ class Groups:
         return inputs, outputs  # type: ignore[return-value]
 
     def expression(self, group: list[int]) -> Expression:
-        """The computation of the outputs of a group from its inputs."""
+        """Return the computation of a group's outputs from its inputs."""
         inputs, outputs = self.arrays(group)
         graph = Graph()
         kinds = [BOOL if self.form(number)[1] == "bool" else NUMBER for number in inputs]
@@ -214,7 +223,7 @@ class Groups:
         return Expression(tuple([values[number] for number in outputs]))
 
     def joined(self, group: list[int]) -> Instruction:
-        """The loop of a group as one instruction."""
+        """Return the loop of a group as one instruction."""
         inputs, outputs = self.arrays(group)
         expression = self.expression(group)
         truths = [each.value for each in expression.nodes() if each.operation == INPUT and each.kind == BOOL]
@@ -240,7 +249,7 @@ class Groups:
 
 
 def copied(graph: Graph, node: Node, given: dict[Node, Node], scalars: dict[str, Any]) -> Node:
-    """A node in another graph, where scalars are constants."""
+    """Copy a node to another graph, in which scalars are constants."""
     if node.kind == SCALAR:
         value = eval(scalar_source(node), {}, scalars)
         if type(value) not in (int, float):

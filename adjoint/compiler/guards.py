@@ -1,4 +1,4 @@
-"""Conditions under which a captured program replaces a function, from the objects outside that the function has read."""
+"""The conditions on outside objects that a function has read, under which a captured program replaces the function."""
 
 from __future__ import annotations
 
@@ -410,7 +410,7 @@ class Guards:
         return self.tracer.derived(function, [left, right], self.computed(function, left, right))
 
     def computed(self, function: Any, *operands: Any) -> Any:
-        """Return what a function of numbers gives. If it raises, it does so for these numbers only."""
+        """Return the result of a function of numbers. If it raises an error, the numbers are fixed."""
         try:
             return function(*map(plain, operands))
         except (ArithmeticError, ValueError):

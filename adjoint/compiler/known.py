@@ -1,4 +1,4 @@
-"""The observer's knowledge of functions, classes and attributes: which are called, which are read, which end the capture."""
+"""Tables of functions, classes and attributes for the observer: which are called, which are read, and which end the capture."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ class Made:
 
 
 class Method:
-    """A call of a method of an object, whatever the object is at that time."""
+    """A call of a method of the object that is present when the program runs."""
 
     def __init__(self, owner: Any, name: str, kwargs: dict[str, Any]) -> None:
         self.owner, self.name, self.kwargs = owner, name, kwargs

@@ -1,7 +1,7 @@
-"""Native functions on tensors and other objects: tests of classes, layouts and identities, new tensors, counts of changes.
+"""Native functions on objects: they test classes, layouts and identities, create tensors, and count changes.
 
-The machine code reads the objects. The words of array objects belong to NumPy's binary interface. The words of tensor
-objects that store attributes are found with a tensor that has known attributes.
+The machine code reads the objects. NumPy's binary interface defines the words of array objects. The words of a tensor object that
+store its attributes are found by means of a tensor with known attributes.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ class Fits:
 def all_fit(
     own: Int, objects: Pointer[i64], given: Int, ARRAY: Static, BASE: Static, GRAD: Static, EDGE: Static, EXTRA: Static
 ) -> i64:
-    """Return whether all tensors and their arrays are as the numbers in `own` say.
+    """Return whether all tensors and their arrays fit the numbers in `own`.
 
-    The first number is how many arguments are tensors. The others are tensors whose gradients are meant. The second number
-    tells whether edges, bases and rare attributes are tested.
+    The first number is the number of arguments that are tensors; of the other arguments, the gradients are tested. The second
+    number is whether to test edges, bases and rare attributes.
     """
     told = as_pointer(as_pointer(own, i64)[ELEMENTS], i64)
     tensors, whole, expected = told[0], told[1], told + 2
@@ -126,8 +126,8 @@ def words() -> dict[str, int]:
 def fitting(tensors: Sequence[Tensor], grads: Sequence[Tensor] = (), *, whole: bool) -> Callable[..., bool] | None:
     """Return a native function that tests whether tensors have these classes and layouts, or None if that is impossible.
 
-    The function takes the tensors, and the tensors whose gradients must be like `grads`. `whole`: whether the function also
-    tests that the tensors have the same edges, no bases and no rare attributes.
+    The function takes the tensors, followed by the tensors whose gradients must have the layouts of `grads`. `whole`: whether the
+    function also tests that the tensors have the same edges, no bases and no rare attributes.
     """
     count, tensors = len(tensors), [*tensors, *grads]
     arrays = [tensor._array for tensor in tensors]
@@ -162,7 +162,10 @@ new_object = function_of_python("PyType_GenericAlloc", i64, i64, i64)
 
 @functools.cache
 def tensor_maker() -> Callable[[ndarray], Tensor]:
-    """Return `wrap`, in a fifth of the time: for arrays that operators have computed, where nothing notes new tensors."""
+    """Return a function like `wrap` that takes a fifth of the time.
+
+    It is for arrays that operators have computed, if nothing records new tensors.
+    """
     if not words():
         return wrap
     found: Callable[[ndarray], Tensor] = native("new_on_array", Tensor)
@@ -219,7 +222,10 @@ def native(name: str, own: Any) -> Any:
 
 @functools.cache
 def addresses() -> dict[str, int]:
-    """Return the addresses of the native functions. They are compiled together, because LLVM takes as long for one."""
+    """Return the addresses of the native functions.
+
+    They are compiled together, because LLVM takes the same time for one function.
+    """
     places = {name.strip("_").upper(): place for name, place in words().items()}
     array, counter = {"ARRAY": places["ARRAY"]}, {"COUNTER": places["COUNTER"]}
     module = Module()

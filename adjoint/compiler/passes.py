@@ -1,7 +1,4 @@
-"""Passes over the instructions of a program with known sizes.
-
-Each pass returns other instructions that compute the same bits.
-"""
+"""Passes over the instructions of a program with known sizes. Each pass returns other instructions that compute the same bits."""
 
 from __future__ import annotations
 
@@ -127,7 +124,7 @@ def overwriting(owners: Owners, given: Instruction, position: int) -> tuple[Inst
 
 
 def overwriting_fused(owners: Owners, given: Instruction, position: int) -> tuple[Instruction | None, int | None]:
-    """Return the same for one loop of several instructions, which may overwrite any of its operands."""
+    """Return the same as `overwriting` for a loop of several instructions, which may overwrite any of its operands."""
     if given.several:
         return None, None
     buffers = owners.buffers

@@ -76,13 +76,12 @@ class Input(NamedTuple):
 class Program:
     """A program: instructions in the order of their execution.
 
-    `inputs`: the inputs by number. `numbers`: the inputs that are not tensors, by the places of arguments. `shapes`:
-    the shapes and dtypes of all values seen so far. `memory`: the strides of these values, and the addresses that they
-    had. `boundary`: the number of instructions in forward. The other instructions compute the gradients of `roots` with
-    respect to `targets`, from the values `seeds`. `natives`: the native runs that replace several instructions; `loops`: the
-    instructions that are one loop each of several others.
-    `varying`: for arrays, the sizes and strides that vary from run to run. `result`: the returned values, as references
-    and constants.
+    `inputs`: the inputs by number. `numbers`: the inputs that are not tensors, by the places of arguments. `shapes`: the shapes
+    and dtypes of all values seen so far. `memory`: the strides of these values, and their addresses at the capture. `boundary`:
+    the number of instructions in forward. The other instructions compute the gradients of `roots` with respect to `targets`, from
+    the values `seeds`. `natives`: the native runs that replace several instructions; `loops`: the instructions that are loops of
+    several other instructions. `varying`: for arrays, the sizes and strides that vary from run to run. `result`: the returned
+    values, as references and constants.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Programs for any size. At new sizes they first run on copies, to show whether they fit. The second time they get a plan."""
+"""Programs for any size. The first run at new sizes is a test on copies. The second run creates a plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The step of an optimizer in a program: one native call, as long as parameters and state remain the same objects."""
+"""The step of an optimizer in a program. It is one native call while parameters and state remain the same objects."""
 
 from __future__ import annotations
 
@@ -266,7 +266,7 @@ def parts_of(owner: Any, group: dict[str, Any]) -> tuple[list[Any], list[Any], l
 
 @functools.cache
 def step_of(loop: Loop, numbers: int, **types: Any) -> Any:
-    """Return the kernel that calls the loop of a formula. Its arguments are a change, this many numbers, and tensors.
+    """Return the kernel that calls the loop of a formula. Its arguments are a change, `numbers` numbers, and tensors.
 
     Its own array contains the number of parameters, the position of the first tensor that is changed, the number of these
     tensors, and the bounds of the loop.

@@ -124,7 +124,7 @@ class Tracer(Handler):
 
     @property
     def asks(self) -> bool:
-        """Return whether the current operations on numbers belong to the function, and not to a kernel."""
+        """Return whether the function, and not a kernel, performs the current operations on numbers."""
         return modes.STATE.capture is self and not self.computing
 
     def derived(self, function: Callable[..., Any], operands: list[Any], result: Any) -> Any:

@@ -65,7 +65,7 @@ _OF_PAIRS = "llvm.x86.avx512bf16.dpbf16ps.512"
 
 
 def _instruction(name: str, tiles: int, *types: str) -> Any:
-    """Return an instruction that takes the numbers of this many tiles and then values of these types."""
+    """Return an instruction that takes the numbers of `tiles` tiles, followed by values of these types."""
 
     def write(lowering: Lowering, *arguments: Any) -> None:
         declared = ["i8 immarg"] * tiles + list(types)

@@ -80,10 +80,7 @@ def vectorized(_lowering: Lowering, *bounds: Any, width: int = 0, interleave: in
 
 @_builtin
 def rolled(_lowering: Lowering, *bounds: Any) -> Any:
-    """Iterate over the numbers of `range` in a loop whose code should stay small.
-
-    The loop is neither unrolled nor vectorized.
-    """
+    """Iterate over the numbers of `range` in a loop whose code should stay small. The loop is neither unrolled nor vectorized."""
     return LoopRange(bounds, rolled=True)
 
 
@@ -338,14 +335,14 @@ def scale(lowering: Lowering, value: Any, exponent: Any) -> Any:
 
 @_builtin
 def fmin(lowering: Lowering, first: Any, second: Any) -> Any:
-    """Return the smaller number, or the second if either number is NaN. One instruction."""
+    """Return the smaller number, or the second if either number is NaN. This is one instruction."""
     first, second = lowering.unify(first, second)
     return lowering.select(lowering.compare(ast.Lt, first, second), first, second)
 
 
 @_builtin
 def fmax(lowering: Lowering, first: Any, second: Any) -> Any:
-    """Return the larger number, or the second if either number is NaN. One instruction."""
+    """Return the larger number, or the second if either number is NaN. This is one instruction."""
     first, second = lowering.unify(first, second)
     return lowering.select(lowering.compare(ast.Gt, first, second), first, second)
 

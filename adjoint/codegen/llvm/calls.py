@@ -87,13 +87,14 @@ class NativeCall:
 
     It holds all data that does not depend on the contents of the arrays.
 
-    `function` takes a table and a range of `rows`. Each row touches `row_bytes` bytes. The table contains the `layout`;
-    the arrays whose parameters are named in `arrays`, in row-major order (copies for the names in `copied`); the
-    results; and `scalars`, Python expressions of parameters and `constants`, with the `character` of a struct.
+    `function` takes a table and a range of `rows`. Each row touches `row_bytes` bytes. The table contains the `layout`, then the
+    arrays, the results, and the scalars. `arrays` are the names of the parameters with the arrays, which must be row-major;
+    arrays in `copied` are copied if they are not. `scalars` are Python expressions of parameters and `constants`. `character` is
+    their type for `struct`.
 
-    `results`: the arrays to allocate and return. An entry is None if the result is not requested. `sums`: the results
-    that are sums over rows. Their initial values are 0, in one array with `blocks` parts. The table contains this array
-    for each sum, and again after the results.
+    `results`: the arrays to allocate and return. An entry is None if the result is not requested. `sums`: the results that are
+    sums over rows. Their initial values are 0, in one array with `blocks` parts. The table contains the address of this array for
+    each sum, and again after the results.
     """
 
     function: Any
@@ -110,7 +111,10 @@ class NativeCall:
     blocks: int = 1
 
     def plan(self, parameters: Sequence[str]) -> Plan:
-        """Return the plan of a kernel with these parameters. Its functions return NotImplemented if scalars are not numbers."""
+        """Return the plan of a kernel with these parameters.
+
+        The plan's functions return NotImplemented if scalars are not numbers.
+        """
         memory = {f"r{n}": item for n, item in enumerate(self.results) if item is not None and n not in self.sums}
         if self.sums:
             shape, dtype, _ = self.results[self.sums[0]]  # type: ignore[misc]

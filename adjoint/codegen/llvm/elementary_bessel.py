@@ -1,4 +1,4 @@
-"""Bessel functions of orders 0 and 1, of both kinds, modified and not, and the Airy function, in the language of kernels.
+"""Bessel functions and modified Bessel functions of both kinds and orders 0 and 1, and the Airy function.
 
 All functions compute in float64, and float32 results are rounded. The same source also computes NumPy arrays
 (`codegen.elementary.on_arrays`). `special_coefficients` contains the smooth functions that are approximated by
@@ -80,7 +80,7 @@ def bessel_j1(x: T) -> T:
 
 @loops(flags="contract")
 def _second_kind(x: T, ORDER: Static) -> T:
-    """NIST DLMF 10.8.1 and 10.8.2. The result is NaN for negative numbers."""
+    """Return the function of the second kind (NIST DLMF 10.8.1 and 10.8.2), which is NaN for negative numbers."""
     far = x > _NEAR
     rest = _smooth(x * x / _NEAR**2, interpolated(16, coefficients.power_series, ORDER, -(_NEAR**2), True))
     value = log(x * 0.5) * 2 * _near(x, ORDER) - (x * 0.5 * rest + T(2) / x if ORDER else rest)
@@ -107,7 +107,7 @@ def bessel_y1(x: T) -> T:
 
 @loops(flags="contract")
 def _decaying_near(x: T, ORDER: Static) -> T:
-    """DLMF 10.31.1 and 10.31.2."""
+    """Return the modified function of the second kind near 0 (DLMF 10.31.1 and 10.31.2)."""
     u = x * x / _NEAR_DECAYING**2
     first = _smooth(u, interpolated(9, coefficients.power_series, ORDER, _NEAR_DECAYING**2, False))
     rest = _smooth(u, interpolated(9, coefficients.power_series, ORDER, _NEAR_DECAYING**2, True))

@@ -1,10 +1,10 @@
 """Inverse trigonometric functions and the cube root in the language of kernels: asin, acos, atan, atan2, cbrt, and hypot.
 
-asin and acos: a polynomial up to 1/2, beyond it by asin(x) = pi/2 - 2 asin(sqrt((1 - x) / 2)). atan: the argument is
-brought below tan(pi/8) by atan(a) = pi/4 + atan((a - 1) / (a + 1)) and atan(a) = pi/2 + atan(-1 / a) (S. L. Moshier,
-"Methods and Programs for Mathematical Functions", 1989); polynomials of our own (`scripts/fit_polynomials.py`). The
-code has no branches. Errors in units of the last place over dense samples of float32 and float64: asin 1.8 and 2.0,
-acos 1.1 and 1.2, atan 1.8 and 2.0, atan2 0.51 and 1.7, cbrt 0.51 and 1.0, hypot 0.51 and 1.2.
+Up to 1/2, asin and acos use a polynomial. Beyond 1/2, they use asin(x) = pi/2 - 2 asin(sqrt((1 - x) / 2)). The argument of atan
+is reduced below tan(pi/8) with atan(a) = pi/4 + atan((a - 1) / (a + 1)) and atan(a) = pi/2 + atan(-1 / a) (S. L. Moshier,
+"Methods and Programs for Mathematical Functions", 1989). The polynomials are from `scripts/fit_polynomials.py`. The code has no
+branches. Errors in units of the last place over dense samples of float32 and float64: asin 1.8 and 2.0, acos 1.1 and 1.2, atan
+1.8 and 2.0, atan2 0.51 and 1.7, cbrt 0.51 and 1.0, hypot 0.51 and 1.2.
 """
 
 from __future__ import annotations

@@ -21,10 +21,10 @@ _FIRST_BY_ANGLE = 7
 class Family(NamedTuple):
     """A family of polynomials.
 
-    first: `a` and `b` of that of degree 1, `a x + b`. following: that of degree k + 1, of x, k and those of degrees k and k - 1.
-    angle: a function f, and s and t: that of degree n at cos(angle) is f((n + s) angle) / f(t angle). at_one: `a` of that of
-    degree n at 1, `a n + 1`; at_minus_one: the same, with a sign that alternates. degrees: from which on values are nan, in
-    float32 and in float64.
+    first: `a` and `b` of the polynomial of degree 1, `a x + b`. following: the function that computes the polynomial of degree k
+    + 1 from x, k, and the polynomials of degrees k and k - 1. angle, shift, part: f, s and t, if the polynomial of degree n at
+    cos(angle) is f((n + s) angle) / f(t angle). at_one: `a`, if the value at 1 is `a n + 1`. at_minus_one: the same for -1, with
+    an alternating sign. degrees: the degrees from which values are NaN, in float32 and in float64.
     """
 
     first: tuple[float, float]
@@ -54,7 +54,7 @@ def _hermite_he(x: T, k: T, value: T, before: T) -> T:
 
 @loops
 def _laguerre(x: T, k: T, value: T, before: T) -> T:
-    """The float32 polynomial is rounded once, as PyTorch's is on the processors that it is compiled for."""
+    """Round the float32 polynomial once, like PyTorch on the processors for which it is compiled."""
     factor, rest = k + k + (T(1) - x), -(k * before)
     return (fma(factor, value, rest) if is_float32(x) else factor * value + rest) / (k + 1)
 

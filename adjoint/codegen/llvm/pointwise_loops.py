@@ -32,7 +32,7 @@ ALIGNED_FROM = 8
 
 
 def layout_of(shape: Sequence[int], strides: Sequence[Sequence[int]], streamed: bool) -> list[int]:
-    """Return the row length, whether results are `streamed`, the number and the lengths of outer dimensions, and the strides.
+    """Return the layout of a call: the row length, whether results are `streamed`, the outer dimensions, and the strides.
 
     The inner dimension comes first.
     """
