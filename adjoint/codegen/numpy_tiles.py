@@ -1,7 +1,7 @@
 """The NumPy interpreter of expressions for large arrays. It computes tiles that stay in the cache, on several threads.
 
 Operands may have any memory layout and are broadcast. They are traversed together in the memory order of the result,
-with as few dimensions as possible. A tile also uses scratch memory, which each thread keeps.
+with as few dimensions as possible.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy import ndarray
 from numpy.lib.stride_tricks import as_strided
 
 from ..kernels.runtime.layout import memory_for
-from ..kernels.runtime.parallel import TILE_BYTES, parallel_rows, scratch
+from ..kernels.runtime.parallel import TILE_BYTES, parallel_rows
 
 Dtype = numpy.dtype[Any]
 
@@ -31,42 +31,29 @@ def result_like(arrays: Sequence[ndarray], dtype: Dtype, contiguous: bool) -> nd
 
 
 def run_tiles(
-    tile: Callable[..., Any],
+    function: Callable[..., Any],
     inputs: list[ndarray],
     scalars: Sequence[Any],
     outs: list[ndarray],
-    registers: Sequence[Dtype],
     compute: Dtype,
 ) -> None:
-    """Call `tile(*inputs, *scalars, *outs, *registers)` for tiles that together cover the arrays.
+    """Write the results of `function(*inputs, *scalars)` for tiles that together cover the arrays.
 
-    Arrays whose dtype is not that of the computation (`compute`, or bool for some outputs) are converted tile by tile.
+    Inputs of a half type are converted to the dtype of the computation, `compute`, tile by tile.
     """
     shape, operands = walked(inputs, outs)
-    n_inputs = len(inputs)
-    half = inputs[0].dtype != compute
-    itemsize = compute.itemsize if half else 0
-    element = sum(item.itemsize + itemsize for item in operands)
+    count, dtype = len(inputs), inputs[0].dtype
+    half = dtype is not compute
+    element = sum(item.itemsize + (compute.itemsize if half else 0) for item in operands)
 
     def work(where: Any) -> None:
         parts = [item[where] for item in operands]
-        size = parts[-1].shape
-        kept = [scratch(f"tile {number}", size, dtype) for number, dtype in enumerate(registers)]
-        if not half:
-            tile(*parts[:n_inputs], *scalars, *parts[n_inputs:], *kept)
-            return
-        wide = []
-        for number, part in enumerate(parts):
-            if part.dtype == inputs[0].dtype:
-                memory = scratch(f"wide {number}", size, compute)
-                if number < n_inputs:
-                    numpy.copyto(memory, part, casting="unsafe")
-                part = memory
-            wide.append(part)
-        tile(*wide[:n_inputs], *scalars, *wide[n_inputs:], *kept)
-        for part, memory in zip(parts[n_inputs:], wide[n_inputs:], strict=True):
-            if memory is not part:
-                numpy.copyto(part, memory, casting="unsafe")
+        given = parts[:count]
+        if half:
+            given = [part.astype(compute) if part.dtype == dtype else part for part in given]
+        results = function(*given, *scalars)
+        for part, result in zip(parts[count:], results if type(results) is tuple else (results,), strict=True):
+            numpy.copyto(part, result, casting="unsafe")
 
     inner = math.prod(shape[1:])
     if inner * element <= TILE_BYTES:

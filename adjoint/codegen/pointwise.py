@@ -30,7 +30,7 @@ from .costs import LARGE, THREADED
 from .expression import BOOL, REAL, ROW_OPERATIONS, Tree, leaves
 from .kernel import FLOATS, Kernel
 from .numpy_tiles import result_like, run_tiles
-from .selection import choose, select, select_any, zero_where
+from .selection import choose, zero_where
 from .tracing import ARRAY, Parameters, TracingError, apply, trace, xp
 
 FLOAT64 = numpy.dtype(numpy.float64)
@@ -40,12 +40,10 @@ BASE_NAMES: dict[str, Any] = {
     "__name__": None,
     "__package__": "adjoint.kernels",
     "__builtins__": __builtins__,
+    "inf": numpy.inf,
     "typed": typed,
-    "select": select,
-    "select_any": select_any,
     "choose": choose,
     "zero_where": zero_where,
-    "copyto": numpy.copyto,
     "positive": numpy.positive,
     "full_like": numpy.full_like,
     "row_major": row_major,
@@ -69,7 +67,6 @@ class Program:
         self.contiguous = contiguous
         self.parameters = Parameters(function)
         self._straight: dict[str, Callable[..., Any]] = {}
-        self._tiles: dict[tuple[str, bool], tuple[Callable[..., Any], list[numpy.dtype[Any]], list[str]]] = {}
 
     @computed_once
     def tree(self) -> Tree:
@@ -109,7 +106,7 @@ class Program:
         return ", ".join([*self.parameters.arrays, *self.parameters.scalars])
 
     def straight(self, char: str) -> Callable[..., Any]:
-        """Return the function for small arrays of one dtype."""
+        """Return the function for small arrays, or for tiles of large arrays, of one dtype."""
         found = self._straight.get(char)
         if found is None:
             with _building:
@@ -125,24 +122,6 @@ class Program:
                 )
                 source.compile_source(text, f"{self.name} {char}", namespace)
                 found = self._straight[char] = namespace[self.name]
-        return found
-
-    def tile(self, char: str, *, over_input: bool) -> tuple[Callable[..., Any], list[numpy.dtype[Any]], list[str]]:
-        """Return the function for tiles of one dtype, the dtypes of its registers, and the kinds of its outputs.
-
-        `over_input`: whether the output may share the memory of an input.
-        """
-        found = self._tiles.get((char, over_input))
-        if found is None:
-            with _building:
-                namespace = dict(BASE_NAMES)
-                text, registers, kinds = source.tile_source(
-                    self.name, self.tree, self._parameter_list, char, namespace, over_input=over_input
-                )
-                place = "in place" if over_input else "tile"
-                source.compile_source(text, f"{self.name} {place} {char}", namespace)
-                dtypes = [dtype_of(kind, numpy.dtype(char)) for _, (kind, _) in registers]
-                found = self._tiles[char, over_input] = (namespace[self.name], dtypes, kinds)
         return found
 
     def run(self, arrays: Sequence[Any], scalars: Sequence[Any], out: ndarray | None = None) -> Any:
@@ -191,13 +170,13 @@ class Program:
             several = results if type(results) is tuple else (results,)
             arranged = tuple([narrowed(item, compute, dtype) for item in several])
             return arranged if type(results) is tuple else arranged[0]
-        tile, registers, kinds = self.tile(compute.char, over_input=out is not None)
         if out is not None:
             outs = [out]
         else:
-            outs = [result_like(operands, dtype_of(kind, dtype), self.contiguous) for kind in kinds]
+            outputs = next(leaves(self.tree)).outputs
+            outs = [result_like(operands, dtype_of(node.kind, dtype), self.contiguous) for node in outputs]
         if outs[0].size:
-            run_tiles(tile, list(operands), values, outs, registers, compute)
+            run_tiles(self.straight(compute.char), list(operands), values, outs, compute)
         return outs[0] if len(outs) == 1 else tuple(outs)
 
 

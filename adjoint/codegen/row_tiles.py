@@ -13,9 +13,8 @@ import numpy
 from numpy import ndarray
 
 from ..kernels.runtime.floating import OFF, WARNINGS, off_for_rows, restore, widen
-from ..kernels.runtime.parallel import PARALLEL_BYTES, TILE_BYTES, get_num_threads, parallel_rows, scratch
-from .expression import BOOL, COLUMN, ELEMENT, INPUT, INTEGER, ROW, ROW_SCANS, Expression, is_absent
-from .schedule import Pool
+from ..kernels.runtime.parallel import PARALLEL_BYTES, TILE_BYTES, get_num_threads, parallel_rows
+from .expression import BOOL, COLUMN, ELEMENT, INPUT, INTEGER, ROW_SCANS, Expression, is_absent
 
 Dtype = numpy.dtype[Any]
 Geometry = tuple[int, int, int]
@@ -57,18 +56,14 @@ def dtype_of(kind: str, dtype: Dtype) -> Dtype:
 
 
 class Tile:
-    """The code for tiles of one expression and dtype: `function(*arrays, *scalars, row_length, *outs, *registers)`."""
+    """The code of one expression for one dtype: `function(*arrays, *scalars, row_length)`, which returns a tuple."""
 
-    def __init__(
-        self, function: Callable[..., Any], registers: Sequence[Pool], expression: Expression, dtype: Dtype
-    ) -> None:
+    def __init__(self, function: Callable[..., Any], expression: Expression, dtype: Dtype) -> None:
         self.function = function
         self.dtype = dtype
-        self.registers = [(f"row {n}", extent, dtype_of(kind, dtype)) for n, (kind, extent) in enumerate(registers)]
-        self.outputs = [
-            None if is_absent(node) else (node.extent, dtype_of(node.kind, dtype)) for node in expression.outputs
-        ]
-        self.sums = [number for number, output in enumerate(self.outputs) if output is not None and output[0] == COLUMN]
+        outputs = enumerate(expression.outputs)
+        self.extents = [node.extent for node in expression.outputs]
+        self.sums = [number for number, node in outputs if node.extent == COLUMN and not is_absent(node)]
         self.walked = _walked(expression)
         self.scans = frozenset(node.operation for node in expression.nodes()) & ROW_SCANS
 
@@ -126,11 +121,10 @@ def _compute(run: Run) -> None:
         row_bytes = column_bytes * inner
         if inner == 1 and not scans.isdisjoint(("row_cummax", "row_cummin")):
             row_bytes = min(row_bytes, TILE_BYTES // SCANNED_ROWS)
-        shape = (length,) if inner == 1 else (length, inner)
 
         def rows(start: int, stop: int) -> None:
             where = slice(start, stop)
-            _work(run, start, where, where, (1, length, stop - start) if run.across else (stop - start, *shape))
+            _work(run, start, where, where)
 
         tile_bytes = TILE_BYTES if scans else ROWS_BYTES
         block = _block(run, outer, row_bytes, tile_bytes)
@@ -149,7 +143,7 @@ def _compute(run: Run) -> None:
             count = min(stop - start, strips - strip)
             part = slice(strip * width, min((strip + count) * width, inner))
             where = slice(block, block + 1), slice(None), part
-            _work(run, start, where, where, (1, length, part.stop - part.start))
+            _work(run, start, where, where)
             start += count
 
     block = _block(run, outer * strips, width * column_bytes, TILE_BYTES)
@@ -163,7 +157,7 @@ def _block(run: Run, rows: int, row_bytes: int, tile_bytes: int) -> int | None:
     return max(1, min(-(-rows // BLOCKS), tile_bytes // row_bytes))
 
 
-def _work(run: Run, key: int, elements: Any, rows: Any, size: tuple[int, ...]) -> None:
+def _work(run: Run, key: int, elements: Any, rows: Any) -> None:
     """Compute one tile, given the `elements` and the `rows` of the arrays. Short rows are adjacent in the tile."""
     tile, across = run.tile, run.across
     parts: list[ndarray | None] = []
@@ -178,27 +172,10 @@ def _work(run: Run, key: int, elements: Any, rows: Any, size: tuple[int, ...]) -
             if array.dtype is not tile.dtype:
                 array = widen(array)
         parts.append(array)
-    below = (1,) * (len(size) - 2)
-    shapes = {ELEMENT: size, ROW: (size[0], 1, *size[2:]), COLUMN: (1, size[1], *below)}
-    targets: list[ndarray | None] = []
-    written = []
-    for number, (out, output) in enumerate(zip(run.outs, tile.outputs, strict=True)):
-        if out is None or output is None:
-            targets.append(None)
-            continue
-        extent, dtype = output
-        if extent == COLUMN:
-            targets.append(numpy.empty(shapes[COLUMN], dtype))
-            continue
-        part = out[elements if extent == ELEMENT else rows]
-        target = part.T[None] if across else part
-        if across or out.dtype != dtype:
-            written.append((target, target := scratch(f"row out {number}", shapes[extent], dtype)))
-        targets.append(target)
-    kept = [scratch(name, shapes[extent], dtype) for name, extent, dtype in tile.registers]
-    tile.function(*parts, *run.scalars, run.geometry[1], *targets, *kept)
-    for part, target in written:
-        numpy.copyto(part, target, casting="unsafe")
+    results = tile.function(*parts, *run.scalars, run.geometry[1])
+    for number, (out, result) in enumerate(zip(run.outs, results, strict=True)):
+        if out is not None and number not in tile.sums:
+            part = out[elements if tile.extents[number] == ELEMENT else rows]
+            numpy.copyto(part.T[None] if across else part, result, casting="unsafe")
     if tile.sums:
-        found: list[Any] = [targets[number] for number in tile.sums]
-        run.sums[key] = [total.reshape(-1) for total in found]
+        run.sums[key] = [results[number].reshape(-1) for number in tile.sums]

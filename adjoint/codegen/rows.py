@@ -44,7 +44,7 @@ from .costs import THREADED
 from .expression import COLUMN, ELEMENT, ROW, ROW_LENGTH, Expression, Node, Tree, is_absent, leaves
 from .plans import Memory, Plan, Plans, returned
 from .pointwise import BASE_NAMES
-from .row_functions import STRAIGHT_FUNCTIONS, TILE_FUNCTIONS
+from .row_functions import ROW_FUNCTIONS
 from .row_tiles import Geometry, Tile, dtype_of, run_rows
 from .tracing import Parameters, trace
 
@@ -66,8 +66,7 @@ class RowProgram:
         self.parameters = Parameters(function, in_parts)
         self._extents = list(self.parameters.extents.values())
         self._whole = self._extents.index(ELEMENT) if ELEMENT in self._extents else 0
-        self._tiles: dict[tuple[int, str], Tile] = {}
-        self._straight: dict[tuple[int, str], Callable[..., Any] | None] = {}
+        self._code: dict[tuple[int, str], Callable[..., Any]] = {}
         self._loops: dict[tuple[int, str], CompiledRows] = {}
         self._plans: Plans[Plan] = Plans()
         """The plans for arrays of certain dtypes, shapes and strides."""
@@ -108,35 +107,17 @@ class RowProgram:
     def _arguments(self) -> list[str]:
         return [*self.parameters.arrays, *self.parameters.scalars, ROW_LENGTH]
 
-    def tile(self, variant: int, char: str) -> Tile:
-        """Return the function for tiles of one dtype."""
-        found = self._tiles.get((variant, char))
+    def code(self, variant: int, char: str) -> Callable[..., Any]:
+        """Return the function that computes arrays of one dtype, or tiles of them, with NumPy."""
+        found = self._code.get((variant, char))
         if found is None:
             with _building:
-                namespace = BASE_NAMES | TILE_FUNCTIONS
-                text, registers = source.row_tile_source(
-                    "rows", self.variants[variant], ", ".join(self._arguments), char, namespace
-                )
+                namespace = BASE_NAMES | ROW_FUNCTIONS
+                arguments, first = ", ".join(self._arguments), self.parameters.arrays[self._whole]
+                text = source.row_source("rows", self.variants[variant], arguments, first, char, namespace)
                 source.compile_source(text, f"{self.name} rows {variant} {char}", namespace)
-                pools = [pool for _, pool in registers]
-                found = Tile(namespace["rows"], pools, self.variants[variant], numpy.dtype(char))
-                self._tiles[variant, char] = found
+                found = self._code[variant, char] = namespace["rows"]
         return found
-
-    def straight(self, variant: int, char: str) -> Callable[..., Any] | None:
-        """Return the function for small arrays of one dtype, if every operation has one."""
-        key = variant, char
-        if key not in self._straight:
-            with _building:
-                expression = self.variants[variant]
-                namespace = BASE_NAMES | STRAIGHT_FUNCTIONS
-                made = None
-                if all(node.operation in STRAIGHT_FUNCTIONS for node in expression.nodes() if source.is_of_rows(node)):
-                    text = source.row_straight_source("rows", expression, ", ".join(self._arguments), char, namespace)
-                    source.compile_source(text, f"{self.name} small rows {variant} {char}", namespace)
-                    made = namespace["rows"]
-                self._straight[key] = made
-        return self._straight[key]
 
     def _compiled(self, variant: int, char: str) -> CompiledRows:
         """Return the compiled loops of one dtype."""
@@ -232,12 +213,11 @@ class RowProgram:
             call = self._compiled(variant, compute.char).call(arrays, memory, geometry, compute)
             if call is not None:
                 return call.plan([*self.parameters.arrays, *self.parameters.scalars])
+        function = self.code(variant, compute.char)
         if size <= THREADED and compute is dtype:
-            function = self.straight(variant, compute.char)
-            if function is not None:
-                shapes = [item and item.shape for item in memory]
-                return Plan(memory, run=SmallCall(function, arrays, self._extents, geometry, shapes))
-        tile, extents = self.tile(variant, compute.char), self._extents
+            shapes = [item and item.shape for item in memory]
+            return Plan(memory, run=SmallCall(function, arrays, self._extents, geometry, shapes))
+        tile, extents = Tile(function, self.variants[variant], compute), self._extents
 
         def into(results: Sequence[ndarray | None], *arguments: Any) -> None:
             given, scalars = arguments[: len(extents)], arguments[len(extents) :]

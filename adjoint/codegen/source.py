@@ -1,13 +1,11 @@
-"""Write expressions as Python source, which calls NumPy functions in straight-line code, in two styles.
+"""Write expressions as Python source, which calls NumPy functions in straight-line code.
 
-*Straight* code is for small arrays: each step creates a new array or overwrites an array that is no longer needed.
-*Tile* code is for tiles of large arrays: each step writes into scratch memory, and the last steps write into the
-outputs. The source is registered with `linecache`, so that tracebacks and debuggers show it.
+Each step creates a new array or overwrites an array that is no longer needed. The code serves small arrays and tiles of
+large arrays. The source is registered with `linecache`, so that tracebacks and debuggers show it.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import numpy
@@ -21,6 +19,7 @@ from .expression import (
     INTEGER,
     OPERATIONS,
     REAL,
+    ROW_LENGTH,
     SCALAR,
     Choice,
     Expression,
@@ -31,7 +30,7 @@ from .expression import (
     leaves,
     scalar_source,
 )
-from .schedule import Pool, computed, depends_on, last_uses, lowered, register_names, scheduled
+from .schedule import computed, depends_on, last_uses, lowered
 
 SOURCES: dict[str, str] = {}
 """The source of each generated kernel, by name."""
@@ -39,14 +38,8 @@ SOURCES: dict[str, str] = {}
 _REAL_PART = {"F": "f", "D": "d", "G": "g"}
 _INT64 = numpy.dtype(numpy.int64).char
 """The character of 64-bit integers. On most systems, NumPy has two such types, which differ only in the character."""
-_MASKABLE = "fdilq"
-"""The characters of dtypes whose elements are masked as integers of 32 or 64 bits."""
-
 _BOUNDS = {"maximum": "{}, inf", "minimum": "-inf, {}"}
-"""The other bound for `clip` if one bound is a number.
-
-A call of `clip` takes a quarter of the time of NumPy's maximum with a number.
-"""
+"""The arguments of `clip`, which takes a quarter of the time of NumPy's maximum with a number."""
 
 _COMMUTATIVE = ("add", "multiply", "logical_and", "logical_or", "logical_xor")
 
@@ -64,13 +57,8 @@ def identifier(char: str) -> str:
 
 
 def is_of_rows(node: Node) -> bool:
-    """Return whether this is an operation of row programs, which `rows` implements."""
+    """Return whether this is an operation of row programs, which `row_functions` implements."""
     return node.operation.startswith(("row_", "column_"))
-
-
-def row_call(node: Node, arguments: list[str]) -> str:
-    """Return the call of the function for an operation of row programs."""
-    return f"{node.operation}{'_reversed' if node.value else ''}({', '.join(arguments)})"
 
 
 class Writer:
@@ -85,13 +73,11 @@ class Writer:
         alike: bool = False,
         masking: bool = True,
         contiguous: bool = False,
-        over_input: bool = False,
     ) -> None:
         self.char = char
         self.alike = alike
         self.masking = masking
         self.contiguous = contiguous
-        self.over_input = over_input
         self.first = first  # the name of the first array, which gives the shape of a result that depends on no array
         self.namespace = namespace
         self.constants: dict[tuple[str, str], str] = {}
@@ -122,18 +108,17 @@ class Writer:
             lines.append(f"{name} = typed({scalar_source(node)}, {dtype})")
         return known[node, dtype]
 
-    def tree(self, tree: Tree, style: str) -> list[str]:
+    def tree(self, tree: Tree) -> list[str]:
         """Return the code of a whole tree."""
         if isinstance(tree, Choice):
             lines = [f"if {scalar_source(tree.condition)}:"]
-            lines += ["    " + line for line in self.tree(tree.if_true, style)]
-            return lines + ["else:", *("    " + line for line in self.tree(tree.if_false, style))]
+            lines += ["    " + line for line in self.tree(tree.if_true)]
+            return lines + ["else:", *("    " + line for line in self.tree(tree.if_false))]
         if isinstance(tree, Refusal):
             name = f"error{len(self.namespace)}"
             self.namespace[name] = tree.error
             return [f"raise type({name})(*{name}.args)"]
-        expression = lowered(tree, self.char)
-        return self.straight(expression) if style == "straight" else self.tile(expression)
+        return self.straight(lowered(tree, self.char))
 
     def operand_names(self, node: Node, places: dict[Node, str], lines: list[str], known: dict[Any, str]) -> list[str]:
         """Return the names of the operands of a step in the code."""
@@ -146,9 +131,7 @@ class Writer:
         ]
 
     def straight(self, expression: Expression) -> list[str]:
-        """Return code for small arrays.
-
-        It ends with `return`.
+        """Return the code of an expression, which ends with `return`.
 
         A step overwrites an operand only if the operand has the shape of the result. If the arrays are not `alike`, the
         operand must also depend on all inputs of the result, because inputs may be broadcast. (Arrays that should be
@@ -210,10 +193,13 @@ class Writer:
         if node.operation in ("real", "imag"):
             return f"positive({names[0]}.{node.operation})"
         if is_of_rows(node):
-            return row_call(node, names)
+            more = {"row_put": [ROW_LENGTH], "row_index": [self.first, ROW_LENGTH]}.get(node.operation, [])
+            return f"{node.operation}{'_reversed' if node.value else ''}({', '.join([*names, *more])})"
         if node.operation == "where" and self.masking:
             is_zero = node.operands[1].operation == CONSTANT and node.operands[1].value == 0
             return f"zero_where({names[2]}, {names[0]})" if is_zero else f"choose({', '.join(names)})"
+        if self.masking and self.char in "fd" and node.operation in _BOUNDS and node.operands[1].kind == SCALAR:
+            return f"{names[0]}.clip({_BOUNDS[node.operation].format(names[1])})"
         return f"{self.function(node.operation)}({', '.join(names)})"
 
     def function(self, operation: str) -> str:
@@ -225,40 +211,6 @@ class Writer:
         self.namespace[operation] = getattr(numpy, operation)
         return operation
 
-    def tile(self, expression: Expression) -> list[str]:
-        """Return the code for one tile, with an array for each output and each register."""
-        lines: list[str] = []
-        known: dict[Any, str] = {}
-        schedule = scheduled(expression, over_input=self.over_input)
-        for step in schedule.steps:
-            node, out = step.node, step.target
-            names = self.operand_names(node, schedule.places, lines, known)
-            if node.operation in FUNCTIONS:
-                lines.append(f"{out}[...] = {self.function(node.operation)}({', '.join(names)})")
-            elif node.operation == "where":
-                choosing = self.char in _MASKABLE and node.kind != BOOL
-                lines.append(f"{'select' if choosing else 'select_any'}({', '.join(names)}, {out})")
-            elif is_of_rows(node):
-                lines.append(row_call(node, [*names, out]))
-            elif node.operation in _BOUNDS and self.char in "fd" and SCALAR in (item.kind for item in node.operands):
-                number, bound = names if node.operands[1].kind == SCALAR else names[::-1]
-                self.namespace["inf"] = numpy.inf
-                lines.append(f"{self.function('clip')}({number}, {_BOUNDS[node.operation].format(bound)}, out={out})")
-            elif node.operation in ("as_number", "element"):
-                lines.append(f"copyto({out}, {names[0]})")
-            elif node.operation in ("real", "imag"):
-                lines.append(f"copyto({out}, {names[0]}.{node.operation})")
-            else:
-                lines.append(f"{self.function(node.operation)}({', '.join(names)}, out={out})")
-        for out, node in schedule.copies:
-            value = (
-                self.scalar(node, "number", lines, known)
-                if node.kind == SCALAR
-                else schedule.places.get(node, node.value)
-            )
-            lines.append(f"copyto({out}, {value})")
-        return lines
-
 
 def straight_source(
     name: str,
@@ -269,8 +221,8 @@ def straight_source(
     contiguous: bool,
 ) -> str:
     """Return the function for small arrays of float32 or float64 that have one shape or are broadcast without overwriting."""
-    single = Writer("f", first, namespace, alike=True, masking=False, contiguous=contiguous).tree(tree, "straight")
-    double = Writer("d", first, namespace, alike=True, masking=False, contiguous=contiguous).tree(tree, "straight")
+    single = Writer("f", first, namespace, alike=True, masking=False, contiguous=contiguous).tree(tree)
+    double = Writer("d", first, namespace, alike=True, masking=False, contiguous=contiguous).tree(tree)
     lines = double
     if single != double:
         namespace["FLOAT32"] = numpy.dtype(numpy.float32)
@@ -281,30 +233,9 @@ def straight_source(
 def one_dtype_source(
     name: str, tree: Tree, signature: str, first: str, char: str, namespace: dict[str, Any], contiguous: bool
 ) -> str:
-    """Return the function for small arrays of one dtype."""
-    lines = Writer(char, first, namespace, contiguous=contiguous).tree(tree, "straight")
+    """Return the function for arrays of one dtype."""
+    lines = Writer(char, first, namespace, contiguous=contiguous).tree(tree)
     return "\n".join([f"def {name}({signature}):", *("    " + line for line in lines)]) + "\n"
-
-
-def tile_source(
-    name: str, tree: Tree, parameters: str, char: str, namespace: dict[str, Any], *, over_input: bool
-) -> tuple[str, list[tuple[str, Pool]], list[str]]:
-    """Return the function for tiles of one dtype, its registers with their contents, and the kinds of its outputs.
-
-    `over_input`: whether the output may share the memory of an input.
-    """
-    used: Counter[Pool] = Counter()
-    kinds: list[str] = []
-    for expression in leaves(tree):
-        expression = lowered(expression, char)
-        used |= scheduled(expression, over_input=over_input).registers
-        kinds = [output.kind for output in expression.outputs]
-    registers = register_names(used)
-    outputs = [f"out{number}" for number in range(len(kinds))]
-    arguments = ", ".join([parameters, *outputs, *(register for register, _ in registers)])
-    lines = Writer(char, "out0", namespace, over_input=over_input).tree(tree, "tile")
-    source = "\n".join([f"def {name}({arguments}):", *("    " + line for line in lines or ["pass"])]) + "\n"
-    return source, registers, kinds
 
 
 def choice_source(name: str, tree: Tree, parameters: list[str], arrays: list[str], namespace: dict[str, Any]) -> str:
@@ -329,23 +260,11 @@ def choice_source(name: str, tree: Tree, parameters: list[str], arrays: list[str
     return "\n".join([f"def {name}({', '.join(parameters)}):", *("    " + line for line in lines(tree))]) + "\n"
 
 
-def row_tile_source(
-    name: str, expression: Expression, parameters: str, char: str, namespace: dict[str, Any]
-) -> tuple[str, list[tuple[str, Pool]]]:
-    """Return the function for tiles of one variant of a row program, and its registers with their contents."""
-    expression = lowered(expression, char)
-    registers = register_names(scheduled(expression, over_input=False).registers)
-    outputs = [f"out{number}" for number in range(len(expression.outputs))]
-    arguments = ", ".join([parameters, *outputs, *(register for register, _ in registers)])
-    lines = Writer(char, "out0", namespace).tile(expression)
-    return "\n".join([f"def {name}({arguments}):", *("    " + line for line in lines or ["pass"])]) + "\n", registers
-
-
-def row_straight_source(
-    name: str, expression: Expression, parameters: str, char: str, namespace: dict[str, Any]
+def row_source(
+    name: str, expression: Expression, parameters: str, first: str, char: str, namespace: dict[str, Any]
 ) -> str:
-    """Return the function for small arrays of one variant of a row program. The function returns a tuple."""
-    lines = Writer(char, "", namespace, alike=True, masking=False).straight(lowered(expression, char))
+    """Return the function for one variant of a row program. The function returns a tuple."""
+    lines = Writer(char, first, namespace, alike=True).straight(lowered(expression, char))
     if len(expression.outputs) == 1:
         lines[-1] = f"{lines[-1]},"
     return "\n".join([f"def {name}({parameters}):", *("    " + line for line in lines)]) + "\n"

@@ -38,7 +38,7 @@ class Loop(Pointwise):
         self.name, self.refusal, self.kinds, self.contiguous = "fused", "fused", "f", False
         self.parameters: Any = SimpleNamespace(names=arrays, arrays=arrays, scalars=[])
         self.tree = expression
-        self._straight, self._tiles = {}, {}
+        self._straight = {}
 
     def __call__(self, arrays: Sequence[Any], out: Any = None) -> Any:
         """Compute on arrays that have the dtype of the first one, or are boolean."""
