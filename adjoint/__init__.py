@@ -10,7 +10,7 @@ tensor([2., 4., 6.])
 
 from math import e, inf, nan, pi
 
-from ._runtime import places as _places  # before all others, which are found by it
+from ._runtime import places as _places  # first, because it finds all other modules
 from ._runtime.sequence import note_calls_if_graphs_may_be_drawn as _note_calls_if_graphs_may_be_drawn
 from .device import (
     Size,

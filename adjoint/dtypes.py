@@ -145,7 +145,7 @@ complex64 = cfloat = _declare("complex64", numpy.complex64, "c64", "ComplexFloat
 complex128 = cdouble = _declare("complex128", numpy.complex128, "c128", "ComplexDouble")
 bool = _declare("bool", numpy.bool_, "b8", "Bool")
 
-# Types whose elements kernels move and convert, and compute with only where PyTorch does.
+# Types that kernels copy and convert, and with which they compute only if PyTorch does.
 _ROLES = "moves converts reads alike"
 float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu = (
     _of_ml_dtypes(
@@ -164,7 +164,7 @@ def _name(name: str, scalar_type: str, abbr: str | None = None, itemsize: "built
     return _declare(name, _opaque(name, itemsize), abbr or name, scalar_type, roles)
 
 
-# The rest of PyTorch's names: NumPy has no such elements. Bits are moved; of the others there are views alone.
+# The other dtypes of PyTorch, which NumPy lacks. Bits can be copied; the others can only be viewed.
 qint8 = _name("qint8", "QInt8")
 qint32 = _name("qint32", "QInt32", itemsize=4)
 quint8 = _name("quint8", "QUInt8")

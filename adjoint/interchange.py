@@ -144,7 +144,7 @@ class Interchange(ArrayAttributes):
         if stream is not None:
             if not isinstance(stream, int):
                 raise TypeError("stream must be ``int`` or ``none``")
-            if stream != -1:  # which asks for no synchronization
+            if stream != -1:  # -1 requests no synchronization
                 raise AssertionError("stream should be None on cpu.")
         return storages.capsule_of(materialize(self._array), max_version=max_version, dl_device=dl_device, copy=copy)
 

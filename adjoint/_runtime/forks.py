@@ -28,7 +28,7 @@ def lock_across_forks() -> Any:
 def _hold() -> None:
     global _held
     first: Any = threading.RLock()
-    while True:  # never wait for one lock while holding another, so that the order in which threads take them is free
+    while True:  # never wait for one lock while holding another, so that threads may acquire locks in any order
         with first:
             held: list[Any] = []
             for lock in [found for each in list(_locks) if (found := each()) is not None]:

@@ -66,7 +66,7 @@ class _Table:
             file, sign, module = places.split(" ")
             if sign == ">":
                 self.homes[file][module] = names
-            if file == module and sign == ">":  # the file has them under their own names
+            if file == module and sign == ">":  # the file defines these names
                 names = " ".join(each for each in names.split(" ") if "=" in each)
             if names:
                 self.contents[module].append(("" if file == PUBLISHED else file, names))
@@ -127,23 +127,23 @@ def place(module: ModuleType) -> None:
     for there, names in _TABLE.homes.get(file, {}).items():
         for name in names.split(" "):
             shown, _, defined = name.rpartition("=")
-            if defined in own:  # else it is made at its first use
+            if defined in own:  # otherwise it is created on first use
                 _say(own[defined], module_named(there), shown)
     inner = inner_modules(file)
     if inner and "__path__" not in own:
-        own["__path__"] = []  # modules without a file are found in it
+        own["__path__"] = []  # modules without a file are looked up in it
     late = frozenset(own.get("__all__", ())) if file else frozenset()
     for name in inner & {
         *own,
         *late,
-    }:  # such as the function `multiprocessing.spawn`: its module must not take its place
+    }:  # such as the function `multiprocessing.spawn`, which its module must not replace
         full = f"{OWN}.{file}.{name}"
         known = own.get(name)
         if getattr(known, "__name__", None) == full or PathFinder.find_spec(full, own["__path__"]) is not None:
             continue
         made = (
             known if isinstance(known, ModuleType) else ModuleType(full)
-        )  # known: a file has the module under another name
+        )  # names of a module that a file contains under another name
         sys.modules.update(dict.fromkeys((full, full.replace(OWN, _package, 1)), made))
         if made is known:
             _extend(made, f"{file}.{name}", frozenset())
@@ -259,10 +259,10 @@ def _run(execute: Callable[[ModuleType], None], module: ModuleType) -> None:
     try:
         execute(module)
     except BaseException:
-        for each in names[1:]:  # after an error neither name leads to it
+        for each in names[1:]:  # after an error, remove both names
             del sys.modules[each]
         raise
-    there = sys.modules.get(name, module)  # some put another module in their place
+    there = sys.modules.get(name, module)  # some modules replace themselves in `sys.modules`
     sys.modules.update(dict.fromkeys(names, there))
     place(there)
 

@@ -30,7 +30,7 @@ PARTS = {
     "_signal": "_signal",
     "ctypes": "_ctypes",
     "ml_dtypes": "ml_dtypes",
-    "mmap": "_mmap" if sys.platform == "wasi" else "mmap",  # a distribution for WASI has a `mmap` that only raises
+    "mmap": "_mmap" if sys.platform == "wasi" else "mmap",  # on WASI, `mmap` may exist but only raise errors
     "multiprocessing": "_multiprocessing",
     "select": "select",
     "signal": "_signal",

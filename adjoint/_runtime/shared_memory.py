@@ -83,7 +83,7 @@ class Segment(Mapping):
 
     def __del__(self) -> None:
         close = os.close
-        if close is not None:  # else the interpreter exits
+        if close is not None:  # it is None while the interpreter exits
             close(self.fd)
 
 

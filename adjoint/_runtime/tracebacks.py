@@ -117,7 +117,7 @@ def variables_in(frame: FrameType) -> dict[str, Any]:
 def ending_at_caller(function: _Function) -> _Function:
     """Make the errors of `function`, which the user's code calls, end at the line of that call."""
     if "shorten" in getattr(function, "__code__", _NOTHING).co_names:
-        return function  # it sees to that itself
+        return function  # it shortens its tracebacks itself
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:

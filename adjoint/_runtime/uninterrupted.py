@@ -74,7 +74,7 @@ class SwitchesAtOnce:
     def __del__(self) -> None:
         if self.pending:
             try:
-                raise LookupError  # shows the frame without a call, after which an interrupt could strike, and be lost
+                raise LookupError  # gets the frame without a call, because an interrupt after a call would be lost
             except LookupError as error:
                 if _enters(error.__traceback__.tb_frame.f_back):  # type: ignore[union-attr]
                     self.__exit__()

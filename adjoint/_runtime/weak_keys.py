@@ -31,7 +31,7 @@ class WeakKeys(MutableMapping[_Key, _Value]):
 
     def __init__(self) -> None:
         self._entries = _Entries()
-        self._forget = partial(delitem, proxy(self._entries))  # through a proxy, so that there is no cycle
+        self._forget = partial(delitem, proxy(self._entries))  # a proxy prevents a reference cycle
 
     def __getitem__(self, key: _Key) -> _Value:
         found: _Value = self._entries[ref(key)]

@@ -172,7 +172,7 @@ def _call(wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     policy = None if kwargs.get("out") is not None else _policy(wrapper.shown)
     if callable(policy):
         policy = policy(*args, **kwargs)
-    if policy is None:  # what it calls may have a policy
+    if policy is None:  # the functions that it calls may have a policy
         return wrapper.function(*args, **kwargs)
     kind = _settings().cpu_dtype if policy == "lower" else float32
     if policy == "widest":
@@ -210,7 +210,7 @@ class autocast:
             raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
         self.device = device_type
         if device_type not in _DEVICES:
-            device(device_type)  # raises an error for what is no device
+            device(device_type)  # raises an error unless this is a device type
         self.fast_dtype = get_autocast_dtype(device_type) if dtype is None else dtype
         self.custom_backend_name = None
         if enabled and device_type != "cpu":

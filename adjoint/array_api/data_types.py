@@ -59,7 +59,7 @@ def _promoted(first: torch.dtype, second: torch.dtype) -> torch.dtype:
             raise TypeError(f"there is no integer dtype to which {first} and {second} promote")
         return promoted
     if first is torch.bool or (_is_kind(first, "integral") and second is not torch.bool):
-        return second  # of a higher kind
+        return second  # its kind is higher
     if second is torch.bool or _is_kind(second, "integral"):
         return first
     return torch.promote_types(first, second)

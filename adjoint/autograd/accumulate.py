@@ -78,10 +78,10 @@ def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
             return
     with _LOCKS[hash(leaf) % 64]:
         held = leaf._grad
-        if held is None:  # with `create_graph`, or because another thread has taken it away since
+        if held is None:  # with `create_graph`, or because another thread has removed it since
             first = own(grad, leaf) if create_graph else made(laid_out_like(grad, leaf._array))
             held = leaf._grad
-            if held is None:  # as above; another thread may have stored a first gradient, for which it holds no lock
+            if held is None:  # as above; another thread may have stored a first gradient without a lock
                 leaf._grad = first
                 return
         if create_graph:
@@ -96,7 +96,7 @@ def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
             if array.flags.writeable and (held._base is None or 0 not in array.strides):
                 try:
                     NUMPY.add(array, grad, array)
-                except (ValueError, TypeError):  # the leaf has been given another shape, or dtype
+                except (ValueError, TypeError):  # the leaf has got another shape or dtype
                     if grad.shape == array.shape:
                         raise
                     shapes = f"{list(array.shape)} doesn't match the broadcast shape {list(grad.shape)}"
@@ -107,7 +107,7 @@ def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
                 if counter is not None:
                     counter[0] += 1
             elif type(array) is SparseArray and type(grad) is not SparseArray:
-                leaf._grad = made(array + grad)  # dense: who holds the former gradient keeps a sparse one
+                leaf._grad = made(array + grad)  # dense: other holders of the former gradient keep it sparse
             else:
                 held._array = array + grad
 

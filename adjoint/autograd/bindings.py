@@ -56,7 +56,7 @@ def _saved_tensors_hooks_get_disabled_error_message() -> str | None:
 
 def _get_sequence_nr() -> int:
     """Return the sequence number of the next node."""
-    return int(repr(sequence_numbers).removeprefix("count(").removesuffix(")"))  # to copy a `count` is deprecated
+    return int(repr(sequence_numbers).removeprefix("count(").removesuffix(")"))  # copying a `count` is deprecated
 
 
 def _profiler_enabled() -> bool:

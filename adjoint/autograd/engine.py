@@ -58,7 +58,7 @@ def run(
     task = GraphTask()
     task.retain_graph, task.create_graph, task.accumulating = retain_graph, create_graph, accumulating
     task.capture, task.given = capture, given
-    state = STATE.__dict__  # this thread's, so as to look for it once
+    state = STATE.__dict__  # of this thread, looked up once
     outer = state["task"]
     if outer is not None:
         task.depth = outer.depth + 1
@@ -79,7 +79,7 @@ def run(
         state["task"] = outer
         if task.stopped_recording:
             modes.set_grad(True)
-        if state["saved_tensor_hooks"] is not hooks:  # a hook has entered them, and not left
+        if state["saved_tensor_hooks"] is not hooks:  # a hook has entered modes without leaving them
             modes.switch("saved_tensor_hooks", hooks)
         restore(token)
 
@@ -118,7 +118,7 @@ def execute(roots: list[Any], grads: Any, task: GraphTask) -> None:
             except Exception as error:
                 explain(error, node)
                 raise
-            # Unpacking what it saved may have put hooks there.
+            # Unpacking its saved values may have added hooks.
             if node._hooks is not None and node._hooks.post:  # type: ignore[unreachable]
                 results = run_post_hooks(node, results, grad, create_graph, edges)  # type: ignore[unreachable]
         number = 0
@@ -147,7 +147,7 @@ def execute(roots: list[Any], grads: Any, task: GraphTask) -> None:
                 elif edge in buffers or edge._extra is not None:
                     complete.append(edge)
         if complete:
-            grad = result = results = array = None  # so that accumulation can count the references to a gradient
+            grad = result = results = array = None  # accumulation counts the references to a gradient
             for leaf in complete:
                 if leaf._extra is not None or FLAGS.special:
                     if not finish_plain_leaf(leaf, buffers, task):
@@ -188,7 +188,7 @@ def visit(node: Node, grad: Any, task: GraphTask, edges: tuple[Any, ...]) -> Any
         if not runs and wanted is None and node is not task.root:
             return None
     if wanted is not None and runs:
-        store(grad, wanted)  # before hooks if the node also runs, else after them, as in PyTorch
+        store(grad, wanted)  # before hooks if the node also runs, otherwise after hooks, as in PyTorch
     try:
         hooks = node._hooks
         if hooks is not None and (hooks.tensor or hooks.retained):
@@ -221,7 +221,7 @@ def store(grad: Any, wanted: dict[int, Any]) -> None:
 
 def discover(roots: list[Any]) -> tuple[list[Node], dict[Tensor, int]]:
     """Find the nodes reachable from the roots, the latest first, and the number of edges to each leaf minus one."""
-    seen: dict[Node, None] = {}  # which is made, and added to, in less time than a set
+    seen: dict[Node, None] = {}  # a dictionary is faster than a set here
     uses: dict[Tensor, int] = {}
     for edge in roots:
         if type(edge) is tuple:

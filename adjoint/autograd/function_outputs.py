@@ -145,7 +145,7 @@ class Outputs:
         role = Role(id(output) in self.given, number in node.marked_dirty, number in node.marked_constant)
         if role.is_dirty and not role.is_constant and self.recording:
             self.check_dirty(output, role)
-        # What a `vmap` method returns may be what it was given.
+        # A `vmap` method may return one of its arguments.
         is_saved = id(output) in self.saved and not is_batched(output)
         result = stand_in(output, role, self.recording, is_saved)
         tracked = self.recording and not role.is_constant and can_require_grad(result._array)

@@ -133,7 +133,7 @@ def execution_order() -> list[Node]:
     nodes = [node for node in task.order if task.will_run(node)]
     if task.node in nodes:
         nodes = nodes[nodes.index(task.node) :]
-    assert task.needed is not None  # `will_run` has found what is needed
+    assert task.needed is not None  # set by `will_run`
     leading_on = [[edge for edge in task.needed.get(node, ()) if isinstance(edge, Tensor)] for node in nodes]
     awaited = Counter(leaf for leaves in leading_on for leaf in leaves)
     order: list[Node] = []

@@ -78,7 +78,7 @@ def first_grad(root: Tensor, as_tensor: bool) -> Any:
     if type(array) is Meta:
         return wrap(array.copy())
     one = _ONES.get(array.dtype) if array.ndim == 0 else None
-    ones = numpy.ones_like(array) if one is None else one.copy()  # which the user may change in an expanded gradient
+    ones = numpy.ones_like(array) if one is None else one.copy()  # the user may change it in an expanded gradient
     return wrap(ones) if as_tensor else ones
 
 

@@ -124,7 +124,7 @@ def save(node: Any, outputs: list[Any]) -> None:
     saved: list[SavedVariable | None] = []
     for tensor in node.to_save:
         if not isinstance(tensor, Tensor):
-            check_saved(node)  # raises, unless it is None
+            check_saved(node)  # raises an error, unless the node is None
             saved.append(None)
             continue
         edge = tensor._edge

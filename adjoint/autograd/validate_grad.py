@@ -51,7 +51,7 @@ def as_taken(grad: Any, edge: Any, source: Node | None) -> Any:
     if type(edge) is not tuple:
         if edge._extra is None and type(grad) is ndarray:
             own = edge._array
-            if grad.dtype is own.dtype and grad.shape[1:] == own.shape:  # most often the bias of rows
+            if grad.dtype is own.dtype and grad.shape[1:] == own.shape:  # usually the bias of rows
                 return sum_to_shape(grad, own.shape)
         return validate_grad(grad, *form_for(edge, source), source, edge)
     node, number = edge

@@ -94,7 +94,7 @@ class CompiledLoops:
         if form is None:
             return NotImplemented
         for argument in args:
-            if isinstance(argument, numpy.generic):  # a scalar of NumPy's lies nowhere in memory
+            if isinstance(argument, numpy.generic):  # a NumPy scalar has no address
                 return NotImplemented
         try:
             return form(*args, **options)

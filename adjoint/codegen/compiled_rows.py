@@ -103,7 +103,7 @@ class CompiledRows:
             if most is None:
                 most = self._turned[numbers] = turned_length(self.expression, [type_of(dtype) for dtype in numbers])
             mode = TURNED if 1 < length <= most else ALONG
-        if mode == TURNED:  # a group of rows side by side is what lies below one row
+        if mode == TURNED:  # a group of adjacent rows is one row of the loops
             outer, length, inner = 1, length, outer
         key = (mode, tuple([item.dtype for item in operands]), tuple([dtype for _, dtype in outputs]))
         found = self._functions.get(key) or self._compile(key, operands, outputs, compute, mode)

@@ -62,7 +62,7 @@ class CompiledKernels:
             return call
 
         def observed(*arguments: Any) -> Any:
-            # A kernel that runs another for ranges is given its address; `split` is given that of such a kernel first.
+            # A kernel that runs another one for ranges receives its address, which is also the first argument of `split`.
             given = (self._names.get(each) for each in arguments[1:] if isinstance(each, int))
             name = next(filter(None, given), function.code.name)
             with ExitStack() as around:

@@ -99,7 +99,7 @@ def run_rows(
     """Compute all tiles of the inputs, which are given with their extents, and add up their sums over rows."""
     _, length, inner = geometry
     run = Run(tile, geometry, inputs, scalars, outs, inner == 1 and 1 < length <= SHORT, {})
-    # Scans have loops of their own, which convert to what is carried.
+    # Scans have separate loops, which convert to the type of the running result.
     token = WARNINGS[OFF if tile.scans else off_for_rows(length if inner == 1 else inner)]
     try:
         _compute(run)
@@ -130,7 +130,7 @@ def _compute(run: Run) -> None:
         block = _block(run, outer, row_bytes, tile_bytes)
         parallel_rows(rows, outer, row_bytes, tile_rows=block, tile_bytes=tile_bytes)
         return
-    # Too much for the cache in one block: tiles of columns, wide enough for vector loops.
+    # One block would exceed the cache, so use tiles of columns that are wide enough for vector loops.
     width = STRIP
     if scans and not run.tile.sums:
         width = max(STRIP, min(SCANNED_STRIP, inner if outer > 1 else -(-inner // get_num_threads())))

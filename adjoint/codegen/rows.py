@@ -153,7 +153,7 @@ class RowProgram:
         if plan is None:
             plan = self._plans.keep(key, self._new_plan(arrays, dim, key[-1][0], shape, LOOPS.enabled))
         results = plan.run(*arrays, *scalars)
-        if results is NotImplemented:  # by compiled loops, for what is no number
+        if results is NotImplemented:  # compiled loops reject scalars that are not numbers
             results = self._new_plan(arrays, dim, key[-1][0], shape, False).run(*arrays, *scalars)
         return results
 
@@ -207,7 +207,7 @@ class RowProgram:
                 raise ValueError(f"{name} has {item.size} elements, which do not fit rows of {length}")
         outputs = self.variants[variant].outputs
         memory = [None if is_absent(node) else _memory(node, shape, dim, dtype, compute) for node in outputs]
-        if not size:  # What is not of elements is 0.
+        if not size:  # Outputs other than elements are 0.
             return Plan(memory, into=_fill_with_zeros)
         if compiled:
             call = self._compiled(variant, compute.char).call(arrays, memory, geometry, compute)
@@ -255,7 +255,7 @@ class SmallCall:
         self._function = function
         self._length = length
         self._warnings = off_for_rows(length if inner == 1 else inner)
-        # Results would be laid out as their operands are.
+        # Otherwise results would have the layout of their operands.
         self._copied = [number for number, item, _ in given if not item.flags.c_contiguous]
         self._views = [(number, shape) for number, item, shape in given if item.shape != shape]
         self._shaped = [(number, shape) for number, shape in enumerate(results) if shape is not None]

@@ -75,8 +75,9 @@ DIGAMMA_SERIES = (
 #
 #     K_v(z) = sqrt(2 / z) exp(-z) * integral over s > 0 of exp(-s ** 2) cosh(v t) / sqrt(1 + s ** 2 / (2 z))
 #
-# by the trapezoidal rule, whose error falls exponentially; for imaginary `z` it is the Hankel function (DLMF 10.27.8).
-# Each function below is smooth for `u` from 0 to 1. The Airy function is one of order 1/3 (DLMF 9.6.2, 9.6.6).
+# It is computed by the trapezoidal rule, whose error decreases exponentially. For imaginary `z` it is the Hankel function (DLMF
+# 10.27.8). Each function below is smooth for `u` from 0 to 1. The Airy function is a Bessel function of order 1/3 (DLMF 9.6.2,
+# 9.6.6).
 
 NEAR_OSCILLATING = 5.0
 """Up to this argument, Bessel functions are computed as power series."""
@@ -191,7 +192,7 @@ def _growing(x: Any, order: int) -> Any:
 
 def airy_near(u: Any) -> Any:
     """Return the Airy function (DLMF 9.4.1), where `u` is 0 at `AIRY_BELOW` and 1 at `AIRY_ABOVE`."""
-    # In integers of 100 fractional bits, because the terms cancel.
+    # Use integers with 100 fractional bits, because the terms cancel.
     x = (u * (AIRY_ABOVE - AIRY_BELOW) + AIRY_BELOW) * 2.0**52
     x = x.astype(numpy.int64).astype(object) << 48
     cube = x**3 >> 200

@@ -417,12 +417,12 @@ def _explore(function: Callable[..., Any], parameters: Parameters, path: dict[st
     except _Undecided as undecided:
         condition = undecided.condition
     except (RuntimeError, ValueError) as error:
-        error.__context__ = None  # what the caller was handling, with its frames
+        error.__context__ = None  # drop the caller's exception and its frames
         return Refusal(error.with_traceback(None))
     else:
         outputs = results if isinstance(results, tuple) else (results,)
         return Expression(tuple(_node(output, current) for output in outputs))
-    # Not while the exception is handled: it would be the context of a refusal, which is kept, and its frames with it.
+    # Do this after the exception has been handled. Otherwise a stored refusal would keep it, and its frames, as context.
     text = scalar_source(condition)
     return Choice(
         condition,

@@ -56,7 +56,7 @@ class CompiledFunctionBackward(Node):
                 None if roots.isdisjoint(arrived) else each for each, roots in zip(results, self.reach, strict=True)
             )
             if self.again is not None and not all(each is None or numpy.isfinite(each).all() for each in results):
-                # Zeros in place of the other gradients may have met infinite derivatives.
+                # Zeros, which replaced missing gradients, may have been multiplied by infinite derivatives.
                 found = self.of_function([None if each is None else made(as_array(each)) for each in grads], False)
                 return tuple(None if each is None else each._array for each in found)
         return results

@@ -47,7 +47,7 @@ def computation(instruction: Instruction, values: list[Any]) -> Computation:
         found = one_operation("where", NUMBER, values, [BOOL, NUMBER, NUMBER])
     elif name == "zero_where":
         found = one_operation("where", NUMBER, [values[1], 0, values[0]], [BOOL, NUMBER, NUMBER])
-    elif name == "eq" and values[1] is True:  # of truth values
+    elif name == "eq" and values[1] is True:  # truth values
         found = one_operation("logical_and", BOOL, [values[0]] * 2, [BOOL] * 2)
     elif name in OF_TRUTHS:
         found = one_operation(OF_TRUTHS[name], BOOL, values, [BOOL] * len(values))

@@ -113,7 +113,7 @@ class Group:
     def is_apart(self, tensor: Tensor, *others: Tensor) -> bool:
         """Whether a tensor is not in the group or in `others`, and shares memory with none of these tensors."""
         counter = tensor._counter
-        if counter is None:  # nothing else has its memory
+        if counter is None:  # no other tensor uses its memory
             return id(tensor) not in self.identities and all(tensor is not each for each in others)
         return all(tensor is not each and counter is not each._counter for each in (*self.tensors, *others))
 
@@ -144,7 +144,7 @@ def edge_condition(place: str, tensor: Tensor) -> str:
     if tensor._base is not None:
         return f"kind_of_edge({place}) == {kind_of_edge(tensor)!r}"
     edge = tensor._edge
-    if edge is None:  # that of a view can depend on its base
+    if edge is None:  # the edge of a view can depend on its base
         return f"{place}._edge is None and ({place}._base is None or edge_of({place}) is None)"
     if edge is LEAF:
         return f"{place}._edge is LEAF"

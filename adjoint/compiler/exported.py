@@ -222,7 +222,7 @@ class ExportedProgram:
         (definition,) = ast.parse(self.text).body
         changes = any(
             each in self.text for each in (" change.", " call[", " copy_(")
-        )  # what must not happen to weights now
+        )  # operations that must not run on weights now
         reader, source = Reader(self.weights), Source()
         head, lasting = ["def run(args, kwargs):"], set()
         returned: ast.expr = ast.Constant(None)
@@ -554,4 +554,4 @@ class Programs:
         for program in self.programs:
             if program.fits(args, kwargs):
                 return program(*args, **kwargs)
-        return self.programs[0](*args, **kwargs)  # which says what it takes
+        return self.programs[0](*args, **kwargs)  # raises an error that describes its arguments

@@ -105,7 +105,7 @@ class CompiledFunction:
         if variant is not None:
             variant.because = because
             others = [each for each in self.variants if each is not variant.replaced]
-            self.variants = [variant, *others]  # which knows more of what changes
+            self.variants = [variant, *others]  # first, because it supports more changes
             if because:
                 report("recompiles", f"{name_of(self.compiled_function)} is captured again: not {because[0]}")
         elif reason is not None:
@@ -187,7 +187,7 @@ class OptimizedModule(torch.nn.Module):
 
     def __init__(self, mod: torch.nn.Module, fullgraph: bool = False, dynamic: bool | None = None) -> None:
         super().__init__()
-        del self.__dict__["training"]  # which the original module has
+        del self.__dict__["training"]  # the original module has this attribute
         self._modules["_orig_mod"] = mod
         self.__dict__["compiled"] = CompiledFunction(mod, fullgraph, dynamic=dynamic)
 

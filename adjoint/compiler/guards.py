@@ -439,7 +439,7 @@ class Guards:
         value = plain(value)
         of_value = type(value) in (float, complex, str, bytes, frozenset, tuple, *MUTABLE)
         if (of_value or (type(value) is int and not -5 <= value <= 256)) and not self.is_inside(value):
-            self.stop(f"the identity of a {type(value).__name__} is read")  # guards compare it by its value
+            self.stop(f"the identity of a {type(value).__name__} is read")  # guards compare its value
         return value
 
     def fixed(self, value: Any) -> Any:

@@ -46,7 +46,7 @@ def write_lines(writer: Writer, instruction: Instruction) -> None:
     """Write the loops of an instruction."""
     op, written = instruction.kernel, WRITERS.get(instruction.name)
     if instruction.changes and writer.checks:
-        raise Foreign  # an index that is out of bounds is found before
+        raise Foreign  # indices are checked before anything is changed
     if op is not None and op.random:
         raise Foreign
     if op is not None and op.view and instruction.results:
@@ -301,7 +301,7 @@ def summed(
     added = f"{function}({', '.join(writer.read(each, indices) for each in given)})"
     writer.lines.append(f"{inside}{total} = {total} + f64({added})")
     places: list[str | int] = [indices[dim] if dim in kept else 0 for dim in range(len(shape))]
-    if len(out.shape) < len(shape):  # of the dimensions that are summed, the first ones are gone, or all
+    if len(out.shape) < len(shape):  # the first summed dimensions are missing, or all of them
         gone = [dim for dim in range(len(shape)) if dim in dims][: len(shape) - len(out.shape)]
         places = [place for dim, place in enumerate(places) if dim not in gone]
     scaled = f" * (f64(1) / f64({count}))" if isinstance(count, Dim) else f" * {1 / count!r}" if count != 1 else ""

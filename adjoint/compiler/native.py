@@ -41,7 +41,7 @@ class Native:
         self.apart = sum(sizes.values())
         self.spans, self.arena = in_arena(sizes, [{buffer for buffer, _ in block.pointers} for block in writer.blocks])
         places = {number: (0, span.offset) for number, span in self.spans.items()}
-        places |= {STATUS: (0, self.arena), SIZES: (1, 0)}  # the status lies behind the values
+        places |= {STATUS: (0, self.arena), SIZES: (1, 0)}  # the status follows the values
         places |= {number: (position, 0) for position, number in enumerate(outside, 2)}
         compiled = writer.compiled()
         self.llvm = list(dict.fromkeys(each.text for each in compiled))
@@ -284,7 +284,7 @@ def longest_run(program: Program, wanted: list[Instruction], position: int) -> t
     stop, written = position, 0
     while stop < len(wanted):
         instruction = wanted[stop]
-        if instruction.name == "set_grad":  # it only stores what is made, and may do so later
+        if instruction.name == "set_grad":  # it only stores a value, and may do so later
             stop += 1
             continue
         try:
@@ -356,7 +356,7 @@ class Part:
         place, program = writer.places[number], writer.program
         shape, dtype = program.shapes[place.buffer]  # type: ignore[misc]
         strides, _ = program.memory[place.buffer]  # type: ignore[misc]
-        whole = numpy.empty(0, dtype)  # of which no more is asked than the size of an element
+        whole = numpy.empty(0, dtype)  # only its element size is used
         if program.varying or not is_contiguous(shape, strides, whole.itemsize):
             return None
         strides = tuple([each * whole.itemsize for each in place.strides])

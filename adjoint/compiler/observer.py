@@ -92,7 +92,7 @@ class Observer(Guards):
         if self.profile is not None:
             self.stop("a profile is taken")
             return function(*args, **kwargs)
-        casts, modes.STATE.casts = modes.STATE.casts, None  # those of autocast, which the program makes itself
+        casts, modes.STATE.casts = modes.STATE.casts, None  # the casts of autocast, which the program performs itself
         with self.tracer:
             sys.setprofile(self.entered)
             try:
@@ -215,7 +215,7 @@ class Observer(Guards):
             return getattr(value, name)
         if isinstance(members, dict):
             if isinstance(value, types.ModuleType):
-                getattr(value, name)  # which may import it
+                getattr(value, name)  # may import the module
             if name in members and not inspect.isdatadescriptor(declared):
                 self.require((id(members), name), "{0}[{1}]", members[name], members, name)
                 return members[name]
@@ -392,7 +392,7 @@ class Observer(Guards):
         sizes: list[Symbol] = []
         if name not in WITH_NUMBERS:
             if creates:
-                self.sizes_in(args[:1] if name == "full" else args)  # which the program reads
+                self.sizes_in(args[:1] if name == "full" else args)  # numbers that the program reads
                 self.fix(kwargs.values())
             else:
                 sizes = self.sizes_in((*args, *kwargs.values()))
@@ -414,7 +414,7 @@ class Observer(Guards):
         begin = len(self.tracer.program.instructions)
         result = given(*args, **kwargs) if given is function else given(*args[1:], **kwargs)
         self.window(begin, sizes)
-        if is_constant(result) and all(map(is_constant, (*args, *kwargs.values()))):  # it tells a setting
+        if is_constant(result) and all(map(is_constant, (*args, *kwargs.values()))):  # the function reads a setting
             self.guard((id(given), repr(args), repr(kwargs)), "{0}(*{1}, **{2}) == {3}", given, args, kwargs, result)
         if self.tracer.dims and name not in OF_NO_SIZE and has_numbers(result):
             for each in (*args, *kwargs.values()):

@@ -324,7 +324,7 @@ class Source:
                 number is not None and shapes[number] is not None and not shapes[number][0]
                 for number in instruction.results
             ):
-                # NumPy makes scalars of arrays without dimensions.
+                # NumPy's functions return scalars instead of arrays without dimensions.
                 value = f"map(array_of, {value})" if instruction.several else f"asarray({value})"
             self.lines.append(f"{results}{' = ' if results else ''}{value}")
             dropped = [f"v{number}" for number in sorted(touched[position]) if last[number] == position]

@@ -43,7 +43,7 @@ class TextWriter:
         name = self.names.get(key)
         if name is None:
             name = self.names[key] = f"constant.{len(self.weights)}"
-        self.weights[name] = tensor.detach()  # which keeps the array
+        self.weights[name] = tensor.detach()  # keeps the array alive
         return f"weights[{name!r}]"
 
     def loads(self) -> None:
@@ -94,7 +94,7 @@ def called(instruction: Instruction) -> str:
     """
     function: Any = instruction.function
     op: Any = instruction.kernel
-    if op is not None and OPERATORS.get(op.name) == op:  # one that a program has declared itself is not known elsewhere
+    if op is not None and OPERATORS.get(op.name) == op:  # other processes lack a program's own operators
         return f"change.{op.name}" if isinstance(function, Overwriting) else str(op.name)
     if isinstance(function, Number):
         return f"number[{function.dtype.name!r}]"

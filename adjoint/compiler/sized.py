@@ -149,7 +149,7 @@ class Sized:
                 if not self.general.holds(function, operands, result, folded.known | run.numbers):
                     return None
         except Exception:  # noqa: BLE001  (whatever a kernel raises)
-            return None  # eager code finds the error again
+            return None  # eager code raises the error again
         finally:
             if state is not None:
                 torch.set_rng_state(state)
@@ -326,7 +326,7 @@ class Trial:
 
     def begin_backward(self, program: Program) -> None:
         """Create the gradients of the results. They are ones."""
-        for root, seed in zip(program.roots, program.seeds, strict=False):  # none if the graph has been freed
+        for root, seed in zip(program.roots, program.seeds, strict=False):  # no roots if the graph has been freed
             shape, dtype = self.shapes[root]
             order = InOrder(program, seed)
             self.see(seed, order(numpy.ones(shape, getattr(torch, dtype).numpy)))

@@ -189,7 +189,7 @@ class Steady:
                 and ((not state and self.stateless) or self.same_state(*objects_in(state)))
             ):
                 return False
-        except TypeError:  # there is something else in the state
+        except TypeError:  # the state contains another object
             return False
         if self.others and any(param._grad is not None for param in self.others):
             return False

@@ -86,7 +86,7 @@ class Tracer(Handler):
 
     def before_change(self, tensor: Tensor) -> None:
         """Record an in-place change that no plan makes."""
-        if not (self.acting or isinstance(tensor, BatchedTensor)):  # whose batch an operator changes
+        if not (self.acting or isinstance(tensor, BatchedTensor)):  # operators change the batch of such a tensor
             self.stop("a tensor is changed outside of operators")
 
     # --- arrays -------------------------------------------------------------------------------------------------------
@@ -140,7 +140,7 @@ class Tracer(Handler):
         self.program.append(function.__name__, function, [*map(self.number, operands)], [number])
         made = symbol(result, self, number, roots, (function, operands))
         if function in (max, min, pow, operator.pow, round):
-            self.outcomes.append((type, [made], type(result)))  # which may depend on the numbers
+            self.outcomes.append((type, [made], type(result)))  # the type of the result may depend on the numbers
         return made
 
     def size(self, tensor: Tensor, dim: int) -> Any:
@@ -191,7 +191,7 @@ class Tracer(Handler):
         (value,) = self.numbers_of([given])
         if not isinstance(value, Symbol) or value.is_fixed:
             return Constant(array)
-        if array.dtype in HALVES or array.ndim:  # how these are rounded depends on the number
+        if array.dtype in HALVES or array.ndim:  # the rounding of these depends on the number
             self.fixed.update(value.roots)
             return Constant(array)
         made = self.program.new_value(array)
@@ -313,7 +313,7 @@ class Tracer(Handler):
         op, target = plan.op, call.args[0]
         array = target._array
         kernel = DENSE.inplace_kernel(op) if call.arrays[0] is array else None
-        plan.act(call)  # which may copy the tensor before
+        plan.act(call)  # may copy the tensor first
         written = self.attempt(plan, self.known, array)
         if written is None:
             return

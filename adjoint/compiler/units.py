@@ -95,7 +95,7 @@ class Units:
             found = self.known(called) if type(called) is types.FunctionType else called
             return function if found is called else types.MethodType(found, function.__self__)
         if kind is types.FunctionType:
-            lasts = function.__globals__.get(function.__name__) is function  # it is not made anew for each call
+            lasts = function.__globals__.get(function.__name__) is function  # it is not created in each call
             return self.known(function) if lasts else function
         return self.known(function) if isinstance(function, torch.nn.Module) else function
 

@@ -140,7 +140,7 @@ def captured(
     given.read("args", args)
     given.read("kwargs", kwargs)
     if not all(is_plain(tensor) for _, tensor in given.tensors):
-        return function(*args, **kwargs), None, None  # another call may be captured
+        return function(*args, **kwargs), None, None  # a later call may be captured
     for place, tensor in given.tensors:
         observer.input(tensor, "argument", place)
         number = program.by_tensor.get(id(tensor))  # None if it shares the array of another argument
@@ -260,7 +260,7 @@ class Written:
             program = self.program = example
         checks = [*self.checks(), *self.loads()]
         first_lines = head(source, checks)
-        checks = [check._replace(tensor=None) for check in checks]  # which would keep arguments alive
+        checks = [check._replace(tensor=None) for check in checks]  # the tensors would keep arguments alive
         mode = 3 + (self.observer.modes[-1] is not None)
         self.conditions = head(source, [checks[2], *checks[mode:]])  # without modes, except the default dtype
         first = len(first_lines)
@@ -503,7 +503,7 @@ class Written:
         if self.roots:
             roots = [f"r{self.results[id(root)][1]}" for root in self.roots]
             places = [place or constant(target) for place, target, _ in self.targets]
-            # Memory of an input, or of a result, must still be what it was when gradients are computed from it.
+            # The memory of inputs and results must be unchanged when gradients are computed from it.
             watched = [
                 each.source if each.kind == "argument" else constant(each.source)
                 for each in self.program.inputs.values()

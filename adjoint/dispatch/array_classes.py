@@ -69,7 +69,7 @@ class Dense:
         """Return the function that changes the first argument in place. All checks have already run."""
         op, target, arrays = plan.op, call.args[0], call.arrays
         array = target._array
-        # Not the kernel that works in place if promotion has copied the target.
+        # If promotion has copied the target, do not use the in-place kernel.
         kernel = self.inplace_kernel(op) if arrays[0] is array else None
         result: Any = None
         if kernel is None:

@@ -67,7 +67,7 @@ def frequent_call_lines(op: Operator, variant: str, way: str, arrays: list[str])
 
     `arrays`: the lines that read the arrays.
     """
-    if op.sequence is not None or op.lists:  # whose tensors the key does not tell
+    if op.sequence is not None or op.lists:  # the key does not describe the tensors in sequences
         return []
     plain = ["inference is not None"]
     for name in op.tensors:

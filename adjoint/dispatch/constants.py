@@ -89,7 +89,7 @@ def constant_tensor(number: Any, kind: Any) -> Tensor:
         if found is not number and found._array.dtype is kind.numpy:
             return found
     value = number
-    if type(number) not in SCALARS:  # its class may convert it in its own way
+    if type(number) not in SCALARS:  # its class may define the conversion
         base: Any = next(kind for kind in type(number).__mro__ if kind in SCALARS)
         value = base.__pos__(number)
     try:
@@ -127,7 +127,7 @@ def _make(number: Any, kind: Any, table: dict[Any, Tensor]) -> Any:
         return number
     if (
         kind in _HALVES and float(array) != number
-    ):  # unrounded: promotion rounds it, where it does not take part as it is
+    ):  # not rounded yet: promotion rounds it unless the operator uses the number itself
         array = NUMPY.constant(number, _FLOAT32)
     tensor = _standing_for(number, array)
     if number == number:

@@ -158,7 +158,7 @@ class Operator:
     def __getattr__(self, name: str) -> Any:
         """Evaluate signature and formulas on first access, because an import declares hundreds of operators and uses few."""
         if "saved_display" not in self.__dict__:
-            read = object.__new__(Operator)  # read apart: other threads see all of it or nothing
+            read = object.__new__(Operator)  # in a separate object: other threads see either all or nothing
             read.__dict__.update(self.__dict__)
             read._read_signature()
             read._read_formulas()

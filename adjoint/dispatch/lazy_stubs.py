@@ -213,7 +213,7 @@ def overridden(frame: FrameType) -> Callable[[], Any] | None:
 
 def public_function(codes: list[CodeType]) -> tuple[int, FunctionType] | None:
     """Return the index of the first item of `codes` that is the own code of a public function, and this function."""
-    places = {  # by identity: codes of different functions may be equal
+    places = {  # by identity, because code objects of different functions may be equal
         id(code): place for place, code in enumerate(codes) if not is_stub(code)
     }
     likely = (

@@ -38,7 +38,7 @@ class OnMeta(Dense):
         for made in (zeros, _identity):
             try:
                 return super().compute(plan, with_elements(arrays, made))
-            except (LinAlgError, RuntimeError, ZeroDivisionError):  # a wrong shape is refused again
+            except (LinAlgError, RuntimeError, ZeroDivisionError):  # a wrong shape raises the error again
                 pass
         return super().compute(plan, with_elements(arrays, _ones))
 

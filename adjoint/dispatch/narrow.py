@@ -42,7 +42,7 @@ class OfNarrowDtype(Dense):
         op, compute = plan.op, super().compute
         role, _, name = (op.narrow or "").partition(" ")
         moves = role == "moves"
-        if moves and op.operands:  # to choose between
+        if moves and op.operands:  # such as `where`, whose operands are promoted
             kinds = tuple((from_numpy(each.dtype), 2 if each.ndim else 1) for each in arrays[1:])
             arrays = [arrays[0], *(convert(each, promote(kinds).numpy) for each in arrays[1:])]
         given = [item for item in _flat(arrays) if isinstance(item, ndarray)]
@@ -51,7 +51,7 @@ class OfNarrowDtype(Dense):
             return compute(plan, arrays, kernel)
         dtype = narrow[0].dtype
         asked = arrays[op.names.index("dtype")] if "dtype" in op.names else None
-        of_others = type(given[0]) is not Narrow and role and not moves  # a result is of the dtype of the first
+        of_others = type(given[0]) is not Narrow and role and not moves  # a result has the dtype of the first operand
         if of_others or (asked is not None and not is_narrow(asked)):
             return compute(plan, with_elements(arrays, widened), kernel)
         roles = [(from_numpy(array.dtype).roles or "").split() for array in narrow]
@@ -98,7 +98,7 @@ def refusal(plan: Plan, arrays: list[Any], dtype: Any, compute: Callable[..., An
     try:
         compute(plan, with_elements(arrays, lambda item: _seen(item, OPAQUE)))
     except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
-        if isinstance(error, NotImplementedError) and error.__cause__ is None:  # not of a kernel that refuses nothing
+        if isinstance(error, NotImplementedError) and error.__cause__ is None:  # the kernel itself refuses
             return error
     return NotImplementedError(f'"{kernel}" not implemented for {name}')
 

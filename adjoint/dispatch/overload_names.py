@@ -23,7 +23,7 @@ class OpOverload:
         self._packet = packet
         self._overloadname = name
         self.__name__, self.__module__ = f"{packet.__name__}.{name}", packet.__module__
-        self.operator: Operator | None = None  # what it is here, and whether that changes its first argument
+        self.operator: Operator | None = None  # the operator of this package
         self.changes = False
 
     @property
@@ -76,7 +76,7 @@ class OpOverload:
             )
         function = function_named(self._packet.__name__)
         too_few = schema is not None and len(args) + len(names) < sum(each.required for each in schema.arguments)
-        if self.operator is not None and (function is None or too_few):  # the operator takes fewer than PyTorch's
+        if self.operator is not None and (function is None or too_few):  # the operator takes fewer arguments
             return applied_by_name(self.operator, schema, args, names, self.changes)
         return self._packet(*args, **names)
 

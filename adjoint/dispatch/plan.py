@@ -57,7 +57,7 @@ class Call:
 
     def tensors(self) -> list[Tensor]:
         """The tensors among the arguments, including tensors in sequences."""
-        found: list[Tensor] = []  # what `tensors_in` finds, without the cost of a generator
+        found: list[Tensor] = []  # the result of `tensors_in`, without the cost of a generator
         for value in self.given if self.out is None else (*self.given, self.out):
             if isinstance(value, Tensor):
                 found.append(value)

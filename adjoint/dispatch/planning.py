@@ -109,7 +109,7 @@ def plan_of(op: Operator, args: Any, way: str = FUNCTION) -> Plan:
         try:
             plan = planned(op, way, kinds, inference=inference, caller=1 + (op.caller if way in (FUNCTION, OUT) else 1))
         except (RuntimeError, TypeError):
-            if op.check is not None:  # which refuses the arguments first
+            if op.check is not None:  # the check comes first
                 op.check(*args)
             raise
         op.plans[key] = plan
@@ -122,7 +122,7 @@ def class_of(kinds: Iterable[Kind]) -> Dense:
         if type(kind) is not tuple or kind[0] is ndarray:
             continue
         holder, dtype, _ = kind
-        if holder is Unread:  # of a batch: no interpreter has taken it, so that this thread runs outside of its `vmap`
+        if holder is Unread:  # a batch that no interpreter has handled: this thread runs outside of its `vmap`
             raise Unread.error(Unread.refusal)
         if holder is Meta:
             return META

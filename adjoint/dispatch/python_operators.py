@@ -30,7 +30,7 @@ def call_operator(op: Operator, args: tuple[Any, ...]) -> Any:
         kind = type(args[0]).__name__
         raise TypeError(f"descriptor '{op.name}' for 'torch._C.TensorBase' objects doesn't apply to a '{kind}' object")
     if len(args) > 1 and type(value := args[1]) is not Tensor:
-        if op.name == "eq" and isinstance(value, numpy.ndarray):  # which `==` alone takes
+        if op.name == "eq" and isinstance(value, numpy.ndarray):  # only `==` accepts arrays
             return call(op, (args[0], wrap(value)))
         if not isinstance(value, Tensor) and not is_number(value):
             return not_known(depth=1)

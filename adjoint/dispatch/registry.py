@@ -190,7 +190,7 @@ class Awaited:
         except BaseException as error:
             if tensor is None or self.name not in _COMPARISONS:
                 raise
-            # CPython takes an error of `__get__`, an interrupt too, for a method that is missing.
+            # CPython interprets an error in `__get__`, even an interrupt, as a missing method.
             return partial(_raised, error)
 
     def __set__(self, tensor: Any, value: Any) -> None:

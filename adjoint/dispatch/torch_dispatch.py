@@ -175,7 +175,7 @@ def dispatched_inplace(op: Operator, args: tuple[Any, ...], mode: Any = None) ->
     if target._base is None and not modes.is_recording():
         _asked(asked, mode)
         return target
-    # Changing it below counts the change already; the node is appended to what the tensor is then.
+    # The inner change has already counted the change. The node is appended to the new history of the tensor.
     call = plan.Call(op, plan.IN_PLACE, args)
     call.args = with_constants(op, args)
     find_edges(op, call)
@@ -207,7 +207,7 @@ def _own(result: Any, args: tuple[Any, ...]) -> Any:
         raise RuntimeError(f"Unable to cast {result!r} to Tensor")
     if result._base is None and result._edge is None and not any(result is arg for arg in args):
         return result
-    if result._base is not None and (result._edge is None or result._edge is NOWHERE):  # a view made below autograd
+    if result._base is not None and (result._edge is None or result._edge is NOWHERE):  # a view created below autograd
         result._base = result._edge = None
         return result
     made = result.detach() if type(result) in DISPATCHING else wrap(result._array)
@@ -281,7 +281,7 @@ def class_defined(cls: type[Tensor]) -> None:
     """Send operators on tensors of a class with `__torch_dispatch__` to the slow path, which calls the class."""
     PLAIN_TYPES.discard(cls)
     if not DISPATCHING:
-        profiled_functions.watch_leaves(lambda: DISPATCHING or None)  # as long as there is one
+        profiled_functions.watch_leaves(lambda: DISPATCHING or None)  # while such a class exists
     DISPATCHING.add(cls)
     cls.without_history = _without_history  # type: ignore[attr-defined]
     for name in ("numpy", "tolist"):

@@ -98,7 +98,7 @@ def compare(group: ProcessGroup, name: str, about: About | None) -> None:
         yield group.comm.Iallgather(sent, everyone)
 
     Work(group, f"{name} (comparing calls before it)", steps(), text=call_text("comparing calls")).wait()
-    group.calls -= 1  # the comparison is no call of the program
+    group.calls -= 1  # the comparison is not a call of the program
     calls = [bytes(row).decode(errors="replace").rstrip() for row in everyone]
     other = next((rank for rank, call in enumerate(calls) if call != calls[0]), None)
     if other is not None:

@@ -30,7 +30,7 @@ class Companions:
         self._all_end = threading.Event()
         self.enter()
         threading.Thread(target=self._listen, daemon=True, name="adjoint.distributed companions").start()
-        # Also called where a process of `multiprocessing` ends, which calls nothing else.
+        # Also register it for the end of processes of `multiprocessing`, which calls nothing else.
         multiprocessing.util.Finalize(None, self._end_in_order, exitpriority=LAST)
 
     def enter(self) -> None:
@@ -61,7 +61,7 @@ class Companions:
 
         After an error, do not wait for them.
         """
-        error = sys.exc_info()[1]  # where a process of `multiprocessing` ends; programs that are not have ended already
+        error = sys.exc_info()[1]  # at the end of a process of `multiprocessing`; other programs have ended already
         if error is not None and not isinstance(error, SystemExit):
             traceback.print_exception(error)
         if error is not None and (code := getattr(error, "code", 1)):

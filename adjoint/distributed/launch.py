@@ -45,8 +45,8 @@ def launch(count: int | None, hosts: str | None, program: list[str]) -> int:
         failures = Path(folder) / "failures"
         command = [*mpiexec_command(count, hosts), sys.executable, "-m", "adjoint.distributed.runner", *program]
         environment, prepare = _environment(count, hosts, failures), _ends_with_parent()
-        # In a session of its own, since a terminal's Ctrl-C comes to this process, which passes it on: MPI's launcher that gets
-        # it twice prints its own state.
+        # Use a separate session. Ctrl-C in a terminal reaches this process, which forwards it. If MPI's launcher received it
+        # twice, it would print its state.
         started = subprocess.Popen(command, env=environment, preexec_fn=prepare, start_new_session=True)
         return _wait(started, failures)
 
@@ -105,7 +105,7 @@ def _environment(count: int, hosts: str | None, failures: Path) -> dict[str, str
     if hosts is None:
         environment.setdefault("OMP_NUM_THREADS", str(max(1, processors() // count)))
         environment["ADJOINT_JOINING"] = str(count)
-    if hasattr(os, "geteuid") and os.geteuid() == 0:  # as in containers, where Open MPI asks twice
+    if hasattr(os, "geteuid") and os.geteuid() == 0:  # as in containers, for which Open MPI requires two settings
         for name in ("PRTE_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT"):
             environment.update({name: "1", f"{name}_CONFIRM": "1"})
     return environment

@@ -36,7 +36,7 @@ def monitored_barrier(group: Any = None, timeout: timedelta | None = None, wait_
     found.count_call()
     if found.rank():
         comm.Isend([b"!", MPI.BYTE], 0, ARRIVED)
-        deadline += 1  # rank 0, which says who is missing, speaks first
+        deadline += 1  # so that rank 0, which reports the missing ranks, raises its error first
         while not comm.Iprobe(0, LET_GO):
             if time.monotonic() > deadline:
                 raise RuntimeError(

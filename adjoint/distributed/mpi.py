@@ -28,7 +28,7 @@ def load() -> Any:
         from mpi4py import MPI
     except ImportError as error:
         raise ModuleNotFoundError(f"{MISSING} ({error})") from None
-    except RuntimeError as error:  # mpi4py is there and finds no MPI
+    except RuntimeError as error:  # mpi4py is installed but finds no MPI
         raise ModuleNotFoundError(f"{MISSING} ({str(error).splitlines()[0]})") from None
     return MPI
 

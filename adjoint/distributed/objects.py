@@ -67,7 +67,7 @@ def decode(data: Array, pickle: bool) -> Any:
     """Undo `encode`."""
     if pickle:
         return pickles.loads(data.tobytes())
-    return torch.load(io.BytesIO(data.tobytes()), pickle_module=pickles)  # which allows arrays too, and no code
+    return torch.load(io.BytesIO(data.tobytes()), pickle_module=pickles)  # permits arrays too, but no code
 
 
 def _counted(data: Array, counts: list[int]) -> list[Any]:

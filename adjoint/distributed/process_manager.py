@@ -36,7 +36,7 @@ class Manager:
 
     def __init__(self, size: int, port: int, timeout: float) -> None:
         self.size, self.timeout = size, timeout
-        self.name = f"adjoint-{secrets.token_hex(8)}"  # of which MPI makes names of shared memory
+        self.name = f"adjoint-{secrets.token_hex(8)}"  # MPI derives names of shared memory from it
         self.values: dict[str, str] = {}
         self.lock = threading.Lock()
         self.barrier = threading.Barrier(size)

@@ -477,7 +477,7 @@ class TCPStore(Store):
     def _ask(self, what: str, *arguments: Any, timeout: timedelta | None = None) -> Any:
         seconds = (timeout or self._timeout).total_seconds()
         with self._lock:
-            if self._process != os.getpid():  # forked: the connection is the parent's
+            if self._process != os.getpid():  # forked: the connection belongs to the parent
                 self._connection, self._process = self._connected(), os.getpid()
             try:
                 _send(self._connection, [what, arguments, seconds])

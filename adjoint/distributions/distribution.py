@@ -49,7 +49,7 @@ class Distribution:
             self._validate_args = validate_args
         if self._validate_args:
             self._check_parameters()
-        super().__init__()  # of another base class, which a subclass may have
+        super().__init__()  # calls another base class, if a subclass has one
 
     def _check_parameters(self) -> None:
         try:

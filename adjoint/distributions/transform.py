@@ -29,7 +29,7 @@ class Transform:
         self._cache_size = cache_size
         self._inv: Any = None
         self._cached_x_y: tuple[Any, Any] = (None, None)
-        super().__init__()  # of another base class, which a subclass may have, such as a module with parameters
+        super().__init__()  # calls another base class, if a subclass has one, such as a module with parameters
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_inv": None}

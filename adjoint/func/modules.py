@@ -51,7 +51,7 @@ def functional_call(
     elif not isinstance(args, tuple):
         args = (args,)
     replacement = replaced(module, given, tie_weights, strict)
-    try:  # not a `with` block, which an interrupt can leave without `__exit__`
+    try:  # an interrupt can leave a `with` block without `__exit__`
         replacement.__enter__()
         return module(*args, **(kwargs or {}))
     finally:

@@ -14,7 +14,7 @@ from .._runtime.tracebacks import end_functions_at_caller, warn
 __all__ = ["DimensionBindError", "rearrange"]
 
 ELLIPSIS = "…"
-BARE = "..."  # not in parentheses: it stands for any number of dimensions
+BARE = "..."  # without parentheses, it means any number of dimensions
 Groups = list[list[str]]
 
 

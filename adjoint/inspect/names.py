@@ -44,7 +44,7 @@ class Names:
 
 def is_module(value: Any) -> bool:
     """Return whether `value` is a model, of any library."""
-    kind = type(value)  # not attributes of the value itself: it may create or import any attribute
+    kind = type(value)  # not the value itself, which may create or import any attribute
     return hasattr(kind, "named_parameters") and hasattr(kind, "named_modules")
 
 

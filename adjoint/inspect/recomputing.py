@@ -33,7 +33,7 @@ def recomputed(node: Node, operation: OperationBox, values: Mapping[str, Any]) -
     for name in operator.names:
         if name in operator.tensors:
             if name not in operands and operator.kinds[name] != "Array":
-                return None  # left out, or not recorded
+                return None  # omitted, or not recorded
             array = values.get(operands.get(name, ""))
             if array is None:
                 return None

@@ -281,7 +281,7 @@ class Scene:
         for pin in ("first", "last"):
             doors = [item for item in items if item.box.pin == pin]
             for door in doors:
-                straight = len(doors) <= 2  # as wide as what is behind it, for straight lines
+                straight = len(doors) <= 2  # as wide as its content, so that lines are straight
                 door.ports = (
                     (-PAIR / 2 - self.wide / 2, PAIR / 2 + BACKWARD_PORT) if straight else (-STRAND / 2, STRAND / 2)
                 )
@@ -301,7 +301,7 @@ class Scene:
             edge.trunk = tails.pop() if len(tails) == 1 and bundle.one.type != "group" else None
             door = bundle.one if bundle.one.type == "door" else bundle.two
             if door.type == "door" and door.ports[1] - door.ports[0] > STRAND and through[door.id] == 1:
-                for line in lines:  # what a door alone leads to lies straight behind it
+                for line in lines:  # an object that only one door leads to is directly behind it
                     line.offset = door.ports[0 if line.forward else 1]
                 edge.width = 2 * max(-door.ports[0], door.ports[1])
         gaps = (18.0, 20.0) if self.detail == "outline" else (28.0, 34.0)
@@ -370,7 +370,7 @@ class Scene:
     def _spread(self, fan: list[Line], at_top: bool) -> None:
         middle, room = self._port(fan[0], at_top)
         fan.sort(key=lambda line: (self._beside(line, at_top), line.offset))
-        slots = [0]  # branches of one trunk, which come from the same lane, stand together
+        slots = [0]  # branches of one trunk, which come from the same lane, are adjacent
         for before, here in pairwise(fan):
             lanes = bool(here.edge.edge.lanes and before.edge.edge.lanes)
             slots.append(slots[-1] + (not (lanes and self._beside(here, at_top) == self._beside(before, at_top))))
@@ -384,7 +384,7 @@ class Scene:
                 xs[-1] = middle - labelled / 2 + used + 4
                 used += width_of(line.label, SIZE) + 8
         straight = [x for line, x in zip(fan, xs, strict=True) if abs(self._beside(line, at_top) - middle) < 0.5]
-        shift = middle - straight[0] if room and straight else 0.0  # what comes from right above goes straight down
+        shift = middle - straight[0] if room and straight else 0.0  # a line from directly above goes straight down
         if labelled:
             fan[0].bottom.span = min(xs) + shift - 11, max(xs) + shift + 11
         for line, x in zip(fan, xs, strict=True):

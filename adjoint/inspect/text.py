@@ -89,7 +89,7 @@ def _tree(snapshot: Snapshot) -> Iterator[Row]:
     while stack:
         node, number, first, rest = stack.pop()
         tensor = outputs.get((node.id, number))
-        if node.id in seen:  # of nodes that are used more than once, only leaves
+        if node.id in seen:  # only leaves occur several times in `stack`
             yield [Piece(first, "dim"), *_tensor(tensor), Piece("  AccumulateGrad, as above", "dim")]
             continue
         seen.add(node.id)

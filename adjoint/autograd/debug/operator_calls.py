@@ -104,10 +104,10 @@ class _Teller(Recorder):
         super().__init__()
         self.observer = observer
         self.nodes: WeakKeys[Any, tuple[str, tuple[Any, ...], Any, frozenset[str]]] = WeakKeys()
-        self.places: list[frozenset[str]] = []  # of the nodes that run now
+        self.places: list[frozenset[str]] = []  # the places of the running nodes
 
     def takes(self, call: Any) -> bool:
-        return innermost(call.tensors()) is None  # else the operators are told of that an interpreter makes of this one
+        return innermost(call.tensors()) is None  # otherwise the operators that the interpreter calls are reported
 
     def handle(self, call: Any, proceed: Callable[[], Any]) -> Any:
         result, name = proceed(), call.name
@@ -136,6 +136,6 @@ class _Teller(Recorder):
             self.places.pop()
         if name:
             _, create_graph, edges = args
-            if not create_graph:  # else the operators of its formula have told of themselves
+            if not create_graph:  # otherwise the operators of its formula are reported
                 self.observer.backward(name, shapes, shape, tuple(edge is not None for edge in edges), place)
         return results

@@ -126,7 +126,7 @@ class profile:
 
     @uninterrupted
     def __exit__(self, *exception: object) -> None:
-        if self.enabled and self.entered:  # an interrupt may have struck before
+        if self.enabled and self.entered:  # an interrupt may have arrived before
             modes.switch("recorder", None)
             try:
                 self._stop_watching()
@@ -256,7 +256,7 @@ def _operations(record: Event) -> int | None:
         return 2 * math.prod(shapes[0]) * shapes[1][-1]
     if name in ("addmm", "baddbmm"):
         return 2 * math.prod(shapes[1]) * shapes[2][-1]
-    if name == "conv2d":  # each place of the result meets the weight of its channel
+    if name == "conv2d":  # each position of the result is multiplied by the weight of its channel
         return 2 * math.prod(result) * math.prod(shapes[1][1:])
     return None
 

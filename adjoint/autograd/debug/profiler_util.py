@@ -476,7 +476,7 @@ def trace_of(events: list[FunctionEvent]) -> list[dict[str, Any]]:
             arguments["Input Dims"] = event.input_shapes
         if event.stack:
             arguments["Call stack"] = ";".join(event.stack)
-        if event.communication is not None:  # on a track of its own, below those of threads
+        if event.communication is not None:  # on a separate track below the threads
             arguments |= event.communication.arguments()
             place["tid"] = f"communication, group {event.communication.group}"
         category = "user_annotation" if event.is_user_annotation else "cpu_op"

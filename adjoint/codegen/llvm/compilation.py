@@ -172,7 +172,7 @@ class Module:
 
     def text(self, names: Sequence[str] | None = None) -> str:
         """Return the LLVM code of the module, with the functions `names` or with all functions."""
-        # Wide registers are used where the processor has them: LLVM alone prefers half their width on some.
+        # Use the widest registers of the processor. By default, LLVM uses half of their width on some processors.
         attributes = f'attributes #0 = {{ nounwind "prefer-vector-width"="{8 * HOST.vector_bytes}" }}'
         functions = [self.functions[name] for name in (self.functions if names is None else names)]
         return "\n".join([*sorted(self._declarations), *functions, attributes, *self._metadata, ""])

@@ -77,7 +77,7 @@ def _values(x: T, n: T, FAMILY: Static) -> T:
     Negative and infinite degrees give 0, and NaN gives NaN.
     """
     degree = where(fabs(n) < 2.0**63, trunc(n), T(-1))
-    steps, special = degree, x  # `steps`: how far the recurrence goes, where it is needed
+    steps, special = degree, x  # `steps`: the number of steps of the recurrence for each element
     if FAMILY.degrees is not None:
         beyond = degree > FAMILY.degrees[0 if is_float32(x) else 1]
         special = where(beyond, T(math.nan), x)
@@ -109,7 +109,7 @@ def _values(x: T, n: T, FAMILY: Static) -> T:
         value = following
         k = k + 1
         result = where(steps == T(k), value, result)
-    result = where(steps > T(k), value, result)  # these were lost: nan
+    result = where(steps > T(k), value, result)  # for these elements the result is NaN
     result = where(degree < 0, T(0), where(steps < 0, special, result))
     return where(n == n, result, n)
 

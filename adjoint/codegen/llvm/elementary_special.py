@@ -36,7 +36,7 @@ def lgamma(x: T) -> T:
     if reduce_or(negative):
         # Gamma(x) Gamma(1 - x) = pi / sin(pi x): NIST DLMF 5.5.3.
         sine, _cosine = sine_and_cosine_of_turns(x - rint(x))
-        tiny = fabs(x) < coefficients.NEAR_POLE  # pi x is not exact where it is subnormal
+        tiny = fabs(x) < coefficients.NEAR_POLE  # pi x is not exact if it is subnormal
         reflected = where(tiny, T(0), T(math.log(math.pi))) - log(where(tiny, fabs(x), fabs(sine))) - value
         value = where(negative, where(x == floor(x), T(math.inf), reflected), value)
     return where(fabs(x) == math.inf, T(math.inf), value)
@@ -112,7 +112,7 @@ _TRIGAMMA_SERIES = (
 def _trigamma_right(x: T) -> T:
     """Compute `trigamma` for `x` >= 0.5: shift `x` by steps of 1 to above 10, and use NIST DLMF 5.15.8 there."""
     shifted = T(0)
-    for K in unrolled(5):  # two fractions as one
+    for K in unrolled(5):  # two fractions joined to one
         a, b = x + 2 * K, x + (2 * K + 1)
         product = a * b
         shifted = shifted + (a * a + b * b) / (product * product)
@@ -254,7 +254,7 @@ def _integral(a: T, x: T, sign: T) -> T:
 def _normal(a: T, x: T) -> T:
     """Return the lower function for very large `a`, as the normal distribution and the first term of its Edgeworth series."""
     root = sqrt(a)
-    y = fmax(fmin((x - a) / root, T(50)), T(-50))  # beyond, the result is 0 or 1, and squares overflow
+    y = fmax(fmin((x - a) / root, T(50)), T(-50))  # beyond this limit the result is 0 or 1, and squares overflow
     return ndtr(y) - exp(y * y * -0.5) * (1 / math.sqrt(2 * math.pi)) * (y * y - 1) / (root * 3)
 
 
@@ -338,7 +338,7 @@ def zeta(x: T, q: T) -> T:
     pole = (q <= 0) & (q == floor(q))
     undefined = (x < 1) | ((q < 0) & ~pole & (x != floor(x)))
     finite = ~pole & ~undefined & (fabs(q) < math.inf) & (x < math.inf) & (x > 1)
-    value = _hurwitz(where(finite, x, T(2)), where(finite, q, T(60)))  # where no step is needed
+    value = _hurwitz(where(finite, x, T(2)), where(finite, q, T(60)))  # replaced by numbers that need no step
     at_infinity = where(q > 1, T(0), where(q == 1, T(1), T(math.inf)))
     value = where(x == math.inf, at_infinity, where(q == math.inf, T(math.nan), value))
     value = where(undefined, T(math.nan), where(pole | (x == 1), T(math.inf), value))

@@ -45,7 +45,7 @@ def _narrow(lowering: Lowering, single: Value, type_: Any) -> Value:
         half = lowering.fresh()
         lowering.emit(f"{half} = fptrunc {single} to {_half_text(type_)}")
         return lowering.value(f"bitcast {_half_text(type_)} {half} to {llvm_type(type_)}", type_)
-    # Half of what is cut off is added before it is cut, and a tie goes to the even neighbour; NaN keeps its sign.
+    # Add half of the last kept bit, then drop the other bits. Ties are rounded to even, and NaN keeps its sign.
     whole = _like(type_, i32)
     text = llvm_type(whole)
     raw = lowering.value(f"bitcast {single} to {text}", whole)

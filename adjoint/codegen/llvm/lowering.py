@@ -481,7 +481,7 @@ class Lowering:
                     given[parameter.arg] = self.expression(kernel.tree.args.defaults[position - missing])
         if len(arguments) > len(parameters) or len(given) > len(parameters):
             raise CompilationError(f"{kernel.name} takes {len(parameters)} arguments")
-        for parameter in parameters:  # values first: they say what a number next to them is
+        for parameter in parameters:  # values first, because they determine the type of numbers
             _infer(frame, parameter.annotation, given[parameter.arg])
         with self._within(frame):
             for parameter in parameters:

@@ -74,7 +74,7 @@ class RowPlan:
         if len(scans) > 1:
             raise CompilationError("a row is walked in one direction")
         self.reverse = scans == {True}
-        if not scans:  # two registers hide the latency of sums; running sums take two of float64 already
+        if not scans:  # two registers hide the latency of sums; running sums already use two of float64
             self.width *= 2
         self.vector = VectorType(type_, self.width)
         for name in (
@@ -103,7 +103,7 @@ class RowPlan:
         """Return the number of bytes that the sums over rows need for one position in a row."""
         return sum(item.extent == COLUMN for item in self.outputs) * self.element.bits // 8
 
-    # -- what is computed when ---------------------------------------------------------------------------------------------
+    # -- the order of the computation --------------------------------------------------------------------------------------
 
     @computed_once
     def reductions(self) -> list[list[Node]]:
@@ -318,9 +318,9 @@ class RowPlan:
                 total = lowering.select(self._counted(lowering, left), total, start)
             distance = 1
             while distance < self.width:
-                if self.reverse:  # the lanes behind, then what the sum begins with
+                if self.reverse:  # the lanes after, then the initial value
                     order = list(range(distance, distance + self.width))
-                else:  # that, then the lanes before
+                else:  # the initial value, then the lanes before
                     order = [lane - distance if lane >= distance else self.width + lane for lane in range(self.width)]
                 total = lowering.binary(operation, total, shuffle.lower(lowering, total, start, order))
                 distance *= 2
@@ -398,7 +398,7 @@ class RowPlan:
             if node.extent == COLUMN and not self.along:
                 return lowering.broadcast(self._read_one(lowering, values, which, position), self.width)
             at = position if node.extent == COLUMN else index
-            first = number == 0 and self.along and node.extent == ELEMENT  # later walks find the row in cache
+            first = number == 0 and self.along and node.extent == ELEMENT  # later passes find the row in the cache
             return self._read(lowering, values, which, at, left, ahead=first)
         if node in self.kept and self._is_kept_before(node, number):
             place = self._place(lowering, values, len(self.inputs) + self.kept[node], index)

@@ -64,7 +64,7 @@ def turn(side: Int, rows: Int, first: Int, left: Int, length: Int, ELEMENT: Stat
         for row in rolled((count + (S - 1)) // S):
             for k in rolled((length + (S - 1)) // S):
                 left_of_rows = length - k * S
-                # The rows behind the last one are the last one again.
+                # Rows after the last one repeat the last one.
                 places = [line + (minimum(row * S + ROW, count - 1) * length + k * S) for ROW in unrolled(S)]
                 square = columns + (k * S * W + row * S)
                 if BACK:

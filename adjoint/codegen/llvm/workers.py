@@ -36,7 +36,7 @@ from .external import apart, c_function, external
 from .language import Int, Pointer, as_pointer, i32, i64, local, loops, maximum, minimum, prefetch, rolled
 from .values import CompilationError
 
-# The memory that threads share, in words. What different threads write lies on cache lines of its own.
+# The memory that threads share, in words. Each thread writes to separate cache lines.
 TICKET, FUNCTION, ARGUMENTS, BEGIN, ROWS, PIECE, THREADS = range(7)
 """The work and its number. The number is 0 while the work is being written.
 
@@ -125,7 +125,7 @@ def take_piece(taken: Pointer[i64], ticket: Int, first: Int, last: Int, is_own: 
         following = found & MOST_PIECES if is_begun else first
         owner = found & OWNER if is_begun else i64(0)
         stop = last - 1 if owner != 0 and is_own == 0 else last
-        if following >= stop or found_ticket > ticket:  # later work: this one is done
+        if following >= stop or found_ticket > ticket:  # the ticket of later work means that this work is done
             looking = False
         else:
             owner = i64(OWNER) if is_own != 0 else owner
@@ -224,7 +224,7 @@ def run_ranges(
     shared: Pointer[i64], function: Int, arguments: Int, begin: Int, rows: Int, piece: Int, threads: Int
 ) -> None:
     """Call `function(arguments, start, stop)` for ranges that together cover this many rows, on this many threads."""
-    if atomic_exchange(shared + SUBMITTED, 1) != 0:  # another thread's work is being done
+    if atomic_exchange(shared + SUBMITTED, 1) != 0:  # the workers process another thread's work
         call_address(function, arguments, begin, begin + rows)
     else:
         piece = maximum(piece, (rows + MOST_PIECES - 1) // MOST_PIECES)
@@ -298,7 +298,7 @@ def serve(shared: Pointer[i64], own: Int, looks: Int) -> None:
         if ticket == 0:
             if atomic_load(shared + STOP) == 0:
                 sleep(shared, own)
-        elif atomic_load(shared + TICKET) == ticket:  # otherwise what has been read may be of two works
+        elif atomic_load(shared + TICKET) == ticket:  # otherwise the words may belong to two different tickets
             seen = ticket
             if own < threads:
                 prefetch(as_pointer(arguments, i64))
@@ -329,7 +329,7 @@ def splitter(function: CompiledFunction) -> Any:
 def _looks() -> int:
     """Return the number of polls that take `LOOK_SECONDS`."""
     nobody = (ctypes.c_int64 * WORDS)()
-    # The interpreter lock is kept: to wait for it would be timed too.
+    # Keep the interpreter lock, because waiting for it would be timed too.
     prototype = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
     function = prototype(look.compiled().code.address)
     times = []

@@ -32,7 +32,7 @@ def record_change(call: Call, change: Callable[[], object], on_tensors: bool = F
     """
     op, args = call.op, call.args
     target: Tensor = args[0]
-    recording = call.recording and can_require_grad(target._array)  # what is written to integers has no gradient
+    recording = call.recording and can_require_grad(target._array)  # values in integers have no gradient
     node: Any = None
     if recording:
         node = started(call, op.inplace_node_name, on_tensors, target, depth=6)
@@ -52,7 +52,7 @@ def record_change(call: Call, change: Callable[[], object], on_tensors: bool = F
         if modes.STATE.saved_tensor_hooks:
             pack_saved(node, [target])  # a hook that raises leaves the history of the changed tensor behind
         if target._base is not None and op.saved_results and is_recorded(target._edge):
-            # A saved result has the history of the view, of which `node` is a part.
+            # A saved result has the history of the view, which contains `node`.
             own_hooks(node).of_view = weakref.ref(target._edge[0])
     if given is not None:
         note_operation(f"{op.function_name}_", *given, recording)

@@ -192,7 +192,7 @@ def by_size(op: Operator, form: Any, lines: list[str], passed: str, target: str 
     if others and not target:  # two small arrays may be broadcast to a large one
         (second,) = others
         size = f"({first}.size if {first}.shape == {second}.shape else broadcast({first}, {second}).size)"
-        root = math.isqrt(limit)  # most often both are smaller, and to see it takes less time than the product
+        root = math.isqrt(limit)  # usually both are smaller, which is faster to test than the product
         few = f"{first}.size < {root} > {second}.size or ({first}.size * {second}.size < {limit} or {size} < {limit}) and {wide}"
     return [*block(f"if {few}:", lines), *block("else:", [call])]
 
@@ -228,7 +228,7 @@ def computing_source(op: Operator) -> str:
     general = ["with unwarned():", f"    return any_size({', '.join(passed)})"]
     lines = general
     if op.kernel.small is not None or isinstance(op.kernel.general, numpy.ufunc):
-        # The small form refuses what the general form may take.
+        # The general form may accept arguments that the small form rejects.
         refused = ["    if not is_refusal(error):", "        raise", *indented(general)]
         tried = [*block("try:", kernel_lines(op, passed)), "except BaseException as error:", *refused]
         lines = [*guard(unfit, *general), *tried, "return array"]

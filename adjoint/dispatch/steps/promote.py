@@ -159,7 +159,7 @@ def reading(op: Operator, kind: Kind, target: Any) -> Callable[[Tensor], Any]:
     same = target is None or dtype == target.numpy
     if issubclass(holder, LazyConjNeg):
         if not op.view and dtype.kind == "c" and same and _reads_lazy(op):
-            return attrgetter("_array")  # which a ufunc reads itself, large ones without a copy
+            return attrgetter("_array")  # ufuncs convert the array themselves, large ones without a copy
         bare = without_lazy_bits if op.view else materialize
         return lambda tensor: prepared(bare(tensor._array), target)
     if same:
@@ -342,7 +342,7 @@ def reads_plainly(plan: Plan) -> bool:
     if any(kind[0] is not ndarray for kind in tensors) or (plan.inference and plan.way == IN_PLACE_VIEW):
         return False
     if target is None and any(isinstance(kind, type) and kind is not NoneType for kind in plan.kinds.values()):
-        return False  # a number that nothing is promoted with
+        return False  # a number that does not take part in promotion
     if op.sequence is not None or not op.tensors:
         return True
     given = {kind[1] for kind in tensors} | ({target.numpy} if target is not None else set())

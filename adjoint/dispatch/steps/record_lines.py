@@ -22,7 +22,7 @@ def recorded_lines(op: Operator, caller: int) -> list[str]:
     elif op.outputs:
         shape, dtype = (f"[{', '.join(f'{name}_array.{what}' for name in op.outputs)}]" for what in ("shape", "dtype"))
     lines = [*frame_lines(caller), *node_lines(op, shape, dtype), *input_lines(op)]
-    if op.many:  # none of which is saved
+    if op.many:  # no list is saved
         each = block("for number, result in enumerate(results):", ["result._edge = (node, number)"])
         return [*lines, *pack_lines(op, "()"), *each]
     lines += result_lines(op)
@@ -93,7 +93,7 @@ def node_lines(op: Operator, shape: str, dtype: str, *, from_tensors: bool = Tru
         for index, name in enumerate(op.differentiable):
             if from_tensors:
                 lines += [f"if edge_{index} is LEAF:", f"    edge_{index} = {public_name(name)}"]
-            # The gradient of a view that was made without recording is not used.
+            # The gradient of a view that was created without recording is not used.
             lines += [f"{'elif' if from_tensors else 'if'} edge_{index} is NOWHERE:", f"    edge_{index} = None"]
         edges = f"({', '.join(f'edge_{index}' for index in range(len(op.differentiable)))},)"
     return [
@@ -142,7 +142,7 @@ def value_lines(op: Operator) -> list[str]:
     lines = []
     for item in op.saved_values:
         name, _, what = item.rpartition("_")
-        if op.kinds.get(name) == ARRAYS:  # a loop takes less time than Python 3.11's comprehension, which is a function
+        if op.kinds.get(name) == ARRAYS:  # a loop is faster than a comprehension, which is a function in Python 3.11
             lines.append(f"node.saved_{item} = values = []")
             lines += block(f"for each in {name}_array:", [f"values.append(each.{what})"])
         else:
@@ -177,7 +177,7 @@ def value_expression(op: Operator, item: str) -> str:
     for suffix in ("shape", "dtype", "strides"):
         name = item.removesuffix(f"_{suffix}")
         if name != item and name in op.kinds:
-            array = f"{public_name(name)}._array" if promotes(op) else f"{name}_array"  # as given, not as promoted
+            array = f"{public_name(name)}._array" if promotes(op) else f"{name}_array"  # before promotion
             if op.kinds[name] == ARRAYS:
                 return f"[each.{suffix} for each in {array}]"
             none = "" if op.kinds[name] == ARRAY else f"None if {array} is None else "

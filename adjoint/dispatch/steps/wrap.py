@@ -129,4 +129,4 @@ def make_view(view: Tensor, source: Tensor, recording: bool, creation: str | Non
         creation = inherited
     view._creation = creation
     if not recording and view._base._edge is not None and can_require_grad(view._array):
-        view._edge = NOWHERE  # it requires grad as its base does, although the view itself was not recorded
+        view._edge = NOWHERE  # it requires grad like its base, although the view was not recorded

@@ -162,7 +162,7 @@ def overwriting_body(op: Operator, leave: str, caller: int, inference: bool) -> 
     lines += [
         *block("else:", [*guard([repeated(op)], leave), "node = None"]),
         *block("try:", overwriting_lines(op, leave)),
-        *or_leave(leave, struck=count),  # what strikes from outside may have done so half-way
+        *or_leave(leave, struck=count),  # an interrupt may have arrived in the middle
         *count,
     ]
     if is_recorded_inplace(op):

@@ -236,7 +236,7 @@ def async_save(
     group = _writers(process_group, no_dist)
     saving = Saving(state_dict, folder_of(checkpoint_id, storage_writer), group, copies=True)
     if group is not None and group.size() > 1:
-        if group.saving is None:  # the program goes on with collectives of its own meanwhile
+        if group.saving is None:  # meanwhile the program calls other collectives
             group.saving = new_group(
                 group.ranks, group.timeout, group.backend, use_local_synchronization=True, group_desc="checkpoints"
             )

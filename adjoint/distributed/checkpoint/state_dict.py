@@ -134,7 +134,7 @@ def _taken(value: Any, like: Any) -> Any:
     """Return a tensor, divided like the tensor that it replaces."""
     if isinstance(like, DTensor) and isinstance(value, torch.Tensor) and not isinstance(value, DTensor):
         if value.shape != like.shape:
-            return value  # load_state_dict says what is wrong
+            return value  # `load_state_dict` raises the error
         return like._like(part_of(value, like.device_mesh, like.placements).to(like.dtype))
     return value
 

@@ -158,7 +158,7 @@ class _State:
             hooks.__exit__(None, None, None)
         if self in order.running and not self._left:
             last = len(order.running) - 1 - order.running[::-1].index(self)
-            for unfinished in order.running[last + 1 :]:  # of several modules, not all were called
+            for unfinished in order.running[last + 1 :]:  # groups of which not all modules were called
                 unfinished._left = set()
                 unfinished._end()
             del order.running[last:]
@@ -168,7 +168,7 @@ class _State:
         if not order.running:
             for state in alive(order.last):
                 if state.group.whole is None:
-                    state.group.let_go()  # what was to follow, and did not
+                    state.group.let_go()  # its next call did not happen
         return self._converted(output)
 
     def _converted(self, output: Any) -> Any:

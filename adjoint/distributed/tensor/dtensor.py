@@ -302,7 +302,7 @@ def _reduced(func: Any, tensor: DTensor, how: str) -> DTensor:
     own = tensor.to_local()
     mesh, shape = tensor._mesh, ()
     last = [(high - low) for low, high in spans(tensor._shape, mesh, tensor._placements, [n - 1 for n in mesh.shape])]
-    if 0 in last and how != "sum":  # a part without elements has no largest one; all processes decide alike
+    if 0 in last and how != "sum":  # a part without elements has no largest element; all processes decide the same
         return _on_whole(func, mesh, (tensor,), {})
     return DTensor._of(
         _Combined.apply(func(own), mesh, tensor._placements, how), mesh, (Replicate(),) * mesh.ndim, shape

@@ -167,7 +167,7 @@ def make_fx(
             result, of_result = tree.tree_flatten(result)
         graph.output(_mapped(mode.node_of, result))
         for node in reversed(graph.nodes):
-            if node.target is torch.ops.aten.detach.default and not node.users:  # what nodes of backward have saved
+            if node.target is torch.ops.aten.detach.default and not node.users:  # values that backward nodes have saved
                 graph.erase_node(node)
         module = GraphModule(mode.root, graph, f.__name__ if inspect.isfunction(f) else "<lambda>")
         module._in_spec, module._out_spec = structure, of_result

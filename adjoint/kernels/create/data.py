@@ -26,7 +26,7 @@ _PLAIN_INTEGERS = frozenset((bool, int))
 _LISTS = {list}
 _NESTED = {list, tuple}
 _MOST_DIMS = 128
-_HEAP_TYPE = 1 << 9  # a flag of types that are made when the program runs, as those of classes
+_HEAP_TYPE = 1 << 9  # the flag of types that are created at run time, such as classes
 
 
 def array_from_data(data: Any, kind: dtype | None = None, unwrap: Unwrap = lambda value: value) -> Array:
@@ -164,7 +164,7 @@ class _Elements:
             return shape[0] == 0 and is_sequence(data)
         if not isinstance(
             data, (list, tuple)
-        ):  # the items of a Series have its dtype, which those of its iterator have not
+        ):  # the items of a Series have its dtype, but the items of its iterator do not
             data = [data[i] for i in range(len(data))]
         if len(shape) > 1:
             return all(self.collect(item, shape[1:]) for item in data)

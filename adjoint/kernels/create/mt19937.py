@@ -29,7 +29,7 @@ STATE = numpy.dtype(
         ("next", "<u8"),  # the index of the next word; 0 before the first twist
         ("words", "<u8", (624,)),
         ("unused", "<f8"),
-        ("normal", "<f8"),  # the second number of a Box-Muller pair, not handed out yet
+        ("normal", "<f8"),  # the second number of a Box-Muller pair, not returned yet
         ("also_unused", "<f8"),
         ("has_normal", "<i4"),
         ("padding", "<i4"),
@@ -59,7 +59,7 @@ class Stream:
 
     def __init__(self, seed: int = DEFAULT_SEED) -> None:
         self.lock = lock_across_forks()
-        self._engine: Any = None  # made when first drawn from: `import numpy` leaves NumPy's own generators out
+        self._engine: Any = None  # created at the first draw, because `import numpy` does not import the generators
         self._bulk: Any = None
         self._address: int | None = None
         self._seed = seed

@@ -47,6 +47,6 @@ def kaiser(size: int, dtype: Dtype, beta: float) -> Array:
     """Return `I0(beta sqrt(1 - x²)) / I0(beta)` for x from -1 to 1."""
     x = numpy.arange(size) * (2 / (size - 1)) - 1
     inside = abs(beta) * numpy.sqrt(numpy.maximum(1 - x * x, 0))
-    # I0 overflows where the quotient of two does not: `i0e` is I0 divided by the exponential.
+    # I0 overflows even if the quotient of two does not. `i0e` is I0 divided by the exponential.
     window = bessel.i0e(inside) / bessel.i0e(numpy.array(abs(float(beta)))) * numpy.exp(inside - abs(beta))
     return numpy.asarray(window).astype(dtype)

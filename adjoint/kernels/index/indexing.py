@@ -50,7 +50,7 @@ def index(x: ndarray, indices: Indices) -> ndarray:
             if kind in "lihb" or (kind == "?" and only.shape == x.shape):
                 return x[only]
         except IndexError:
-            pass  # raise below, in PyTorch's words
+            pass  # raise PyTorch's error below
     elif x.size and len(indices) <= x.ndim and _all_positions(indices):
         try:
             if len(indices) == 2 and indices[0] is None and indices[1] is not None and x.flags.c_contiguous:
@@ -121,7 +121,7 @@ def index_backward(grad: ndarray, shape: tuple[int, ...], indices: Indices) -> n
         if found is not NotImplemented:
             return asarray(found)
     if only is not None and only.dtype.kind == "b":
-        result[only] = grad  # a mask points at no element twice
+        result[only] = grad  # a mask selects no element twice
         return result
     if only is not None and only.dtype.char == "l" and 0 < grad.size <= _FEW and grad.dtype.char in "fd":
         numpy.add.at(result, only, grad)
@@ -285,7 +285,7 @@ def _accumulate(x: ndarray, indices: Indices, values: ndarray) -> None:
     values = widen(values)
     given = [dim for dim, index in enumerate(indices) if index is not None]
     if given == list(range(len(given))):
-        # Leading dimensions: one flat index for whole rows of the rest.
+        # Leading dimensions: one flat index selects whole rows of the other dimensions.
         flat: Any = NotImplemented
         if LOOPS.takes(values.size, MOVED):
             flat = LOOPS.run("index.lookup.positions", x.shape[: len(given)], [indices[dim] for dim in given])
@@ -436,7 +436,7 @@ def embedding_dense_backward(
 
 Array = numpy.ndarray[Any, Any]
 
-_DIRECT = 10  # times elements ** 0.145: up to as many test elements, comparing with each is faster than sorting (NumPy's measure)
+_DIRECT = 10  # times elements ** 0.145: the number of test elements up to which comparing is faster than sorting
 
 
 _TABLE = 6
@@ -463,7 +463,7 @@ def isin(elements: Array, test_elements: Array, invert: bool = False) -> Array:
             found |= elements == value
     elif dtype.kind in "iu" and (span := int(tests.max()) - int(tests.min())) <= _TABLE * (tests.size + elements.size):
         wide, least = elements.astype(numpy.int64, copy=False), int(tests.min())
-        table = numpy.zeros(span + 2, bool)  # what is not between the extrema falls on the last place
+        table = numpy.zeros(span + 2, bool)  # elements outside the extrema use the last entry
         table[tests.astype(numpy.int64, copy=False) - least] = True
         between = (wide >= least) & (wide <= least + span)
         found = table.take(numpy.where(between, wide - least, span + 1))

@@ -34,7 +34,7 @@ def few_positions(
         places = _PLANS.keep(key, _few_places(*key))
     if places is None:
         return None
-    unsigned = index.view(_UINT64)  # in which negative numbers are large ones
+    unsigned = index.view(_UINT64)  # in which negative numbers are large numbers
     return None if unsigned.item(unsigned.argmax()) >= places[0] else _positions(index, *places)
 
 
@@ -87,7 +87,7 @@ def _few_places(
     if not all(count <= there for count, there in others):
         return None
     length, stride, view, offsets = _places(shape, dim, sizes, of_slices=False)
-    # Of one shape with the indices, which NumPy adds in half the time.
+    # In the shape of the indices, because NumPy then adds in half the time.
     return length, stride, view, None if offsets is None else numpy.broadcast_to(offsets, sizes).copy()
 
 
@@ -110,7 +110,7 @@ def out_of_bounds(index: ndarray, length: int, first: int = 0) -> int | None:
     """Return the first index that is less than `first` or not less than `length`, if there is one."""
     if LOOPS.takes(index.size, MOVED) and LOOPS.run("index.lookup.any_outside", index, first, length) is False:
         return None
-    # Where extrema are is cheaper to find than what they are.
+    # The positions of extrema are found faster than their values.
     if index.size == 0 or (index.item(index.argmin()) >= first and index.item(index.argmax()) < length):
         return None
     return int(index[(index < first) | (index >= length)].reshape(-1)[0])

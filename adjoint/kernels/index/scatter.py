@@ -116,7 +116,7 @@ def one_hot(classes: ndarray, count: int) -> ndarray:
 def copied(x: ndarray) -> ndarray:
     """Return a row-major copy."""
     if x.size < MOVED:
-        return x.copy() if type(x) is ndarray else numpy.array(x, order="C")  # also of NumPy's scalars
+        return x.copy() if type(x) is ndarray else numpy.array(x, order="C")  # also for NumPy's scalars
     result = numpy.empty(x.shape, x.dtype)
     copy_elements(result, x)
     return result
@@ -415,9 +415,9 @@ def index_select(x: ndarray, dim: int, index: ndarray) -> ndarray:
 def take_rows(x: ndarray, index: ndarray, dim: int = 0) -> ndarray:
     """Return `x.take(index, dim)` for indices that are known to be in bounds."""
     if not x.flags.c_contiguous and index.size <= x.shape[dim]:
-        return row_major(x[(slice(None),) * (dim % x.ndim) + (index,)])  # `take` copies all of it before
+        return row_major(x[(slice(None),) * (dim % x.ndim) + (index,)])  # `take` would copy the whole array first
     width = math.prod(x.shape[dim + 1 :])
-    # NumPy copies rows of some length as fast as anything, with one thread.
+    # NumPy copies longer rows at full speed with one thread.
     if x.size and LOOPS.takes(index.size * math.prod(x.shape[:dim]) * width, MOVED if width < _ROW else JOINED):
         found = LOOPS.run("index.lookup.take", x, index, dim)
         if found is not NotImplemented:
@@ -482,7 +482,7 @@ def _check_index_add(x: ndarray, dim: int, index: ndarray, source: ndarray, name
     wrong = out_of_bounds(index, length)
     if wrong is not None and (name == "index_reduce_" or x.ndim <= 1):
         raise IndexError("index out of range in self")
-    if wrong is not None and x.size:  # PyTorch does not look where there is nothing to add
+    if wrong is not None and x.size:  # PyTorch does not check if there is nothing to add
         raise RuntimeError(f"index {wrong} is out of bounds for dimension {dim} with size {length}")
 
 
@@ -561,7 +561,7 @@ def index_fill_(x: ndarray, dim: int, index: ndarray, value: ndarray | complex) 
     wrong = out_of_bounds(index, length, -length)
     if wrong is not None:
         if 0 in x.shape[:dim] + x.shape[dim + 1 :]:
-            return x  # PyTorch does not look where there is nothing to fill
+            return x  # PyTorch does not check if there is nothing to fill
         raise IndexError(f"index {wrong} is out of bounds for dimension {dim} with size {length}")
     if isinstance(value, complex) and x.dtype.kind != "c":
         raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")

@@ -5,4 +5,4 @@ class _LinAlgError(RuntimeError):
     """The error for a factorization or solution that does not exist."""
 
 
-LinAlgError = _LinAlgError  # the underlined name is the one that PyTorch's tracebacks show
+LinAlgError = _LinAlgError  # PyTorch's tracebacks show the name with the underscore

@@ -85,7 +85,7 @@ def inverse(a: Array) -> Array:
         found = by_lapack("inverse", a)
     if found is not NotImplemented:
         return found
-    # That of one matrix is mostly products, for which OpenBLAS's threads are of use.
+    # The inverse of one matrix consists mostly of products, which OpenBLAS's threads accelerate.
     return of_stack(numpy.linalg.inv, a) if a.ndim > 2 else numpy.linalg.inv(a)
 
 
@@ -148,7 +148,7 @@ def cholesky(self: Array, upper: bool = False, name: str = "linalg.cholesky") ->
     source = self.mT.conj() if upper else self
     try:
         result = numpy.linalg.cholesky(source)
-        if numpy.isnan(numpy.diagonal(result, axis1=-2, axis2=-1)).any():  # not every LAPACK refuses nan
+        if numpy.isnan(numpy.diagonal(result, axis1=-2, axis2=-1)).any():  # not every LAPACK rejects NaN
             raise numpy.linalg.LinAlgError
     except numpy.linalg.LinAlgError:
         flat = source.reshape(-1, *source.shape[-2:])
@@ -519,7 +519,7 @@ def least_squares(
     right = b[..., None] if vector else b
     values_wanted = driver in ("gelsd", "gelss")
     found: Any = NotImplemented
-    if not values_wanted or numpy.isfinite(a).all():  # of infinities, singular values may never be found
+    if not values_wanted or numpy.isfinite(a).all():  # with infinities, the search for singular values may not end
         found = by_lapack("least_squares", a, right, limit, driver or "gelsy", smallest=1 if a.ndim == 2 else SMALLEST)
     if found is NotImplemented:
         found = _without_lapack(a, right, 0.0 if driver == "gels" else limit, values_wanted)
@@ -562,7 +562,7 @@ def _of_full_rank(a: Array, b: Array, tolerance: float) -> Array | None:
     inverse = substituted(factor, numpy.eye(columns, dtype=a.dtype), True, False)
     with numpy.errstate(all="ignore"):
         norms = numpy.linalg.norm(factor, axis=(-2, -1)) * numpy.linalg.norm(inverse, axis=(-2, -1))
-    # The product of these norms bounds the quotient of the largest and the smallest singular value.
+    # The product of these norms is an upper bound of the condition number.
     if not (norms * tolerance < 0.5).all():
         return None
     return substituted(factor, triangle[..., columns:], True, False)

@@ -35,7 +35,7 @@ def det(self: Array) -> Array:
     if found is not NotImplemented:
         with unwarned():
             product = found[0].prod(1) * found[1]
-            if not product.all() or not numpy.isfinite(product).all():  # of numbers too large or small, not in sum
+            if not product.all() or not numpy.isfinite(product).all():  # a sum of logarithms may be finite
                 sign, log = _sign_and_logarithm(*found)
                 product = sign * numpy.exp(log)
             return numpy.asarray(product, self.dtype).reshape(self.shape[:-2])

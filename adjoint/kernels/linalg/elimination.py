@@ -142,8 +142,8 @@ def diagonal(array: Array) -> Array:
 # --- triangular systems ---------------------------------------------------------------------------------------
 
 
-_CACHED = 1 << 15  # bytes of a solution that stays in cache, so that blocks are of no use
-_WIDTH = 16  # numbers that a row of a solution has at least
+_CACHED = 1 << 15  # bytes of a solution that stays in the cache, so that blocks would not help
+_WIDTH = 16  # the minimum number of elements of a row of a solution
 
 
 def substituted(a: Array, b: Array, upper: bool, unitriangular: bool) -> Array:

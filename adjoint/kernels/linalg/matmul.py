@@ -138,7 +138,7 @@ def mm(self: Array, mat2: Array) -> Array:
         try:
             return self.dot(mat2)
         except ValueError:
-            pass  # the shapes do not fit: raise below, in PyTorch's words
+            pass  # the shapes do not match: raise PyTorch's error below
     _check_mm(self, mat2)
     return product(self, mat2)
 
@@ -271,7 +271,7 @@ def addmm_plain(self: Array, mat1: Array, mat2: Array) -> Array:
         try:
             result = mat1.dot(mat2)
         except ValueError:
-            return addmm(self, mat1, mat2)  # the shapes do not fit: it raises in PyTorch's words
+            return addmm(self, mat1, mat2)  # the shapes do not match: raises PyTorch's error
         return numpy.add(result, self, result)
     by_rows = self.shape == mat2.shape[1:]
     if by_rows:

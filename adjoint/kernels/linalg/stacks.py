@@ -15,8 +15,8 @@ from ..runtime import parallel
 
 Array = numpy.ndarray[Any, Any]
 
-_LARGE = 1 << 19  # multiplications or so; less work is done in less time than threads take to begin
-_RESTING = 512  # rows; for larger matrices OpenBLAS's threads are of use
+_LARGE = 1 << 19  # multiplications, about; less work takes less time than starting threads
+_RESTING = 512  # rows; for larger matrices OpenBLAS's threads help
 
 
 def of_stack(function: Callable[[Array], Any], a: Array) -> Any:
@@ -56,7 +56,7 @@ def _in_parts(work: Callable[[int, int], None], count: int) -> None:
         parallel.parallel_rows(work, count, 1, tile_rows=rows, parallel_bytes=0)
 
 
-SMALLEST = 1 << 9  # elements of a matrix; less work takes less time than calls of LAPACK, matrix by matrix
+SMALLEST = 1 << 9  # elements of a matrix; less work takes less time than a LAPACK call for each matrix
 
 
 def by_lapack(name: str, a: Array, *arguments: Any, smallest: int = SMALLEST, **options: Any) -> Any:

@@ -73,7 +73,7 @@ def by_number(ufunc: Any) -> Callable[..., Array]:
             return large.direct(self, other)
         if self.dtype.kind in "fc" and (self.dtype.kind == "c" or not isinstance(other, complex)):
             return ufunc(self, other)
-        dtype = common_dtype(numpy.asarray(self), other)  # formulas may give a NumPy scalar
+        dtype = common_dtype(numpy.asarray(self), other)  # formulas may pass a NumPy scalar
         if dtype.kind in "iub" and ufunc is numpy.true_divide:
             dtype = dtypes.get_default_dtype().numpy
         computed = compute_dtype(dtype)

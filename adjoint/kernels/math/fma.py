@@ -30,7 +30,7 @@ def fma32(a: ndarray, b: float, c: float) -> ndarray:
     total = a + c
     narrow = total.astype(numpy.float32)
     halfway = (total.view(numpy.int64) & LOW_BITS) == MIDPOINT
-    if halfway.any():  # the first rounding may have hidden on which side the exact sum lies
+    if halfway.any():  # the first rounding may have hidden on which side the exact sum is
         products, totals = a[halfway], total[halfway]
         error = _sum_error(products, c, totals)
         direction = numpy.where(error == 0, totals, numpy.copysign(numpy.inf, error))

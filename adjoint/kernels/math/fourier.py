@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any, Literal
 
 import numpy
-import numpy.fft  # here, where a fork waits for it: as an attribute it is imported at its first use
+import numpy.fft  # imported here, because access to the attribute would import it while another thread forks
 
 from ...codegen.acceleration import LOOPS
 from ...codegen.costs import LARGE, THREADED
@@ -22,7 +22,7 @@ _INVERSE: tuple[Norm, ...] = ("forward", "ortho", "backward")
 """NumPy's names of division by nothing, by the square root of the number of elements, and by this number."""
 
 
-try:  # NumPy's loops themselves: its functions around them take longer than a small transform
+try:  # use NumPy's loops directly: the functions around them take longer than a small transform
     from numpy.fft import _pocketfft_umath as _LOOPS  # type: ignore[attr-defined]
 except ImportError:  # pragma: no cover
 
@@ -32,8 +32,8 @@ except ImportError:  # pragma: no cover
     _whole, _half = _loop(numpy.fft.fft), _loop(numpy.fft.rfft)
     _LOOPS = SimpleNamespace(fft=_whole, ifft=_loop(numpy.fft.ifft, "forward"), rfft_n_even=_half, rfft_n_odd=_half)
 
-_PAIRS = 1 << 16  # elements at a time, so that only these are there twice
-_WORK = 64  # how often a byte of memory could be copied while one is transformed
+_PAIRS = 1 << 16  # elements at a time, so that only these are copied
+_WORK = 64  # the number of bytes that could be copied while one is transformed
 
 
 def fft_c2c(self: Array, dim: tuple[int, ...], normalization: int, forward: bool) -> Array:
@@ -166,7 +166,7 @@ def _by_threads(array: Array, kept: int, kind: str, transform: Callable[[Array, 
     def transform_tile(start: int, stop: int) -> None:
         transform(rows[start:stop], results[start:stop])
 
-    # NumPy takes a while to begin, so there are few parts.
+    # NumPy's calls take some time, so there are few parts.
     tile_rows = -(-len(rows) // (2 * get_num_threads()))
     parallel_rows(transform_tile, len(rows), _WORK * rows.shape[1] * array.itemsize, tile_rows=tile_rows)
     return result

@@ -188,7 +188,7 @@ def _beta_moves_near_0(x: ndarray, a: ndarray, b: ndarray) -> ndarray:
     return -x * numpy.exp(-b * numpy.log1p(-x)) * total
 
 
-# --- of several dimensions ------------------------------------------------------------------------------------
+# --- several dimensions ------------------------------------------------------------------------------------
 
 
 HIGHEST_DIMENSION = 1 << 28
@@ -198,7 +198,7 @@ HIGHEST_DIMENSION = 1 << 28
 def mvlgamma(x: Array, p: int) -> Array:
     """Return the logarithm of the multivariate gamma function of dimension `p`."""
     if type(p) is bool or not 1 <= p <= HIGHEST_DIMENSION:
-        raise ValueError("p")  # the operator says why
+        raise ValueError("p")  # the operator raises the error with a message
     total = lgamma(x)
     for k in range(1, p):
         total = total + lgamma(x - x.dtype.type(k / 2))

@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 import numpy
-import numpy.fft  # here, where a fork waits for it: as an attribute it is imported at its first use
+import numpy.fft  # imported here, because access to the attribute would import it while another thread forks
 
 from ...codegen.acceleration import LOOPS
 from ...codegen.compiled_ufuncs import of_any_size

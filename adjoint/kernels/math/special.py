@@ -21,7 +21,7 @@ from ...codegen.tracing import xp
 
 Array = numpy.ndarray[Any, Any]
 
-_FEW = 512  # elements up to which a Python call for each is the cheaper way
+_FEW = 512  # elements up to which one Python call per element is faster
 _SQRT_HALF = math.sqrt(0.5)
 _GAUSSIAN = "elementary_gaussian"
 

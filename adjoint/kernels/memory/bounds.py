@@ -88,7 +88,7 @@ def checked_bytes(
             f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize {itemsize} "
             f"requiring a storage size of {needed} are out of bounds for storage of size {available}"
         )
-    if not countable or count * itemsize >= _LIMIT:  # more than NumPy addresses, though all may be one element
+    if not countable or count * itemsize >= _LIMIT:  # more than NumPy can address, although all may be one element
         raise RuntimeError("numel: integer multiplication overflow")
     return needed
 

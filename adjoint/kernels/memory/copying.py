@@ -112,8 +112,8 @@ def strided_empty(shape: tuple[int, ...], steps: tuple[int, ...], dtype: Any) ->
 def clone(array: Array, memory_format: Any = None) -> Array:
     """Return a copy in separate memory."""
     if memory_format is None and array.flags.c_contiguous and (array.size < THREADED or array.itemsize > 8):
-        copy = numpy.array(array)  # also of NumPy's scalars
-        if copy.strides == array.strides:  # which a dimension of size 1 leaves open
+        copy = numpy.array(array)  # also for NumPy's scalars
+        if copy.strides == array.strides:  # dimensions of size 1 do not determine the order
             return copy
     result = empty_like(array, None, memory_format)
     copy_elements(result, array)
@@ -269,7 +269,7 @@ def fill_(self: Array, value: Any) -> None:
     """Write the number `value` to every element of `self`. It raises the same errors as `scalar_array`."""
     if 0 in self.strides:
         self = distinct(self)
-    if self.size == self.itemsize == 1 and is_narrow(self.dtype):  # PyTorch lets a single one saturate
+    if self.size == self.itemsize == 1 and is_narrow(self.dtype):  # a single element saturates in PyTorch
         kept(self)[...] = value
     elif self.nbytes >= _FILLED_BY_THREADS:
         with numpy.errstate(all="ignore"):

@@ -37,9 +37,7 @@ def adopt(array: Array) -> Array:
 
     RuntimeError: if its memory runs backwards.
     """
-    if (
-        array.dtype.isbuiltin != 1
-    ):  # dtypes of `ml_dtypes` have no description in the array protocol: pass through integers
+    if array.dtype.isbuiltin != 1:  # the array protocol has no description of `ml_dtypes`, so use integers
         return adopt(array.view(f"u{array.itemsize}")).view(array.dtype)
     if array.flags.c_contiguous:
         return numpy.asarray(_Foreign(array))
@@ -51,7 +49,7 @@ def adopt(array: Array) -> Array:
 
 def is_foreign(root: Array) -> bool:
     """Return whether the memory that `root` owns is external, so that only its external owner may resize it."""
-    base: Any = root.base  # NumPy keeps what has an array interface in a tuple, with the interface
+    base: Any = root.base  # NumPy stores an object with an array interface in a tuple with the interface
     return base is not None and (type(base) is not tuple or isinstance(base[0], _Foreign))
 
 
@@ -150,15 +148,15 @@ def window(root: Array, dtype: Any, shape: tuple[int, ...], byte_steps: Sequence
 
     ValueError: if an element is outside the memory, which NumPy checks.
     """
-    if 0 in shape:  # NumPy lets arrays of nothing begin no later than where the memory ends
+    if 0 in shape:  # NumPy requires empty arrays to begin within the memory
         byte_offset = min(byte_offset, root.nbytes)
-    direct = root.flags.c_contiguous and root.dtype.isbuiltin == 1  # others are unknown to the buffer protocol
+    direct = root.flags.c_contiguous and root.dtype.isbuiltin == 1  # the buffer protocol does not support other dtypes
     return kept(numpy.ndarray(shape, dtype, root if direct else memory(root), byte_offset, byte_steps))
 
 
 def memory(root: Array) -> Array:
     """Return all bytes of the memory that `root` owns, as a uint8 array that shares them."""
-    if not root.flags.c_contiguous:  # what owns its memory has no gaps
+    if not root.flags.c_contiguous:  # the owner of memory has no gaps
         root = root.transpose(sorted(range(root.ndim), key=lambda dim: -root.strides[dim]))
     return root.reshape(-1).view(numpy.uint8)
 

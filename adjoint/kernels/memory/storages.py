@@ -260,7 +260,7 @@ class UntypedStorage:
         steps, offset = self._steps()
         try:
             array = with_lazy_bits(strided(root, seen.shape, steps, offset, seen.dtype), lazy_bits_of(seen))
-        except RuntimeError:  # not enough for all elements
+        except RuntimeError:  # too few bytes for all elements
             array = without_elements(seen.shape, seen.dtype).view(Released)
         self._seen = array
         self._replace(seen, array)

@@ -134,7 +134,7 @@ def _check_softshrink(self: Array, lambd: float) -> None:
 def _softshrink(self: Array, lambd: float) -> Any:
     """Return `x` moved towards 0 by `lambd`, but not beyond 0."""
     if not lambd >= 0:
-        raise RuntimeError("lambda must not be negative")  # the check says it in full
+        raise RuntimeError("lambda must not be negative")  # the check raises the complete message
     return self - xp.minimum(xp.maximum(self, -lambd), lambd)
 
 

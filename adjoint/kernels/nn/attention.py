@@ -218,7 +218,7 @@ def result_like(query: Array, value: Array) -> Array:
     """
     if query.shape[-1] == value.shape[-1] and query.strides[-1] == query.itemsize:
         result = numpy.empty_like(query, subok=False)
-        if result.strides[-1] == result.itemsize:  # not where rows of `query` share memory
+        if result.strides[-1] == result.itemsize:  # not if rows of `query` share memory
             return result
     return numpy.empty((*query.shape[:-1], value.shape[-1]), query.dtype)
 

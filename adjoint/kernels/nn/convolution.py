@@ -186,7 +186,7 @@ def conv_weight_grad(
 def _weight_grad(grad: ndarray, input: ndarray, weight_shape: Sizes, *layout: Any) -> ndarray:
     """Return the sums over all positions of gradients times patches."""
     stride, padding, dilation, groups = layout
-    wide, x = row_major(widen(grad)), widen(input)  # BLAS takes no expanded arrays
+    wide, x = row_major(widen(grad)), widen(input)  # BLAS does not accept expanded arrays
     result = numpy.zeros(weight_shape, wide.dtype)
     total = _matrices(result, groups)
     tile = max(1, SCRATCH_BYTES // max(1, _patch_bytes(x, result, wide)))

@@ -52,7 +52,7 @@ def _position(grid: Array, size: int, sampling: Sampling, stray: float) -> tuple
     scale = (size - 1) / 2 if sampling.align_corners else size / 2
     position = (grid + 1) * scale if sampling.align_corners else ((grid + 1) * size - 1) / 2
     position = position.astype(numpy.float32) if grid.dtype in HALVES else position
-    if sampling.mode == BICUBIC:  # what is beyond the edge is said for each pixel
+    if sampling.mode == BICUBIC:  # the padding is applied to each pixel
         return position, scale
     position, slope = _padded(position, size, sampling, stray)
     return (numpy.rint(position) if sampling.mode == NEAREST else position), slope * scale
@@ -136,7 +136,7 @@ def weights(grid: Array, sizes: tuple[int, ...], sampling: Sampling, orders: tup
         )
     result = numpy.stack([math.prod(around[1:], start=around[0]) for around in itertools.product(*each)], 1)
     if len(sizes) == 3:
-        # Outside of an image there are pixels of 0, which nan weights; outside of a volume there are none.
+        # Pixels outside of an image are 0, and NaN weights multiply them. Pixels outside of a volume do not exist.
         result = numpy.where(places(grid, sizes, sampling)[1], result, result.dtype.type(0))
     return result.astype(grid.dtype, copy=False)
 

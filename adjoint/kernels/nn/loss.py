@@ -193,7 +193,7 @@ def nll_loss(log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore
 
     def loss_of_all(log_probs: ndarray, target: ndarray, *arguments: Any) -> ndarray:
         classes = target.view(numpy.uint64)
-        if classes.item(classes.argmax()) > last:  # ignored, or no class
+        if classes.item(classes.argmax()) > last:  # ignored, or not a class
             return loss(log_probs, target, *arguments)
         losses = numpy.negative(log_probs.reshape(-1).take((target if step == 1 else target * step) + starts))
         if reduction == "none":
@@ -244,7 +244,7 @@ def _losses_of(log_probs: ndarray, target: ndarray, weight: ndarray | None, igno
     losses = -widen(log_probs.reshape(-1).take(places))
     if weight is None:
         return numpy.where(used, losses, losses.dtype.type(0)), used.astype(losses.dtype)
-    # Not a product where a target is ignored: zero times inf is nan.
+    # Do not multiply ignored targets by 0, because zero times infinity is NaN.
     factors = widen(weight).take(numpy.where(used, target, 0))
     return numpy.where(used, losses * factors, losses.dtype.type(0)), numpy.where(used, factors, losses.dtype.type(0))
 

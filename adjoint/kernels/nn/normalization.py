@@ -28,7 +28,7 @@ Gradients = tuple[ndarray | None, ndarray | None, ndarray | None]
 Sums = tuple[ndarray | None, ndarray, ndarray]
 Needs = Sequence[bool]
 
-_TALL = 1 << 15  # elements of columns; larger arrays are better read row by row, for sums over all rows
+_TALL = 1 << 15  # elements of columns; larger arrays are read row by row for sums over all rows
 
 
 def _refusing(name: str) -> Refusing:

@@ -129,7 +129,7 @@ def update(formula: Formula, options: Any, lists: Sequence[list[ndarray]], fused
             return False
     apart = len(params) == 1 or _are_apart(lists)
     elements = sum([param.size for param in params])
-    if uniform and apart and LOOPS.takes(elements * len(params), SORTED):  # NumPy makes its calls for each parameter
+    if uniform and apart and LOOPS.takes(elements * len(params), SORTED):  # NumPy makes calls for each parameter
         done = LOOPS.run("nn.optimization.update", lists, formula, options, fused)
         if done is not NotImplemented:
             return True

@@ -33,7 +33,7 @@ def constant_pad_nd(self: Array, pad: Sequence[int], value: Any) -> Array:
     shape, source, target = list(self.shape), [slice(None)] * self.ndim, [slice(None)] * self.ndim
     for i in range(dims):
         dim, before, after = self.ndim - 1 - i, pad[2 * i], pad[2 * i + 1]
-        if self.shape[dim] + min(before, 0) + min(after, 0) < 0:  # also where the other end would be padded again
+        if self.shape[dim] + min(before, 0) + min(after, 0) < 0:  # even if the other end would be padded again
             raise RuntimeError(
                 f"narrow(): length must be non-negative. The input size {self.shape[dim]} of dimension {dim} is less than what "
                 f"the negative padding {before} and {after} takes away."
@@ -44,13 +44,13 @@ def constant_pad_nd(self: Array, pad: Sequence[int], value: Any) -> Array:
     value = typed(value, self.dtype)
     if LOOPS.takes(math.prod(shape), THREADED):
         result = numpy.empty(shape, self.dtype)
-        for dim, part in enumerate(target):  # only what is not copied is filled
+        for dim, part in enumerate(target):  # fill only the elements that are not copied
             outer = tuple(target[:dim])
             result[(*outer, slice(0, part.start or 0))] = value
             result[(*outer, slice(shape[dim] if part.stop is None else max(part.stop, 0), None))] = value
     else:
         result = numpy.empty(shape, self.dtype)
-        result.fill(value)  # with fewer calls than `numpy.full`
+        result.fill(value)  # needs fewer calls than `numpy.full`
     copy_elements(result[tuple(target)], self[tuple(source)])
     return result
 

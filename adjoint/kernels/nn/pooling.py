@@ -30,7 +30,7 @@ Pair = tuple[ndarray, ndarray]
 
 _INT64 = numpy.dtype(numpy.int64)
 
-_MATRIX = 1 << 16  # places times windows; sums of more are not products with a matrix
+_MATRIX = 1 << 16  # positions times windows; larger sums are not products with a matrix
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -253,7 +253,7 @@ def _summing(bounds: Sequence[Bounds], lengths: Sizes, transposed: bool = False)
         for axis, (starts, stops, inside) in enumerate(tables, x.ndim - len(tables)):
             x = x.swapaxes(axis, -1)
             found = None if inside is None else x @ inside.astype(x.dtype)
-            if found is None or not numpy.isfinite(found).all():  # an infinity is in the windows around it alone
+            if found is None or not numpy.isfinite(found).all():  # infinities affect only their own windows
                 ends = numpy.stack([starts, stops], 1).reshape(-1)
                 padded = numpy.concatenate([x, numpy.zeros_like(x[..., :1])], -1)
                 found = numpy.where(starts < stops, numpy.add.reduceat(padded, ends, -1)[..., ::2], x.dtype.type(0))

@@ -178,7 +178,7 @@ def _along(array: Array, axis: int, weights: Weights) -> Array:
     moved = array.swapaxes(axis, -1)
     if not weights.sparse:
         product = moved @ weights.matrix(kind).T
-        if numpy.isfinite(product).all():  # an infinity times a weight of 0 would be in all sums
+        if numpy.isfinite(product).all():  # an infinity times a weight of 0 would make all sums NaN
             return product.swapaxes(axis, -1)
     shares = weights.as_type(kind)
     result = moved.take(weights.places[:, 0], -1) * shares[:, 0]

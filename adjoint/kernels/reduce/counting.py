@@ -166,9 +166,7 @@ def histc(x: ndarray, bins: int = 100, min: float = 0, max: float = 0) -> ndarra
         raise RuntimeError(f"torch.histc: range of [{low:g}, {high:g}] is not finite")
     if low > high:
         raise RuntimeError("torch.histc: max must be larger than min")
-    if (
-        low == high
-    ):  # all elements are equal: the middle of a range that is 1 wider at each end, which rounding may undo
+    if low == high:  # all elements are equal, so they are in the middle of a range that is 1 wider at each end
         return numpy.bincount(numpy.full(flat.size, bins // 2), minlength=bins).astype(x.dtype)
     counts = numpy.zeros(bins, _INT64)
     for start in range(0, flat.size, _PART):
@@ -181,7 +179,7 @@ def histc(x: ndarray, bins: int = 100, min: float = 0, max: float = 0) -> ndarra
 def _bins_of(inside: ndarray, low: Any, high: Any, bins: int) -> ndarray:
     """Return the index of the interval that contains each element."""
     places = (inside - low) * low.dtype.type(bins) / (high - low)
-    # Nan counts as the largest: then the product or a difference is beyond the largest number.
+    # NaN counts as the largest: the product or a difference has overflowed.
     if places.size and not math.isfinite(places[places.argmax()]):
         places = (inside / 2 - low / 2) / (high / 2 - low / 2) * low.dtype.type(bins)
     return numpy.minimum(places.astype(_INT64), bins - 1)
@@ -213,7 +211,7 @@ def bincount(x: ndarray, weights: ndarray | None = None, minlength: int = 0) -> 
     if x.ndim != 1 or x.item(x.argmin()) < 0:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     largest = x.item(x.argmax())
-    if largest >= _MOST:  # NumPy would count one more than an int64 holds, and write before the start of the result
+    if largest >= _MOST:  # the count would overflow int64, and NumPy would write before the result
         raise RuntimeError(f"maximum value of input overflowed, it should be < {_MOST} but got {largest}")
     if weights is None:
         return numpy.bincount(as_places(x), minlength=minlength).astype(_INT64, copy=False)
@@ -292,7 +290,7 @@ def bucketize(x: ndarray, boundaries: ndarray, *, out_int32: bool = False, right
 
 def _has_nan(x: ndarray) -> bool:
     if x.dtype.kind == "f" and 0 < x.size < SORTED:
-        largest = x.item(x.argmax())  # the first nan, if there is one
+        largest = x.item(x.argmax())  # the first NaN, if there is one
         return bool(largest != largest)
     return is_floating(x.dtype) and bool(numpy.isnan(x).any())
 

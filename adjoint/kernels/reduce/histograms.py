@@ -125,7 +125,7 @@ def _bins(values: ndarray, edge: ndarray, equal: bool) -> ndarray:
         found = _after(edge, values) - 1
     else:
         found = ((values - edge[0]) / (edge[-1] - edge[0]) * values.dtype.type(last + 1)).astype(numpy.int64)
-        # What is rounded across an edge is put right.
+        # Correct values that rounding has moved across an edge.
         near = numpy.clip(found, 1, max(last, 1))
         near_edge = _after(edge, values) - 1
         found = numpy.where(abs(near - found) <= 1, near_edge, found)

@@ -25,10 +25,10 @@ Array = numpy.ndarray[Any, Any]
 Dtype = numpy.dtype[Any]
 Pair = tuple[ndarray, ndarray]
 
-_SMALL = 1 << 10  # elements; fewer are converted to float64: that costs less than further calls of NumPy
-_LEAST = 1e-30  # smaller sums of squares in float32 have lost digits
+_SMALL = 1 << 10  # elements; fewer are converted to float64, which takes less time than more calls of NumPy
+_LEAST = 1e-30  # smaller sums of squares have lost digits in float32
 _LEAST_ROOT = math.sqrt(_LEAST)
-_RUN = 1024  # powers that are summed first; their sums are added
+_RUN = 1024  # the number of powers that are summed before the sums are added
 _FEW = 2048  # elements whose squares are summed in one product
 
 
@@ -79,7 +79,7 @@ def _moments(name: str, x: ndarray, dim: Dims, correction: float | None, keepdim
         mean: Any
         if len(dims) == x.ndim and not keepdim and x.flags.c_contiguous:
             distance = distance.reshape(-1)
-            # Numbers, which NumPy divides in a fraction of the time of arrays.
+            # NumPy divides numbers in a fraction of the time of arrays.
             mean = numpy.add.reduce(distance) / count
             distance -= mean
             variance = numpy.add.reduce(numpy.multiply(distance, distance, out=distance)) / degrees
@@ -123,7 +123,7 @@ def _ordinary(spread: ndarray, least: float = _LEAST) -> bool:
     """Return whether no sum of squares in float32 has overflowed, or underflowed to zero."""
     if spread.size == 1:
         return bool(least < spread.item() < math.inf)
-    # Where extrema are is cheaper to find than what they are.
+    # The positions of extrema are found faster than their values.
     return spread.size == 0 or least < spread.item(spread.argmin()) <= spread.item(spread.argmax()) < math.inf
 
 
@@ -227,7 +227,7 @@ def _norm(x: ndarray, p: float, dims: tuple[int, ...]) -> ndarray:
         return asarray(numpy.abs(widen(x)))
     if p == 2:
         squares = sum_of_squares(x, dims)
-        if x.dtype.kind == "c" and numpy.isnan(squares).any():  # of a part that is nan; the magnitude may be infinite
+        if x.dtype.kind == "c" and numpy.isnan(squares).any():  # a part is NaN, but the magnitude may be infinite
             squares = sum_of_squares(numpy.abs(x), dims)
         result = asarray(numpy.sqrt(squares))
         return _scaled_norm(widen(x), p, dims, result) if x.size and not _ordinary(squares) else result

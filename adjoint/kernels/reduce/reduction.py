@@ -29,7 +29,7 @@ from .parts import of_parts
 Dtype = numpy.dtype[Any]
 Pair = tuple[ndarray, ndarray]
 
-_NATIVE = "fdFD"  # NumPy accumulates these in their own type, as PyTorch does
+_NATIVE = "fdFD"  # NumPy accumulates these in the same type, as PyTorch does
 _INT64 = numpy.dtype(numpy.int64)
 _NATIVE_SUMS = _NATIVE + _INT64.char
 _add: Any = numpy.add.reduce
@@ -42,7 +42,7 @@ _COLUMN = {char: numpy.ones((_DOT_SIZE, 1), char) for char in "fd"}
 _ROW = {char: ones.reshape(1, -1) for char, ones in _COLUMN.items()}
 _FEW = 2048  # elements; a longer product loses digits to a sum
 _SHORT = 8  # rows up to this long are reduced column by column
-_MANY = 512  # rows that are combined one after the other
+_MANY = 512  # the number of rows that are combined one by one
 
 
 class _Ones(dict[int, ndarray]):
@@ -83,7 +83,7 @@ def sum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None
             return total if keepdim else total.reshape(-1)
         try:
             result = _add(x, dim, None, None, keepdim)
-        except ValueError:  # the dimension is out of range, or the one that a number has for PyTorch
+        except ValueError:  # the dimension is out of range, or is 0 or -1 of a 0-d array
             return _accumulate(numpy.add, x, normalize_dims(dim, x.ndim), keepdim, dtype)
         if x.ndim > 2:
             result = row_major(result)
@@ -167,7 +167,7 @@ def prod_along(x: ndarray, dim: int, keepdim: bool = False, dtype: Dtype | None 
 def sum_to_shape(x: ndarray, shape: tuple[int, ...]) -> ndarray:
     """Sum over the dimensions along which `shape` was broadcast. This is the transpose of `numpy.broadcast_to`."""
     if x.ndim == 2 and x.size <= _DOT_SIZE and x.dtype.char in "fd" and x.shape[1:] == shape:
-        rows: ndarray = _ONES[x.dtype.char][len(x)].dot(x)  # in a third of the time of `add.reduce`
+        rows: ndarray = _ONES[x.dtype.char][len(x)].dot(x)  # takes a third of the time of `add.reduce`
         return rows
     lead = x.ndim - len(shape)
     axes = tuple(range(lead)) + tuple(
@@ -206,7 +206,7 @@ def reduced(ufunc: numpy.ufunc, x: ndarray, dims: tuple[int, ...], keepdim: bool
     if not result.flags.c_contiguous:
         return asarray(ufunc.reduce(x, dims, None, None, keepdim))  # type: ignore[call-arg]
     fates, lengths = [], []
-    for fate, axes in itertools.groupby(order, dims.__contains__):  # neighbours that share a fate become one
+    for fate, axes in itertools.groupby(order, dims.__contains__):  # join neighbours that are both kept or reduced
         fates.append(fate)
         lengths.append(math.prod([x.shape[axis] for axis in axes]))
     for place in reversed(range(len(fates))):
@@ -253,7 +253,7 @@ def mean(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | Non
             return total if keepdim else total.reshape(-1)
         try:
             result = _add(x, dim, None, None, keepdim)
-        except ValueError:  # the dimension is out of range, or the one that a number has for PyTorch
+        except ValueError:  # the dimension is out of range, or is 0 or -1 of a 0-d array
             return _mean(x, dim, keepdim, dtype)
         if type(result) is ndarray:
             result /= size // result.size
@@ -382,7 +382,7 @@ def _extremum(ufunc: numpy.ufunc, name: str, x: ndarray, dim: Dims, keepdim: boo
         try:
             result = ufunc.reduce(x, dim, None, None, keepdim)  # type: ignore[call-arg]
         except ValueError:
-            dims = normalize_dims(dim, x.ndim)  # the only one of a number is none for NumPy
+            dims = normalize_dims(dim, x.ndim)  # a 0-d array accepts 0 and -1; NumPy does not
             _require_elements(f"a{name}()", x, dims, dim)
             result = ufunc.reduce(x, dims, None, None, keepdim)  # type: ignore[call-arg]
         if x.ndim > 2:
@@ -494,7 +494,7 @@ def _places(name: str, x: ndarray, dim: int, keepdim: bool) -> ndarray:
 
 
 def _places_of_rows(name: str, x: ndarray, dim: int) -> ndarray:
-    rows = row_major(numpy.moveaxis(x, dim, -1))  # NumPy, too, copies all of it, but element by element
+    rows = row_major(numpy.moveaxis(x, dim, -1))  # NumPy would copy all of it too, but element by element
     return asarray(rows.argmax(-1) if name == "max" else rows.argmin(-1))
 
 
@@ -585,7 +585,7 @@ def _truth(ufunc: numpy.ufunc, x: ndarray, dim: Dims, keepdim: bool) -> ndarray:
     truth = x if x.dtype.kind == "b" or x.size < THREADED else x != 0
     try:
         result = row_major(asarray(ufunc.reduce(truth, dim, bool, None, keepdim)))  # type: ignore[call-arg]
-    except ValueError:  # the dimension is out of range, or the one that a number has for PyTorch
+    except ValueError:  # the dimension is out of range, or is 0 or -1 of a 0-d array
         result = row_major(asarray(ufunc.reduce(truth, normalize_dims(dim, x.ndim), bool, None, keepdim)))  # type: ignore[call-arg]
     return result.astype(numpy.uint8) if x.dtype.char == "B" else result
 

@@ -26,8 +26,8 @@ from ..runtime.shapes import normalize_dim
 Pair = tuple[ndarray, ndarray]
 
 _INT64 = numpy.dtype(numpy.int64)
-_AT_ONCE = 1 << 18  # elements that are sorted at a time if they do not lie in lines, which need a copy
-_EXCHANGED = 256  # elements; which of equals is found in more is not PyTorch's choice
+_AT_ONCE = 1 << 18  # elements that are copied and sorted at a time if they are not contiguous
+_EXCHANGED = 256  # elements; in larger arrays, the choice among equal elements differs from PyTorch's
 
 
 @planned("reduce.sorting.sort", least=SORTED, exact=True)
@@ -101,14 +101,14 @@ def _order(x: ndarray, descending: bool, k: int | None = None) -> ndarray:
     """Return the indices that sort the last dimension, or the first `k` of them."""
     if not descending:
         return widen(x).argsort(-1, kind="stable")[..., :k]
-    # Ascending from the other end: reversed twice, equal elements are back in their order.
+    # Sort ascending from the other end. After two reversals, equal elements are in their original order.
     order = widen(x[..., ::-1]).argsort(-1, kind="stable")[..., : None if k is None else -k - 1 : -1]
     return numpy.subtract(x.shape[-1] - 1, order, order="C")
 
 
 def take_last(x: ndarray, indices: ndarray) -> ndarray:
     """Return `numpy.take_along_axis` along the last dimension, faster for small arrays."""
-    if x.size >= MOVED and not x.flags.c_contiguous:  # which `take` would copy
+    if x.size >= MOVED and not x.flags.c_contiguous:  # `take` would copy the array
         return numpy.take_along_axis(x, indices, -1)
     positions = few_positions(x.shape, x.ndim - 1, indices)
     return asarray(x.take(flat_positions(x.shape, x.ndim - 1, indices) if positions is None else positions))
@@ -147,7 +147,7 @@ def _first(x: ndarray, k: int, descending: bool) -> Pair:
         found: Pair = _first_by_loops(x, k, descending)
         if found is not NotImplemented:
             return found
-    # Of a few, those in order are found by sorting all: then of equals it is the first ones that are among them.
+    # A few elements are all sorted, so that the first of equal elements are selected.
     if x.size < SORTED and not LOOPS.every_size:
         order = _order(x, descending, k)
         return take_last(x, order), order
@@ -279,7 +279,7 @@ def median_of_all(x: ndarray) -> ndarray:
         flat = x.flatten()
         flat.sort()
         found = flat.item((x.size - 1) // 2)
-        if found != 0 and flat[-1] == flat[-1]:  # neither a zero of either sign nor any nan
+        if found != 0 and flat[-1] == flat[-1]:  # neither zeros nor NaN, which may differ in their bits
             return asarray(found, x.dtype)
     return _median(x, None, False, ignore_nan=False)[0]
 
@@ -360,7 +360,7 @@ def check_quantile(x: ndarray, q: ndarray | float, dim: int | None, interpolatio
     if not isinstance(q, ndarray):
         if not 0 <= q <= 1:
             raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q:g}")
-        q, readable = asarray(q, x.dtype), False  # it has been looked at
+        q, readable = asarray(q, x.dtype), False  # it has been checked
     if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
         raise RuntimeError(
             "quantile() interpolation must be one of linear, lower, higher, midpoint or nearest, "

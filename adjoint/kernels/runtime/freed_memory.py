@@ -29,6 +29,6 @@ def keep_freed_memory() -> bool:
         return False
     try:
         mallopt = ctypes.CDLL(None).mallopt
-    except (AttributeError, ModuleNotFoundError, OSError, TypeError):  # another C library, or none that can be called
+    except (AttributeError, ModuleNotFoundError, OSError, TypeError):  # another C library, or no callable one
         return False
     return bool(mallopt(_MMAP_THRESHOLD, LARGEST_BLOCK) and mallopt(_TRIM_THRESHOLD, 2 * LARGEST_BLOCK))

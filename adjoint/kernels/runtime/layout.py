@@ -78,7 +78,7 @@ def laid_out(result: Array, operands: Sequence[Any]) -> Array:
                 continue
             steps = item.strides
             if any(steps) and (rank > 2 or steps[-1] != item.itemsize or steps[0] == steps[-1]):
-                break  # one element says nothing; rows without gaps between their elements are in row-major order too
+                break  # one element determines nothing, and contiguous rows mean row-major order too
         else:
             return result
     return reordered(result, tuple([(item.shape, item.strides) for item in operands if type(item) is numpy.ndarray]))

@@ -129,7 +129,7 @@ def _serve() -> None:
     _here.is_worker = True
     while True:
         context, job = _jobs.get()
-        context.run(job.help)  # the caller's numpy.errstate holds here too
+        context.run(job.help)  # the caller's `numpy.errstate` applies here too
         del context, job
 
 
@@ -214,7 +214,7 @@ def parallel_rows(
         try:
             raise error
         finally:
-            del error, job  # the traceback holds this frame: leave no cycle
+            del error, job  # the traceback refers to this frame: avoid a cycle
 
 
 def rows_of_tile(n_rows: int, row_bytes: int, tile_bytes: int = TILE_BYTES) -> int:

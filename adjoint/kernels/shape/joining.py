@@ -25,9 +25,9 @@ from ..runtime.shapes import broadcast_shapes, normalize_dim
 
 Array = numpy.ndarray[Any, Any]
 
-_ROW = 8  # elements; shorter rows are not worth a turn of a loop
+_ROW = 8  # elements; shorter rows do not repay an iteration of a loop
 
-_concatenate: Any = getattr(numpy.concatenate, "__wrapped__", numpy.concatenate)  # without a look for other array types
+_concatenate: Any = getattr(numpy.concatenate, "__wrapped__", numpy.concatenate)  # skips other array types
 
 
 def cat(arrays: list[Array], dim: int) -> Array:
@@ -39,7 +39,7 @@ def cat(arrays: list[Array], dim: int) -> Array:
             result = _concatenate(arrays, dim) if dim else _concatenate(arrays)
         return result if result.flags.c_contiguous else _joined(result, arrays)
     except (TypeError, ValueError, IndexError):
-        pass  # some to pass over, or raise below in PyTorch's words
+        pass  # skip some, or raise PyTorch's error below
     if not arrays:
         raise RuntimeError("torch.cat(): expected a non-empty list of Tensors")
     kept = [array for array in arrays if array.shape != (0,)] or arrays[:1]
@@ -117,10 +117,10 @@ def stack(arrays: list[Array], dim: int) -> Array:
             if LOOPS.takes(arrays[0].size, MOVED) and (found := _stacked_by_loops(arrays)) is not None:
                 return found
             result = numpy.array(arrays)
-        except (ValueError, IndexError):  # raised below in PyTorch's words
+        except (ValueError, IndexError):  # PyTorch's error is raised below
             pass
         else:
-            if result.size:  # without elements, other shapes may go unnoticed
+            if result.size:  # for empty arrays, NumPy may not detect different shapes
                 return result
     if not arrays:
         raise RuntimeError("stack expects a non-empty TensorList")

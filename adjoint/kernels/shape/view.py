@@ -32,7 +32,7 @@ def expand(self: Any, sizes: tuple[int, ...]) -> Array:
     The result must not be written to, because its elements share memory.
     """
     if type(self) is not ndarray and isinstance(self, numpy.generic):
-        self = numpy.asarray(self)  # arithmetic on arrays without dimensions gives scalars, which own no array's memory
+        self = numpy.asarray(self)  # arithmetic on 0-d arrays returns scalars, which have no array memory
     dtype = self.dtype
     try:
         shape, steps, direct = _expansion(self.shape, self.strides, dtype, sizes)
@@ -89,7 +89,7 @@ def as_strided(self: Array, size: Any, stride: Any, storage_offset: int | None =
     offset = storage.storage_offset(self) if storage_offset is None else whole(storage_offset)
     try:
         return storage.strided(self, tuple(size), tuple(stride), offset, operation="as_strided")
-    except TypeError:  # NumPy's integers, or tensors that are some
+    except TypeError:  # NumPy's integers, or tensors that represent integers
         return storage.strided(self, tuple(map(whole, size)), tuple(map(whole, stride)), offset, operation="as_strided")
 
 
@@ -195,7 +195,7 @@ def view(self: Array, size: tuple[int, ...]) -> Array:
     """Return `self` with another shape on the same memory. Raise RuntimeError if its strides do not permit this."""
     if self.flags.c_contiguous:
         for length in size:
-            if length < -1:  # which NumPy takes for -1
+            if length < -1:  # NumPy treats these like -1
                 infer_size(size, self.size)
         try:
             return self.reshape(size)
@@ -326,7 +326,7 @@ def permute(self: Array, dims: tuple[int, ...]) -> Array:
     try:
         return self.transpose(dims)
     except ValueError:
-        pass  # raise below, in PyTorch's words
+        pass  # raise PyTorch's error below
     if len(dims) != self.ndim:
         raise RuntimeError(
             f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired ordering of "
@@ -355,7 +355,7 @@ def select(self: Array, dim: int, index: int) -> Array:
         try:
             return self[index, ...]
         except IndexError:
-            pass  # raise below, in PyTorch's words
+            pass  # raise PyTorch's error below
     if self.ndim == 0:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
     dim = _wrap(dim, self.ndim)

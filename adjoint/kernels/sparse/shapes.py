@@ -22,7 +22,7 @@ _OTHER_ORDER = {
 def permute(array: SparseArray, dims: Any) -> Any:
     """Return the array with its dimensions in another order. Sparse dimensions must stay before dense dimensions."""
     parts = array.parts
-    view.permute(array, tuple(dims))  # raises if there are no such dimensions
+    view.permute(array, tuple(dims))  # raises an error if there are no such dimensions
     dims = [normalize_dim(dim, array.ndim) for dim in dims]
     if dims == sorted(dims):
         return array

@@ -111,7 +111,7 @@ def gamma_kernel(
     for i in range(n):
         concentration = values[i]
         scale = f64(1)
-        if not concentration <= 0:  # nan draws too
+        if not concentration <= 0:  # NaN also consumes random numbers
             if concentration < 1:
                 scale = power(1.0 - fraction(state), rounded(1.0 / concentration, SINGLE))
                 concentration = rounded(concentration + 1.0, SINGLE)

@@ -68,7 +68,7 @@ def factor(
             place = lanes(i64, W)
             own, later = place == broadcast(k - first, W), place > broadcast(k - first, W)
             line = load(top + first, W, there)
-            # The next pivot is looked for on the way.
+            # Find the next pivot in the same pass.
             most = T(-1)
             next = top[following]
             chosen = minimum(k + 1, rows - 1)

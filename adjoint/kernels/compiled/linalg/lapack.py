@@ -40,7 +40,7 @@ def _call(name: str, matrix: Array, *arguments: Any) -> int:
         else ctypes.byref(size(argument))
         for argument in arguments
     ]
-    # Fortran wants the lengths of strings behind all arguments.
+    # Fortran expects the lengths of strings after all arguments.
     function(
         *passed, ctypes.byref(info), *(ctypes.c_size_t(1) for argument in arguments if isinstance(argument, bytes))
     )
@@ -208,7 +208,7 @@ def cholesky_inverse(factor: Array, upper: bool) -> Any:
     """Return the inverse of `L @ L.mH` in column-major order."""
     work, size = _turned(factor), factor.shape[-1]
     _each(lambda i: _call("potri", work, b"U" if upper else b"L", size, work[i], size), work)
-    half = numpy.tril if upper else numpy.triu  # of rows that LAPACK takes for columns
+    half = numpy.tril if upper else numpy.triu  # rows that LAPACK interprets as columns
     for matrix in work:
         matrix[...] = half(matrix)
         matrix += half(matrix, -1 if upper else 1).T.conj()

@@ -126,7 +126,7 @@ def multiply_panel(
                 for COLUMN in unrolled(VECTORS):
                     place = ROW * VECTORS + COLUMN
                     sums[place] = plus_product(sums[place], factor, vectors[COLUMN], T)
-        # Rows after the last one are the last one again.
+        # Rows after the last one repeat the last one.
         for ROW in unrolled(R):
             target = result + (first + minimum(ROW, last)) * result_row
             for COLUMN in unrolled(VECTORS):
@@ -170,7 +170,7 @@ def multiply_rectangle(
                 wide = minimum(columns - left, PANELS * WIDTH)
                 copied = panels
                 if not turned and b_row == WIDTH and columns == WIDTH:
-                    copied = b + top * b_row  # rows that are as wide as a panel are one
+                    copied = b + top * b_row  # rows as wide as a panel already are a panel
                 elif turned:
                     for j in range(0, wide, WIDTH):
                         origin = b + ((left + j) * b_row + top)

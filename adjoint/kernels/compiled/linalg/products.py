@@ -250,7 +250,7 @@ def _plan(a: _Layout, b: _Layout, char: str, threads: int, by_pieces: bool, alwa
     if count * rows * depth * columns < _PARALLEL:
         threads = 1
     split = 1 if count >= 4 * threads else threads
-    # Each part reads its rows of one factor and its columns of the other: parts that are nearly square read least.
+    # Each part reads rows of one factor and columns of the other, so parts that are nearly square read the least.
     down, across = min(
         ((split // across, across) for across in range(1, split + 1) if split % across == 0),
         key=lambda split: rows * split[1] + columns * split[0],

@@ -22,7 +22,7 @@ def divided(x: T, divisor: i64, inverse: f64, W: Static, FLOOR: Static, REMAINDE
     """Divide numbers of at most 51 bits by `divisor`, whose magnitude has the reciprocal `inverse`."""
     zero = vector(i64, W)(0)
     size = where(divisor < 0, -divisor, divisor)
-    turned = (x < zero) if not FLOOR else (vector(i64, W)(divisor) < zero)  # then -x is divided
+    turned = (x < zero) if not FLOOR else (vector(i64, W)(divisor) < zero)  # -x is divided instead of x
     dividend = where(turned, -x, x)
     quotient = i64(floor(f64(dividend) * inverse))
     left = dividend - quotient * size
@@ -110,9 +110,9 @@ def divide_each(
                 if divisor == 0:
                     zeros[0] = 1
                     divisor = i64(1)
-                alone = divisor == -1  # the quotient of the least integer by -1 is none
+                alone = divisor == -1  # the least integer divided by -1 overflows
                 result = one_divided(number, i64(1) if alone else divisor, FLOOR, REMAINDER)
-                out[k] = T(-result if alone else result)  # of one such number, what is left is 0
+                out[k] = T(-result if alone else result)  # the remainder of the least integer is 0
 
 
 def by_numbers(x: ndarray, divisors: ndarray, rounding: str, remainder: bool) -> Any:
@@ -146,7 +146,7 @@ def by_number(x: ndarray, divisor: int, rounding: str, remainder: bool) -> Any:
     """
     if x.dtype.char not in "bhilB" or not x.flags.c_contiguous or not x.size:
         return NotImplemented
-    if abs(divisor) >= _EXACT or divisor == -1:  # the quotient of the least integer by -1 is none
+    if abs(divisor) >= _EXACT or divisor == -1:  # the least integer divided by -1 overflows
         return NotImplemented
     out = numpy.empty(x.shape, x.dtype)
     width = HOST.vector_bytes // 8

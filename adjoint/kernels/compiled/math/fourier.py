@@ -227,7 +227,7 @@ def write_real(
         here, mirrored = load_number(z + k * (2 * W), W), load_number(z + (middle - k if k > 0 else 0) * (2 * W), W)
         even = (here[0] + mirrored[0]) * half, (here[1] - mirrored[1]) * half
         difference = (here[0] - mirrored[0]) * half, (here[1] + mirrored[1]) * half
-        # Divided by i, and turned by the root.
+        # Divide by i, and multiply by the root of unity.
         turned = times(difference, broadcast(table[2 * k + 1], W), broadcast(-table[2 * k], W))
         sums, differences = plus(even, turned), minus(even, turned)
         for value, at in [(sums, k), ((differences[0], -differences[1]), middle - k)]:
@@ -305,7 +305,7 @@ def _factors(n: int) -> tuple[int, ...] | None:
     """Return factors 8, 4, 2, 3 and 5, some of them repeatedly, whose product is `n`, or None if that is impossible."""
     twos = (n & -n).bit_length() - 1
     eights, rest = divmod(twos, 3)
-    # Each stage reads and writes everything, so there are to be few; two of 4 are faster than one of 8 and one of 2.
+    # Each stage reads and writes everything, so there should be few. Two stages of 4 are faster than one of 8 and one of 2.
     found = [8] * (eights - 1) + [4, 4] if eights and rest == 1 else [8] * eights + [1 << rest] * (rest > 0)
     n >>= twos
     for factor in (3, 5):

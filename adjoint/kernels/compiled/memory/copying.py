@@ -225,7 +225,7 @@ def _plan(
     if t0 == 1:
         kind = {1: "rows", -1: "backwards", 0: "repeated"}.get(s0, "collected")
     if kind in ("rows", "repeated") and not every_size and math.prod(shape) * itemsize < _LARGE:
-        return None  # NumPy has nothing to gain but threads
+        return None  # compared with NumPy, only threads would be gained
     streamed = kind in ("rows", "repeated") and is_streamed(math.prod(shape) * itemsize)
     if kind in ("rows", "repeated") and not outer:
         return copy_stretch.compiled(T=word, KIND=kind, W=width, STREAMED=streamed), n, 2 * itemsize, ()
@@ -285,6 +285,6 @@ def _conversion(source: Any, target: Any, by_rows: bool, vector_bytes: int) -> A
     if first is None or second is None or target.kind == "b":
         return None
     if first.kind == "f" and second.kind != "f" and second not in (i32, i64):
-        return None  # what becomes of numbers that are too large for the type is NumPy's to say
+        return None  # NumPy defines the results for numbers that are too large for the type
     loops = convert_rows if by_rows else convert_elements
     return loops.compiled(T=first, S=second, W=8 * vector_bytes // max(first.bits, second.bits))

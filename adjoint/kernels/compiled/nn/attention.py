@@ -176,7 +176,7 @@ class _Plan:
             1 if batch * heads >= 2 * threads or threads == 1 else min(per_head, -(-2 * threads // (batch * heads)))
         )
         parts = to_key, to_value
-        if splits > 1:  # one behind another, in row-major order
+        if splits > 1:  # consecutive, in row-major order
             parts = numpy.empty(to_key.shape, to_key.dtype), numpy.empty(to_value.shape, to_value.dtype)
         self._note(
             sizes,

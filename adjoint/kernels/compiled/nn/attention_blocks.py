@@ -22,7 +22,7 @@ FEATURES = 256
 NO_MASK, MASK_OF_KEYS, MASK_OF_QUERIES = range(3)
 """The term that is added to scores: none, a number for each key, or a number for each key and query."""
 
-# The places of numbers in the array of a call's sizes.
+# The positions of numbers in the array of a call's sizes.
 HEADS, GROUP, QUERIES, KEY_COUNT, WIDTH, VALUE_WIDTH, CAUSAL, SPLITS = range(8)
 (Q, K, V, O, GO, GQ, GK, GV) = range(8, 8 + 3 * 8, 3)
 """The steps between batches, heads and rows of each array."""
@@ -46,7 +46,7 @@ def offset_of(sizes: Pointer[i64], batch: Int, head: Int, row: Int, ARRAY: Stati
 @loops
 def pack_columns(target: Pointer[T], source: Pointer[T], row: Int, rows: Int, width: Int, factor: T, W: Static) -> None:
     """Write the transpose of some rows, times a factor, into rows of `VECTORS` vectors. Missing rows repeat the last row."""
-    SIDE = minimum(W, 8)  # squares of this side are turned: larger ones take long to compile
+    SIDE = minimum(W, 8)  # the side of transposed squares; larger ones take long to compile
     for column in range(0, VECTORS * W, SIDE):
         starts = [source + minimum(column + ROW, rows - 1) * row for ROW in unrolled(SIDE)]
         for start in range(0, width, SIDE):
@@ -207,7 +207,7 @@ def attend(
                 v + offset_of(sizes, batch, shared, block, V),
             )
             for job in range(sizes[TWO]):
-                # The scores; then, from their weights, the result.
+                # Compute the scores, and from their weights the result.
                 own = job == 0
                 if job == 1:
                     for column in range(0, VECTORS * W, W):
@@ -322,7 +322,7 @@ def attend_backward(
                 clear(weights, KEYS * VECTORS * W, W)
                 clear(changes, KEYS * VECTORS * W, W)
                 for job in range(sizes[TWO] + 3):
-                    # Scores, the gradients of weights, and from these the gradients of values, of keys, and of queries.
+                    # Compute the scores, the gradients of weights, and from these the gradients of values, keys and queries.
                     if job == 2:
                         for column in range(0, VECTORS * W, W):
                             last = last_keys(first + column, rows - column, sizes, W)

@@ -150,14 +150,14 @@ class Geometry:
         offset = n * strides[0] + z * strides[2] + y * strides[3]
         if whole:
             column = numpy.arange(0, columns, width)
-            if columns > width:  # the last one begins earlier: it computes some of the numbers a second time
+            if columns > width:  # the last one begins earlier and computes some numbers a second time
                 column = numpy.minimum(column, columns - width)
             starts = (first + column).reshape(-1)
             lengths = numpy.broadcast_to(numpy.minimum(columns - column, width), (len(first), len(column))).reshape(-1)
             pieces = numpy.stack([0 * lengths, lengths, (offset + column).reshape(-1)], 1)
             return Vectors(starts, numpy.arange(len(starts) + 1), pieces)
         count = -(-(int(first[-1, 0]) + columns) // width)
-        # A row goes over into the next vector at most as often as this.
+        # The maximum number of vectors over which rows extend.
         turns = numpy.arange((columns + width - 2) // width + 1)
         starts = numpy.maximum(first, (first // width + turns) * width)
         stops = numpy.minimum((starts // width + 1) * width, first + columns)

@@ -282,7 +282,7 @@ def multiply_tile(
         for i in range(index[first + J], index[first + J + 1]):
             lane, after, offset = [found[3 * i + K] for K in unrolled(3)]
             row = out + offset
-            if HOST.vector_bytes != 64 and after - lane == W:  # with AVX-512 parts of vectors are written as fast
+            if HOST.vector_bytes != 64 and after - lane == W:  # with AVX-512, parts of vectors are written equally fast
                 for M in unrolled(ROWS):
                     store(row + steps[M], sums[M * COLUMNS + J])
             else:

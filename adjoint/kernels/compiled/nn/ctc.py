@@ -30,7 +30,7 @@ def forward_states(
     for sample in range(start, stop):
         label = states + sample * width
         skip = skips + sample * width
-        before = rows + sample * 2 * (width + 2)  # the first two are of no state
+        before = rows + sample * 2 * (width + 2)  # the first two belong to no state
         here = before + (width + 2)
         for s in vectorized(width + 2):
             before[s] = T(-math.inf)
@@ -60,7 +60,7 @@ def backward_states(
     for sample in range(start, stop):
         label = states + sample * width
         skip = skips + sample * width
-        after = rows + sample * 2 * (width + 2)  # the last two are of no state
+        after = rows + sample * 2 * (width + 2)  # the last two belong to no state
         here = after + (width + 2)
         final = 2 * lengths[sample]
         for s in vectorized(width + 2):

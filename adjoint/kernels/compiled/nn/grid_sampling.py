@@ -38,7 +38,7 @@ def padded(position: Any, edge: T, stray: T, W: Static, PADDING: Static, ALIGN: 
             turns = floor(length / span)
             rest = fma(-turns, broadcast(span, W), length)
             rest = where(rest < 0, rest + span, rest)
-            if reduce_max(where(turns > 1e6, turns, 0.0)) > 0:  # whose product with the span is not exact
+            if reduce_max(where(turns > 1e6, turns, 0.0)) > 0:  # the product with the span would not be exact
                 rests = local(T, W)
                 store(rests, length)
                 for lane in rolled(W):
@@ -194,7 +194,7 @@ def spread(
             for TAP in unrolled(TAPS):
                 index = flat_index(indices_of, _around(DIMS, MODE)[TAP], SIDE, sizes, W)
                 store(indices + TAP * W, where(index >= 0, index, 0))
-                # What counts nothing is added to the first pixel.
+                # Terms without weight are added to the first pixel.
                 store(
                     counts + TAP * W,
                     where(

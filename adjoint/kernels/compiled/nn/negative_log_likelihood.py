@@ -110,7 +110,7 @@ def reduced_loss(log_probs: ndarray, target: ndarray, weight: ndarray | None, ig
     def run(*arguments: Any) -> Any:
         total, weights, wrong = summing(*arguments)
         if wrong:
-            return NotImplemented  # NumPy's form says which
+            return NotImplemented  # NumPy's form raises the error
         if reduction == "mean":
             total = total / weights if weights else math.nan
         return numpy.array(total, dtype)

@@ -45,7 +45,7 @@ def largest(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Static, ST
                     first_w = k * step_w - padding_w
                     column = lanes(i32, W) * i32(step_w) + i32(first_w)
                     best = vector(T, W)(-math.inf)
-                    # A window of nothing but -inf gives its first element; padding has no gaps.
+                    # A window that contains only -inf gives its first element. Padding has no gaps.
                     chosen = maximum(column, 0) + i32(corner)
                     for a in range(kernel_d):
                         z = first_d + a * gap_d
@@ -181,6 +181,6 @@ def max_pool_backward(grad: ndarray, indices: ndarray, input_shape: Sizes, dims:
     def into(out: Any, grad: ndarray, indices: ndarray, *_: Any) -> Any:
         wrong = numpy.zeros(1, numpy.int64)
         plan.into(out, grad, indices, address(wrong))
-        return NotImplemented if wrong[0] else None  # NumPy's form says which index is wrong
+        return NotImplemented if wrong[0] else None  # NumPy's form raises the error
 
     return Plan(plan.results, into=into)

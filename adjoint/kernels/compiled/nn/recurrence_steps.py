@@ -110,7 +110,7 @@ def forward(
     COUNT = GATES[MODE]
     sums = local(T, R * V * W)
     columns = COUNT * features
-    # The new gate of a GRU adds its input later, to the product times the reset gate.
+    # The input of a GRU's new gate is added later, to the product times the reset gate.
     summed = 2 * features if MODE == GRU else columns
     panels = (columns + (V * W - 1)) // (V * W)
     last = minimum(stop * R, batch) - 1
@@ -214,7 +214,7 @@ def backward(
                         unit = panel * (V * W) + column
                         there = lanes_in(WHOLE, features - unit, W)
                         place = minimum(first + row, last) * features + unit
-                        # What reaches the state without a product: of the last step at first, of a GRU always.
+                        # The part of the state's gradient without a product: at the last step, and always for a GRU.
                         value = vector(T, W)(0)
                         if turn == 0:
                             value = load(to_hidden + place, W, there)

@@ -24,7 +24,7 @@ def order_key(x: Any, DESCENDING: Static) -> Any:
         if x.type.kind == "f":
             number = (f32(x) if x.type.element.storage_only else x) + 0.0  # one zero
             pattern = bits(number)
-            # The bits are in order once those of negative numbers are reversed.
+            # The bits are in order after the bits of negative numbers have been inverted.
             mirrored = pattern ^ (
                 pattern >> (pattern.type.element.bits - 1) & ((1 << pattern.type.element.bits - 1) - 1)
             )

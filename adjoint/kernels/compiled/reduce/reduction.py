@@ -31,7 +31,7 @@ _MOST_ROWS = 1024
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# What is made of an element, and of two results
+# The conversion of an element, and the combination of two results
 
 
 @loops
@@ -272,7 +272,7 @@ def _plan(
         expected *= shape[axis]
     lengths: list[int] = []
     fates: list[bool] = []
-    for axis in left:  # neighbouring axes that share a fate become one
+    for axis in left:  # adjacent axes that are both kept or both reduced become one
         if fates and fates[-1] == (axis in dims):
             lengths[-1] *= shape[axis]
         else:
@@ -321,7 +321,7 @@ class _Planning:
         )
         tables = CallTables(arguments, 3, 0, "q")
         self.steps.append(_Step(function, pieces, elements * self.kind.bits // 8, (results,), tables))
-        self.kind, self.mapping, self.centered = self.numbers, itself, False  # what follows combines results
+        self.kind, self.mapping, self.centered = self.numbers, itself, False  # the next steps combine results
 
     def reduce(self, lengths: list[int], fates: list[bool], parts: int) -> None:
         """Reduce a contiguous array, whose axes are alternately kept and reduced, from its last axis to its first.
@@ -405,7 +405,7 @@ class _Planning:
         rest = 0
         glue = 1
         if steps is None and outer == 1 and inner < _NARROW and rows * inner >= 4 * _NARROW:
-            # Several rows are taken as one long one.
+            # Several rows are joined to one long row.
             glue = -(-_NARROW // inner)
             rest = rows % glue * inner
             rows //= glue

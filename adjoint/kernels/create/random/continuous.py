@@ -158,7 +158,7 @@ def _fill(stream: Stream, out: ndarray, mean: float, std: float) -> None:
     whole = out.size // BLOCK * BLOCK
     tail = BLOCK if out.size % BLOCK else 0
     values = numpy.empty(whole + tail, compute_dtype(out.dtype)) if half or tail else out
-    drawn = whole if half else out.size  # PyTorch also draws what the tail is then drawn over
+    drawn = whole if half else out.size  # PyTorch also draws the numbers that the tail replaces
     for start in range(0, drawn, TILE):
         part = fractions(stream, min(TILE, drawn - start), values.dtype)
         values[start : start + part.size] = part
@@ -285,7 +285,7 @@ def cauchy_(stream: Stream, out: ndarray, median: float = 0.0, sigma: float = 1.
         lambda n: (fractions53(stream, n) - 0.5) * math.pi,
         math.tan,
         numpy.tan,
-        # Rounded once: a product that is too small for a number keeps its sign where nothing is added to it.
+        # Rounded once: a product that underflows keeps its sign if nothing is added to it.
         lambda y: fma64(y, sigma, median) if median else y * sigma,
     )
 

@@ -24,7 +24,7 @@ TILE = 1 << 15
 
 FLOAT32, FLOAT64, INT64 = (numpy.dtype(name) for name in ("float32", "float64", "int64"))
 
-# As arrays of no dimension, which NumPy takes faster than Python's numbers.
+# Arrays without dimensions, which NumPy processes faster than Python's numbers.
 LOW_24_BITS = numpy.array(2**24 - 1, numpy.uint32)
 LOW_24_BITS_OF_64 = numpy.array(2**24 - 1, numpy.uint64)
 LOW_53_BITS = numpy.array(2**53 - 1, numpy.uint64)
