@@ -143,7 +143,7 @@ def format_tensor(tensor: Printable, name: str = "tensor", contents: str | None 
             contents = "[]" if array.size == 0 else _format_array(array, tensor.dtype, indent, options)
     parts = _attributes(tensor, options)
     text = [name, "(", contents]
-    # PyTorch counts two more characters than the last line has: the parenthesis and a comma that may follow.
+    # Like PyTorch, count two more characters for the last line: the parenthesis and a comma that may follow.
     last_line = len(contents) - contents.rfind("\n") - 1
     used = last_line + 2 if "\n" in contents else indent + last_line + 2
     on_new_line = type(array) is SparseArray and array.parts.layout == "sparse_coo"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 
 FLOATS = "float"
-"""The dtypes of a small form that supports only float32 and float64."""
+"""The value for a small form that supports only float32 and float64."""
 
 SMALL = "small"
 """Only the small form is quiet."""

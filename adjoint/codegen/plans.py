@@ -120,7 +120,7 @@ def _copying(run: Callable[..., Any]) -> Callable[..., Any]:
 
 
 NUMPY = Plan((), run=lambda *_: NotImplemented)
-"""The plan of a kernel that lets NumPy compute arrays of a certain signature. NumPy's function has no plan."""
+"""The plan of a kernel that lets NumPy compute arrays of a certain signature. NumPy's function itself has no plan."""
 
 _Made = TypeVar("_Made")
 

@@ -154,7 +154,7 @@ WITH_NUMBER = {
     "add_number": "add", "mul_number": "multiply", "div_number": "divide", "clamp_min_to_number": "maximum",
     "clamp_max_to_number": "minimum",
 }  # fmt: skip
-"""Instructions that are a NumPy function of an array and a number."""
+"""Instructions that apply a NumPy function to an array and a number."""
 
 OF_TRUTHS = {
     **{

@@ -40,7 +40,7 @@ LIBRARIES = (
         if (spec := importlib.util.find_spec(name)) is not None and spec.origin is not None
     ),
 )
-"""The places of the code of which kernels consist."""
+"""The locations of the code of kernels."""
 STANDARD = sysconfig.get_path("stdlib") + os.sep
 IMMUTABLE = (
     *(int, float, bool, complex, str, bytes, type(None), type(...), slice, range, frozenset, Size),
@@ -98,16 +98,16 @@ PURE = frozenset(
 """Built-in functions that change only the objects that they create (and, for `next`, iterators that were created inside)."""
 
 ARITHMETIC = frozenset((abs, float, int, max, min, pow, round))
-"""The functions among them that compute numbers from numbers."""
+"""The pure functions that compute numbers from numbers."""
 
 CONSUMING = frozenset((any, all, sum, max, min, sorted, dict, set, filter))
-"""Those of these functions that read the elements of the elements of an iterator."""
+"""The pure functions that read the elements of an iterator's elements."""
 
 GIVING = frozenset("next max min sum type get pop setdefault __getitem__".split())
 """The names of built-in functions that may return an argument, or an element of an argument."""
 
 REARRANGING = frozenset((len, tuple, list, zip, enumerate, reversed, iter, next))
-"""The functions among them that do not compare the numbers in sequences."""
+"""The pure functions that do not compare the numbers in sequences."""
 
 LOOKING_UP = frozenset("keys values items get index count copy __contains__ __getitem__".split())
 """The methods of lists, dictionaries and sets that change nothing."""
@@ -151,7 +151,7 @@ WITH_NUMBERS = frozenset(
     __truediv__ __rtruediv__ __pow__ __rpow__
     """.split()
 )
-"""Operators that read numbers as the program does: from a place that is read in each call."""
+"""Operators that read numbers as the program does, from a place that each call reads again."""
 
 SIZES = frozenset("size numel nelement".split())
 """The methods of tensors that return sizes."""

@@ -21,7 +21,7 @@ from .tree import Tree, opened
 
 MARGIN, LEGEND_ROW = 24.0, 24.0
 FULL = 10
-"""A graph with at most this many tensors is shown with all values."""
+"""A graph with at most this number of tensors is shown with all values."""
 MOST_CARDS = 16
 """A graph with more visible units is shown in outline."""
 MOST = 60

@@ -34,7 +34,7 @@ __all__ = [
     "normalize", "prod", "softmax", "softmin", "std", "sum", "var",
 ]  # fmt: skip
 
-# A class of tensors with functions of its own slows every call down, so it is defined when it is first used.
+# A tensor class that overrides functions slows down every call, so it is defined on first use.
 __getattr__ = late_names(
     __name__,
     dict.fromkeys(("MaskedTensor", "as_masked_tensor", "is_masked_tensor", "masked_tensor"), "tensors"),

@@ -117,7 +117,7 @@ class MaskedTensor(torch.Tensor):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> MaskedTensor:
         if not self.is_leaf:
-            copy.deepcopy(_data(self))  # says why not
+            copy.deepcopy(_data(self))  # raises the error
         if id(self) not in memo:
             result = type(self)(*copy.deepcopy(self.__reduce_ex__(4)[1], memo))
             memo[id(self)] = result

@@ -170,7 +170,7 @@ class Arena:
             copy, place = self.root(root.nbytes)
             copy[...] = memory(root)
             copies[id(root)] = root, copy, place
-        else:  # a small part of much
+        else:  # a small part of a large array
             copy = self.empty(array.shape, array.dtype)
             copy[...] = array
             array, root = copy, owner(copy)
@@ -308,7 +308,7 @@ class Reader:
             mapping.madvise(mmap.MADV_REMOVE, start, stop - start)
 
     def __del__(self) -> None:
-        if os.close is not None:  # else the interpreter exits
+        if os.close is not None:  # it is None while the interpreter exits
             os.close(self._fd)
 
 

@@ -54,7 +54,7 @@ class Channel:
                     self._outgoing[0] = first[sent:]
         except BlockingIOError:
             pass
-        except OSError:  # the worker is gone, which `receive` finds out after its last messages
+        except OSError:  # the worker has ended, which `receive` detects after its last messages
             self._outgoing.clear()
 
     def receive(self) -> list[bytes]:

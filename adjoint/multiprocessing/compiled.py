@@ -98,7 +98,7 @@ def _compile_kernel(name: str, text: str, explicit: Any, plain: Any, strength_re
     from ..codegen.llvm.host import HOST
     from ..codegen.llvm.values import CompilationError
 
-    with contextlib.suppress(CompilationError):  # it refers to what only the worker has defined
+    with contextlib.suppress(CompilationError):  # it refers to names that only the worker has defined
         HOST.compile(name, text, explicit=explicit, plain=plain, strength_reduced=strength_reduced, also=also)
 
 

@@ -89,7 +89,7 @@ def _all_on(root: Array) -> tuple[list[Tensor], list[UntypedStorage]]:
     """
     tensor_types, storage_types = _with_subclasses(Tensor), _with_subclasses(UntypedStorage)
     frozen = gc.get_freeze_count()
-    if frozen:  # of those the collector tells nothing
+    if frozen:  # the collector does not report frozen objects
         gc.unfreeze()
     objects = gc.get_referrers(*tensor_types, *storage_types)
     if frozen:

@@ -103,7 +103,7 @@ def is_lazy(param: Any) -> bool:
     return hasattr(type(param), "cls_to_become")
 
 
-# Imported when they are first used: while a class overrides functions of tensors, all of these ask for it.
+# Imported on first use.
 __getattr__ = late_names(
     __name__,
     dict.fromkeys(("UninitializedBuffer", "UninitializedParameter", "UninitializedTensorMixin"), "uninitialized"),

@@ -104,14 +104,14 @@ def _function(kind: type[Optimizer], lists: str, flags: str, options: str, grads
         given = bound.arguments
         if given.get("found_inf"):
             return
-        # What happens while gradients are recorded is recorded, whatever the flag says.
+        # Operations are recorded if gradients are enabled, regardless of the flag.
         group = {**kind._later_options, **given, "differentiable": torch.is_grad_enabled()}
         group.update({pair: (given[a], given[b]) for pair, (a, b) in PAIRS.items() if a in given})
         if given.get("grad_scale") is not None:
             group[grads] = [None if grad is None else grad / given["grad_scale"] for grad in given[grads]]
         states: defaultdict[Any, Any] = defaultdict(dict)
         for each in lists.split():
-            for param, value in zip(given["params"], given[each], strict=False):  # what is not used has an empty list
+            for param, value in zip(given["params"], given[each], strict=False):  # unused lists are empty
                 states[param][STATES[each]] = value
         _count(kind, states)
         optimizer = stateless.__new__(stateless)

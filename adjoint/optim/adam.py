@@ -147,7 +147,7 @@ class AdamW(Adam):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        # A state of another Adam that is loaded here decays as in AdamW.
+        # A state that another Adam has saved decays as in AdamW.
         for group in self.param_groups:
             group["decoupled_weight_decay"] = True
 

@@ -34,18 +34,18 @@ class Declared(Optimizer):
     _later_tensors: tuple[str, ...] = ("step",)
     # The conditions on the options, in the order in which they are checked.
     _checks: tuple[Check, ...] = ()
-    # The state tensors of a parameter that the formula takes, in its order. Their initial values are zeros.
+    # The state tensors of a parameter, in the order of the formula. Their initial values are zeros.
     _state: tuple[str, ...] = ()
     # Whether the numbers in the formula depend on the state of the parameter, not only on the step.
     _own_numbers = False
-    # Whether the state of a parameter has the count of its steps.
+    # Whether the state of a parameter contains its step count.
     _counts_steps = True
     # Whether rounding follows PyTorch's fused kernels: half types are computed in float32 and rounded once.
     _rounds_once = False
-    # Whether the formula is for sparse gradients too, and what PyTorch says if not.
+    # Whether the formula supports sparse gradients; if not, PyTorch's error message.
     _takes_sparse = False
     _sparse_advice = ""
-    # What PyTorch calls the tensors of a captured step, and whether XLA captures it: alone, and with `foreach`.
+    # PyTorch's name for the tensors of a captured step, alone and with `foreach`.
     _captured = "params and state_steps", "params and state_steps"
     _xla_captures = True, False
 
@@ -63,7 +63,7 @@ class Declared(Optimizer):
         if given.get("fused"):
             _check_fused(given)
 
-    # What a subclass defines
+    # Methods that a subclass defines
 
     def _state_names(self, group: dict[str, Any]) -> tuple[str, ...]:
         """Return the names of the state tensors that the formula uses with the options of the group."""

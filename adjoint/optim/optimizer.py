@@ -163,7 +163,7 @@ class Optimizer:
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        # Not a `with` block: that would take as long as the update of a small parameter.
+        # No `with` block, which would take as long as the update of a small parameter.
         grad_enabled = torch.is_grad_enabled()
         differentiable = self.defaults.get("differentiable", False)
         torch._C._set_grad_enabled(differentiable)
@@ -413,7 +413,7 @@ def _cast(value: Any, param: torch.Tensor, key: Hashable = None) -> Any:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# What optimizers outside this package import
+# Names that optimizers outside this package import
 
 
 def _use_grad_for_differentiable(func: Callable[..., Any]) -> Callable[..., Any]:

@@ -286,7 +286,7 @@ class Rprop(Declared):
         factor = xp.masked_fill(xp.new_ones(agreement, agreement.shape), agreement > 0, options.longer)
         xp.mul_(step_size, xp.masked_fill(factor, changed, options.shorter))
         xp.clamp_(step_size, options.least, options.most)
-        # Where the sign has changed, the element stays unchanged, and the next step counts as a first step.
+        # If the sign has changed, the element keeps its value, and the next step counts as a first step.
         grad = xp.masked_fill(grad, changed, 0)
         xp.addcmul_(param, xp.sign(grad), step_size, value=-1)
         xp.copy_(previous, grad)

@@ -71,10 +71,10 @@ class Pickler(_PythonPickler):  # type: ignore[misc]
         """Return the representation of an object, or NotImplemented to use the representation that its class defines."""
         if isinstance(obj, layout):
             return tensors.get_layout, (str(obj),)
-        if type(obj) is OrderedDict:  # its own reduction asks `copyreg`, which drops an interrupt that strikes there
+        if type(obj) is OrderedDict:  # its own reduction calls `copyreg`, which drops interrupts
             return OrderedDict, (), vars(obj) or None, None, iter(obj.items())
         known = _file_name(obj)
-        if known is None or (self._protocol < 4 and "." in known[1]):  # then pickles look methods up in their class
+        if known is None or (self._protocol < 4 and "." in known[1]):  # such pickles look methods up in their class
             return NotImplemented
         return known[1]
 

@@ -96,7 +96,7 @@ def _begin(target: Path, old: os.stat_result | None) -> tuple[IO[bytes], Path | 
             if _UNNAMED is None:
                 raise NotImplementedError
             descriptor = os.open(target.parent, os.O_WRONLY | _UNNAMED, 0o666)
-        except (OSError, NotImplementedError):  # not by every file system
+        except (OSError, NotImplementedError):  # not every file system supports this
             name = _name_for(target)
             descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o666)
     except PermissionError:

@@ -351,7 +351,7 @@ class NamedUnpickler(pickle.Unpickler):
         package, _, rest = module.partition(".")
         if package != THEIRS:
             return super().find_class(module, name)
-        if name.startswith(f"{THEIRS}."):  # as PyTorch names its memory formats
+        if name.startswith(f"{THEIRS}."):  # PyTorch's names of memory formats
             rest, name = "", name.partition(".")[2]
         try:
             return super().find_class(f"{OWN}.{rest}".rstrip("."), name)

@@ -44,7 +44,7 @@ class RemovableHandle:
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         def reference(hooks: Any) -> weakref.ref[Any]:
-            # Where the dictionary no longer exists, an empty one stands in; its weak reference dies at once.
+            # If the dictionary no longer exists, an empty one replaces it, whose weak reference dies immediately.
             return weakref.ref(OrderedDict() if hooks is None else hooks)
 
         self.hooks_dict_ref = reference(state[0])

@@ -133,7 +133,7 @@ class Transform:
             )
         elif outer:
             self.recorded_batches = outer[-1].recorded_batches
-        # An interpreter raises the flag itself, for the operators whose arguments it wraps.
+        # An interpreter sets the flag itself, for the operators whose arguments it wraps.
         self.is_asked = not isinstance(self, Interpreter) or (outer != () and outer[-1].is_asked)
         self.notes_creation = type(self).notes_creation or (outer != () and outer[-1].notes_creation)
         modes.switch("transforms", (*outer, self))
@@ -169,7 +169,7 @@ class _Owners(Handler):
         """Check the changed tensors, or record the created tensors."""
         if not call.in_place:
             if modes.FLAGS.hooked and call.op.saved_results:
-                call.stepwise = True  # a hook takes the counter of a result, which straight-line code makes too early
+                call.stepwise = True  # a hook needs the counter of a result, which straight-line code creates too early
             results = proceed()
             return results if call.out is not None else note_created(results, call.op.saved_results)
         check_owned(call.given[0], call.overload, call.check_inplace)

@@ -56,7 +56,7 @@ class _ThreadState(threading.local):
     grad_enabled = True
     # Inference mode is on; no other mode makes this thread leave straight-line code.
     inference, plain = False, True
-    # Innermost last; each entry is a pair (pack, unpack). The error message while hooks are disabled.
+    # Pairs (pack, unpack), innermost last; and the error message while hooks are disabled.
     saved_tensor_hooks: tuple[Any, ...] = ()
     hooks_disabled: str | None = None
     # Called with each tensor before an in-place change.
@@ -75,10 +75,10 @@ class _ThreadState(threading.local):
     # The device of new tensors: the default (None: the CPU), and those of `with` blocks, innermost last.
     default_place: Any = None
     places: tuple[Any, ...] = ()
-    # Innermost last; see `interpreters`. None while this thread has entered none: then those of the process hold.
+    # The handlers of this thread, innermost last; see `interpreters`. If None, the handlers of the process apply.
     stack: tuple[Any, ...] | None = None
     forward_enabled = True
-    # Whether `__torch_function__` of classes, and of modes, is called; the modes, innermost last. See `overrides`.
+    # Whether `__torch_function__` of classes, and of modes, is called; see `overrides`.
     asks_classes = True
     asks_modes = True
     # Whether `__torch_dispatch__` of classes is called.
@@ -86,7 +86,7 @@ class _ThreadState(threading.local):
     function_modes: tuple[Any, ...] = ()
     # Whether operators that have no kernel for a sparse layout compute on the dense elements; see `evaluation`.
     dense_if_refused = False
-    # What autocast calls public functions by, its settings in this thread, and the casts that it keeps. See `amp`.
+    # The function through which autocast calls public functions, its settings, and its cached casts; see `amp`.
     autocast: Callable[..., Any] | None = None
     precision: Any = None
     casts: dict[Any, Any] | None = None
@@ -176,7 +176,7 @@ def settle() -> None:
         here["view_replay"]
         or here["before_change"] is not None
         or here["capture"] is not None
-        or here["stack"] not in (None, ())  # without a call, after which an interrupt may strike
+        or here["stack"] not in (None, ())  # without a call, after which an interrupt may arrive
         or here["result_cache"] is not None
         or here["recorder"] is not None
         or here["default_place"] is not None

@@ -50,7 +50,7 @@ class Node(NodeInterface):
     _hooks: NodeHooks | None
     _code: CodeType
     _lasti: int
-    operator: ClassVar[Any]  # of the nodes of operators
+    operator: ClassVar[Any]  # only of nodes of operators
     is_nowhere: ClassVar[bool] = False
     saved_names: ClassVar[tuple[str, ...]] = ()
     saved_tensor_names: ClassVar[tuple[str, ...]] = ()

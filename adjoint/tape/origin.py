@@ -30,7 +30,7 @@ def nearest_user_frame(frame: FrameType) -> FrameType:
             nearest = nearest.f_back
     except KeyError:  # code that was executed with globals of its own
         pass
-    except AttributeError:  # there is no frame outside
+    except AttributeError:  # no frame outside this package
         return frame
     FLAGS.file = nearest.f_code.co_filename
     return nearest

@@ -136,7 +136,7 @@ def pack_saved(node: Node, results: Any) -> None:
     """Pass the saved tensors of `node` to the pack hook: inputs of the operation, and its `results` if they are given."""
     hooks, grad_enabled = STATE.saved_tensor_hooks, STATE.grad_enabled
     if not hooks:
-        return  # the hooks are those of another thread
+        return  # the hooks belong to another thread
     innermost = hooks[-1]
     set_packing((), False)
     try:

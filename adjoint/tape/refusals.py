@@ -13,7 +13,7 @@ from functools import partial
 from types import CodeType
 from typing import Any
 
-from .._runtime.platform import _signal  # `signal` makes a member of an enumeration of each answer
+from .._runtime.platform import _signal  # `signal` converts each result to an enumeration member
 from ..tensor import Tensor
 from .versions import bump
 

@@ -128,7 +128,7 @@ def check_version(node: Node, item: str, saved: Any) -> None:
     is_result = isinstance(saved, ndarray)
     output_nr = _output_index(node, item) if is_result else None
     if not is_result and saved._base is not None:
-        current_edge(saved)  # raises where a view could not be regenerated after the change
+        current_edge(saved)  # raises an error if a view could not be regenerated after the change
     array, edge = (saved, None) if is_result else (saved._array, saved._edge)
     if not is_result and saved._extra is not None and saved._extra.stands_for is not None:
         itself = saved._extra.stands_for()

@@ -258,7 +258,7 @@ def requires_wrappers(args: tuple[Any, ...], keywords: dict[str, Any]) -> bool:
 _OTHERS = ("adjoint", "torch")
 """Packages whose classes are ignored. If PyTorch is in the same program, its classes override nothing here."""
 
-_newest: Callable[[], type | None] = lambda: None  # later a weak reference
+_newest: Callable[[], type | None] = lambda: None  # replaced by a weak reference
 
 
 def overriding_class_defined() -> bool:

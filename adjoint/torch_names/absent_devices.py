@@ -11,7 +11,7 @@ from .accelerator import device_count, empty_cache, is_available
 
 __all__ = ["device_count", "empty_cache", "is_available"]
 
-if not __name__.endswith(".mps"):  # which has none
+if not __name__.endswith(".mps"):  # `torch.mps` lacks this name
     is_initialized = is_available
     __all__ += ["is_initialized"]
 

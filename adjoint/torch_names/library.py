@@ -297,7 +297,7 @@ def impl(qualname: str, types: str | Sequence[str], func: Any = None, *, lib: Li
     """
     if func is None:
         return lambda function: impl(qualname, types, function, lib=lib)
-    _parts(qualname)  # raises for another form
+    _parts(qualname)  # raises an error for other forms
     for kind in [types] if isinstance(types, str) else types:
         key = {"cpu": "CPU", "default": "CompositeExplicitAutograd"}.get(kind, kind)
         _implemented(qualname, key, func)

@@ -208,7 +208,7 @@ def wrap_public_functions() -> None:
 
 
 def _open() -> None:
-    _names.clear()  # an interrupt may have come before the end
+    _names.clear()  # an interrupt may have arrived before the end
     _members.clear()
     of_layers = [name for name, value in vars(functional).items() if type(value) is FunctionType and name[0] != "_"]
     in_python = [name for name in of_layers if name in IN_PYTHON["torch.nn.functional"]]

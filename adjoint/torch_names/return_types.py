@@ -15,7 +15,7 @@ from adjoint.dispatch.return_types import BY_NAME
 @ending_at_caller
 def __getattr__(name: str) -> type:
     if not name.startswith("__") and name not in BY_NAME:
-        load_all()  # a class is made where its operator is declared
+        load_all()  # declaring an operator creates its class
     if name not in BY_NAME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return BY_NAME[name]

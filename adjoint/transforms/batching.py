@@ -94,7 +94,7 @@ class Batch:
         Return the result (or results) for the whole batch, with the batch dimension first.
         """
         if op.random and self.random() == "same":
-            if op.draws and not op.inplace:  # the tensor says what is drawn, not only how much
+            if op.draws and not op.inplace:  # the tensor contains parameters of the draw, not only its shape
                 raise RuntimeError(SAME_OF_DIFFERENT)
             return sequential(op, self, *args, same=True)
         rule = rule_of(op)

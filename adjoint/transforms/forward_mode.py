@@ -55,8 +55,8 @@ class JvpInterpreter(Interpreter):
     in_inference = False
 
     def __init__(self) -> None:
-        self.holders: list[dict[Any, Tensor | None]] = []  # what holds tangents, to remove them at the end
-        self.outdated: set[Tensor] = set()  # tangents in whose place others have come, of which views find new parts
+        self.holders: list[dict[Any, Tensor | None]] = []  # the tables that hold tangents, which are removed at the end
+        self.outdated: set[Tensor] = set()  # tangents that have been replaced; views compute new parts
 
     @uninterrupted
     def leave(self) -> None:
@@ -296,7 +296,7 @@ class JvpInterpreter(Interpreter):
             return
         edge = output._edge if output._base is None else output._base._edge
         node = edge[0] if type(edge) is tuple else None
-        if type(node) is CopySlices:  # the base's, whose view was changed
+        if type(node) is CopySlices:  # of the base, whose view was changed
             node = node.function
         if getattr(node, "operator", None) is operator:
             own_hooks(node).tangents[item] = output._own_extra().tangents  # type: ignore[assignment, arg-type]
@@ -392,7 +392,7 @@ def transposed(operator: Operator, args: tuple[Any, ...], given: dict[str, Any])
     reverse = Reverse()
     tensors = [*tensors_in(args), *tensors_in(given.values())]
     lower_outside_transform = modes.is_grad_enabled() and any(is_recorded(tensor) for tensor in tensors)
-    with modes_without_hooks(), enable_grad():  # what is saved here is the transposition's own
+    with modes_without_hooks(), enable_grad():  # values saved here belong to the transposition
         replaced, inputs, directions = list(args), [], []
         pairs: Any
         for name, tangent in given.items():

@@ -73,7 +73,7 @@ def jacrev(
         _check_real(outputs, "outputs", "jacrev")
         basis = tree_unflatten(_basis(outputs), shape)
         count = sum(leaf.numel() for leaf in outputs)
-        if chunk_size == 1 and count:  # without `vmap`, for what it cannot do
+        if chunk_size == 1 and count:  # without `vmap`, for functions that it does not support
             by_row = [pull(tree_map(itemgetter(row), basis)) for row in range(count)]
             rows = tree_map(lambda *parts: operators.stack(parts), *by_row)
         else:

@@ -131,7 +131,7 @@ def tracked(tensor: Tensor, transform: Transform) -> Tensor:
     batch = next((level for level in reversed(modes.STATE.interpreters) if isinstance(level, VmapInterpreter)), None)
     if batch is None or batch.wraps(tensor):
         edge = tensor._edge
-        if edge is not NOWHERE or transform.begun_recording:  # else the ambiguity of a view does not matter
+        if edge is not NOWHERE or transform.begun_recording:  # otherwise the ambiguity of a view does not matter
             edge = edge_of(tensor)
         if edge is not None and edge is not NOWHERE:
             return operators.alias(tensor)
@@ -142,7 +142,7 @@ def tracked(tensor: Tensor, transform: Transform) -> Tensor:
     else:
         copy = batch.shared_by_all(tensor)
     copy._edge = LEAF
-    copy._own_extra().transform = transform.serial  # not the transform: it refers to the copy
+    copy._own_extra().transform = transform.serial  # the number and not the transform, which refers to the copy
     carry_tangents(tensor, copy)
     return copy
 
@@ -515,7 +515,7 @@ class Functional(Transform):
         """Expand an unbatched tensor that the function has created along the batch. Return other values unchanged."""
         given = value
         while type(value) is BatchedTensor and value.bdim is None and not value.requires_grad:
-            value = value.value  # which a function that is differentiated has created
+            value = value.value  # a differentiated function has created it
         if type(value) is not Tensor or not self.has_created(value):
             return given
         for level in self.batches:

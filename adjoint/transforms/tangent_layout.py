@@ -23,7 +23,7 @@ def with_own_memory(tangent: Tensor, output: Tensor, given: dict[str, Any], oper
     if operator.view:
         return tangent
     array, strides = tangent._array, output._array.strides
-    if 0 in strides and array.size > 1:  # no layout of elements with memory of their own
+    if 0 in strides and array.size > 1:  # not the layout of elements in separate memory
         return tangent.clone()
     if array.strides == strides:
         tensors = [item for each in given.values() for item in (each if isinstance(each, list) else (each,))]

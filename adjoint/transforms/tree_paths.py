@@ -191,7 +191,7 @@ def _get_node_type(tree: Any) -> Any:
     return type(tree) if node is None else node.type
 
 
-# What libraries use to register classes that derive from Python's own containers.
+# Libraries use these names to register classes that derive from Python's containers.
 _, _dict_flatten, _dict_unflatten = SUPPORTED_NODES[dict]
 _, _ordereddict_flatten, _ordereddict_unflatten = SUPPORTED_NODES[OrderedDict]
 _, _list_flatten, _list_unflatten = SUPPORTED_NODES[list]

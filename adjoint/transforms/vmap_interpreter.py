@@ -170,7 +170,7 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         results, bdim, call.several = self.applied(operator, args)
         call.outputs = [BatchedTensor(result, bdim, self) for result in results]
         call.args = args
-        find_edges(operator, call)  # of transforms inside this `vmap`
+        find_edges(operator, call)  # edges of transforms inside this `vmap`
         if operator.view:
             make_views(operator, call)
         if call.recording:
@@ -188,7 +188,7 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         within = not self.wraps(target) and any(self.wraps(v) and v.requires_grad for v in tensors_in(args[1:]))
         if (not self.has(target) and other is not None) or (within and modes.is_recording()):
             raise self._lacks_batch_dimension(operator, target, other)
-        if not self.wraps(target):  # what all examples share is written into it: outside, the change is as any other
+        if not self.wraps(target):  # all examples write the same value, so it is an ordinary change
             with lower(self):
                 return call(operator, tuple([self.shared(value) for value in args]), way=IN_PLACE)
         views.check_inplace(target)

@@ -413,7 +413,7 @@ class Frame:
         self.function, self.kwargs, self.random, self.context = function, kwargs, random, context
         self.early_stop, self.compare, self.debug = early_stop, compare, debug
         self.surroundings = _surroundings()
-        # A node would save tensors of a transform without what the transform carries in them.
+        # A node would save tensors of a transform without the transform's data.
         saved = () if self.surroundings.wraps(args) else args
         self.positions = [index for index, arg in enumerate(saved) if isinstance(arg, torch.Tensor)]
         self.others = [None if index in self.positions else arg for index, arg in enumerate(args)]

@@ -191,7 +191,7 @@ def sdpa_backward_flop(
     return sdpa_backward_flop_count(grad_out_shape, query_shape, key_shape, value_shape)
 
 
-# What runs, as calls of the dispatcher's operators
+# The calls of the dispatcher's operators
 
 Call = tuple[Any, tuple[Any, ...], Any]
 """An operator, its arguments, and its result: values or shapes."""

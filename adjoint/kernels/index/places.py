@@ -16,7 +16,8 @@ _UINT64 = numpy.dtype(numpy.uint64)
 
 _Places = tuple[int, int, tuple[int, ...] | None, Any]
 """The properties of indices along one dimension: their upper bound, the distance between adjacent positions in the flattened
-array, the shape that a vector of slices is viewed in, and the offsets that the other dimensions add."""
+array, the shape of a vector of slices, and the offsets that the other dimensions add.
+"""
 
 _PLANS: Plans[_Places | None] = Plans()
 

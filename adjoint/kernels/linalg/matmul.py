@@ -48,7 +48,7 @@ def product(a: Array, b: Array) -> Array:
 
 
 _CONVERTED, _LONGEST = 1 << 18, 1 << 10
-"""About how many numbers are converted at a time, and how many rows or columns a block has at most."""
+"""The approximate number of elements that are converted at a time, and the maximum number of rows or columns of a block."""
 
 
 def _in_blocks(a: Array, b: Array, finish: Callable[[Array, Any], Array], kind: Any = FLOAT32) -> Array:

@@ -18,13 +18,15 @@ Array = numpy.ndarray[Any, Any]
 _MULTIPLY = of_any_size(numpy.multiply)
 
 _SPLIT = 1 << 12
-"""Lines of at least this many elements are worth being split."""
+"""The number of elements of a line from which splitting it saves time."""
 
 _AT_ONCE = 1 << 15
-"""So many elements are transformed at a time, because the shorter transforms need several times the memory of the lines."""
+"""The number of elements that are transformed at a time, because the shorter transforms need several times the memory of the
+lines.
+"""
 
 _LARGE_PRIME = 64
-"""From so large a prime factor on, the detour over a longer transform takes less time."""
+"""The prime factor from which a convolution with a longer transform takes less time."""
 
 
 def is_of_others(n: int, real: bool) -> bool:

@@ -27,8 +27,11 @@ Array = numpy.ndarray[Any, Any]
 _FILLED_BY_THREADS = 1 << 20  # bytes
 
 _ALIASED, _STREAMS = 1 << 10, 8
-"""Elements this many bytes apart share few places of the first-level cache, whose lines are lost before all of their elements
-are read; NumPy copies only this many columns at a time then, each from its own line."""
+"""The distance in bytes at which elements share few places of the first-level cache, so that lines are dropped before all of
+their elements are read.
+
+NumPy then copies only this number of columns at a time, each from a separate line.
+"""
 
 
 def preserved_order(array: Array) -> tuple[int, ...] | None:

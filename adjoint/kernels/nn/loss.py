@@ -520,7 +520,7 @@ def _by_labels(reduce: Callable[[int, int, Array], None], target: Array) -> None
 
 
 _PAIRS = 1 << 17
-"""How many pairs of a label and a class have their hinges at a time."""
+"""The number of pairs of a label and a class whose hinges are computed at a time."""
 
 
 def _multilabel_hinges(rows: Array, counts: Array) -> tuple[Array, Array, Array, Array]:

@@ -207,9 +207,9 @@ class _Channels:
         self.last = has_channels_last(x)
         self.are_columns = self.last or x.ndim == 2
         self.dim = 0 if self.are_columns else 1
-        """The dimension that a channel lies along."""
+        """The dimension along which a channel extends."""
         self.memory = Memory(x.shape, x.dtype, (0, *range(2, x.ndim), 1) if self.last else None)
-        """Where an array of the same shape, dtype and order is written."""
+        """The description of an array with the same shape, dtype and memory order."""
 
     def flat(self, x: ndarray) -> ndarray:
         """Return an array of the original shape in two dimensions."""

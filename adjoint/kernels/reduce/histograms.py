@@ -93,7 +93,7 @@ def histogram(points: ndarray, edges: list[ndarray], weight: ndarray | None, den
 
 
 _PART = 1 << 15
-"""How many points are counted at a time."""
+"""The number of points that are counted at a time."""
 
 
 def _counted(

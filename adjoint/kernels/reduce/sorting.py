@@ -380,7 +380,7 @@ def check_quantile(x: ndarray, q: ndarray | float, dim: int | None, interpolatio
 
 
 CHOICES = {"lower": numpy.floor, "higher": numpy.ceil, "nearest": numpy.rint}
-"""How interpolations that choose an element round its rank."""
+"""The rounding of the rank, for interpolations that choose an element."""
 
 
 def quantile(x: ndarray, q: float, dim: int | None, keepdim: bool, interpolation: str) -> ndarray:

@@ -10,7 +10,7 @@ import numpy
 from ..._runtime.platform import ctypes
 
 may_share_memory: Any = getattr(numpy.may_share_memory, "__wrapped__", numpy.may_share_memory)
-"""NumPy's function, without a look for other array types."""
+"""NumPy's function, without its search for other array types."""
 
 
 def address(array: Any) -> int:
@@ -19,7 +19,10 @@ def address(array: Any) -> int:
 
 
 AFTER_HEAD = object.__basicsize__
-"""The offset of the address of the elements in an array object, in all versions of NumPy's binary interface: after the head."""
+"""The offset of the address of the elements in an array object.
+
+In all versions of NumPy's binary interface, it follows the head.
+"""
 
 
 def _address_in_object(array: Any) -> int:

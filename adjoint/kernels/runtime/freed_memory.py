@@ -13,7 +13,7 @@ import os
 from ..._runtime.platform import ctypes
 
 LARGEST_BLOCK = 1 << 25
-"""The largest block that is kept, in bytes: where the C library's own adaptation ends."""
+"""The size in bytes of the largest block that is kept, which is the limit of the C library's own adaptation."""
 
 _MMAP_THRESHOLD, _TRIM_THRESHOLD = -3, -1
 """The numbers of `mallopt`'s parameters."""

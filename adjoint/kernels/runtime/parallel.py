@@ -25,15 +25,18 @@ from ..._runtime.tracebacks import ending_at_caller
 from ..._runtime.uninterrupted import uninterrupted
 
 TILE_BYTES = 1 << 20
-"""About how many bytes of rows one call of the function gets at most. NumPy takes the interpreter lock after every loop, and to
-wake a thread that waits for it takes longer than a loop over some ten thousand numbers: larger tiles lose less so than they lose
-by leaving a core's second-level cache. On two cores of an EPYC, layer norm of 16 MB takes 3.7 ms with a quarter of it, 1.7 so."""
+"""The approximate maximum size, in bytes, of the rows for one call of the function.
+
+NumPy acquires the interpreter lock after every loop, and waking a thread that waits for it takes longer than a loop over some ten
+thousand numbers. Larger tiles lose less time in this way than they lose by exceeding a core's second-level cache. On two cores of
+an EPYC, layer norm of 16 MB takes 1.7 ms, and 3.7 ms with a quarter of this size.
+"""
 
 LINE = 64
-"""Bytes in a cache line. A vector that lies across two of them is read at half the speed."""
+"""The number of bytes in a cache line. A vector that extends over two lines is read at half the speed."""
 
 PARALLEL_BYTES = 1 << 20
-"""Less work than this is done by the calling thread alone; waking another costs some ten microseconds."""
+"""The number of bytes below which the calling thread works alone, because waking another thread takes some ten microseconds."""
 
 _here = threading.local()
 _lock = threading.Lock()

@@ -19,7 +19,7 @@ C_NAMES = dtypes.C_NAMES | {
     dtypes.uint8: "uint8_t", dtypes.uint16: "uint16_t", dtypes.uint32: "uint32_t", dtypes.uint64: "uint64_t",
     dtypes.int8: "int8_t", dtypes.int16: "int16_t", dtypes.int64: "int64_t",
 }  # fmt: skip
-"""The names of the C++ types, which some messages use."""
+"""The names of C++ types that appear in some messages."""
 
 _LARGEST = {kind: dtypes.finfo(kind).max for kind in (dtypes.float16, dtypes.float32)}
 

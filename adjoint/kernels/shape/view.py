@@ -23,7 +23,7 @@ from ..runtime.narrow_array import kept
 Array = numpy.ndarray[Any, Any]
 
 _NO_BUFFER = HELD[bfloat16].char
-"""The dtype whose arrays do not hand out their memory."""
+"""The dtype whose arrays do not support the buffer protocol."""
 
 
 def expand(self: Any, sizes: tuple[int, ...]) -> Array:

@@ -214,7 +214,7 @@ def row_lengths(self: SparseArray) -> Array:
 
 
 _BLOCK = 1 << 22
-"""How many products `extreme_entries` holds at once."""
+"""The number of products that `extreme_entries` stores at once."""
 
 
 def extreme_entries(self: SparseArray, mat2: Array, largest: bool) -> Array:

@@ -61,10 +61,10 @@ def scaled_dot_product_attention(
             f"{_shown(attn_mask.dtype)} and  query.dtype: {_shown(query.dtype)} instead."
         )
     if scale is None:
-        scale = 1 / math.sqrt(max(query.size(-1), 1))  # of products of nothing, which are 0, as well
+        scale = 1 / math.sqrt(max(query.size(-1), 1))  # empty products are 0 too
     if query.dtype in _HALVES and query.dtype == key.dtype == value.dtype:
-        # Scores that were rounded to a half type would change the weights by as much as their last digit is, and a result
-        # that was rounded would change the gradients, which are computed from it.
+        # Scores rounded to a half type would change the weights by as much as their last digit. A rounded result would change the
+        # gradients, which are computed from it.
         mask = attn_mask if attn_mask is None or attn_mask.dtype != query.dtype else attn_mask.float()
         wide = query.float(), key.float(), value.float()
         return scaled_dot_product_attention(*wide, mask, dropout_p, is_causal, scale, enable_gqa).to(query.dtype)

@@ -80,7 +80,7 @@ def embedding_bag(
             f"padding_idx must be within the number of embeddings, -{count} through {count - 1}, but got {padding_idx}"
         )
     bags, groups = _bag_of_each(input, offsets, include_last_offset)
-    input = input[: len(bags)]  # those after the last bag are in none
+    input = input[: len(bags)]  # indices after the last bag belong to no bag
     if per_sample_weights is not None:
         per_sample_weights = per_sample_weights[: len(bags)]
     rows = embedding(input, weight, None, None, norm_type, scale_grad_by_freq, sparse)

@@ -62,7 +62,7 @@ class Linear(Module):
         held: dict[str, Any] = self._parameters
         try:
             weight, bias = held["weight"], held["bias"]
-        except KeyError:  # a reparametrization stores them elsewhere
+        except KeyError:  # reparametrized parameters are elsewhere
             weight, bias = self.weight, self.bias
         return F.linear(input, weight, bias)
 

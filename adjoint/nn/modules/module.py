@@ -76,7 +76,7 @@ class Module:
     dump_patches: bool = False
     _version: int = 1
     call_super_init: bool = False
-    __constants__: ClassVar[list[str]] = []  # which subclasses may extend: TorchScript reads it
+    __constants__: ClassVar[list[str]] = []  # subclasses may extend it, and TorchScript reads it
     _repr_names: ClassVar[tuple[str, ...]] = ()
 
     training: bool

@@ -385,6 +385,6 @@ class _Sink(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        if ctx.reducer.static:  # also where the backward contains others
+        if ctx.reducer.static:  # even if the backward contains other backwards
             torch.autograd.Variable._execution_engine.queue_callback(ctx.reducer.reduce_late)
         return None, *grads

@@ -28,7 +28,7 @@ def _make_orthogonal(A: torch.Tensor) -> torch.Tensor:
     """Return the orthogonal factor of a tall matrix. The triangular factor of the decomposition has a positive diagonal."""
     X, tau = torch.geqrf(A)
     Q = torch.linalg.householder_product(X, tau)
-    # The diagonal of R is that of X.
+    # R has the diagonal of X.
     return Q * X.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)
 
 
@@ -65,7 +65,7 @@ class _Orthogonal(Module):
             A = X.tril(diagonal=-1)
             tau = 2.0 / (1.0 + (A * A).sum(dim=-2))
             Q = torch.linalg.householder_product(A, tau)
-            # The diagonal holds signs: reflections give one half of the orthogonal matrices only.
+            # The diagonal contains signs, because reflections produce only half of the orthogonal matrices.
             Q = Q * X.diagonal(dim1=-2, dim2=-1).int().unsqueeze(-2)
         else:
             X = X.tril()
@@ -103,7 +103,7 @@ class _Orthogonal(Module):
                 )
             A, tau = torch.geqrf(Q)
             A.diagonal(dim1=-2, dim2=-1).sign_()
-            # LAPACK leaves a column that needs no reflection as it is, whatever its sign.
+            # LAPACK leaves a column that needs no reflection unchanged, even if its sign is wrong.
             A.diagonal(dim1=-2, dim2=-1)[tau == 0.0] *= -1
             return A.mT if transposed else A
         if n != k:
@@ -112,7 +112,7 @@ class _Orthogonal(Module):
         else:
             Q = Q.clone() if _is_orthogonal(Q) else _make_orthogonal(Q)
         self.base = Q
-        # Of minus the identity, all maps make the identity.
+        # All maps convert minus the identity to the identity.
         stored = torch.zeros_like(given)
         stored.diagonal(dim1=-2, dim2=-1).fill_(-1.0)
         return stored
@@ -235,7 +235,7 @@ class _SpectralNorm(Module):
         matrix = self._reshape_weight_to_matrix(weight)
         if self.training:
             self._power_method(matrix, self.n_power_iterations)
-        # Copies: the next call changes the buffers, which backward of this one needs.
+        # Copies, because the next call changes the buffers, which the backward of this call needs.
         u, v = self._u.clone(), self._v.clone()
         return weight / torch.vdot(u, torch.mv(matrix, v))
 

@@ -430,7 +430,7 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
     >>> torch.from_dlpack(torch.ones(2, dtype=torch.bfloat16))
     tensor([1., 1.], dtype=torch.bfloat16)
     """
-    if type(ext_tensor).__name__ == "PyCapsule" and '"dltensor' in repr(ext_tensor):  # taken, it has another name
+    if type(ext_tensor).__name__ == "PyCapsule" and '"dltensor' in repr(ext_tensor):  # unread
         array = storage.array_in(ext_tensor)
         return leaf(array.copy() if copy else storage.adopt(array), False, device)
     if not hasattr(ext_tensor, "__dlpack__"):
@@ -516,7 +516,7 @@ def empty(
         return out.requires_grad_() if requires_grad else out
     array = copying.ordered_empty(shape, kind.numpy, copying.order_of(memory_format, len(shape)))
     if layout is not None and layout is not strided:
-        array[...] = 0  # nothing is stored
+        array[...] = 0  # sparse layouts store nothing
     return finished("empty", array, out, requires_grad, device, pin_memory, layout)
 
 

@@ -65,7 +65,7 @@ def _filled_like(name, value, on_arrays, doc):
         array = empty_array_like(input, name, dtype, memory_format)
         if value == 0 and array.dtype.isbuiltin != 1:
             copying.zero_(array)
-        elif value is not None or layout is not None:  # of a sparse layout nothing is stored
+        elif value is not None or layout is not None:  # a sparse layout stores nothing
             array.fill(value or 0)
         return leaf(array, requires_grad, place_like(input, device), pin_memory, layout)
 

@@ -331,7 +331,7 @@ def normal_function(
     shape, device = (
         checked_shape(size, "normal"),
         cpu if device is None else device,
-    )  # whatever the default is, in PyTorch
+    )  # in PyTorch, for any default dtype
     check_request("normal", kind.numpy, out, requires_grad, device, pin_memory, layout)
     if out is None:
         return _normal_of_numbers(mean, std, shape, kind, generator, requires_grad, device, pin_memory, layout)

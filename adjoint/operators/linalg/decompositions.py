@@ -212,8 +212,8 @@ def _svd_gradient(grads, U, S, Vh, xp):
     u, vh = U[..., :, :k], Vh[..., :k, :]
     if to_u is None and to_vh is None:
         return (u * to_s[..., None, :]) @ vh
-    # A change of phase, one way of a vector of U and the other way of that of V, changes A too: for real numbers there is none,
-    # and nothing is divided by the diagonal.
+    # For complex numbers, opposite changes of phase of a vector of U and a vector of V change A too. Real numbers have no phase,
+    # so nothing is divided by the diagonal.
     difference, turned = _differences(S * S), xp.diag_embed(4 * S * S if is_complex(U) else S * 0 + 1, 0, -2, -1)
     inner = 0
     if to_s is not None:
@@ -305,7 +305,7 @@ class linalg_eigh:
             return (eigenvectors * to_values[..., None, :]) @ adjoint
         gaps = _differences(eigenvalues) + xp.diag_embed(eigenvalues * 0 + 1, 0, -2, -1)
         inner = _skew(adjoint @ to_vectors) * 0.5 / gaps
-        inner = inner - xp.diag_embed(xp.diagonal(inner, 0, -2, -1), 0, -2, -1)  # a vector's phase changes nothing
+        inner = inner - xp.diag_embed(xp.diagonal(inner, 0, -2, -1), 0, -2, -1)  # the phase of a vector is arbitrary
         if to_values is not None:
             inner = inner + xp.diag_embed(to_values, 0, -2, -1)
         return eigenvectors @ inner @ adjoint
@@ -351,7 +351,7 @@ class linalg_qr:
         if rows >= columns:
             return _qr_gradient(to_q, to_r, Q, R, xp)
         # Roberts & Roberts (2020), "QR and LQ decomposition matrix backpropagation algorithms for square, wide, and deep
-        # matrices": the first columns give Q, which turns the others into the rest of R.
+        # matrices": the first columns determine Q, which turns the other columns into the rest of R.
         if to_r is None:
             return xp.cat([_qr_gradient(to_q, None, Q, R[..., :, :rows], xp), R[..., :, rows:] * 0], -1)
         rest, to_rest = R[..., :, rows:], to_r[..., :, rows:]
@@ -369,7 +369,7 @@ def _qr_gradient(to_q, to_r, Q, R, xp):
     if to_r is not None:
         product = R @ conjugate_transpose(to_r)
         below = xp.tril(product, -1)
-        diagonal = xp.diagonal(product, 0, -2, -1).real  # that of R is real
+        diagonal = xp.diagonal(product, 0, -2, -1).real  # the diagonal of R is real
         inner = inner + below + conjugate_transpose(below) + xp.diag_embed(diagonal, 0, -2, -1)
     if to_q is not None:
         within = conjugate_transpose(Q) @ to_q

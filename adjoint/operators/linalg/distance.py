@@ -62,7 +62,7 @@ def _unit(x, dim, eps):
         if found is not None:
             return wrap(found)
     norm = tensors.linalg_vector_norm(x, 2, dim, True).clone()
-    tensors.clamp_min_to_number.inplace(norm.detach(), eps)  # the bound has no part in the derivative
+    tensors.clamp_min_to_number.inplace(norm.detach(), eps)  # the derivative ignores the bound
     return x / norm
 
 

@@ -497,7 +497,7 @@ def kron(input, other, *, out=None):
     shape = tuple(m * n for m, n in zip(a, b, strict=True))
     short = math.prod(shape) >= LARGE and 1 < b[-1] < _SHORT and a[-1] > 1
     if short and has_no_history(input) and has_no_history(other):
-        # Loops over rows as short as those of `other` are slow: what is multiplied are rows of the result.
+        # Loops over rows as short as the rows of `other` are slow, so rows of the result are multiplied.
         input, other = (
             tensors.repeat_interleave(tensors.unsafe_view(input, a), b[-1], -1),
             tensors.tile(tensors.unsafe_view(other, b), (a[-1],)),
@@ -505,7 +505,7 @@ def kron(input, other, *, out=None):
         left = tensors.unsafe_view(input, tuple(size for n in a[:-1] for size in (n, 1)) + shape[-1:])
         right = tensors.unsafe_view(other, tuple(size for n in b[:-1] for size in (1, n)) + shape[-1:])
     else:
-        # What is multiplied is a copy, small beside the result: a view of no tensor would not see that its memory is changed.
+        # Multiply copies, which are small compared with the result. A view without a base would not detect changes of its memory.
         left = tensors.unsafe_view(_kept(input), tuple(size for n in a for size in (n, 1)))
         right = tensors.unsafe_view(_kept(other), tuple(size for n in b for size in (1, n)))
     result = tensors.unsafe_view(left * right, shape)

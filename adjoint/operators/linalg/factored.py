@@ -256,7 +256,8 @@ class linalg_lu_solve:
         to_b = xp.linalg_lu_solve(LU, pivots, grad, left, not adjoint)
         if not needs[0]:
             return None, to_b
-        # Of A X = B (or X A = B) the gradient by A is -to_b X^H (or -X^H to_b), and its adjoint if the system is that of A^H.
+        # For A X = B (or X A = B), the gradient of A is -to_b X^H (or -X^H to_b). For a system with A^H, it is the adjoint of
+        # this.
         one, other = (result, to_b) if left == adjoint else (to_b, result)
         to_matrix = -(one @ conjugate_transpose(other) if left else conjugate_transpose(one) @ other)
         L, U, P = xp.unpacked_factors(LU, pivots, True, True)

@@ -27,7 +27,7 @@ def _rayleigh_ritz(A: Any, B: Any, basis: Tensor, count: int, largest: bool) -> 
     whitened = matmul(basis, vectors * scale.unsqueeze(-2))
     reduced = matmul(_transposed(whitened), matmul(A, whitened))
     reduced = (reduced + _transposed(reduced)) / 2
-    # What has no length is moved to the end that is not asked for.
+    # Move vectors without length to the end of the spectrum that is not requested.
     bound = reduced.abs().sum(-1).amax(-1, True) * 2 + 1
     shift = bound * ~kept * (-1 if largest else 1)
     values, vectors = tensors.linalg_eigh(reduced + tensors.diag_embed(shift.to(reduced.dtype)), "L")

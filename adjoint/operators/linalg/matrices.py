@@ -91,7 +91,8 @@ def _best_splits(sizes):
                 for middle in range(start, stop)
             ]
             cost[start][stop] = least = min(options)
-            # Where it makes no difference, PyTorch begins with the first two of three factors, and with the last of more.
+            # If all orders cost the same, PyTorch begins with the first two of three factors, or with the last two of more
+            # factors.
             split[start][stop] = stop - 1 if count == 3 and options[-1] == least else start + options.index(least)
     return split
 

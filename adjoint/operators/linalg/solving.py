@@ -253,7 +253,7 @@ class linalg_lstsq:
             to_self = _pinv_gradient(grad @ conjugate_transpose(right), self, inverse) if needs[0] else None
             to_b = conjugate_transpose(inverse) @ grad if needs[1] else None
         if grads[1] is not None and 0 not in grads[1].shape:
-            # At its minimum the sum of squares does not change with the solution, but with what is given alone.
+            # At its minimum, the sum of squares depends only on the inputs, not on the solution.
             found = solution[..., None] if vector else solution
             error = (self @ found - right) * (2 * grads[1])[..., None, :]
             if needs[0]:
@@ -303,7 +303,7 @@ def cond(input, p=None, *, out=None):
     kernels.check_matrix("cond", input._array)
     if p in (None, 2, -2):
         values = tensors.linalg_svd(input, False).S
-        if not values.shape[-1]:  # no numbers at all
+        if not values.shape[-1]:  # NaN
             return stored("linalg_cond", values.sum(-1), out, recorded=True)
         largest, smallest = values[..., :1], values[..., -1:]
         quotient = smallest / largest if p == -2 else largest / smallest

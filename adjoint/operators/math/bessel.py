@@ -31,7 +31,7 @@ class _OfX:
 
 
 def _declare(name, doc):
-    named_x = name in ("airy_ai", "spherical_bessel_j0")  # as PyTorch's are
+    named_x = name in ("airy_ai", "spherical_bessel_j0")  # as in PyTorch
 
     class function:
         forward = (_OfX if named_x else _OfSelf).forward

@@ -153,7 +153,7 @@ def _stored(name, result, out):
         if not right:
             kind = "complex" if result.dtype.is_complex else "floating point"
             raise RuntimeError(f"{name} expects a {kind} output tensor, but got {out.dtype.scalar_type}")
-    is_conjugate = result.is_conj()  # which PyTorch computes right into `out`
+    is_conjugate = result.is_conj()  # PyTorch computes it directly into `out`
     return stored(f"fft_{name}", result, out, FOUND if is_conjugate else None, underived=is_conjugate)
 
 

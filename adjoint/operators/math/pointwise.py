@@ -451,7 +451,7 @@ class sgn:
             return xp.zeros_like(grad)
         along = xp.real(grad.conj() * result)
         zero, magnitude = self == 0, xp.abs(self)
-        divisor = xp.where(zero, xp.ones_like(magnitude), magnitude)  # so that derivatives are numbers there too
+        divisor = xp.where(zero, xp.ones_like(magnitude), magnitude)  # so that derivatives at 0 are not NaN
         return xp.zero_where((grad - along * result) / divisor, zero)
 
 

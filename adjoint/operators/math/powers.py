@@ -80,14 +80,12 @@ class pow_tensor:
 
     def grad_exponent(grad, self, exponent, result, xp):
         wide = xp.wide(self)
-        if wide is not self:  # of a half type: what rounding did to the result would show in a sum
+        if wide is not self:  # a half type: the rounding error of the result would appear in a sum
             self, exponent = wide, xp.wide(exponent)
             result = xp.pow_tensor(self, exponent)
         real = xp.real(exponent) if is_complex(exponent) else exponent
         base = self + 0j if is_complex(result) and not is_complex(self) else self
-        base = xp.where(
-            (self == 0) & (real >= 0), xp.ones_like(base), base
-        )  # 0 stays 0: a logarithm of 0, to any order
+        base = xp.where((self == 0) & (real >= 0), xp.ones_like(base), base)  # 0 remains 0, in derivatives of any order
         return grad * (result * xp.log(base)).conj()
 
 

@@ -103,8 +103,8 @@ class log_ndtr:
     """The logarithm of the normal distribution function, elementwise."""
 
     def grad_self(grad, self, result, xp):
-        # The density by the distribution function: the second form has no quotient of infinities in its derivative, the
-        # first no cancellation where the distribution function is small.
+        # The density divided by the distribution function. The derivative of the second form has no quotient of infinities. The
+        # first form has no cancellation if the distribution function is small.
         upper, half = self > 1, math.sqrt(0.5)
         one = xp.ones_like(self)
         low, high = xp.where(upper, one, self), xp.where(upper, self, one)

@@ -91,7 +91,7 @@ def _is_laid_out(input: Tensor, memory_format: Any) -> bool:
     """
     if memory_format is preserve_format:
         return True
-    is_contiguous = Tensor.is_contiguous  # an example of a batch answers for row-major order alone
+    is_contiguous = Tensor.is_contiguous  # one example of a batch determines only row-major order
     if memory_format is contiguous_format:
         return is_contiguous(input) or not (
             (input._array.ndim == 4 and is_contiguous(input, channels_last))

@@ -74,7 +74,7 @@ def typename(obj, /):
         return obj.type()
     named = obj if hasattr(obj, "__qualname__") else type(obj)
     module = getattr(named, "__module__", None) or "builtins"
-    if module.split(".")[0] == "adjoint":  # what stands at the top has no other module for those who use it
+    if module.split(".")[0] == "adjoint":  # for users, names of the top level belong to no other module
         parts = module.split(".")[1:]
         module = ".".join(["torch", *parts]) if parts and parts[0] in ("nn", "optim", "utils", "autograd") else "torch"
     return named.__qualname__ if module == "builtins" else f"{module}.{named.__qualname__}"

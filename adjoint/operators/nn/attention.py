@@ -111,7 +111,7 @@ def attention_in_blocks(query, key, value, mask, dropout_p, causal, scale, group
         or width != value_width
         or (mask is not None and mask.dim() == 3)
     ):
-        return None  # as PyTorch, whose graph shows the steps then
+        return None  # PyTorch's graph then shows the steps too
     if not batch == key_batch == value_batch:
         heads, key_heads = batch[-1], key_batch[-1]
         if (

@@ -108,7 +108,7 @@ def bce_with_logits_of_floats(input, target, weight=None, pos_weight=None, reduc
         raise RuntimeError(
             f"result type {input.dtype.scalar_type} can't be cast to the desired output type {target.dtype.scalar_type}"
         )
-    if modes.STATE.transforms and not (weight is None and pos_weight is None):  # which differentiate by the weights too
+    if modes.STATE.transforms and not (weight is None and pos_weight is None):  # for gradients of weights too
         factor = 1 if pos_weight is None else 1 + (pos_weight - 1) * target
         loss = (1 - target) * input - factor * tensors.logsigmoid(input)
         return reduced(loss if weight is None else loss * weight, reduction)

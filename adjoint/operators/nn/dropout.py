@@ -130,7 +130,7 @@ feature_alpha_dropout, feature_alpha_dropout_ = _dropout(
     outputs=("output", "mask"),
     out=False,
     method=(),
-    tangent="elementwise",  # by the mask that was drawn
+    tangent="elementwise",  # with the mask that was drawn
     batch="leading",
 )
 class native_dropout:

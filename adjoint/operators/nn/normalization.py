@@ -165,7 +165,7 @@ def batch_norm_with_statistics(input, weight, bias, running_mean, running_var, t
     used = (None, None) if training else (running_mean, running_var)  # in training they change before backward
     output, mean, invstd = native_batch_norm(input, weight, bias, *used, training, momentum, eps)
     if training and running_mean is not None and type(running_mean._array) is not Meta:
-        if is_readable(input) and not is_readable(mean):  # only weight and bias differ from example to example
+        if is_readable(input) and not is_readable(mean):  # only weight and bias differ between examples
             _, mean, invstd = native_batch_norm(input.detach(), None, None, None, None, training, momentum, eps)
         _move(running_mean, running_var, mean, invstd, momentum, eps, input._array.size // channels)
     results = (output, *_in_dtype(input, weight, mean, invstd))
@@ -395,7 +395,7 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     dims = tuple(range(-len(shape), 0))
     mean = tensors.mean(tensors.pow(computed, 2), dims, True)
     if is_readable(mean) and kernels.has_infinity(mean._array):
-        # The squares of finite numbers have overflowed, but not those of the numbers divided by the largest of them.
+        # The squares of finite numbers have overflowed. The squares of the numbers divided by the largest one do not.
         size = computed.detach().abs().amax(dims, True)
         size = tensors.where(tensors.isinf(mean.detach()) & tensors.isfinite(size), size, tensors.ones_like(size))
         computed, eps = computed / size, eps / size / size

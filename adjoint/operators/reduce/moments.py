@@ -119,12 +119,12 @@ def norm_gradient(grad, self, result, ord, dim, keepdim, xp):
         return xp.sgn(self) * (equal * (grad / xp.sum(equal, dim, True)))
     zero = norm == 0
     whole = xp.where(zero, xp.ones_like(norm), norm)
-    if ord < 1:  # an element of 0 has no slope; its power is infinite
+    if ord < 1:  # at 0 the derivative is 0, but the power is infinite
         steep = xp.pow_number(xp.where(size == 0, xp.ones_like(size), size), ord - 1)
         share = xp.where(size == 0, size * 0, steep) / xp.pow_number(whole, ord - 1)
-    elif ord < 2:  # a quotient of powers: its derivative by the norm is finite at elements that are 0
+    elif ord < 2:  # the derivative of this quotient with respect to the norm is finite at 0
         share = xp.pow_number(size, ord - 1) / xp.pow_number(whole, ord - 1)
-    else:  # a power of the quotient does not overflow
+    else:  # the power of the quotient does not overflow
         share = xp.pow_number(size / whole, ord - 1)
     del size
     share = xp.sgn(self) * share * grad

@@ -116,7 +116,7 @@ class nansum:
     def forward(self: Array, dim: Dims = None, keepdim: Bool = False, *, dtype: Dtype = None): ...
 
     def check_out(input, out):
-        if input.dtype.is_floating_point and not out.dtype.is_floating_point:  # the sum of such numbers is one
+        if input.dtype.is_floating_point and not out.dtype.is_floating_point:  # the sum is floating-point
             raise refuse("nansum_cpu", out._array)
 
     def grad_self(grad, self, dim, keepdim, xp):
@@ -167,7 +167,7 @@ def shared(grad, self, result, dim, keepdim, xp, nan_is_one=True):
     if nan_is_one:
         equal = equal | ((self != self) & (extremum != extremum))
     count = xp.sum(equal, dim, True)
-    nobody = count == 0  # an extremum that is nan: 0 / 0 is
+    nobody = count == 0  # the extremum is NaN: 0 / 0
     share = xp.in_dtype_of(xp.zero_where(xp.kept(grad, shape, dim, keepdim), nobody) / count, grad)
     return xp.zero_where(xp.expand(share, shape), xp.logical_not(equal | nobody))
 

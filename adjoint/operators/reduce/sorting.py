@@ -131,18 +131,18 @@ class logcumsumexp:
     def forward(self: Array, dim: Int): ...
 
     def grad_self(grad, self, result, dim, xp):
-        # The k-th result changes by exp(x_i - result_k) with each x_i before it: a reversed sum of exponentials, in logarithms
-        # and by sign, so that nothing overflows or cancels.
+        # The derivative of the k-th result with respect to each x_i before it is exp(x_i - result_k). The gradient is a reversed
+        # sum of exponentials, computed with logarithms for each sign, so that nothing overflows or cancels.
         if len(self.shape) == 0:
             return grad
         wide = xp.in_float32(self)
-        if wide is not self:  # exponentials of differences of numbers rounded to half types would be far off
+        if wide is not self:  # exponentials of differences of rounded numbers would be inaccurate
             grad, self, result = xp.in_float32(grad), wide, xp.logcumsumexp(wide, dim)
         if _is_complex(self):
             weights = _reversed_logcumsumexp(xp.log(grad.conj()) - result, dim, xp)
             return xp.exp(weights + self).conj()
         least = xp.zeros_like(self) + _least(self)
-        ones = xp.ones_like(self)  # the logarithm of 0 has no derivative, not even one that is not used
+        ones = xp.ones_like(self)  # the logarithm of 0 would make even unused derivatives NaN
         positive = xp.where(grad > 0, xp.log(xp.where(grad > 0, grad, ones)), least)
         negative = xp.where(grad < 0, xp.log(xp.where(grad < 0, -grad, ones)), least)
         up = xp.exp(_reversed_logcumsumexp(positive - result, dim, xp) + self)

@@ -302,7 +302,7 @@ def _repeated_positions(repeats, size, output_size):
     counts = materialize(repeats._array).reshape(-1).astype(numpy.int64, copy=False)
     if output_size is not None and output_size < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {output_size}: [{output_size}]")
-    # NumPy's own sum may wrap around; those of the upper and the lower halves do not.
+    # NumPy's sum may wrap around. The sums of the upper and the lower halves do not.
     total = (int((counts >> 32).sum()) << 32) + int((counts & 0xFFFFFFFF).sum())
     total *= size if repeats._array.size == 1 else 1
     if size and output_size not in (None, total):

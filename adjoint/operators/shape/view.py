@@ -459,7 +459,7 @@ class t:
     def batch(op, batch, value):
         first = batch.first(value)
         if value._array.ndim > 2:
-            return None  # which refuses one example after another
+            return None  # the fallback raises the error for each example
         return first.transpose(1, 2) if value._array.ndim == 2 else tensors.alias(first)
 
 

@@ -322,7 +322,7 @@ class to_dense_from:
     def forward(self: Array, dtype, masked_grad, source): ...
 
     def grad_self(grad, self, masked_grad, source, xp):
-        if masked_grad is False:  # where the blocks of a layout of blocks lie is not known here
+        if masked_grad is False:  # the positions of blocks are not known here
             return grad if source in ("sparse_bsr", "sparse_bsc") else xp.in_layout(grad, source)
         return xp.sparse_mask(grad, xp.coalesced(self) if source == "sparse_coo" else self)
 

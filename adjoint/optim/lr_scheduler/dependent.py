@@ -176,7 +176,7 @@ class SequentialLR(_Composition):
         self._milestones = milestones
         self.last_epoch = last_epoch + 1
         self.optimizer = optimizer
-        # Each scheduler has made its first step; undo that, and let the first scheduler make it again.
+        # Each scheduler has taken its first step. Undo these steps, and let the first scheduler take its step again.
         for group in optimizer.param_groups:
             set_option(group, "lr", group["initial_lr"])
         _undo_first_step(self)

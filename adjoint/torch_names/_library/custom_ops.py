@@ -195,7 +195,7 @@ class CustomOpDef:
         def register(function: Callable[..., Any]) -> Callable[..., Any]:
             for kind in kinds:
                 if kind is not None:
-                    device(kind)  # raises for a word that is none
+                    device(kind)  # raises an error for invalid device types
                 self._kernels["CPU" if kind in (None, "cpu") else str(kind)] = function
             return function
 

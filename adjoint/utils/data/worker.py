@@ -54,7 +54,7 @@ class WorkerError:
     def __init__(self, error: BaseException, where: str) -> None:
         self.kind: Any = type(error)
         self.name = self.kind.__name__
-        # Without the chain's objects, which may hold what cannot be sent.
+        # Drop the objects of the chain, because some may not be picklable.
         shorten(error)
         self.text = "".join(traceback.format_exception(error))
         if error.__traceback__ is None:
@@ -144,7 +144,7 @@ def work(task: Task, end: Any, descriptor: Any, reader: int) -> None:
                     kind, content = _outcome(task, error)
             end.send(_message(task, arena, number, kind, content, new_code.take()))
             failure = content = item = None
-    except (EOFError, OSError, KeyboardInterrupt):  # nobody is there any more
+    except (EOFError, OSError, KeyboardInterrupt):  # the other process has ended
         pass
 
 
@@ -165,7 +165,7 @@ def _message(task: Task, arena: Any, number: int, kind: int, content: Any, new_c
         message: bytes = arena.message((number, kind, content, new_code))
     except Exception as error:  # noqa: BLE001
         failure = _error(task, error)
-        if kind == ERROR:  # the class of the error is not one that can be sent
+        if kind == ERROR:  # an error of this class cannot be sent
             failure = content
             failure.kind = RuntimeError
         message = arena.message((number, ERROR, failure, new_code))

@@ -28,7 +28,7 @@ SQUARE = TILE * TILE
 """The number of words in a tile."""
 
 PIECES_OF = {bf16: 1, f16: 2, f32: 3}
-"""The number of bfloat16 pieces that a number consists of, for each type."""
+"""The number of bfloat16 pieces of a number, for each type."""
 
 TERMS = {1: ((0, 0),), 2: ((1, 1), (1, 0), (0, 0), (0, 1)), 3: ((0, 2), (0, 0), (0, 1), (1, 1), (1, 0), (2, 0))}
 """The pairs of pieces that are multiplied, in an order in which the pieces of one factor stay in their tiles."""

@@ -62,9 +62,13 @@ FRESH, OFFSET = range(2)
     RESULT, A, B, VECTOR, RESULT_STEP, A_STEP, B_STEP, RESULT_ROW, A_ROW, B_ROW, A_FORM, B_FORM, ROWS, DEPTH, COLUMNS, TALL,
     WIDE, ACROSS, PARTS, BEGINS, SPACES, REFUSED, IN_USE,
 ) = range(23)  # fmt: skip
-"""The table: where the arrays are; how far apart matrices of a stack and rows of a matrix are, in elements; how the factors lie;
-sizes; the rows and columns of a part, how many parts stand side by side, how many a matrix has; what the product begins with;
-memory for pieces; 1 if numbers have been met whose pieces would not do; 1 for each part of the memory that a thread uses."""
+"""The table of a product.
+
+It contains the addresses of the arrays; the distances, in elements, between matrices of a stack and between rows; the forms of
+the factors; the sizes; the rows and columns of a part, the number of parts side by side, and the number of parts of a matrix; the
+initial value of the product; memory for pieces; whether values have been found that cannot be split safely; and, for each part of
+the memory, whether a thread uses it.
+"""
 
 
 @loops(plain=True)
