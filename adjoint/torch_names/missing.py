@@ -10,21 +10,21 @@ from typing import Any
 from adjoint._runtime.absent import TABLE, absent
 from adjoint.dispatch.schemas import packets
 
-AHEAD = "nothing is compiled ahead"
+AHEAD = "there is no ahead-of-time compiler"
 MACHINERY = "it belongs to TorchScript or to PyTorch's own machinery"
 
 REASONS = (
     (
         r"torch\.utils\.collect_env\b.*",
-        "`torch.utils.collect_env.get_pretty_env_info` is there; the others ask for drivers of GPUs and for package managers",
+        "use `torch.utils.collect_env.get_pretty_env_info`; the other functions query GPU drivers and package managers",
     ),
     (
         r"torch\.package\b.*",
-        "source code is not packed with models; `torch.save` writes them, and a wheel has the code",
+        "models are saved without their source code; use `torch.save`, and put the code into a wheel",
     ),
     (
         r"torch\.monitor\b.*",
-        "nothing in here counts events; `torch.profiler` and `torch.utils.tensorboard` record what runs",
+        "events are not counted; use `torch.profiler` or `torch.utils.tensorboard`",
     ),
     (r"torch\.(cuda|mps|mtia|xpu|accelerator)\b.*", "there is only the CPU"),
     (
@@ -34,11 +34,11 @@ REASONS = (
     (r"torch\.(cudnn|miopen|mkldnn|fbgemm|_cudnn)\w*", "it names a library that is not used"),
     (
         r"torch\.batch_norm_(stats|elemt|gather_stats\w*|backward_\w+|update_stats)",
-        "PyTorch itself has most of them for GPUs only; use `torch.nn.functional.batch_norm`",
+        "PyTorch supports most of them on GPUs only; use `torch.nn.functional.batch_norm`",
     ),
     (r"torch\.profiler_allow_\w+", "there is only the CPU"),
-    (r"torch\.(init_num_threads|prepare_multiprocessing_environment)", "processes prepare themselves when they start"),
-    (r"torch\.embedding_bag", "it has other arguments than `torch.nn.functional.embedding_bag`, which is there"),
+    (r"torch\.(init_num_threads|prepare_multiprocessing_environment)", "processes need no preparation"),
+    (r"torch\.embedding_bag", "it is an internal function; use `torch.nn.functional.embedding_bag`"),
     (r"torch\.(ao\.)?quantization\b.*", "there are no quantized tensors"),
     (
         (
@@ -50,7 +50,7 @@ REASONS = (
     (r"torch\.nested\b.*", "there are no nested tensors"),
     (
         r"torch\.export\.(?!export|save|load|ExportedProgram).*",
-        "a program is exported for the sizes of its arguments, and has no graph of nodes; `torch.fx` captures one",
+        "a program is exported for fixed sizes, and has no graph of nodes; use `torch.fx` to capture a graph",
     ),
     (
         (
@@ -67,11 +67,11 @@ REASONS = (
         r"torch\.(Sym\w+|sym_\w+|cond|while_loop|compiled_with_cxx11_abi|\w*autocast_(ipu|xla)\w*|is_\w*(vulkan|ipu|xla)\w*)",
         AHEAD,
     ),
-    (r"torch\.sparse\.(semi_structured\b.*|\w*(S|s)emi(S|_s)tructured\w*)", "PyTorch itself has them for GPUs only"),
-    (r"torch\.sparse\.(sp)?solve", "PyTorch itself needs a library for GPUs"),
+    (r"torch\.sparse\.(semi_structured\b.*|\w*(S|s)emi(S|_s)tructured\w*)", "PyTorch supports them on GPUs only"),
+    (r"torch\.sparse\.(sp)?solve", "PyTorch needs a GPU library for it"),
     (r"torch\.\w*(indices|values)_copy", "parts of sparse tensors are not views; use `clone()`"),
-    (r"torch\.(Tensor\.)?(eig|symeig|lstsq|solve|matrix_rank)", "PyTorch itself refuses it; use `torch.linalg`"),
-    (r"torch\.(\w+Storage|Storage\w*)", "memory is that of NumPy's arrays; use `Tensor.untyped_storage()`"),
+    (r"torch\.(Tensor\.)?(eig|symeig|lstsq|solve|matrix_rank)", "it is an error in PyTorch too; use `torch.linalg`"),
+    (r"torch\.(\w+Storage|Storage\w*)", "NumPy arrays own the memory; use `Tensor.untyped_storage()`"),
     (r"torch\.(backends|mkl|classes|cpp|ops)\b.*", "it concerns a library that is not used"),
 )
 """Patterns of full names, and the reason why the matching names are missing."""
