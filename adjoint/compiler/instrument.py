@@ -14,6 +14,7 @@ import copy
 import functools
 import inspect
 import linecache
+from contextlib import suppress
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
@@ -357,15 +358,44 @@ def code_named(name: str, code: CodeType) -> CodeType:
 
 
 def definition_of(code: CodeType) -> ast.FunctionDef | ast.Lambda:
-    """Return the syntax tree of a function, as a copy of a part of its file's tree."""
+    """Return the syntax tree of a function, with the positions in its file."""
     if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
         raise NotReadable("generators cannot be observed")
-    lines = tuple(linecache.getlines(code.co_filename)) or lines_by_source(code)
-    wanted = ast.Lambda if code.co_name == "<lambda>" else ast.FunctionDef
-    found = [node for node in ast.walk(parsed(lines)) if isinstance(node, wanted) and is_definition(node, code)]
+    lines = linecache.getlines(code.co_filename) or lines_by_source(code)
+    found = [] if code.co_name == "<lambda>" else definitions_in(block(lines, code.co_firstlineno), code)
+    if len(found) != 1:
+        found = copy.deepcopy(definitions_in(parsed(tuple(lines)), code))
     if len(found) != 1:
         raise NotReadable(f"the source of {code.co_name} is not available")
-    return copy.deepcopy(found[0])
+    return found[0]
+
+
+def definitions_in(tree: ast.Module, code: CodeType) -> list[Any]:
+    """Return the definitions in a tree from which `code` can have been compiled."""
+    wanted = ast.Lambda if code.co_name == "<lambda>" else ast.FunctionDef
+    return [node for node in ast.walk(tree) if isinstance(node, wanted) and is_definition(node, code)]
+
+
+def block(lines: list[str], first: int) -> ast.Module:
+    """Return the syntax tree of the definition that begins in a line of a file. The rest of the file is not parsed.
+
+    It ends before a line that is not indented more than the first line. Such a line may also continue a signature or a string.
+    """
+    indent = indent_of(lines[first - 1]) if first <= len(lines) else 0
+    head = "if True:\n" if indent else ""
+    for end in range(first, len(lines) + 1):
+        if end < len(lines) and (lines[end].strip()[:1] in ("", "#") or indent_of(lines[end]) > indent):
+            continue
+        with suppress(SyntaxError):
+            tree = ast.parse(head + "".join(lines[first - 1 : end]))
+            ast.increment_lineno(tree, first - 1 - bool(head))
+            return tree
+    return ast.Module([], [])
+
+
+def indent_of(line: str) -> int:
+    """Return the number of spaces at the beginning of a line."""
+    return len(line) - len(line.lstrip())
 
 
 @functools.lru_cache(16)
@@ -377,12 +407,12 @@ def parsed(lines: tuple[str, ...]) -> ast.Module:
         return ast.Module([], [])
 
 
-def lines_by_source(code: CodeType) -> tuple[str, ...]:
+def lines_by_source(code: CodeType) -> list[str]:
     """Return the lines of a file that `inspect` finds and `linecache` does not, such as the lines of notebook cells."""
     try:
-        return tuple(inspect.findsource(code)[0])
+        return inspect.findsource(code)[0]
     except (OSError, TypeError, IndexError):
-        return ()
+        return []
 
 
 def is_definition(node: ast.FunctionDef | ast.Lambda, code: CodeType) -> bool:

@@ -235,7 +235,7 @@ done:
   ret ptr inttoptr (i64 {id(None)} to ptr)
 }}
 """
-    return HOST.compile("run_blocks", text, plain=True)
+    return HOST.compile("run_blocks", text, plain=True, brief=True)
 
 
 def fused(

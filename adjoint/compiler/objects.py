@@ -236,5 +236,5 @@ def addresses() -> dict[str, int]:
     module.add(count_steps, "count_float32", {"T": f32, **array})
     module.add(count_steps, "count_float64", {"T": f64, **array})
     first, *others = module.functions
-    code = HOST.compile(first, module.text(), explicit=True, plain=True, also=tuple(others))
+    code = HOST.compile(first, module.text(), plain=True, brief=True, also=tuple(others))
     return dict(zip(module.functions, (code.address, *code.also), strict=True))

@@ -94,12 +94,12 @@ def prepare() -> None:
             _compile_function(filename, source)
 
 
-def _compile_kernel(name: str, text: str, explicit: Any, plain: Any, strength_reduced: Any, also: Any) -> None:
-    from ..codegen.llvm.host import HOST
+def _compile_kernel(name: str, text: str, *options: Any) -> None:
+    from ..codegen.llvm.host import HOST, Request
     from ..codegen.llvm.values import CompilationError
 
     with contextlib.suppress(CompilationError):  # it refers to names that only the worker has defined
-        HOST.compile(name, text, explicit=explicit, plain=plain, strength_reduced=strength_reduced, also=also)
+        HOST.compile(**Request(name, text, *options)._asdict())
 
 
 def _compile_function(filename: str, source: str) -> None:

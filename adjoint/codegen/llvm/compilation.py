@@ -65,6 +65,7 @@ def compile_kernel(kernel: LoopKernel, given: dict[str, Any]) -> CompiledFunctio
             explicit=kernel.explicit,
             plain=kernel.plain,
             strength_reduced=kernel.strength_reduced,
+            brief=kernel.brief,
             also=also,
         )
         prototype = ctypes.CFUNCTYPE(None if result is None else result.ctype, *map(c_type, parameters))

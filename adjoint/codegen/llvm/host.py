@@ -29,6 +29,7 @@ class Request(NamedTuple):
     explicit: bool
     plain: bool
     strength_reduced: bool
+    brief: bool
     also: tuple[str, ...]
 
 
@@ -119,18 +120,20 @@ class Host:
         explicit: bool = False,
         plain: bool = False,
         strength_reduced: bool = False,
+        brief: bool = False,
         also: tuple[str, ...] = (),
     ) -> MachineCode:
         """Compile LLVM code whose public function is `name` to machine code. If `explicit`, loops are not changed.
 
         `plain`: whether to run only the most necessary passes, which take a tenth of the time. `strength_reduced`:
-        whether LLVM searches for better loop indices nevertheless. `also`: the names of other public functions.
+        whether LLVM searches for better loop indices nevertheless. `brief`: whether machine code is generated in a quarter of the
+        time. Its loops are slower. `also`: the names of other public functions.
 
         Raises:
             CompilationError: if LLVM rejects the code.
         """
         with self.lock:
-            request = Request(name, text, explicit, plain, strength_reduced, also)
+            request = Request(name, text, explicit, plain, strength_reduced, brief, also)
             known = self.compiled.get(request)
             if known is not None:
                 return known
@@ -147,7 +150,7 @@ class Host:
 
     def _engine(self, request: Request) -> Any:
         """Create the engine for the machine code, which LLVM generates when the engine is finalized."""
-        return self.llvm.create_mcjit_compiler(self._optimized(request), self._new_machine())
+        return self.llvm.create_mcjit_compiler(self._optimized(request), self._new_machine(0 if request.brief else 1))
 
     def _optimized(self, request: Request) -> Any:
         """Run LLVM's optimizations on the code."""
@@ -191,14 +194,15 @@ class Host:
         finally:
             self.llvm.set_option("adjoint", "--disable-lsr=false")
 
-    def _new_machine(self) -> Any:
+    def _new_machine(self, level: int = 1) -> Any:
         """Create another description of the processor, because each engine owns its description.
 
-        Instructions are selected at level 1. Level 3 takes ten percent more time, and its code is not faster.
+        Instructions are selected at a level of optimization. Level 3 takes ten percent more time than level 1, and its
+        code is not faster.
         """
         target = self.llvm.Target.from_default_triple()
         return target.create_target_machine(
-            cpu=self.cpu, features=self.features, opt=1, reloc="pic", codemodel="jitdefault"
+            cpu=self.cpu, features=self.features, opt=level, reloc="pic", codemodel="jitdefault"
         )
 
     def assembly(self, code: MachineCode) -> str:

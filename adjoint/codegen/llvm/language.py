@@ -75,7 +75,8 @@ def loops(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     same memory. `explicit`: whether all of its vectors are written in the source. LLVM then neither vectorizes nor
     unrolls loops, which halves the compile time. `plain`: whether to run only the most necessary passes, which take a
     tenth of the time. `strength_reduced`: whether LLVM searches for better loop indices nevertheless, which increases
-    the compile time by half. In loops with many pointers, more pointers then stay in registers. `in_float64`: whether
+    the compile time by half. In loops with many pointers, more pointers then stay in registers. `brief`: whether machine
+    code is generated in a quarter of the time, for code without long loops. `in_float64`: whether
     calls with float32 numbers compute in float64 and round the result.
     """
     if function is None:

@@ -102,7 +102,7 @@ _set_processors = c_function("sched_setaffinity", i32, i32, i64, PointerType(i64
 yield_processor = c_function("sched_yield", i32) if hasattr(os, "sched_yield") else pause
 
 
-@loops(plain=True)
+@loops(plain=True, brief=True)
 def wait(looks: Int) -> None:
     """Wait briefly for another thread, and occasionally yield this processor."""
     pause()
@@ -110,7 +110,7 @@ def wait(looks: Int) -> None:
         yield_processor()
 
 
-@loops(noalias=False, plain=True)
+@loops(noalias=False, plain=True, brief=True)
 def take_piece(taken: Pointer[i64], ticket: Int, first: Int, last: Int, is_own: Int) -> Int:
     """Return a piece, from `first` to `last`, that no other thread processes, or `last` if no piece is left.
 
@@ -135,7 +135,7 @@ def take_piece(taken: Pointer[i64], ticket: Int, first: Int, last: Int, is_own: 
     return piece
 
 
-@loops(noalias=False, plain=True)
+@loops(noalias=False, plain=True, brief=True)
 def take_pieces(
     shared: Pointer[i64],
     own: Int,
@@ -175,7 +175,7 @@ def take_pieces(
 _take_pieces_apart = apart(take_pieces)
 
 
-@loops(noalias=False, plain=True)
+@loops(noalias=False, plain=True, brief=True)
 def send_away(shared: Pointer[i64], own: Int) -> None:
     """Move a sleeping worker to another processor than this one, because virtual machines often choose this one."""
     processors = shared + (PROCESSORS + own * LINE)
@@ -193,7 +193,7 @@ def send_away(shared: Pointer[i64], own: Int) -> None:
             shared[MOVED + own * LINE] = 1
 
 
-@loops(noalias=False, plain=True)
+@loops(noalias=False, plain=True, brief=True)
 def wake(shared: Pointer[i64], threads: Int) -> None:
     """Wake the sleeping workers whose numbers are below this number."""
     for own in range(1, threads):
@@ -208,7 +208,7 @@ def wake(shared: Pointer[i64], threads: Int) -> None:
 _wake_apart = apart(wake)
 
 
-@loops(noalias=False, plain=True)
+@loops(noalias=False, plain=True, brief=True)
 def sleep(shared: Pointer[i64], own: Int) -> None:
     """Wait until `wake` is called."""
     atomic_store(shared + (ASLEEP + own * LINE), 1)
@@ -219,7 +219,7 @@ def sleep(shared: Pointer[i64], own: Int) -> None:
         _set_processors(i32(0), i64(8 * PROCESSOR_WORDS), shared + (PROCESSORS + own * LINE))
 
 
-@loops(noalias=False, plain=True)
+@loops(noalias=False, plain=True, brief=True)
 def run_ranges(
     shared: Pointer[i64], function: Int, arguments: Int, begin: Int, rows: Int, piece: Int, threads: Int
 ) -> None:
@@ -255,7 +255,7 @@ run_ranges_apart = apart(run_ranges)
 """`run_ranges`, compiled once for all callers."""
 
 
-@loops(noalias=False, plain=True)
+@loops(noalias=False, plain=True, brief=True)
 def run_rows(
     function: Int, shared: Pointer[i64], arguments: Int, begin: Int, rows: Int, row_bytes: Int, threads: Int
 ) -> None:
@@ -264,7 +264,7 @@ def run_rows(
     run_ranges_apart(shared, function, arguments, begin, rows, (rows + pieces - 1) // pieces, threads)
 
 
-@loops(noalias=False, plain=True)
+@loops(noalias=False, plain=True, brief=True)
 def look(shared: Pointer[i64], seen: Int, looks: Int) -> Int:
     """Return the ticket of new work, or 0 if this many polls found no ticket other than the last one."""
     found = i64(0)
@@ -285,7 +285,7 @@ def look(shared: Pointer[i64], seen: Int, looks: Int) -> Int:
 _look_apart = apart(look)
 
 
-@loops(noalias=False, plain=True)
+@loops(noalias=False, plain=True, brief=True)
 def serve(shared: Pointer[i64], own: Int, looks: Int) -> None:
     """Process work whenever it is available, and sleep after this many polls without work. Return when workers must leave."""
     atomic_add(shared + AWAKE, 1)
