@@ -1,4 +1,4 @@
-"""The arguments of operators: bound to parameters, converted to the declared types, or rejected in PyTorch's words."""
+"""Bind the arguments of operators to parameters, and convert them to the declared types or raise PyTorch's errors."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def checked(op: Operator, name: str, position: int, values: list[Any]) -> Any:
 
 
 def fits(number: Any) -> bool:
-    """Return whether an integer fits in 64 bits. Only Python integers may not."""
+    """Return whether an integer fits in 64 bits. Only Python integers may be too large."""
     return type(number) is not int or -(2**63) <= number < 2**63
 
 
@@ -195,7 +195,7 @@ def invalid_arguments(function: str, *args: Any, **names: Any) -> TypeError:
 
 
 def _without(args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the arguments without those that were given by keyword, which come last."""
+    """Return the positional arguments. Arguments that were given by keyword come last, and are dropped."""
     rest = list(args)
     for value in named.values():
         last = next((place for place in reversed(range(len(rest))) if rest[place] is value), None)

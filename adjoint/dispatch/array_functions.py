@@ -15,8 +15,8 @@ from ..tensor import Tensor, wrap
 def computed(function: Callable[..., Any], *args: Any, keeps: bool = False) -> Any:
     """Return `function(*args)`, with arrays in place of tensors among the arguments, and tensors in place of returned arrays.
 
-    If the operators of this thread are captured, the call is appended to the program. `keeps`: even if its results are
-    not used, because it draws random numbers or changes its first arguments.
+    If the operators of this thread are captured, the call is appended to the program. `keeps`: whether the call runs even if its
+    results are unused, because it draws random numbers or changes its first arguments.
     """
     if FLAGS.special and STATE.capture is not None:
         return STATE.capture.function(function, args, keeps)

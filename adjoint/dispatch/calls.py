@@ -29,7 +29,7 @@ class Call(NamedTuple):
     named: Mapping[str, Any] = MappingProxyType({})
 
     def where(self, name: str, index: int, args: Sequence[Any]) -> str:
-        """Return the words for the position of argument `index`, called `name`. Positions start at 1, after the receiver."""
+        """Return the text for the position of argument `index`, called `name`. Positions start at 1, after the receiver."""
         if name in self.named:
             return ""
         return f" (position {index + 1 - (self.receiver is not None and any(value is self.receiver for value in args[:index]))})"

@@ -1,6 +1,6 @@
-"""The straight-line code of plans.
+"""The straight-line code of plans, and its lookup without the slow path.
 
-It is found by properties of the arrays that a call reads in any case, without the slow path.
+The lookup uses only properties of the arrays that every call reads anyway.
 
 `Operator.frequent` contains the code by kind of call, inference mode, and the dtypes and ranks of the operands.
 """

@@ -71,34 +71,34 @@ class Operator:
     """A declared operator: its signature, its array function, its formulas, and the saved values that the formulas need.
 
     Options for the computation:
-        `kernel`: the array computation: a `codegen.kernel.Kernel`, or an array function that is its only form; by default
-        `forward`. `promote`: operands are converted to their common dtype ("common"), or integers then to the default one
-        ("float"). `numbers`: numbers may stand for tensors (by default with promotion), in words: "first", also for the
-        first one; "wide", with tensors of half types they are not rounded to these, nor are tensors without dimensions.
-        `elementwise`: the order in memory of the result follows that of the operands, or of these names (by default with
-        promotion). `outputs`, `returns`: the names of several results, and their named tuple. `view`: results are views
-        of the first tensor. `check`: raises for wrong arguments. `overloaded`: wrong operands are an invalid combination
-        of arguments. `shape_of_elements`: shapes of results depend on elements (of "masks"). `sparse`: what computes it on
-        sparse layouts (see `sparse_layouts`), and "result" if it makes sparse tensors of dense ones. `narrow`: how it takes
-        elements of dtypes that kernels do not compute with (see `narrow`).
+        `kernel`: the `codegen.kernel.Kernel` of the operator, or an array function as its only form; by default `forward`.
+        `promote`: "common" converts operands to their common dtype; "float" also converts integers to the default dtype.
+        `numbers`: numbers may replace tensors (by default with promotion). "first": even the first one. "wide": numbers, and
+        tensors without dimensions, are not rounded to half types.
+        `elementwise`: results have the memory order of the operands, or of the named ones (by default with promotion).
+        `outputs`, `returns`: the names of several results, and of their tuple. `view`: results are views of the first tensor.
+        `check`: a function that raises errors for wrong arguments. `overloaded`: PyTorch's error for wrong operands is
+        "invalid combination of arguments". `shape_of_elements`: shapes of results depend on elements ("masks": of masks).
+        `sparse`: the kernel for sparse layouts (see `sparse_layouts`); "result" if it makes sparse tensors from dense ones.
+        `narrow`: how it accepts dtypes that kernels do not compute with (see `narrow`).
 
     Options for writing results:
-        `inplace`: it has an in-place variant, of which a word may say more: "disjoint", no operand may share memory with
-        the changed tensor; "uniform", all elements become the same, so that they may share memory; "copies", the second
-        tensor replaces the first, from any device, dtype and memory; "resizes", the first one takes the shape of the
-        result. `out`: it takes `out=` (by default unless it is a view), of which a word may say more: "disjoint", it may
-        share no memory with the inputs; "underived", it is recorded without a derivative; "decides", its dtype is the
-        default of `dtype`. `same_out`: `out=` must have the dtype of the result: the error.
+        `inplace`: it has an in-place variant. "disjoint": no operand may share memory with the changed tensor. "uniform": all
+        elements become equal, so they may share memory. "copies": the second tensor, of any device, dtype and memory, replaces
+        the first. "resizes": the first tensor gets the shape of the result.
+        `out`: it accepts `out=` (by default unless it is a view). "disjoint": `out` may not share memory with the inputs.
+        "underived": it is recorded without a derivative. "decides": the dtype of `out` is the default of `dtype`.
+        `same_out`: the error if `out=` has another dtype than the result.
 
     Options for derivatives and batching:
-        `node`: the name of its nodes, and that of its in-place variant if it differs: "TBackward0, TBackward1". `tangent`:
-        the rule of forward mode (see `transforms.tangents`). `batch`: the rule of `vmap`.
+        `node`: the name of its nodes, and of the nodes of its in-place variant if it differs: "TBackward0, TBackward1".
+        `tangent`: the rule of forward mode (see `transforms.tangents`). `batch`: the rule of `vmap`.
 
     Options for calls:
-        `name`, `function_name`: its own name, and that of its function; `method`: whether it is one. `deprecated_order`:
-        keywords whose numbers may stand before the tensors. `aten_name`, `vmap_name`: its names in messages ("" if they
-        name the shapes). `aten`: the name of its overload, and where they differ, of its in-place variant and of that with
-        a number as last operand: "Tensor, Tensor, Scalar".
+        `name`, `function_name`: the names of the operator and of its function. `method`: whether it is a method.
+        `deprecated_order`: keywords whose numbers may precede the tensors. `aten_name`, `vmap_name`: its names in messages
+        ("" if messages show the shapes). `aten`: the name of its overload, followed, if they differ, by the names for its
+        in-place variant and for a number as last operand: "Tensor, Tensor, Scalar".
     """
 
     def __init__(self, declaration: type, options: dict[str, Any], caller: int) -> None:
@@ -173,7 +173,7 @@ class Operator:
 
     @property
     def node_class(self) -> type[Node]:
-        """The class of this operator's nodes, created on first use."""
+        """The class of this operator's nodes, which is created on first use."""
         return self.code.node_class(self.node_name)
 
     @property

@@ -2,17 +2,17 @@
 
 The `roles` of a dtype and the option `narrow` of an operator decide which operators accept it. Views accept all dtypes.
 
-    moves     the kernel runs on the bytes of elements
-    converts  it takes such arrays as they are
-    reads     it runs on float32 or complex64, and what it makes of them is rounded
-    computes  the same; float8_e8m0fnu, which has no sign, takes no part
-    alike     the same, but for floats of eight bits times one number
-    halves    the same, for complex numbers of two halves alone
-    eighths   the same, for floats of eight bits alone
-    trivial   the same, for one number without dimensions, or none
+    moves     the kernel moves the bytes of elements
+    converts  the operator accepts such arrays unchanged
+    reads     the kernel computes in float32 or complex64, and the result is rounded
+    computes  like `reads`, except for float8_e8m0fnu, which has no sign
+    alike     like `reads`, for 8-bit floats and one number
+    halves    like `reads`, only for complex numbers of two halves
+    eighths   like `reads`, only for 8-bit floats
+    trivial   like `reads`, only for arrays without dimensions or without elements
 
-Other operators refuse, with their kernel's error for unknown elements. If the kernel has no such error, the error
-contains PyTorch's name of the kernel. The option may give this name after the role.
+Other operators raise their kernel's error for an unsupported dtype. If the kernel has no such error, the error contains
+PyTorch's name of the kernel, which the option may give after the role.
 """
 
 from __future__ import annotations

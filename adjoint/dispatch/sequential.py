@@ -1,4 +1,4 @@
-"""Functions whose Python code reads elements. Inside `vmap` the elements differ along the batch."""
+"""Functions whose Python code reads elements. Inside `vmap`, elements differ along the batch."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Calls that straight-line code leaves. They pass the handlers of the thread. Then the code or the steps of their plan run.
+"""Calls that straight-line code rejects.
 
-These are calls with mixed or rare dtypes, other classes of arrays, NumPy's names for arguments or wrong arguments, and all
-calls while a thread has handlers: a profiler, transforms, or modes that override operators.
+They pass through the handlers of the thread, and then run the code or the steps of their plan. These are calls with mixed or rare
+dtypes, other classes of arrays, NumPy's names for arguments or wrong arguments, and all calls while a thread has handlers: a
+profiler, transforms, or modes that override operators.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ OFTEN = 20
 
 
 def step_by_step(op: Operator, args: tuple[Any, ...], out: Any, way: str) -> Any:
-    """Run the steps of the plan of a call that the straight-line code of a plan leaves."""
+    """Run the steps of the plan of a call that straight-line code rejects."""
     return run(Call(op, way, bind(op, args), out), plan_of(op, args, way))
 
 

@@ -1,9 +1,9 @@
 """Operators that modes and tensor classes with `__torch_dispatch__` replace below autograd.
 
-A mode of a thread is an interpreter outside of all transforms. Transforms therefore run first, as in PyTorch. The mode
-or class receives the overload of PyTorch's dispatcher and its arguments (`aten_calls`). Nothing is recorded during this
-time. Afterwards the result is recorded as the result of the operator. Hand-written functions that are one operator in
-PyTorch are watched.
+A mode of a thread is an interpreter outside of all transforms. Transforms therefore run first, as in PyTorch. The mode or class
+receives the overload of PyTorch's dispatcher and its arguments (`aten_calls`). Nothing is recorded during this time. Afterwards
+the result is recorded as the result of the operator. Wrappers report calls of hand-written functions that are one operator in
+PyTorch.
 """
 
 from __future__ import annotations

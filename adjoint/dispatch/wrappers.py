@@ -1,4 +1,4 @@
-"""Wrappers of functions and methods. After the first override anywhere, all calls pass through them.
+"""Wrappers of functions and methods. After the first override in the program, all calls pass through wrappers.
 
 A wrapper is new code in the existing function object. The old code moves to another function. A program without
 overrides pays nothing, and references to the functions stay valid in a program with overrides.

@@ -183,7 +183,7 @@ def _reads_lazy(op: Operator) -> bool:
 
 
 def reading_each(op: Operator, kinds: Iterable[Kind], target: Any) -> Callable[[Any], Any]:
-    """Return such a function for a sequence of tensors of these kinds."""
+    """Return a function that converts a sequence of tensors of these kinds to an argument of the kernel."""
     readings = {kind: reading(op, kind, target) for kind in kinds}
     if len(readings) == 1:
         (read,) = readings.values()

@@ -81,7 +81,7 @@ class Overwrite(Step):
         call.returned = call.args[0]
 
     def lines(self, leave: str) -> list[str]:
-        """Return the lines for changes without recording, or with a history that is not that of a view and has no hooks."""
+        """Return the lines for changes without recording, or of tensors that are not views and have no hooks."""
         return overwriting_body(self.op, leave, self.plan.caller, self.plan.inference)
 
     def __str__(self) -> str:
