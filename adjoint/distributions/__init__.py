@@ -10,87 +10,48 @@ This file contains names only.
 tensor(1.)
 """
 
-from . import constraint_registry, constraints, distribution, kl, transforms, utils
-from .bounded import ContinuousBernoulli, Kumaraswamy, Uniform, VonMises
-from .classes import Categorical, MixtureSameFamily, Multinomial, OneHotCategorical, OneHotCategoricalStraightThrough
-from .composed import Independent, TransformedDistribution
-from .constraint_registry import biject_to, transform_to
-from .counts import Bernoulli, Binomial, Geometric, NegativeBinomial, Poisson
-from .distribution import Distribution, ExponentialFamily
-from .gammas import Beta, Chi2, Dirichlet, Exponential, FisherSnedecor, Gamma, Gumbel, InverseGamma, StudentT, Weibull
-from .gaussian import HalfNormal, LogisticNormal, LogNormal, LowRankMultivariateNormal, MultivariateNormal, Normal
-from .kl import kl_divergence, register_kl
-from .matrices import LKJCholesky, Wishart
-from .relaxed import RelaxedBernoulli, RelaxedOneHotCategorical
-from .tails import Cauchy, GeneralizedPareto, HalfCauchy, Laplace, Pareto
+from . import (
+    bounded,
+    classes,
+    composed,
+    constraint_registry,
+    constraints,
+    counts,
+    distribution,
+    gammas,
+    gaussian,
+    kl,
+    matrices,
+    relaxed,
+    tails,
+    transforms,
+    utils,
+)
+from .bounded import *
+from .classes import *
+from .composed import *
+from .constraint_registry import *
+from .counts import *
+from .distribution import *
+from .gammas import *
+from .gaussian import *
+from .kl import *
+from .matrices import *
+from .relaxed import *
+from .tails import *
 from .transforms import *
 
-__all__ = [
-    "AbsTransform",
-    "AffineTransform",
-    "Bernoulli",
-    "Beta",
-    "Binomial",
-    "CatTransform",
-    "Categorical",
-    "Cauchy",
-    "Chi2",
-    "ComposeTransform",
-    "ContinuousBernoulli",
-    "CorrCholeskyTransform",
-    "CumulativeDistributionTransform",
-    "Dirichlet",
-    "Distribution",
-    "ExpTransform",
-    "Exponential",
-    "ExponentialFamily",
-    "FisherSnedecor",
-    "Gamma",
-    "GeneralizedPareto",
-    "Geometric",
-    "Gumbel",
-    "HalfCauchy",
-    "HalfNormal",
-    "Independent",
-    "IndependentTransform",
-    "InverseGamma",
-    "Kumaraswamy",
-    "LKJCholesky",
-    "Laplace",
-    "LogNormal",
-    "LogisticNormal",
-    "LowRankMultivariateNormal",
-    "LowerCholeskyTransform",
-    "MixtureSameFamily",
-    "Multinomial",
-    "MultivariateNormal",
-    "NegativeBinomial",
-    "Normal",
-    "OneHotCategorical",
-    "OneHotCategoricalStraightThrough",
-    "Pareto",
-    "Poisson",
-    "PositiveDefiniteTransform",
-    "PowerTransform",
-    "RelaxedBernoulli",
-    "RelaxedOneHotCategorical",
-    "ReshapeTransform",
-    "SigmoidTransform",
-    "SoftmaxTransform",
-    "SoftplusTransform",
-    "StackTransform",
-    "StickBreakingTransform",
-    "StudentT",
-    "TanhTransform",
-    "Transform",
-    "TransformedDistribution",
-    "Uniform",
-    "VonMises",
-    "Weibull",
-    "Wishart",
-    "biject_to",
-    "identity_transform",
-    "kl_divergence",
-    "register_kl",
-    "transform_to",
-]
+__all__: list[str] = []
+__all__ += bounded.__all__
+__all__ += classes.__all__
+__all__ += composed.__all__
+__all__ += constraint_registry.__all__
+__all__ += counts.__all__
+__all__ += distribution.__all__
+__all__ += gammas.__all__
+__all__ += gaussian.__all__
+__all__ += kl.__all__
+__all__ += matrices.__all__
+__all__ += relaxed.__all__
+__all__ += tails.__all__
+__all__ += transforms.__all__

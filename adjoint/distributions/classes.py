@@ -16,7 +16,6 @@ __all__ = [
     "Categorical",
     "MixtureSameFamily",
     "Multinomial",
-    "OfCategories",
     "OneHotCategorical",
     "OneHotCategoricalStraightThrough",
 ]

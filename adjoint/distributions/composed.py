@@ -14,7 +14,7 @@ from .distribution import Distribution, expand_by_parameters
 from .transforms import AbsTransform, ComposeTransform, Transform
 from .utils import _sum_rightmost, same_as
 
-__all__ = ["Folded", "Independent", "TransformedDistribution"]
+__all__ = ["Independent", "TransformedDistribution"]
 
 
 D = TypeVar("D", bound=Distribution)

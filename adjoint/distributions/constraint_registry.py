@@ -16,7 +16,7 @@ from typing import Any
 
 from . import constraints, transforms
 
-__all__ = ["ConstraintRegistry", "biject_to", "transform_to"]
+__all__ = ["biject_to", "transform_to"]
 
 Factory = Callable[[Any], transforms.Transform]
 

@@ -12,7 +12,7 @@ from .._runtime.tracebacks import end_methods_at_caller, warn
 from . import constraints
 from .utils import lazy_property
 
-__all__ = ["Distribution", "ExponentialFamily", "expand_by_parameters"]
+__all__ = ["Distribution", "ExponentialFamily"]
 
 
 class Distribution:

@@ -21,7 +21,6 @@ __all__ = [
     "LowRankMultivariateNormal",
     "MultivariateNormal",
     "Normal",
-    "OfCovariance",
 ]
 
 

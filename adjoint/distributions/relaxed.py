@@ -15,7 +15,7 @@ from .distribution import Distribution, expand_by_parameters
 from .transforms import ExpTransform, SigmoidTransform
 from .utils import ProbsOrLogits, broadcast_all, clamp_probs, same_as
 
-__all__ = ["ExpRelaxedCategorical", "LogitRelaxedBernoulli", "RelaxedBernoulli", "RelaxedOneHotCategorical"]
+__all__ = ["RelaxedBernoulli", "RelaxedOneHotCategorical"]
 
 
 class LogitRelaxedBernoulli(ProbsOrLogits, Distribution):

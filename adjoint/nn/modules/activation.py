@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import adjoint as torch
 
@@ -94,7 +94,7 @@ class RReLU(_Inplace):
 class Hardtanh(_Inplace):
     """`input` limited to the interval from `min_val` to `max_val`."""
 
-    _repr_names = ("min_val", "max_val")
+    _repr_names: ClassVar[tuple[str, ...]] = ("min_val", "max_val")
 
     def __init__(
         self,
