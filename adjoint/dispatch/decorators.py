@@ -46,7 +46,7 @@ def add_method(name: str, function: Any, retried: bool = False) -> None:
 
 def operator(
     *,
-    method: bool | tuple[str, ...] = True,
+    method: bool | tuple[str, ...] | None = None,
     dunder: str | None = None,
     reflected: str | None = None,
     alias: tuple[str, ...] = (),
@@ -58,7 +58,8 @@ def operator(
     """Declare an operator; see `adjoint.dispatch.declaration` for the content of the class.
 
     Args:
-        method: True, False, or the names of the methods. `()` creates no method, not even an in-place method.
+        method: True (by default in the namespace "torch"), False, or the names of the methods. `()` (by default
+            elsewhere) creates no method, not even an in-place method.
         dunder: the name of the Python operator, such as `"__mul__"`.
         reflected: the name of the operator with its operands in reverse order, such as `"__rmul__"`.
         alias: additional names of the function and the method.
@@ -67,6 +68,8 @@ def operator(
         forms: the forms of the call for errors, as a function of `signatures`.
         options: see `Operator`.
     """
+    if method is None:
+        method = True if namespace == "torch" else ()
 
     def declare(declaration: type) -> Any:
         # Functions that are called only from within this package do not search for the user's frame.
@@ -109,6 +112,11 @@ def operator(
         return function
 
     return declare
+
+
+def internal(kernel: Any = None, **options: Any) -> Callable[[type], Any]:
+    """Declare an operator that only formulas, and functions composed of operators, call."""
+    return operator(kernel=kernel, namespace=None, **options)
 
 
 _AUGMENTED = {f"__{name}__" for name in "add sub mul truediv floordiv mod pow and or xor lshift rshift".split()}

@@ -21,7 +21,7 @@ from typing import Any
 
 from ..codegen.pointwise import Refusing, pointwise
 from .declaration import ARRAY, parameters_of
-from .decorators import operator
+from .decorators import internal, operator
 from .source import compile_source
 
 
@@ -62,9 +62,7 @@ def with_slope(
         chosen = slope or {}
         if "tangent" not in chosen:
             chosen = {"batch": "elementwise", **chosen}
-        operator(kernel=pointwise(refusal, kinds)(traced), namespace=None, method=(), **chosen)(
-            type(name, (), derivative)
-        )
+        internal(pointwise(refusal, kinds)(traced), **chosen)(type(name, (), derivative))
         declaration.grad_self = written["grad_self"]  # type: ignore[attr-defined]
         return operator(kernel=kernel, **options)(declaration)
 

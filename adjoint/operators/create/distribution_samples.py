@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ... import dtypes
 from ...dispatch.annotations import Array
-from ...dispatch.decorators import operator, public
+from ...dispatch.decorators import internal, operator, public
 from ...dispatch.underived import underived
 from ...kernels.create import random as kernels
 from ...kernels.math import incomplete
@@ -23,7 +23,7 @@ class poisson:
     grad_self = zeros_like_grad
 
 
-@operator(kernel=drawing(kernels.multinomial), namespace=None, method=(), name="multinomial")
+@internal(drawing(kernels.multinomial), name="multinomial")
 class indices_of_chances:
     """Indices drawn with the probabilities in each row of `self`."""
 

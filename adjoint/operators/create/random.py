@@ -18,7 +18,7 @@ from ...device import cpu, strided
 from ...dispatch.annotations import Array, Float
 from ...dispatch.arguments import MISSING
 from ...dispatch.array_functions import computed
-from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.decorators import internal, operator, public, tensors
 from ...dispatch.meta import place_like
 from ...dispatch.out import check_castable, refuse_gradient, resize
 from ...kernels.create import random as kernels
@@ -260,14 +260,7 @@ def drawing(sampler: Callable[..., Any], *, like_first: bool = False) -> Callabl
 # --- drawn with given parameters ------------------------------------------------------------------------------
 
 
-@operator(
-    kernel=drawing(kernels.normal),
-    namespace=None,
-    method=(),
-    node="NormalBackward1",
-    aten_name="normal",
-    narrow="halves",
-)
+@internal(drawing(kernels.normal), node="NormalBackward1", aten_name="normal", narrow="halves")
 class normal_of_mean:
     """Normally distributed numbers with the given means and one standard deviation."""
 
@@ -276,7 +269,7 @@ class normal_of_mean:
     grad_mean = zeros_like_grad
 
 
-@operator(kernel=drawing(kernels.normal), namespace=None, method=(), node="NormalBackward2", aten_name="normal")
+@internal(drawing(kernels.normal), node="NormalBackward2", aten_name="normal")
 class normal_of_std:
     """Normally distributed numbers with one mean and the given standard deviations."""
 
@@ -285,7 +278,7 @@ class normal_of_std:
     grad_std = zeros_like_grad
 
 
-@operator(kernel=drawing(kernels.normal), namespace=None, method=(), node="NormalBackward3", aten_name="normal")
+@internal(drawing(kernels.normal), node="NormalBackward3", aten_name="normal")
 class normal_of_both:
     """Normally distributed numbers of the given means and standard deviations."""
 
@@ -379,14 +372,7 @@ def _wrong_normal(*arguments, **names):
     )
 
 
-@operator(
-    kernel=drawing(kernels.bernoulli),
-    namespace=None,
-    method=(),
-    node="BernoulliBackward0",
-    batch="leading",
-    aten_name="bernoulli",
-)
+@internal(drawing(kernels.bernoulli), node="BernoulliBackward0", batch="leading", aten_name="bernoulli")
 class bernoulli_of_each:
     """1 with the probability in the element of `self`, otherwise 0."""
 
@@ -395,13 +381,8 @@ class bernoulli_of_each:
     grad_self = zeros_like_grad
 
 
-@operator(
-    kernel=drawing(kernels.bernoulli_, like_first=True),
-    namespace=None,
-    method=(),
-    node="BernoulliBackward0",
-    batch="leading",
-    aten_name="bernoulli",
+@internal(
+    drawing(kernels.bernoulli_, like_first=True), node="BernoulliBackward0", batch="leading", aten_name="bernoulli"
 )
 class bernoulli_of_one:
     """1 with probability `p`, otherwise 0, with the shape of `self`."""
@@ -528,10 +509,8 @@ class bernoulli:
     def forward(self: Array, p=0.5, *, generator=None): ...
 
 
-@operator(
-    kernel=Kernel(drawing(kernels.bernoulli_, like_first=True), inplace=drawing(kernels.bernoulli_)),
-    namespace=None,
-    method=(),
+@internal(
+    Kernel(drawing(kernels.bernoulli_, like_first=True), inplace=drawing(kernels.bernoulli_)),
     out=False,
     inplace=True,
     node="BernoulliBackward1",

@@ -9,7 +9,7 @@ import numpy
 from ..._runtime.tracebacks import warn
 from ...codegen.kernel import Kernel
 from ...dispatch.annotations import Array, Bool, Int, Number, Str
-from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.decorators import internal, operator, public, tensors
 from ...dispatch.out import STRICT
 from ...dispatch.overloads import pair
 from ...dispatch.sequential import is_readable, read_array
@@ -53,7 +53,7 @@ class gather:
         return xp.gather_backward(grad, shape, dim, index)
 
 
-@operator(kernel=gathered_gradients.gather_backward, namespace=None, method=False, tangent="linear", batch="expanded")
+@internal(gathered_gradients.gather_backward, tangent="linear", batch="expanded")
 class gather_backward:
     """Add `input` to zeros of `shape` at `index` along `dim`."""
 
@@ -315,13 +315,8 @@ class index_select:
         return xp.index_select_backward(grad, self_shape, dim, index)
 
 
-@operator(
-    kernel=gathered_gradients.index_select_backward,
-    namespace=None,
-    method=False,
-    tangent="linear",
-    batch=batched_indexing.at_indices,
-    narrow="halves",
+@internal(
+    gathered_gradients.index_select_backward, tangent="linear", batch=batched_indexing.at_indices, narrow="halves"
 )
 class index_select_backward:
     """Add the slices of `input` to zeros of `shape` at `index` along `dim`."""
@@ -332,7 +327,7 @@ class index_select_backward:
         return xp.index_select(grad, dim, index)
 
 
-@operator(kernel=counting.sum_of_runs, namespace=None, method=False, out=False, tangent="linear")
+@internal(counting.sum_of_runs, out=False, tangent="linear")
 class sum_of_runs:
     """Sums or means of the slices `bounds[g]` to `bounds[g + 1]` of `input`, or of `input[index]`."""
 
@@ -342,7 +337,7 @@ class sum_of_runs:
         return xp.sum_of_runs_backward(grad, self_shape, bounds, index, mean)
 
 
-@operator(kernel=counting.sum_of_runs_backward, namespace=None, method=False, out=False, tangent="linear")
+@internal(counting.sum_of_runs_backward, out=False, tangent="linear")
 class sum_of_runs_backward:
     """The gradient of the input of `sum_of_runs`, which has this `shape`."""
 
@@ -463,13 +458,7 @@ class take:
         return xp.take_backward(grad, tuple(self.shape), index)
 
 
-@operator(
-    kernel=gathered_gradients.take_backward,
-    namespace=None,
-    method=False,
-    tangent="linear",
-    batch=batched_indexing.take_backward,
-)
+@internal(gathered_gradients.take_backward, tangent="linear", batch=batched_indexing.take_backward)
 class take_backward:
     """Add `input` to zeros of `shape` at `index` of the flattened tensor."""
 
@@ -554,10 +543,8 @@ class embedding:
         return xp.embedding_dense_backward(grad, indices, weight_shape[0], padding_idx, scale_grad_by_freq)
 
 
-@operator(
-    kernel=indexing_kernels.embedding_dense_backward,
-    namespace=None,
-    method=False,
+@internal(
+    indexing_kernels.embedding_dense_backward,
     out=False,
     tangent="linear",
     batch=batched_indexing.embedding_backward,

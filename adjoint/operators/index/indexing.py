@@ -15,7 +15,7 @@ import numpy
 from ..._runtime.tracebacks import shorten
 from ...codegen.kernel import Kernel
 from ...dispatch.annotations import Array, Bool
-from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.decorators import internal, public, tensors
 from ...dispatch.lazy_stubs import repeated
 from ...dispatch.out import check_memory, check_overlap
 from ...kernels.create import creation
@@ -131,10 +131,8 @@ def unchanged(indices: Any) -> Any:
     return indices
 
 
-@operator(
-    namespace=None,
-    method=False,
-    kernel=Kernel(kernels.index, quiet=True),
+@internal(
+    Kernel(kernels.index, quiet=True),
     tangent="linear",
     batch=batched_indexing.index,
     aten="Tensor",
@@ -153,10 +151,8 @@ class index:
         return xp.index_backward(grad, self_shape, unchanged(indices))
 
 
-@operator(
-    namespace=None,
-    method=False,
-    kernel=Kernel(kernels.index_backward, quiet=True),
+@internal(
+    Kernel(kernels.index_backward, quiet=True),
     tangent="linear",
     batch=batched_indexing.index_backward,
     narrow="computes",
@@ -172,10 +168,8 @@ class index_backward:
         return xp.index(grad, indices)
 
 
-@operator(
-    kernel=Kernel(kernels.index_put, inplace=kernels.index_put_),
-    namespace=None,
-    method=(),
+@internal(
+    Kernel(kernels.index_put, inplace=kernels.index_put_),
     inplace="disjoint",
     node="IndexPutBackward0",
     function_name="index_put",

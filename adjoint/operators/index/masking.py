@@ -10,7 +10,7 @@ from ...codegen.kernel import FLOATS, Kernel
 from ...dispatch.annotations import Array
 from ...dispatch.arguments import invalid_arguments, is_number
 from ...dispatch.constants import constant, constant_tensor
-from ...dispatch.decorators import binary, operator, public
+from ...dispatch.decorators import binary, internal, operator, public
 from ...dispatch.overloads import overloads, pair
 from ...dispatch.sequential import is_readable
 from ...dispatch.signatures import OUT, with_number
@@ -24,14 +24,7 @@ from ...tensor import Tensor, wrap
 public(namespace=None, name="wide", on_arrays=widen)(lambda tensor: tensor)
 
 
-@operator(
-    kernel=Kernel(selection.zero_where, quiet=True),
-    namespace=None,
-    method=(),
-    node="MaskedFillBackward0",
-    batch="elementwise",
-    narrow="halves",
-)
+@internal(Kernel(selection.zero_where, quiet=True), node="MaskedFillBackward0", batch="elementwise", narrow="halves")
 class zero_where:
     """`input`, but 0 where `mask` is true."""
 
@@ -44,11 +37,9 @@ class zero_where:
 # --- by a condition -------------------------------------------------------------------------------------------
 
 
-@operator(
+@internal(
+    Kernel(kernels.where, quiet=True),
     elementwise=True,
-    kernel=Kernel(kernels.where, quiet=True),
-    namespace=None,
-    method=(),
     node="WhereBackward0",
     same_out=True,
     function_name="where",

@@ -11,7 +11,7 @@ from ...codegen.kernel import Kernel
 from ...dispatch.annotations import Array, Int
 from ...dispatch.arguments import invalid_arguments
 from ...dispatch.declaration import OPERATORS
-from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.decorators import internal, operator, public, tensors
 from ...dispatch.out import SAME_TYPE, STRICT
 from ...dispatch.overloads import pair
 from ...dispatch.sequential import sequential_fallback
@@ -105,7 +105,7 @@ class masked_select:
         return batch.flat(whole)[:, mask.expand(shape).reshape(-1)]
 
 
-@operator(kernel=kernels.masked_select_backward, namespace=None, method=False, tangent="linear", narrow="halves")
+@internal(kernels.masked_select_backward, tangent="linear", narrow="halves")
 class masked_select_backward:
     """Zeros of `shape` broadcast with `mask`, with the elements of `input` where `mask` is true."""
 
@@ -128,7 +128,7 @@ class masked_scatter:
         return xp.masked_scatter_backward(grad, mask, source_shape)
 
 
-@operator(kernel=indexing_kernels.masked_scatter_backward, namespace=None, method=False, tangent="linear")
+@internal(indexing_kernels.masked_scatter_backward, tangent="linear")
 class masked_scatter_backward:
     """Zeros of `shape`. The first elements are replaced by the elements of `input` where `mask` is true."""
 
@@ -141,10 +141,8 @@ class masked_scatter_backward:
 # --- places -----------------------------------------------------------------------------------------------------
 
 
-@operator(
-    kernel=Kernel(indexing_kernels.nonzero, quiet=True),
-    namespace=None,
-    method=(),
+@internal(
+    Kernel(indexing_kernels.nonzero, quiet=True),
     function_name="nonzero",
     same_out="nonzero: Expected out tensor to have scalar type Long but got scalar type{given}",
     batch="dynamic",
@@ -182,9 +180,7 @@ def argwhere(input):
     return nonzero_places(input)
 
 
-@operator(
-    namespace=None, method=(), name="is_among", function_name="isin", same_out=STRICT, kernel=indexing_kernels.isin
-)
+@internal(indexing_kernels.isin, name="is_among", function_name="isin", same_out=STRICT)
 class is_among:
     """Whether each of `elements` equals one of `test_elements`."""
 

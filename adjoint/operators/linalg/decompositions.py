@@ -6,7 +6,7 @@ import functools
 
 from ..._runtime.tracebacks import warn
 from ...dispatch.annotations import Array, Bool, Int
-from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.decorators import internal, operator, public, tensors
 from ...dispatch.out import STRICT, all_stored, stored
 from ...dispatch.return_types import return_type
 from ...kernels.linalg import decompositions as kernels
@@ -40,9 +40,7 @@ def factors_shown(transposed):
 # --- solving --------------------------------------------------------------------------------------------------
 
 
-@operator(
-    kernel=kernels.inv, namespace=None, method=False, node="LinalgInvExBackward0", same_out=STRICT, batch="leading"
-)
+@internal(kernels.inv, node="LinalgInvExBackward0", same_out=STRICT, batch="leading")
 class linalg_inv:
     """The inverse of square matrices."""
 
@@ -85,15 +83,7 @@ def batch_of_systems(op, batch, matrix, right, *options):
     return (results[0].squeeze(side), *results[1:]) if op.outputs else results.squeeze(side)
 
 
-@operator(
-    kernel=kernels.solve,
-    namespace=None,
-    method=False,
-    node="LinalgSolveExBackward0",
-    same_out=STRICT,
-    batch=batch_of_systems,
-    narrow="trivial",
-)
+@internal(kernels.solve, node="LinalgSolveExBackward0", same_out=STRICT, batch=batch_of_systems, narrow="trivial")
 class linalg_solve:
     """The solution of linear systems."""
 
@@ -130,11 +120,9 @@ def solve(A, B, *, left=True, out=None):
 # --- factorizations -------------------------------------------------------------------------------------------
 
 
-@operator(
-    kernel=kernels.cholesky,
+@internal(
+    kernels.cholesky,
     same_out=STRICT,
-    namespace=None,
-    method=False,
     name="linalg_cholesky",
     node="LinalgCholeskyExBackward0",
     batch="leading",
@@ -180,11 +168,9 @@ class cholesky:
         return cholesky_gradient(grad, result, upper, xp)
 
 
-@operator(
-    kernel=kernels.svd,
+@internal(
+    kernels.svd,
     same_out=STRICT,
-    namespace=None,
-    method=False,
     name="linalg_svd",
     outputs=("U", "S", "Vh"),
     returns=return_type("linalg_svd", "U", "S", "Vh"),
@@ -282,11 +268,9 @@ def _counts_for_gradients(input):
     return bool(FLAGS.special) or not isinstance(input, Tensor) or (input.requires_grad and is_recording())
 
 
-@operator(
-    kernel=kernels.eigh,
+@internal(
+    kernels.eigh,
     same_out=STRICT,
-    namespace=None,
-    method=False,
     name="linalg_eigh",
     outputs=("eigenvalues", "eigenvectors"),
     returns=return_type("linalg_eigh", "eigenvalues", "eigenvectors"),
@@ -323,11 +307,9 @@ def eigvalsh(input, UPLO="L", *, out=None):
     return stored("linalg_eigvalsh", linalg_eigh(input, UPLO, _counts_for_gradients(input)).eigenvalues, out, STRICT)
 
 
-@operator(
-    kernel=kernels.qr,
+@internal(
+    kernels.qr,
     same_out=STRICT,
-    namespace=None,
-    method=False,
     name="linalg_qr",
     outputs=("Q", "R"),
     returns=return_type("linalg_qr", "Q", "R"),
@@ -405,7 +387,7 @@ def named(cls, results, out):
 # --- products -------------------------------------------------------------------------------------------------
 
 
-@operator(namespace=None, method=(), same_out=STRICT, kernel=matmul.cross, tangent="multilinear", batch="expanded")
+@internal(matmul.cross, same_out=STRICT, tangent="multilinear", batch="expanded")
 class linalg_cross:
     """The cross product of vectors with three elements along `dim`."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...dispatch.annotations import Array
-from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.decorators import internal, public, tensors
 from ...dispatch.out import STRICT
 from ...dispatch.return_types import return_type
 from ...kernels.linalg import determinants as kernels
@@ -13,9 +13,7 @@ from .decompositions import conjugate_transpose, factors_shown, named
 SLOGDET = return_type("slogdet", "sign", "logabsdet")
 
 
-@operator(
-    kernel=kernels.det_frame, namespace=None, method=False, outputs=("left", "right", "kept", "order"), batch="leading"
-)
+@internal(kernels.det_frame, outputs=("left", "right", "kept", "order"), batch="leading")
 class det_frame:
     """Return bases in which matrices are diagonal, and a mask of the regular matrices. These are not differentiated."""
 
@@ -63,7 +61,7 @@ def _adjugate(matrix, kept, order):
     return linalg_det(regular)[..., None, None] * inner
 
 
-@operator(kernel=kernels.det, namespace=None, method=False, node="LinalgDetBackward0", same_out=STRICT, batch="leading")
+@internal(kernels.det, node="LinalgDetBackward0", same_out=STRICT, batch="leading")
 class linalg_det:
     """The determinant of square matrices."""
 
@@ -87,11 +85,9 @@ def det_function(input):
     return linalg_det(input)
 
 
-@operator(
-    kernel=kernels.slogdet,
+@internal(
+    kernels.slogdet,
     same_out=STRICT,
-    namespace=None,
-    method=False,
     name="linalg_slogdet",
     outputs=("sign", "logabsdet"),
     returns=return_type("linalg_slogdet", "sign", "logabsdet"),

@@ -7,7 +7,7 @@ from numpy import ndarray
 from ... import dtypes
 from ...dispatch.annotations import Array, Bool, Dims, Int, Number
 from ...dispatch.arguments import invalid_arguments, is_of_type
-from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.decorators import internal, operator, public, tensors
 from ...dispatch.out import STRICT
 from ...dtypes import promote_types
 from ...kernels.linalg import distance as kernels
@@ -18,7 +18,7 @@ from ...tensor import Tensor, wrap, wrap_dim
 from ..reduce.moments import norm_gradient
 
 
-@operator(kernel=moments.norm, namespace=None, method=False, out=False, node="NormBackward1", narrow="halves")
+@internal(moments.norm, out=False, node="NormBackward1", narrow="halves")
 class norm_over:
     """Return the `p`-norm over `dim` in the form that PyTorch's composed functions use."""
 
@@ -125,9 +125,7 @@ def pdist_backward(grad, self, p, distance):
     return zeros if parts is None else zeros.index_add(0, first, parts).index_add(0, second, -parts)
 
 
-@operator(
-    kernel=kernels.trilinear, namespace=None, method=False, out=False, tangent="multilinear", aten_name="_trilinear"
-)
+@internal(kernels.trilinear, out=False, tangent="multilinear", aten_name="_trilinear")
 class trilinear:
     """`(i1 * i2 * i3).sum(sumdim)`. Each factor first gets new dimensions at its positions in `expand`."""
 
@@ -191,15 +189,7 @@ def bilinear(input1, input2, weight, bias=None):
 # --- distances ------------------------------------------------------------------------------------------------
 
 
-@operator(
-    namespace=None,
-    method=(),
-    out=False,
-    node="CdistBackward0",
-    kernel=kernels.cdist,
-    batch="broadcast",
-    aten_name="_cdist_forward",
-)
+@internal(kernels.cdist, out=False, node="CdistBackward0", batch="broadcast", aten_name="_cdist_forward")
 class cdist_direct:
     """The `p`-norms of the differences of rows, computed one by one."""
 
@@ -220,14 +210,7 @@ def cdist_backward(grad, x1, x2, p, distance):
     return (difference * 0 if parts is None else parts).sum(-2)
 
 
-@operator(
-    namespace=None,
-    method=(),
-    out=False,
-    node="EuclideanDistBackward0",
-    kernel=kernels.euclidean_dist,
-    aten_name="_euclidean_dist",
-)
+@internal(kernels.euclidean_dist, out=False, node="EuclideanDistBackward0", aten_name="_euclidean_dist")
 class euclidean_dist:
     """Euclidean distances of rows by a product of matrices."""
 

@@ -6,7 +6,7 @@ import functools
 
 from ..._runtime.tracebacks import warn
 from ...dispatch.annotations import Array
-from ...dispatch.decorators import add_method, operator, public
+from ...dispatch.decorators import add_method, internal, public
 from ...dispatch.out import STRICT, all_stored, checked_targets
 from ...dispatch.return_types import return_type
 from ...dispatch.sequential import is_readable
@@ -18,11 +18,9 @@ from .decompositions import batch_of_systems, conjugate_transpose
 # --- general matrices -----------------------------------------------------------------------------------------
 
 
-@operator(
-    kernel=kernels.lu_factor_ex,
+@internal(
+    kernels.lu_factor_ex,
     same_out=STRICT,
-    namespace=None,
-    method=False,
     outputs=("LU", "pivots", "info"),
     returns=return_type("linalg_lu_factor_ex", "LU", "pivots", "info"),
     batch="leading",
@@ -166,14 +164,7 @@ def lu_method(input, pivot=True, get_infos=False):
 add_method("lu", lu_method, retried=True)
 
 
-@operator(
-    kernel=kernels.lu,
-    same_out=STRICT,
-    namespace=None,
-    method=False,
-    outputs=("L", "U", "P"),
-    batch="leading",
-)
+@internal(kernels.lu, same_out=STRICT, outputs=("L", "U", "P"), batch="leading")
 class linalg_lu:
     """The triangular factors of matrices, and the permutation."""
 
@@ -212,15 +203,7 @@ def linalg_lu_function(A, *, pivot=True, out=None):
     return _permutation_first(LU, linalg_lu, (A, pivot), out)
 
 
-@operator(
-    kernel=kernels.lu_unpack,
-    same_out=STRICT,
-    namespace=None,
-    method=False,
-    outputs=("L", "U", "P"),
-    node="LuUnpackBackward0",
-    batch="expanded",
-)
+@internal(kernels.lu_unpack, same_out=STRICT, outputs=("L", "U", "P"), node="LuUnpackBackward0", batch="expanded")
 class unpacked_factors:
     """The triangular factors in one matrix, and the permutation."""
 
@@ -244,7 +227,7 @@ def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True, *, out=N
     return _permutation_first(UNPACKED, unpacked_factors, (LU_data, LU_pivots, unpack_data, unpack_pivots), out)
 
 
-@operator(kernel=kernels.lu_solve, namespace=None, method=False, same_out=STRICT, narrow="trivial")
+@internal(kernels.lu_solve, same_out=STRICT, narrow="trivial")
 class linalg_lu_solve:
     """The solution of linear systems by their triangular factors."""
 
@@ -315,11 +298,9 @@ def lu_solve(input, LU_data, LU_pivots, *, out=None):
 # --- what is found also of singular matrices ------------------------------------------------------------------
 
 
-@operator(
-    kernel=kernels.inv_ex,
+@internal(
+    kernels.inv_ex,
     same_out=STRICT,
-    namespace=None,
-    method=False,
     outputs=("inverse", "info"),
     returns=return_type("linalg_inv_ex", "inverse", "info"),
     batch="leading",
@@ -347,11 +328,9 @@ def inv_ex(A, *, check_errors=False, out=None):
     return linalg_inv_ex(A, check_errors, out=out)
 
 
-@operator(
-    kernel=kernels.solve_ex,
+@internal(
+    kernels.solve_ex,
     same_out=STRICT,
-    namespace=None,
-    method=False,
     outputs=("result", "info"),
     returns=return_type("linalg_solve_ex", "result", "info"),
     batch=batch_of_systems,
@@ -388,11 +367,9 @@ def solve_ex(A, B, *, left=True, check_errors=False, out=None):
 # --- symmetric matrices ---------------------------------------------------------------------------------------
 
 
-@operator(
-    kernel=kernels.ldl_factor_ex,
+@internal(
+    kernels.ldl_factor_ex,
     same_out=STRICT,
-    namespace=None,
-    method=False,
     node="NotImplemented",
     outputs=("LD", "pivots", "info"),
     returns=return_type("linalg_ldl_factor_ex", "LD", "pivots", "info"),
@@ -441,7 +418,7 @@ def ldl_factor(input, *, hermitian=False, out=None):
     return LDL_FACTOR.out(*all_stored("linalg_ldl_factor", (LD, pivots), out, STRICT))
 
 
-@operator(kernel=kernels.ldl_solve, namespace=None, method=False, same_out=STRICT, node="NotImplemented")
+@internal(kernels.ldl_solve, same_out=STRICT, node="NotImplemented")
 class linalg_ldl_solve:
     """The solution of symmetric systems by their factors."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...dispatch.annotations import Array, Bool
-from ...dispatch.decorators import operator, public
+from ...dispatch.decorators import internal, operator, public
 from ...dispatch.return_types import return_type
 from ...dispatch.underived import unwritten
 from ...kernels.linalg import householder as kernels
@@ -57,12 +57,7 @@ def _gradients(grad, matrix, tau, xp):
     return to_matrix, xp.diagonal(to_tau, 0, -2, -1)
 
 
-@operator(
-    kernel=kernels.householder_product,
-    namespace=None,
-    method=False,
-    batch="expanded",
-)
+@internal(kernels.householder_product, batch="expanded")
 class linalg_householder_product:
     """The first columns of a product of Householder reflections."""
 

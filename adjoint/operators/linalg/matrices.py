@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...dispatch.annotations import Array
 from ...dispatch.arguments import is_of_type
-from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.decorators import internal, public, tensors
 from ...dispatch.out import STRICT, stored
 from ...dispatch.return_types import return_type
 from ...kernels.linalg import decompositions as kernels
@@ -263,7 +263,7 @@ def _extreme(values, dim, keepdim, greatest):
     return tensors.empty((*shape[:dim], *((1,) * keepdim), *shape[dim + 1 :]), dtype=values.dtype).zero_()
 
 
-@operator(kernel=kernels.matrix_exp, namespace=None, method=False, batch="leading")
+@internal(kernels.matrix_exp, batch="leading")
 class linalg_matrix_exp:
     """The exponential of square matrices."""
 
@@ -295,11 +295,9 @@ def matrix_exp_function(input):
     return tensors.linalg_matrix_exp(input)
 
 
-@operator(
-    kernel=kernels.eig,
+@internal(
+    kernels.eig,
     same_out=STRICT,
-    namespace=None,
-    method=False,
     outputs=("eigenvalues", "eigenvectors"),
     returns=return_type("linalg_eig", "eigenvalues", "eigenvectors"),
     batch="leading",

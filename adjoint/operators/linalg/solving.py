@@ -7,7 +7,7 @@ import math
 
 from ..._runtime.tracebacks import warn
 from ...dispatch.annotations import Array, Bool
-from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.decorators import internal, operator, public, tensors
 from ...dispatch.out import STRICT, stored
 from ...dispatch.return_types import return_type
 from ...kernels.linalg import decompositions as kernels
@@ -20,7 +20,7 @@ def _triangle(matrix, upper, unitriangular, xp):
     return xp.triu(matrix, int(unitriangular)) if upper else xp.tril(matrix, -int(unitriangular))
 
 
-@operator(kernel=kernels.solve_triangular, namespace=None, method=False, same_out=STRICT, batch="broadcast")
+@internal(kernels.solve_triangular, same_out=STRICT, batch="broadcast")
 class linalg_solve_triangular:
     """The solution of linear systems of triangular matrices."""
 
@@ -65,10 +65,8 @@ def _warn_of_age():
     warn(_OLDER)
 
 
-@operator(
-    kernel=kernels.triangular_solve,
-    namespace=None,
-    method=False,
+@internal(
+    kernels.triangular_solve,
     function_name="triangular_solve",
     node="TriangularSolveBackward0",
     outputs=("solution", "cloned_coefficient"),
@@ -144,11 +142,9 @@ class cholesky_inverse:
         return -_triangle(factor @ inner if upper else inner @ factor, upper, False, xp)
 
 
-@operator(
-    kernel=kernels.cholesky_ex,
+@internal(
+    kernels.cholesky_ex,
     same_out=STRICT,
-    namespace=None,
-    method=False,
     outputs=("L", "info"),
     returns=return_type("linalg_cholesky_ex", "L", "info"),
     batch="leading",
@@ -176,7 +172,7 @@ def cholesky_ex(input, *, upper=False, check_errors=False, out=None):
     return tensors.linalg_cholesky_ex(input, upper, check_errors, out=out)
 
 
-@operator(kernel=kernels.pinv, namespace=None, method=False, batch="leading")
+@internal(kernels.pinv, batch="leading")
 class linalg_pinv:
     """The pseudo-inverse of matrices."""
 
@@ -229,10 +225,8 @@ def pinverse(input, rcond=1e-15):
     return tensors.linalg_pinv(input, None, rcond, False)
 
 
-@operator(
-    kernel=kernels.least_squares,
-    namespace=None,
-    method=False,
+@internal(
+    kernels.least_squares,
     outputs=("solution", "residuals", "rank", "singular_values"),
     returns=return_type("linalg_lstsq", "solution", "residuals", "rank", "singular_values"),
 )
@@ -275,14 +269,7 @@ def lstsq(input, b, rcond=None, *, driver=None, out=None):
     return tensors.linalg_lstsq(input, b, rcond, driver, vector, out=out)
 
 
-@operator(
-    kernel=kernels.matrix_rank,
-    namespace=None,
-    method=False,
-    function_name="linalg.matrix_rank",
-    aten_name="linalg_matrix_rank",
-    batch="leading",
-)
+@internal(kernels.matrix_rank, function_name="linalg.matrix_rank", aten_name="linalg_matrix_rank", batch="leading")
 class linalg_matrix_rank:
     """The rank of matrices."""
 

@@ -14,7 +14,7 @@ from ...codegen.kernel import Kernel
 from ...dispatch.annotations import Array, Number
 from ...dispatch.arguments import invalid_arguments, is_number
 from ...dispatch.constants import NUMBERS
-from ...dispatch.decorators import binary, operator, public
+from ...dispatch.decorators import binary, internal, operator, public
 from ...dispatch.overloads import pair
 from ...dispatch.python_operators import not_known
 from ...dispatch.signatures import alone, with_number
@@ -64,14 +64,8 @@ class add:
         return grad if alpha == 1 else grad * conjugate(alpha)
 
 
-@operator(
-    kernel=kernels.by_number(numpy.add),
-    namespace=None,
-    method=False,
-    node="AddBackward1",
-    tangent="elementwise",
-    aten_name="add",
-    narrow="halves add_stub",
+@internal(
+    kernels.by_number(numpy.add), node="AddBackward1", tangent="elementwise", aten_name="add", narrow="halves add_stub"
 )
 class add_number:
     """`input + other`, elementwise, where `other` is a number, in functions that PyTorch composes."""
@@ -82,10 +76,8 @@ class add_number:
         return grad
 
 
-@operator(
-    kernel=kernels.by_number(numpy.subtract),
-    namespace=None,
-    method=False,
+@internal(
+    kernels.by_number(numpy.subtract),
     node="SubBackward1",
     tangent="elementwise",
     aten_name="sub",
@@ -227,10 +219,8 @@ class mul:
         return grad * self.conj()
 
 
-@operator(
-    kernel=kernels.by_number(numpy.multiply),
-    namespace=None,
-    method=False,
+@internal(
+    kernels.by_number(numpy.multiply),
     node="MulBackward1",
     tangent="elementwise",
     aten_name="mul",
@@ -246,14 +236,7 @@ class mul_number:
         return xp.mul_number(grad, conjugate(other))
 
 
-@operator(
-    kernel=kernels.by_number(numpy.true_divide),
-    namespace=None,
-    method=False,
-    node="DivBackward1",
-    tangent="elementwise",
-    aten_name="div",
-)
+@internal(kernels.by_number(numpy.true_divide), node="DivBackward1", tangent="elementwise", aten_name="div")
 class div_number:
     """`input / other`, elementwise, where `other` is a number, in functions that PyTorch composes."""
 

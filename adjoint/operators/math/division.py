@@ -8,7 +8,7 @@ from ... import dtypes
 from ..._runtime.tracebacks import shorten
 from ...dispatch.annotations import Array
 from ...dispatch.arguments import is_number
-from ...dispatch.decorators import binary, operator, public, tensors
+from ...dispatch.decorators import binary, internal, public, tensors
 from ...dispatch.overloads import overloads
 from ...dispatch.python_operators import not_known
 from ...dispatch.signatures import OUT, number_either_way, with_number
@@ -21,7 +21,6 @@ from ...tensor import Tensor
     numpy.true_divide,
     promote="float",
     namespace=None,
-    method=(),
     dunder="__truediv__",
     numbers="first wide",
     node="DivBackward0",
@@ -39,12 +38,10 @@ class div:
         return -grad * ((self / other) / other).conj()
 
 
-@operator(
+@internal(
+    kernels.div_rounded,
     promote="common",
     sparse="arithmetic.div_rounded",
-    kernel=kernels.div_rounded,
-    namespace=None,
-    method=(),
     inplace=True,
     numbers="first wide",
     node="DivBackward2",
@@ -168,13 +165,7 @@ class floor_divide:
 
 
 @binary(
-    kernels.remainder,
-    namespace=None,
-    method=(),
-    numbers="first",
-    inplace=False,
-    node="NotImplemented",
-    function_name="remainder",
+    kernels.remainder, namespace=None, numbers="first", inplace=False, node="NotImplemented", function_name="remainder"
 )
 class remainder_of_number:
     """The remainder of a number divided by the elements of a tensor. PyTorch defines no derivative."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ... import dtypes
 from ...dispatch.annotations import Array
 from ...dispatch.arguments import is_of_type, wrong_type
-from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.decorators import internal, public, tensors
 from ...dispatch.out import FOUND, stored
 from ...kernels.math import fourier as kernels
 from ...kernels.runtime.shapes import normalize_dim
@@ -15,15 +15,7 @@ from ..create.creation import finished, result_dtype
 # --- the operators ----------------------------------------------------------------------------------------------
 
 
-@operator(
-    kernel=kernels.fft_c2c,
-    namespace=None,
-    method=False,
-    out=False,
-    node="FftC2CBackward0",
-    tangent="linear",
-    batch="expanded",
-)
+@internal(kernels.fft_c2c, out=False, node="FftC2CBackward0", tangent="linear", batch="expanded")
 class fft_c2c:
     """The transform of complex numbers over `dim`, or its inverse, which is its adjoint."""
 
@@ -33,15 +25,7 @@ class fft_c2c:
         return xp.fft_c2c(grad, dim, normalization, not forward)
 
 
-@operator(
-    kernel=kernels.fft_r2c,
-    namespace=None,
-    method=False,
-    out=False,
-    node="FftR2CBackward0",
-    tangent="linear",
-    batch="expanded",
-)
+@internal(kernels.fft_r2c, out=False, node="FftR2CBackward0", tangent="linear", batch="expanded")
 class fft_r2c:
     """The transform of real numbers over `dim`. `onesided` leaves out the part that follows from symmetry."""
 
@@ -55,15 +39,7 @@ class fft_r2c:
         return xp.fft_c2c(grad, dim, normalization, False).real
 
 
-@operator(
-    kernel=kernels.fft_c2r,
-    namespace=None,
-    method=False,
-    out=False,
-    node="FftC2RBackward0",
-    tangent="linear",
-    batch="expanded",
-)
+@internal(kernels.fft_c2r, out=False, node="FftC2RBackward0", tangent="linear", batch="expanded")
 class fft_c2r:
     """The inverse of the onesided transform over `dim`. The last dimension gets the size `last_dim_size`."""
 
@@ -73,15 +49,7 @@ class fft_c2r:
         return xp.fft_c2r_backward(grad, dim, normalization)
 
 
-@operator(
-    kernel=kernels.fft_c2r_backward,
-    namespace=None,
-    method=False,
-    out=False,
-    node="FftR2CBackward0",
-    tangent="linear",
-    batch="expanded",
-)
+@internal(kernels.fft_c2r_backward, out=False, node="FftR2CBackward0", tangent="linear", batch="expanded")
 class fft_c2r_backward:
     """The adjoint of `fft_c2r`: the onesided transform, in which an element also represents its mirror image, if it has one."""
 

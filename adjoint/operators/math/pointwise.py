@@ -8,7 +8,7 @@ import numpy
 
 from ...codegen.kernel import FLOATS, Kernel
 from ...dispatch.annotations import Array, Float
-from ...dispatch.decorators import operator, public, publish, unary
+from ...dispatch.decorators import internal, operator, public, publish, unary
 from ...kernels.math import pointwise as kernels
 from ...kernels.runtime import lazy_conj
 
@@ -100,7 +100,7 @@ class sigmoid:
         return xp.sigmoid_backward(grad, result)
 
 
-@operator(kernel=kernels.sigmoid_backward, namespace=None, method=(), tangent="elementwise")
+@internal(kernels.sigmoid_backward, tangent="elementwise")
 class sigmoid_backward:
     """The derivative of `sigmoid`, computed from its result, times `grad_output`."""
 
@@ -123,7 +123,7 @@ class logit:
         return xp.logit_backward(grad, self, eps)
 
 
-@operator(kernel=kernels.logit_backward, namespace=None, method=(), batch="elementwise")
+@internal(kernels.logit_backward, batch="elementwise")
 class logit_backward:
     """The derivative of `logit` times `grad_output`."""
 
@@ -238,7 +238,7 @@ class tanh:
         return xp.tanh_backward(grad, result)
 
 
-@operator(kernel=kernels.tanh_backward, namespace=None, method=(), tangent="elementwise")
+@internal(kernels.tanh_backward, tangent="elementwise")
 class tanh_backward:
     """The derivative of `tanh`, computed from its result, times `grad_output`."""
 
@@ -283,7 +283,7 @@ class sinc:
         return grad * xp.derivative_of_sinc(self, 1).conj()
 
 
-@operator(kernel=kernels.derivative_of_sinc, namespace=None, method=(), tangent="elementwise")
+@internal(kernels.derivative_of_sinc, tangent="elementwise")
 class derivative_of_sinc:
     """The `order`-th derivative of `sinc`, elementwise."""
 
@@ -326,15 +326,7 @@ def conj(input):
     return conjugate(input) if input._array.dtype.kind in "cW" else input
 
 
-@operator(
-    view=True,
-    kernel=lazy_conj.conjugate,
-    namespace=None,
-    method=False,
-    node="ConjBackward0",
-    batch="elementwise",
-    aten_name="conj",
-)
+@internal(lazy_conj.conjugate, view=True, node="ConjBackward0", batch="elementwise", aten_name="conj")
 class conjugate:
     """The complex conjugate as a view, elementwise."""
 
@@ -504,10 +496,8 @@ class frac:
         return grad
 
 
-@operator(
-    kernel=Kernel(kernels.rint, small=numpy.rint, dtypes=FLOATS),
-    namespace=None,
-    method=(),
+@internal(
+    Kernel(kernels.rint, small=numpy.rint, dtypes=FLOATS),
     inplace=True,
     node="RoundBackward0",
     same_out=True,
@@ -524,10 +514,8 @@ class round_to_integer:
         return xp.zeros_like(grad)
 
 
-@operator(
-    kernel=kernels.round_decimals,
-    namespace=None,
-    method=(),
+@internal(
+    kernels.round_decimals,
     inplace=True,
     node="RoundBackward1",
     same_out=True,

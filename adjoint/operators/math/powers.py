@@ -10,7 +10,7 @@ from ... import dtypes
 from ...codegen.kernel import FLOATS, Kernel
 from ...dispatch.annotations import Array
 from ...dispatch.arguments import invalid_arguments
-from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.decorators import internal, public, tensors
 from ...dispatch.overloads import overloads
 from ...dispatch.signatures import OUT
 from ...kernels.math import powers as kernels
@@ -30,10 +30,8 @@ def power_backward(grad, self, exponent):
     return grad * tensors.mul_number(tensors.pow_number(self, exponent - 1), exponent).conj()
 
 
-@operator(
-    kernel=kernels.power_of_numbers,
-    namespace=None,
-    method=(),
+@internal(
+    kernels.power_of_numbers,
     inplace=True,
     node="PowBackward0",
     function_name="pow",
@@ -57,11 +55,9 @@ def _smallest(value):
     return float(numpy.finfo(getattr(value, "_array", value).dtype).tiny)
 
 
-@operator(
+@internal(
+    Kernel(kernels.power, small=numpy.power, dtypes=FLOATS),
     promote="common",
-    kernel=Kernel(kernels.power, small=numpy.power, dtypes=FLOATS),
-    namespace=None,
-    method=(),
     inplace=True,
     node="PowBackward1",
     function_name="pow",
@@ -89,10 +85,8 @@ class pow_tensor:
         return grad * (result * xp.log(base)).conj()
 
 
-@operator(
-    kernel=kernels.number_to_powers,
-    namespace=None,
-    method=(),
+@internal(
+    kernels.number_to_powers,
     node="PowBackward2",
     function_name="pow",
     elementwise=False,

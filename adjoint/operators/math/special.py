@@ -8,7 +8,7 @@ from ... import dtypes
 from ...dispatch.annotations import Array, Int
 from ...dispatch.arguments import fits, invalid_arguments, is_of_type, wrong_type
 from ...dispatch.calls import call_of
-from ...dispatch.decorators import binary, operator, public, publish, unary
+from ...dispatch.decorators import binary, internal, operator, public, publish, unary
 from ...dispatch.numpy_names import taking_numpy_names
 from ...dispatch.out import stored
 from ...dispatch.signatures import OUT
@@ -49,14 +49,7 @@ class erfinv:
         return grad * xp.exp(xp.erfinv(self) ** 2) * (math.sqrt(math.pi) / 2)
 
 
-@unary(
-    kernels.erfcx,
-    namespace="special",
-    method=(),
-    inplace=False,
-    node="SpecialErfcxBackward0",
-    aten_name="special_erfcx",
-)
+@unary(kernels.erfcx, namespace="special", inplace=False, node="SpecialErfcxBackward0", aten_name="special_erfcx")
 class erfcx:
     """`exp(input ** 2) * erfc(input)`, elementwise, without overflow."""
 
@@ -68,7 +61,6 @@ class erfcx:
     kernels.ndtr,
     namespace=None,
     name="normal_distribution",
-    method=(),
     inplace=False,
     node="SpecialNdtrBackward0",
     aten_name="special_ndtr",
@@ -92,12 +84,7 @@ def ndtr(input, *, out=None):
 
 
 @unary(
-    kernels.log_ndtr,
-    namespace="special",
-    method=(),
-    inplace=False,
-    node="SpecialLogNdtrBackward0",
-    aten_name="special_log_ndtr",
+    kernels.log_ndtr, namespace="special", inplace=False, node="SpecialLogNdtrBackward0", aten_name="special_log_ndtr"
 )
 class log_ndtr:
     """The logarithm of the normal distribution function, elementwise."""
@@ -112,14 +99,7 @@ class log_ndtr:
         return grad * xp.where(upper, by_logarithm, half * 2 / xp.erfcx(low * -half)) / math.sqrt(math.pi)
 
 
-@unary(
-    kernels.ndtri,
-    namespace="special",
-    method=(),
-    inplace=False,
-    node="SpecialNdtriBackward0",
-    aten_name="special_ndtri",
-)
+@unary(kernels.ndtri, namespace="special", inplace=False, node="SpecialNdtriBackward0", aten_name="special_ndtri")
 class ndtri:
     """The inverse of the normal distribution function, elementwise."""
 
@@ -146,11 +126,9 @@ class digamma:
         return grad * xp.polygamma_of(self, 1)
 
 
-@operator(
-    kernel=lambda self, n: kernels.polygamma(n, self),
+@internal(
+    lambda self, n: kernels.polygamma(n, self),
     promote="float",
-    namespace=None,
-    method=(),
     inplace=True,
     node="PolygammaBackward0, PolygammaBackward1",
     function_name="polygamma",
@@ -238,7 +216,6 @@ def _not_both_numbers(self, other):
     ),
     promote="float",
     namespace="special",
-    method=(),
     inplace=False,
     numbers="first",
     node="SpecialZetaBackward0",
@@ -283,9 +260,7 @@ class igammac:
 # --- entropy --------------------------------------------------------------------------------------------------
 
 
-@unary(
-    kernels.entr, namespace="special", method=(), inplace=False, node="SpecialEntrBackward0", aten_name="special_entr"
-)
+@unary(kernels.entr, namespace="special", inplace=False, node="SpecialEntrBackward0", aten_name="special_entr")
 class entr:
     """`-input * log(input)`, elementwise. It is 0 at 0, and -inf for negative numbers."""
 
@@ -304,7 +279,7 @@ class i0:
         return grad * xp.i1(self)
 
 
-@unary(bessel.i0e, namespace="special", method=(), inplace=False, node="SpecialI0EBackward0", aten_name="special_i0e")
+@unary(bessel.i0e, namespace="special", inplace=False, node="SpecialI0EBackward0", aten_name="special_i0e")
 class i0e:
     """`exp(-|input|) * i0(input)`, elementwise."""
 
@@ -312,7 +287,7 @@ class i0e:
         return grad * (xp.i1e(self) - xp.sgn(self) * result)
 
 
-@unary(bessel.i1, namespace="special", method=(), inplace=False, node="SpecialI1Backward0", aten_name="special_i1")
+@unary(bessel.i1, namespace="special", inplace=False, node="SpecialI1Backward0", aten_name="special_i1")
 class i1:
     """The modified Bessel function of the first kind and order 1, elementwise."""
 
@@ -320,7 +295,7 @@ class i1:
         return grad * (xp.i0(self) - _i1_quotient(self, result, xp, False))
 
 
-@unary(bessel.i1e, namespace="special", method=(), inplace=False, node="SpecialI1EBackward0", aten_name="special_i1e")
+@unary(bessel.i1e, namespace="special", inplace=False, node="SpecialI1EBackward0", aten_name="special_i1e")
 class i1e:
     """`exp(-|input|) * i1(input)`, elementwise."""
 

@@ -8,7 +8,7 @@ from ... import dtypes
 from ...codegen.kernel import Kernel
 from ...device import channels_last, channels_last_3d, contiguous_format, cpu, device, meta, preserve_format
 from ...dispatch.annotations import Array
-from ...dispatch.decorators import operator, public
+from ...dispatch.decorators import internal, public
 from ...kernels.memory import copying
 from ...kernels.runtime.meta_array import Meta, parked, unwritten
 from ...tape.aliases import detached
@@ -60,10 +60,8 @@ def is_meta(place: Any) -> bool:
     return False
 
 
-@operator(
-    kernel=Kernel(copying.to_dtype, quiet=True),
-    namespace=None,
-    method=(),
+@internal(
+    Kernel(copying.to_dtype, quiet=True),
     node="ToCopyBackward0",
     out=False,
     tangent="linear",

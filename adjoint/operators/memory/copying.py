@@ -11,7 +11,7 @@ from ...codegen.kernel import Kernel
 from ...device import contiguous_format, preserve_format
 from ...dispatch.annotations import Array
 from ...dispatch.arguments import MISSING, invalid_arguments, is_of_type
-from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.decorators import internal, operator, public, tensors
 from ...dispatch.numpy_names import with_numpy_names
 from ...dispatch.out import Underived
 from ...dispatch.signatures import type_name
@@ -59,12 +59,8 @@ def contiguous(self, /, *, memory_format=contiguous_format):
     return clone(self, memory_format=memory_format)
 
 
-@operator(
-    kernel=Kernel(
-        lambda self, other, non_blocking=False: copying.expanded(other, self), inplace=copying.copy_, quiet=True
-    ),
-    namespace=None,
-    method=(),
+@internal(
+    Kernel(lambda self, other, non_blocking=False: copying.expanded(other, self), inplace=copying.copy_, quiet=True),
     inplace="copies",
     node="CopyBackwards",
     out=False,
@@ -127,10 +123,8 @@ def sum_to_size(self, /, *sizes, size=None):
 # --- filling --------------------------------------------------------------------------------------------------
 
 
-@operator(
-    kernel=Kernel(copying.full_like, inplace=copying.fill_, quiet=True),
-    namespace=None,
-    method=(),
+@internal(
+    Kernel(copying.full_like, inplace=copying.fill_, quiet=True),
     inplace="uniform",
     out=False,
     node="FillBackward2",
@@ -148,10 +142,8 @@ class fill:
         return xp.zeros_like(grad)
 
 
-@operator(
-    kernel=Kernel(lambda self, value: copying.expanded(value, self), inplace=copying.fill_with_),
-    namespace=None,
-    method=(),
+@internal(
+    Kernel(lambda self, value: copying.expanded(value, self), inplace=copying.fill_with_),
     inplace="uniform",
     out=False,
     node="FillBackward3",
@@ -209,16 +201,7 @@ def fill_(input, value):
     return _fill_tensor_(input, value) if isinstance(value, Tensor) else _fill_(input, value)
 
 
-@operator(
-    kernel=copying.full_like,
-    namespace=None,
-    method=(),
-    out=False,
-    node="FillBackward0",
-    batch="elementwise",
-    aten_name="full",
-    narrow="converts",
-)
+@internal(copying.full_like, out=False, node="FillBackward0", batch="elementwise", aten_name="full", narrow="converts")
 class full_of_number:
     """A tensor like `self` filled with the number `value`."""
 
@@ -228,15 +211,8 @@ class full_of_number:
         return xp.zeros_like(grad)
 
 
-@operator(
-    kernel=copying.filled_like,
-    namespace=None,
-    method=(),
-    out=False,
-    node="FillBackward1",
-    batch="elementwise",
-    aten_name="full",
-    narrow="converts",
+@internal(
+    copying.filled_like, out=False, node="FillBackward1", batch="elementwise", aten_name="full", narrow="converts"
 )
 class full_of_tensor:
     """A tensor like `self` filled with the zero-dimensional tensor `value`."""
@@ -259,13 +235,7 @@ def fill_function(input=None, value=None, **names):
     return full_of_tensor(input, value) if isinstance(value, Tensor) else full_of_number(input, value)
 
 
-@operator(
-    kernel=Kernel(copying.fill_diagonal, inplace=copying.fill_diagonal_),
-    namespace=None,
-    method=(),
-    inplace=True,
-    out=False,
-)
+@internal(Kernel(copying.fill_diagonal, inplace=copying.fill_diagonal_), inplace=True, out=False)
 class fill_diagonal:
     """A number in place of every element of the main diagonal."""
 
@@ -278,10 +248,8 @@ class fill_diagonal:
 public(namespace=None, method=True, name="fill_diagonal_")(fill_diagonal.inplace)
 
 
-@operator(
-    kernel=Kernel(numpy.zeros_like, inplace=copying.zero_, quiet=True),
-    namespace=None,
-    method=(),
+@internal(
+    Kernel(numpy.zeros_like, inplace=copying.zero_, quiet=True),
     inplace="uniform",
     out=False,
     batch="elementwise",

@@ -8,7 +8,7 @@ import numpy
 
 from ...dispatch.annotations import Array, Int, Ints
 from ...dispatch.declaration import OPERATORS
-from ...dispatch.decorators import named, operator, public, publish, tensors
+from ...dispatch.decorators import internal, named, operator, public, publish, tensors
 from ...dispatch.slow_path import call
 from ...kernels.memory.bounds import whole
 from ...kernels.runtime.addresses import address
@@ -27,15 +27,7 @@ from ...tensor import Tensor, is_recorded, lazy_bits
 from ..shape.parts import select
 
 
-@operator(
-    kernel=kernels.alias,
-    view=True,
-    namespace=None,
-    method=False,
-    node="Identity",
-    batch="leading",
-    sparse="shapes.itself",
-)
+@internal(kernels.alias, view=True, node="Identity", batch="leading", sparse="shapes.itself")
 class forward_primal:
     """The tensor as a view without the tangent of forward mode."""
 
@@ -173,7 +165,7 @@ public(name="as_strided", numpy_names=True)(as_strided)
 publish("torch", as_strided_=as_strided.inplace)
 
 
-@operator(namespace=None, method=False, kernel=kernels.as_strided_backward, tangent="linear", narrow="halves")
+@internal(kernels.as_strided_backward, tangent="linear", narrow="halves")
 class as_strided_backward:
     """The gradient of the input of `as_strided`."""
 
@@ -183,7 +175,7 @@ class as_strided_backward:
         return xp.as_strided_gather(grad, geometry, size, stride, storage_offset)
 
 
-@operator(namespace=None, method=False, kernel=kernels.as_strided_gather, tangent="linear", narrow="moves")
+@internal(kernels.as_strided_gather, tangent="linear", narrow="moves")
 class as_strided_gather:
     """The transpose of `as_strided_backward`."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...dispatch.annotations import Array, Number
-from ...dispatch.decorators import operator, public, publish, tensors
+from ...dispatch.decorators import internal, operator, public, publish, tensors
 from ...dispatch.slopes import with_slope
 from ...kernels.nn import activation as kernels
 from ..math.pointwise import sigmoid, tanh
@@ -50,7 +50,7 @@ class threshold:
         return xp.where(self <= threshold, 0, grad)
 
 
-@operator(kernel=kernels.leaky_relu, namespace="functional", inplace=True, method=(), tangent="elementwise")
+@operator(kernel=kernels.leaky_relu, namespace="functional", inplace=True, tangent="elementwise")
 class leaky_relu:
     """`input` where it is positive, and `negative_slope * input` elsewhere."""
 
@@ -60,15 +60,7 @@ class leaky_relu:
         return xp.leaky_relu_backward(grad, self, negative_slope, False)
 
 
-@operator(
-    kernel=kernels.leaky_relu,
-    namespace=None,
-    inplace=True,
-    method=(),
-    node="LeakyReluBackward1",
-    function_name="leaky_relu",
-    batch="elementwise",
-)
+@internal(kernels.leaky_relu, inplace=True, node="LeakyReluBackward1", function_name="leaky_relu", batch="elementwise")
 class leaky_relu_in_place:
     """`leaky_relu` in place. The node saves the result instead of the input."""
 
@@ -78,7 +70,7 @@ class leaky_relu_in_place:
         return xp.leaky_relu_backward(grad, result, negative_slope, True)
 
 
-@operator(kernel=kernels.leaky_relu_backward, namespace=None, method=(), tangent="elementwise")
+@internal(kernels.leaky_relu_backward, tangent="elementwise")
 class leaky_relu_backward:
     """The derivative of `leaky_relu` times `grad_output`."""
 
@@ -92,12 +84,7 @@ class leaky_relu_backward:
 
 
 @with_slope(
-    kernels.hardtanh,
-    refusal="hardtanh_backward_cpu",
-    namespace="functional",
-    inplace=True,
-    method=(),
-    tangent="elementwise",
+    kernels.hardtanh, refusal="hardtanh_backward_cpu", namespace="functional", inplace=True, tangent="elementwise"
 )
 class hardtanh:
     """`input` limited to `[min_val, max_val]`. Unlike in `clamp`, the derivative at the bounds is 0."""
@@ -109,12 +96,7 @@ class hardtanh:
 
 
 @with_slope(
-    kernels.hardsigmoid,
-    refusal="hardsigmoid_backward_cpu",
-    namespace="functional",
-    inplace=True,
-    method=(),
-    tangent="elementwise",
+    kernels.hardsigmoid, refusal="hardsigmoid_backward_cpu", namespace="functional", inplace=True, tangent="elementwise"
 )
 class hardsigmoid:
     """`min(max(input + 3, 0), 6) / 6`, elementwise."""
@@ -126,12 +108,7 @@ class hardsigmoid:
 
 
 @with_slope(
-    kernels.hardswish,
-    refusal="hardswish_backward_cpu",
-    namespace="functional",
-    inplace=True,
-    method=(),
-    tangent="elementwise",
+    kernels.hardswish, refusal="hardswish_backward_cpu", namespace="functional", inplace=True, tangent="elementwise"
 )
 class hardswish:
     """`input * hardsigmoid(input)`, elementwise (Howard et al., 2019)."""
@@ -145,7 +122,7 @@ class hardswish:
         return xp.hardswish_double_backward(grad * grad_output, self)
 
 
-@operator(kernel=kernels.hardswish_double_backward, namespace=None, method=(), batch="elementwise")
+@internal(kernels.hardswish_double_backward, batch="elementwise")
 class hardswish_double_backward:
     """The second derivative of `hardswish` times `grad_output`."""
 
@@ -165,14 +142,7 @@ class hardshrink:
         return xp.shrink_backward(grad, self, lambd)
 
 
-@with_slope(
-    kernels.softshrink,
-    refusal="softshrink_cpu",
-    namespace="functional",
-    method=(),
-    same_out=True,
-    tangent="elementwise",
-)
+@with_slope(kernels.softshrink, refusal="softshrink_cpu", namespace="functional", same_out=True, tangent="elementwise")
 class softshrink:
     """`input` moved towards 0 by `lambd`. The result is 0 where `input` would cross 0."""
 
@@ -185,7 +155,7 @@ class softshrink:
 # --- with exponentials ----------------------------------------------------------------------------------------
 
 
-@operator(kernel=kernels.elu, namespace="functional", inplace=True, method=(), tangent="elementwise")
+@operator(kernel=kernels.elu, namespace="functional", inplace=True, tangent="elementwise")
 class elu:
     """`scale * input` where it is positive, and `scale * alpha * (exp(input_scale * input) - 1)` elsewhere."""
 
@@ -195,15 +165,7 @@ class elu:
         return xp.elu_backward(grad, alpha, scale, input_scale, False, self)
 
 
-@operator(
-    kernel=kernels.elu,
-    namespace=None,
-    inplace=True,
-    method=(),
-    node="EluBackward1",
-    function_name="elu",
-    batch="elementwise",
-)
+@internal(kernels.elu, inplace=True, node="EluBackward1", function_name="elu", batch="elementwise")
 class elu_in_place:
     """`elu` in place. The node saves the result instead of the input."""
 
@@ -213,7 +175,7 @@ class elu_in_place:
         return xp.elu_backward(grad, alpha, scale, input_scale, True, result)
 
 
-@operator(kernel=kernels.elu_backward, namespace=None, method=(), tangent="elementwise")
+@internal(kernels.elu_backward, tangent="elementwise")
 class elu_backward:
     """The derivative of `elu`, computed from its input or its result, times `grad_output`."""
 
@@ -228,7 +190,7 @@ class elu_backward:
         return xp.elu_double_backward(grad * grad_output, alpha, scale, input_scale, is_result, self_or_result)
 
 
-@operator(kernel=kernels.elu_double_backward, namespace=None, method=(), batch="elementwise")
+@internal(kernels.elu_double_backward, batch="elementwise")
 class elu_double_backward:
     """The derivative of `elu_backward` with respect to its last input, times `grad_output`."""
 
@@ -270,16 +232,7 @@ def _checked_celu(alpha):
     return alpha
 
 
-@operator(
-    kernel=kernels.celu,
-    namespace=None,
-    inplace=True,
-    method=(),
-    node="CeluBackward0",
-    out=False,
-    function_name="celu",
-    tangent="elementwise",
-)
+@internal(kernels.celu, inplace=True, node="CeluBackward0", out=False, function_name="celu", tangent="elementwise")
 class celu_of_input:
     """`input` where it is positive, and `alpha * (exp(input / alpha) - 1)` elsewhere."""
 
@@ -289,16 +242,7 @@ class celu_of_input:
         return xp.elu_backward(grad, alpha, 1, 1 / alpha, False, self)
 
 
-@operator(
-    kernel=kernels.celu,
-    namespace=None,
-    inplace=True,
-    method=(),
-    node="CeluBackward1",
-    out=False,
-    function_name="celu",
-    batch="elementwise",
-)
+@internal(kernels.celu, inplace=True, node="CeluBackward1", out=False, function_name="celu", batch="elementwise")
 class celu_in_place:
     """`celu` in place. The node saves the result instead of the input."""
 
@@ -327,7 +271,6 @@ def celu_(input, alpha=1.0):
     slope={"tangent": "elementwise"},
     namespace="functional",
     inplace=True,
-    method=(),
     tangent="elementwise",
 )
 class silu:
@@ -346,7 +289,7 @@ class silu:
         return xp.silu_backward(grad, self.conj())
 
 
-@operator(kernel=kernels.silu_double_backward, namespace=None, method=(), batch="elementwise")
+@internal(kernels.silu_double_backward, batch="elementwise")
 class silu_double_backward:
     """The second derivative of `silu` times `grad_output`."""
 
@@ -362,9 +305,7 @@ class silu_double_backward:
         return grad.conj() * grad_output * third.conj()
 
 
-@with_slope(
-    kernels.mish, refusal="mish_backward_cpu", namespace="functional", inplace=True, method=(), tangent="elementwise"
-)
+@with_slope(kernels.mish, refusal="mish_backward_cpu", namespace="functional", inplace=True, tangent="elementwise")
 class mish:
     """`input * tanh(softplus(input))`, elementwise (Misra, 2019)."""
 
@@ -392,7 +333,6 @@ public(namespace=None, name="mish_curvature", on_arrays=kernels.mish_curvature)(
     refusal="softplus_backward_cpu",
     slope={"tangent": "elementwise"},
     namespace="functional",
-    method=(),
     same_out=True,
     tangent="elementwise",
 )
@@ -409,7 +349,7 @@ class softplus:
         return xp.softplus_double_backward(grad * grad_output, self, beta, threshold)
 
 
-@operator(kernel=kernels.softplus_double_backward, namespace=None, method=(), batch="elementwise")
+@internal(kernels.softplus_double_backward, batch="elementwise")
 class softplus_double_backward:
     """The second derivative of `softplus` times `grad_output`."""
 
@@ -428,7 +368,6 @@ class softplus_double_backward:
     refusal="log_sigmoid_backward_cpu",
     slope={"node": "LogSigmoidBackwardBackward0", "aten_name": "log_sigmoid_backward"},
     namespace="functional",
-    method=(),
     node="LogSigmoidBackward0",
     same_out=True,
     tangent="elementwise",
@@ -452,7 +391,7 @@ class logsigmoid:
 # --- the Gaussian error linear unit ---------------------------------------------------------------------------
 
 
-@operator(kernel=kernels.gelu, namespace="functional", method=(), same_out=True, tangent="elementwise")
+@operator(kernel=kernels.gelu, namespace="functional", same_out=True, tangent="elementwise")
 class gelu:
     """`input * Phi(input)`, elementwise, where Phi is the normal distribution function (Hendrycks and Gimpel, 2016).
 
@@ -465,7 +404,7 @@ class gelu:
         return xp.gelu_backward(grad, self, approximate=approximate)
 
 
-@operator(kernel=kernels.gelu_backward, namespace=None, method=(), tangent="elementwise")
+@internal(kernels.gelu_backward, tangent="elementwise")
 class gelu_backward:
     """The derivative of `gelu` times `grad_output`."""
 

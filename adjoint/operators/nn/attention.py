@@ -9,7 +9,7 @@ import numpy
 from ... import dtypes
 from ...codegen.acceleration import LOOPS
 from ...dispatch.annotations import Array
-from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.decorators import internal, public, tensors
 from ...kernels.create import random
 from ...kernels.nn import attention as kernels
 from ...tape import modes
@@ -46,10 +46,8 @@ def blocked_attention_gradients(grad, query, key, value, mask, kept, share, caus
     return _recorded(grad, query, key, value, mask, kept, share, causal, scale, output, statistics, needs)
 
 
-@operator(
-    kernel=kernels.blocked_attention,
-    namespace=None,
-    method=False,
+@internal(
+    kernels.blocked_attention,
     out=False,
     name="blocked_attention",
     node="ScaledDotProductFlashAttentionForCpuBackward0",

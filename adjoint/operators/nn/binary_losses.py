@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 
 from ...dispatch.annotations import Array
-from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.decorators import internal, public, tensors
 from ...kernels.nn import loss as kernels
 from ...tape import modes
 from . import batched_losses
 from .loss import REDUCTION, reduced, scaled
 
 
-@operator(
-    kernel=kernels.binary_cross_entropy, namespace=None, method=False, out=False, batch=batched_losses.elementwise
-)
+@internal(kernels.binary_cross_entropy, out=False, batch=batched_losses.elementwise)
 class binary_cross_entropy:
     """The cross entropy of probabilities."""
 
@@ -31,13 +29,7 @@ class binary_cross_entropy:
         return _weigh(slope * scaled(grad, reduction, math.prod(self.shape)), weight)
 
 
-@operator(
-    kernel=kernels.binary_cross_entropy_backward,
-    namespace=None,
-    method=False,
-    out=False,
-    batch=batched_losses.binary_cross_entropy_backward,
-)
+@internal(kernels.binary_cross_entropy_backward, out=False, batch=batched_losses.binary_cross_entropy_backward)
 class binary_cross_entropy_backward:
     """The gradient of the probabilities."""
 
@@ -64,11 +56,9 @@ def _weigh(value, weight):
     return value if weight is None else value * weight
 
 
-@operator(
-    kernel=kernels.binary_cross_entropy_with_logits,
+@internal(
+    kernels.binary_cross_entropy_with_logits,
     promote="common",
-    namespace=None,
-    method=False,
     out=False,
     function_name="binary_cross_entropy_with_logits",
     batch=batched_losses.elementwise,

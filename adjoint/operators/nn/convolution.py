@@ -13,7 +13,7 @@ from typing import Any
 from ..._runtime.tracebacks import warn
 from ...dispatch.annotations import Array
 from ...dispatch.arguments import invalid_arguments
-from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.decorators import internal, public, tensors
 from ...dtypes import C_NAMES
 from ...kernels.nn import convolution as kernels
 from ...kernels.runtime.layout import like_images
@@ -39,15 +39,7 @@ def transposed_sizes(sizes, kernel, stride, padding, dilation, output_padding):
     )
 
 
-@operator(
-    kernel=_convolved,
-    namespace=None,
-    method=False,
-    out=False,
-    name="convolution",
-    node="ConvolutionBackward0",
-    narrow="halves",
-)
+@internal(_convolved, out=False, name="convolution", node="ConvolutionBackward0", narrow="halves")
 class convolution:
     """`input` (N, C, spatial) convolved with `weight` (out, C / groups, kernel), plus `bias` (out).
 
@@ -112,14 +104,8 @@ def _batch_in_channels(tensor):
     return tensor.transpose(0, 1).flatten(1, 2)
 
 
-@operator(
-    kernel=kernels.conv_input_grad,
-    namespace=None,
-    method=False,
-    out=False,
-    node="ConvolutionBackwardBackward0",
-    tangent="multilinear",
-    narrow="halves",
+@internal(
+    kernels.conv_input_grad, out=False, node="ConvolutionBackwardBackward0", tangent="multilinear", narrow="halves"
 )
 class conv_input_grad:
     """The gradient of the input of a convolution. As an operation, it is a transposed convolution."""
@@ -150,14 +136,8 @@ class conv_input_grad:
         return result.unflatten(1, (size, result.shape[1] // size)).transpose(0, 1)
 
 
-@operator(
-    kernel=kernels.conv_weight_grad,
-    namespace=None,
-    method=False,
-    out=False,
-    node="ConvolutionBackwardBackward0",
-    tangent="multilinear",
-    narrow="halves",
+@internal(
+    kernels.conv_weight_grad, out=False, node="ConvolutionBackwardBackward0", tangent="multilinear", narrow="halves"
 )
 class conv_weight_grad:
     """The gradient of the weight of a convolution."""

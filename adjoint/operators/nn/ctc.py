@@ -5,21 +5,13 @@ from __future__ import annotations
 import math
 
 from ...dispatch.annotations import Array
-from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.decorators import internal, public, tensors
 from ...dispatch.underived import underived
 from ...kernels.nn import ctc as kernels
 from ...tensor import Tensor
 
 
-@operator(
-    kernel=kernels.ctc_loss,
-    namespace=None,
-    method=False,
-    out=False,
-    name="ctc_loss_of",
-    node="CtcLossBackward0",
-    outputs=("result0", "result1"),
-)
+@internal(kernels.ctc_loss, out=False, name="ctc_loss_of", node="CtcLossBackward0", outputs=("result0", "result1"))
 class ctc_loss_of:
     """The loss of each sample, and the log-probabilities of the states."""
 
@@ -37,7 +29,7 @@ class ctc_loss_of:
         )
 
 
-@operator(kernel=kernels.ctc_loss_backward, namespace=None, method=False, out=False, node="NotImplemented")
+@internal(kernels.ctc_loss_backward, out=False, node="NotImplemented")
 class ctc_loss_backward:
     """The gradient of the log-probabilities."""
 

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from ... import dtypes
 from ...dispatch.annotations import Array, Int
-from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.decorators import internal, public, tensors
 from ...kernels.nn import softmax as kernels
 from ...tensor import wrap_dim
 
 
-@operator(
-    kernel=kernels.safe_softmax,
-    namespace=None,
-    method=(),
-    function_name="_safe_softmax",
-    node="SafeSoftmaxBackward0",
-    out=False,
-)
+@internal(kernels.safe_softmax, function_name="_safe_softmax", node="SafeSoftmaxBackward0", out=False)
 class safe_softmax_of:
     """Softmax along `dim`, but 0 if all elements are -inf, as for a query that may attend to nothing."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy
 
 from ...dispatch.annotations import Array, Int, Number
-from ...dispatch.decorators import PUBLIC, operator, public, publish, tensors
+from ...dispatch.decorators import PUBLIC, internal, operator, public, publish, tensors
 from ...dispatch.sequential import is_readable, read_array
 from ...kernels.create import random as random_kernels
 from ...kernels.nn import activation as kernels
@@ -13,15 +13,7 @@ from ...tensor import wrap
 from ..create.random import stream_of
 
 
-@operator(
-    kernel=kernels.prelu,
-    namespace=None,
-    method=(),
-    node="PreluKernelBackward0",
-    out=False,
-    function_name="prelu",
-    batch="elementwise",
-)
+@internal(kernels.prelu, node="PreluKernelBackward0", out=False, function_name="prelu", batch="elementwise")
 class prelu_kernel:
     """`input` where it is positive, and `weight * input` elsewhere. The shape of `weight` broadcasts."""
 
@@ -34,13 +26,8 @@ class prelu_kernel:
         return xp.zero_where(grad * self, self > 0)
 
 
-@operator(
-    kernel=kernels.prelu_backward,
-    namespace=None,
-    method=(),
-    node="PreluKernelBackwardBackward0",
-    batch="elementwise",
-    aten_name="_prelu_kernel_backward",
+@internal(
+    kernels.prelu_backward, node="PreluKernelBackwardBackward0", batch="elementwise", aten_name="_prelu_kernel_backward"
 )
 class prelu_backward:
     """The derivative of `prelu` with respect to its input, times `grad_output`."""
@@ -97,7 +84,7 @@ def glu_backward(grad, input, dim):
     return tensors.cat([grad * sigmoid.conj(), grad * (first * sigmoid * (1 - sigmoid)).conj()], dim)
 
 
-@operator(kernel=kernels.glu, namespace="functional", method=())
+@operator(kernel=kernels.glu, namespace="functional")
 class glu:
     """The first half of `input` along `dim` times the sigmoid of the second half (Dauphin et al., 2017)."""
 
@@ -107,15 +94,7 @@ class glu:
         return xp.glu_backward(grad, self, dim)
 
 
-@operator(
-    kernel=numpy.multiply,
-    namespace=None,
-    method=(),
-    inplace=True,
-    node="RreluWithNoiseBackward0",
-    out=False,
-    function_name="rrelu",
-)
+@internal(numpy.multiply, inplace=True, node="RreluWithNoiseBackward0", out=False, function_name="rrelu")
 class rrelu_with_noise:
     """`input * noise`. `noise` is 1 where the input is positive, and elsewhere the slope drawn for the element."""
 
@@ -127,13 +106,7 @@ class rrelu_with_noise:
         return xp.rrelu_backward(grad, self, noise)
 
 
-@operator(
-    kernel=kernels.rrelu_backward,
-    namespace=None,
-    method=(),
-    node="RreluWithNoiseBackwardBackward0",
-    batch="elementwise",
-)
+@internal(kernels.rrelu_backward, node="RreluWithNoiseBackwardBackward0", batch="elementwise")
 class rrelu_backward:
     """The derivative of `rrelu_with_noise` times `grad_output`."""
 
@@ -146,10 +119,8 @@ class rrelu_backward:
         return xp.zeros_like(grad)
 
 
-@operator(
-    kernel=kernels.rrelu_mean,
-    namespace=None,
-    method=(),
+@internal(
+    kernels.rrelu_mean,
     inplace=True,
     node="RreluWithNoiseBackward0",
     out=False,

@@ -6,12 +6,12 @@ import math
 
 from ..._runtime.tracebacks import warn
 from ...dispatch.annotations import Array
-from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.decorators import internal, operator, public, tensors
 from ...kernels.nn import grid_sampling as kernels
 from ...kernels.nn.grid_sampling import Sampling
 
 
-@operator(kernel=kernels.weights, namespace=None, method=False, out=False)
+@internal(kernels.weights, out=False)
 class grid_weights:
     """Return the weights of the pixels around each grid position, or their derivative of the given order in each dimension."""
 
@@ -25,7 +25,7 @@ class grid_weights:
         return xp.stack(parts, -1)
 
 
-@operator(kernel=kernels.pixels, namespace=None, method=False, out=False)
+@internal(kernels.pixels, out=False)
 class grid_pixels:
     """The pixels around each position of a grid."""
 
@@ -35,7 +35,7 @@ class grid_pixels:
         return xp.grid_scattered(grad, grid, tuple(input_shape[2:]), sampling)
 
 
-@operator(kernel=kernels.scattered, namespace=None, method=False, out=False)
+@internal(kernels.scattered, out=False)
 class grid_scattered:
     """Images to which values for the pixels around each grid position are added."""
 
@@ -197,7 +197,7 @@ class affine_grid_generator:
         return xp.affine_grid_backward(grad, size, align_corners)
 
 
-@operator(kernel=kernels.affine_grid_backward, namespace=None, method=False, out=False, tangent="linear")
+@internal(kernels.affine_grid_backward, out=False, tangent="linear")
 class affine_grid_backward:
     """The gradient of the maps."""
 

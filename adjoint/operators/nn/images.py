@@ -6,21 +6,13 @@ from typing import Any
 
 from ...dispatch.annotations import Array, Int
 from ...dispatch.arguments import is_of_type
-from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.decorators import internal, operator, public, tensors
 from ...kernels.nn import images as kernels
 from ...kernels.nn import resampling
 from ...kernels.runtime.layout import following_images
 
 
-@operator(
-    kernel=kernels.im2col,
-    namespace=None,
-    method=False,
-    out=False,
-    node="Im2ColBackward0",
-    tangent="linear",
-    batch="samples of 3",
-)
+@internal(kernels.im2col, out=False, node="Im2ColBackward0", tangent="linear", batch="samples of 3")
 class im2col:
     """The elements of the sliding blocks of images, as columns."""
 
@@ -30,15 +22,7 @@ class im2col:
         return xp.col2im(grad, tuple(self_shape[-2:]), kernel_size, dilation, padding, stride)
 
 
-@operator(
-    kernel=kernels.col2im,
-    namespace=None,
-    method=False,
-    out=False,
-    node="Col2ImBackward0",
-    tangent="linear",
-    batch="samples of 2",
-)
+@internal(kernels.col2im, out=False, node="Col2ImBackward0", tangent="linear", batch="samples of 2")
 class col2im:
     """Columns added up to images at the positions of their blocks."""
 
@@ -221,9 +205,7 @@ for _name, _mode in (
     _publish(f"{_name}_aa", _mode, 2)
 
 
-@operator(
-    kernel=resampling.resample_backward, namespace=None, method=False, out=False, tangent="linear", batch="samples"
-)
+@internal(resampling.resample_backward, out=False, tangent="linear", batch="samples")
 class resample_gradient:
     """The gradient of an interpolation. Each contribution is added to the element that it came from."""
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...codegen.kernel import Kernel
 from ...dispatch.annotations import Array
-from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.decorators import internal, operator, public, tensors
 from ...dispatch.sequential import is_readable, read_array
 from ...kernels.index.places import out_of_bounds
 from ...kernels.index.scatter import one_hot as one_hot_array
@@ -41,9 +41,7 @@ def _of_difference(grad, first, second, reduction, xp, divisor=1.0, limit=None):
     return xp.shared_difference(first, second, scaled(grad, reduction, count), divisor, limit)
 
 
-@operator(
-    kernel=kernels.mse_loss, promote="common", namespace=None, method=False, out=False, batch=batched_losses.elementwise
-)
+@internal(kernels.mse_loss, promote="common", out=False, batch=batched_losses.elementwise)
 class mse_loss:
     """The squared difference."""
 
@@ -72,14 +70,8 @@ def reduced(loss, reduction):
     return loss.sum() if reduction == "sum" else loss
 
 
-@operator(
-    kernel=kernels.smooth_l1_loss,
-    promote="common",
-    namespace=None,
-    method=False,
-    out=False,
-    node="SmoothL1LossBackward0",
-    batch=batched_losses.elementwise,
+@internal(
+    kernels.smooth_l1_loss, promote="common", out=False, node="SmoothL1LossBackward0", batch=batched_losses.elementwise
 )
 class smooth_l1_loss:
     """The squared difference near 0, and the absolute difference elsewhere."""
@@ -102,14 +94,7 @@ def _smooth(grad, first, second, reduction, beta, xp):
     return _of_difference(grad, first, second, reduction, xp, beta, 1.0)
 
 
-@operator(
-    kernel=kernels.huber_loss,
-    promote="common",
-    namespace=None,
-    method=False,
-    out=False,
-    batch=batched_losses.elementwise,
-)
+@internal(kernels.huber_loss, promote="common", out=False, batch=batched_losses.elementwise)
 class huber_loss:
     """The squared difference near 0, and the absolute difference elsewhere, scaled by `delta`."""
 
@@ -373,7 +358,7 @@ def one_hot(input, num_classes=-1):
 # --- of scores ------------------------------------------------------------------------------------------------
 
 
-@operator(kernel=kernels.soft_margin_loss, namespace=None, method=False, out=False, batch=batched_losses.elementwise)
+@internal(kernels.soft_margin_loss, out=False, batch=batched_losses.elementwise)
 class soft_margin_loss:
     """`log(1 + exp(-target * input))`, for targets 1 and -1."""
 
@@ -386,7 +371,7 @@ class soft_margin_loss:
         return (xp.sigmoid(-target * self) * -target).conj() * scaled(grad, reduction, math.prod(self.shape))
 
 
-@operator(kernel=kernels.multi_margin_loss, namespace=None, method=False, out=False)
+@internal(kernels.multi_margin_loss, out=False)
 class multi_margin_loss:
     """The hinge loss of one class for each sample against the other classes."""
 
@@ -413,10 +398,8 @@ def multi_margin_loss_backward(grad, self, target, p, margin, weight, reduction)
     return slopes.scatter_add(1, column, -slopes.sum(1, keepdim=True)).reshape(self.shape)
 
 
-@operator(
-    kernel=kernels.multilabel_margin_loss,
-    namespace=None,
-    method=False,
+@internal(
+    kernels.multilabel_margin_loss,
     out=False,
     name="multilabel_margin_loss_forward",
     node="MultilabelMarginLossBackward0",
@@ -445,7 +428,7 @@ def multilabel_margin_loss_backward(grad, self, target, is_target, reduction):
     return slopes * (share.unsqueeze(-1) if share.ndim else share)
 
 
-@operator(kernel=kernels.multilabel_margin_slopes, namespace=None, method=False, out=False)
+@internal(kernels.multilabel_margin_slopes, out=False)
 class multilabel_margin_slopes:
     """The derivative of the sum of the hinges with respect to each score."""
 

@@ -10,7 +10,7 @@ from ...array_attributes import wrap_dim
 from ...codegen.kernel import Kernel
 from ...dispatch.annotations import Array
 from ...dispatch.array_functions import computed
-from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.decorators import internal, public, tensors
 from ...dispatch.out import SCALAR_TYPE, all_stored
 from ...dispatch.sequential import is_readable
 from ...dispatch.steps.promote import check_constant
@@ -71,10 +71,8 @@ def _normalized(input, weight, bias, running_mean, running_var, training, moment
     return kernels.batch_norm(input, weight, bias, running_mean, running_var, training, eps)
 
 
-@operator(
-    kernel=_normalized,
-    namespace=None,
-    method=False,
+@internal(
+    _normalized,
     out=False,
     name="native_batch_norm",
     node="NativeBatchNormBackward0",
@@ -278,10 +276,8 @@ def layer_norm_gradients(grad, input, normalized_shape, weight, mean, rstd, eps,
     return _layer_norm_recorded(grad, input, normalized_shape, weight, eps, needs)
 
 
-@operator(
-    kernel=Kernel(kernels.layer_norm, rows=kernels.layer_norm_rows, quiet=True),
-    namespace=None,
-    method=False,
+@internal(
+    Kernel(kernels.layer_norm, rows=kernels.layer_norm_rows, quiet=True),
     out=False,
     name="native_layer_norm",
     node="NativeLayerNormBackward0",
@@ -433,10 +429,8 @@ def group_norm_gradients(grad, input, weight, groups, mean, rstd, eps, needs):
     return _group_norm_recorded(grad, input, weight, groups, eps, needs)
 
 
-@operator(
-    kernel=Kernel(following_images(kernels.group_norm)),
-    namespace=None,
-    method=False,
+@internal(
+    Kernel(following_images(kernels.group_norm)),
     out=False,
     name="native_group_norm",
     node="NativeGroupNormBackward0",

@@ -7,7 +7,7 @@ from typing import Any
 import numpy
 
 from ...dispatch.annotations import Array
-from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.decorators import internal, public, tensors
 from ...kernels.nn import recurrence as kernels
 from ...tape import modes
 
@@ -85,13 +85,7 @@ def recurrent_layer_gradients(
     return _recorded(grads, projected, hidden, cell, weight, bias, mode, backwards)
 
 
-@operator(
-    kernel=kernels.recurrent_layer,
-    namespace=None,
-    method=False,
-    out=False,
-    outputs=("output", "last_hidden", "last_cell", "gates", "more"),
-)
+@internal(kernels.recurrent_layer, out=False, outputs=("output", "last_hidden", "last_cell", "gates", "more"))
 class recurrent_layer:
     """The outputs of all steps, the last state, and the values of each step that gradients need."""
 

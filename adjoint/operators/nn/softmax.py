@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from ...codegen.kernel import Kernel
 from ...dispatch.annotations import Array, Bool, Dims, Int
-from ...dispatch.decorators import PUBLIC, operator, public, publish, tensors
+from ...dispatch.decorators import PUBLIC, internal, operator, public, publish, tensors
 from ...dispatch.out import STRICT, stored
 from ...kernels.nn import softmax as kernels
 
 
-@operator(
-    kernel=Kernel(kernels.softmax, quiet=True, rows=kernels.softmax_rows),
-    namespace=None,
-    method=(),
+@internal(
+    Kernel(kernels.softmax, quiet=True, rows=kernels.softmax_rows),
     function_name="softmax",
     node="SoftmaxBackward0",
     out=False,
@@ -27,10 +25,8 @@ class softmax_of:
         return xp.softmax_backward(grad, result, dim)
 
 
-@operator(
-    kernel=Kernel(kernels.softmax_backward, rows=kernels.softmax_backward_rows),
-    namespace=None,
-    method=False,
+@internal(
+    Kernel(kernels.softmax_backward, rows=kernels.softmax_backward_rows),
     node="SoftmaxBackwardDataBackward0",
     batch="expanded",
     aten_name="_softmax_backward_data",
@@ -48,10 +44,8 @@ class softmax_backward:
         return grad_output * grad - grad * weighted - grad_output * xp.sum(grad * output, dim, True)
 
 
-@operator(
-    kernel=Kernel(kernels.log_softmax, quiet=True, rows=kernels.log_softmax_rows),
-    namespace=None,
-    method=(),
+@internal(
+    Kernel(kernels.log_softmax, quiet=True, rows=kernels.log_softmax_rows),
     function_name="log_softmax",
     node="LogSoftmaxBackward0",
     out=False,
@@ -66,10 +60,8 @@ class log_softmax_of:
         return xp.log_softmax_backward(grad, result, dim)
 
 
-@operator(
-    kernel=Kernel(kernels.log_softmax_backward, rows=kernels.log_softmax_backward_rows),
-    namespace=None,
-    method=False,
+@internal(
+    Kernel(kernels.log_softmax_backward, rows=kernels.log_softmax_backward_rows),
     node="LogSoftmaxBackwardDataBackward0",
     batch="expanded",
     aten_name="_log_softmax_backward_data",

@@ -6,7 +6,7 @@ import math
 
 from ...codegen.kernel import SMALL, Kernel
 from ...dispatch.annotations import Array, Bool, Dims, Dtype, Int
-from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.decorators import internal, public, tensors
 from ...dispatch.out import AMAX, STRICT, TRUTH
 from ...dispatch.reductions import batch_over, reduction
 from ...kernels.reduce import reduction as kernels
@@ -267,7 +267,7 @@ class min:
     grad_all = shared_by_all
 
 
-@operator(kernel=scan.value_selecting_backward, namespace=None, method=False, batch="expanded")
+@internal(scan.value_selecting_backward, batch="expanded")
 class value_selecting_backward:
     """Zeros of `shape` with `input` at the `indices` along `dim` that the selection returned."""
 
@@ -277,7 +277,7 @@ class value_selecting_backward:
         return xp.selected_values(grad, dim, indices, keepdim)
 
 
-@operator(kernel=scan.selected_values, namespace=None, method=False, batch="expanded")
+@internal(scan.selected_values, batch="expanded")
 class selected_values:
     """The elements at `indices` along `dim`."""
 

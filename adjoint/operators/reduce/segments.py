@@ -9,7 +9,7 @@ import numpy
 from ... import dtypes
 from ...array_attributes import wrap_dim
 from ...dispatch.annotations import Array
-from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.decorators import internal, public, tensors
 from ...dispatch.sequential import is_readable, read_array
 from ...kernels.reduce import counting as kernels
 from ...kernels.runtime.floating import refuse
@@ -19,7 +19,7 @@ _REDUCTIONS = {"sum": "sum", "mean": "sum", "prod": "prod", "max": "amax", "min"
 _OF_NOTHING = {"sum": 0.0, "mean": math.nan, "prod": 1.0, "max": -math.inf, "min": math.inf}
 
 
-@operator(kernel=kernels.segment_of_each, namespace=None, method=False, out=False)
+@internal(kernels.segment_of_each, out=False)
 class segment_of_each:
     """Return the number of the segment of each of `size` elements.
 

@@ -6,7 +6,7 @@ from ... import dtypes
 from ...codegen.kernel import Kernel
 from ...dispatch.annotations import Array, Bool, Dtype, Int, Number
 from ...dispatch.arguments import invalid_arguments, is_number
-from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.decorators import internal, operator, public, tensors
 from ...dispatch.out import SCALAR_TYPE, STRICT, stored
 from ...dispatch.return_types import return_type
 from ...dispatch.sequential import is_readable
@@ -431,14 +431,7 @@ class bincount:
     def forward(self: Array, weights: Array | None = None, minlength: Int = 0): ...
 
 
-@operator(
-    kernel=counting.searchsorted,
-    namespace=None,
-    method=False,
-    function_name="torch.searchsorted",
-    aten_name="searchsorted",
-    same_out=_WRONG_INDEX,
-)
+@internal(counting.searchsorted, function_name="torch.searchsorted", aten_name="searchsorted", same_out=_WRONG_INDEX)
 class searchsorted_tensor:
     """The indices at which elements would be inserted into a sorted sequence."""
 

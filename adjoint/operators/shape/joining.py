@@ -9,7 +9,7 @@ from ...device import contiguous_format
 from ...dispatch.annotations import Array, Arrays, Int, Ints
 from ...dispatch.arguments import invalid_arguments, is_of_type, wrong_type
 from ...dispatch.calls import call_of
-from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.decorators import internal, operator, public, tensors
 from ...dispatch.out import stored
 from ...dispatch.sequential import sequential_fallback
 from ...dispatch.signatures import type_name
@@ -165,10 +165,8 @@ def column_stack(tensors, *, out=None):
     return hstack(columns, out=out)
 
 
-@operator(
-    kernel=kernels.block_diag,
-    namespace=None,
-    method=False,
+@internal(
+    kernels.block_diag,
     promote="common",
     name="block_diagonal",
     node="BlockDiagBackward0",
@@ -200,9 +198,7 @@ def block_diag(*tensors):
 # --- repeating and reordering ---------------------------------------------------------------------------------
 
 
-@operator(
-    kernel=Kernel(kernels.repeat, quiet=True), namespace=None, method=False, out=False, tangent="linear", narrow="moves"
-)
+@internal(Kernel(kernels.repeat, quiet=True), out=False, tangent="linear", narrow="moves")
 class repeat:
     """The tensor repeated along each dimension."""
 
@@ -313,9 +309,7 @@ def _repeated_positions(repeats, size, output_size):
     return wrap(numpy.repeat(numpy.arange(size, dtype=numpy.int64), as_places(counts)))
 
 
-@operator(
-    kernel=Kernel(kernels.roll, quiet=True), out=False, namespace=None, method=False, tangent="linear", narrow="moves"
-)
+@internal(Kernel(kernels.roll, quiet=True), out=False, tangent="linear", narrow="moves")
 class roll:
     """The elements shifted along dimensions. Elements that leave at one end enter at the other."""
 
@@ -354,9 +348,7 @@ def _integers(name, index, args):
     return tuple(value)
 
 
-@operator(
-    kernel=Kernel(kernels.flip, quiet=True), out=False, namespace=None, method=False, tangent="linear", narrow="moves"
-)
+@internal(Kernel(kernels.flip, quiet=True), out=False, tangent="linear", narrow="moves")
 class flip:
     """The elements in reversed order along dimensions."""
 

@@ -12,7 +12,7 @@ import numpy
 from ...dispatch.annotations import Array, Int, Ints
 from ...dispatch.arguments import invalid_arguments, is_of_type, wrong_type
 from ...dispatch.calls import call_of
-from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.decorators import internal, operator, public, tensors
 from ...dispatch.out import STRICT
 from ...kernels.create import creation
 from ...kernels.shape import joining
@@ -36,9 +36,7 @@ class select:
         return xp.select_backward(grad, self_shape, dim, index)
 
 
-@operator(
-    namespace=None, method=False, kernel=kernels.select_backward, tangent="linear", batch="expanded", narrow="moves"
-)
+@internal(kernels.select_backward, tangent="linear", batch="expanded", narrow="moves")
 class select_backward:
     """Zeros of `shape` with `input` at `index` of dimension `dim`."""
 
@@ -48,7 +46,7 @@ class select_backward:
         return xp.select(grad, dim, index)
 
 
-@operator(view=True, namespace=None, method=False, kernel=kernels.slice_dim)
+@internal(kernels.slice_dim, view=True)
 class slice:
     """Every `step`th slice of dimension `dim` from `start` up to, but excluding, `end`."""
 
@@ -63,9 +61,7 @@ class slice:
         return xp.slice_backward(grad, self_shape, dim, start, end, step)
 
 
-@operator(
-    namespace=None, method=False, kernel=kernels.slice_backward, tangent="linear", batch="expanded", narrow="moves"
-)
+@internal(kernels.slice_backward, tangent="linear", batch="expanded", narrow="moves")
 class slice_backward:
     """Zeros of `shape` with `input` in the given slices of dimension `dim`."""
 
@@ -113,14 +109,8 @@ class diagonal:
         return xp.diagonal_backward(grad, self_shape, offset, dim1, dim2)
 
 
-@operator(
-    namespace=None,
-    method=False,
-    node="DiagonalBackwardBackward0",
-    kernel=kernels.diagonal_backward,
-    tangent="linear",
-    batch="expanded",
-    narrow="moves",
+@internal(
+    kernels.diagonal_backward, node="DiagonalBackwardBackward0", tangent="linear", batch="expanded", narrow="moves"
 )
 class diagonal_backward:
     """Zeros of `shape` with `input` on the diagonal of two dimensions."""
@@ -131,7 +121,7 @@ class diagonal_backward:
         return xp.diagonal(grad, offset, dim1, dim2)
 
 
-@operator(view=True, namespace=None, kernel=kernels.unfold)
+@operator(view=True, namespace=None, kernel=kernels.unfold, method=True)
 class unfold:
     """Windows of `size` elements along `dimension`, with distance `step`, as a new last dimension."""
 
@@ -141,9 +131,7 @@ class unfold:
         return xp.unfold_backward(grad, self_shape, dimension, size, step)
 
 
-@operator(
-    namespace=None, method=False, kernel=kernels.unfold_backward, tangent="linear", batch="expanded", narrow="halves"
-)
+@internal(kernels.unfold_backward, tangent="linear", batch="expanded", narrow="halves")
 class unfold_backward:
     """Zeros of `shape` with the windows added at their positions."""
 
@@ -182,7 +170,7 @@ def _with_zeros(grads, xp):
     return [zeros if grad is None else grad for grad in grads]
 
 
-@operator(view=True, namespace=None, method=False, node="SplitBackward0", kernel=kernels.split, aten_name="split")
+@internal(kernels.split, view=True, node="SplitBackward0", aten_name="split")
 class split_size:
     """Views of `split_size` slices of dimension `dim` each. The last view may be smaller."""
 

@@ -11,7 +11,7 @@ from ...device import contiguous_format
 from ...dispatch.annotations import Array, Int, Ints
 from ...dispatch.arguments import MISSING, invalid_arguments, is_of_type, wrong_type
 from ...dispatch.calls import call_of
-from ...dispatch.decorators import named, operator, public, tensors
+from ...dispatch.decorators import internal, named, operator, public, tensors
 from ...dispatch.sequential import sequential_fallback
 from ...kernels.runtime.sparse_array import SparseArray
 from ...kernels.shape import view as kernels
@@ -88,15 +88,7 @@ def _reshaped_copy(grad, self_shape, xp):
     return xp.reshape(grad, self_shape)
 
 
-@operator(
-    view=True,
-    namespace=None,
-    method=False,
-    node="ViewBackward0",
-    kernel=kernels.view,
-    batch=_batch_reshaped,
-    aten_name="view",
-)
+@internal(kernels.view, view=True, node="ViewBackward0", batch=_batch_reshaped, aten_name="view")
 class view_shape:
     """`input` with another shape on the same memory."""
 
@@ -108,15 +100,7 @@ class view_shape:
     large_grad_self = _reshaped_copy
 
 
-@operator(
-    view=True,
-    namespace=None,
-    method=False,
-    node="ReshapeAliasBackward0",
-    kernel=kernels.view,
-    batch=_batch_reshaped,
-    aten_name="_reshape_alias",
-)
+@internal(kernels.view, view=True, node="ReshapeAliasBackward0", batch=_batch_reshaped, aten_name="_reshape_alias")
 class reshape_alias:
     """`input`, which is not contiguous, with another shape on the same memory: the result of `reshape` if it can be a view."""
 
@@ -128,10 +112,8 @@ class reshape_alias:
     large_grad_self = _reshaped_copy
 
 
-@operator(
-    kernel=Kernel(kernels.with_shape, quiet=True),
-    namespace=None,
-    method=False,
+@internal(
+    Kernel(kernels.with_shape, quiet=True),
     node="UnsafeViewBackward0",
     tangent="linear",
     batch=_batch_reshaped,
@@ -378,7 +360,7 @@ def _several(input, dim):
     return tuple(dim)
 
 
-@operator(view=True, namespace=None, method=False, kernel=kernels.expand)
+@internal(kernels.expand, view=True)
 class expand:
     """The tensor with dimensions of size 1 repeated to the given sizes, without copying."""
 
@@ -463,7 +445,7 @@ class t:
         return first.transpose(1, 2) if value._array.ndim == 2 else tensors.alias(first)
 
 
-@operator(view=True, namespace=None, method=False, kernel=kernels.permute, sparse="shapes.permute")
+@internal(kernels.permute, view=True, sparse="shapes.permute")
 class permute:
     """The tensor with its dimensions in another order."""
 
@@ -529,7 +511,7 @@ def _unique(dims, ndim, name):
     return wrapped
 
 
-@operator(kernel=kernels.alias, view=True, namespace=None, method=False, batch="leading", sparse="shapes.itself")
+@internal(kernels.alias, view=True, batch="leading", sparse="shapes.itself")
 class alias:
     """The tensor itself, as a view."""
 

@@ -9,7 +9,7 @@ from ... import dtypes
 from ...dispatch.annotations import Array, Bool, Int, Ints
 from ...dispatch.arguments import invalid_arguments
 from ...dispatch.declaration import OPERATORS, Operator
-from ...dispatch.decorators import operator, public
+from ...dispatch.decorators import internal, operator, public
 from ...dispatch.out import STRICT
 from ...dispatch.underived import underived
 from ...kernels.shape import view as kernels
@@ -205,10 +205,8 @@ class view_as_complex_copy:
     def forward(self: Array): ...
 
 
-@operator(
-    kernel=kernels.reshape_copy,
-    namespace=None,
-    method=False,
+@internal(
+    kernels.reshape_copy,
     function_name="view_copy",
     node="ViewBackward0_copy",
     same_out=STRICT,

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...device import sparse_coo, strided
 from ...dispatch.annotations import Array, Number
-from ...dispatch.decorators import operator, public, publish
+from ...dispatch.decorators import internal, public, publish
 from ...kernels.linalg import matmul as dense_products
 from ...kernels.runtime.floating import refuse
 from ...kernels.runtime.sparse_array import SparseArray
@@ -23,15 +23,7 @@ from .reduced_product import reduced_product
 # --- products ---------------------------------------------------------------------------------------------------------
 
 
-@operator(
-    kernel=dense_products.addmm,
-    sparse="products.addmm",
-    namespace=None,
-    method=(),
-    out=False,
-    tangent="affine",
-    node="SparseAddmmBackward0",
-)
+@internal(dense_products.addmm, sparse="products.addmm", out=False, tangent="affine", node="SparseAddmmBackward0")
 class _sparse_addmm:
     """`beta * self + alpha * (mat1 @ mat2)`. The gradient of `mat1` has the stored elements of `mat1`."""
 
@@ -47,13 +39,7 @@ class _sparse_addmm:
         return xp.mm(mat1.mT.conj(), grad if alpha == 1 else grad * alpha)
 
 
-@operator(
-    kernel=lambda grad, mat2, mask: grad @ mat2.conj().T,
-    sparse="products.product_gradient",
-    namespace=None,
-    method=(),
-    out=False,
-)
+@internal(lambda grad, mat2, mask: grad @ mat2.conj().T, sparse="products.product_gradient", out=False)
 class sparse_product_gradient:
     """`grad @ mat2.mH`, only at the stored elements of `mask` if it is sparse."""
 
@@ -66,14 +52,7 @@ class sparse_product_gradient:
         return xp.mm(grad.mT.conj(), self)
 
 
-@operator(
-    kernel=dense_products.mm,
-    sparse="products.mm",
-    namespace=None,
-    method=(),
-    out=False,
-    node="SparseSparseMatmulBackward0",
-)
+@internal(dense_products.mm, sparse="products.mm", out=False, node="SparseSparseMatmulBackward0")
 class _sparse_sparse_matmul:
     """The product of two sparse matrices, which is sparse."""
 
@@ -169,11 +148,9 @@ def sspaddmm(input, mat1, mat2, *, beta=1, alpha=1):
     return input * beta + product(mat1, mat2).to_sparse() * alpha
 
 
-@operator(
-    kernel=kernels.only_sparse,
+@internal(
+    kernels.only_sparse,
     sparse="products.sampled_addmm",
-    namespace=None,
-    method=(),
     out=False,
     node="SparseSampledAddmmBackward0",
     function_name="sparse_sampled_addmm",
@@ -198,15 +175,7 @@ class sampled_addmm:
 # --- sums -------------------------------------------------------------------------------------------------------------
 
 
-@operator(
-    kernel=kernels.only_sparse,
-    sparse="reductions.sum_dims",
-    namespace=None,
-    method=(),
-    out=False,
-    tangent="linear",
-    node="SparseSumBackward0",
-)
+@internal(kernels.only_sparse, sparse="reductions.sum_dims", out=False, tangent="linear", node="SparseSumBackward0")
 class _sparse_sum:
     """The sums over `dim`, with a gradient at the stored elements."""
 
@@ -216,14 +185,7 @@ class _sparse_sum:
         return xp._sparse_sum_backward(grad, self, dim)
 
 
-@operator(
-    kernel=kernels.only_sparse,
-    sparse="reductions.sum_backward",
-    namespace=None,
-    method=(),
-    out=False,
-    tangent="linear",
-)
+@internal(kernels.only_sparse, sparse="reductions.sum_backward", out=False, tangent="linear")
 class _sparse_sum_backward:
     """The gradient of `_sparse_sum`."""
 
@@ -259,13 +221,11 @@ def sparse_sum(input, dim=None, dtype=None):
 def _softmax(function: str, node: str) -> tuple[Any, Any]:
     """Declare the operators of a softmax over stored elements, and of its gradient."""
 
-    @operator(
-        kernel=kernels.only_sparse,
+    @internal(
+        kernels.only_sparse,
         sparse=f"reductions.{function}",
         tangent="elementwise" if function == "softmax" else None,  # the Jacobian is symmetric
         name=f"_sparse_{function}",
-        namespace=None,
-        method=(),
         out=False,
         node=node,
     )
@@ -277,13 +237,8 @@ def _softmax(function: str, node: str) -> tuple[Any, Any]:
         def grad_self(grad, result, dim, xp):
             return getattr(xp, f"_sparse_{function}_backward")(grad, result, dim)
 
-    @operator(
-        kernel=kernels.only_sparse,
-        sparse=f"reductions.{function}_backward",
-        name=f"_sparse_{function}_backward",
-        namespace=None,
-        method=(),
-        out=False,
+    @internal(
+        kernels.only_sparse, sparse=f"reductions.{function}_backward", name=f"_sparse_{function}_backward", out=False
     )
     class backward_operator:
         """The gradient of the product. With `transposed`, compute the transpose of the gradient, which is the tangent."""
@@ -336,14 +291,7 @@ def log_softmax(input, dim, *, dtype=None):
 # --- gradients that are sparse because few elements were taken -------------------------------------------------------
 
 
-@operator(
-    kernel=kernels.gather_backward,
-    namespace=None,
-    method=False,
-    out=False,
-    tangent="linear",
-    sparse="result",
-)
+@internal(kernels.gather_backward, out=False, tangent="linear", sparse="result")
 class gather_sparse_backward:
     """The gradient of `gather` as a sparse tensor of shape `shape`."""
 
@@ -353,11 +301,9 @@ class gather_sparse_backward:
         return xp.gather(xp.in_layout(grad, "strided"), dim, index, sparse_grad=False)
 
 
-@operator(
-    kernel=kernels.embedding_backward,
+@internal(
+    kernels.embedding_backward,
     node="SparseCooTensorWithDimsAndTensorsBackward0",
-    namespace=None,
-    method=False,
     out=False,
     tangent="linear",
     sparse="result",
@@ -377,7 +323,7 @@ class embedding_sparse_backward:
 # --- diagonals, equations ---------------------------------------------------------------------------------------------
 
 
-@operator(kernel=kernels.diagonals, sparse="result", namespace=None, method=(), out=False)
+@internal(kernels.diagonals, sparse="result", out=False)
 class _on_diagonals:
     """The sparse matrix with the given diagonals."""
 

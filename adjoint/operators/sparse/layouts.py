@@ -6,7 +6,7 @@ from typing import Any
 
 from ...device import sparse_coo
 from ...dispatch.annotations import Array
-from ...dispatch.decorators import operator, public
+from ...dispatch.decorators import internal, operator, public
 from ...kernels.runtime.sparse_array import Coordinates, SparseArray
 from ...kernels.sparse import layouts as kernels
 from ...tape.versions import bump
@@ -16,10 +16,8 @@ from ...tensor import Tensor, wrap
 # --- made of parts ----------------------------------------------------------------------------------------------------
 
 
-@operator(
-    kernel=lambda indices, values, size, is_coalesced: kernels.coo(indices, values, size, is_coalesced),
-    namespace=None,
-    method=(),
+@internal(
+    lambda indices, values, size, is_coalesced: kernels.coo(indices, values, size, is_coalesced),
     out=False,
     tangent="linear",
     node="SparseCooTensorWithDimsAndTensorsBackward0",
@@ -34,9 +32,7 @@ class coo_of_parts:
         return xp.elements_at(grad, indices, values_shape[1:])
 
 
-@operator(
-    kernel=kernels.elements_at, sparse="layouts.elements_at", namespace=None, method=(), out=False, tangent="linear"
-)
+@internal(kernels.elements_at, sparse="layouts.elements_at", out=False, tangent="linear")
 class elements_at:
     """The elements, or slices of the shape `dense_shape`, at the columns of `indices`."""
 
@@ -46,14 +42,8 @@ class elements_at:
         return xp.to_dense_from(xp.coo_of_parts(indices, grad, self_shape, False), None, False, "strided")
 
 
-@operator(
-    kernel=kernels.compressed_of_parts,
-    namespace=None,
-    method=(),
-    out=False,
-    tangent="linear",
-    node="SparseCompressedTensorBackward0",
-    sparse="result",
+@internal(
+    kernels.compressed_of_parts, out=False, tangent="linear", node="SparseCompressedTensorBackward0", sparse="result"
 )
 class compressed_of_parts:
     """A tensor of one of the four compressed layouts, made from checked parts."""
@@ -64,14 +54,7 @@ class compressed_of_parts:
         return xp.values(xp.sparse_mask(grad, result))
 
 
-@operator(
-    kernel=kernels.with_values,
-    sparse="layouts.with_values",
-    namespace=None,
-    method=(),
-    out=False,
-    tangent="linear",
-)
+@internal(kernels.with_values, sparse="layouts.with_values", out=False, tangent="linear")
 class with_values:
     """`self` with other values at its stored elements."""
 
@@ -84,7 +67,7 @@ class with_values:
 # --- their parts ------------------------------------------------------------------------------------------------------
 
 
-@operator(kernel=kernels.stored, sparse="layouts.stored", namespace=None, method=(), out=False, node="ValuesBackward0")
+@internal(kernels.stored, sparse="layouts.stored", out=False, node="ValuesBackward0")
 class values:
     """The stored elements."""
 
@@ -259,15 +242,7 @@ def resize_as_sparse_(input, template):
 # --- conversion -------------------------------------------------------------------------------------------------------
 
 
-@operator(
-    kernel=kernels.to_coo,
-    sparse="layouts.coalesce",
-    namespace=None,
-    method=(),
-    out=False,
-    tangent="linear",
-    node="CoalesceBackward0",
-)
+@internal(kernels.to_coo, sparse="layouts.coalesce", out=False, tangent="linear", node="CoalesceBackward0")
 class coalesced:
     """The same tensor with sorted coordinates. Elements at equal coordinates are added up."""
 
@@ -290,14 +265,7 @@ def coalesce(self, /):
     return self if _coordinates(self, "coalesce").coalesced else coalesced(self)
 
 
-@operator(
-    kernel=kernels.in_layout,
-    sparse="layouts.in_layout result",
-    namespace=None,
-    method=(),
-    out=False,
-    tangent="linear",
-)
+@internal(kernels.in_layout, sparse="layouts.in_layout result", out=False, tangent="linear")
 class in_layout:
     """The tensor converted to the layout of this name."""
 
@@ -307,15 +275,7 @@ class in_layout:
         return xp.in_layout(grad, "strided")
 
 
-@operator(
-    kernel=kernels.to_dense,
-    sparse="layouts.to_dense",
-    namespace=None,
-    method=(),
-    out=False,
-    tangent="linear",
-    node="ToDenseBackward0",
-)
+@internal(kernels.to_dense, sparse="layouts.to_dense", out=False, tangent="linear", node="ToDenseBackward0")
 class to_dense_from:
     """The tensor with all elements. The gradient has the stored elements, unless `masked_grad` is False."""
 
@@ -343,11 +303,9 @@ def to_dense(input, dtype=None, *, masked_grad=None):
     return to_dense_from(input, None if dtype is None else dtype.numpy, masked_grad, _source(input))
 
 
-@operator(
-    kernel=lambda self, sparse_dim, source: kernels.to_coo(self, sparse_dim),
+@internal(
+    lambda self, sparse_dim, source: kernels.to_coo(self, sparse_dim),
     sparse="layouts.to_coo_from result",
-    namespace=None,
-    method=(),
     out=False,
     tangent="linear",
     node="ToSparseBackward0",
@@ -364,12 +322,10 @@ class to_sparse_dims:
         return xp.in_layout(grad, source)
 
 
-@operator(
-    kernel=lambda self, source: kernels.to_coo(self),
+@internal(
+    lambda self, source: kernels.to_coo(self),
     sparse="layouts.to_coo_from result",
     narrow="converts",
-    namespace=None,
-    method=(),
     out=False,
     tangent="linear",
     node="ToSparseBackward1",
@@ -386,12 +342,10 @@ class to_sparse_whole:
 def _to_compressed(layout: str) -> Any:
     """The operator that converts to a compressed layout."""
 
-    @operator(
-        kernel=lambda self, blocksize, dense_dim, source: kernels.compress(self, layout, blocksize, dense_dim),
+    @internal(
+        lambda self, blocksize, dense_dim, source: kernels.compress(self, layout, blocksize, dense_dim),
         sparse=f"layouts.to_{layout} result",
         name=f"to_{layout}_from",
-        namespace=None,
-        method=(),
         out=False,
         tangent="linear",
         node=f"To{kernels.layout_name(layout)}Backward0",
