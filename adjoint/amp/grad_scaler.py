@@ -39,7 +39,7 @@ class GradScaler:
         init_scale: the initial scale.
         growth_factor: the factor of the scale after `growth_interval` steps without infinite gradients.
         backoff_factor: the factor of the scale after a step with infinite gradients.
-        enabled: whether the context has any effect.
+        enabled: whether the scaler has any effect.
 
     >>> import adjoint as torch
     >>> weight = torch.ones(1, requires_grad=True)

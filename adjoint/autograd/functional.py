@@ -225,7 +225,7 @@ def hessian(
     vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
-    """Return the second derivatives of `func`, which returns a single element. The arguments are those of `jacobian`.
+    """Return the second derivatives of `func`, which returns a single element. For the arguments, see `jacobian`.
 
     >>> import adjoint as torch
     >>> torch.autograd.functional.hessian(lambda x: x.prod(), torch.tensor([2.0, 3.0]))

@@ -165,7 +165,7 @@ def queue_callback(callback: Callable[[], Any]) -> None:
 
 
 def run_callbacks(callbacks: list[Callable[[], Any]]) -> None:
-    """Run the callbacks of a finished backward, including those that the callbacks queue."""
+    """Run the callbacks of a finished backward, including callbacks that other callbacks queue."""
     for callback in callbacks:  # the list may grow during the loop
         callback()
 

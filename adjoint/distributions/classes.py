@@ -147,7 +147,7 @@ class OneHotCategorical(OfCategories):
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
-    """One-hot samples whose gradient is that of the probabilities: Bengio, Léonard, Courville, 2013."""
+    """One-hot samples with the gradient of the probabilities: Bengio, Léonard, Courville, 2013."""
 
     has_rsample = True
 

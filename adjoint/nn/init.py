@@ -228,7 +228,7 @@ def kaiming_normal_(
     nonlinearity: str = "leaky_relu",
     generator: torch.Generator | None = None,
 ) -> torch.Tensor:
-    """Fill normally with the standard deviation `gain / √fan` (He et al., 2015); arguments as `kaiming_uniform_`."""
+    """Fill normally with the standard deviation `gain / √fan` (He et al., 2015). For the arguments, see `kaiming_uniform_`."""
     std = _kaiming_std(tensor, a, mode, nonlinearity)
     return tensor if std is None else normal_(tensor, 0.0, std, generator)
 

@@ -123,7 +123,7 @@ class Adam(Declared):
 class AdamW(Adam):
     """Adam with decoupled weight decay (Loshchilov and Hutter, 2019). Each step starts with p ← (1 - lr weight_decay) p.
 
-    The arguments are those of `Adam`.
+    For the arguments, see `Adam`.
     """
 
     _later_options = {"decoupled_weight_decay": True}
@@ -351,7 +351,7 @@ class RAdam(Declared):
 
 
 def _rectification(beta2: float, step: float) -> float | None:
-    """The rectification of the variance in step `step`, None while it is intractable (ρₜ ≤ 5)."""
+    """Return the rectification of the variance in step `step`, or None while the variance is intractable (ρₜ ≤ 5)."""
     limit = 2 / (1 - beta2) - 1
     length = limit - 2 * step * (beta2**step) / (1 - beta2**step)
     if length <= 5.0:

@@ -252,7 +252,7 @@ def note_created(results: Any, saved: Sequence[str] = ()) -> Any:
 
 
 def _note_saved(result: Tensor, saved: Sequence[str], serial: int) -> None:
-    """Record the same for a saved result. The new node counts the changes of the result."""
+    """Record the transform that has created a saved result. The new node counts the changes of the result."""
     if type(result._counter) is not list or type(result._edge) is not tuple:
         return
     node, counter = result._edge[0], result._counter

@@ -53,7 +53,7 @@ _changing_levels = lock_across_forks()
 
 @uninterrupted
 def set_levels(changed: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> None:
-    """Change the interpreters of all threads that have entered none of their own."""
+    """Change the interpreters of all threads that have not entered an interpreter."""
     with _changing_levels:
         FLAGS.levels = changed(FLAGS.levels)
         if FLAGS.levels:

@@ -120,7 +120,7 @@ def overloaded(args: Iterable[Any], kwargs: dict[str, Any]) -> list[Any]:
 
 
 def tensor_likes(args: Iterable[Any], kwargs: dict[str, Any]) -> list[Any]:
-    """Return the same arguments as `overloaded` and plain tensors, which functions written in Python in PyTorch include."""
+    """Return the arguments that `overloaded` returns, and plain tensors, which PyTorch's functions written in Python include."""
     found = []
     for value in (*args, *kwargs.values()):
         found += [item for item in (value if type(value) in (list, tuple) else (value,)) if counts(item)]
@@ -284,7 +284,7 @@ Tensor._subclassed = classmethod(subclassed)
 
 
 class _WrapperState:
-    """`open`: whether wrappers are installed, so that formulas on saved tensors must pass through them without override calls."""
+    """`open`: whether wrappers are installed. Formulas on saved tensors then run with override calls disabled."""
 
     __slots__ = ("open",)
 

@@ -1,4 +1,4 @@
-"""`torch.version`: the version of this package, and of the libraries with which it was built (none of PyTorch's)."""
+"""`torch.version`: the version of this package. It is built with none of PyTorch's libraries."""
 
 from adjoint._runtime.installed import version as _version
 

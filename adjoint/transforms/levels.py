@@ -49,7 +49,7 @@ def end_innermost() -> int:
     """End the innermost transform, and return its level.
 
     Raises:
-        RuntimeError: if there is no mode.
+        RuntimeError: if no transform is running.
     """
     number = current_level()
     transform = modes.STATE.transforms[-1]

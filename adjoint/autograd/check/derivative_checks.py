@@ -52,7 +52,7 @@ class Options:
 
 
 def check_inputs(inputs: tuple[Any, ...]) -> None:
-    """Warn about inputs with low precision. Refuse expanded inputs. Refuse inputs of which none requires grad."""
+    """Warn about inputs with low precision. Refuse expanded inputs. Refuse inputs if none of them requires grad."""
     for number, value in enumerate(inputs):
         if not is_source(value):
             continue
@@ -76,7 +76,7 @@ def check_inputs(inputs: tuple[Any, ...]) -> None:
 
 
 def check_constant(mapping: Mapping, options: Options) -> None:
-    """Check that outputs that do not require grad are independent of the inputs that do."""
+    """Check that outputs without grad do not depend on the inputs that require grad."""
     for source in mapping.sources:
         if options.fast_mode:
             directions = directions_of(source, Directions())

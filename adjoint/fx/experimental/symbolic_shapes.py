@@ -21,22 +21,22 @@ class GuardOnDataDependentSymNode(RuntimeError):
 
 
 def guard_or_true(condition: Any) -> bool:
-    """Return the condition, which is known."""
+    """Return the condition, because its value is always known."""
     return bool(condition)
 
 
 def guard_or_false(condition: Any) -> bool:
-    """Return the condition, which is known."""
+    """Return the condition, because its value is always known."""
     return bool(condition)
 
 
 def guard_size_oblivious(condition: Any) -> bool:
-    """Return the condition, which is known."""
+    """Return the condition, because its value is always known."""
     return bool(condition)
 
 
 def statically_known_true(condition: Any) -> bool:
-    """Return the condition, which is known."""
+    """Return the condition, because its value is always known."""
     return bool(condition)
 
 

@@ -297,12 +297,12 @@ def rnn_tanh(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
 
 
 def rnn_relu(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
-    """Run layers of a recurrent network with ReLU over a sequence. The arguments are those of `rnn_tanh`."""
+    """Run layers of a recurrent network with ReLU over a sequence. For the arguments, see `rnn_tanh`."""
     return _with_one_state("rnn_relu", args, kwargs)
 
 
 def gru(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
-    """Run layers of gated recurrent units (Cho et al., 2014) over a sequence. The arguments are those of `rnn_tanh`."""
+    """Run layers of gated recurrent units (Cho et al., 2014) over a sequence. For the arguments, see `rnn_tanh`."""
     return _with_one_state("gru", args, kwargs)
 
 
@@ -311,7 +311,7 @@ def lstm(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor, Tensor]:
 
     Return outputs, final hidden states, final cells.
 
-    The arguments are those of `rnn_tanh`, except that `hx` is a pair of hidden states and cells. Each layer and
+    `hx` is a pair of hidden states and cells. For the other arguments, see `rnn_tanh`. Each layer and
     direction may have one more weight: a projection of its hidden state (Sak et al., 2014).
     """
     call = _arguments("lstm", args, kwargs, "tuple of Tensors")

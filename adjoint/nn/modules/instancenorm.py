@@ -75,7 +75,7 @@ class InstanceNorm1d(_InstanceNorm):
 class InstanceNorm2d(_InstanceNorm):
     """Normalizes each channel of each sample of `(N, C, H, W)` or `(C, H, W)` (Ulyanov et al., 2016).
 
-    The arguments are those of `BatchNorm2d`. By default there are no parameters and no running statistics.
+    For the arguments, see `BatchNorm2d`. By default there are no parameters and no running statistics.
     """
 
     _dims = 2

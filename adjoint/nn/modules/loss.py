@@ -242,7 +242,7 @@ class KLDivLoss(_Loss):
 
 
 class PoissonNLLLoss(_Loss):
-    """The negative log-likelihood of Poisson-distributed counts. The arguments are those of `F.poisson_nll_loss`."""
+    """The negative log-likelihood of Poisson-distributed counts. For the arguments, see `F.poisson_nll_loss`."""
 
     def __init__(
         self,
@@ -270,7 +270,7 @@ class PoissonNLLLoss(_Loss):
 
 
 class GaussianNLLLoss(_Loss):
-    """The negative log-likelihood under normal distributions. The arguments are those of `F.gaussian_nll_loss`."""
+    """The negative log-likelihood under normal distributions. For the arguments, see `F.gaussian_nll_loss`."""
 
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
         super().__init__(reduction=reduction)
@@ -357,7 +357,7 @@ class MultiMarginLoss(_WeightedLoss):
 
 
 class TripletMarginLoss(_Loss):
-    """`max(0, d(anchor, positive) - d(anchor, negative) + margin)`. The arguments are those of `F.triplet_margin_loss`."""
+    """`max(0, d(anchor, positive) - d(anchor, negative) + margin)`. For the arguments, see `F.triplet_margin_loss`."""
 
     def __init__(
         self,

@@ -296,7 +296,7 @@ def _layers(
 class RNN(RNNBase):
     """An Elman network: `h' = tanh(W_ih x + b_ih + W_hh h + b_hh)` in each layer.
 
-    The arguments are those of `RNNBase`, and `nonlinearity`, which is "tanh" or "relu".
+    For the arguments, see `RNNBase`. `nonlinearity` is "tanh" or "relu".
 
     Call it as `rnn(input, h_0)`. It returns the outputs of the last layer and the final hidden states.
     """
@@ -319,7 +319,7 @@ class RNN(RNNBase):
 
 
 class GRU(RNNBase):
-    """A network of gated recurrent units (Cho et al., 2014). The arguments are those of `RNNBase`.
+    """A network of gated recurrent units (Cho et al., 2014). For the arguments, see `RNNBase`.
 
     Call it as `gru(input, h_0)`. It returns the outputs of the last layer and the final hidden states.
     """
@@ -334,7 +334,7 @@ class GRU(RNNBase):
 
 
 class LSTM(RNNBase):
-    """A network of long short-term memory (Hochreiter and Schmidhuber, 1997). The arguments are those of `RNNBase`.
+    """A network of long short-term memory (Hochreiter and Schmidhuber, 1997). For the arguments, see `RNNBase`.
 
     Call it as `lstm(input, (h_0, c_0))`. It returns the outputs of the last layer and the final `(h_n, c_n)`.
 

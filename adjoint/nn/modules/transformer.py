@@ -425,7 +425,7 @@ class Transformer(Module):
         custom_encoder: a module to use instead of the encoder.
         custom_decoder: a module to use instead of the decoder.
 
-    The other arguments are those of `TransformerEncoderLayer`.
+    For the other arguments, see `TransformerEncoderLayer`.
 
     >>> import adjoint as torch
     >>> model = torch.nn.Transformer(8, 2, 1, 1, 16, batch_first=True)

@@ -139,7 +139,7 @@ def data_parallel(
     dim: int = 0,
     module_kwargs: dict[str, Any] | None = None,
 ) -> Any:
-    """Evaluate `module(*inputs)` in several threads. The arguments are those of `DataParallel`."""
+    """Evaluate `module(*inputs)` in several threads. For the arguments, see `DataParallel`."""
     inputs = inputs if isinstance(inputs, tuple) else (inputs,)
     threads = torch.get_num_threads() if device_ids is None else len(device_ids)
     if threads <= 1:

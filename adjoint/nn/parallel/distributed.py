@@ -165,7 +165,7 @@ class DistributedDataParallel(Module):
         return [*parameters, *self._broadcast_each_forward()]
 
     def _check_same_model(self, names: list[str], parameters: list[Any]) -> None:
-        """Compare names, shapes and dtypes with those in the first process.
+        """Compare the names, shapes and dtypes of parameters with the first process.
 
         If one of them differs, all processes raise the error.
         """

@@ -50,7 +50,10 @@ def stream_of(generator: Any) -> kernels.Stream:
 
 
 def check_levels() -> None:
-    """Raise if a `vmap` that needs different numbers would draw once for its whole batch. Tell captures of the draw."""
+    """Raise an error if a `vmap` that needs different numbers would draw once for its whole batch.
+
+    Inform captures of the draw.
+    """
     if modes.STATE.capture is not None:
         modes.STATE.capture.draws()
     for level in modes.STATE.interpreters:
@@ -117,7 +120,7 @@ def _sampled(name, sample, sampler, doc):
 
 
 def _drawn_like(like: Any, dtype: Any, order: Any, sample: Any, generator: Generator | None, *parameters: Any) -> Any:
-    """Return what `sample` draws into an array like another array."""
+    """Return the numbers that `sample` draws into an array like another array."""
     return sample(stream_of(generator), copying.empty_like(like, dtype, order), *parameters)
 
 

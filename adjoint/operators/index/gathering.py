@@ -90,7 +90,7 @@ class scatter_source:
 
 
 def _fitted(grad, shape, xp):
-    """Return the gradient of a source of which only the part with the shape of the index was used."""
+    """Return the gradient of a source, of which only a part with the shape of the index was used."""
     if tuple(grad.shape) == tuple(shape):
         return grad
     for dim, (have, want) in enumerate(zip(grad.shape, shape, strict=True)):

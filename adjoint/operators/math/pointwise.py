@@ -436,7 +436,7 @@ class sign:
 
 @unary(kernels.sgn, promote=None, same_out=True, public_inplace=False, sparse="values", narrow="halves")
 class sgn:
-    """`sign`; for complex numbers, the number of magnitude 1 in the same direction."""
+    """The sign. For a complex number, it is the number of magnitude 1 in the same direction."""
 
     def grad_self(grad, self, result, xp):
         if not is_complex(self):

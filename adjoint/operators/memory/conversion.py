@@ -50,7 +50,7 @@ def check_device(place: Any) -> None:
 def is_meta(place: Any) -> bool:
     """Return whether `place` is `meta`.
 
-    Raise an error if tensors cannot be there; they can be on `meta` and on the CPU.
+    Raise an error unless the device is `meta` or the CPU.
     """
     kind = place.type if type(place) is device else place if place == "cpu" else device(place).type
     if kind == "meta":

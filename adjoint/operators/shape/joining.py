@@ -246,7 +246,7 @@ def tile_method(input, /, *dims, **names):
 def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
     """Each element (or slice of `dim`) repeated in place.
 
-    With a single tensor, return its indices, each repeated as often as the element says.
+    With a single tensor, return its indices. Each element is the number of repetitions of its index.
     """
     if repeats is None:
         if input._array.ndim != 1:
@@ -275,7 +275,7 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
 
 
 def _repeated(input, repeats, dim, output_size):
-    """Return the slices of `dim`, each repeated as often as a tensor says."""
+    """Return the slices of `dim`, with the number of repetitions of each in a tensor."""
     counts, shape = repeats._array, input._array.shape
     if counts.ndim > 1:
         raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
@@ -292,7 +292,10 @@ def _repeated(input, repeats, dim, output_size):
 
 @sequential_fallback
 def _repeated_positions(repeats, size, output_size):
-    """Return the numbers below `size`, each repeated as `repeats` says. `output_size` is their total number, if given."""
+    """Return the numbers below `size`, with the number of repetitions of each in `repeats`.
+
+    `output_size` is their total number, if given.
+    """
     if repeats.dtype not in (int32, int64):
         raise refuse("repeat_interleave_cpu", repeats._array)
     counts = materialize(repeats._array).reshape(-1).astype(numpy.int64, copy=False)

@@ -323,7 +323,7 @@ class squeeze_dim:
 
 @_squeezing(kernels.squeeze, 2, aten="default, dims")
 class squeeze_dims:
-    """The tensor without those dimensions in `dim` that have size 1."""
+    """The tensor without the dimensions in `dim` whose size is 1."""
 
     def forward(self: Array, dim: Ints): ...
 

@@ -141,7 +141,7 @@ class squeeze_dim_copy:
 
 @copying("squeeze_dims", "SqueezeBackward2_copy", function_name="squeeze_copy", namespace=None)
 class squeeze_dims_copy:
-    """A copy without those of the given dimensions that have size 1."""
+    """A copy without the given dimensions whose size is 1."""
 
     def forward(self: Array, dim: Ints): ...
 

@@ -196,7 +196,7 @@ class SequentialLR(_Composition):
 
 
 class ChainedScheduler(_Composition):
-    """Makes one step of every scheduler in each epoch."""
+    """Takes one step of every scheduler in each epoch."""
 
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
         if len(schedulers) < 1:

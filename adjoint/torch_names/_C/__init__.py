@@ -135,7 +135,7 @@ class _DisableFuncTorch(nullcontext[None]):
 
 
 class _TorchFunctionState(Enum):
-    """The `__torch_function__` methods that are called: all, only those of modes, or none."""
+    """The `__torch_function__` methods that are called: all, only the methods of modes, or none."""
 
     ENABLED = 0
     SUBCLASSES_DISABLED = 1
@@ -150,7 +150,7 @@ def _get_torch_function_state() -> _TorchFunctionState:
 
 
 def _get_all_dtypes() -> list[_dtypes.dtype]:
-    """Return all dtypes, including those that no tensor has."""
+    """Return all dtypes, including dtypes that no tensor has."""
     return list(dict.fromkeys(value for value in vars(_dtypes).values() if type(value) is _dtypes.dtype))
 
 
