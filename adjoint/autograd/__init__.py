@@ -29,9 +29,10 @@ from .grad_mode import (
     set_multithreading_enabled,
 )
 from .gradcheck import gradcheck, gradgradcheck
-from .graph import _engine_run_backward as _engine_run_backward
 from .graph_task import is_checkpoint_valid as _is_checkpoint_valid
 from .nested_function import NestedIOFunction
+from .private_names import _calculate_shape, _make_grads, _tensor_or_tensors_to_tuple
+from .private_names import _engine_run_backward as _engine_run_backward
 from .variable import Variable, variable
 
 __all__ = [
@@ -72,7 +73,7 @@ further_names(__name__, {"anomaly_mode": anomaly_mode})
 
 def __getattr__(name: str) -> Any:
     """Import rarely used names on first use."""
-    if name in ("forward_ad", "functional", "profiler", "profiler_util"):
+    if name in ("_functions", "forward_ad", "functional", "profiler", "profiler_util"):
         return import_late(f"{__name__}.{name}")
     if name in ("Explanation", "explain"):
         value = globals()[name] = getattr(import_late(f"{__name__}.debug.explanation"), name)

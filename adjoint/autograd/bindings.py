@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable
 from typing import Any
 
 from .._runtime.sequence import sequence_numbers
-from ..tape import mode_switches, modes
+from ..tape import mode_switches, modes, views
 from ..tape.node import Node
 from ..tape.node_interface import InputMetadata as _InputMetadata
 from ..tape.saved_attributes import SavedTensor as SavedTensor
+from ..tape.versions import shared_counter
 from ..tensor import Tensor
 from .graph import saved_tensors_hooks
 
@@ -54,9 +56,66 @@ def _saved_tensors_hooks_get_disabled_error_message() -> str | None:
     return modes.STATE.hooks_disabled
 
 
+def _unsafe_set_version_counter(tensors: tuple[Tensor, ...], versions: tuple[int, ...]) -> None:
+    """Set the version of each of `tensors`. Backward compares versions to detect in-place changes."""
+    if len(tensors) != len(versions):
+        raise RuntimeError(f"tensors_len={len(tensors)}, versions_len={len(versions)}")
+    for tensor, version in zip(tensors, versions, strict=True):
+        if version < 0:
+            raise RuntimeError(f"Cannot set a version_counter to a value below 0: {version}")
+        counter = shared_counter(tensor)
+        if not isinstance(counter, list):
+            raise RuntimeError(
+                "Tried to call torch.autograd._unsafe_set_version() on a tensor that does not have a version counter. Was it "
+                "created in inference mode?"
+            )
+        counter[0] = version
+
+
+def _top_saved_tensors_default_hooks(ignore_is_tracing: bool) -> tuple[Any, Any] | None:
+    """Return the innermost pair of saved-tensor hooks, or None."""
+    hooks = modes.STATE.saved_tensor_hooks
+    return (hooks[-1][0], hooks[-1][1]) if hooks else None
+
+
+class CreationMeta(enum.Enum):
+    """The origin of a view. The origin decides whether the view may be changed in place."""
+
+    DEFAULT = 0
+    IN_CUSTOM_FUNCTION = 1
+    MULTI_OUTPUT_NODE = 2
+    NO_GRAD_MODE = 3
+    INFERENCE_MODE = 4
+
+
+_CREATIONS = {
+    None: CreationMeta.DEFAULT,
+    views.CUSTOM: CreationMeta.IN_CUSTOM_FUNCTION,
+    views.MULTI_OUTPUT: CreationMeta.MULTI_OUTPUT_NODE,
+    views.NO_GRAD: CreationMeta.NO_GRAD_MODE,
+    views.INFERENCE: CreationMeta.INFERENCE_MODE,
+}
+
+
+def _get_creation_meta(view: Tensor) -> CreationMeta:
+    """Return the origin of a view.
+
+    Raises:
+        RuntimeError: if `view` is not a view.
+    """
+    if view._base is None:
+        raise RuntimeError("a tensor that is no view has no creation meta")
+    return _CREATIONS[view._creation]
+
+
 def _get_sequence_nr() -> int:
     """Return the sequence number of the next node."""
     return int(repr(sequence_numbers).removeprefix("count(").removesuffix(")"))  # copying a `count` is deprecated
+
+
+def _get_current_graph_task_keep_graph() -> bool:
+    """Return whether the current backward of this thread retains its graph. Return True outside of a backward."""
+    return modes.STATE.task is None or modes.STATE.task.retain_graph
 
 
 def _profiler_enabled() -> bool:

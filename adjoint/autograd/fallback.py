@@ -10,6 +10,25 @@ from ..dispatch.out import Underived
 from ..tape import modes
 from ..tensor import Tensor, can_require_grad
 
+_MODES = ("nothing", "warn")
+_mode = ["warn"]
+
+
+def get_autograd_fallback_mode() -> str:
+    """Return the behaviour of backward through such an operator: "nothing" or "warn"."""
+    return _mode[0]
+
+
+def set_autograd_fallback_mode(mode: str) -> None:
+    """Set the behaviour of backward through such an operator: "nothing" or "warn".
+
+    Raises:
+        RuntimeError: for any other mode.
+    """
+    if mode not in _MODES:
+        raise RuntimeError(f"NYI: mode='{mode}'")
+    _mode[0] = mode
+
 
 class WarnNotImplemented(Underived):
     """The history of a result of an operator without derivative. Its backward warns, and passes no gradients on."""
@@ -38,7 +57,7 @@ def without_derivative(called: str, kernel: Callable[..., Any], args: tuple[Any,
     """
     result = kernel(*args, **names)
     inputs = [each for each in _tensors((args, tuple(names.values()))) if each.requires_grad]
-    if not (modes.is_grad_enabled() and inputs):
+    if _mode[0] == "nothing" or not (modes.is_grad_enabled() and inputs):
         return result
     for output in _tensors(result):
         if output.requires_grad:

@@ -182,6 +182,12 @@ def _basis(tensors: Any) -> list[Tensor]:
     return bases
 
 
+def _construct_standard_basis_for(tensors: tuple[Tensor, ...], tensor_numels: tuple[int, ...]) -> tuple[Tensor, ...]:
+    """Return the standard basis vectors of the joint space of `tensors`. Each tensor gets the rows of its own elements."""
+    total = sum(tensor_numels)
+    return tuple(part.reshape((total, count)) for part, count in zip(_basis(tensors), tensor_numels, strict=True))
+
+
 def _jacobian_by_columns(func: Function, inputs: Tensors, strict: bool, vectorize: bool) -> Any:
     """Return the Jacobian by products with the basis vectors of the inputs."""
     if strict:

@@ -16,11 +16,11 @@ from ..tape.hook_handles import RemovableHandle
 from ..tape.interpreters import Handler
 from ..tape.versions import bump
 from ..tensor import Tensor
-from .backward import backward, grad
 from .gradient_edge import GradientEdge, get_gradient_edge
 from .graph_task import current_node, current_task_id
 from .multi_grad import register_multi_grad_hook
 from .mutation import allow_mutation_on_saved_tensors
+from .private_names import _engine_run_backward as _engine_run_backward
 
 __all__ = [
     "GradientEdge",
@@ -273,19 +273,3 @@ class caching_results(Handler):
         self.result_cache.made(outputs)
         if self.outer is not None:
             self.outer.made(outputs)
-
-
-def _engine_run_backward(
-    t_outputs: Sequence[Any],
-    grad_tensors: Sequence[Tensor | None],
-    keep_graph: bool,
-    create_graph: bool,
-    inputs: Sequence[Any] = (),
-    allow_unreachable: bool = False,
-    accumulate_grad: bool = False,
-) -> tuple[Any, ...]:
-    """Run `backward` if `accumulate_grad`, otherwise `grad`, with the arguments of PyTorch's engine."""
-    if accumulate_grad:
-        backward(t_outputs, grad_tensors, keep_graph, create_graph, inputs=inputs or None)
-        return ()
-    return grad(t_outputs, inputs, grad_tensors, keep_graph, create_graph, allow_unused=allow_unreachable)

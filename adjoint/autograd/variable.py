@@ -9,8 +9,8 @@ from ..tape.aliases import detached
 from ..tape.versions import shared_counter
 from ..tensor import Tensor, can_require_grad
 from . import methods
-from .graph import _engine_run_backward
 from .graph_task import is_checkpoint_valid, queue_callback
+from .private_names import _engine_run_backward
 
 __all__ = ["Variable", "VariableMeta"]
 

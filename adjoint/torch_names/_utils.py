@@ -36,6 +36,7 @@ __all__ = [
     "KeyErrorMessage",
     "_element_size",
     "_flatten_dense_tensors",
+    "_get_async_or_non_blocking",
     "_get_device_index",
     "_get_obj_state",
     "_handle_complex",
@@ -54,6 +55,7 @@ __all__ = [
     "classproperty",
     "cpu_count",
     "is_compiling",
+    "render_call",
     "try_import",
 ]
 
@@ -188,6 +190,35 @@ def try_import(module_name: str) -> ModuleType | None:
         return None
 
 
+def render_call(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """Return the call of `fn` as text. Tensors are shown without elements."""
+    name = _qualified_name(fn)
+    given = [_in_short(arg) for arg in args] + [f"{key}={_in_short(value)}" for key, value in kwargs.items()]
+    return f"{name}({', '.join(given)})"
+
+
+def _qualified_name(function: Any) -> str:
+    public = sys.modules[__package__]
+    named = getattr(public, getattr(function, "__name__", ""), None) is function
+    return f"torch.{function.__name__}" if named else str(function)
+
+
+def _in_short(value: Any) -> str:
+    if isinstance(value, Tensor):
+        usual = (dtypes.get_default_dtype(), dtypes.complex64, dtypes.int64, dtypes.bool)
+        start = "..., device='meta'" if value.is_meta else "[...]"
+        kind = "" if value.dtype in usual else f", dtype={value.dtype}"
+        return (
+            f"tensor({start}, size={tuple(value.shape)}{kind}{', requires_grad=True' if value.requires_grad else ''})"
+        )
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key!r}: {_in_short(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        inner = ", ".join(map(_in_short, value))
+        return f"[{inner}]" if isinstance(value, list) else f"({inner}{',' * (len(value) == 1)})"
+    return repr(value)
+
+
 # --- exceptions of other threads and processes ------------------------------------------------------------------
 
 
@@ -257,6 +288,15 @@ def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = Fal
     if index is None and not optional:
         raise ValueError(f"Expected a torch.device with a specified index or an integer, but got:{device}")
     return index
+
+
+def _get_async_or_non_blocking(function_name: str, non_blocking: bool, kwargs: dict[str, Any]) -> bool:
+    """Return `non_blocking`, or the value of the keyword `async` of older programs. Raise TypeError for other keywords."""
+    if not kwargs:
+        return non_blocking
+    if len(kwargs) != 1 or "async" not in kwargs:
+        raise TypeError(f"{function_name}() got an unexpected keyword argument '{list(kwargs)[-1]}'")
+    return bool(kwargs["async"])
 
 
 def is_compiling() -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from adjoint._runtime.tracebacks import warn
+from adjoint.tensor import Tensor
 from adjoint.transforms.vmap import vmap as newer
 
 __all__ = ["vmap"]
@@ -24,6 +25,9 @@ def _vmap(
     """Return `torch.vmap(func)` for a function that returns a tensor or a tuple of tensors.
 
     The tuple may include None if allowed.
+
+    Raises:
+        ValueError: if the function returns anything else.
     """
 
     @functools.wraps(func)
@@ -33,7 +37,8 @@ def _vmap(
         @functools.wraps(func)
         def without_absent(*args: Any) -> Any:
             result = func(*args)
-            if not isinstance(result, tuple) or not allow_none_pass_through:
+            _check(result, getattr(func, "__name__", repr(func)), allow_none_pass_through)
+            if isinstance(result, Tensor):
                 return result
             absent.extend(place for place, each in enumerate(result) if each is None)
             return tuple(each for each in result if each is not None)
@@ -47,3 +52,18 @@ def _vmap(
         return tuple(parts)
 
     return mapped
+
+
+def _check(result: Any, name: str, allow_none: bool) -> None:
+    """Raise an error unless the function `name` has returned a tensor or a tuple of tensors (or of None if allowed)."""
+    if isinstance(result, Tensor):
+        return
+    if not isinstance(result, tuple):
+        raise ValueError(
+            f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(result)} as the return."
+        )
+    for place, each in enumerate(result):
+        if not isinstance(each, Tensor) and not (each is None and allow_none):
+            raise ValueError(
+                f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(each)} for return {place}."
+            )

@@ -36,6 +36,7 @@ from adjoint.tape.torch_function import (
 from adjoint.tensor import Tensor
 
 __all__ = [
+    "BaseTorchFunctionMode",
     "TorchFunctionMode",
     "get_default_nowrap_functions",
     "get_ignored_functions",
@@ -385,6 +386,20 @@ class TorchFunctionMode:
         """Create a mode of this class. This is an old name of the constructor."""
         warn("`Mode.push()` is no longer necessary and can be replaced with just `with Mode()`")
         return cls(*args, **kwargs)
+
+
+class BaseTorchFunctionMode(TorchFunctionMode):
+    """A mode that overrides nothing."""
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Iterable[type],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """Call `func`."""
+        return func(*args, **(kwargs or {}))
 
 
 def _get_current_function_mode_stack() -> list[TorchFunctionMode]:

@@ -1,4 +1,4 @@
-"""Private functions of `torch` that programs call. They are written on top of the public functions.
+"""Private functions of `torch` that programs and tests call. They are written on top of the public functions.
 
 In PyTorch they are operators that it uses itself.
 """
@@ -15,11 +15,95 @@ from adjoint.dtypes import C_NAMES
 Tensor = torch.Tensor
 
 __all__ = [
-    "_adaptive_avg_pool2d", "_addmm_activation", "_amp_foreach_non_finite_check_and_unscale_", "_amp_update_scale_",
-    "_convert_indices_from_coo_to_csr", "_convert_indices_from_csr_to_coo", "_debug_has_internal_overlap", "_dim_arange",
-    "_euclidean_dist", "_int_mm", "_pack_padded_sequence", "_scaled_dot_product_attention_math", "_segment_reduce", "_unique2",
-    "_weight_norm_interface",
+    "_adaptive_avg_pool2d", "_adaptive_avg_pool3d", "_addmm_activation", "_aminmax",
+    "_amp_foreach_non_finite_check_and_unscale_", "_amp_update_scale_", "_assert_tensor_metadata", "_cast_Byte", "_cast_Char",
+    "_cast_Double", "_cast_Float", "_cast_Half", "_cast_Int", "_cast_Long", "_cast_Short", "_compute_linear_combination",
+    "_conj", "_conj_copy", "_conj_physical", "_convert_indices_from_coo_to_csr", "_convert_indices_from_csr_to_coo",
+    "_debug_has_internal_overlap", "_dim_arange", "_efficientzerotensor", "_euclidean_dist", "_fft_c2c", "_fft_c2r", "_fft_r2c",
+    "_index_put_impl_", "_int_mm", "_is_all_true", "_is_any_true", "_is_zerotensor", "_log_softmax",
+    "_logcumsumexp", "_lu_with_info", "_masked_softmax", "_neg_view_copy", "_nnpack_available", "_pack_padded_sequence",
+    "_reshape_from_tensor", "_scaled_dot_product_attention_math", "_segment_reduce", "_softmax", "_sparse_csr_prod",
+    "_sparse_csr_sum", "_stack", "_to_cpu", "_unique2", "_unsafe_index", "_unsafe_index_put",
+    "_validate_sparse_compressed_tensor_args", "_validate_sparse_coo_tensor_args", "_weight_norm_interface",
 ]  # fmt: skip
+
+
+# --- elementwise ----------------------------------------------------------------------------------------------------
+
+
+def _conj(input: Tensor) -> Tensor:
+    """`conj`."""
+    return input.conj()
+
+
+def _conj_copy(input: Tensor) -> Tensor:
+    """Return the conjugate in separate memory."""
+    return input.conj().clone().resolve_conj()
+
+
+def _conj_physical(input: Tensor) -> Tensor:
+    """`conj_physical`."""
+    return torch.conj_physical(input)
+
+
+def _neg_view_copy(input: Tensor) -> Tensor:
+    """Return the negative in separate memory."""
+    return input.neg()
+
+
+def _is_zerotensor(input: Tensor) -> bool:
+    """Return whether the tensor has no memory because all elements are 0. No such tensor exists here."""
+    return False
+
+
+def _efficientzerotensor(size: Sequence[int], **options: Any) -> Tensor:
+    """Zeros."""
+    return torch.zeros(size, **options)
+
+
+def _cast(name: str, kind: torch.dtype) -> Any:
+    def cast(input: Tensor, non_blocking: bool = False) -> Tensor:
+        return input.to(kind)
+
+    cast.__name__ = cast.__qualname__ = f"_cast_{name}"
+    cast.__doc__ = f"The tensor converted to {kind}."
+    return cast
+
+
+_cast_Byte, _cast_Char, _cast_Short = _cast("Byte", torch.uint8), _cast("Char", torch.int8), _cast("Short", torch.int16)
+_cast_Int, _cast_Long, _cast_Half = _cast("Int", torch.int32), _cast("Long", torch.int64), _cast("Half", torch.float16)
+_cast_Float, _cast_Double = _cast("Float", torch.float32), _cast("Double", torch.float64)
+
+
+# --- reductions, rows -----------------------------------------------------------------------------------------------
+
+
+def _of_bool(name: str, input: Tensor) -> None:
+    if input.dtype is not torch.bool:
+        raise RuntimeError(f"{name}: expected a tensor of bool, but got {C_NAMES[input.dtype]}")
+
+
+def _is_all_true(input: Tensor) -> Tensor:
+    """Return whether all elements of a bool tensor are true."""
+    _of_bool("_is_all_true", input)
+    return input.all()
+
+
+def _is_any_true(input: Tensor) -> Tensor:
+    """Return whether an element of a bool tensor is true."""
+    _of_bool("_is_any_true", input)
+    return input.any()
+
+
+def _aminmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """Return the least and the greatest elements."""
+    least, greatest = torch.aminmax(input, dim=dim, keepdim=keepdim)
+    return least, greatest
+
+
+def _logcumsumexp(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tensor:
+    """`logcumsumexp`."""
+    return torch.logcumsumexp(input, dim, out=out)
 
 
 def _segment_reduce(*args: Any, **options: Any) -> Tensor:
@@ -39,10 +123,51 @@ def _unique2(
     return values, inverse if return_inverse else nothing, counts if return_counts else nothing
 
 
+def _softmax(input: Tensor, dim: int, half_to_float: bool) -> Tensor:
+    """`softmax`."""
+    return torch.softmax(input, dim)
+
+
+def _log_softmax(input: Tensor, dim: int, half_to_float: bool) -> Tensor:
+    """`log_softmax`."""
+    return torch.log_softmax(input, dim)
+
+
+def _expandable(input: Tensor, mask: Tensor, mask_type: int | None) -> Tensor:
+    """Return a mask of one of the types of `_masked_softmax`, in a shape that expands to the shape of the input."""
+    if mask_type not in (None, 0, 1, 2):
+        raise RuntimeError("Mask Type should be 0 (src_mask) or 1 (src_key_padding_mask), or 2 (default_mask)")
+    if mask_type == 0 and mask.shape != input.shape[-2:]:
+        raise RuntimeError("For mask_type == 0 mask shape should be (L, L)")
+    if mask_type == 1 and mask.shape != (input.size(0), input.size(-1)):
+        raise RuntimeError("For mask_type == 1 mask shape should be (B, L)")
+    return mask[:, None, None, :] if mask_type == 1 else mask
+
+
+def _masked_softmax(input: Tensor, mask: Tensor, dim: int | None = None, mask_type: int | None = None) -> Tensor:
+    """Return `softmax` along `dim` (the last by default) without the elements where `mask` is true.
+
+    Args:
+        input: a tensor of shape (batch, heads, length, length) if the mask has another shape.
+        mask_type: 0 for a mask of shape (length, length), 1 for a mask of keys of shape (batch, length), 2 for a mask
+            with the shape of the input.
+    """
+    if mask.dtype is not torch.bool:
+        raise RuntimeError("Mask should be a boolean tensor")
+    if mask.shape != input.shape:
+        mask = _expandable(input, mask, mask_type)
+    rows = input.masked_fill(mask.expand_as(input), -torch.inf)
+    dim = input.dim() - 1 if dim is None else dim
+    return torch.softmax(rows, dim)
+
+
 def _weight_norm_interface(v: Tensor, g: Tensor, dim: int = 0) -> tuple[Tensor, Tensor]:
     """Return `v` scaled to the norms `g` along all dimensions except `dim`, and the norms of `v`."""
     norms = torch.norm_except_dim(v, 2, dim)
     return v * (g / norms), norms
+
+
+# --- matrices -------------------------------------------------------------------------------------------------------
 
 
 def _int_mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -62,6 +187,12 @@ def _int_mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor
     return product if out is None else out.resize_(product.shape).copy_(product)
 
 
+def _compute_linear_combination(input: Tensor, coefficients: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Return, for each row of `coefficients`, the sum of the items of `input`, weighted by the row."""
+    result = torch.tensordot(coefficients, input, dims=1)
+    return result if out is None else out.add_(result)
+
+
 def _euclidean_dist(x1: Tensor, x2: Tensor) -> Tensor:
     """Return the distances of all pairs of rows, computed by matrix products."""
     return torch.cdist(x1, x2, compute_mode="use_mm_for_euclid_dist")
@@ -75,9 +206,50 @@ def _addmm_activation(
     return torch.nn.functional.gelu(result) if use_gelu else result.relu()
 
 
+def _lu_with_info(input: Tensor, pivot: bool = True, check_errors: bool = True) -> tuple[Tensor, Tensor, Tensor]:
+    """`torch.linalg.lu_factor_ex`."""
+    factors, pivots, info = torch.linalg.lu_factor_ex(input, pivot=pivot, check_errors=check_errors)
+    return factors, pivots, info
+
+
+# --- indices, memory ------------------------------------------------------------------------------------------------
+
+
+def _unsafe_index(input: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
+    """Return the elements at `indices`."""
+    return input[tuple(slice(None) if index is None else index for index in indices)]
+
+
+def _index_put_impl_(
+    input: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: bool = False, unsafe: bool = False
+) -> Tensor:
+    """`index_put_`."""
+    return input.index_put_(tuple(indices), values, accumulate)
+
+
+def _unsafe_index_put(input: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: bool = False) -> Tensor:
+    """`index_put`."""
+    return input.index_put(tuple(indices), values, accumulate)
+
+
 def _dim_arange(like: Tensor, dim: int) -> Tensor:
     """Return the indices along a dimension."""
     return torch.arange(like.size(dim))
+
+
+def _stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    """`stack`."""
+    return torch.stack(tensors, dim)
+
+
+def _to_cpu(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Return the tensors on the CPU."""
+    return tuple(tensor.cpu() for tensor in tensors)
+
+
+def _reshape_from_tensor(input: Tensor, shape: Tensor) -> Tensor:
+    """Reshape to a shape that is given as a tensor."""
+    return input.reshape(shape.tolist())
 
 
 def _debug_has_internal_overlap(input: Tensor) -> int:
@@ -93,9 +265,67 @@ def _debug_has_internal_overlap(input: Tensor) -> int:
     return 0
 
 
+def _assert_tensor_metadata(
+    a: Tensor, size: Any = None, stride: Any = None, dtype: Any = None, *, device: Any = None, layout: Any = None
+) -> None:
+    """Raise an error if a tensor lacks an expected property.
+
+    Raises:
+        RuntimeError: if a property differs. It names the first of size, stride, dtype, device and layout.
+    """
+    expected = {"sizes": size, "strides": stride, "dtype": dtype, "device": device, "layout": layout}
+
+    def shown(value: Any) -> Any:
+        return list(value) if isinstance(value, tuple) else value
+
+    found = {
+        "sizes": tuple(a.shape), "strides": a.stride(), "dtype": a.dtype, "device": a.device, "layout": a.layout,
+    }  # fmt: skip
+    for name, wanted in expected.items():
+        if wanted is not None and found[name] != (tuple(wanted) if isinstance(wanted, (list, tuple)) else wanted):
+            raise RuntimeError(f"Tensor {name} mismatch! Expected: {shown(wanted)}, Got: {shown(found[name])}")
+
+
+# --- Fourier transforms, pooling, attention, sequences --------------------------------------------------------------
+
+_NORMS = ("backward", "ortho", "forward")
+
+
+def _fft_c2c(input: Tensor, dim: Sequence[int], normalization: int, forward: bool) -> Tensor:
+    """Return the transform of complex numbers.
+
+    `normalization` is 0 (none), 1 (division by the root of the size) or 2 (division by the size).
+    """
+    if forward:
+        return torch.fft.fftn(input, dim=tuple(dim), norm=_NORMS[normalization])
+    return torch.fft.ifftn(input, dim=tuple(dim), norm=_NORMS[2 - normalization])
+
+
+def _fft_r2c(input: Tensor, dim: Sequence[int], normalization: int, onesided: bool) -> Tensor:
+    """Return the transform of real numbers. With `onesided`, return only the half that determines the rest."""
+    transform = torch.fft.rfftn if onesided else torch.fft.fftn
+    return transform(input, dim=tuple(dim), norm=_NORMS[normalization])
+
+
+def _fft_c2r(input: Tensor, dim: Sequence[int], normalization: int, last_dim_size: int) -> Tensor:
+    """Return the inverse of `_fft_r2c`, with size `last_dim_size` in the last dimension."""
+    sizes = [input.size(each) for each in dim[:-1]] + [last_dim_size]
+    return torch.fft.irfftn(input, sizes, tuple(dim), _NORMS[2 - normalization])
+
+
 def _adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
     """`adaptive_avg_pool2d`."""
     return torch.nn.functional.adaptive_avg_pool2d(input, output_size)
+
+
+def _adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
+    """`adaptive_avg_pool3d`."""
+    return torch.nn.functional.adaptive_avg_pool3d(input, output_size)
+
+
+def _nnpack_available() -> bool:
+    """Return whether NNPACK computes. The answer is always False."""
+    return False
 
 
 def _scaled_dot_product_attention_math(
@@ -138,6 +368,9 @@ def _pack_padded_sequence(input: Tensor, lengths: Tensor, batch_first: bool) -> 
     return packed.data, packed.batch_sizes
 
 
+# --- training in less precision -------------------------------------------------------------------------------------
+
+
 def _amp_foreach_non_finite_check_and_unscale_(tensors: Sequence[Tensor], found_inf: Tensor, inv_scale: Tensor) -> None:
     """Multiply gradients by `inv_scale` in place. Set `found_inf` to 1 if one of them is infinite or NaN."""
     for name, number in (("found_inf", found_inf), ("inv_scale", inv_scale)):
@@ -168,6 +401,9 @@ def _amp_update_scale_(
     return scale
 
 
+# --- sparse layouts -------------------------------------------------------------------------------------------------
+
+
 def _convert_indices_from_coo_to_csr(input: Tensor, size: int, *, out_int32: bool = False) -> Tensor:
     """Return the starts of `size` rows in sorted row numbers, followed by the end of the last row."""
     starts = torch.zeros(size + 1, dtype=torch.int64)
@@ -182,6 +418,42 @@ def _convert_indices_from_csr_to_coo(
     rows = torch.repeat_interleave(torch.arange(len(crow_indices) - 1), crow_indices.long().diff())
     found = torch.stack([col_indices.long(), rows] if transpose else [rows, col_indices.long()])
     return found.int() if out_int32 else found
+
+
+def _sparse_csr_sum(input: Tensor, dim: Sequence[int], keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """Return the sums along `dim`, in the compressed layout."""
+    return torch.sum(input.to_dense(), tuple(dim), keepdim, dtype=dtype).to_sparse_csr()
+
+
+def _sparse_csr_prod(input: Tensor, dim: Sequence[int], keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """Return the products of the stored elements along `dim`, in the compressed layout."""
+    there = input.to_dense() != 0
+    values = input.to_dense().masked_fill(there.logical_not(), 1)
+    for each in dim:
+        values = values.prod(each, True, dtype=dtype)
+    values = values.masked_fill(there.any(tuple(dim), keepdim=True).logical_not(), 0)
+    return (values if keepdim else values.squeeze(tuple(dim))).to_sparse_csr()
+
+
+def _validate_sparse_coo_tensor_args(
+    indices: Tensor, values: Tensor, size: Sequence[int], is_coalesced: bool | None = None, check_pinning: bool = True
+) -> None:
+    """Raise an error if indices and values do not fit a tensor of this size."""
+    torch.sparse_coo_tensor(indices, values, size, check_invariants=True)
+
+
+def _validate_sparse_compressed_tensor_args(
+    compressed_indices: Tensor,
+    plain_indices: Tensor,
+    values: Tensor,
+    size: Sequence[int],
+    layout: Any,
+    pin: bool = True,
+) -> None:
+    """Raise an error if indices and values do not fit a tensor of this size and layout."""
+    torch.sparse_compressed_tensor(
+        compressed_indices, plain_indices, values, size, layout=layout, check_invariants=True
+    )
 
 
 end_at_caller(globals(), *__all__)

@@ -56,6 +56,20 @@ class TorchDispatchMode(torch._C._EnteredMode):  # type: ignore[misc]
         return False
 
 
+class BaseTorchDispatchMode(TorchDispatchMode):
+    """A mode that receives no operators."""
+
+    def __torch_dispatch__(
+        self,
+        func: Callable[..., Any],
+        types: Iterable[type],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """Call `func`."""
+        return func(*args, **(kwargs or {}))
+
+
 def _get_current_dispatch_mode() -> Any:
     """Return the innermost mode that this thread has entered."""
     return (_get_current_dispatch_mode_stack() or [None])[-1]
@@ -75,6 +89,16 @@ def _disable_current_modes() -> Iterator[list[Any]]:
     finally:
         for mode in reversed(found):
             torch._C._push_on_torch_dispatch_stack(mode)
+
+
+@contextmanager
+def _pop_mode_temporarily(k: Any = None) -> Iterator[Any]:
+    """A context without the innermost mode."""
+    mode = torch._C._pop_torch_dispatch_stack()
+    try:
+        yield mode
+    finally:
+        torch._C._push_on_torch_dispatch_stack(mode)
 
 
 def is_traceable_wrapper_subclass(t: Any) -> bool:

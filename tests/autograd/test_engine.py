@@ -286,10 +286,14 @@ def test_names_of_the_c_library():
         seen.append(torch._C._will_engine_execute_node(y.grad_fn))
 
     y.register_hook(hook)
+    torch._C._functions.UndefinedGrad()(x * 1).sum().backward()
+    assert x.grad is None
     y.sum().backward()
     assert seen == [True, True, True]
     with pytest.raises(RuntimeError, match="during the backward pass"):
         torch._C._will_engine_execute_node(y.grad_fn)
+    torch._C._autograd._unsafe_set_version_counter((y,), (5,))
+    assert y._version == 5
     torch._C._autograd._saved_tensors_hooks_disable("none here")
     assert not torch._C._autograd._saved_tensors_hooks_is_enabled()
     torch._C._autograd._saved_tensors_hooks_enable()

@@ -9,8 +9,11 @@ from adjoint._runtime.absent import absent
 from adjoint._runtime.first_use import import_late
 from adjoint._runtime.tracebacks import end_at_caller
 from adjoint.autograd import bindings as _autograd
+from adjoint.autograd import undefined_grad as _functions
 from adjoint.autograd.bindings import current_autograd_node as _current_autograd_node
 from adjoint.autograd.bindings import will_engine_execute_node as _will_engine_execute_node
+from adjoint.autograd.fallback import get_autograd_fallback_mode as _get_autograd_fallback_mode
+from adjoint.autograd.fallback import set_autograd_fallback_mode as _set_autograd_fallback_mode
 from adjoint.autograd.grad_mode import is_inference_mode_enabled as is_inference_mode_enabled
 from adjoint.autograd.grad_mode import is_view_replay_enabled as _is_view_replay_enabled
 from adjoint.autograd.graph_task import current_task_id as _current_graph_task_id
@@ -45,7 +48,9 @@ __all__ = [
     "_disabled_torch_function_impl",
     "_enter_dual_level",
     "_exit_dual_level",
+    "_functions",
     "_functorch",
+    "_get_autograd_fallback_mode",
     "_get_dispatch_stack_at",
     "_has_torch_function",
     "_has_torch_function_unary",
@@ -58,6 +63,7 @@ __all__ = [
     "_len_torch_function_stack",
     "_pop_torch_dispatch_stack",
     "_push_on_torch_dispatch_stack",
+    "_set_autograd_fallback_mode",
     "_set_fwd_grad_enabled",
     "_set_grad_enabled",
     "_swap_tensor_impl",

@@ -525,6 +525,7 @@ def within(call, mode=Bad):
     return run
 raises(within(lambda: x + 1))
 raises(within(lambda: x + 1, torch.overrides.TorchFunctionMode))
+show(within(lambda: x + 1, torch.overrides.BaseTorchFunctionMode)())
 try:
     within(lambda: torch.add(x, 1))()
 except TypeError as error:

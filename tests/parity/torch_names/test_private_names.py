@@ -77,6 +77,8 @@ PROGRAMS = {
     """,
     "objects_and_calls": """
         U = load("._utils")
+        show(U.render_call(torch.add, (1, 2), {"a": torch.ones(3)}), U.render_call(len, ([torch.ones(2), (1.5, "x")],), {}), U.render_call(torch.ones, (torch.ones(2, 3, dtype=torch.int64), (1,)), {"a": torch.ones(1, requires_grad=True), "b": {"c": torch.ones(2, dtype=torch.double)}}))
+        show(U._get_async_or_non_blocking("f", True, {}), U._get_async_or_non_blocking("f", False, {"async": True}), attempt(U._get_async_or_non_blocking, "f", False, {"b": True}), attempt(U._get_async_or_non_blocking, "f", False, {"b": True, "c": 1}))
         show(U._import_dotted_name("math.pi"), attempt(U._import_dotted_name, "os.zz"), attempt(U._import_dotted_name, "zzqq.a"), U.is_compiling(), U.try_import("math") is not None, U.try_import("no_such_module_zz"))
         class A:
             @U.classproperty
@@ -132,6 +134,25 @@ PROGRAMS = {
         for lists in ([[None, a]], [[a, b], [c.long(), c.long()]]):
             show(attempt(grouped, lists))
         show([type(attempt(grouped, lists)).__name__ for lists in ([], [[]], [[a], [b, c]])])
+    """,
+    "functions_for_older_code": """
+        A, tensor, utils = load(".autograd._functions"), load(".autograd._functions.tensor"), load(".autograd._functions.utils")
+        show(A.Resize is tensor.Resize, A.Type is tensor.Type)
+        x = torch.arange(6., requires_grad=True)
+        for size in ((2, 3), (6,), (1, 6)):
+            r = A.Resize.apply(x * 1, size)
+            show(r, r._is_view(), r.stride(), torch.autograd.grad((r * r).sum(), x))
+        r = A.Resize.apply((x * 1).reshape(2, 3).t(), (2, 3))
+        show(r, torch.autograd.grad((r * r).sum(), x))
+        raises(lambda: A.Resize.apply(x, (3,)))
+        raises(lambda: A.Resize.apply(x, (2, -1)))
+        for kind in ("torch.DoubleTensor", torch.float64):
+            r = A.Type.apply(x, kind)
+            show(r, torch.autograd.grad((r * r).sum(), x))
+        show(A.Type.apply(x, "torch.LongTensor"))
+        show(utils.maybe_view(x, (2, 3)), utils.maybe_view(x, (6,)) is x, utils.maybe_view(x, (6,), False) is x, attempt(utils.maybe_view, x, (4,)))
+        y = torch.arange(24.).reshape(2, 3, 4)
+        show([utils.maybe_unexpand(y, size) for size in ((3, 4), (1, 3, 4), (1,), (), (2, 1, 4), (2, 1, 1))], utils.maybe_unexpand(y, y.shape) is y)
     """,
     "functions_of_torch_that_are_not_those_of_layers": """
         x = torch.arange(12.).reshape(4, 3).sin().requires_grad_()
@@ -217,6 +238,8 @@ PROGRAMS = {
         show(C.reshape_dim_outof(1, 3, z), C.reshape_dim_outof(-1, 5, z), C.reshape_dim_outof(0, 1, z))
         older = load("._vmap_internals")
         warns(lambda: older.vmap(torch.sin)(x))
+        for f in (lambda x: (x, None), lambda x: (None, x, x), lambda x: 3, lambda x: {"a": x}, lambda x: [x], lambda x: x):
+            raises(lambda: show(older._vmap(f, 0, 0)(x)))
         show(older._vmap(lambda x: (None, x, x), 0, 0, True)(x), older._vmap(torch.sin, 0, 0, True)(x))
         with load(".utils._mode_utils").no_dispatch():
             show(x.sum())
@@ -242,13 +265,27 @@ PROGRAMS = {
         x = torch.ones(2, requires_grad=True)
         show(isinstance(x, C.TensorBase), issubclass(torch.autograd.Function, C._FunctionBase), C._is_alias_of(x, x[:1]), C._is_alias_of(x, x.clone()))
         show(C.Size is torch.Size, C.Generator is torch.Generator, C.dtype is torch.dtype, C.layout is torch.layout, C.memory_format is torch.memory_format, C._VariableFunctions.add(x, x))
+        A = C._autograd
+        show(A._get_creation_meta(x.view(2)).name, A._get_creation_meta(x.unbind()[0]).name)
+        with torch.no_grad():
+            view = x.view(2)
+        show(A._get_creation_meta(view).name, A._top_saved_tensors_default_hooks(False))
         number = torch.autograd._get_sequence_nr()
-        show((x * 2).grad_fn._sequence_nr() == number, torch.autograd._profiler_enabled())
+        show((x * 2).grad_fn._sequence_nr() == number, A._get_sequence_nr() == number + 1, A._profiler_enabled())
+        y = x * 1
+        y.register_hook(lambda grad: show(A._get_current_graph_task_keep_graph()))
+        y.sum().backward(retain_graph=True)
+        y.sum().backward()
+        show(A._get_current_graph_task_keep_graph())
+        show(torch.autograd.functional._construct_standard_basis_for((torch.zeros(2, dtype=torch.double), torch.zeros(3, 1)), (2, 3)))
         show(torch.jit._wait(torch.jit._fork(lambda x: x + 1, 2)))
         saved = (x * x).grad_fn._raw_saved_self
         show(saved.unpack() is x)
         saved.register_hooks(lambda t: 3, lambda packed: torch.ones(2) * packed)
         show(saved.data, saved.unpack())
+        with torch.inference_mode():
+            inside = torch.ones(2)
+        raises(lambda: A._unsafe_set_version_counter((inside,), (1,)))
     """,
     "profiles_put_together": """
         util, profiler = load(".autograd.profiler_util"), load(".autograd.profiler")
@@ -280,18 +317,22 @@ PROGRAMS = {
         }.items():
             lib.define(schema)
             lib.impl(schema.split("(")[0], kernel, "CPU")
-        a, b = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
-        caught(lambda: ops.product(a, b, 2).sum().backward())
-        caught(lambda: ops.product(torch.ones(2), b, 2))
-        show(a.grad, b.grad)
-        for op in (ops.copied, ops.view, ops.two, lambda a: ops.several([a, torch.ones(2)])):
-            caught(lambda: op(a))
-            caught(lambda: torch.utils._pytree.tree_leaves(op(a))[0].sum().backward())
-        caught(lambda: torch.autograd.grad(ops.copied(a).sum(), a))
-        caught(lambda: torch.autograd.grad(ops.copied(a).sum(), a, allow_unused=True))
-        caught(lambda: torch.autograd.grad(ops.same(b * 1).sum(), b, create_graph=True))
-        with torch.no_grad():
-            caught(lambda: ops.copied(a))
+        for mode in ("nothing", "warn"):
+            torch._C._set_autograd_fallback_mode(mode)
+            a, b = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+            caught(lambda: ops.product(a, b, 2).sum().backward())
+            caught(lambda: ops.product(torch.ones(2), b, 2))
+            show(a.grad, b.grad)
+            for op in (ops.copied, ops.view, ops.two, lambda a: ops.several([a, torch.ones(2)])):
+                caught(lambda: op(a))
+                caught(lambda: torch.utils._pytree.tree_leaves(op(a))[0].sum().backward())
+            caught(lambda: torch.autograd.grad(ops.copied(a).sum(), a))
+            caught(lambda: torch.autograd.grad(ops.copied(a).sum(), a, allow_unused=True))
+            caught(lambda: torch.autograd.grad(ops.same(b * 1).sum(), b, create_graph=True))
+            with torch.no_grad():
+                caught(lambda: ops.copied(a))
+        raises(lambda: torch._C._set_autograd_fallback_mode("error"))
+        show(torch._C._get_autograd_fallback_mode())
     """,
     "functions_of_lists": """
         a, b = torch.ones(2), torch.ones(3)
@@ -316,20 +357,31 @@ PROGRAMS = {
         def g(*s): return torch.from_numpy(numpy.random.RandomState(sum(s)).randn(*s))
         ones = lambda *s: torch.ones(*s)
         show(attempt(torch._int_mm, ones(17, 8).char(), ones(8, 8).char()), attempt(torch._int_mm, ones(17, 8), ones(8, 8).char()), attempt(torch._int_mm, ones(17, 8).char(), ones(7, 8).char()))
+        x = g(2, 3, 4, 4)
+        for kind, mask in ((0, ones(4, 4).triu(1).bool()), (1, torch.tensor([[False, True, False, False], [False, False, True, True]])), (2, x > 0.5), (None, x > 0)):
+            show(torch._masked_softmax(x, mask, None, kind), torch._masked_softmax(x, mask, 3, kind))
+        show(attempt(torch._masked_softmax, x, ones(4, 4), None, 0), attempt(torch._masked_softmax, x, ones(3, 4).bool(), None, 0), attempt(torch._masked_softmax, x, x > 0, None, 5))
         show([torch._debug_has_internal_overlap(each) for each in (ones(3), ones(1).expand(3), ones(3, 3).t(), ones(4, 4)[::2], ones(4).as_strided((2, 2), (1, 1)), torch.tensor(1.0), ones(0), ones(2, 3, 4).permute(2, 0, 1))])
+        show(attempt(torch._assert_tensor_metadata, ones(2), (3,)), attempt(torch._assert_tensor_metadata, ones(2), None, (2,)), attempt(torch._assert_tensor_metadata, ones(2), (2,), (1,), torch.float32))
         for found in (0.0, 1.0):
             scale, tracker = torch.tensor([4.0]), torch.tensor([1]).int()
             show(torch._amp_update_scale_(scale, tracker, torch.tensor([found]), 2.0, 0.5, 2), scale, tracker)
         grad, found = torch.tensor([float("inf"), 1.0]), torch.zeros(1)
         torch._amp_foreach_non_finite_check_and_unscale_([grad], found, torch.tensor([0.5]))
         show(grad, found, attempt(torch._amp_foreach_non_finite_check_and_unscale_, [grad], torch.zeros(2), torch.tensor([0.5])))
+        z = torch.complex(g(2, 3), g(3, 3)[:2])
+        for norm in (0, 1, 2):
+            for flag in (True, False):
+                show(torch._fft_c2c(z, [1], norm, flag), torch._fft_r2c(g(2, 3), [0, 1], norm, flag))
+            show(torch._fft_c2r(z, [1], norm, 4))
         show(torch._convert_indices_from_coo_to_csr(torch.tensor([0, 0, 2]), 4, out_int32=True), torch._convert_indices_from_csr_to_coo(torch.tensor([0, 2, 2, 3]), torch.tensor([0, 1, 0]), transpose=True))
+        show(attempt(torch._validate_sparse_coo_tensor_args, torch.tensor([[5]]), ones(1), (2,)), [each.tolist() for each in torch._sparse_csr_prod(torch.eye(2).to_sparse_csr(), [0], True).to_dense()])
         for flags in ((), (True, True), (True, False, True)):
             show(torch._unique2(torch.tensor([3, 1, 1]), *flags))
-        show(torch._weight_norm_interface(g(2, 3), g(1, 3), 1), torch._euclidean_dist(g(2, 3), g(4, 3)), torch._addmm_activation(ones(2), ones(2, 2), ones(2, 2), use_gelu=True))
+        show(torch._weight_norm_interface(g(2, 3), g(1, 3), 1), torch._compute_linear_combination(g(3, 2), g(4, 3)), torch._euclidean_dist(g(2, 3), g(4, 3)), torch._addmm_activation(ones(2), ones(2, 2), ones(2, 2), use_gelu=True))
         q, k = g(1, 4, 3, 4), g(1, 2, 3, 4)
         show(torch._scaled_dot_product_attention_math(k, k, k, is_causal=True), torch._scaled_dot_product_attention_math(k, k, k, attn_mask=ones(3, 3).bool().tril(-1)), torch._scaled_dot_product_attention_math(q, k, k, enable_gqa=True, scale=0.3))
-        show(torch._dim_arange(g(2, 3), 1), torch._pack_padded_sequence(ones(2, 2, 1), torch.tensor([2, 1]), False), torch._adaptive_avg_pool2d(g(2, 4, 4), 2))
+        show(torch._is_all_true(torch.tensor([True, False])), torch._is_any_true(torch.tensor([True, False])), torch._dim_arange(g(2, 3), 1), torch._pack_padded_sequence(ones(2, 2, 1), torch.tensor([2, 1]), False), torch._cast_Long(ones(2) * 2.5))
     """,
     "names_of_tests_and_tools": """
         state = torch._C._get_torch_function_state
