@@ -52,12 +52,12 @@ class Mark(Step):
     """Make the results inference tensors."""
 
     def run(self, call: Call) -> None:
-        """Mark each."""
+        """Mark every result."""
         for output in call.outputs:
             mark_inference(output)
 
     def lines(self, leave: str) -> list[str]:
-        """The same."""
+        """Return the same as source."""
         if self.op.many:
             return block("for result in results:", ["mark_inference(result)"])
         return [f"mark_inference({name})" for name in self.op.outputs or ("result",)]

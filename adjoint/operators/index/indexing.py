@@ -65,7 +65,7 @@ class Indices(tuple[Any, ...]):  # noqa: SLOT001  (a tuple can have no slots of 
         return self
 
     def check_savable(self) -> None:
-        """Raise for a tensor created in inference mode."""
+        """Raise an error for a tensor that was created in inference mode."""
         for tensor, version in self.tensors:
             if version is None:
                 tensor._counter[0]  # type: ignore[index]  # which raises

@@ -349,7 +349,7 @@ def _is_apart(tensor, first, second):
 
 
 def check_tensors(function, **arguments):
-    """Raise unless all arguments, given in their order, are tensors."""
+    """Raise an error unless all arguments are tensors. They are given in their order."""
     for index, (name, value) in enumerate(arguments.items()):
         if not isinstance(value, Tensor):
             call = call_of(function)

@@ -27,7 +27,7 @@ from .view import checked_sizes, reshaped, sizes_of
 
 
 def _check_out(result, given, inputs):
-    """Raise unless the joined elements can be cast to the dtype of `out=`."""
+    """Raise an error unless the joined elements can be cast to the dtype of `out=`."""
     if not can_cast(from_numpy(result.dtype), given):
         raise TypeError(f"torch.cat(): input types can't be cast to the desired output type {given.scalar_type}")
 
