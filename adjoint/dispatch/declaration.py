@@ -49,6 +49,7 @@ from ..codegen.kernel import Kernel, as_kernel
 from ..tape.node import Node
 from . import registry
 from .registry import Declared
+from .return_types import return_type
 
 ARRAY, OPTIONAL_ARRAY, ARRAYS, VALUE = "Array", "Array | None", "Arrays", ""
 
@@ -149,7 +150,8 @@ class Operator:
         self.aten_number = others[-1] if others else self.aten_inplace
         self.shape_of_elements: bool | str = options.get("shape_of_elements", False)
         self.vmap_name: str | None = options.get("vmap_name")
-        self.returns: Any = options.get("returns", tuple)
+        returns = options.get("returns")
+        self.returns: Any = return_type(returns, *self.outputs) if returns else tuple
         self.plans: dict[Any, Any] = {}
         self.frequent: dict[Any, Any] = {}
         self.function: Callable[..., Any] = _unbound

@@ -26,7 +26,6 @@ from .declaration import OPERATORS
 from .decorators import operator, public, tensors
 from .numpy_names import with_numpy_names
 from .overloads import identify
-from .return_types import return_type
 from .signatures import FORMS, form
 
 
@@ -59,7 +58,7 @@ def reduction(
     def declare(declaration: type) -> Any:
         name, forward = declaration.__name__, declaration.__dict__["forward"]
         if fields:
-            options.update(outputs=fields, returns=return_type(options.get("function_name", name), *fields))
+            options.update(outputs=fields, returns=options.get("function_name", name))
         if "correction" in forward.__code__.co_varnames:
             return _with_correction(kernel, declaration, options)
         if whole is None or whole is True:

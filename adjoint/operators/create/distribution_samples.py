@@ -73,14 +73,7 @@ class binomial:
     grad_prob = underived("binomial")
 
 
-@operator(
-    kernel=drawing(kernels.standard_gamma),
-    name="_standard_gamma",
-    namespace="torch",
-    method=(),
-    out=False,
-    node="StandardGammaBackward0",
-)
+@operator(kernel=drawing(kernels.standard_gamma), name="_standard_gamma", namespace="torch", method=(), out=False)
 class standard_gamma:
     """Numbers from gamma distributions with concentrations `self` and rate 1.
 
@@ -93,14 +86,7 @@ class standard_gamma:
         return grad * xp._standard_gamma_grad(self, result)
 
 
-@operator(
-    kernel=incomplete.standard_gamma_grad,
-    name="_standard_gamma_grad",
-    namespace="torch",
-    method=(),
-    out=False,
-    node="StandardGammaGradBackward0",
-)
+@operator(kernel=incomplete.standard_gamma_grad, name="_standard_gamma_grad", namespace="torch", method=(), out=False)
 class standard_gamma_grad:
     """The derivative of the sample `output` of a gamma distribution with respect to its concentration `self`."""
 

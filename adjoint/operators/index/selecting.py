@@ -146,7 +146,6 @@ class masked_scatter_backward:
     function_name="nonzero",
     same_out="nonzero: Expected out tensor to have scalar type Long but got scalar type{given}",
     batch="dynamic",
-    aten_name="nonzero",
     shape_of_elements=True,
     narrow="halves",
 )
@@ -180,7 +179,7 @@ def argwhere(input):
     return nonzero_places(input)
 
 
-@internal(indexing_kernels.isin, name="is_among", function_name="isin", same_out=STRICT)
+@internal(indexing_kernels.isin, function_name="isin", same_out=STRICT)
 class is_among:
     """Whether each of `elements` equals one of `test_elements`."""
 

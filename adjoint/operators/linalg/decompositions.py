@@ -120,14 +120,7 @@ def solve(A, B, *, left=True, out=None):
 # --- factorizations -------------------------------------------------------------------------------------------
 
 
-@internal(
-    kernels.cholesky,
-    same_out=STRICT,
-    name="linalg_cholesky",
-    node="LinalgCholeskyExBackward0",
-    batch="leading",
-    narrow="trivial",
-)
+@internal(kernels.cholesky, same_out=STRICT, node="LinalgCholeskyExBackward0", batch="leading", narrow="trivial")
 class linalg_cholesky:
     """The triangular factor of positive-definite matrices."""
 
@@ -169,13 +162,7 @@ class cholesky:
 
 
 @internal(
-    kernels.svd,
-    same_out=STRICT,
-    name="linalg_svd",
-    outputs=("U", "S", "Vh"),
-    returns=return_type("linalg_svd", "U", "S", "Vh"),
-    batch="leading",
-    narrow="trivial",
+    kernels.svd, same_out=STRICT, outputs=("U", "S", "Vh"), returns="linalg_svd", batch="leading", narrow="trivial"
 )
 class linalg_svd:
     """The singular value decomposition."""
@@ -271,9 +258,8 @@ def _counts_for_gradients(input):
 @internal(
     kernels.eigh,
     same_out=STRICT,
-    name="linalg_eigh",
     outputs=("eigenvalues", "eigenvectors"),
-    returns=return_type("linalg_eigh", "eigenvalues", "eigenvectors"),
+    returns="linalg_eigh",
     batch="leading",
     narrow="trivial",
 )
@@ -307,14 +293,7 @@ def eigvalsh(input, UPLO="L", *, out=None):
     return stored("linalg_eigvalsh", linalg_eigh(input, UPLO, _counts_for_gradients(input)).eigenvalues, out, STRICT)
 
 
-@internal(
-    kernels.qr,
-    same_out=STRICT,
-    name="linalg_qr",
-    outputs=("Q", "R"),
-    returns=return_type("linalg_qr", "Q", "R"),
-    batch="leading",
-)
+@internal(kernels.qr, same_out=STRICT, outputs=("Q", "R"), returns="linalg_qr", batch="leading")
 class linalg_qr:
     """An orthonormal and an upper triangular factor."""
 

@@ -61,7 +61,7 @@ def _adjugate(matrix, kept, order):
     return linalg_det(regular)[..., None, None] * inner
 
 
-@internal(kernels.det, node="LinalgDetBackward0", same_out=STRICT, batch="leading")
+@internal(kernels.det, same_out=STRICT, batch="leading")
 class linalg_det:
     """The determinant of square matrices."""
 
@@ -85,14 +85,7 @@ def det_function(input):
     return linalg_det(input)
 
 
-@internal(
-    kernels.slogdet,
-    same_out=STRICT,
-    name="linalg_slogdet",
-    outputs=("sign", "logabsdet"),
-    returns=return_type("linalg_slogdet", "sign", "logabsdet"),
-    batch="leading",
-)
+@internal(kernels.slogdet, same_out=STRICT, outputs=("sign", "logabsdet"), returns="linalg_slogdet", batch="leading")
 class linalg_slogdet:
     """The sign and the logarithm of the absolute value of the determinant."""
 

@@ -210,7 +210,7 @@ def cdist_backward(grad, x1, x2, p, distance):
     return (difference * 0 if parts is None else parts).sum(-2)
 
 
-@internal(kernels.euclidean_dist, out=False, node="EuclideanDistBackward0", aten_name="_euclidean_dist")
+@internal(kernels.euclidean_dist, out=False, aten_name="_euclidean_dist")
 class euclidean_dist:
     """Euclidean distances of rows by a product of matrices."""
 

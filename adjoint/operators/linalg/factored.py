@@ -22,7 +22,7 @@ from .decompositions import batch_of_systems, conjugate_transpose
     kernels.lu_factor_ex,
     same_out=STRICT,
     outputs=("LU", "pivots", "info"),
-    returns=return_type("linalg_lu_factor_ex", "LU", "pivots", "info"),
+    returns="linalg_lu_factor_ex",
     batch="leading",
 )
 class linalg_lu_factor_ex:
@@ -302,7 +302,7 @@ def lu_solve(input, LU_data, LU_pivots, *, out=None):
     kernels.inv_ex,
     same_out=STRICT,
     outputs=("inverse", "info"),
-    returns=return_type("linalg_inv_ex", "inverse", "info"),
+    returns="linalg_inv_ex",
     batch="leading",
 )
 class linalg_inv_ex:
@@ -332,7 +332,7 @@ def inv_ex(A, *, check_errors=False, out=None):
     kernels.solve_ex,
     same_out=STRICT,
     outputs=("result", "info"),
-    returns=return_type("linalg_solve_ex", "result", "info"),
+    returns="linalg_solve_ex",
     batch=batch_of_systems,
     narrow="trivial",
 )
@@ -372,7 +372,7 @@ def solve_ex(A, B, *, left=True, check_errors=False, out=None):
     same_out=STRICT,
     node="NotImplemented",
     outputs=("LD", "pivots", "info"),
-    returns=return_type("linalg_ldl_factor_ex", "LD", "pivots", "info"),
+    returns="linalg_ldl_factor_ex",
     batch="leading",
     narrow="trivial",
 )

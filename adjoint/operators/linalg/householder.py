@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ...dispatch.annotations import Array, Bool
 from ...dispatch.decorators import internal, operator, public
-from ...dispatch.return_types import return_type
 from ...dispatch.underived import unwritten
 from ...kernels.linalg import householder as kernels
 from .decompositions import conjugate_transpose
@@ -13,7 +12,7 @@ from .decompositions import conjugate_transpose
 @operator(
     kernel=kernels.geqrf,
     outputs=("a", "tau"),
-    returns=return_type("geqrf", "a", "tau"),
+    returns="geqrf",
     batch="leading",
 )
 class geqrf:

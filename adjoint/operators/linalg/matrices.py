@@ -6,7 +6,6 @@ from ...dispatch.annotations import Array
 from ...dispatch.arguments import is_of_type
 from ...dispatch.decorators import internal, public, tensors
 from ...dispatch.out import STRICT, stored
-from ...dispatch.return_types import return_type
 from ...kernels.linalg import decompositions as kernels
 from ...kernels.linalg.matmul import c_name
 from ...kernels.runtime.floating import is_inexact
@@ -299,7 +298,7 @@ def matrix_exp_function(input):
     kernels.eig,
     same_out=STRICT,
     outputs=("eigenvalues", "eigenvectors"),
-    returns=return_type("linalg_eig", "eigenvalues", "eigenvectors"),
+    returns="linalg_eig",
     batch="leading",
 )
 class linalg_eig:

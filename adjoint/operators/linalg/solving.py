@@ -9,7 +9,6 @@ from ..._runtime.tracebacks import warn
 from ...dispatch.annotations import Array, Bool
 from ...dispatch.decorators import internal, operator, public, tensors
 from ...dispatch.out import STRICT, stored
-from ...dispatch.return_types import return_type
 from ...kernels.linalg import decompositions as kernels
 from ...tape.saved import unpack
 from ...tensor import Tensor
@@ -70,7 +69,7 @@ def _warn_of_age():
     function_name="triangular_solve",
     node="TriangularSolveBackward0",
     outputs=("solution", "cloned_coefficient"),
-    returns=return_type("triangular_solve", "solution", "cloned_coefficient"),
+    returns="triangular_solve",
     same_out=STRICT,
 )
 class solve_with_triangular:
@@ -146,7 +145,7 @@ class cholesky_inverse:
     kernels.cholesky_ex,
     same_out=STRICT,
     outputs=("L", "info"),
-    returns=return_type("linalg_cholesky_ex", "L", "info"),
+    returns="linalg_cholesky_ex",
     batch="leading",
     narrow="trivial",
 )
@@ -228,7 +227,7 @@ def pinverse(input, rcond=1e-15):
 @internal(
     kernels.least_squares,
     outputs=("solution", "residuals", "rank", "singular_values"),
-    returns=return_type("linalg_lstsq", "solution", "residuals", "rank", "singular_values"),
+    returns="linalg_lstsq",
 )
 class linalg_lstsq:
     """The solution of least-squares problems."""

@@ -23,7 +23,6 @@ from ...tensor import Tensor
     namespace=None,
     dunder="__truediv__",
     numbers="first wide",
-    node="DivBackward0",
     aten="Tensor",
     vmap_name="inplace arithmetic",
     sparse="arithmetic.div",

@@ -13,7 +13,6 @@ from ...dispatch.decorators import binary, operator, publish, tensors
 from ...dispatch.numpy_names import taking_numpy_names
 from ...dispatch.out import STRICT
 from ...dispatch.overloads import overloads
-from ...dispatch.return_types import return_type
 from ...dispatch.signatures import number_either_way, with_number
 from ...kernels.math import arithmetic as kernels
 from ...kernels.math import special
@@ -119,7 +118,7 @@ class ldexp:
 @operator(
     kernel=kernels.frexp,
     outputs=("mantissa", "exponent"),
-    returns=return_type("frexp", "mantissa", "exponent"),
+    returns="frexp",
     same_out=STRICT,
     batch="leading",
 )

@@ -57,14 +57,7 @@ class erfcx:
         return grad * (2 * self * result - 2 / math.sqrt(math.pi))
 
 
-@unary(
-    kernels.ndtr,
-    namespace=None,
-    name="normal_distribution",
-    inplace=False,
-    node="SpecialNdtrBackward0",
-    aten_name="special_ndtr",
-)
+@unary(kernels.ndtr, namespace=None, inplace=False, node="SpecialNdtrBackward0", aten_name="special_ndtr")
 class normal_distribution:
     """The normal distribution function, elementwise."""
 
@@ -219,7 +212,6 @@ def _not_both_numbers(self, other):
     inplace=False,
     numbers="first",
     node="SpecialZetaBackward0",
-    aten_name="special_zeta",
 )
 class zeta:
     """The Hurwitz zeta function, the sum of `(k + other) ** -input` over k from 0, elementwise."""

@@ -49,7 +49,6 @@ def blocked_attention_gradients(grad, query, key, value, mask, kept, share, caus
 @internal(
     kernels.blocked_attention,
     out=False,
-    name="blocked_attention",
     node="ScaledDotProductFlashAttentionForCpuBackward0",
     outputs=("output", "statistics"),
 )

@@ -39,7 +39,7 @@ def transposed_sizes(sizes, kernel, stride, padding, dilation, output_padding):
     )
 
 
-@internal(_convolved, out=False, name="convolution", node="ConvolutionBackward0", narrow="halves")
+@internal(_convolved, out=False, narrow="halves")
 class convolution:
     """`input` (N, C, spatial) convolved with `weight` (out, C / groups, kernel), plus `bias` (out).
 

@@ -11,7 +11,7 @@ from ...kernels.nn import ctc as kernels
 from ...tensor import Tensor
 
 
-@internal(kernels.ctc_loss, out=False, name="ctc_loss_of", node="CtcLossBackward0", outputs=("result0", "result1"))
+@internal(kernels.ctc_loss, out=False, node="CtcLossBackward0", outputs=("result0", "result1"))
 class ctc_loss_of:
     """The loss of each sample, and the log-probabilities of the states."""
 

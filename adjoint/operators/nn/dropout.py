@@ -149,13 +149,7 @@ class native_dropout:
 
 
 @operator(
-    kernel=kernels.dropout_backward,
-    namespace="aten",
-    method=False,
-    out=False,
-    node="NativeDropoutBackwardBackward0",
-    batch="elementwise",
-    narrow="halves",
+    kernel=kernels.dropout_backward, namespace="aten", method=False, out=False, batch="elementwise", narrow="halves"
 )
 class native_dropout_backward:
     """The gradient of dropout's input: `grad_output` multiplied by `scale` where `mask` is true."""

@@ -13,7 +13,7 @@ from ...tensor import wrap
 from ..create.random import stream_of
 
 
-@internal(kernels.prelu, node="PreluKernelBackward0", out=False, function_name="prelu", batch="elementwise")
+@internal(kernels.prelu, out=False, function_name="prelu", batch="elementwise")
 class prelu_kernel:
     """`input` where it is positive, and `weight * input` elsewhere. The shape of `weight` broadcasts."""
 
@@ -94,7 +94,7 @@ class glu:
         return xp.glu_backward(grad, self, dim)
 
 
-@internal(numpy.multiply, inplace=True, node="RreluWithNoiseBackward0", out=False, function_name="rrelu")
+@internal(numpy.multiply, inplace=True, out=False, function_name="rrelu")
 class rrelu_with_noise:
     """`input * noise`. `noise` is 1 where the input is positive, and elsewhere the slope drawn for the element."""
 

@@ -70,9 +70,7 @@ def reduced(loss, reduction):
     return loss.sum() if reduction == "sum" else loss
 
 
-@internal(
-    kernels.smooth_l1_loss, promote="common", out=False, node="SmoothL1LossBackward0", batch=batched_losses.elementwise
-)
+@internal(kernels.smooth_l1_loss, promote="common", out=False, batch=batched_losses.elementwise)
 class smooth_l1_loss:
     """The squared difference near 0, and the absolute difference elsewhere."""
 
@@ -399,11 +397,7 @@ def multi_margin_loss_backward(grad, self, target, p, margin, weight, reduction)
 
 
 @internal(
-    kernels.multilabel_margin_loss,
-    out=False,
-    name="multilabel_margin_loss_forward",
-    node="MultilabelMarginLossBackward0",
-    outputs=("result", "is_target"),
+    kernels.multilabel_margin_loss, out=False, node="MultilabelMarginLossBackward0", outputs=("result", "is_target")
 )
 class multilabel_margin_loss_forward:
     """The hinge loss of several classes for each sample against the other classes, and a mask of the target classes."""

@@ -71,13 +71,7 @@ def _normalized(input, weight, bias, running_mean, running_var, training, moment
     return kernels.batch_norm(input, weight, bias, running_mean, running_var, training, eps)
 
 
-@internal(
-    _normalized,
-    out=False,
-    name="native_batch_norm",
-    node="NativeBatchNormBackward0",
-    outputs=("result0", "result1", "result2"),
-)
+@internal(_normalized, out=False, outputs=("result0", "result1", "result2"))
 class native_batch_norm:
     """The normalized input, and the mean and the inverse standard deviation used."""
 
@@ -279,8 +273,6 @@ def layer_norm_gradients(grad, input, normalized_shape, weight, mean, rstd, eps,
 @internal(
     Kernel(kernels.layer_norm, rows=kernels.layer_norm_rows, quiet=True),
     out=False,
-    name="native_layer_norm",
-    node="NativeLayerNormBackward0",
     outputs=("result0", "result1", "result2"),
 )
 class native_layer_norm:
@@ -429,13 +421,7 @@ def group_norm_gradients(grad, input, weight, groups, mean, rstd, eps, needs):
     return _group_norm_recorded(grad, input, weight, groups, eps, needs)
 
 
-@internal(
-    Kernel(following_images(kernels.group_norm)),
-    out=False,
-    name="native_group_norm",
-    node="NativeGroupNormBackward0",
-    outputs=("result0", "result1", "result2"),
-)
+@internal(Kernel(following_images(kernels.group_norm)), out=False, outputs=("result0", "result1", "result2"))
 class native_group_norm:
     """The normalized input, and the mean and the inverse standard deviation used."""
 

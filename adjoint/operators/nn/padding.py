@@ -18,7 +18,6 @@ from ...tensor import wrap
     kernel=Kernel(following_images(kernels.constant_pad_nd), quiet=True),
     method=False,
     out=False,
-    node="ConstantPadNdBackward0",
     batch="leading",
     narrow="reads",
 )

@@ -8,7 +8,6 @@ from ...dispatch.annotations import Array, Bool, Dtype, Int, Number
 from ...dispatch.arguments import invalid_arguments, is_number
 from ...dispatch.decorators import internal, operator, public, tensors
 from ...dispatch.out import SCALAR_TYPE, STRICT, stored
-from ...dispatch.return_types import return_type
 from ...dispatch.sequential import is_readable
 from ...kernels.reduce import counting, scan, sorting
 from ...kernels.runtime.floating import HALVES, widen
@@ -91,7 +90,7 @@ def others_product(input, dim):
 @operator(
     kernel=Kernel(scan.cummax, rows=scan.cummax_rows),
     outputs=("values", "indices"),
-    returns=return_type("cummax", "values", "indices"),
+    returns="cummax",
     same_out=SCALAR_TYPE,
     narrow="trivial",
 )
@@ -109,7 +108,7 @@ class cummax:
 @operator(
     kernel=Kernel(scan.cummin, rows=scan.cummin_rows),
     outputs=("values", "indices"),
-    returns=return_type("cummin", "values", "indices"),
+    returns="cummin",
     same_out=SCALAR_TYPE,
     narrow="trivial",
 )

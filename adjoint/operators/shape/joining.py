@@ -168,7 +168,6 @@ def column_stack(tensors, *, out=None):
 @internal(
     kernels.block_diag,
     promote="common",
-    name="block_diagonal",
     node="BlockDiagBackward0",
     out=False,
     tangent="linear",
@@ -389,7 +388,7 @@ def flipud(input):
     return flip(input, (0,))
 
 
-@operator(kernel=kernels.rot90, out=False, node="Rot90Backward0", tangent="linear", narrow="moves")
+@operator(kernel=kernels.rot90, out=False, tangent="linear", narrow="moves")
 class rot90:
     """The tensor rotated by `k` quarter turns in the plane of two dimensions, from the first towards the second."""
 

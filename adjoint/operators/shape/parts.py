@@ -109,9 +109,7 @@ class diagonal:
         return xp.diagonal_backward(grad, self_shape, offset, dim1, dim2)
 
 
-@internal(
-    kernels.diagonal_backward, node="DiagonalBackwardBackward0", tangent="linear", batch="expanded", narrow="moves"
-)
+@internal(kernels.diagonal_backward, tangent="linear", batch="expanded", narrow="moves")
 class diagonal_backward:
     """Zeros of `shape` with `input` on the diagonal of two dimensions."""
 

@@ -100,7 +100,7 @@ class view_shape:
     large_grad_self = _reshaped_copy
 
 
-@internal(kernels.view, view=True, node="ReshapeAliasBackward0", batch=_batch_reshaped, aten_name="_reshape_alias")
+@internal(kernels.view, view=True, batch=_batch_reshaped, aten_name="_reshape_alias")
 class reshape_alias:
     """`input`, which is not contiguous, with another shape on the same memory: the result of `reshape` if it can be a view."""
 
@@ -114,7 +114,6 @@ class reshape_alias:
 
 @internal(
     Kernel(kernels.with_shape, quiet=True),
-    node="UnsafeViewBackward0",
     tangent="linear",
     batch=_batch_reshaped,
     aten_name="_unsafe_view",

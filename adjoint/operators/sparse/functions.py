@@ -23,7 +23,7 @@ from .reduced_product import reduced_product
 # --- products ---------------------------------------------------------------------------------------------------------
 
 
-@internal(dense_products.addmm, sparse="products.addmm", out=False, tangent="affine", node="SparseAddmmBackward0")
+@internal(dense_products.addmm, sparse="products.addmm", out=False, tangent="affine")
 class _sparse_addmm:
     """`beta * self + alpha * (mat1 @ mat2)`. The gradient of `mat1` has the stored elements of `mat1`."""
 
@@ -52,7 +52,7 @@ class sparse_product_gradient:
         return xp.mm(grad.mT.conj(), self)
 
 
-@internal(dense_products.mm, sparse="products.mm", out=False, node="SparseSparseMatmulBackward0")
+@internal(dense_products.mm, sparse="products.mm", out=False)
 class _sparse_sparse_matmul:
     """The product of two sparse matrices, which is sparse."""
 
@@ -175,7 +175,7 @@ class sampled_addmm:
 # --- sums -------------------------------------------------------------------------------------------------------------
 
 
-@internal(kernels.only_sparse, sparse="reductions.sum_dims", out=False, tangent="linear", node="SparseSumBackward0")
+@internal(kernels.only_sparse, sparse="reductions.sum_dims", out=False, tangent="linear")
 class _sparse_sum:
     """The sums over `dim`, with a gradient at the stored elements."""
 

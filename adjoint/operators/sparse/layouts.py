@@ -67,7 +67,7 @@ class with_values:
 # --- their parts ------------------------------------------------------------------------------------------------------
 
 
-@internal(kernels.stored, sparse="layouts.stored", out=False, node="ValuesBackward0")
+@internal(kernels.stored, sparse="layouts.stored", out=False)
 class values:
     """The stored elements."""
 
