@@ -1,11 +1,10 @@
 """Write the index of the names that each family of operators declares: `python scripts/write_operator_index.py`.
 
 A family is imported when one of its names is first used. This script imports all families and writes the names that
-each declares to `adjoint/dispatch/operator_index.py`.
+each declares to `adjoint/dispatch/operator_index.txt`.
 """
 
 import sys
-import textwrap
 from collections import defaultdict
 from importlib import import_module
 from importlib.machinery import SourceFileLoader
@@ -17,11 +16,6 @@ from typing import Any
 PACKAGE = "adjoint.operators"
 DISPATCH = "adjoint.dispatch"
 ROOT = Path(str(find_spec("adjoint").origin)).parent  # type: ignore[union-attr]
-HEAD = '''"""What each family of operators declares. Written by scripts/write_operator_index.py; do not edit."""
-
-# fmt: off
-FAMILIES: dict[str, dict[str, str]] = {
-'''
 
 
 def declared() -> dict[tuple[str, str], Any]:
@@ -95,21 +89,14 @@ def index() -> dict[str, dict[str, set[str]]]:
 
 def text() -> str:
     """The text of the file, with names grouped by the parts that they are in."""
-    lines = [HEAD.rstrip("\n")]
+    lines = []
     for family, names in index().items():
         together: dict[str, list[str]] = {}
         for name, parts in sorted(names.items()):
             together.setdefault(" ".join(sorted(parts)), []).append(name)
-        lines.append(f'    "{family}": {{')
-        for parts_of_all, group in sorted(together.items()):
-            rows = textwrap.wrap(" ".join(group), 100)
-            if len(rows) == 1:
-                lines.append(f'        "{parts_of_all}": "{rows[0]}",')
-            else:
-                lines += [f'        "{parts_of_all}": (', *(f'            "{row} "' for row in rows), "        ),"]
-        lines.append("    },")
-    return "\n".join([*lines, "}", ""])
+        lines += [f"{family} > {parts}: {' '.join(group)}\n" for parts, group in sorted(together.items())]
+    return "".join(lines)
 
 
 if __name__ == "__main__":
-    (ROOT / "dispatch" / "operator_index.py").write_text(text(), encoding="utf-8")
+    (ROOT / "dispatch" / "operator_index.txt").write_text(text(), encoding="ascii")

@@ -24,7 +24,7 @@ PACKAGE = __name__.partition(".")[0]
 
 _INSIDE = f"{PACKAGE}."
 
-_PACKAGES = (PACKAGE, "torch")
+PACKAGES = (PACKAGE, "torch")
 """The packages that classes of this package report as their origin."""
 
 _OPTIMIZED = 0x1  # inspect.CO_OPTIMIZED: the code has fast locals, and `f_locals` is a copy
@@ -189,7 +189,7 @@ def end_constructor_at_caller(kind: type) -> None:
     An error about a wrong call names the class that the user has called, even if it inherits the constructor from a
     private class.
     """
-    if kind.__module__.partition(".")[0] not in _PACKAGES:
+    if kind.__module__.partition(".")[0] not in PACKAGES:
         return
     if "__init__" not in vars(kind) and not kind.__name__.startswith("_"):
         owner = next(base for base in kind.__mro__ if "__init__" in vars(base))
@@ -217,7 +217,7 @@ def end_methods_at_caller(kind: type, but: tuple[str, ...] = ()) -> None:
 
     `but`: methods that do this themselves, because they are called often.
     """
-    if kind.__module__.partition(".")[0] in _PACKAGES:
+    if kind.__module__.partition(".")[0] in PACKAGES:
         kinds = (FunctionType, staticmethod, classmethod)
         but += _UNDIVIDED + ("__init__",) * hasattr(kind, "pending")  # a context that its constructor switches
         functions = [name for name, value in vars(kind).items() if type(value) in kinds and name not in but]

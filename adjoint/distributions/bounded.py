@@ -11,7 +11,7 @@ from adjoint.nn import functional as F
 
 from . import constraints
 from .composed import TransformedDistribution
-from .distribution import Distribution, ExponentialFamily, expand_by_parameters
+from .distribution import Distribution, ExponentialFamily
 from .transforms import AffineTransform, PowerTransform
 from .utils import EULER, ProbsOrLogits, broadcast_all, clamp_probs, lazy_property, same_as
 
@@ -35,8 +35,6 @@ class Uniform(Distribution):
     def __init__(self, low: Any, high: Any, validate_args: bool | None = None) -> None:
         self.low, self.high = broadcast_all(low, high)
         super().__init__(self.low.size(), validate_args=validate_args)
-
-    expand = expand_by_parameters
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> Any:
@@ -96,8 +94,6 @@ class Kumaraswamy(TransformedDistribution):
         ]
         super().__init__(base_dist, transforms, validate_args=validate_args)
 
-    expand = expand_by_parameters
-
     def _moment(self, n: int) -> Tensor:
         """Return the moment E(X**n) = b B(1 + n / a, b)."""
         a, b = self.concentration1, self.concentration0
@@ -152,8 +148,6 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         setattr(self, self._given, parameter)
         self._lims = lims
         super().__init__(parameter.size(), validate_args=validate_args)
-
-    expand = expand_by_parameters
 
     def _regular(self) -> Tensor:
         """Return a mask that tells where the formulas can be used directly."""
@@ -241,8 +235,6 @@ class VonMises(Distribution):
     def __init__(self, loc: Any, concentration: Any, validate_args: bool | None = None) -> None:
         self.loc, self.concentration = broadcast_all(loc, concentration)
         super().__init__(self.loc.shape, torch.Size(), validate_args=validate_args)
-
-    expand = expand_by_parameters
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)

@@ -9,7 +9,7 @@ from adjoint import Size, Tensor
 
 from . import constraints
 from .counts import Binomial
-from .distribution import Distribution, expand_by_parameters
+from .distribution import Distribution
 from .utils import ProbsOrLogits, broadcast_all, same_as
 
 __all__ = [
@@ -45,8 +45,6 @@ class Categorical(ProbsOrLogits, Distribution):
             self.logits = logits - logits.logsumexp(dim=-1, keepdim=True)
         self._num_events = parameter.size(-1)
         super().__init__(parameter.shape[:-1], validate_args=validate_args)
-
-    expand = expand_by_parameters
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> Any:
@@ -113,8 +111,6 @@ class OneHotCategorical(OfCategories):
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         super().__init__(Categorical(probs, logits), validate_args)
 
-    expand = expand_by_parameters
-
     _param = same_as("_categorical._param")
     mean = same_as("probs")
 
@@ -167,8 +163,6 @@ class Multinomial(OfCategories):
         categorical = Categorical(probs=probs, logits=logits)
         self._binomial = Binomial(total_count=total_count, probs=categorical.probs)
         super().__init__(categorical, validate_args)
-
-    expand = expand_by_parameters
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self) -> Any:
@@ -248,8 +242,6 @@ class MixtureSameFamily(Distribution):
         self._num_component = components
         self._event_ndims = len(component_distribution.event_shape)
         super().__init__(others, component_distribution.event_shape, validate_args=validate_args)
-
-    expand = expand_by_parameters
 
     @constraints.dependent_property
     def support(self) -> Any:

@@ -10,7 +10,7 @@ import adjoint as torch
 from adjoint import Tensor
 
 from . import constraints
-from .distribution import Distribution, expand_by_parameters
+from .distribution import Distribution
 from .transforms import AbsTransform, ComposeTransform, Transform
 from .utils import _sum_rightmost, same_as
 
@@ -45,8 +45,6 @@ class Independent(Distribution, Generic[D]):
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
         cut = len(shape) - event_dim
         super().__init__(shape[:cut], shape[cut:], validate_args=validate_args)
-
-    expand = expand_by_parameters
 
     @property
     def has_rsample(self) -> bool:  # type: ignore[override]
@@ -133,8 +131,6 @@ class TransformedDistribution(Distribution):
         event_dim = transform.codomain.event_dim + max(base_event_dim - transform.domain.event_dim, 0)
         cut = len(forward_shape) - event_dim
         super().__init__(forward_shape[:cut], forward_shape[cut:], validate_args=validate_args)
-
-    expand = expand_by_parameters
 
     @constraints.dependent_property(is_discrete=False)
     def support(self) -> Any:

@@ -9,7 +9,7 @@ from adjoint import Tensor
 from adjoint.nn import functional as F
 
 from . import constraints
-from .distribution import Distribution, ExponentialFamily, expand_by_parameters
+from .distribution import Distribution, ExponentialFamily
 from .gammas import Gamma
 from .utils import ProbsOrLogits, broadcast_all, lazy_property, same_as
 
@@ -33,8 +33,6 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
         (parameter,) = broadcast_all(self._choose(probs, logits))
         setattr(self, self._given, parameter)
         super().__init__(parameter.size(), validate_args=validate_args)
-
-    expand = expand_by_parameters
 
     mean = same_as("probs")
 
@@ -94,8 +92,6 @@ class Binomial(ProbsOrLogits, Distribution):
         self.total_count = self.total_count.type_as(parameter)
         setattr(self, self._given, parameter)
         super().__init__(parameter.size(), validate_args=validate_args)
-
-    expand = expand_by_parameters
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> Any:
@@ -162,8 +158,6 @@ class Geometric(ProbsOrLogits, Distribution):
                     f"{self!r} to be positive but found invalid values:\n{value[~(value > 0)]}"
                 )
 
-    expand = expand_by_parameters
-
     @property
     def mean(self) -> Tensor:
         return 1.0 / self.probs - 1.0
@@ -214,8 +208,6 @@ class NegativeBinomial(ProbsOrLogits, Distribution):
         setattr(self, self._given, parameter)
         super().__init__(parameter.size(), validate_args=validate_args)
 
-    expand = expand_by_parameters
-
     @property
     def mean(self) -> Tensor:
         return self.total_count * torch.exp(self.logits)
@@ -254,8 +246,6 @@ class Poisson(ExponentialFamily):
     def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
         (self.rate,) = broadcast_all(rate)
         super().__init__(self.rate.size(), validate_args=validate_args)
-
-    expand = expand_by_parameters
 
     mean = same_as("rate")
 

@@ -8,7 +8,7 @@ from typing import Any
 import adjoint as torch
 from adjoint import Size, Tensor
 
-from .._runtime.tracebacks import end_methods_at_caller, warn
+from .._runtime.tracebacks import PACKAGES, end_methods_at_caller, warn
 from . import constraints
 from .utils import lazy_property
 
@@ -72,8 +72,32 @@ class Distribution:
                 )
 
     def expand(self, batch_shape: Iterable[int], _instance: Any = None) -> Any:
-        """Return the distribution with its batch dimensions expanded to `batch_shape`, without copying parameters."""
-        raise NotImplementedError
+        """Return the distribution with its batch dimensions expanded to `batch_shape`, without copying parameters.
+
+        The batch dimensions of each parameter come before the dimensions of its constraint. They are expanded, and so
+        are those of component distributions. Derived values are computed again when they are needed.
+
+        Raises:
+            NotImplementedError: for a class of a program that defines its own constructor.
+        """
+        batch_shape = Size(batch_shape)
+        owner = next(cls for cls in type(self).__mro__ if cls.__module__.partition(".")[0] in PACKAGES)
+        if owner.__init__ is Distribution.__init__:  # type: ignore[misc]
+            raise NotImplementedError
+        new = self._get_checked_instance(owner, _instance)
+        own_dims = len(self._batch_shape)
+        event_dims = _event_dims(self)
+        for name, value in vars(self).items():
+            if name in event_dims:
+                value = value.expand(batch_shape + value.shape[value.dim() - event_dims[name] :])
+            elif isinstance(value, Distribution):
+                value = value.expand(batch_shape + value.batch_shape[own_dims:])
+            elif isinstance(getattr(type(self), name, None), lazy_property):
+                continue
+            vars(new)[name] = value
+        Distribution.__init__(new, batch_shape, self._event_shape, validate_args=False)
+        new._validate_args = self._validate_args
+        return new
 
     def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
         """Return the object that `expand` of `cls` fills: `_instance`, or a new object."""
@@ -208,35 +232,6 @@ class Distribution:
         given = {name: vars(self)[name] for name in self.arg_constraints if name in vars(self)}
         shown = ", ".join(f"{name}: {value if value.numel() == 1 else value.shape}" for name, value in given.items())
         return f"{type(self).__name__}({shown})"
-
-
-def expand_by_parameters(self: Distribution, batch_shape: Iterable[int], _instance: Any = None) -> Any:
-    """Return the method `expand` of a distribution whose state consists of its parameters and its component distributions.
-
-    The batch dimensions of each parameter come before the dimensions of its constraint. These batch dimensions are
-    expanded, and so are the batch dimensions of each component distribution. Derived values are computed again when
-    they are needed.
-    """
-    batch_shape = Size(batch_shape)
-    owner = next(
-        cls
-        for cls in type(self).__mro__
-        if getattr(vars(cls).get("expand"), "__wrapped__", None) is expand_by_parameters
-    )
-    new = self._get_checked_instance(owner, _instance)
-    own_dims = len(self._batch_shape)
-    event_dims = _event_dims(self)
-    for name, value in vars(self).items():
-        if name in event_dims:
-            value = value.expand(batch_shape + value.shape[value.dim() - event_dims[name] :])
-        elif isinstance(value, Distribution):
-            value = value.expand(batch_shape + value.batch_shape[own_dims:])
-        elif isinstance(getattr(type(self), name, None), lazy_property):
-            continue
-        vars(new)[name] = value
-    Distribution.__init__(new, batch_shape, self._event_shape, validate_args=False)
-    new._validate_args = self._validate_args
-    return new
 
 
 def _event_dims(distribution: Distribution) -> dict[str, int]:

@@ -12,7 +12,7 @@ from adjoint import Tensor
 from . import constraints
 from .bounded import Uniform
 from .composed import TransformedDistribution
-from .distribution import Distribution, ExponentialFamily, expand_by_parameters
+from .distribution import Distribution, ExponentialFamily
 from .transforms import AffineTransform, ExpTransform, PowerTransform
 from .utils import EULER, _standard_normal, broadcast_all, same_as
 
@@ -48,8 +48,6 @@ class Gamma(ExponentialFamily):
     def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
         self.concentration, self.rate = broadcast_all(concentration, rate)
         super().__init__(self.concentration.size(), validate_args=validate_args)
-
-    expand = expand_by_parameters
 
     @property
     def mean(self) -> Tensor:
@@ -107,8 +105,6 @@ class Exponential(ExponentialFamily):
         (self.rate,) = broadcast_all(rate)
         super().__init__(self.rate.size(), validate_args=validate_args)
 
-    expand = expand_by_parameters
-
     @property
     def mean(self) -> Tensor:
         return self.rate.reciprocal()
@@ -158,8 +154,6 @@ class Chi2(Gamma):
     def __init__(self, df: Any, validate_args: bool | None = None) -> None:
         super().__init__(0.5 * df, 0.5, validate_args=validate_args)
 
-    expand = expand_by_parameters
-
     @property
     def df(self) -> Tensor:
         """The degrees of freedom."""
@@ -178,8 +172,6 @@ class InverseGamma(TransformedDistribution):
         base_dist = Gamma(concentration, rate, validate_args=validate_args)
         power = PowerTransform(-base_dist.rate.new_ones(()))
         super().__init__(base_dist, power, validate_args=validate_args)
-
-    expand = expand_by_parameters
 
     concentration = same_as("base_dist.concentration", "The concentration of the gamma distribution.")
     rate = same_as("base_dist.rate", "The rate of the gamma distribution.")
@@ -242,8 +234,6 @@ class Dirichlet(ExponentialFamily):
         self.concentration = concentration
         super().__init__(concentration.shape[:-1], concentration.shape[-1:], validate_args=validate_args)
 
-    expand = expand_by_parameters
-
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         return _Dirichlet.apply(self.concentration.expand(self._extended_shape(sample_shape)))
 
@@ -303,8 +293,6 @@ class Beta(ExponentialFamily):
         self._dirichlet = Dirichlet(both, validate_args=validate_args)
         super().__init__(self._dirichlet._batch_shape, validate_args=validate_args)
 
-    expand = expand_by_parameters
-
     @property
     def concentration1(self) -> Tensor:
         """The exponent of x, plus 1."""
@@ -359,8 +347,6 @@ class FisherSnedecor(Distribution):
         self._gamma2 = Gamma(self.df2 * 0.5, self.df2)
         super().__init__(self.df1.size(), validate_args=validate_args)
 
-    expand = expand_by_parameters
-
     @property
     def mean(self) -> Tensor:
         df2 = torch.where(self.df2 <= 2, torch.nan, self.df2)
@@ -401,8 +387,6 @@ class StudentT(Distribution):
         self.df, self.loc, self.scale = broadcast_all(df, loc, scale)
         self._chi2 = Chi2(self.df)
         super().__init__(self.df.size(), validate_args=validate_args)
-
-    expand = expand_by_parameters
 
     @property
     def mean(self) -> Tensor:
@@ -455,8 +439,6 @@ class Weibull(TransformedDistribution):
         ]
         super().__init__(base_dist, transforms, validate_args=validate_args)
 
-    expand = expand_by_parameters
-
     @property
     def mean(self) -> Tensor:
         return self.scale * torch.exp(torch.lgamma(1 + self.concentration.reciprocal()))
@@ -493,8 +475,6 @@ class Gumbel(TransformedDistribution):
             AffineTransform(loc=self.loc, scale=-self.scale),
         ]
         super().__init__(Uniform(low, high, validate_args=validate_args), transforms, validate_args=validate_args)
-
-    expand = expand_by_parameters
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)

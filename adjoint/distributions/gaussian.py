@@ -10,7 +10,7 @@ from adjoint import Tensor
 
 from . import constraints
 from .composed import Folded, Independent, TransformedDistribution
-from .distribution import Distribution, ExponentialFamily, expand_by_parameters
+from .distribution import Distribution, ExponentialFamily
 from .transforms import ExpTransform, StickBreakingTransform
 from .utils import _standard_normal, broadcast_all, lazy_property, same_as
 
@@ -41,8 +41,6 @@ class Normal(ExponentialFamily):
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)
         super().__init__(self.loc.size(), validate_args=validate_args)
-
-    expand = expand_by_parameters
 
     mean = mode = same_as("loc")
     stddev = same_as("scale")
@@ -91,8 +89,6 @@ class HalfNormal(Folded):
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
         super().__init__(Normal(0, scale, validate_args=False), validate_args)
 
-    expand = expand_by_parameters
-
     @property
     def mean(self) -> Tensor:
         return self.scale * math.sqrt(2 / math.pi)
@@ -112,8 +108,6 @@ class LogNormal(TransformedDistribution):
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         super().__init__(Normal(loc, scale, validate_args=validate_args), ExpTransform(), validate_args=validate_args)
-
-    expand = expand_by_parameters
 
     loc = same_as("base_dist.loc", "The mean of the logarithm.")
     scale = same_as("base_dist.scale", "The standard deviation of the logarithm.")
@@ -151,8 +145,6 @@ class LogisticNormal(TransformedDistribution):
         if not base_dist.batch_shape:
             base_dist = base_dist.expand([1])
         super().__init__(base_dist, StickBreakingTransform(), validate_args=validate_args)
-
-    expand = expand_by_parameters
 
     loc = same_as("base_dist.base_dist.loc", "The means of the normal numbers.")
     scale = same_as("base_dist.base_dist.scale", "The standard deviations of the normal numbers.")
@@ -264,8 +256,6 @@ class MultivariateNormal(OfCovariance):
         super().__init__(batch_shape, self.loc.shape[-1:], validate_args=validate_args)
         self._factorize(name, matrix)
 
-    expand = expand_by_parameters
-
     mean = mode = same_as("loc")
 
     @property
@@ -328,8 +318,6 @@ class LowRankMultivariateNormal(Distribution):
         self._unbroadcasted_cov_diag = cov_diag
         self._capacitance_tril = _batch_capacitance_tril(cov_factor, cov_diag)
         super().__init__(batch_shape, event_shape, validate_args=validate_args)
-
-    expand = expand_by_parameters
 
     mean = mode = same_as("loc")
 

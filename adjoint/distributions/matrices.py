@@ -12,7 +12,7 @@ from adjoint.nn import functional as F
 
 from .._runtime.tracebacks import warn
 from . import constraints
-from .distribution import Distribution, ExponentialFamily, expand_by_parameters
+from .distribution import Distribution, ExponentialFamily
 from .gammas import Beta, Chi2
 from .gaussian import OfCovariance
 from .utils import broadcast_all
@@ -73,8 +73,6 @@ class Wishart(OfCovariance, ExponentialFamily):
         self._factorize(name, matrix)
         less = torch.arange(p, dtype=self.df.dtype, device=self.df.device)
         self._dist_chi2 = Chi2(df=self.df.unsqueeze(-1) - less)
-
-    expand = expand_by_parameters
 
     @property
     def mean(self) -> Tensor:
@@ -176,8 +174,6 @@ class LKJCholesky(Distribution):
         offset = F.pad(torch.arange(dim - 1, **like), [1, 0])
         self._beta = Beta(0.5 * offset + 0.5, self.concentration.unsqueeze(-1) + 0.5 * (dim - 2 - offset))
         super().__init__(self.concentration.size(), Size((dim, dim)), validate_args=validate_args)
-
-    expand = expand_by_parameters
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         squares = self._beta.sample(sample_shape).unsqueeze(-1)

@@ -11,7 +11,7 @@ from adjoint import Tensor
 from . import constraints
 from .classes import Categorical, OfCategories
 from .composed import TransformedDistribution
-from .distribution import Distribution, expand_by_parameters
+from .distribution import Distribution
 from .transforms import ExpTransform, SigmoidTransform
 from .utils import ProbsOrLogits, broadcast_all, clamp_probs, same_as
 
@@ -32,8 +32,6 @@ class LogitRelaxedBernoulli(ProbsOrLogits, Distribution):
         (parameter,) = broadcast_all(self._choose(probs, logits))
         setattr(self, self._given, parameter)
         super().__init__(parameter.size(), validate_args=validate_args)
-
-    expand = expand_by_parameters
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
@@ -68,8 +66,6 @@ class RelaxedBernoulli(TransformedDistribution):
         base_dist = LogitRelaxedBernoulli(temperature, probs, logits)
         super().__init__(base_dist, SigmoidTransform(), validate_args=validate_args)
 
-    expand = expand_by_parameters
-
     temperature = same_as("base_dist.temperature", "How far from 0 and 1 numbers are.")
     logits = same_as("base_dist.logits", "The log-odds of more than 1/2.")
     probs = same_as("base_dist.probs", "The probability of more than 1/2.")
@@ -86,8 +82,6 @@ class ExpRelaxedCategorical(OfCategories):
     ) -> None:
         self.temperature = temperature
         super().__init__(Categorical(probs, logits), validate_args)
-
-    expand = expand_by_parameters
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
@@ -124,8 +118,6 @@ class RelaxedOneHotCategorical(TransformedDistribution):
     ) -> None:
         base_dist = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
         super().__init__(base_dist, ExpTransform(), validate_args=validate_args)
-
-    expand = expand_by_parameters
 
     temperature = same_as("base_dist.temperature", "How far from the vertices points are.")
     logits = same_as("base_dist.logits", "The logarithms of the probabilities, normalized.")

@@ -10,7 +10,7 @@ from adjoint import Tensor
 
 from . import constraints
 from .composed import Folded, TransformedDistribution
-from .distribution import Distribution, expand_by_parameters
+from .distribution import Distribution
 from .gammas import Exponential
 from .transforms import AffineTransform, ExpTransform
 from .utils import broadcast_all, same_as
@@ -28,8 +28,6 @@ class Cauchy(Distribution):
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)
         super().__init__(self.loc.size(), validate_args=validate_args)
-
-    expand = expand_by_parameters
 
     @property
     def mean(self) -> Tensor:
@@ -68,8 +66,6 @@ class HalfCauchy(Folded):
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
         super().__init__(Cauchy(0, scale, validate_args=False), validate_args)
 
-    expand = expand_by_parameters
-
     @property
     def mean(self) -> Tensor:
         return torch.full(self._extended_shape(), torch.inf, dtype=self.scale.dtype, device=self.scale.device)
@@ -87,8 +83,6 @@ class Laplace(Distribution):
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)
         super().__init__(self.loc.size(), validate_args=validate_args)
-
-    expand = expand_by_parameters
 
     mean = mode = same_as("loc")
 
@@ -133,8 +127,6 @@ class Pareto(TransformedDistribution):
         transforms = [ExpTransform(), AffineTransform(loc=0, scale=self.scale)]
         super().__init__(base_dist, transforms, validate_args=validate_args)
 
-    expand = expand_by_parameters
-
     @property
     def mean(self) -> Tensor:
         a = self.alpha.clamp(min=1)  # an infinite mean
@@ -168,8 +160,6 @@ class GeneralizedPareto(Distribution):
     def __init__(self, loc: Any, scale: Any, concentration: Any, validate_args: bool | None = None) -> None:
         self.loc, self.scale, self.concentration = broadcast_all(loc, scale, concentration)
         super().__init__(self.loc.size(), validate_args=validate_args)
-
-    expand = expand_by_parameters
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> Any:
