@@ -16,7 +16,7 @@ from ..tape.modes import STATE
 from ..tape.node import NOWHERE
 from ..tensor import LEAF, Tensor
 from .known import IMMUTABLE, MUTABLE, is_signed, settings, shown
-from .objects import Fits, fitting
+from .objects import Fits, fitting, keeping
 from .program import Source
 
 UNREADABLE = (LookupError, AttributeError, TypeError, ValueError, ArithmeticError)
@@ -27,7 +27,8 @@ class Check(NamedTuple):
     """A condition under which a program replaces a function: its source, and its text for people.
 
     `load`: a line that loads an input of the program. `fits`: the condition on the array of the tensor at `place`. `tensor`:
-    the tensor at `place` if one native call tests this condition together with others.
+    the tensor at `place` if one native call tests this condition together with others. `way`: the numbers with which
+    another native call tests it, or None.
     """
 
     condition: str
@@ -36,6 +37,7 @@ class Check(NamedTuple):
     place: str = ""
     fits: Any = None
     tensor: Any = None
+    way: Any = None
 
     def reason(self, names: dict[str, Any]) -> str:
         """Return the text of the unmet condition, or the size that has changed. `names`: the objects that the condition names."""
@@ -114,7 +116,7 @@ class Group:
         """Whether a tensor is not in the group or in `others`, and shares memory with none of these tensors."""
         counter = tensor._counter
         if counter is None:  # no other tensor uses its memory
-            return id(tensor) not in self.identities and all(tensor is not each for each in others)
+            return id(tensor) not in self.identities and id(tensor) not in map(id, others)
         return all(tensor is not each and counter is not each._counter for each in (*self.tensors, *others))
 
     def is_alone(self, tensor: Tensor) -> bool:
@@ -192,15 +194,15 @@ def mode_checks(source: Source, modes: tuple[Any, ...]) -> list[Check]:
 def head(source: Source, checks: list[Check]) -> list[str]:
     """Return the lines that test the conditions and load the inputs."""
     tensors = {check.place: check.tensor for check in checks if check.tensor is not None}
-    native = fitting([*tensors.values()], whole=True) if tensors else None
-    others = [check.condition for check in checks if check.condition and (native is None or check.tensor is None)]
-    lines = [f"if not ({' and '.join(others)}):", "    return MISSED"]
-    if native is not None:
-        conditions = " and ".join([check.condition for check in checks if check.tensor is not None])
-        lines += [
-            f"if not ({source.constant(native)}({', '.join(tensors)}) or ({conditions})):",
-            "    return MISSED",
-        ]
+    fits = fitting([*tensors.values()], whole=True) if tensors else None
+    kept = keeping([check.way for check in checks if check.way is not None])
+    lines, others = [], [check for check in checks if check.condition]
+    for native, given, field in ((kept, "", "way"), (fits, ", ".join(tensors), "tensor")):
+        if native is not None:
+            joint = " and ".join([check.condition for check in others if getattr(check, field) is not None])
+            lines += [f"if not ({source.constant(native)}({given}) or ({joint})):", "    return MISSED"]
+            others = [check for check in others if getattr(check, field) is None]
+    lines[:0] = [f"if not ({' and '.join([check.condition for check in others])}):", "    return MISSED"]
     lines += [check.load for check in checks if check.load]
     return [
         "def run(args, kwargs):",

@@ -7,7 +7,9 @@ store its attributes are found by means of a tensor with known attributes.
 from __future__ import annotations
 
 import functools
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy
@@ -17,9 +19,10 @@ from .._runtime.platform import ctypes
 from ..codegen.acceleration import LOOPS
 from ..codegen.llvm.built_in import FALSE, NONE, TRUE, built_in, function_of_python, new_float, new_reference
 from ..codegen.llvm.compilation import Module
+from ..codegen.llvm.element_types import PointerType
 from ..codegen.llvm.host import HOST
 from ..codegen.llvm.language import Int, Pointer, Static, as_pointer, f32, f64, i32, i64, loops, unrolled
-from ..kernels.runtime.addresses import AFTER_HEAD, IN_OBJECTS
+from ..kernels.runtime.addresses import AFTER_HEAD, IN_OBJECTS, address
 from ..tensor import Tensor, new_tensor, wrap
 
 CLASS = AFTER_HEAD // 8 - 1
@@ -95,6 +98,87 @@ def all_same(own: Int, objects: Pointer[i64], given: Int) -> i64:
         if objects[k] != expected[k]:
             return new_reference(FALSE)
     return new_reference(TRUE)
+
+
+OF_CLASS, EMPTY, WITH_ITEM, WITH_KEYS, WITH_VALUES = range(5)
+"""The ways in which an object is kept: its class; its size of 0; an item, or the lack of one; its keys or values in order."""
+
+FORMS = {
+    "type({0}) is {1}": OF_CLASS,
+    "not {0}": EMPTY,
+    "{0}[{1}] is {2}": WITH_ITEM,
+    "((t := {0}[{1}]) is {2} or (type(t) is {3} and t == {2}))": WITH_ITEM,
+    "{1} not in {0}": WITH_ITEM,
+    "tuple({0}) == {1}": WITH_KEYS,
+    "{1}(*{0}.values())": WITH_VALUES,
+}
+"""The conditions that `all_kept` tests. Numbers and keys must be the same objects."""
+
+
+def way_of(condition: str, objects: tuple[Any, ...]) -> tuple[int, int, int, int] | None:
+    """Return the numbers with which `all_kept` tests a condition: the way, the object, a key or a size, and what is expected.
+
+    Return None if it cannot test the condition. The condition itself keeps the objects alive.
+    """
+    way, value, others = FORMS.get(condition), *(objects[:1] or (None,)), objects[1:]
+    if way == OF_CLASS:
+        return way, id(value), 0, id(others[0])
+    if way == EMPTY and type(value) in (dict, OrderedDict):
+        return way, id(value), 0, 0
+    if way is None or type(value) is not dict:
+        return None
+    if way == WITH_KEYS:
+        return way, id(value), len(value), id(others[0]) + tuple.__basicsize__
+    if way == WITH_VALUES and hasattr(others[0], "__self__"):
+        return way, id(value), len(value), address(others[0].__self__)
+    if way == WITH_ITEM and type(others[0]) in (str, int):
+        return way, id(value), id(others[0]), id(others[1]) if len(others) > 1 else 0
+    return None
+
+
+@loops(noalias=False, plain=True)
+def all_kept(own: Int, objects: Pointer[i64], given: Int) -> i64:
+    """Return whether objects are as the array `own` says.
+
+    It contains three words to work with, the number of objects, and four numbers for each.
+    """
+    work = as_pointer(as_pointer(own, i64)[ELEMENTS], i64)
+    told = work + 4
+    for _ in range(work[3]):
+        way, value, key, expected = told[0], told[1], told[2], told[3]
+        found = expected
+        if way == OF_CLASS:
+            found = as_pointer(value, i64)[CLASS]
+        elif way == WITH_ITEM:
+            found = item_of(value, key)
+            if (found == 0) & (error_raised() != 0):
+                return 0
+        elif size_of(value) != key:
+            return new_reference(FALSE)
+        elif way != EMPTY:
+            work[0] = 0
+            for k in range(key):
+                next_item(value, work, work + 1, work + 2)
+                if work[way - 2] != as_pointer(expected, i64)[k]:
+                    return new_reference(FALSE)
+        if found != expected:
+            return new_reference(FALSE)
+        told = told + 4
+    return new_reference(TRUE)
+
+
+item_of = function_of_python("PyDict_GetItemWithError", i64, i64, i64)
+next_item = function_of_python("PyDict_Next", i32, i64, *[PointerType(i64)] * 3)
+size_of = function_of_python("PyObject_Size", i64, i64)
+error_raised = function_of_python("PyErr_Occurred", i64)
+
+
+def keeping(ways: Sequence[tuple[int, int, int, int]]) -> Callable[[], bool] | None:
+    """Return a native function that tests whether objects are kept in these ways, or None if that is impossible."""
+    if not (ways and words()):
+        return None
+    found: Callable[[], bool] = native("all_kept", numpy.array([0, 0, 0, len(ways), *chain(*ways)], numpy.int64))
+    return found
 
 
 def identical(objects: Iterable[Any]) -> Callable[..., bool]:
@@ -231,6 +315,7 @@ def addresses() -> dict[str, int]:
     module = Module()
     module.add(all_fit, "all_fit", {name: places[name] for name in ("ARRAY", "BASE", "GRAD", "EDGE", "EXTRA")})
     module.add(all_same, "all_same", {})
+    module.add(all_kept, "all_kept", {})
     module.add(new_on_array, "new_on_array", {"PLACES": tuple(places.values())})
     module.add(note, "note", counter)
     module.add(count_steps, "count_float32", {"T": f32, **array})

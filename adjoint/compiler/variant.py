@@ -37,7 +37,7 @@ from .errors import Unsupported
 from .extents import Differs, Folded, General
 from .known import MUTABLE, is_constant, is_plain, is_undisturbed, is_usual, same_items, settings, shown, uncollected
 from .native import Empty, fused
-from .objects import Fits
+from .objects import Fits, way_of
 from .observer import Observer
 from .program import Constant, Instruction, Program, Reference, Source, made
 from .program_text import literal
@@ -371,7 +371,8 @@ class Written:
             first[id(tensor)] = place
             checks += checks_of(source, place, tensor, self.fits(tensor), place)
         for condition, objects in self.observer.guards.values():
-            checks.append(Check(condition.format(*map(constant, objects)), condition.format(*map(shown, objects))))
+            text, way = condition.format(*map(shown, objects)), way_of(condition, objects)
+            checks.append(Check(condition.format(*map(constant, objects)), text, way=way))
         for function, operands, result in self.tracer.outcomes:
             if any(each.roots & self.tracer.extents.keys() for each in symbols_in(operands)):
                 continue  # it depends on sizes

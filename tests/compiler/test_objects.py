@@ -2,6 +2,8 @@
 
 import gc
 import sys
+from collections import OrderedDict
+from contextlib import suppress
 
 import numpy
 import pytest
@@ -151,3 +153,63 @@ def test_long_runs_release_the_interpreter_lock():
         (run,) = compiled.compiled.variants[0].program.natives
         assert run.function.__self__[3] == releases
         torch.testing.assert_close(compiled(torch.ones(size)), chain(torch.ones(size)))
+
+
+CLASS_OF = type("Changing", (), {})
+CHANGES = {
+    "its class": ("type({0}) is {1}", lambda: (CLASS_OF(), CLASS_OF), lambda given: setattr(given, "__class__", Other)),
+    "no elements": ("not {0}", lambda: ({},), lambda given: given.update(a=1)),
+    "no elements in order": ("not {0}", lambda: (OrderedDict(),), lambda given: given.update(a=1)),
+    "an item": ("{0}[{1}] is {2}", lambda: ({"a": LIKE}, "a", LIKE), lambda given: given.update(a=LIKE.copy())),
+    "an item that goes": ("{0}[{1}] is {2}", lambda: ({1: LIKE}, 1, LIKE), lambda given: given.clear()),
+    "no item": ("{1} not in {0}", lambda: ({"b": 1}, "a"), lambda given: given.update(a=None)),
+    "keys": ("tuple({0}) == {1}", lambda: ({"a": 1, "b": 1}, ("a", "b")), lambda given: given.update(a=given.pop("a"))),
+    "fewer keys": ("tuple({0}) == {1}", lambda: ({"a": 1, "b": 1}, ("a", "b")), lambda given: given.popitem()),
+    "more keys": ("tuple({0}) == {1}", lambda: ({"a": 1}, ("a",)), lambda given: given.update(b=1)),
+    "values": (
+        "{1}(*{0}.values())",
+        lambda: ({"a": LIKE}, objects.identical([LIKE])),
+        lambda given: given.update(a=LIKE.copy()),
+    ),
+}
+
+
+class Other:
+    pass
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_one_call_tests_what_conditions_say(name):
+    condition, create, change = CHANGES[name]
+    others = [create() for condition, create, _ in CHANGES.values()]
+    ways = [objects.way_of(condition, found) for (condition, *_), found in zip(CHANGES.values(), others, strict=True)]
+    given = create()
+    kept = objects.keeping([*ways, objects.way_of(condition, given), *ways])
+    assert kept() is True
+    change(given[0])
+    names = dict(zip("abc", given, strict=False))
+    with suppress(KeyError):
+        assert eval(condition.format(*names), names) is False
+    assert kept() is False
+
+
+def test_other_conditions_are_left_to_python():
+    class Mapping(dict):
+        pass
+
+    assert objects.way_of("{0}[{1}] is {2}", (Mapping(a=1), "a", 1)) is None
+    assert objects.way_of("{0}[{1}] is {2}", ([1], 0, 1)) is None
+    assert objects.way_of("{0}[{1}] is {2}", ({(1,): 1}, (1,), 1)) is None
+    assert objects.way_of("not {0}", (Mapping(),)) is None
+    assert objects.way_of("{0}.a is {1}", (LIKE, 1)) is None
+    assert objects.keeping([]) is None
+
+
+def test_testing_objects_keeps_no_references():
+    items, key = {"a": LIKE}, "a"
+    kept = objects.keeping([objects.way_of("{0}[{1}] is {2}", (items, key, LIKE))])
+    before = sys.getrefcount(LIKE), sys.getrefcount(items), sys.getrefcount(None), sys.getrefcount(True)
+    for _ in range(1000):
+        kept()
+    after = sys.getrefcount(LIKE), sys.getrefcount(items), sys.getrefcount(None), sys.getrefcount(True)
+    assert all(abs(one - other) < 500 for one, other in zip(before, after, strict=True))
