@@ -1,6 +1,6 @@
 """Settings for all tests.
 
-Property tests have no time limit, because machines may be busy, and try the same cases each time; `pytest
+Property tests have no time limit, because machines may be busy. They try the same cases each time; `pytest
 --hypothesis-profile=searching` tries others.
 """
 
@@ -46,7 +46,7 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """The collector of garbage waits for the collection of tests, and never looks at what that has made: all of it stays."""
+    """Disable the garbage collector while pytest collects tests; it never examines the collected objects, which all stay."""
     gc.disable()
     try:
         return (yield)
@@ -57,7 +57,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """A test marked `alone` runs in a process of its own, with few objects, as the programs have that it stands for."""
+    """Run a test marked `alone` in a new process, which has as few objects as a user's program."""
     if pyfuncitem.get_closest_marker("alone") is None or "ADJOINT_TEST_ALONE" in os.environ:
         return None
     pytest_s = [name for name in os.environ if name.startswith("PYTEST")]
@@ -71,7 +71,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 @cache
 def lacking() -> set[str]:
-    """The modules that this platform does not have. None are missing on ordinary systems."""
+    """Return the modules that this platform lacks: none on ordinary systems."""
     from adjoint._runtime import platform
 
     return {name for name in platform.PARTS if not getattr(platform, name)}
@@ -121,9 +121,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="module", autouse=True)
 def nothing_old_for_the_collector():
-    """The tests, and the objects that earlier tests loaded, are not garbage. Many tests run the collector, which need
-    not inspect them.
-    """
+    """Freeze all existing objects: they are not garbage, and the many tests that run the collector become faster."""
     gc.collect()
     gc.freeze()
     gc.collect()  # which then knows that few objects are left, and comes by itself as often as for so few

@@ -1,8 +1,7 @@
-"""Small programs, one for each feature: what a program makes is freed when the program is dropped (`test_dropped_programs.py`).
-
-`PROGRAMS` are all of them, by name. `WITH_CYCLES`: programs that make functions or classes, which are cycles with the
-program's globals, so that only the garbage collector frees them; reference counting frees the others. `PERMANENT`: what a
-registration keeps for ever, as in PyTorch, by program.
+"""Small programs, one for each feature: their objects are freed when the program is dropped (`test_dropped_programs.py`).
+`PROGRAMS` has all of them by name. `WITH_CYCLES`: programs that define functions or classes. These form cycles with the program's
+globals, so only the garbage collector frees them; reference counting frees the others. `PERMANENT`: the objects that
+registrations keep for ever, as in PyTorch, by program.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 `conftest` imports this module before all others: Python and NumPy read the environment once.
 
-If Python were to write no bytecode, every process, and every program that a test starts, would compile the package.
-Threads of OpenBLAS and of PyTorch wait for work without rest. If every test process had as many as there are processors, the
-tests would take up to three times as long. The threads of adjoint stay as many as users have.
+If Python were to write no bytecode, every process, and every program that a test starts, would compile the package. Threads of
+OpenBLAS and PyTorch use a processor even while they wait. If every test process had one for each processor, the tests would take
+up to three times as long. The number of adjoint's threads is not changed.
 """
 
 import os

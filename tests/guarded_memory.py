@@ -1,4 +1,4 @@
-"""NumPy arrays whose memory ends, or begins, at a protected page: an access outside of them ends the process with a signal.
+"""NumPy arrays whose memory ends or begins at a protected page: an access beyond it ends the process with a signal.
 
 NumPy allocates arrays through a handler that a program can replace (NEP 49).
 """
@@ -35,7 +35,7 @@ class _Handler(ctypes.Structure):
 
 
 class GuardedMemory:
-    """An allocator with a protected page on both sides of each piece of memory, which lies directly at one of them.
+    """An allocator with protected pages before and after each piece of memory, which touches one of them.
 
     Freed memory is returned to the system at once, so that an access to it also fails.
     """
@@ -58,7 +58,7 @@ class GuardedMemory:
         )
 
     def allocate(self, size: int, *, zeros: bool = False) -> int:
-        """The address of `size` bytes."""
+        """Allocate `size` bytes; return their address."""
         room = -(-max(size, 1) // PAGE) * PAGE
         base = self._map(None, room + 2 * PAGE, 0, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
         if base is None or base == ctypes.c_void_p(-1).value:
@@ -72,7 +72,7 @@ class GuardedMemory:
         return address
 
     def change_size(self, address: int, size: int) -> int:
-        """The address of `size` bytes, which start with those at `address`."""
+        """Move the memory at `address` to `size` new bytes; return their address."""
         changed = self.allocate(size)
         if address:
             ctypes.memmove(changed, address, min(size, self.pieces[address][2]))
@@ -91,7 +91,7 @@ _KEPT: list[GuardedMemory] = []
 
 @contextmanager
 def guarded_arrays(*, at_end: bool) -> Iterator[None]:
-    """Let arrays that this thread creates end (or begin) directly at a protected page."""
+    """Make new arrays of this thread end (or begin) directly at a protected page."""
     memory = GuardedMemory(at_end=at_end)
     _KEPT.append(memory)  # arrays that live longer are freed by it
     make = ctypes.pythonapi.PyCapsule_New

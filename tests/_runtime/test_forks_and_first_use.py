@@ -1,4 +1,4 @@
-"""Late imports, attributes computed once, locks held across forks, and functions that no interrupt divides."""
+"""Late imports, attributes computed once, locks held across forks, and functions that interrupts cannot divide."""
 
 import os
 import signal
@@ -169,7 +169,7 @@ def test_a_job_that_is_over_keeps_nothing_alive():
 
 
 def test_an_interrupt_of_the_first_comparison_is_not_taken_for_a_missing_method(monkeypatch):
-    """Python looks a comparison up, and takes an error there for a method that the class does not have."""
+    """If an error is raised while Python looks up a comparison method, Python believes that the class has no such method."""
 
     def interrupted(module):
         raise KeyboardInterrupt

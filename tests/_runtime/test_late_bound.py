@@ -13,7 +13,7 @@ ABSENT_UNTIL_IMPORTED = {"forward_tangent", "text_within_transforms"}
 
 
 def run(program):
-    """The words that a program prints in a fresh interpreter."""
+    """Run a program in a new interpreter; return the words that it prints."""
     finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     return finished.stdout.split()
 

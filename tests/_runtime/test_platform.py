@@ -86,7 +86,7 @@ print(json.dumps([sum(losses[:8]) / 8, sum(losses[-8:]) / 8, equal]))
 
 
 def run(missing, program):
-    """What a program prints on a Python that lacks something."""
+    """Run a program on a Python without the modules in `missing`; return its output."""
     text = BLOCKED.format(missing=missing, blocked=MISSING[missing]) + program
     finished = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
     assert finished.returncode == 0, finished.stderr

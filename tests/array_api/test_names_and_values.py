@@ -1,4 +1,4 @@
-"""The array API standard: its names and signatures, and values that are NumPy's, which implements it too."""
+"""The array API standard: its names and signatures. The values are compared with NumPy, which implements it too."""
 
 import inspect
 import os
@@ -120,7 +120,7 @@ def as_tensors(value):
 
 
 def agree(path, *operands, **options):
-    """The function gives NumPy's values and dtype."""
+    """Assert that the function returns NumPy's values and dtype."""
     if numpy.lib.NumpyVersion(numpy.__version__) < "2.1.0":
         pytest.skip("NumPy before 2.1 lacks parts of the standard")
     expected = named(numpy, path)(*operands, **options)

@@ -1,4 +1,4 @@
-"""What the array API standard's text says of special values, of casts, and of `__dlpack__`."""
+"""Statements of the array API standard about special values, casts and `__dlpack__`."""
 
 import inspect
 import itertools
@@ -48,7 +48,7 @@ DTYPES = [
 
 @pytest.mark.parametrize("first", DTYPES, ids=str)
 def test_any_dtype_casts_or_not(first):
-    """Of different kinds, a dtype promotes to those of higher kinds and to no others."""
+    """Between different kinds, a dtype promotes to dtypes of higher kinds only."""
     order = ["bool", "integral", "real floating", "complex floating"]
     kind = next(place for place, name in enumerate(order) if xp.isdtype(first, name))
     for second in DTYPES:

@@ -10,7 +10,7 @@ import adjoint as torch
 
 @pytest.fixture
 def anomaly() -> Iterator[None]:
-    """Anomaly detection, without the warning that it is slow."""
+    """Detect anomalies, without the warning that this is slow."""
     torch.autograd.set_detect_anomaly(True)
     yield
     torch.autograd.set_detect_anomaly(False)

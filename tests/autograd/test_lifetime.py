@@ -30,7 +30,7 @@ def resident_bytes():
 
 
 def training(make_optimizer):
-    """A function that makes one step of training of a small model."""
+    """Return a function that trains a small model by one step."""
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
     optimizer = make_optimizer(model.parameters())
@@ -47,7 +47,7 @@ def training(make_optimizer):
 
 
 def growth(step, warm_up, steps):
-    """Python memory blocks and resident bytes that further steps leave behind, once the notes of module calls are full."""
+    """Return how many memory blocks of Python and resident bytes further steps leave behind, after the warm-up."""
     noted, x = nn.ReLU(), torch.ones(1, requires_grad=True)
     for _ in range(MOST_CALLS):
         noted(x)

@@ -1,4 +1,4 @@
-"""Sparse gradients on their way: sums, hooks, views, custom functions, modes, `.grad`, clipping, optimizers."""
+"""Sparse gradients in sums, hooks, views, custom functions, modes, `.grad`, clipping and optimizers."""
 
 import pytest
 
@@ -18,12 +18,12 @@ def leaf(**options):
 
 
 def taken(x, rows=(0, 2, 0)):
-    """The rows of a table, with a sparse gradient."""
+    """Return rows of a table, whose gradient is sparse."""
     return functional.embedding(torch.tensor(rows), x, sparse=True)
 
 
 class Doubled(torch.autograd.Function):
-    """Notes the layout of its gradient, and returns a sparse one."""
+    """Twice the input; records the layout of the gradient that it receives, and returns a sparse gradient."""
 
     seen = []
 
@@ -237,7 +237,7 @@ def test_steps_are_those_of_the_dense_gradient(kind, size):
 
 
 def two_steps(kind, grad):
-    """A weight after two steps; its gradients have the layout of `grad`."""
+    """Return a weight after two steps with gradients of the layout of `grad`."""
     weight = torch.nn.Parameter(torch.ones(grad.shape))
     optimizer = getattr(torch.optim, kind)([weight], lr=0.5)
     elements = torch.sparse_coo_tensor([[1, 1], [0, 1]], [2.0, -3.0], grad.shape)

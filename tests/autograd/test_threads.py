@@ -12,7 +12,7 @@ from adjoint import nn
 
 @pytest.fixture
 def eager_switching():
-    """Let the interpreter change threads as often as it can, so that a race is met."""
+    """Let the interpreter change threads as often as it can, to provoke races."""
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield
@@ -32,7 +32,7 @@ def run_together(count, function):
 
 
 def train(seed):
-    """Losses of a model trained on data of its own, from weights that the seed gives."""
+    """Return the losses of a model; the seed determines its weights and its data."""
     generator = torch.Generator().manual_seed(seed)
     weight = torch.randn(4, 3, generator=generator).requires_grad_()
     x, y = torch.randn(16, 4, generator=generator), torch.randn(16, 3, generator=generator)
@@ -182,7 +182,7 @@ def test_an_error_in_one_thread_leaves_the_others_alone(eager_switching):
 
 
 class Meeting(torch.autograd.Function):
-    """The identity; its `jvp` lets another thread run, and waits for that."""
+    """The identity; its `jvp` lets another thread run, and waits for it."""
 
     @staticmethod
     def forward(x, other):
@@ -247,13 +247,13 @@ def test_transforms_in_many_threads_do_not_mix(eager_switching):
 
 
 def in_a_thread(function):
-    """What `function()` returns in another thread."""
+    """Call `function()` in another thread; return its result."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(function).result()
 
 
 class Counted(nn.Module):
-    """Computes its weight when it is asked for, and counts that."""
+    """A module that computes its weight at each access, and counts the accesses."""
 
     def __init__(self):
         super().__init__()

@@ -11,7 +11,7 @@ THREADS, ROUNDS = 6, 25
 
 
 class Reentrant(torch.autograd.Function):
-    """Runs a backward of its own within its backward, which may fail."""
+    """A function whose backward runs another backward, which may fail."""
 
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, fails: bool) -> torch.Tensor:

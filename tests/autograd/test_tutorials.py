@@ -457,7 +457,7 @@ def test_frozen_layers_in_the_middle_pass_gradients_through():
 
 
 def test_td_lambda_with_eligibility_traces():
-    """TD(λ) on a random walk, with the trace and the gradient written in place, against the same in NumPy."""
+    """TD(λ) on a random walk, with in-place changes of the trace and the gradient, compared with NumPy."""
     states, alpha, gamma, lambda_ = 5, 0.1, 0.95, 0.8
     steps = numpy.random.default_rng(0).integers(0, 2, size=400) * 2 - 1
     model = nn.Linear(states, 1)
@@ -526,7 +526,7 @@ def test_ten_threads_train_on_the_same_leaf():
 
 
 class SelfDeletingTempFile:
-    """A file name of its own; the file goes when the object goes."""
+    """A temporary file, deleted together with the object."""
 
     def __init__(self, directory):
         self.name = os.path.join(directory, str(uuid.uuid4()))  # noqa: PTH118  (as in the tutorial)

@@ -1,4 +1,4 @@
-"""These tests are about the code that NumPy runs; the compiled loops have their own."""
+"""These tests are about code that runs in NumPy; `llvm/` has the tests of compiled loops."""
 
 from __future__ import annotations
 

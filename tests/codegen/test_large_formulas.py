@@ -1,4 +1,4 @@
-"""Gradient formulas as compiled loops over large gradients: the values, the dtypes and the layouts of the formulas as written."""
+"""Large gradients run formulas as compiled loops, which give the values, dtypes and layouts of the formulas in Python."""
 
 import numpy
 import pytest

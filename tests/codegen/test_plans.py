@@ -1,4 +1,4 @@
-"""A plan says what a kernel writes before it runs, and writes the same into memory that it is given."""
+"""A plan predicts the results of a kernel before it runs, and writes the same results into given memory."""
 
 from __future__ import annotations
 

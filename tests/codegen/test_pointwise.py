@@ -1,4 +1,4 @@
-"""Kernels of traced expressions have the values of the same expression in NumPy, in every dtype, layout and size."""
+"""Kernels of traced expressions give NumPy's values, in every dtype, layout and size."""
 
 from __future__ import annotations
 
@@ -265,7 +265,7 @@ COMPARE = ["less", "greater_equal"]
 
 @st.composite
 def programs(draw):
-    """Steps of a random program: each an operation on earlier values, of which the first two are the inputs."""
+    """Draw the steps of a random program: operations on earlier values; the first two values are the inputs."""
     steps = []
     for number in range(draw(st.integers(1, 8))):
         earlier = st.integers(0, number + 1)

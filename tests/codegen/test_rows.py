@@ -1,4 +1,4 @@
-"""Row programs have the values of the same formula in NumPy, whatever the shape, the dimension, the dtype and the threads."""
+"""Row programs give NumPy's values, for any shape, dimension, dtype and number of threads."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SHAPES = [
 
 @row_program(_refusing("standard"))
 def standardized(x: Array, y: Array):
-    """Between the extremes of the row, plus how far `y` is from its mean."""
+    """Return `x` scaled to the extremes of its row, plus the distance of `y` from its mean."""
     low, high = row.min(x), row.max(x)
     return (x - low) / (high - low + 1) + y * row.sum(y * y)
 
@@ -103,7 +103,7 @@ def test_a_pointwise_operator_cannot_look_at_rows():
 
 
 def by_row(values, shape, dim):
-    """One number for each row, with the rows' dimension kept."""
+    """Return one number for each row, and keep the dimension."""
     dim %= len(shape)
     return values.reshape(*shape[:dim], 1, *shape[dim + 1 :])
 
@@ -114,7 +114,7 @@ def by_column(values, shape, dim):
 
 @row_program()
 def several(x: Array, shift: PerRow, weight: PerColumn | None, factor: float, wanted: bool):
-    """Outputs of every extent, one of them perhaps absent, and an array that may be absent."""
+    """Return outputs of every extent; one output and one input are optional."""
     mean = row.mean(x)
     centred = (x - mean) * factor + shift
     if weight is not None:

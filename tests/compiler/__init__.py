@@ -1,1 +1,1 @@
-"""Compiled functions: whatever they capture, they do what the functions do without `torch.compile`."""
+"""Compiled functions do the same as the functions without `torch.compile`, whatever is captured."""

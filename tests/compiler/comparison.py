@@ -1,4 +1,4 @@
-"""A compiled function beside the function itself: values, gradients, buffers and random numbers of the same calls."""
+"""Compare a compiled function with the function itself: values, gradients, buffers and random numbers of the same calls."""
 
 import copy
 import warnings
@@ -12,7 +12,7 @@ TOLERANCES = {torch.float64: 1e-10, torch.complex128: 1e-10, torch.bfloat16: 3e-
 
 
 def tensors_in(value):
-    """The tensors in nested values, in order."""
+    """Return the tensors in nested values, in order."""
     if isinstance(value, torch.Tensor):
         return [value]
     if isinstance(value, dict):
@@ -21,9 +21,9 @@ def tensors_in(value):
 
 
 def assert_alike(found, expected, what="", *, strides=True):
-    """Results are nested in the same way; their tensors have the same values, dtypes, strides and versions.
+    """Assert that results have the same structure, and their tensors the same values, dtypes, strides and versions.
 
-    Gradients that are returned lie in memory as those that are recorded do: without `strides`, these are not compared.
+    `strides=False`: do not compare strides; returned gradients may have the layout of recorded ones.
     """
     if isinstance(expected, torch.Tensor):
         assert isinstance(found, torch.Tensor), what
@@ -51,7 +51,7 @@ def assert_alike(found, expected, what="", *, strides=True):
 
 
 def assert_close(found, expected, what=""):
-    """Two tensors have the same elements, up to rounding."""
+    """Assert that two tensors have the same elements, up to rounding."""
     arrays = []
     for tensor in (found, expected):
         tensor = tensor.detach().resolve_conj().resolve_neg()
@@ -65,9 +65,7 @@ def assert_close(found, expected, what=""):
 
 
 def gradients(result, leaves, *, twice=False):
-    """The gradients of the sum of squares of the results that require grad; `twice`: also the gradients of the sum of
-    squares of these gradients.
-    """
+    """Return the gradients of the sum of squares of the results; `twice`: also those of the sum of squares of these gradients."""
     roots = [each for each in tensors_in(result) if each.requires_grad and torch.is_grad_enabled()]
     if not roots or not leaves:
         return []
@@ -82,7 +80,7 @@ def gradients(result, leaves, *, twice=False):
 
 
 def detached(value):
-    """Nested values whose tensors are leaves that require grad as the tensors do."""
+    """Return the nested values with detached tensors, which keep `requires_grad`."""
     if isinstance(value, torch.Tensor):
         return value.detach().clone().requires_grad_(value.requires_grad)
     if isinstance(value, dict):
@@ -93,7 +91,7 @@ def detached(value):
 
 
 def converted(value, dtype):
-    """Nested values whose floating-point tensors have a dtype, if one is given."""
+    """Convert the floating-point tensors in nested values to a dtype, if one is given."""
     if isinstance(value, torch.Tensor):
         kept = dtype is None or not value.is_floating_point()
         return value if kept else value.detach().to(dtype).requires_grad_(value.requires_grad)
@@ -101,14 +99,14 @@ def converted(value, dtype):
 
 
 def reason_of(compiled):
-    """Why a compiled function, or module, runs without a program; None if it is captured."""
+    """Return why a compiled function or module was not captured; None if it was."""
     return compiled.compiled.reason
 
 
 def assert_as_eager(function, inputs, *, module=None, times=3, captured=True, twice=False, kwargs=None, dtype=None):
-    """Call `function` (or `module`, with a copy of it) compiled and as it is, with what `inputs(number)` returns, several times.
+    """Call `function` (or `module`) with and without compilation, several times, with `inputs(number)`; compare the results.
 
-    `captured`: whether one program stands for all calls but the first; None: either way. `twice`: compare second gradients.
+    `captured`: whether one program must serve all calls but the first; None: not checked. `twice`: compare second gradients.
     """
     if module is not None:
         function, plain = module, copy.deepcopy(module)

@@ -1,5 +1,5 @@
 # ruff: noqa: E501
-"""What a compiled function changes outside of itself is changed as the function changes it: once in each call, in the same order.
+"""A compiled function makes the same changes outside of itself as the function: once in each call, in the same order.
 
 Each case is a program that makes `f` and a list of what to show; each call of `f`, compiled or not, shows the same.
 """

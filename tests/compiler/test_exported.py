@@ -1,4 +1,4 @@
-"""Exported programs compute what modules compute, also in another process, from their files."""
+"""Exported programs compute what modules compute, also when another process loads their files."""
 
 import copy
 import subprocess
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 def fresh(result):
-    """A result whose tensors have not been changed."""
+    """Return a result whose tensors have not been changed."""
     if isinstance(result, torch.Tensor):
         return result.clone()
     return tuple(map(fresh, result)) if isinstance(result, (list, tuple)) else result

@@ -1,5 +1,5 @@
 # ruff: noqa: PT012, PT031, RUF043, B023
-"""`torch.compile` in its forms: functions, methods, modules, modules in place; its options, errors and settings."""
+"""`torch.compile` of functions, methods, modules, and modules in place; its options, errors and settings."""
 
 import collections
 import copy
@@ -46,7 +46,7 @@ class Scaled(nn.Module):
 
 
 def ran(compiled):
-    """How often a program has run in place of a function."""
+    """Return how often a program has run in place of the function."""
     return sum(each.calls for each in compiled.compiled.variants)
 
 

@@ -48,13 +48,13 @@ OPERATIONS = {
 
 
 def written(x, y):
-    """`x`, one row of which is changed through a view."""
+    """Change one row of `x` through a view."""
     x[1] = y[0]
     return x
 
 
 def computed(steps, values):
-    """Run the steps: each a name, the positions of its operands, and whether its result is changed in place afterwards."""
+    """Run steps of the form (name, positions of operands, whether to change the result in place afterwards)."""
     values = list(values)
     for name, first, second in steps:
         values.append(OPERATIONS[name](values[first], values[second]))
@@ -62,7 +62,7 @@ def computed(steps, values):
 
 
 def steps_of(seed):
-    """Random steps, and the positions of the values that are returned."""
+    """Return random steps, and the positions of the values to return."""
     draw = random.Random(seed)
     steps = [
         (draw.choice([*OPERATIONS]), draw.randrange(max(0, count - 4), count), draw.randrange(count))
@@ -165,7 +165,7 @@ def test_every_function_has_the_same_bits(name, dtype):
 
 
 def loops_of(function, *args):
-    """The loops of the program of a function, as text."""
+    """Return the loops in the program of a function, as text."""
     compiled = torch.compile(function)
     for _ in range(2):
         compiled(*args)

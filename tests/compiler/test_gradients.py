@@ -1,4 +1,4 @@
-"""Compiled steps write gradients into the memory of earlier ones, unless something else refers to it."""
+"""Compiled steps write gradients into the memory of earlier gradients, unless something else refers to it."""
 
 import copy
 import warnings
@@ -184,7 +184,7 @@ def trained(action, compile, name, clearing, count=7):
 
 
 def shown(value):
-    """What has been kept, for a comparison."""
+    """Return kept values in a form that can be compared."""
     if isinstance(value, torch.UntypedStorage):
         return bytes(value.tolist())
     if isinstance(value, weakref.ref):

@@ -1,7 +1,8 @@
 # ruff: noqa: E501
-"""What a compiled function has read may change between calls: the next call does what the function does then.
+"""Values that a compiled function has read may change between calls; the next call then uses the new values.
 
-Each case is a program that makes `f` and a list of changes; `f` is called before and after each of them, compiled and as it is.
+Each case is a program that makes `f` and a list of changes; `f` is called before and after each change, with and without
+compilation.
 """
 
 import contextlib
@@ -499,7 +500,7 @@ def test_a_change_of_what_is_read_is_seen(case, tmp_path):
 
 
 def snapshot(value):
-    """Nested values as they are now; of tensors that have no elements, what they are."""
+    """Copy nested values, so that later changes do not affect them; tensors without elements become a description."""
     if isinstance(value, torch.Tensor):
         if value.is_meta or value.is_sparse:
             return (str(value.device), value.layout is torch.strided, tuple(value.shape), value.dtype is torch.float32)

@@ -1,4 +1,4 @@
-"""No function of the package makes numbers of a tensor's elements without telling a capture, which would keep the numbers."""
+"""No function reads elements of tensors as Python numbers unnoticed: a capture would keep these numbers as constants."""
 
 import ast
 from pathlib import Path

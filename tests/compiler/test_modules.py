@@ -1,4 +1,4 @@
-"""Modules run compiled as they are: results, gradients, second gradients, statistics, random numbers; without recording."""
+"""Compiled modules have the same results, gradients, second gradients, statistics and random numbers as modules."""
 
 import pytest
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 def drawn(*shapes):
-    """Inputs of these shapes: numbers that differ from call to call; of a pair of a shape and a number, integers below it."""
+    """Draw inputs of these shapes, different in each call; a pair (shape, n) asks for integers below n."""
 
     def inputs(number):
         return [

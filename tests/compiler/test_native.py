@@ -1,4 +1,4 @@
-"""Native runs compute what the kernels compute, in any layout, dtype and size, and are what small programs consist of."""
+"""Native runs compute what the kernels compute, in any layout, dtype and size; small programs consist of native runs."""
 
 import itertools
 import random
@@ -21,7 +21,7 @@ pytestmark = [
 
 
 def is_native(compiled):
-    """Whether all that a compiled function computes is in native runs."""
+    """Return whether native runs contain the whole computation of a compiled function."""
     (variant,) = compiled.compiled.variants[-1:]
     names = [str(getattr(each, "__name__", "")) for each in variant.run.__globals__.values()]
     return any(name.startswith("native, ") for name in names)
@@ -54,7 +54,7 @@ FUNCTIONS = {
 
 
 def written(x, y):
-    """Parts of an array that are written, and then read."""
+    """Write parts of an array, and then read it."""
     x.T[1:4].copy_(y.T[:3])
     x[:, 5].fill_(2)
     return x.mul_(y)

@@ -1,5 +1,5 @@
 # ruff: noqa: E501
-"""Numbers among the arguments are read at each call once they have changed; what else depends on them is captured again."""
+"""A number among the arguments becomes an input of the program once it has changed; code that depends on it is captured again."""
 
 import math
 import random
@@ -47,7 +47,7 @@ for _name, _source in CALLS.items():
 
 
 def made(source):
-    """A function whose source the compiler can read."""
+    """Return a function whose source the compiler can read."""
     import linecache
 
     name = f"<numbers {len(linecache.cache)}>"
@@ -59,7 +59,7 @@ def made(source):
 
 
 def ran(function, dtype, n):
-    """The result of a call and its gradient, or the error."""
+    """Return the result of a call and its gradient, or the error."""
     torch.manual_seed(1)
     x = torch.tensor([0.5, -1.0, 2.0, 1.0]).to(getattr(torch, dtype))
     if dtype != "int64" and dtype != "bool":

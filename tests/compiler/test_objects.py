@@ -1,4 +1,4 @@
-"""Native tests of tensors and objects say what Python says, and native calls keep no references."""
+"""Native tests of tensors and objects agree with Python, and native calls keep no references."""
 
 import gc
 import sys
@@ -41,7 +41,7 @@ ARRAYS = {
 
 
 def tensor_on(array):
-    """A tensor with any array."""
+    """Return a tensor with any array."""
     tensor = wrap(LIKE)
     tensor._array = array
     return tensor

@@ -24,7 +24,7 @@ WAYS = {
 @pytest.mark.parametrize("returned", [False, True], ids=["", "returned"])
 @pytest.mark.parametrize("way", WAYS)
 def test_gradients_are_what_they_are_without_compile(way, returned, size):
-    """They have memory of their own: what is done to one, or to a result, changes no other."""
+    """Gradients share no memory: a change of one, or of a result, changes no other."""
 
     def train(compile):
         torch.manual_seed(0)
@@ -91,7 +91,7 @@ CHAINS = {
 
 
 def far_apart(x, y, changing=False):
-    """Large values that are used again long after."""
+    """Compute large values and use them again much later."""
     first = x @ y
     kept = [F.gelu(first), F.layer_norm(first * 2, first.shape[-1:])]
     total = sum(kept).T @ x

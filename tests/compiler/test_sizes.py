@@ -1,5 +1,5 @@
 # ruff: noqa: E501
-"""Programs for any size: modules at sizes that they were not captured with, what the user's code asks of sizes, and reports."""
+"""Programs for any size: modules at sizes that were not captured, code that depends on sizes, and reports."""
 
 import copy
 import linecache
@@ -29,7 +29,7 @@ ONE_PROGRAM_EACH = {
 
 
 def resized(value, dim, old, new):
-    """Nested values whose tensors have `new` elements along a dimension where they had `old`."""
+    """Resize the tensors in nested values from `old` to `new` elements along a dimension."""
     if isinstance(value, torch.Tensor):
         if value.ndim <= dim or value.shape[dim] != old:
             return value
@@ -40,7 +40,7 @@ def resized(value, dim, old, new):
 
 
 def called(function, owner, arguments, seed):
-    """What a call gives: the error; or results, gradients, buffers and the state of the generator."""
+    """Return the error of a call; or its results, gradients, buffers and the state of the generator."""
     torch.manual_seed(seed)
     try:
         result = function(*arguments)
@@ -53,7 +53,7 @@ def called(function, owner, arguments, seed):
 
 
 def compared(name, dim, sizes):
-    """Compare a module with its compiled form at sizes of a dimension; returns the compiled form, None if few sizes are possible."""
+    """Compare a module with its compiled form at several sizes; return this form, or None if too few sizes are possible."""
     module, inputs = made(name), MODULES[name][1]
     plain, compiled, possible = copy.deepcopy(module), torch.compile(module), set()
     old = tensors_in(inputs(0))[0].shape[dim]
@@ -88,7 +88,7 @@ def test_modules_at_any_size(name, dim):
 
 
 def functions(source, name="f"):
-    """Functions of a source that the compiler can read."""
+    """Return the functions in a source that the compiler can read."""
     file = f"<sizes {len(linecache.cache)}>"
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     namespace = {"torch": torch, "F": F, "nn": nn}
@@ -155,7 +155,7 @@ def test_what_code_asks_of_sizes(source, order, gradient, square):
 
 
 def training_step():
-    """A step of training, and its arguments for a batch."""
+    """Return a training step, and a function that makes its arguments for a batch."""
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.BatchNorm1d(8), nn.Dropout(0.1), nn.Linear(8, 3)).double()
     optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
@@ -171,7 +171,7 @@ def training_step():
 
 
 def attention_step():
-    """A step of attention over sequences, whose lengths the function computes with."""
+    """Return a step of attention that computes with the lengths of sequences."""
     torch.manual_seed(0)
     places, weight = [torch.randn(rows, 4, dtype=torch.float64, requires_grad=True) for rows in (30, 4)]
     optimizer = torch.optim.Adam([places, weight], 0.01)

@@ -1,4 +1,4 @@
-"""Training steps run compiled as they are: each optimizer, schedules, scaled losses, clipped and accumulated gradients."""
+"""Compiled training steps: every optimizer, schedules, scaled losses, clipped and accumulated gradients."""
 
 import copy
 import warnings
@@ -38,7 +38,7 @@ def made(name, parameters):
 
 
 def trained(make_step, compile, count=12):
-    """Losses, parameters, buffers, gradients and the state after some steps."""
+    """Return the losses, parameters, buffers, gradients and the state after some steps."""
     module = model()
     step, after, state = make_step(module)
     called = torch.compile(step) if compile else step
@@ -367,13 +367,13 @@ def test_where_gradients_keep_their_layout_functions_run_as_they_are():
 
 
 def steps_of(compiled):
-    """What takes the steps of optimizers in the program of a compiled function."""
+    """Return the instructions that step the optimizers in the program of a compiled function."""
     (variant,) = compiled.compiled.variants
     return [each for each in variant.run.__globals__.values() if isinstance(each, Step)]
 
 
 def a_step(kind=torch.optim.SGD, **options):
-    """A compiled step of training, which has been captured, and its optimizer."""
+    """Return a captured training step and its optimizer."""
     module = model()
     optimizer = kind(module.parameters(), **options)
 

@@ -1,4 +1,4 @@
-"""Function transforms are captured with the functions that they call, and wrapped functions keep what wraps them."""
+"""Function transforms are captured with the functions that they call; wrapped functions keep their wrappers."""
 
 import functools
 import warnings
@@ -53,7 +53,7 @@ TRANSFORMS = {
 
 
 def called(function, compile, count=5):
-    """What calls return while what the function reads from outside changes, and the compiled function."""
+    """Return the results of calls while outer values change between them, and the compiled function."""
     torch.manual_seed(0)
     run = torch.compile(function) if compile else function
     before, found = SCALE[0], []

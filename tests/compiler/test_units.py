@@ -22,7 +22,7 @@ class Block(nn.Module):
 
 
 class Counting(nn.Module):
-    """Cannot be captured, for it counts its calls and tests an element."""
+    """A module that cannot be captured, because it counts its calls and tests an element."""
 
     def __init__(self):
         super().__init__()
@@ -61,7 +61,7 @@ def trained(compile, steps=5):
 
 
 def unit(compiled, of):
-    """The compiled form of what a compiled function calls."""
+    """Return the compiled form of a function that a compiled function calls."""
     return compiled.units.units[of]
 
 

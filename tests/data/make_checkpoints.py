@@ -1,4 +1,4 @@
-"""Writes the checkpoints beside this file with PyTorch: `python tests/data/make_checkpoints.py`.
+"""Write the checkpoints in this folder with PyTorch: `python tests/data/make_checkpoints.py`.
 
 The tests read them where PyTorch is not installed. Together they stay below 20 kB.
 """
@@ -12,7 +12,7 @@ FOLDER = Path(__file__).parent
 
 
 def everything():
-    """Every kind of data that PyTorch loads without being told to trust it."""
+    """Return every kind of data that PyTorch loads with `weights_only=True`."""
     grid = torch.arange(12.0).reshape(3, 4)
     with_attribute = torch.ones(2)
     with_attribute.note = "kept"
@@ -52,7 +52,7 @@ DTYPES = (
 
 
 def model():
-    """A small model whose weights are known numbers."""
+    """Return a small model whose weights are known numbers."""
     layers = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3))
     with torch.no_grad():
         for i, parameter in enumerate(layers.parameters()):
@@ -61,7 +61,7 @@ def model():
 
 
 def training():
-    """Model and optimizer after one step."""
+    """Return a model and its optimizer after one step."""
     layers = model()
     optimizer = torch.optim.Adam(layers.parameters(), lr=0.5)
     layers(torch.eye(2)).square().sum().backward()

@@ -1,4 +1,4 @@
-"""Errors about wrong arguments name the function that the program has called, and count the positions of that call."""
+"""Errors about wrong arguments name the called function, and count the positions of that call."""
 
 import re
 
@@ -101,9 +101,7 @@ def methods():
 
 @pytest.mark.parametrize("name", methods())
 def test_a_method_takes_no_out(name):
-    """Functions of the same names take it, also None. The same call succeeds without `out`, so the error concerns
-    `out`.
-    """
+    """Functions of the same names accept `out`, also None. The same call succeeds without `out`, so the error concerns `out`."""
     for arguments in ARGUMENTS:
         tensor = torch.eye(2)
         given = [torch.eye(2) if each == "tensor" else each for each in arguments]

@@ -1,4 +1,4 @@
-"""Calls of one kind of operands: the first ones take the steps of their plan, later ones run code that is printed of it."""
+"""The first calls with one kind of operands run the steps of their plan; later calls run code generated from it."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def environment(**more):
 
 
 def launched(ranks, *program, timeout=60, **variables):
-    """What `adjoint launch` does with a program."""
+    """Run a program with `adjoint launch`."""
     command = [sys.executable, "-m", "adjoint", "launch", "-n", str(ranks), *map(str, program)]
     return subprocess.run(
         command, capture_output=True, text=True, timeout=timeout, cwd=ROOT, env=environment(**variables)

@@ -1,4 +1,4 @@
-"""Ranks that raise, exit, are killed, hang or disagree: all end in time, and the error says what happened. Ways of starting."""
+"""Ranks that raise, exit, hang, disagree or are killed: all end in time with a clear error. Ways of starting."""
 
 import os
 import re
@@ -33,7 +33,7 @@ joins_by_itself = pytest.mark.skipif(
 
 
 def ended(tmp_path, text, ranks=2, begin=BEGIN, **variables):
-    """What a program printed as errors, its exit status, and how long it took."""
+    """Run a program; return its standard error, its exit status and its duration."""
     start = time.monotonic()
     finished = launched_text(tmp_path, ranks, begin + text, **variables)
     return finished.stderr, finished.returncode, time.monotonic() - start
@@ -193,7 +193,7 @@ def is_ours(path):
 
 
 def is_mapped(path):
-    """Whether a process that lives has mapped a file, as those of tests beside this one have."""
+    """Return whether a live process has mapped a file: processes of other tests may have."""
     for maps in Path("/proc").glob("[0-9]*/maps"):
         try:
             if str(path) in maps.read_text():
@@ -301,7 +301,7 @@ def test_processes_that_no_mpi_has_started_join(tmp_path, how):
 
 
 def ends_of_ranks(tmp_path, text, ranks=3, begin=BEGIN, port=None, stderr=subprocess.PIPE):
-    """The exit statuses of ranks that a shell loop has started, what each printed as errors, and how long all took."""
+    """Start ranks in a shell loop; return their exit statuses, their standard errors, and the total duration."""
     script = tmp_path / "program.py"
     script.write_text(
         begin.replace("import torch, torch.", "import adjoint as torch, adjoint.") + text, encoding="utf-8"

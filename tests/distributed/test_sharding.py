@@ -1,4 +1,4 @@
-"""State, parameters and checkpoints that ranks share out, on a real MPI."""
+"""Sharded states, parameters and checkpoints, on a real MPI."""
 
 import pytest
 

@@ -54,7 +54,7 @@ NO_MEAN = {"Cauchy", "HalfCauchy"}
 
 
 def made(table, name):
-    """The distribution and its parameters."""
+    """Return the distribution and its parameters."""
     make, parameters = table[name]()
     return make(*parameters), parameters
 
@@ -71,7 +71,7 @@ def bounds(distribution):
 
 
 def nodes(distribution, step=0.01, reach=3.6):
-    """Points of the support and weights of a double exponential rule: Takahasi and Mori, 1974."""
+    """Return points of the support and weights of a double exponential rule (Takahasi and Mori, 1974)."""
     t = numpy.arange(-reach, reach + step / 2, step)
     bent, slope = numpy.pi / 2 * numpy.sinh(t), numpy.pi / 2 * numpy.cosh(t) * step
     low, high = bounds(distribution)
@@ -87,7 +87,7 @@ def nodes(distribution, step=0.01, reach=3.6):
 
 
 def values_of(distribution, most=400):
-    """The values of a discrete distribution, up to `most`."""
+    """Return the values of a discrete distribution, up to `most`."""
     if distribution.has_enumerate_support:
         return distribution.enumerate_support().double()
     return torch.arange(most, dtype=torch.float64)

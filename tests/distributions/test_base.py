@@ -162,7 +162,7 @@ def test_lazy_properties():
 
 
 def test_entropy_by_natural_parameters():
-    """What exponential families inherit agrees with their own formulas."""
+    """The inherited entropy of exponential families agrees with their own formulas."""
     for name in ("Bernoulli", "Beta", "Exponential", "Gamma", "Normal"):
         distribution, _ = made(DISCRETE if name in DISCRETE else CONTINUOUS, name)
         if name != "Beta":  # its carrier measure is not known

@@ -1,4 +1,4 @@
-"""Densities: their integral is 1, and their moments, entropy, distribution function and derivatives are those of the class."""
+"""Densities have the integral 1, and agree with the moments, entropy, distribution function and derivatives of the class."""
 
 import numpy
 import pytest
@@ -14,7 +14,7 @@ LIMITS = {"Laplace": 1e-4, "StudentT": 1e-6}
 
 
 def weighed(name):
-    """The distribution, values, and their probabilities."""
+    """Return the distribution, values, and their probabilities."""
     if name in DISCRETE:
         distribution, _ = made(DISCRETE, name)
         values = values_of(distribution)
@@ -123,7 +123,7 @@ def test_modes_at_the_edge():
 
 
 def test_multivariate_normal_densities_agree():
-    """Three ways to give a covariance, and the low rank way."""
+    """Three ways to specify a covariance, and the class of low rank."""
     factor, diagonal = torch.tensor([[1.0], [0.5], [2.0]]).double(), torch.tensor([0.3, 1.0, 0.5]).double()
     loc, x = torch.tensor([0.5, -1.0, 2.0]).double(), torch.tensor([[0.0, 0.3, 1.0], [2.0, 1.0, 0.0]]).double()
     covariance = factor @ factor.mT + diagonal.diag()

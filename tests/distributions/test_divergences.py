@@ -12,7 +12,7 @@ from .cases import CONTINUOUS, DISCRETE, made, nodes, values_of
 
 
 def univariate():
-    """Pairs of one distribution of each class that has a divergence, of numbers."""
+    """Return pairs of univariate distributions for which a divergence is registered."""
     by_class = {}
     for table in (CONTINUOUS, DISCRETE):
         for name in table:
@@ -23,7 +23,7 @@ def univariate():
 
 
 def other(distribution):
-    """A distribution of the same class with other parameters, that gives all values the distribution gives."""
+    """Return a distribution of the same class with other parameters, whose support contains the first one's."""
     moved = {
         D.Binomial: lambda: D.Binomial(distribution.total_count, distribution.probs * 0.7),
         D.Categorical: lambda: D.Categorical(distribution.probs.flip(0)),

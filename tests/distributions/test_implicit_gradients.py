@@ -1,4 +1,4 @@
-"""Incomplete integrals, and derivatives of gamma and Dirichlet samples by their parameters, against values of 60 digits."""
+"""Incomplete integrals and the derivatives of gamma and Dirichlet samples, compared with values of 60 digits."""
 
 import numpy
 import pytest
@@ -86,7 +86,7 @@ def test_float32_is_computed_in_float64():
 @pytest.mark.parametrize("rate", [0.5, 3.0])
 @pytest.mark.thorough
 def test_gradients_of_expectations(rate):
-    """The mean of x and of x ** 2 move as their formulas do."""
+    """The gradients of the means of x and of x ** 2 agree with the formulas."""
     torch.manual_seed(0)
     concentration = torch.tensor([0.4, 1.0, 6.0], dtype=torch.float64, requires_grad=True)
     x = torch.distributions.Gamma(concentration, rate).rsample((20000,))
@@ -109,7 +109,7 @@ def test_dirichlet_gradients_of_expectations():
 
 
 def test_a_sample_of_the_simplex_stays_there():
-    """All coordinates together do not move."""
+    """The sum of the coordinates has the derivative zero."""
     torch.manual_seed(0)
     concentration = torch.tensor([0.5, 1.0, 4.0], dtype=torch.float64, requires_grad=True)
     torch.distributions.Dirichlet(concentration).rsample((5,)).sum().backward()

@@ -13,7 +13,7 @@ COUNT = 3000
 
 @pytest.mark.parametrize("name", CONTINUOUS)
 def test_continuous_samples(name):
-    """The largest distance of the distribution functions: Kolmogorov and Smirnov; 2 has a chance of 1 in 1500."""
+    """Kolmogorov-Smirnov: the scaled largest distance of the distribution functions exceeds 2 once in 1500 cases."""
     distribution, _ = made(CONTINUOUS, name)
     torch.manual_seed(1)
     drawn = numpy.sort(distribution.sample((COUNT,)).numpy())
@@ -109,7 +109,7 @@ def test_covariances():
 
 
 def test_correlation_matrices():
-    """Any correlation r of d dimensions has (r + 1) / 2 of a beta distribution of both parameters concentration - 1 + d / 2."""
+    """For every correlation r in d dimensions, (r + 1) / 2 is beta distributed; both parameters are concentration - 1 + d / 2."""
     distribution = D.LKJCholesky(4, torch.tensor(1.5))
     torch.manual_seed(2)
     factors = distribution.sample((COUNT,))

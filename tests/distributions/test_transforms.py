@@ -66,7 +66,7 @@ def test_values_are_where_they_are_said_to_be(name):
 
 
 def free(value, region):
-    """Coordinates of a point of a region of fewer dimensions than it is written with."""
+    """Return free coordinates of a point in a region that has fewer dimensions than its vectors."""
     if isinstance(region, type(constraints.simplex)):
         return value[..., :-1]
     if isinstance(region, type(constraints.corr_cholesky)):

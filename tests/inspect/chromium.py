@@ -1,4 +1,4 @@
-"""A headless Chromium driven through the DevTools protocol over a pipe, with the standard library alone."""
+"""Drive a headless Chromium through the DevTools protocol over a pipe, with the standard library only."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FLAGS = (
 
 
 def why_not() -> str | None:
-    """Why no browser can be driven here, or None."""
+    """Return why no browser can be driven here, or None."""
     if os.name != "posix":
         return "Chromium is driven over a pipe of POSIX"
     if executable() is None:
@@ -33,7 +33,7 @@ def why_not() -> str | None:
 
 
 def executable() -> str | None:
-    """The Chromium of this machine."""
+    """Return the path of the Chromium on this machine."""
     return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
@@ -127,7 +127,7 @@ class Browser:
             self.events.append(params["request"])
 
     def open(self, path: Path) -> float:
-        """Open a file, wait until the page says that it is ready, and tell how many seconds that took."""
+        """Open a file, and wait until the page is ready; return the seconds that this took."""
         self.problems.clear()
         self.events.clear()
         began = time.perf_counter()
@@ -137,18 +137,18 @@ class Browser:
         return time.perf_counter() - began
 
     def evaluate(self, expression: str) -> Any:
-        """The value of an expression of JavaScript."""
+        """Return the value of a JavaScript expression."""
         result = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in result:
             raise RuntimeError(result["exceptionDetails"]["exception"].get("description", expression))
         return result["result"].get("value")
 
     def apply(self, function: str, *arguments: Any) -> Any:
-        """What a function of JavaScript returns for some arguments."""
+        """Return the result of a JavaScript function for some arguments."""
         return self.evaluate(f"({function})({', '.join(map(json.dumps, arguments))})")
 
     def until(self, condition: str, seconds: float = 8.0) -> None:
-        """Wait until a condition of JavaScript holds."""
+        """Wait until a JavaScript condition holds."""
         deadline = time.monotonic() + seconds
         while not self.evaluate(condition):
             if time.monotonic() > deadline:
@@ -156,13 +156,13 @@ class Browser:
             time.sleep(0.02)
 
     def size(self, width: int, height: int, scale: float = 1.0) -> None:
-        """The size of the window."""
+        """Set the size of the window."""
         self.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=False
         )
 
     def media(self, scheme: str = "light", motion: str = "reduce", medium: str = "") -> None:
-        """What the page is told of its reader: light or dark, motion or none, screen or print."""
+        """Set the media features: light or dark, motion or none, screen or print."""
         features = [
             {"name": "prefers-color-scheme", "value": scheme},
             {"name": "prefers-reduced-motion", "value": motion},
@@ -202,5 +202,5 @@ class Browser:
                 self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=number)
 
     def screenshot(self) -> bytes:
-        """What is seen, as PNG."""
+        """Return the visible part of the page as PNG."""
         return base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"])

@@ -1,4 +1,4 @@
-"""Comparing a snapshot with the live graph it was taken of."""
+"""Compare a snapshot with the live graph."""
 
 import adjoint as torch
 from adjoint.inspect.model import Snapshot

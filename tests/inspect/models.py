@@ -49,7 +49,7 @@ class GPT(nn.Module):
 
 
 def gpt_loss(layers):
-    """The loss of a small transformer, and the transformer."""
+    """Return the loss of a small transformer, and the transformer."""
     torch.manual_seed(0)
     model = GPT(layers)
     indices, targets = torch.randint(0, 97, (2, 16)), torch.randint(0, 97, (2, 16))
@@ -57,7 +57,7 @@ def gpt_loss(layers):
 
 
 def perceptron_loss():
-    """The loss of a network of two layers, and the network."""
+    """Return the loss of a network of two layers, and the network."""
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 2))
     return functional.cross_entropy(model(torch.randn(5, 4)), torch.randint(0, 2, (5,))), model
@@ -112,7 +112,7 @@ class Double(nn.Sequential):
 
 
 class UNet(nn.Module):
-    """Two levels, with what the way down made joined to the way up."""
+    """A U-Net of two levels: results of the way down are joined to the way up."""
 
     def __init__(self):
         super().__init__()

@@ -35,7 +35,7 @@ def unfolded(tree):
 
 
 def extent(item):
-    """The left, upper, right and lower end of a thing."""
+    """Return the left, upper, right and lower end of a node or frame."""
     box = item.box
     return item.x - box.left, item.y - box.above, item.x + box.right, item.y + box.below
 

@@ -63,7 +63,7 @@ def loss_of(model):
 
 
 def assert_sound(picture):
-    """Each node is in at most one group, parents come first, and groups with their nodes have no cycles among them."""
+    """Assert that each node is in at most one group, parents precede children, and folded groups form no cycles."""
     places = {group.id: number for number, group in enumerate(picture.groups)}
     assert all(group.parent is None or places[group.parent] < places[group.id] for group in picture.groups)
     counts = Counter(key for group in picture.groups for key in group.nodes)

@@ -55,7 +55,7 @@ class Unrolled(nn.Module):
 
 
 class Routed(nn.Module):
-    """Calls some of its experts, one of them twice, and one through a method of its own."""
+    """Calls some of its experts: one of them twice, and one through another method."""
 
     def __init__(self):
         super().__init__()
@@ -79,7 +79,7 @@ class Twins(nn.Module):
 
 
 class Scaled(nn.Module):
-    """A parameter of its own beside a module."""
+    """A module with a parameter and a submodule."""
 
     def __init__(self):
         super().__init__()
@@ -153,7 +153,7 @@ MODELS = {
 
 
 def calls_seen_by_hooks(model, inputs):
-    """The calls of modules that recorded something, as paths of the enclosing calls; and the result."""
+    """Return the calls of modules that recorded something, as paths of the enclosing calls; and the result."""
     paths = {}
     for path, module in model.named_modules(remove_duplicate=False):
         paths.setdefault(id(module), path)
@@ -279,7 +279,7 @@ def test_calls_that_record_nothing_are_not_noted():
 
 
 def frames(*results):
-    """The labels of the frames of modules, with the operations in each."""
+    """Return the labels of the frames of modules, and the operations in each."""
     picture = snapshot(results)
     inside = {group.id: [] for group in picture.groups}
     names = {node.id: node.name for node in picture.nodes if not node.accumulate}
@@ -390,7 +390,7 @@ def test_a_model_of_two_thousand_layers_has_all_its_frames():
 
 
 def described(loss):
-    """The shapes that enter and leave each group, and its number of parameters."""
+    """Return the input shapes, output shapes and number of parameters of each group."""
     return {group.label: (group.takes, group.gives, group.parameters) for group in snapshot([loss]).groups}
 
 

@@ -1,4 +1,4 @@
-"""The pages of `compare` and `watch` in Chromium: nothing overlaps, is clipped, covered, or too faint to be read."""
+"""The pages of `compare` and `watch` in Chromium: nothing overlaps, is clipped or covered, or is too faint to be read."""
 
 from pathlib import Path
 

@@ -57,7 +57,7 @@ def u_net():
 
 
 def no_modules():
-    """Fifty operations in one function: without frames, and still it opens legibly."""
+    """Fifty operations in one function: the page is legible although there are no frames."""
     x = torch.linspace(0, 1, 5, requires_grad=True)
     for _ in range(10):
         x = ((x.sin() + 1) * x).exp().log()

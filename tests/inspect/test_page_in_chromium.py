@@ -22,7 +22,7 @@ PICTURES = Path(__file__).parent / "pictures"
 
 
 class Pages:
-    """The pages of the tests, each written when it is first asked for."""
+    """The pages of the tests, each written at its first use."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -91,7 +91,7 @@ def browser():
 
 @pytest.fixture
 def show(browser, pages):
-    """Open a page by name, in light and without motion; at the end nothing may have gone wrong in it."""
+    """Open a page by name, in light colours and without motion; assert at the end that it has logged no error."""
     browser.size(1280, 800)
     browser.media("light")
 
@@ -122,7 +122,7 @@ def click_card(browser, name, count=1):
 
 
 def quickest(action, bar):
-    """The least seconds of a few tries, as the machine may be busy with other things; one try if that is quick enough."""
+    """Return the shortest time of a few tries, because the machine may be busy; a single try if it is below `bar`."""
     least = action()
     for _ in range(4):
         if least < bar:
@@ -562,7 +562,7 @@ SCENES = {
 
 @pytest.mark.parametrize("scene", SCENES)
 def test_it_looks_as_it_did(show, browser, scene):
-    """Loosely: as a small picture, in which fonts of other machines make little difference."""
+    """Compares small pictures, in which the fonts of other machines make little difference."""
     name, scheme, script = SCENES[scene]
     browser.media(scheme)
     browser.size(1100, 700)
@@ -583,7 +583,7 @@ def test_another_scene_looks_different(show, browser):
 
 
 def difference(browser, *pictures):
-    """How much two pictures, made small, differ: 0 where all is the same, about 1 where what they show is not."""
+    """Return how much two reduced pictures differ: 0 if they are the same, about 1 if they show different things."""
     return browser.apply(
         """async (first, second) => {
           const read = async (data) => {

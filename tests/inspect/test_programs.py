@@ -1,4 +1,4 @@
-"""What `inspect.compiled` shows of compiled functions: text, times of instructions, a page."""
+"""`inspect.compiled` shows compiled functions as text, with times of instructions, and as a page."""
 
 import warnings
 from html.parser import HTMLParser
@@ -13,7 +13,7 @@ VOID = {"meta", "br", "rect"}
 
 
 class Balance(HTMLParser):
-    """Collects the tags of a page, and those that are closed in the wrong order."""
+    """Collects the tags of a page, and the tags that are closed in the wrong order."""
 
     def __init__(self, text):
         super().__init__()

@@ -17,7 +17,7 @@ def leaves():
 
 
 def go(leaves, commands):
-    """The output of going through the backward of `(w * exp(v)).sum()`."""
+    """Step through the backward of `(w * exp(v)).sum()`; return the output."""
     w, v = leaves
     w.grad = v.grad = None
     e = v.exp()
@@ -33,7 +33,7 @@ LINE = next(line for _, _, line in go.__code__.co_lines() if line and line > go.
 
 
 def stops(text):
-    """The nodes before which it has stopped, in order."""
+    """Return the nodes before which the stepper stopped, in order."""
     found, node = [], None
     for line in text.splitlines():
         if re.match(r"\w+ n\d+  ", line):

@@ -1,4 +1,4 @@
-"""The picture as SVG: it has every edge of the graph, no overlaps, and both colour schemes."""
+"""The SVG has every edge of the graph, no overlaps, and both colour schemes."""
 
 import random
 import re
@@ -20,7 +20,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def drawn(picture):
-    """The parsed document, its backward and its forward edges as (from, to)."""
+    """Return the parsed document, and its backward and forward edges as (from, to)."""
     document = ElementTree.fromstring(picture)
     edges = {"f": Counter(), "g": Counter()}
     for path in document.iter(f"{SVG}path"):
@@ -31,7 +31,7 @@ def drawn(picture):
 
 
 def random_graph(seed):
-    """A tensor made by random operations, many of several inputs or outputs, from a few leaves."""
+    """Return a tensor computed from a few leaves by random operations, many with several inputs or outputs."""
     chance = random.Random(seed)
     made = [torch.rand(4, 4, requires_grad=chance.random() < 0.7) for _ in range(4)]
     made[0].requires_grad_(True)
@@ -53,7 +53,7 @@ def random_graph(seed):
 
 
 def next_functions(root):
-    """The edges of a live graph by its own account, nodes named by the order in which a walk finds them."""
+    """Return the edges of a live graph according to `next_functions`; nodes are numbered in the order of a walk."""
     found, seen, queue = Counter(), [root], {root: 0}
     for node in seen:
         for following, index in node.next_functions:
@@ -238,7 +238,7 @@ def test_a_large_graph_is_drawn_with_groups_folded(transformer):
 
 
 def inside(picture, group):
-    """The ids of all that is in a group."""
+    """Return the ids of all nodes and groups in a group."""
     groups = {group}
     for each in picture.groups:
         if each.parent in groups:
@@ -249,7 +249,7 @@ def inside(picture, group):
 
 
 def test_edges_between_what_is_folded_are_those_of_the_graph(transformer):
-    """Every edge of the graph whose ends are not in one folded group is drawn."""
+    """Every edge of the graph is drawn unless both ends are in one folded group."""
     document, backward, _ = drawn(svg.render(transformer))
     folded = {card.get("data-id") for card in document.iter(f"{SVG}g") if card.get("class") == "group"}
     parent = {group.id: group.parent for group in transformer.groups}

@@ -135,7 +135,7 @@ class Trainer:
 
 @pytest.fixture
 def training(monkeypatch):
-    """A module made now: the collector is not shown this one, which is older than the tests (see conftest.py)."""
+    """Create a module now: the collector does not see this test module, which was frozen earlier (see conftest.py)."""
     module = types.ModuleType("training")
     exec(TRAINING, vars(module))
     monkeypatch.setitem(sys.modules, "training", module)

@@ -17,7 +17,7 @@ from adjoint.tape import modes
 
 @st.composite
 def programs(draw):
-    """A list of operations, to be run twice."""
+    """Draw a list of operations."""
     return [
         draw(st.tuples(st.integers(0, 6), st.integers(0, 9), st.integers(0, 9)))
         for _ in range(draw(st.integers(1, 12)))
@@ -25,7 +25,7 @@ def programs(draw):
 
 
 def run(program):
-    """The leaves and the loss of a program; values stay moderate."""
+    """Return the leaves and the loss of a program; values stay moderate."""
     leaves = [
         torch.tensor([0.5, -1.0, 2.0, 0.25], requires_grad=True),
         torch.tensor([1.5, 0.5, -0.5, 1.0], requires_grad=True),
@@ -73,8 +73,8 @@ def test_gradients_are_those_of_an_untraced_backward(program):
 
 
 def check_flows(trace):
-    """If a single gradient leads to a node, the node receives the gradient that was sent. All nodes that run send
-    along all their edges.
+    """A node with a single incoming gradient receives the gradient that was sent. All nodes that run send gradients along all
+    their edges.
     """
     nodes = {node.id: node for node in trace.snapshot.nodes}
     sent = {}

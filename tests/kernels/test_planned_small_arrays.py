@@ -1,4 +1,4 @@
-"""Kernels of NumPy that plan: small arrays, which take a shorter way, have the bits of the long one."""
+"""NumPy kernels with plans: the shorter code for small arrays gives the same bits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensors on any memory, of any kind, sent to another process in any way: values, geometry, class, and whose memory it is."""
+"""Tensors of any kind, sent to another process in any way: values, geometry, class, and shared memory."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Marked(torch.Tensor):
 
 
 class MarkedParameter(torch.nn.Parameter):
-    """A subclass of parameters."""
+    """A subclass of `Parameter`."""
 
 
 KINDS = {
@@ -98,7 +98,7 @@ KINDS = {
 
 
 def told(tensor, steps=True):
-    """All visible properties of a tensor."""
+    """Return all visible properties of a tensor."""
     plain = tensor.detach()
     dense = plain if plain.layout is torch.strided else plain.to_dense()
     values = None if tensor.is_meta else dense.to(torch.complex128).tolist()
@@ -123,7 +123,7 @@ def all_tensors(folder):
 
 
 def answer(inbox, outbox):
-    """Tell of each tensor, and write into its memory."""
+    """Answer each tensor with its properties, and write into its memory."""
     for tensor in iter(inbox.get, None):
         outbox.put(told(tensor))
         if tensor.layout is torch.strided and not tensor.is_meta:

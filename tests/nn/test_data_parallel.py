@@ -1,4 +1,4 @@
-"""Replicas in threads: results, gradients, modes and errors are those of the module itself."""
+"""Replicas in threads have the same results, gradients, modes and errors as the module."""
 
 import threading
 
@@ -8,7 +8,7 @@ import adjoint as torch
 
 
 class Watched(torch.nn.Module):
-    """Notes the thread and the size of each of its calls."""
+    """A module that records the thread and the size of each call."""
 
     def __init__(self):
         super().__init__()

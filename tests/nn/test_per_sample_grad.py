@@ -9,7 +9,7 @@ nn = torch.nn
 
 
 def sequential_fallback(module, *batch, dim=0):
-    """The gradient of each parameter for every sample, computed sample by sample."""
+    """Return the gradients of each parameter, computed sample by sample."""
     grads = []
     for i in range(batch[0].size(dim)):
         result = module(*(each.narrow(dim, i, 1) for each in batch))

@@ -1,4 +1,4 @@
-"""Arguments of functional layers that are refused, in PyTorch's words, and dtypes that results keep."""
+"""Functional layers refuse wrong arguments in PyTorch's words, and their results keep dtypes."""
 
 import warnings
 

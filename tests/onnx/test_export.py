@@ -1,4 +1,4 @@
-"""Modules exported to ONNX compute in ONNX's reference evaluator what they compute here."""
+"""Exported modules give the same results in ONNX's reference evaluator."""
 
 import io
 

@@ -6,7 +6,7 @@ from .sampling import both, definite, exactly, matrix, real, sample
 
 
 def _pivots(*values):
-    """The rows that elimination has exchanged, from 1 on."""
+    """Return the rows that elimination has exchanged, counted from 1."""
     return exactly(*values, dtype=numpy.int32)
 
 
@@ -27,7 +27,7 @@ def _upper(matrix):
 
 
 def _unsigned(*parts):
-    """Vectors are determined up to their sign (or phase)."""
+    """Return a function that removes the sign (or phase) of vectors, which is not determined."""
     return lambda result: [part.abs() if number in parts else part for number, part in enumerate(result)]
 
 

@@ -55,7 +55,7 @@ def _maximal(*indices):
 
 
 def _pools(n):
-    """Windows in `n` dimensions: whole, overlapping, padded, dilated."""
+    """Return samples of windows in `n` dimensions: plain, overlapping, padded, dilated."""
     size = {1: 5, 2: 4, 3: 3}[n]
     images = distinct(1, 2, *[size] * n), distinct(2, *[size] * n), distinct(0, 2, *[size] * n)
     two, one, none = (2,) * n, (1,) * n, (0,) * n

@@ -28,7 +28,7 @@ def symmetric(matrix):
 
 
 def unsigned(result):
-    """Vectors are determined up to their sign (or phase): all results by their size."""
+    """Replace all results by their absolute values, because the sign (or phase) of vectors is not determined."""
     return [part.abs() for part in result]
 
 
@@ -37,7 +37,7 @@ def _definite(matrix):
 
 
 def first(result):
-    """The values; not their indices."""
+    """Return the values without their indices."""
     return result[0]
 
 

@@ -1,4 +1,4 @@
-"""Samples of operators that draw random numbers: their derivatives are constant, mostly zero."""
+"""Samples of operators that draw random numbers; their derivatives are constant, mostly zero."""
 
 import numpy
 

@@ -17,7 +17,7 @@ _MOMENTS = "var std var_mean std_mean".split()
 
 
 def _dims(*shape, of=real, **options):
-    """One call for each way of saying over which dimensions."""
+    """Return one sample for each way to specify dimensions."""
     return [
         Sample((of(*shape), dim), {**options, **keep}, complex_numbers=True)
         for dim in (0, 1, (0, 1), (-1,), None)

@@ -1,4 +1,4 @@
-"""Sample inputs of operators: their descriptions, and their creation for a dtype.
+"""Describe sample inputs of operators, and create them for a dtype.
 
 A sample holds the arguments of one call, with tensors as descriptions. Real numbers keep a distance from the multiples
 of 0.5, where many functions have kinks, so that finite differences are smooth.
@@ -18,7 +18,7 @@ Make = Callable[[numpy.random.RandomState, tuple[int, ...]], numpy.ndarray]
 
 @dataclass(frozen=True)
 class Input:
-    """One tensor: its shape, how its elements are drawn, and whether they are differentiable numbers."""
+    """One tensor: its shape, how its elements are drawn, and whether it is differentiable."""
 
     shape: tuple[int, ...]
     make: Make
@@ -34,19 +34,19 @@ class Input:
 
 @dataclass(frozen=True)
 class Value:
-    """An argument that is made again for each call."""
+    """An argument that is created anew for each call."""
 
     make: Callable[[], Any]
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One call: its arguments, and what holds of it.
+    """One call: its arguments, and its properties.
 
-    `complex_numbers`: it is differentiable for complex numbers too, or "only" for those. `second`: so is its derivative, by
-    finite differences. `seeded`: it draws random numbers. `dims`: how many dimensions negative ones are counted from, if not
-    the first tensor's. `before`: what is done to the tensors, for derivatives, so that they stay of a kind (symmetric) when
-    moved; `after`: what is done to the result, so that it is determined.
+    `complex_numbers`: it is differentiable for complex numbers too, or "only" for them. `second`: test the second derivative by
+    finite differences. `seeded`: it draws random numbers. `dims`: the number of dimensions from which negative dimensions are
+    counted, by default the first tensor's. `before`: a function applied to the tensors before the call, so that changed tensors
+    stay symmetric, for instance. `after`: a function applied to the result, to remove undetermined signs, for instance.
     """
 
     args: tuple[Any, ...]
@@ -59,7 +59,7 @@ class Sample:
     after: Callable[..., Any] | None = None
 
     def build(self, complex_numbers=False, requires_grad=True):
-        """The arguments, and the differentiable tensors among them."""
+        """Create the arguments; return them, and the differentiable tensors among them."""
         generator = numpy.random.RandomState(zlib.crc32(repr([*map(_shape, self.args)]).encode()))
         tensors = []
 
@@ -80,7 +80,7 @@ class Sample:
         return args, kwargs, tensors
 
     def inputs(self):
-        """The descriptions of its tensors."""
+        """Return the descriptions of its tensors."""
         for value in (*self.args, *self.kwargs.values()):
             if isinstance(value, Input):
                 yield value
@@ -97,7 +97,7 @@ def sample(*args, complex_numbers=False, second=True, seeded=False, dims=None, b
 
 
 def both(*args, **options):
-    """A sample for real and for complex numbers."""
+    """Return a sample for real and for complex numbers."""
     return sample(*args, complex_numbers=True, **options)
 
 
@@ -105,7 +105,7 @@ def both(*args, **options):
 
 
 def real(*shape, low=-2.0, high=2.0):
-    """Numbers between `low` and `high`, multiples of 0.5, that keep 0.05 away from those."""
+    """Describe numbers between the multiples of 0.5 `low` and `high`, at least 0.05 away from every multiple."""
 
     def make(generator, shape):
         cells = generator.randint(round(2 * low), round(2 * high), shape)
@@ -115,7 +115,7 @@ def real(*shape, low=-2.0, high=2.0):
 
 
 def only_real(*shape, low=-2.0, high=2.0):
-    """Numbers that are real also where other tensors are complex."""
+    """Describe numbers that are real even if other tensors are complex."""
     return Input(shape, real(low=low, high=high).make, always_real=True)
 
 
@@ -124,17 +124,17 @@ def positive(*shape):
 
 
 def fraction(*shape):
-    """Numbers between 0 and 1."""
+    """Describe numbers between 0 and 1."""
     return real(*shape, low=0.0, high=1.0)
 
 
 def unit(*shape):
-    """Numbers between -1 and 1."""
+    """Describe numbers between -1 and 1."""
     return real(*shape, low=-1.0, high=1.0)
 
 
 def distinct(*shape):
-    """Numbers no two of which are near each other."""
+    """Describe numbers that are far from each other."""
 
     def make(generator, shape):
         count = int(numpy.prod(shape))
@@ -144,7 +144,7 @@ def distinct(*shape):
 
 
 def constant(tensor):
-    """A tensor of which no derivative is asked."""
+    """Describe a tensor that is not differentiated."""
     return Input(tensor.shape, tensor.make, differentiable=False)
 
 
@@ -154,7 +154,7 @@ def index(limit, *shape):
 
 
 def permutation(*shape):
-    """Integers below the last size, no two of a row the same."""
+    """Describe a permutation of integers in each row."""
 
     def make(generator, shape):
         return numpy.argsort(generator.uniform(size=shape), axis=-1).astype(numpy.int64)
@@ -163,7 +163,7 @@ def permutation(*shape):
 
 
 def exactly(*values, dtype=numpy.int64, shape=None):
-    """A tensor of these numbers."""
+    """Describe a tensor of these numbers."""
     array = numpy.array(values, dtype)
     if shape is not None:
         array = array.reshape(shape)
@@ -175,7 +175,7 @@ def mask(*shape):
 
 
 def matrix(*shape):
-    """Matrices that are far from singular, with distinct singular values."""
+    """Describe matrices that are far from singular, with distinct singular values."""
 
     def make(generator, shape):
         ordered = numpy.zeros(shape)
@@ -187,7 +187,7 @@ def matrix(*shape):
 
 
 def definite(*shape):
-    """Symmetric positive definite matrices."""
+    """Describe symmetric positive definite matrices."""
 
     def make(generator, shape):
         half = matrix().make(generator, shape)

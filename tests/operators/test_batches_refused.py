@@ -1,4 +1,4 @@
-"""What every operator refuses of one example (another rank, another size) it refuses of a batch of such examples."""
+"""If an operator refuses an example of a wrong rank or size, it refuses a batch of such examples too."""
 
 import pytest
 
@@ -15,7 +15,7 @@ NEVER = ("dynamic shape", "differently shaped Tensor")
 
 
 def others(tensor):
-    """Tensors of the same elements, but of other ranks and sizes."""
+    """Return tensors of the same elements with other ranks and sizes."""
     yield tensor.unsqueeze(0).expand(2, *tensor.shape).clone()
     if tensor.dim():
         yield torch.cat([tensor, tensor], -1)
@@ -29,7 +29,7 @@ def others(tensor):
 
 
 def refused(function, *args):
-    """The error of a call, or None."""
+    """Return the error of a call, or None."""
     try:
         function(*args)
     except Exception as error:  # whichever it is, the batch has to be refused too

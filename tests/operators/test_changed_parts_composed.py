@@ -1,4 +1,4 @@
-"""Every operator that works in place, on parts of a tensor, within compositions of transforms: like its other form."""
+"""Every in-place operator, on parts of a tensor, within compositions of transforms: like its out-of-place form."""
 
 import itertools
 
@@ -50,7 +50,7 @@ PARTS = {
 
 
 def functions(name, part, complex_numbers):
-    """The operator in place on a part, and out of place, as functions of the differentiable tensors to a number."""
+    """Return the operator on a part, in place and out of place, as functions from the differentiable tensors to a number."""
     call = FIRST[name]
     args, kwargs, tensors = call.build(complex_numbers)
     join, take = PARTS[part]
@@ -84,7 +84,7 @@ def squares(x):
 
 
 def derivative(f, order, along):
-    """The derivative of `f` in the direction `along`, by forward (F) and reverse mode (R), the first letter innermost."""
+    """Return the derivative of `f` in the direction `along`, by forward (F) and reverse mode (R), the first letter innermost."""
     for letter in order:
         f = forward(f, along) if letter == "F" else reverse(f, along)
     return f
@@ -103,7 +103,7 @@ def reverse(f, along):
 
 
 def is_fit(name, part, complex_numbers):
-    """Whether the operator can be applied to such a part in place."""
+    """Return whether the operator can be applied to such a part in place."""
     in_place, out_of_place, tensors = functions(name, part, complex_numbers)
     try:
         return bool(torch.isclose(in_place(*tensors), out_of_place(*tensors)))
@@ -112,7 +112,7 @@ def is_fit(name, part, complex_numbers):
 
 
 def batched(in_place, out_of_place, along, order, batch):
-    """The derivative of an order within `vmap`, and of `vmap`."""
+    """Return the derivative within `vmap`, and the derivative of `vmap`."""
     expected = torch.stack([derivative(out_of_place, order, along)(*(x[i] for x in batch)) for i in range(2)])
     found = torch.vmap(derivative(in_place, order, along))(*batch)
     torch.testing.assert_close(found, expected, msg=f"{order} within vmap")
@@ -136,7 +136,7 @@ def check_change(name, part, complex_numbers, order, batch):
 
 
 def choices(name, complex_numbers):
-    """Parts that fit, each with one of the checks: for a name all of both, for a part and a check many names."""
+    """Return pairs of a suitable part and a check: each name meets all parts and all checks, each pair meets many names."""
     number = [*FIRST].index(name)
     parts = [*PARTS]
     turned = parts[number % len(parts) :] + parts[: number % len(parts)]

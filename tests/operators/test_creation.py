@@ -1,4 +1,4 @@
-"""Properties of new tensors and copies that printing does not show: shared memory, memory order, rounding, gradients."""
+"""Invisible properties of new tensors and copies: shared memory, memory order, rounding, gradients."""
 
 import ml_dtypes
 import numpy
@@ -19,7 +19,7 @@ numbers = st.one_of(st.booleans(), st.integers(-(2**40), 2**40), st.floats(width
 
 @st.composite
 def nested(draw, depth=3):
-    """Nested lists of one shape, and that shape."""
+    """Draw nested lists of one shape, and that shape."""
     shape = draw(st.lists(st.integers(1, 3), max_size=depth).map(tuple))
 
     def build(rest):

@@ -1,4 +1,4 @@
-"""What is declared for a tensor and for a number together, and an activation together with its derivative."""
+"""Joint declarations: an operator for a tensor and for a number, an activation with its derivative."""
 
 import pytest
 

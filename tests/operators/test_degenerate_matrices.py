@@ -1,4 +1,4 @@
-"""Derivatives at singular and degenerate matrices: numbers where there are any; one matrix of a batch spoils no other."""
+"""Derivatives at singular and degenerate matrices are finite if they exist; one matrix of a batch spoils no other."""
 
 import itertools
 import math
@@ -59,7 +59,7 @@ def total(results, count):
 
 
 def gradients(function, batch):
-    """The first gradient and, of its sum, the second."""
+    """Return the first gradient, and the gradient of its sum."""
     leaf = batch.clone().requires_grad_()
     (first,) = torch.autograd.grad(total(function(leaf), len(batch)), leaf, create_graph=True)
     if not first.requires_grad:
@@ -85,7 +85,7 @@ def test_eigenvalues_that_are_equal_have_the_gradient_of_their_sum():
 
 
 def leibniz(matrix):
-    """The determinant as the polynomial that it is."""
+    """Return the determinant by Leibniz's polynomial."""
     size = matrix.shape[-1]
     found = 0
     for order in itertools.permutations(range(size)):

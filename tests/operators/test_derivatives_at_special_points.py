@@ -1,4 +1,4 @@
-"""Derivatives of the first three orders where the formula of one order divides zero by zero."""
+"""The first three derivatives at points where a formula divides zero by zero."""
 
 import math
 
@@ -8,7 +8,7 @@ import adjoint as torch
 
 
 def derivatives(function, point, orders=3):
-    """Those of each element of the result with respect to its own element, summed, of the orders from 1 on."""
+    """Return the derivatives of the sum of an elementwise function, for the orders from 1 on."""
     leaf = torch.tensor(point, dtype=torch.float64, requires_grad=True)
     value, found = function(leaf), []
     for _ in range(orders):
@@ -75,7 +75,7 @@ NORMS = {
 @pytest.mark.parametrize("order", [2.5, 3.0, 3.5, 4.0])
 @pytest.mark.parametrize("name", NORMS)
 def test_norms_with_an_element_that_is_zero(name, order):
-    """They are twice differentiable: the second derivative is that of a number near zero."""
+    """These norms are twice differentiable: the second derivative agrees with that near zero."""
     at, near = (derivatives(lambda x: NORMS[name](x, order), [1.0, zero, -2.0], 2) for zero in (0.0, 1e-9))
     torch.testing.assert_close(torch.tensor(at), torch.tensor(near), rtol=1e-3, atol=1e-3)
 
@@ -83,7 +83,7 @@ def test_norms_with_an_element_that_is_zero(name, order):
 @pytest.mark.parametrize("order", [1.25, 1.5, 1.9])
 @pytest.mark.parametrize("name", NORMS)
 def test_norms_of_low_order_with_an_element_that_is_zero(name, order):
-    """The second derivative is infinite there; at the other elements it is that of a number near zero."""
+    """The second derivative at zero is infinite; at the other elements it agrees with that near zero."""
     at, near = (derivatives(lambda x: NORMS[name](x, order), [1.0, zero, -2.0], 2) for zero in (0.0, 1e-20))
     assert not math.isfinite(at[1][1])
     for found, expected in zip(at, near, strict=True):
@@ -94,7 +94,7 @@ def test_norms_of_low_order_with_an_element_that_is_zero(name, order):
 @pytest.mark.parametrize("zeros", [[0.0, 2.0, 3.0], [0.0, 0.0, 0.0]])
 @pytest.mark.parametrize("name", ["vector_norm", "norm", "dist"])
 def test_norms_of_order_below_one_with_an_element_that_is_zero(name, zeros, order):
-    """The element has no slope, and gives nan to nobody."""
+    """The zero element has no derivative, but other elements do not become nan."""
     values = derivatives(lambda x: NORMS[name](x, order), zeros, 3)
     assert all(math.isfinite(number) for row in values for number in row)
     assert all(row[0] == 0 for row in values)

@@ -59,12 +59,12 @@ DIFFERENTIABLE = [
 
 
 def is_sparse(operator):
-    """Whether an operator takes or makes sparse tensors: `tests/test_sparse.py` has these."""
+    """Return whether an operator accepts or returns sparse tensors: `tests/test_sparse.py` tests these."""
     return ".operators.sparse." in operator.declaration.__module__
 
 
 def apply(name, call, args, kwargs, function=None):
-    """Call a declared operator (or, if it is a function, that)."""
+    """Call a declared operator or a given function."""
     if call.seeded:
         torch.manual_seed(0)
     if callable(name):
@@ -81,7 +81,7 @@ def as_list(result):
 
 
 def of_tensors(name, call, args, kwargs):
-    """The call as a function of its differentiable tensors."""
+    """Return the call as a function of its differentiable tensors."""
     places = [(args, number) for number in range(len(args))] + [(kwargs, key) for key in kwargs]
 
     def function(*tensors):
@@ -114,7 +114,7 @@ def check_derivatives(name, call, complex_numbers):
 
 
 def same(actual, expected):
-    """Whether two results are equal, nan to nan."""
+    """Return whether two results are equal; nan equals nan."""
     assert type(actual) is type(expected)
     for one, other in zip(as_list(actual), as_list(expected), strict=True):
         assert one.dtype == other.dtype
@@ -123,7 +123,7 @@ def same(actual, expected):
 
 
 def plain(call):
-    """The arguments of a call without gradients."""
+    """Return the arguments of a call without gradients."""
     args, kwargs, _ = call.build(complex_numbers=call.complex_numbers == "only", requires_grad=False)
     return args, kwargs
 
@@ -268,7 +268,7 @@ def test_layouts(name, call):
 
 
 def every_other(value):
-    """The same tensor as a part of a larger tensor."""
+    """Return the same tensor as a part of a larger tensor."""
     if isinstance(value, list):
         return [every_other(item) for item in value]
     if not isinstance(value, torch.Tensor) or value.ndim == 0:
@@ -277,7 +277,7 @@ def every_other(value):
 
 
 def reversed_order(value):
-    """The same tensor in column-major order."""
+    """Return the same tensor in column-major order."""
     if isinstance(value, list):
         return [reversed_order(item) for item in value]
     if not isinstance(value, torch.Tensor) or value.ndim < 2:
@@ -290,7 +290,7 @@ _DIMENSIONS = ("dim", "dims", "dim0", "dim1", "dim2", "dimension")
 
 
 def counted_from_the_end(name, call):
-    """The call with its dimensions counted from the end, or None if it names none."""
+    """Return the call with dimensions counted from the end, or None if it has no dimensions."""
     operator = OPERATORS[name]
     first = next(value for value in call.inputs())
     count = call.dims or max(len(first.shape), 1)

@@ -1,4 +1,4 @@
-"""Every public function that is not a declared operator, on its samples: derivatives, layouts; none is left out."""
+"""Every public function that is not a declared operator, on its samples: derivatives and layouts."""
 
 import inspect
 import pickle
@@ -37,18 +37,18 @@ def function(name):
 
 
 def is_declared(function):
-    """Whether a public function is a declared operator as it is."""
+    """Return whether a public function is a declared operator itself."""
     names = getattr(function, "__globals__", {})
     return "OP" in names and "otherwise" not in names
 
 
 def is_sparse(function):
-    """Whether a public function is about sparse tensors: `tests/test_sparse.py` has these."""
+    """Return whether a public function is about sparse tensors: `tests/test_sparse.py` tests these."""
     return ".operators.sparse." in (getattr(function, "__globals__", {}).get("__name__") or "")
 
 
 def public_names():
-    """All public functions out of place, but for the declared operators themselves."""
+    """Return all public out-of-place functions except the declared operators."""
     prefixes = {"torch": "", "functional": "nn.functional.", "linalg": "linalg.", "special": "special.", "fft": "fft."}
     for namespace, prefix in prefixes.items():
         for name, found in PUBLIC[namespace].items():
@@ -93,7 +93,7 @@ WITH_COMPLEX_NUMBERS = [case for case in CALLS if case.values[1].complex_numbers
 @pytest.mark.parametrize(("name", "call"), WITH_COMPLEX_NUMBERS[::3])
 @pytest.mark.one_each("name")
 def test_derivatives_by_complex_numbers(name, call):
-    """Of every third: these functions are made of operators, each of which is differentiated by complex numbers."""
+    """Tests every third function: they consist of operators, whose complex derivatives have tests."""
     check_derivatives(name, call, complex_numbers=True)
 
 

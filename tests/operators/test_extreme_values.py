@@ -1,4 +1,4 @@
-"""Results at infinities, nan and the ends of types, where `tests.reliability` has found them wrong."""
+"""Results at infinities, nan and the extremes of types, which `tests.reliability` once found wrong."""
 
 import signal
 import threading

@@ -1,4 +1,4 @@
-"""What operators need besides their operands and results does not grow with them: large arrays are computed in parts."""
+"""The temporary memory of operators does not grow with their operands: large arrays are computed in parts."""
 
 import tracemalloc
 

@@ -1,4 +1,4 @@
-"""Tensors stacked along a new dimension, and numbers read and repeated."""
+"""Stack tensors along a new dimension; read and repeat numbers."""
 
 import pytest
 

@@ -1,7 +1,6 @@
-"""Sizes change no answers: samples of all operators, enlarged until other code computes them (tiles, compiled loops, threads).
-
-The large call is compared with the same one by NumPy on one thread, on plain copies of its operands, in values, dtypes
-and gradients; and with the small call in what else its results are.
+"""Samples of all operators, enlarged until other code computes them (tiles, compiled loops, threads), give the same answers. The
+values, dtypes and gradients of a large call are compared with NumPy on one thread and on plain copies of the operands; the other
+properties of its results are compared with the small call.
 """
 
 import itertools
@@ -23,7 +22,7 @@ LARGE = 1 << 14
 
 
 def scaled(call, times, sizes):
-    """The call with all sizes that are among `sizes` this many times as large."""
+    """Return the call with all sizes in `sizes` multiplied by `times`."""
 
     def larger(value):
         if isinstance(value, list):
@@ -42,9 +41,7 @@ def most_elements(shapes, times, sizes):
 
 
 def enlarged(name, call):
-    """The call with as many of its sizes enlarged together as its other arguments allow; None if no size can be
-    enlarged.
-    """
+    """Return the call with as many sizes enlarged as its other arguments allow; None if no size can be enlarged."""
     small = outcome(name, call, *built(call, lambda tensor: tensor))
     if small.error is not None:
         return None
@@ -65,7 +62,7 @@ def enlarged(name, call):
 
 
 class by_numpy:
-    """Without compiled loops, on one thread."""
+    """Compute without compiled loops, on one thread."""
 
     def __enter__(self):
         self.before = LOOPS.enabled, torch.get_num_threads()
@@ -142,8 +139,8 @@ DTYPES = {
 
 
 def built(call, kind, dtypes=(torch.float64,), *, shared=False, number=False):
-    """Its arguments: differentiable tensors in turn of these dtypes; alike ones are one tensor if `shared`, and the second has
-    no dimensions if it is a `number`.
+    """Create the arguments; differentiable tensors have these dtypes in turn. `shared`: equal descriptions become one tensor.
+    `number`: the second tensor has no dimensions.
     """
     args, kwargs, tensors = call.build(call.complex_numbers == "only", requires_grad=False)
     differentiable, counted, known = {id(tensor) for tensor in tensors}, itertools.count(), {}
@@ -166,7 +163,7 @@ def built(call, kind, dtypes=(torch.float64,), *, shared=False, number=False):
 
 
 def mapped(function, args, kwargs):
-    """The arguments with their tensors replaced."""
+    """Return the arguments with their tensors replaced."""
 
     def replaced(value):
         if isinstance(value, list):
@@ -177,7 +174,7 @@ def mapped(function, args, kwargs):
 
 
 def copies(args, kwargs):
-    """The same numbers in separate row-major tensors. A tensor that occurs twice stays one tensor."""
+    """Return the same numbers in separate row-major tensors. A tensor that occurs twice stays one tensor."""
     known = {}
 
     def copy(tensor):
@@ -199,12 +196,12 @@ def flat(value):
 
 
 def words(error):
-    """What kind of error it is, whatever numbers it names."""
+    """Return the text of an error without its numbers."""
     return type(error), re.sub(r"-?\d+(\.\d+)?(e[+-]?\d+)?", "N", str(error).split("\n")[0])
 
 
 class outcome:
-    """What a call gives: results and gradients, or errors instead."""
+    """The outcome of a call: results and gradients, or errors."""
 
     def __init__(self, name, call, args, kwargs):
         self.results, self.grads, self.error = [], [], None
@@ -226,7 +223,7 @@ class outcome:
             self.error = words(error)
 
     def is_like(self, other):
-        """Whether all but the numbers and the shapes is the same."""
+        """Return whether everything except numbers and shapes is the same."""
         return self._kind() == other._kind()
 
     def _kind(self):
@@ -294,7 +291,7 @@ def check(name, rounds):
 
 
 def compare(name, call, larger, round):
-    """Compare one choice of operands, another each round."""
+    """Compare the large call with NumPy and with the small call; each round chooses other operands."""
     choice = numpy.random.RandomState(zlib.crc32(f"{name} {round}".encode()))
     kind, dtypes = (list(table)[choice.randint(len(table))] for table in (KINDS, DTYPES))
     options = {"shared": bool(choice.randint(2)), "number": choice.randint(4) == 0}

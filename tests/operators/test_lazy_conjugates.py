@@ -1,4 +1,4 @@
-"""Every operator and public function on lazy conjugates and negatives, and in-place changes of these."""
+"""Every operator and public function on lazy conjugates and negatives, and in-place changes of these views."""
 
 import numpy
 import pytest
@@ -26,7 +26,7 @@ REFUSED = {"view_as_real", "Tensor.data_ptr", "Tensor.is_conj", "Tensor.is_neg"}
 
 
 def pending(value):
-    """A tensor that equals `value`, with a pending conjugate, or a pending negative of real numbers."""
+    """Return a tensor that equals `value`, with a pending conjugate (complex) or negative (real)."""
     if isinstance(value, list):
         return [pending(item) for item in value]
     if not isinstance(value, torch.Tensor) or value.dtype is torch.bool:

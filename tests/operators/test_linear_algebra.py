@@ -21,7 +21,7 @@ def tensor(*shape, complex_numbers=False):
 
 
 def numbers(results):
-    """One real number that depends on all elements of the results, with weights that are always the same."""
+    """Return a weighted sum of all elements of the results, with constant weights."""
     weights = numpy.random.default_rng(1)
     total = 0.0
     for result in results if isinstance(results, (tuple, list)) else [results]:
@@ -31,7 +31,7 @@ def numbers(results):
 
 
 def slope(function, inputs, directions, step=1e-6):
-    """The derivative of `function` along the directions, by central differences."""
+    """Return the derivative of `function` along the directions, by central differences."""
     with torch.no_grad():
         ends = [
             function(*(x + sign * step * d for x, d in zip(inputs, directions, strict=True))).item() for sign in (1, -1)
@@ -40,7 +40,7 @@ def slope(function, inputs, directions, step=1e-6):
 
 
 def along(gradients, directions):
-    """What the gradients say of that derivative."""
+    """Return that derivative according to the gradients."""
     return sum(
         (g.conj() * d).real.sum().item() if g.dtype.is_complex else (g * d).sum().item()
         for g, d in zip(gradients, directions, strict=True)
@@ -48,7 +48,7 @@ def along(gradients, directions):
 
 
 def check(function, *inputs):
-    """Both derivatives of `numbers(function(...))` in a random direction."""
+    """Check the first and second derivative of `numbers(function(...))` in a random direction."""
 
     def value(*points):
         return numbers(function(*points))

@@ -10,7 +10,7 @@ import adjoint.nn.functional as F
 
 
 def check_gradients(function: Callable[..., torch.Tensor], *inputs: torch.Tensor) -> None:
-    """Central differences of a weighted sum of the results along a direction for each input."""
+    """Compare the gradients of a weighted sum with central differences along a direction for each input."""
     result = function(*inputs)
     weights = torch.randn_like(result)
     grads = torch.autograd.grad(result, inputs, weights)

@@ -1,6 +1,5 @@
-"""Every size, stride and offset is checked in one place, against the memory that there is.
-
-`tests/reliability/memory.py` makes random calls of all functions that take them; here is what each should say.
+"""Every size, stride and offset is checked in one place, against the existing memory. `tests/reliability/memory.py` makes random
+calls of all functions that accept them; the tests here check the error messages.
 """
 
 import ast

@@ -1,4 +1,4 @@
-"""Every operator in a mode that takes it over and passes it on: values, gradients and in-place changes are as without it."""
+"""Every operator in a mode that intercepts and repeats the call: the same values, gradients and in-place changes."""
 
 import pytest
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.thorough
 
 
 class PassOn(TorchDispatchMode):
-    """Calls what it is given; counts the calls."""
+    """A mode that repeats each call, and counts the calls."""
 
     count = 0
 

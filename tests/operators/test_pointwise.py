@@ -13,14 +13,14 @@ INF, NAN = math.inf, math.nan
 
 
 def numeric_gradient(function, points, step=1e-6):
-    """Central differences of an elementwise function."""
+    """Return central differences of an elementwise function."""
     points = numpy.asarray(points)
     above, below = (function(torch.tensor(points + sign * step)) for sign in (1, -1))
     return (above.numpy() - below.numpy()) / (2 * step)
 
 
 def gradient(function, points, order=1):
-    """The derivative of that order of an elementwise function, by backward."""
+    """Return the derivative of this order of an elementwise function, by backward."""
     x = torch.tensor(points, dtype=torch.float64, requires_grad=True)
     y = function(x)
     for _ in range(order):

@@ -1,4 +1,4 @@
-"""Functions that draw random numbers, given arguments of all kinds: a call that fails draws nothing, and changes no tensor."""
+"""Functions that draw random numbers, called with all kinds of arguments: a failed call draws nothing, and changes no tensor."""
 
 import ctypes
 import random
@@ -58,14 +58,14 @@ NAMES = (
 
 
 def look(tensor):
-    """All of a tensor that a call might change."""
+    """Return all properties of a tensor that a call might change."""
     storage = tensor.untyped_storage()
     memory = bytes((ctypes.c_uint8 * storage.nbytes()).from_address(storage.data_ptr())) if storage.nbytes() else b""
     return memory, tensor._version, tensor.shape, tensor.stride(), tensor.dtype, tensor.requires_grad, tensor.grad_fn
 
 
 def function(name, target):
-    """The function of this name, without the tensor that it is given."""
+    """Return the function of this name, bound to its target."""
     if name in NEW:
         return getattr(torch, name)
     if name == "normal_of_means":
@@ -87,7 +87,7 @@ def failure(name, target, args, names):
 
 
 def mistaken(chance, call):
-    """A call with one or two things changed."""
+    """Return a call with one or two arguments changed."""
     args, names = list(call[0]), dict(call[1])
     for _ in range(chance.choice([1, 1, 2])):
         way = chance.random()

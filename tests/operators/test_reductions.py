@@ -1,4 +1,4 @@
-"""What the one form of declaration gives to all functions that reduce: their overloads, and the errors that list them."""
+"""The overloads of all reductions, which one form of declaration creates, and the errors that list them."""
 
 import pytest
 

@@ -1,6 +1,6 @@
 """NumPy's warnings about infinities and nan do not reach users, under the filters that show warnings.
 
-Under a filter that turns warnings into errors, an operator that fails computes once more, which hides the warning.
+Under a filter that turns warnings into errors, a failing operator computes again, which hides the warning.
 """
 
 import warnings

@@ -1,4 +1,4 @@
-"""A gradient that is given in a sparse layout has the same numbers: every operator passes on what it makes of the dense one."""
+"""Every operator gives the same numbers for a sparse gradient as for the dense one."""
 
 import numpy
 import pytest
@@ -21,7 +21,7 @@ LAYOUTS = {
 
 
 def gradient_for(output):
-    """A gradient of which a third is zero."""
+    """Return a gradient whose elements are zero in every third place."""
     generator = numpy.random.RandomState(0)
     values = numpy.asarray(generator.randn(*output.shape) * (generator.rand(*output.shape) < 0.7))
     grad = torch.from_numpy(values).to(output.dtype)

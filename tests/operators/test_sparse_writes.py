@@ -20,7 +20,7 @@ LAYOUTS = [layout for layout in MAKE if layout != "dense"]
 
 
 def matrix(values, layout, dtype=torch.float32, size=(2, 3)):
-    """The values in the corner of a matrix of zeros."""
+    """Return a matrix of zeros with the values in its corner."""
     whole = torch.zeros(size, dtype=dtype)
     whole[:2, :3] = values.to(dtype)
     return MAKE[layout](whole)
@@ -108,7 +108,7 @@ DTYPES = [torch.float32, torch.float64, torch.int64, torch.bfloat16, torch.compl
 
 
 def outcome(function, *args):
-    """The corner of a result, with its layout and dtype; or the error."""
+    """Return the corner of a result, with its layout and dtype; or the error."""
     try:
         result = function(*args)
     except RuntimeError as error:

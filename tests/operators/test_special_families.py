@@ -1,4 +1,4 @@
-"""Special functions by identities that they obey, and the losses and layers whose results are known."""
+"""Special functions tested by identities, and losses and layers with known results."""
 
 import itertools
 import math

@@ -1,8 +1,8 @@
 """The straight-line code of an operator does what its slow path does: results, layouts, versions, nodes, saved values, errors.
 
-Each sample runs twice, the first time in a thread state in which calls take the steps of their plans one by one; with all
-operands of one dtype, with operands of several, and with operands that lie otherwise in memory; as a function, in place, and
-with `out=`; in inference mode too, and while another thread is in a mode: these calls run code that is printed of their plans.
+Each sample runs twice: first step by step through the plan, then as generated code. The operands have one dtype, several dtypes,
+or another memory layout; the call is a function, in place, or with `out=`. Some calls run in inference mode, or while another
+thread is in a mode.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ from .test_large_operands import expanded, with_gaps
 
 @contextlib.contextmanager
 def slowly(op):
-    """Calls of an operator take the steps of their plans one by one; later, code is printed of these plans."""
+    """Run the plans of an operator step by step; generate no code until the end."""
     op.plans.clear()
     op.frequent.clear()
     try:
@@ -37,7 +37,7 @@ def slowly(op):
 
 @contextlib.contextmanager
 def beside_a_mode():
-    """Another thread is in a mode."""
+    """Keep another thread in a mode."""
     number = 10**9 + len(FLAGS.special)
     FLAGS.special[number] = True
     try:
@@ -80,7 +80,7 @@ LAYOUTS = {
 
 
 def built(call, kinds, layout):
-    """The arguments of a sample, its numbers of the dtypes in turn."""
+    """Create the arguments of a sample; differentiable tensors have the dtypes in turn."""
     args, kwargs, _ = call.build(requires_grad=False)
     dtypes = itertools.cycle([getattr(torch, kind) for kind in kinds])
 
@@ -99,7 +99,7 @@ def built(call, kinds, layout):
 
 
 def described(value):
-    """A value in terms that can be compared."""
+    """Describe a value in a form that can be compared."""
     if isinstance(value, torch.Tensor):
         with torch.no_grad():
             array = value.detach()
@@ -120,7 +120,7 @@ def described(value):
 
 
 def node_of(result):
-    """What a node is: its class, its edges, and what it has saved."""
+    """Describe a node: its class, its edges, and its saved values."""
     node = result.grad_fn
     if node is None:
         return None
@@ -134,7 +134,7 @@ def node_of(result):
 
 
 def ran(name, way, call, kinds, layout, situation, *, slow):
-    """What a call gives: the error, or the results, their nodes and the operands after it."""
+    """Return the error of a call; or the results, their nodes, and the operands after the call."""
     made_in, called_in = SITUATIONS[situation]
     with made_in():
         args, kwargs = built(call, kinds, layout)
@@ -145,7 +145,7 @@ def ran(name, way, call, kinds, layout, situation, *, slow):
 
 
 def called(name, way, args, kwargs, slow):
-    """The results of a call with these arguments."""
+    """Return the results of a call with these arguments."""
     op = OPERATORS[name]
     function = op.function
     if way == "in place":

@@ -1,4 +1,4 @@
-"""Norms and normalization of numbers whose squares do not fit their dtype, and vanish or overflow."""
+"""Norms and normalization of numbers whose squares underflow or overflow."""
 
 import math
 

@@ -43,7 +43,7 @@ OPTIONS = [(name, key) for name in CASES for key in (None, *differentiable_optio
 
 @pytest.fixture(autouse=True)
 def double_precision():
-    """Counts and products in the state are float64 then, as finite differences need."""
+    """Let counts and products in the state be float64, for finite differences."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     yield
@@ -88,7 +88,7 @@ def numbers(value):
 
 @pytest.mark.parametrize("name", [name for name in CASES if "Rprop" not in name])
 def test_a_step_is_differentiated_by_the_state_before_it(name):
-    """By all tensors of it that do not depend on the step count alone."""
+    """Tests all tensors of the state that do not depend on the step count alone."""
     start, first, second = drawn(torch.float64)
     example = start.detach().clone()
     example.grad = first.detach()
@@ -113,7 +113,7 @@ def test_a_step_is_differentiated_by_the_state_before_it(name):
 
 @pytest.mark.parametrize("name", ["SGD with momentum", "Adam with amsgrad", "AdamW", "NAdam", "RMSprop, centered"])
 def test_a_loss_after_steps_is_differentiated_by_all_options(name):
-    """The gradients are those of a loss, created with their graph; a rate may have the shape of one element."""
+    """The gradients come from a loss, with `create_graph`; a rate may have the shape of one element."""
     keys = [key for key in differentiable_options(name) if key != "betas"]
     tensors = [torch.tensor([CASES[name][key]], requires_grad=True) for key in keys]
 

@@ -25,7 +25,7 @@ def leaf(*shape, dtype=D, seed=0):
 
 
 class Wrong(Function):
-    """The square, whose derivative is said to be 3 x."""
+    """The square, with the wrong derivative 3 x."""
 
     @staticmethod
     def forward(ctx, x):
@@ -39,7 +39,7 @@ class Wrong(Function):
 
 
 class WrongSecond(Function):
-    """The cube, whose derivative is constant under differentiation."""
+    """The cube; the second derivative is wrong, because the first counts as a constant."""
 
     @staticmethod
     def forward(ctx, x):
@@ -53,7 +53,7 @@ class WrongSecond(Function):
 
 
 class Random(Function):
-    """Twice the input, with a derivative that is never the same."""
+    """Twice the input, with a random derivative."""
 
     @staticmethod
     def forward(ctx, x):
@@ -65,7 +65,7 @@ class Random(Function):
 
 
 class Constant(Function):
-    """Twice the sum, with a gradient that forgets what it is given."""
+    """Twice the sum; its backward ignores the gradient that it receives."""
 
     @staticmethod
     def forward(ctx, x):
@@ -442,7 +442,7 @@ def test_functions_that_look_at_elements_cannot_be_batched(options):
 
 @pytest.fixture
 def bars(monkeypatch):
-    """The bars that are shown, by something that passes for tqdm."""
+    """Replace tqdm by a stand-in; return the list of the bars that it shows."""
     shown = []
 
     class Bar:
@@ -518,7 +518,7 @@ def test_the_gradient_of_a_real_function_of_complex_numbers():
 
 
 class WrongForward(Function):
-    """Twice the input, three times the tangent."""
+    """Twice the input, but three times the tangent."""
 
     @staticmethod
     def forward(ctx, x):

@@ -14,7 +14,7 @@ from adjoint.utils.checkpoint import checkpoint
 
 @pytest.fixture
 def noted() -> Iterator[None]:
-    """What is computed is noted, as within `detect_anomaly()`."""
+    """Record the line of each operation, as `detect_anomaly()` does."""
     torch.autograd.set_detect_anomaly(True)
     yield
     torch.autograd.set_detect_anomaly(False)

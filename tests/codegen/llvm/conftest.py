@@ -1,4 +1,4 @@
-"""These tests are about compiled loops, unlike those of the folder above."""
+"""These tests are about compiled loops, unlike the tests of the folder above."""
 
 import pytest
 

@@ -15,7 +15,7 @@ PARTS = [0.0, -0.0, 1, -1, numpy.inf, -numpy.inf, numpy.nan, 100, -100, 1e30, 1e
 
 
 def _both(function, *arrays, monkeypatch):
-    """The results of compiled loops and of NumPy."""
+    """Return the results of compiled loops and of NumPy."""
     tensors = [torch.from_numpy(array) for array in arrays]
     monkeypatch.setattr(LOOPS, "_enabled", True)
     found = function(*tensors)

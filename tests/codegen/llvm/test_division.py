@@ -1,4 +1,4 @@
-"""Integers divided by a number in compiled loops: what exact integers of Python's give, for every type, size and sign."""
+"""Compiled loops that divide integers by a number agree with Python's exact integers, for every type, size and sign."""
 
 import numpy
 import pytest
@@ -76,7 +76,7 @@ def test_quotients_and_remainders_are_exact(dtype, n, width, monkeypatch):
 
 
 def test_numbers_that_are_exact_in_float64_alone_are_put_right():
-    """Dividends about multiples of the divisor, where the product with the reciprocal is off by one most easily."""
+    """Near multiples of the divisor, the product with the reciprocal is off by one most easily."""
     for d in (3, 7, 1000, 99_991, (1 << 31) - 1, (1 << 40) + 1):
         quotients = numpy.unique(numpy.concatenate([numpy.arange(50), (1 << 51) // d - numpy.arange(1, 50)]))
         x = numpy.concatenate([quotients * d + shift for shift in (-1, 0, 1)] * 2)

@@ -43,7 +43,7 @@ def of_two(out: Pointer[T], x: Pointer[T], y: Pointer[T], n: Int, W: Static, F: 
 
 
 def computed(name, *arrays):
-    """What a function gives for arrays whose size is a multiple of the widest vector."""
+    """Return a function that pads its arguments to a multiple of the widest vector."""
     width = HOST.vector_bytes // arrays[0].itemsize
     assert arrays[0].size % width == 0
     out = numpy.empty_like(arrays[0])
@@ -54,7 +54,7 @@ def computed(name, *arrays):
 
 
 def ulps(found, exact):
-    """Errors in units of the last place of `found`'s dtype; inf where one is nan or infinite and the other is not."""
+    """Return errors in units of the last place of `found`'s dtype; inf where only one value is nan or infinite."""
     info = numpy.finfo(found.dtype)
     rounded = exact.astype(found.dtype)
     exponent = numpy.frexp(numpy.abs(exact))[1]

@@ -1,4 +1,4 @@
-"""The language of kernels: it computes what Python computes, and names refused code with its line."""
+"""The language of kernels computes what Python computes; an error names the line of code that it refuses."""
 
 from __future__ import annotations
 

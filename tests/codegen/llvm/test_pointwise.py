@@ -37,7 +37,7 @@ def at_every_size(monkeypatch):
 
 
 def both(program, arrays, scalars=(), out=None):
-    """What NumPy and what the compiled loops compute, the latter certainly compiled."""
+    """Return the results of NumPy and of the compiled loops; assert that these were compiled."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(LOOPS, "_enabled", False)
         expected = program.run(arrays, scalars)
@@ -267,7 +267,7 @@ BINARY = "add subtract multiply divide maximum minimum power arctan2 hypot less 
 
 
 def random_expression(random, size):
-    """A graph of `size` operations on two inputs, a parameter and constants."""
+    """Return a graph of `size` operations on two inputs, a parameter and constants."""
     graph = Graph()
     numbers = [graph.node(INPUT, (), NUMBER, name) for name in ("x", "y")]
     conditions = []
@@ -297,7 +297,7 @@ def random_expression(random, size):
 
 
 def evaluated(expression, arrays, alpha, rounding=0.0):
-    """NumPy's value of an expression; the value of each step is moved by up to `rounding` of its size."""
+    """Return NumPy's value of an expression; each step is changed at random by up to `rounding` times its value."""
     import math
 
     random = numpy.random.default_rng(0)

@@ -52,12 +52,12 @@ def halved(x: Array):
 
 
 def fresh(program):
-    """The same program, not yet compiled."""
+    """Return the same program, not yet compiled."""
     return RowProgram(program.function, program.refuse)
 
 
 def compared(program, arrays, dim, scalars=(), rtol=None, atol=None):
-    """Run a program by NumPy and compiled, and compare."""
+    """Assert that NumPy and the compiled program agree."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(LOOPS, "_enabled", False)
         expected = program.run(arrays, dim, scalars)

@@ -1,4 +1,4 @@
-"""Small calls have the same bits whether NumPy computes them or the compiled loops that many of them lead to."""
+"""Small calls give the same bits in NumPy and in the compiled loops that take over after many calls."""
 
 import pytest
 

@@ -133,7 +133,7 @@ def test_workers_sleep_when_there_is_no_work(threads):
 
 @pytest.mark.thorough
 def test_many_small_works_in_a_row_are_each_whole():
-    """A worker that still looks at one work when the next begins takes nothing of either twice."""
+    """If a worker still examines one piece of work when the next begins, it runs no row of either twice."""
     before = _set_threads(3)
     try:
         functions = count_rows.compiled()

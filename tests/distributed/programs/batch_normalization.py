@@ -18,7 +18,7 @@ SHAPES = {
 
 
 def batches(shape, dtype=torch.float64):
-    """The batches of all processes."""
+    """Return the batches of all processes."""
     torch.manual_seed(0)
     return [
         (torch.randn(shape(rank), dtype=torch.float64) * (rank + 1) + 5 * rank).to(dtype)
@@ -31,7 +31,7 @@ def kind_of(batch):
 
 
 def gathered(tensor):
-    """The sum over all processes."""
+    """Return the sum over all processes."""
     total = tensor.detach().clone()
     dist.all_reduce(total)
     return total

@@ -1,4 +1,4 @@
-"""Runs the functions `check_...` of a program in all ranks, one by one, and says which have passed."""
+"""Run the functions `check_...` of a program in all ranks, one by one, and print which have passed."""
 
 import sys
 from datetime import timedelta

@@ -18,7 +18,7 @@ SHAPES = ((3,), (), (0,), (2, 3), (700_001,))
 
 
 def value_of(rank, shape, dtype, seed=0):
-    """The values that a rank gives: small integers, so that sums are exact in every dtype."""
+    """Return the values of a rank: small integers, so that sums are exact in every dtype."""
     values = numpy.random.RandomState(100 * seed + rank).randint(0, 3, shape)
     return numpy.asarray(values).astype(dtype.numpy)
 
@@ -38,7 +38,7 @@ UFUNCS = {
 
 
 def reduced(op, arrays):
-    """NumPy's answer, in the dtype of the arrays."""
+    """Return NumPy's answer, in the dtype of the arrays."""
     held = arrays[0].dtype
     if op is ReduceOp.AVG:
         return sum(array.astype(numpy.complex128) for array in arrays) / len(arrays)

@@ -1,4 +1,4 @@
-"""Optimizers, parameters and checkpoints that are shared out, against `DistributedDataParallel`."""
+"""Sharded optimizers, parameters and checkpoints, compared with `DistributedDataParallel`."""
 
 import contextlib
 import copy

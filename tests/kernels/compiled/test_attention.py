@@ -1,4 +1,4 @@
-"""Attention in blocks computes what NumPy's form computes, which computes what all scores at once give."""
+"""Attention in blocks agrees with NumPy's form, which agrees with attention that computes all scores at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiled normalization of planes over a batch: what it computes, and what it leaves to NumPy's form."""
+"""Compiled batch normalization of planes: its results, and the cases that it leaves to NumPy's form."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ SHAPES = [(3, 5, 4, 4), (2, 3, 7, 9), (5, 1, 33), (1, 4, 6, 5, 8), (2, 2, 90, 10
 
 
 def normalized(x, weight, bias, eps):
-    """The results of compiled code."""
+    """Return the results of compiled code."""
     return plane_norm.normalized(x, weight, bias, None, eps).plan("x weight bias eps".split()).run(x, weight, bias, eps)
 
 
 def gradients(grad, x, weight, mean, rstd, of_input=True):
-    """The gradients by compiled code."""
+    """Return the gradients of compiled code."""
     call = plane_norm.gradients(grad, x, weight, mean, rstd, None, of_input)
     return call.plan("grad x weight mean rstd".split()).run(grad, x, weight, mean, rstd)
 
@@ -31,7 +31,7 @@ def sample(shape, dtype, seed=0):
 
 
 def expected(grad, x, weight, bias, eps):
-    """In float64: the result, mean and inverse deviation, and the gradients."""
+    """Return the result, mean, inverse deviation and gradients in float64."""
     grad, x = grad.astype("f8"), x.astype("f8")
     dims = (0, *range(2, x.ndim))
     spread = lambda numbers: numpy.asarray(numbers, "f8").reshape(-1, *[1] * (x.ndim - 2))

@@ -1,4 +1,4 @@
-"""Compiled kernels read and write nothing outside of their arrays: each array here lies directly at a protected page."""
+"""Compiled kernels read and write nothing outside of their arrays: each array touches a protected page."""
 
 from __future__ import annotations
 
@@ -129,8 +129,8 @@ def movement(dtype: torch.dtype, n: int) -> Iterator[torch.Tensor]:
 
 
 def run_guarded() -> None:
-    """Compute all cases, on two threads, with arrays that end, then that begin, at a protected page, and without scratch
-    memory of earlier calls.
+    """Compute all cases on two threads, with arrays that end and then with arrays that begin at a protected page, and with new
+    scratch memory.
     """
     for folder in sys.argv[1:]:
         shared_kernels.share(Path(folder))

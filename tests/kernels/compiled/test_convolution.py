@@ -1,4 +1,4 @@
-"""Compiled convolutions: what they compute is what NumPy's forms compute."""
+"""Compiled convolutions compute the same as NumPy's forms."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ CASES = [
 
 
 def planned(plan, *arguments):
-    """The results of the plan for these arguments."""
+    """Return the results of the plan for these arguments."""
     return plan(*arguments).run(*arguments)
 
 
@@ -56,7 +56,7 @@ def sample(shape, dtype, seed=0):
 
 
 def with_numpy(function, *args):
-    """What NumPy's form computes."""
+    """Call a function without compiled code."""
     before, LOOPS.enabled = LOOPS.enabled, False
     try:
         return function(*args)
@@ -94,7 +94,7 @@ def test_a_convolution_and_its_gradients(case, dtype):
 
 @pytest.fixture
 def new_plans():
-    """Plans are made for this test, and for those after it, again."""
+    """Forget earlier plans, for this test and the next ones."""
     compiled._plan.cache_clear()
     yield
     compiled._plan.cache_clear()

@@ -1,4 +1,4 @@
-"""Compiled elimination chooses LAPACK's pivots, solves as NumPy does, and leaves singular matrices to it."""
+"""Compiled elimination chooses LAPACK's pivots, solves as NumPy does, and leaves singular matrices to NumPy."""
 
 import numpy
 import pytest
@@ -21,7 +21,7 @@ def width(request, monkeypatch):
 
 
 def _row_by_row(matrix):
-    """Elimination as textbooks have it, and the rows exchanged."""
+    """Return the textbook elimination of a matrix, and the exchanged rows."""
     work, pivots = matrix.astype("f8"), []
     for k in range(min(work.shape)):
         other = k + int(abs(work[k:, k]).argmax())

@@ -1,4 +1,4 @@
-"""Compiled normalization over groups: what it computes, and what it leaves to NumPy's form."""
+"""Compiled group normalization: its results, and the cases that it leaves to NumPy's form."""
 
 from __future__ import annotations
 

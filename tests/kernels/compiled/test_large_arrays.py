@@ -1,4 +1,4 @@
-"""Operators whose large arrays are computed by loops of their own: they give what NumPy's form gives."""
+"""Operators with special compiled loops for large arrays give the same as NumPy's form."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ F = functional
 
 @pytest.fixture
 def both(monkeypatch):
-    """The results of a function by compiled loops, whatever the size, and by NumPy, with gradients of floating-point arrays."""
+    """Return results and gradients of a function by compiled loops, for any size, and by NumPy."""
 
     def compute(function, *arrays, **options):
         tensors = [torch.tensor(array) for array in arrays]

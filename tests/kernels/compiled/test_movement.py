@@ -1,4 +1,4 @@
-"""Compiled copies, lookups, scatters and masks move what NumPy moves, wherever it lies."""
+"""Compiled copies, lookups, scatters and masks move the same elements as NumPy, in any memory layout."""
 
 import itertools
 
@@ -212,7 +212,7 @@ def test_nothing_is_written_where_an_index_is_out_of_range(wrong):
 @pytest.mark.parametrize("shape", [(40, 7), (9, 70), (500, 33)])
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_rows_are_added_in_the_order_of_their_indices(shape, threads):
-    """To whatever rows indices lead, and however threads share the rows: the bits are those of one addition after another."""
+    """For any indices and any number of threads, the bits are the same as with one addition after another."""
     before = adjoint.get_num_threads()
     adjoint.set_num_threads(threads)
     try:

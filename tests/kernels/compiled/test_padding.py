@@ -1,4 +1,4 @@
-"""Compiled padding: what it computes is what NumPy's forms compute."""
+"""Compiled padding computes the same as NumPy's forms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiled pooling: what it computes is what NumPy's forms compute."""
+"""Compiled pooling computes the same as NumPy's forms."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def sample(shape, dtype, seed=0):
 
 
 def compiled(kernel, *arguments):
-    """What compiled code computes in place of the NumPy form of a kernel; NotImplemented if there is none."""
+    """Return the compiled form of a kernel; its result is NotImplemented if it leaves the case to NumPy."""
     form = kernel.__wrapped__
     given = form(*arguments).compiled
     made = LOOPS.run(kernel.path, *(arguments if given is None else given))

@@ -34,7 +34,7 @@ LAYOUTS = ("plain", "turned", "part", "scattered", "backwards")
 
 
 def _laid_out(values, layout):
-    """The same matrices in one of five memory layouts, surrounded by NaNs."""
+    """Return the same matrices in one of five memory layouts, surrounded by NaNs."""
     *stack, rows, columns = values.shape
     if layout == "turned":
         return values.swapaxes(-1, -2).copy().swapaxes(-1, -2)

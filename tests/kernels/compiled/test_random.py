@@ -1,4 +1,4 @@
-"""Compiled samplers draw the same bits as those in Python, and leave the stream at the same position."""
+"""Compiled samplers draw the same bits as samplers in Python, and leave the stream at the same position."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A recurrent layer as one operator computes what its steps compute one by one, and compiled loops what NumPy computes."""
+"""A recurrent layer as one operator agrees with single steps; compiled loops agree with NumPy."""
 
 from __future__ import annotations
 

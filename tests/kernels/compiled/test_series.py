@@ -20,7 +20,7 @@ def every_size(monkeypatch):
 
 
 def _interpreted(function, *args):
-    """What a kernel computes without compiled loops."""
+    """Call a kernel without compiled loops."""
     enabled = LOOPS.enabled
     LOOPS.enabled = False
     try:

@@ -1,4 +1,4 @@
-"""The compiled form of a kernel takes the parameters of the NumPy form, in the same order, unless the plan says what it takes."""
+"""The compiled form of a kernel has the parameters of the NumPy form, in the same order, unless its plan chooses them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytest.importorskip("llvmlite")
 
 
 def attached() -> Iterator[tuple[str, Callable[..., Any]]]:
-    """The path of each compiled form that `@accelerated` or `@planned` names, and the NumPy form."""
+    """Return the path of each compiled form that `@accelerated` or `@planned` names, and the NumPy form."""
     found = {}
     for module in pkgutil.walk_packages(adjoint.kernels.__path__, "adjoint.kernels."):
         if ".compiled" in module.name:
@@ -50,5 +50,5 @@ def test_same_parameters(path: str) -> None:
 
 
 def parameters(function: Callable[..., Any]) -> list[tuple[str, Any]]:
-    """Name and kind of each parameter."""
+    """Return the name and kind of each parameter."""
     return [(one.name, one.kind) for one in inspect.signature(function).parameters.values()]

@@ -36,7 +36,7 @@ SHAPES = [
 
 
 def targets(index, dim):
-    """For each place in `index`, where it points."""
+    """Return the target position of each element of `index`."""
     for place in itertools.product(*map(range, index.shape)):
         target = list(place)
         target[dim] = int(index[place])
@@ -99,7 +99,7 @@ EXPANDED = [
 
 
 def expanded(shape, dim, kept, times=1):
-    """An array, an expanded index, and what is written."""
+    """Return an array, an expanded index, and values to write."""
     shape = tuple(size * times for size in shape)
     sizes = [length + 2 if axis == dim % len(shape) else length for axis, length in enumerate(shape)]
     index = indices(shape[dim], [size if axis in kept else 1 for axis, size in enumerate(sizes)])

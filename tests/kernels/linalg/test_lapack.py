@@ -1,4 +1,4 @@
-"""What LAPACK computes in the dtype of large matrices is what NumPy computes in double precision."""
+"""LAPACK's results in the dtype of large matrices agree with NumPy's in double precision."""
 
 import numpy
 import pytest

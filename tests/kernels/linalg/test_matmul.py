@@ -1,4 +1,4 @@
-"""Stacks of products shared among threads, and biases added on several threads, give what one call of NumPy gives."""
+"""Stacks of products, and products plus a bias, on several threads agree with one call of NumPy."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ def quiet():
 
 
 def many(low, high):
-    """More points than are computed one by one, in the middle of them zero-dimensional and odd-shaped ones."""
+    """Return arrays of points: large ones, which loops compute, and zero-dimensional or odd-shaped ones."""
     return numpy.linspace(low, high, 4001)
 
 
@@ -89,7 +89,7 @@ def test_known_values():
 
 @pytest.mark.parametrize("order", [9.5, 20.0, 41.0, 150.0])
 def test_zeta_is_its_sum(order, by_loops):
-    """Sums of some thousand powers, which leave out nothing that counts for these orders."""
+    """For these orders, the sum of some thousand powers has full precision."""
     q = numpy.concatenate([numpy.linspace(0.25, 30, 80), [-0.5, -2.75] if order % 1 == 0 else []])
     expected = [math.fsum((each + k) ** -order for k in range(2000)) for each in q.tolist()]
     numpy.testing.assert_allclose(special.zeta(numpy.full_like(q, order), q), expected, rtol=2e-14)
@@ -167,7 +167,7 @@ def by_loops(request, monkeypatch):
 
 
 def every_way(function, *arrays):
-    """What a function gives for arrays of so many elements that loops compute it, where they are used."""
+    """Call a function with large arrays, so that loops compute it where they are in use."""
     size = arrays[0].size
     return function(*[numpy.tile(item, 1 + (1 << 14) // size) for item in arrays])[:size]
 

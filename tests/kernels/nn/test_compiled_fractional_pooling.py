@@ -1,4 +1,4 @@
-"""Windows that random numbers place: compiled loops and NumPy find the same elements."""
+"""Windows at random positions: compiled loops and NumPy find the same elements."""
 
 import ml_dtypes
 import numpy

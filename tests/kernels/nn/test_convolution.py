@@ -40,7 +40,7 @@ def sample(shape, dtype="f8", seed=0):
 
 
 def reference(x, weight, bias, stride, padding, dilation, groups):
-    """The definition: a sum over kernel elements, for each output place."""
+    """Compute the definition: a sum over kernel elements for each output position."""
     spatial = range(2, x.ndim)
     padded = numpy.pad(x, [(0, 0), (0, 0), *((p, p) for p in padding)])
     sizes = [(padded.shape[a] - dilation[a - 2] * (weight.shape[a] - 1) - 1) // stride[a - 2] + 1 for a in spatial]
@@ -75,7 +75,7 @@ def test_forward(case, layout):
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_gradients_are_transposes(case):
-    """The result is linear in input and in weight: <conv(x, w), g> = <x, input grad> = <w, weight grad>."""
+    """The convolution is linear in input and in weight: <conv(x, w), g> = <x, input grad> = <w, weight grad>."""
     shape, weight_shape, *options = case
     x, weight = sample(shape), sample(weight_shape, seed=1)
     result = conv_forward(x, weight, None, *options)

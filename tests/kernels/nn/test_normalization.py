@@ -19,7 +19,7 @@ def by_channel(parameter, ndim):
 
 
 def numeric_gradient(function, arrays, grad, which, places):
-    """Central differences of <function(arrays), grad> with respect to some elements of one array."""
+    """Return central differences of <function(arrays), grad> with respect to some elements of one array."""
     step, slopes = 1e-5, []
     for place in places:
         values = []
@@ -166,7 +166,7 @@ def test_unneeded_gradients_are_not_computed():
 
 @pytest.mark.parametrize("shape", [(600, 40), (8, 16, 30, 20), (300, 70)], ids=str)
 def test_a_mean_far_from_zero(shape):
-    """Moving the input changes nothing but the mean: also where sums of squares would lose the deviation."""
+    """A constant added to the input changes the mean only, even if sums of squares would lose the deviation."""
     x, grad = sample(shape), sample(shape, seed=3)
     weight, bias = sample(shape[1], seed=1), sample(shape[1], seed=2)
 

@@ -33,13 +33,13 @@ def sample(shape, dtype="f8", seed=0):
 
 
 def windows(size, kernel, stride, padding, dilation, ceil_mode):
-    """The elements of each window along one dimension, those in the padding included."""
+    """Return the elements of each window along one dimension, including padding."""
     count = pooled_size(size, kernel, stride, padding, dilation, ceil_mode)
     return [[i * stride - padding + k * dilation for k in range(kernel)] for i in range(count)]
 
 
 def places(case, ceil_mode):
-    """For each output place, the input places of its window that are not padding."""
+    """Return, for each output position, the input positions of its window without padding."""
     per_dimension = [windows(*options, ceil_mode) for options in zip(*case, strict=True)]
     for place in itertools.product(*(range(len(w)) for w in per_dimension)):
         rows = [[i for i in w[p] if 0 <= i < size] for w, p, size in zip(per_dimension, place, case[0], strict=True)]

@@ -159,7 +159,7 @@ def test_arrays_resolve_themselves():
 
 
 def real_parts(*tensors):
-    """A number that tells apart all parts of complex tensors."""
+    """Return a number that depends on all parts of complex tensors."""
     weights = [torch.arange(1.0, 1 + x.numel(), dtype=torch.float64).reshape(x.shape) for x in tensors]
     return sum(
         (((x.real + 2 * x.imag) if x.is_complex() else x) * w).sum() for x, w in zip(tensors, weights, strict=True)
@@ -227,7 +227,7 @@ CHECKS = [grad_within_vmap, finite_differences, grad_of_vmap, hessian_by_reverse
 
 
 def choices():
-    """Every view with every write, each pair with one of the checks: a view, and a write, with all of these."""
+    """Return every pair of a view and a write with one of the checks, so that each view and each write meets all checks."""
     for number, view in enumerate(LAZY_VIEWS):
         for place in range(len(WRITES)):
             write = [*WRITES][(number + place) % len(WRITES)]
