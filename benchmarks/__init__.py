@@ -1,1 +1,1 @@
-"""Comparison with PyTorch: each case is one function of a module, which runs for both libraries in turn in one process."""
+"""Comparison with PyTorch: each case is a function of a module, and runs for both libraries in turn in one process."""

@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: adjoint and PyTorch alternately in one run.
+"""`python -m benchmarks`: time adjoint and PyTorch alternately in one run.
 
 python -m benchmarks                                  every group
 python -m benchmarks --groups overhead,startup        some groups
@@ -41,15 +41,15 @@ WIDTH = 62
 
 
 def load_libraries() -> tuple[ModuleType, ModuleType]:
-    """Both libraries: adjoint first, because it may set variables of its own for NumPy's BLAS."""
+    """Load both libraries: adjoint first, because it may set environment variables for NumPy's BLAS."""
     return load_library("adjoint"), load_library("torch")
 
 
 def load_library(name: str) -> ModuleType:
     """Import `adjoint` or `torch`, and let it use two threads.
 
-    The environment comes before any import of NumPy, whose BLAS reads it once. Variables that pin OpenBLAS to the
-    kernels of another processor are taken away: with them, both libraries' ratios would be those of no user's machine.
+    The environment is set before NumPy is imported, whose BLAS reads it once. Variables that pin OpenBLAS to the kernels of
+    another processor are removed: with them, the ratios would differ from users' machines.
     """
     for variable in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
         os.environ.pop(variable, None)
@@ -61,7 +61,7 @@ def load_library(name: str) -> ModuleType:
 
 
 def machine() -> dict[str, str]:
-    """The machine on which the figures are measured."""
+    """Return a description of the machine that runs the measurements."""
     import numpy
     import torch
 
@@ -92,7 +92,7 @@ def _processor() -> str:
 
 
 def run_startup(quick: bool, only: re.Pattern[str]) -> list[dict[str, Any]]:
-    """Import times, printed and returned."""
+    """Print and return import times."""
     from benchmarks import startup
 
     times = startup.import_times(rounds=5 if quick else 15)
@@ -109,7 +109,7 @@ def run_startup(quick: bool, only: re.Pattern[str]) -> list[dict[str, Any]]:
 
 
 def run_memory(quick: bool, only: re.Pattern[str]) -> list[dict[str, Any]]:
-    """Peak memory of training steps of the models whose names match `only`, printed line by line and returned."""
+    """Print and return the peak memory of training steps, for the models whose names match `only`."""
     from benchmarks import memory
     from benchmarks.models import GROUP
     from benchmarks.runner import geometric_mean
@@ -138,7 +138,7 @@ def run_memory(quick: bool, only: re.Pattern[str]) -> list[dict[str, Any]]:
 
 
 def run_operator_memory(quick: bool, only: re.Pattern[str]) -> list[dict[str, Any]]:
-    """By how much single operators whose names match `only` raise the peak of memory, printed line by line and returned."""
+    """Print and return how much single operators whose names match `only` raise the peak of memory."""
     from benchmarks import operator_memory
 
     names = [name for name, _ in operator_memory.cases() if only.search(name)]
@@ -155,9 +155,9 @@ def run_operator_memory(quick: bool, only: re.Pattern[str]) -> list[dict[str, An
 
 
 def run_compiled(quick: bool, only: re.Pattern[str]) -> list[dict[str, Any]]:
-    """Compiled functions beside the functions themselves, printed and returned.
+    """Print and return times of compiled functions and of the functions themselves.
 
-    JAX takes part where it is installed, and PyTorch's `torch.compile` if `ADJOINT_BENCH_INDUCTOR` is set.
+    JAX takes part if it is installed, and PyTorch's `torch.compile` if `ADJOINT_BENCH_INDUCTOR` is set.
     """
     load_libraries()
     from benchmarks import compiled
@@ -166,7 +166,7 @@ def run_compiled(quick: bool, only: re.Pattern[str]) -> list[dict[str, Any]]:
 
 
 def run_distributed(quick: bool, only: re.Pattern[str]) -> list[dict[str, Any]]:
-    """Collectives and data-parallel steps in two processes, printed and returned; nothing without mpi4py."""
+    """Print and return times of collectives and data-parallel steps in two processes; nothing without mpi4py."""
     from importlib.util import find_spec
 
     if find_spec("mpi4py") is None:
@@ -187,7 +187,7 @@ def run_distributed(quick: bool, only: re.Pattern[str]) -> list[dict[str, Any]]:
 
 
 def run_group(name: str, quick: bool, only: re.Pattern[str]) -> list[dict[str, Any]]:
-    """The cases of one group whose names match `only`, printed line by line and returned."""
+    """Time the cases of one group whose names match `only`; print and return the results."""
     adjoint, torch = load_libraries()
     from benchmarks.runner import QUICK, Settings, geometric_mean, measure
 

@@ -1,4 +1,4 @@
-"""The form of a case: a function that takes the module, `torch` or `adjoint`, prepares, and returns the function to be timed."""
+"""A case is a function of the module, `torch` or `adjoint`, that prepares data and returns the function to time."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ class Case:
 
 @dataclass
 class Group:
-    """Cases with a common geometric mean, timed on so many threads."""
+    """Cases with a common geometric mean, timed with the same number of threads."""
 
     name: str
     cases: list[Case] = field(default_factory=list)

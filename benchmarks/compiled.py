@@ -1,4 +1,4 @@
-"""Compiled functions: each case compiled by adjoint, as it is in adjoint and PyTorch, and by JAX's `jit` if that is installed."""
+"""Compiled functions: each case compiled by adjoint, uncompiled in adjoint and PyTorch, and by JAX's `jit` if installed."""
 
 import gc
 import re
@@ -19,7 +19,7 @@ IN_JAX: dict[str, Callable[[], Timed]] = {}
 
 
 def case(name: str) -> Callable[[Case], Case]:
-    """Register a case: a function of the library and of what compiles."""
+    """Register a case: a function of the library and of the compiling function."""
 
     def register(prepare: Case) -> Case:
         CASES[name] = prepare
@@ -29,7 +29,7 @@ def case(name: str) -> Callable[[Case], Case]:
 
 
 def in_jax(name: str) -> Callable[[Callable[[], Timed]], Callable[[], Timed]]:
-    """Register the same in JAX."""
+    """Register the JAX form of a case."""
 
     def register(prepare: Callable[[], Timed]) -> Callable[[], Timed]:
         IN_JAX[name] = prepare
@@ -93,7 +93,7 @@ def mlp_in_jax() -> Timed:
 
 
 def expression(a: Any, b: Any, relu: Callable[[Any], Any]) -> Any:
-    """The expression of micrograd's README."""
+    """Compute the expression of micrograd's README."""
     c = a + b
     d = a * b + b**3
     c = c + c + 1
@@ -255,14 +255,14 @@ def wide_mlp_in_jax() -> Timed:
 
 
 def of_models() -> dict[str, Case]:
-    """The training steps of the group of models, compiled whole."""
+    """Register the training steps of the group of models, each compiled as a whole."""
     return {each.name: lambda torch, compiled, each=each: compiled(each.prepare(torch)) for each in models.GROUP.cases}
 
 
 def run(
     quick: bool, only: re.Pattern[str], width: int, duration: Callable[[float], str], inductor: bool
 ) -> list[dict[str, Any]]:
-    """The cases whose names match `only`, printed line by line and returned; times are medians of alternate rounds.
+    """Time the cases whose names match `only`; print and return medians of alternate rounds.
 
     `inductor`: whether PyTorch's `torch.compile` takes part, which needs a C++ compiler, and up to a minute for each case.
     """

@@ -1,6 +1,6 @@
-"""Two processes of one thread each: all_reduce and steps of DistributedDataParallel on MPI, beside PyTorch's on gloo.
+"""Two processes of one thread each: all_reduce and steps of DistributedDataParallel on MPI, compared with PyTorch on gloo.
 
-Each library runs in processes of its own, which are started alternately: `python -m benchmarks.distributed adjoint` is one.
+Processes of both libraries are started alternately; `python -m benchmarks.distributed adjoint` starts one.
 """
 
 import json
@@ -24,7 +24,7 @@ LINK = GIGABITS * 1e9 / 8
 
 
 def run(rounds: int, only: re.Pattern[str]) -> list[dict[str, Any]]:
-    """The median seconds of each case and library, and the quartiles of the ratios of rounds."""
+    """Return the median seconds of each case and library, and the quartiles of the ratios of rounds."""
     times: dict[str, dict[str, list[float]]] = {"adjoint": {}, "torch": {}}
     for number in range(rounds):
         for library in ("adjoint", "torch") if number % 2 == 0 else ("torch", "adjoint"):
@@ -43,13 +43,13 @@ def run(rounds: int, only: re.Pattern[str]) -> list[dict[str, Any]]:
 
 
 def loopback() -> dict[str, str]:
-    """What tells gloo to use this machine alone: else it looks up the machine's name, which not every machine resolves."""
+    """Return variables that let gloo use this machine only: else it looks up the machine's name, which may fail."""
     names = [name for _, name in socket.if_nameindex() if name.startswith("lo")]
     return {"GLOO_SOCKET_IFNAME": names[0]} if names else {}
 
 
 def started(library: str, ranks: int, only: str = "", **more: str) -> dict[str, float]:
-    """What the processes of one library measure."""
+    """Run the processes of one library; return their measurements."""
     with socket.socket() as free:
         free.bind(("", 0))
         port = free.getsockname()[1]
@@ -92,7 +92,7 @@ class Measured:
         self.times: dict[str, float] = {}
 
     def time(self, name: str, call: Any, rounds: int) -> float:
-        """The median of some rounds, each of which all ranks begin together and end together."""
+        """Return the median of some rounds; all ranks begin and end a round together."""
         if not self.only.search(name):
             return 0.0
         seconds = []
@@ -106,7 +106,7 @@ class Measured:
         return self.times[name]
 
     def time_alternately(self, calls: dict[str, Any], rounds: int) -> None:
-        """The medians of several calls that take turns, so that what else the machine does meets all of them alike."""
+        """Return the medians of several calls that take turns, so that other work on the machine affects all alike."""
         seconds: dict[str, list[float]] = {name: [] for name in calls if self.only.search(name)}
         for number in range(rounds + 2):
             for name, found in seconds.items():
@@ -126,7 +126,7 @@ class Measured:
             )
 
     def steps(self) -> None:
-        """Training steps of two models."""
+        """Time training steps of two models."""
         for name, make, shape in (
             ("MLP, 10 M parameters", self.mlp, (64, 1024)),
             ("ResNet-8", self.resnet, (32, 3, 32, 32)),
@@ -138,7 +138,7 @@ class Measured:
             self.time(f"step of {name}, no communication", self.step(make(), shape), 9)
 
     def overlap(self) -> None:
-        """Steps without communication, with it during backward, and with all of it after backward."""
+        """Time steps without communication, with communication during backward, and with communication after backward."""
         shape = (64, 1024)
         alone = self.parallel(self.mlp())
         step = self.step(alone, shape)
@@ -160,7 +160,7 @@ class Measured:
         self.overlap_of_sleep()
 
     def overlap_of_link(self) -> None:
-        """The same over a network whose transfers need no processor, and only take time: less than backward does."""
+        """Time these over a simulated network, whose transfers take less time than backward, and no processor."""
         shape = (256, 1024)
         calls = {}
         for name, speed, pause in (
@@ -175,7 +175,7 @@ class Measured:
         self.time_alternately(calls, 15)
 
     def overlap_of_sleep(self) -> None:
-        """The same where all processors are free for communication: backward sleeps."""
+        """Time these with all processors free for communication: backward sleeps."""
         if self.library == "adjoint":
             from adjoint.distributed import progress
 
@@ -200,11 +200,11 @@ class Measured:
         self.time_alternately(cases, 15)
 
     def parallel(self, model: Any, **options: Any) -> Any:
-        """The model, in all processes."""
+        """Return the data-parallel form of the model."""
         return self.torch.nn.parallel.DistributedDataParallel(model, **options)
 
     def step(self, model: Any, shape: tuple[int, ...], pause: float = 0.0) -> Any:
-        """A function that trains the model for a step, and pauses after backward."""
+        """Return a function that trains the model for a step, and pauses after backward."""
         torch = self.torch
         x, y = torch.randn(*shape), torch.randint(0, 10, shape[:1])
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
@@ -218,14 +218,14 @@ class Measured:
         return call
 
     def mlp(self) -> Any:
-        """Four linear layers of 10 million parameters."""
+        """Return four linear layers with 10 million parameters."""
         nn = self.torch.nn
         widths = (1024, 2048, 2048, 1800, 10)
         layers = [layer for i in range(4) for layer in (nn.Linear(widths[i], widths[i + 1]), nn.ReLU())]
         return nn.Sequential(*layers[:-1])
 
     def resnet(self) -> Any:
-        """ResNet-8 for images of 32 by 32."""
+        """Return ResNet-8 for images of 32 by 32."""
         torch, nn = self.torch, self.torch.nn
 
         class Block(nn.Module):
@@ -251,20 +251,20 @@ class Measured:
 
 
 class Link:
-    """A network that sends one thing after the other, each for a time that follows from its bytes."""
+    """A simulated network that sends one bucket after the other; the bytes determine the time."""
 
     def __init__(self, speed: float) -> None:
         self.speed, self.free = speed, 0.0
 
 
 class Sent:
-    """What a bucket's hook returns: waiting for it ends when the link has sent the bucket."""
+    """The result of a bucket's hook: waiting for it ends when the link has sent the bucket."""
 
     def __init__(self, buffer: Any, at: float) -> None:
         self.buffer, self.at = buffer, at
 
     def wait(self) -> Any:
-        """Sleep for as long as the link is not done."""
+        """Sleep until the link is done."""
         time.sleep(max(0.0, self.at - time.perf_counter()))
         return self.buffer
 

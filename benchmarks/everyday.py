@@ -11,7 +11,7 @@ GROUP = Group("everyday", threads=1)
 
 
 def operands(torch: ModuleType) -> dict[str, Any]:
-    """What the expressions below name; `w`, `b` and `u` are recorded where they are."""
+    """Return the operands of the expressions below; `w`, `b` and `u` require grad."""
     x = torch.randn(16, 32)
     return {
         "x": x,

@@ -12,14 +12,14 @@ STEPS = 5
 
 @dataclass(frozen=True)
 class Peak:
-    """Bytes: the peak of the whole process, and by how much it lies above the process that has only imported the library."""
+    """Bytes: the peak of the whole process, and its growth since the import of the library."""
 
     process: int
     training: int
 
 
 def peak(module: str, case: str) -> Peak:
-    """The peaks of a fresh process that imports `module` and takes some steps of the model `case`."""
+    """Return the peaks of a new process that imports `module` and takes some steps of the model `case`."""
     finished = subprocess.run(
         [sys.executable, "-m", "benchmarks.memory", module, case], capture_output=True, text=True, check=True
     )
@@ -27,7 +27,7 @@ def peak(module: str, case: str) -> Peak:
 
 
 def peaks(case: str, rounds: int) -> dict[str, Peak]:
-    """The median of `rounds` processes for adjoint and for PyTorch."""
+    """Return the median of `rounds` processes for adjoint and for PyTorch."""
     found: dict[str, list[Peak]] = {"adjoint": [], "torch": []}
     for module in [*found] * rounds:
         found[module].append(peak(module, case))
@@ -38,13 +38,13 @@ def peaks(case: str, rounds: int) -> dict[str, Peak]:
 
 
 def resident(field: str) -> int:
-    """A figure of the memory of this process, in bytes."""
+    """Return a figure of the memory of this process, in bytes."""
     with Path("/proc/self/status").open() as status:
         return next(int(line.split()[1]) << 10 for line in status if line.startswith(field))
 
 
 def _measure(module: str, name: str) -> Peak:
-    """What `peak` reports, of this process."""
+    """Measure the peaks of this process, for `peak`."""
     from benchmarks.__main__ import load_library
     from benchmarks.models import GROUP
 

@@ -1,4 +1,4 @@
-"""How far single operators raise the peak of resident memory, each in a process of its own (Linux), beside their operands."""
+"""How much single operators raise the peak of resident memory above their operands, each in a new process (Linux)."""
 
 import ctypes
 import gc
@@ -42,7 +42,7 @@ x[:1].expand(len(x), -1).softmax(1)
 
 
 def cases() -> Iterator[tuple[str, Callable[[dict[str, Any]], Timed]]]:
-    """Names, and what makes the function to be measured of the operands."""
+    """Return names, each with a function that prepares the call to measure."""
     for each in expressions(DIFFERENTIABLE + EXPANDED.lstrip()):
         yield each, partial(forward, each)
         yield f"{each}, f+b", partial(with_backward, each)
@@ -51,7 +51,7 @@ def cases() -> Iterator[tuple[str, Callable[[dict[str, Any]], Timed]]]:
 
 
 def growths(module: str, names: list[str]) -> dict[str, int]:
-    """By how many bytes each case of these names raises the peak above what its operands take."""
+    """Return the bytes by which each case of these names raises the peak above the memory of its operands."""
     finished = subprocess.run(
         [sys.executable, "-m", "benchmarks.operator_memory", module],
         input=json.dumps(names),
@@ -64,7 +64,7 @@ def growths(module: str, names: list[str]) -> dict[str, int]:
 
 
 def _in_a_child(work: Callable[[], int]) -> int:
-    """The number that `work` returns in a copy of this process; -1 if it fails."""
+    """Return the result of `work` in a forked copy of this process; -1 if it fails."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
@@ -80,7 +80,7 @@ def _in_a_child(work: Callable[[], int]) -> int:
 
 
 def _growth(prepare: Callable[[dict[str, Any]], Timed], names: dict[str, Any]) -> int:
-    """The growth of this process in a second call, when kernels are compiled and libraries loaded."""
+    """Return the growth of this process in a second call, after kernels have been compiled and libraries loaded."""
     step = prepare(names)
     step()
     gc.collect()
@@ -94,7 +94,7 @@ def _growth(prepare: Callable[[dict[str, Any]], Timed], names: dict[str, Any]) -
 
 
 def _measure(module: str, wanted: set[str]) -> dict[str, int]:
-    """What `growths` reports, of one thread: copies of a process have no others."""
+    """Measure for `growths` with one thread: forked copies of a process have no others."""
     library = load_library(module)
     library.set_num_threads(1)
     library.manual_seed(0)

@@ -26,7 +26,7 @@ QUICK = Settings(rounds=5, round_seconds=0.005)
 
 @dataclass(frozen=True)
 class Result:
-    """Seconds a call takes (median of rounds) and the quartiles of the ratio adjoint/PyTorch over paired rounds."""
+    """Seconds for a call (median of rounds), and the quartiles of the ratio adjoint/PyTorch over paired rounds."""
 
     group: str
     case: str
@@ -38,7 +38,7 @@ class Result:
     agrees: bool
 
     def as_dict(self) -> dict[str, Any]:
-        """The result as plain data, for JSON."""
+        """Return the result as plain data, for JSON."""
         return asdict(self)
 
 
@@ -60,7 +60,7 @@ def measure(group: str, case: Case, adjoint: ModuleType, torch: ModuleType, sett
 
 
 def geometric_mean(values: list[float]) -> float:
-    """The n-th root of the product of n positive numbers."""
+    """Return the n-th root of the product of n positive numbers."""
     return exp(sum(map(log, values)) / len(values))
 
 
@@ -70,7 +70,7 @@ def _prepare(case: Case, module: ModuleType) -> Timed:
 
 
 def _agree(ours: Any, theirs: Any) -> bool:
-    """Whether the results of both libraries agree, so that the work is comparable."""
+    """Return whether the results of both libraries agree, so that the work is comparable."""
     if isinstance(theirs, float):
         return abs(ours - theirs) <= 1e-3 * abs(theirs)
     expected, ours = theirs.detach(), ours.detach()

@@ -23,14 +23,14 @@ EXPECTED = (8, 16, 32, 64, 128, 256, 512, 1024)
 
 @dataclass(frozen=True)
 class Network:
-    """Seconds for a message, `alpha`, and for a byte, `beta`."""
+    """Seconds for each message, `alpha`, and for each byte, `beta`."""
 
     name: str
     alpha: float
     beta: float
 
     def all_reduce(self, size: float, ranks: int) -> float:
-        """Seconds for an all_reduce of `size` bytes."""
+        """Return the seconds for an all_reduce of `size` bytes."""
         if ranks == 1:
             return 0.0
         return 2 * math.ceil(math.log2(ranks)) * self.alpha + 2 * (ranks - 1) / ranks * size * self.beta
@@ -48,7 +48,10 @@ class Step:
     buckets: list[tuple[float, int]]
 
     def time(self, network: Network, ranks: int, slowdown: float = 1.0, overlapping: bool = True) -> float:
-        """Seconds of a step. `slowdown`: of computing, where ranks share processors. `overlapping`: with backward."""
+        """Return the seconds of a step.
+
+        `slowdown`: of computing, if ranks share processors. `overlapping`: communication during backward.
+        """
         end = 0.0
         for ready, size in self.buckets:
             start = max(ready, end) if overlapping else max(slowdown * self.backward, end)
@@ -57,7 +60,7 @@ class Step:
 
 
 def profile(only: str) -> None:
-    """In each process: the step alone, the buckets, the step with communication, and two sizes of all_reduce."""
+    """Measure in each process: the step alone, the buckets, the step with communication, and two sizes of all_reduce."""
     measured = Measured("adjoint", only)
     dist, torch = measured.dist, measured.torch
     x, y = torch.randn(64, 1024), torch.randint(0, 10, (64,))
@@ -96,7 +99,7 @@ def profile(only: str) -> None:
 
 
 def main() -> None:
-    """Measure 1, 2 and 4 ranks on this machine, compare with the model, and print what it expects elsewhere."""
+    """Measure 1, 2 and 4 ranks on this machine, compare with the model, and print its predictions for other networks."""
     cores = os.cpu_count() or 1
     seen = {ranks: started("profile", ranks) for ranks in MEASURED}
     alone = seen[1]

@@ -1,4 +1,4 @@
-"""Many operators that no other group times, each once: where is the library still slower? Forward, and with backward."""
+"""Many operators that no other group times, forward and with backward, to find where the library is still slower."""
 
 from collections.abc import Callable, Iterator
 from types import ModuleType
@@ -10,7 +10,7 @@ GROUP = Group("survey")
 
 
 def operands(torch: ModuleType, times: int = 1) -> dict[str, Any]:
-    """What the expressions below name; those of many rows, planes or matrices with so many times as many."""
+    """Return the operands of the expressions below; `times` multiplies the number of rows, planes or matrices."""
     rows, batch = 128 * times, 8 * times
     x = torch.randn(rows, 1024)
     a = torch.randn(batch, 64, 64)
@@ -110,19 +110,19 @@ x.to(torch.int32) | x.double() | x.half()
 
 
 def expressions(text: str) -> Iterator[str]:
-    """The expressions of a table."""
+    """Return the expressions of a table."""
     for line in text.strip().split("\n"):
         yield from line.split(" | ")
 
 
 def forward(expression: str, names: dict[str, Any]) -> Timed:
-    """What computes an expression of `operands`."""
+    """Return a function that computes an expression of `operands`."""
     timed: Timed = eval(f"lambda: {expression}", names)
     return timed
 
 
 def with_backward(expression: str, names: dict[str, Any]) -> Timed:
-    """What computes an expression of `operands`, and the gradient of the first of them that may have one."""
+    """Return a function that computes an expression of `operands`, and the gradient of the first differentiable operand."""
     operation = eval(f"lambda: {expression}", names)
     torch = names["torch"]
     given = [names[name] for name in operation.__code__.co_names if len(name) == 1 and name != "F"]

@@ -1,8 +1,8 @@
-"""A transformer that learns to write, one character at a time, from a text that a small grammar makes.
+"""A transformer that learns to write, one character at a time, from the sentences of a small grammar.
 
     python examples/character_transformer.py              about half a minute
 
-Writes character_transformer.png: the loss, and what the last layer's heads look at while they write.
+Writes character_transformer.png: the loss, and the attention of the last layer's heads during writing.
 """
 
 from pathlib import Path
@@ -23,7 +23,7 @@ NUMBERS = {"one": 1, "two": 2, "three": 3, "four": 4}
 
 
 def sentence(source: random.Random) -> str:
-    """A sentence whose verb and nouns agree in number, as in 'two owls see one fox'."""
+    """Draw a sentence whose verb and nouns agree in number, as in 'two owls see one fox'."""
     first, second = source.choice(list(NUMBERS)), source.choice(list(NUMBERS))
     subject, thing = source.choice(ANIMALS), source.choice(ANIMALS)
     verb = source.choice(list(VERBS))
@@ -32,7 +32,7 @@ def sentence(source: random.Random) -> str:
 
 
 def is_right(text: str) -> bool:
-    """Whether a sentence is one of the grammar."""
+    """Return whether a sentence follows the grammar."""
     words = text.rstrip(".").split()
     if len(words) != 5 or words[0] not in NUMBERS or words[3] not in NUMBERS:
         return False
@@ -42,7 +42,7 @@ def is_right(text: str) -> bool:
 
 
 class Block(nn.Module):
-    """Attention to what came before, then two linear layers, each added to its normalized input."""
+    """Attention to earlier characters, then two linear layers; each result is added to the unnormalized input."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class Block(nn.Module):
         self.layers = nn.Sequential(nn.Linear(WIDTH, 4 * WIDTH), nn.GELU(), nn.Linear(4 * WIDTH, WIDTH))
 
     def forward(self, x: torch.Tensor, weights: bool = False) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """The block's output and, if asked for, the weights of its heads."""
+        """Return the block's output, and with `weights` the weights of its heads."""
         normed = self.before_attention(x)
         mask = nn.Transformer.generate_square_subsequent_mask(x.size(1))
         seen, heads = self.attention(
@@ -68,7 +68,7 @@ class Block(nn.Module):
 
 
 class Writer(nn.Module):
-    """Characters and their places embedded, some blocks, and scores for the next character."""
+    """Embeddings of characters and positions, some blocks, and scores for the next character."""
 
     def __init__(self, letters: int) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ class Writer(nn.Module):
         self.end = nn.Sequential(nn.LayerNorm(WIDTH), nn.Linear(WIDTH, letters))
 
     def forward(self, text: torch.Tensor, weights: bool = False) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Scores of shape (N, L, letters) for text of shape (N, L), and the weights of the last block's heads."""
+        """Return scores of shape (N, L, letters) for text of shape (N, L), and the weights of the last block's heads."""
         x, heads = self.letters(text) + self.places(torch.arange(text.size(1))), None
         for number, block in enumerate(self.blocks):
             x, heads = block(x, weights and number == LAYERS - 1)
@@ -86,7 +86,7 @@ class Writer(nn.Module):
 
 @torch.no_grad()
 def write(model: Writer, letters: list[str], start: str, length: int) -> str:
-    """Text that begins with `start`, drawn from the model's probabilities."""
+    """Draw a text that begins with `start` from the model's probabilities."""
     text = start
     for _ in range(length):
         given = torch.tensor([[letters.index(letter) for letter in text[-CONTEXT:]]])
@@ -130,7 +130,7 @@ def main() -> None:
 
 
 def draw(model: Writer, letters: list[str], losses: list[float], written: str, path: Path) -> None:
-    """The loss on the left; on the right, where the heads look when they write a sentence."""
+    """Draw the loss on the left, and the attention of the heads in one sentence on the right."""
     shown = written.partition(".")[0][: CONTEXT - 1] + "."
     with torch.no_grad():
         _, heads = model(torch.tensor([[letters.index(letter) for letter in shown]]), weights=True)

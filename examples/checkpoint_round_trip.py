@@ -2,8 +2,8 @@
 
     python examples/checkpoint_round_trip.py              some seconds
 
-With PyTorch installed the file also goes through PyTorch and back, and both libraries' outputs are compared. Writes
-round_trip.pt and checkpoint_round_trip.png: what is in the file, and the accuracy before and after the transfer.
+With PyTorch installed the file also goes through PyTorch and back, and both libraries' outputs are compared. Writes round_trip.pt
+and checkpoint_round_trip.png: the contents of the file, and the accuracy before and after the transfer.
 """
 
 import adjoint as torch  # isort: skip  (before NumPy, whose BLAS it sets up)
@@ -19,7 +19,7 @@ from adjoint import nn
 
 
 def network(classes: int) -> nn.Sequential:
-    """Two hidden layers, whose weights move from task to task, and a last one that belongs to its task."""
+    """Return two hidden layers, whose weights move from task to task, and a last layer for one task."""
     return nn.Sequential(nn.Linear(64, 96), nn.ReLU(), nn.Linear(96, 48), nn.ReLU(), nn.Linear(48, classes))
 
 
@@ -30,7 +30,7 @@ FEW = 80
 def train(
     model: nn.Module, pixels: torch.Tensor, labels: torch.Tensor, steps: int, name: str, known: int
 ) -> list[float]:
-    """Train on the `known` first digits; return the share of the second half's digits that are right, step by step."""
+    """Train on the first `known` digits; return the accuracy on the second half of the digits after each step."""
     optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=3e-3)
     half, history = len(pixels) // 2, []
     for _ in tqdm(range(steps), desc=name, unit="step"):
@@ -44,7 +44,7 @@ def train(
 
 
 def through_pytorch(path: Path, inputs: torch.Tensor, expected: torch.Tensor) -> str:
-    """Read the file with PyTorch, compare the outputs, and write it again with PyTorch; says what happened."""
+    """Read the file with PyTorch, compare the outputs, and write it again with PyTorch; return a report."""
     if importlib.util.find_spec("torch") is None:
         return "PyTorch is not installed: the file did not go through it"
     import torch as pytorch
@@ -94,7 +94,7 @@ def main() -> None:
 
 
 def draw(path: Path, history: dict[str, list[float]], target: Path) -> None:
-    """What is in the archive on the left; on the right, what the transfer gave."""
+    """Draw the contents of the archive on the left, and the gain of the transfer on the right."""
     entries = sorted((entry.file_size, entry.filename.split("/", 1)[1]) for entry in zipfile.ZipFile(path).infolist())
     figure, (left, right) = plt.subplots(1, 2, figsize=(11.5, 4), layout="constrained")
     left.barh([name for _, name in entries], [size for size, _ in entries], color=BLUE)

@@ -1,8 +1,8 @@
-"""Diffusion in two dimensions: a network learns to take noise away, and so to draw a spiral from noise (Ho et al., 2020).
+"""Diffusion in two dimensions: a network learns to remove noise, and so to draw a spiral from noise (Ho et al., 2020).
 
     python examples/diffusion.py                          about half a minute
 
-Writes diffusion.png: the points while the noise is taken away, and the directions in which the network moves them.
+Writes diffusion.png: the points while noise is removed, and the directions in which the network moves them.
 """
 
 from pathlib import Path
@@ -20,13 +20,13 @@ KEPT = torch.cumprod(1 - BETA, 0)
 
 
 def spiral(count: int) -> torch.Tensor:
-    """Points on a spiral of one and a half turns."""
+    """Return points on a spiral of one and a half turns."""
     angle = torch.pi * (0.6 + 3 * torch.rand(count).sqrt())
     return torch.stack([angle.cos(), angle.sin()], 1) * angle[:, None] / 6 + 0.03 * torch.randn(count, 2)
 
 
 class Denoiser(nn.Module):
-    """The noise in a point, given the point and the time."""
+    """A network that predicts the noise in a point, given the point and the time."""
 
     def __init__(self, width: int = 128) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class Denoiser(nn.Module):
         self.register_buffer("waves", torch.tensor([1.0, 2.0, 4.0]))
 
     def forward(self, points: torch.Tensor, time: torch.Tensor) -> torch.Tensor:
-        """Noise of shape (N, 2) for points of shape (N, 2) at times of shape (N,)."""
+        """Return noise of shape (N, 2) for points of shape (N, 2) at times of shape (N,)."""
         phase = (time / TIMES)[:, None] * self.frequencies
         waves = (points[:, :, None] * self.waves).flatten(1)
         return self.layers(torch.cat([points, waves.sin(), waves.cos(), phase.sin(), phase.cos()], 1))
@@ -51,7 +51,7 @@ class Denoiser(nn.Module):
 
 @torch.no_grad()
 def drawn(model: Denoiser, count: int, keep: list[int]) -> dict[int, torch.Tensor]:
-    """Points from noise, with their places at the times `keep`."""
+    """Draw points from noise; return their positions at the times `keep`."""
     points, kept = torch.randn(count, 2), {}
     for time in reversed(range(TIMES)):
         if time + 1 in keep:
@@ -91,7 +91,7 @@ def main() -> None:
 
 @torch.no_grad()
 def draw(model: Denoiser, states: dict[int, torch.Tensor], times: list[int], path: Path) -> None:
-    """The points at some times, over the directions in which they are moved."""
+    """Draw the points at some times, over the directions in which the network moves them."""
     figure, grid = plt.subplots(1, len(times), figsize=(15, 3.4), layout="constrained")
     line = torch.linspace(-2.6, 2.6, 18)
     places = torch.stack(torch.meshgrid(line, line, indexing="xy"), -1).reshape(-1, 2)

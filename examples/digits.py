@@ -51,12 +51,12 @@ class DigitNet(nn.Module):
         )
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """Scores of the ten digits, shape (N, 10), for images of shape (N, 1, 8, 8)."""
+        """Return scores of the ten digits, shape (N, 10), for images of shape (N, 1, 8, 8)."""
         return self.classifier(self.features(images))
 
 
 def load_data(seed: int) -> tuple[TensorDataset, TensorDataset]:
-    """The training and the test digits, every class in the same proportion in both; pixels from 0 to 1."""
+    """Return the training and the test digits, with each class in the same proportion; pixels are from 0 to 1."""
     pixels, targets = load_digits(return_X_y=True)
     train, test = train_test_split(np.arange(len(targets)), test_size=TEST_SHARE, stratify=targets, random_state=seed)
     images = torch.tensor(pixels / 16, dtype=torch.float32).view(-1, 1, 8, 8)
@@ -65,7 +65,7 @@ def load_data(seed: int) -> tuple[TensorDataset, TensorDataset]:
 
 
 def shift(images: torch.Tensor) -> torch.Tensor:
-    """The images moved by up to one pixel, all of a batch the same way; blank pixels come in from the edge."""
+    """Move the images of a batch by up to one pixel, all in the same direction; blank pixels come in from the edge."""
     down, right = torch.randint(0, 3, (2,)).tolist()
     height, width = images.shape[-2:]
     padded = images.new_zeros(*images.shape[:2], height + 2, width + 2)
@@ -104,23 +104,23 @@ def train(model: nn.Module, data: TensorDataset, test: TensorDataset, epochs: in
 
 @torch.no_grad()
 def predict(model: nn.Module, images: torch.Tensor) -> torch.Tensor:
-    """The probability of each digit for each image."""
+    """Return the probability of each digit for each image."""
     model.eval()
     return torch.softmax(model(images), dim=1)
 
 
 def accuracy(model: nn.Module, data: TensorDataset) -> float:
-    """The share of images whose most probable digit is the right one."""
+    """Return the share of images whose most probable digit is right."""
     images, labels = data.tensors
     return (predict(model, images).argmax(dim=1) == labels).float().mean().item()
 
 
 def draw_learning_curve(history: dict[str, list[float]], path: Path) -> None:
-    """Loss on the left; on the right the share of digits read wrong, on a logarithmic axis, which shows all of it.
+    """Draw the loss on the left, and the share of wrong digits, on a logarithmic axis, on the right.
 
-    While it trains the network reads worse than afterwards: dropout hides a quarter of its units, the images are shifted,
-    and the mean of an epoch has its first steps in it. So a curve of training digits as they are read afterwards, without
-    all that, stands beside it; that is the one to compare with the test digits.
+    During training the network reads worse than afterwards: dropout hides a quarter of its units, the images are shifted, and the
+    mean of an epoch includes its first steps. Another curve shows the training digits after each epoch, without all that: compare
+    this curve with the test digits.
     """
     epochs = range(1, len(history["loss"]) + 1)
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
@@ -140,7 +140,7 @@ def draw_learning_curve(history: dict[str, list[float]], path: Path) -> None:
 
 
 def draw_predictions(model: nn.Module, data: TensorDataset, path: Path, columns: int = 8, rows: int = 4) -> None:
-    """The test digits the model got wrong, then those it was least sure of; a bar shows how sure it was."""
+    """Draw the wrong test digits, then the least certain ones; a bar shows the probability of the model's answer."""
     images, labels = data.tensors
     probabilities, predicted = predict(model, images).max(dim=1)
     wrong = predicted != labels

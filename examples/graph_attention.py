@@ -1,4 +1,4 @@
-"""A graph attention network tells groups of a graph apart, from noisy features and from who knows whom (Veličković et al., 2018).
+"""A graph attention network finds the groups of a graph from noisy features and from the edges (Veličković et al., 2018).
 
     python examples/graph_attention.py                    some seconds
 
@@ -19,7 +19,7 @@ COLOURS = ("#2f6db3", "#e07b39", "#3a9a6c", "#b0559c")
 
 
 def random_graph() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The groups of nodes, their features, and the edges of shape (2, count): from, to."""
+    """Return the groups of nodes, their features, and the edges of shape (2, count): from, to."""
     labels = torch.arange(GROUPS).repeat_interleave(SIZE)
     features = nn.functional.one_hot(labels, FEATURES).float() * 0.7 + 0.6 * torch.randn(GROUPS * SIZE, FEATURES)
     same = labels[:, None] == labels[None, :]
@@ -30,7 +30,7 @@ def random_graph() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 
 
 class Attention(nn.Module):
-    """Each node takes the mean of its neighbours' features, weighed by heads that look at both ends of an edge."""
+    """Each node takes the mean of its neighbours' features; the heads compute the weight of an edge from both its ends."""
 
     def __init__(self, inputs: int, outputs: int, heads: int) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class Attention(nn.Module):
         self.source, self.target = (nn.Parameter(0.1 * torch.randn(heads, outputs)) for _ in range(2))
 
     def forward(self, features: torch.Tensor, edges: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """New features of shape (nodes, heads, outputs), and the weight of each edge in each head."""
+        """Return new features of shape (nodes, heads, outputs), and the weight of each edge in each head."""
         source, target = edges
         values = self.linear(features).unflatten(-1, (self.heads, -1))
         scores = (values * self.source).sum(-1)[source] + (values * self.target).sum(-1)[target]
@@ -57,7 +57,7 @@ class Network(nn.Module):
         self.first, self.second = Attention(FEATURES, 8, 4), Attention(32, GROUPS, 1)
 
     def forward(self, features: torch.Tensor, edges: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Scores of the groups, what the first layer made of the features, and the weights of edges in the first layer."""
+        """Return scores of the groups, the features after the first layer, and the weights of edges in the first layer."""
         hidden, weights = self.first(nn.functional.dropout(features, 0.4, self.training), edges)
         hidden = nn.functional.elu(hidden.flatten(1))
         scores, _ = self.second(nn.functional.dropout(hidden, 0.4, self.training), edges)
@@ -99,7 +99,7 @@ def draw(
     history: list[tuple[float, float]],
     path: Path,
 ) -> None:
-    """The graph, coloured by what the network says, with edges as strong as their attention; and the accuracy."""
+    """Draw the graph, coloured by the network's answers, with edges as strong as their attention; and the accuracy."""
     scores, _, weights = model(features, edges)
     said = scores.argmax(1)
     angle = 2 * torch.pi * labels / GROUPS

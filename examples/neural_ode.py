@@ -19,12 +19,12 @@ Field = Callable[[torch.Tensor], torch.Tensor]
 
 
 def truth(y: torch.Tensor) -> torch.Tensor:
-    """The field to be learned: a spiral that bends where the points are far out."""
+    """Return the field to be learned: a spiral that bends far from the origin."""
     return (y**3) @ torch.tensor([[-0.1, 2.0], [-2.0, -0.1]]).T
 
 
 def solved(field: Field, y: torch.Tensor, step: float, count: int) -> torch.Tensor:
-    """The path from `y` in `count` steps, of shape (count + 1, *y.shape)."""
+    """Return the path from `y` in `count` steps, of shape (count + 1, *y.shape)."""
     path = [y]
     for _ in range(count):
         a = field(y)
@@ -74,7 +74,7 @@ def main() -> None:
 
 @torch.no_grad()
 def draw(model: nn.Module, observed: torch.Tensor, path: torch.Tensor, losses: list[float], target: Path) -> None:
-    """The learned field with both paths, and the loss."""
+    """Draw the learned field with both paths, and the loss."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.8), layout="constrained", width_ratios=(1.2, 1))
     line = torch.linspace(-2.3, 2.3, 24)
     places = torch.stack(torch.meshgrid(line, line, indexing="xy"), -1)

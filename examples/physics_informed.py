@@ -4,7 +4,7 @@
 
 The network is given no solution: it is trained so that its own derivatives fulfil the equation; initial and boundary values
 hold by construction.
-Writes physics_informed.png: the solution, and slices beside those of finite differences.
+Writes physics_informed.png: the solution, and slices compared with finite differences.
 """
 
 from pathlib import Path
@@ -23,24 +23,24 @@ Solution = dict[float, numpy.ndarray]
 
 
 def derivative(of: torch.Tensor, by: torch.Tensor) -> torch.Tensor:
-    """The derivative of each element by the element in the same place."""
+    """Return the derivative of each element by the element in the same position."""
     return torch.autograd.grad(of.sum(), by, create_graph=True)[0]
 
 
 def residual(model: nn.Module, t: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    """How far the network is from the equation at some points."""
+    """Return the residual of the equation at some points."""
     u = value(model, t, x)
     u_x = derivative(u, x)
     return derivative(u, t) + u * u_x - VISCOSITY * derivative(u_x, x)
 
 
 def value(model: nn.Module, t: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    """The solution: -sin(πx) at t = 0 and 0 at x = ±1 by construction, and the network's in between."""
+    """Return the solution: by construction -sin(πx) at t = 0 and 0 at x = ±1, and the network's elsewhere."""
     return -torch.sin(torch.pi * x) * (1 - t) + t * (1 - x * x) * model(torch.stack([t, x], -1)).squeeze(-1)
 
 
 def by_differences(points: int = 401, until: float = 1.0) -> tuple[numpy.ndarray, Solution]:
-    """The solution by finite differences at some times, for comparison."""
+    """Return the solution by finite differences at some times, for comparison."""
     x = numpy.linspace(-1, 1, points)
     u, dx = -numpy.sin(numpy.pi * x), x[1] - x[0]
     dt = 0.2 * dx * dx / VISCOSITY
@@ -87,7 +87,7 @@ def main() -> None:
 
 @torch.no_grad()
 def draw(model: nn.Module, x: numpy.ndarray, exact: Solution, found: Solution, losses: list[float], path: Path) -> None:
-    """The solution over time, slices of it, and the residual."""
+    """Draw the solution over time, slices of it, and the residual."""
     figure, (left, middle, right) = plt.subplots(1, 3, figsize=(13.5, 4), layout="constrained")
     t, places = torch.meshgrid(torch.linspace(0, 1, 120), torch.linspace(-1, 1, 160), indexing="ij")
     shown = left.imshow(

@@ -1,4 +1,4 @@
-"""What the examples share: colours, axes without boxes, and the command line."""
+"""Shared parts of the examples: colours, axes without boxes, and the command line."""
 
 import argparse
 from pathlib import Path
@@ -16,7 +16,7 @@ BLUE, ORANGE, GREEN, GREY = "#2f6db3", "#e07b39", "#3a9a6c", "#8a8f98"
 
 
 def arguments(description: str, **numbers: int) -> argparse.Namespace:
-    """The options of an example: whole numbers by name, the seed, and where the results go."""
+    """Return the options of an example: integers by name, the seed, and the folder of the results."""
     parser = argparse.ArgumentParser(description=description)
     for name, default in numbers.items():
         parser.add_argument(f"--{name}", type=int, default=default)
@@ -28,14 +28,14 @@ def arguments(description: str, **numbers: int) -> argparse.Namespace:
 
 
 def open_axes(*many: Axes) -> None:
-    """Axes without the upper and the right line, and with a faint grid."""
+    """Return axes without the upper and the right line, and with a faint grid."""
     for axes in many:
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(alpha=0.25)
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write the figure, and say so."""
+    """Write the figure, and print its path."""
     figure.savefig(path, dpi=130)
     plt.close(figure)
     print(f"wrote {path}")

@@ -2,8 +2,8 @@
 
     python examples/td_lambda.py                          some seconds
 
-Sarsa(λ) with one-hot features: the gradient of each value comes from backward, and the trace sums what backward gave. Writes
-td_lambda.png: how fast the agent learns for several λ, and the way it takes in the end.
+Sarsa(λ) with one-hot features: the gradient of each value comes from backward, and the trace sums the gradients. Writes
+td_lambda.png: how fast the agent learns for several λ, and its final path.
 """
 
 from pathlib import Path
@@ -21,14 +21,14 @@ STEP_SIZE, EXPLORE, LONGEST = 0.5, 0.1, 500
 
 
 def moved(place: tuple[int, int], action: int) -> tuple[int, int]:
-    """Where an action leads: one field on, and up as far as the wind of the column blows."""
+    """Return where an action leads: one field further, and up by the wind of the column."""
     row, column = place
     down, right = MOVES[action]
     return min(max(row + down - WIND[column], 0), ROWS - 1), min(max(column + right, 0), COLUMNS - 1)
 
 
 class Values(nn.Module):
-    """The value of each action in each field."""
+    """A table of the value of each action in each field."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -36,12 +36,12 @@ class Values(nn.Module):
         nn.init.zeros_(self.table.weight)
 
     def forward(self, place: tuple[int, int]) -> torch.Tensor:
-        """The values of the four actions."""
+        """Return the values of the four actions."""
         return self.table(torch.tensor(place[0] * COLUMNS + place[1]))
 
 
 def choose(values: torch.Tensor, explore: float) -> int:
-    """The best action, or with the probability `explore` any."""
+    """Return the best action, or any action with the probability `explore`."""
     if torch.rand(()) < explore:
         return int(torch.randint(len(MOVES), ()))
     best = (values == values.max()).nonzero().flatten()
@@ -89,7 +89,7 @@ def main() -> None:
 
 
 def draw(curves: dict[float, torch.Tensor], model: Values, path: Path) -> None:
-    """The lengths of episodes on the left; the values and the way of the last agent on the right."""
+    """Draw the lengths of episodes on the left; the values and the path of the last agent on the right."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained", width_ratios=(1, 1.2))
     for (trace_decay, lengths), colour in zip(curves.items(), (GREY, BLUE, ORANGE), strict=True):
         left.plot(range(1, len(lengths) + 1), lengths.numpy(), color=colour, label=f"λ = {trace_decay}")

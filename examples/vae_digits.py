@@ -2,7 +2,7 @@
 
     python examples/vae_digits.py                         about half a minute
 
-Writes vae_digits.png: the digits' places in the latent space, and what the decoder draws at each place.
+Writes vae_digits.png: the digits' positions in the latent space, and the decoder's image at each position.
 """
 
 from pathlib import Path
@@ -18,7 +18,7 @@ from adjoint.utils.data import DataLoader, TensorDataset
 
 
 class Autoencoder(nn.Module):
-    """From 64 pixels to the mean and deviation of a place, and from a place to 64 pixels."""
+    """An encoder from 64 pixels to the mean and deviation of a position, and a decoder from a position to 64 pixels."""
 
     def __init__(self, hidden: int = 128) -> None:
         super().__init__()
@@ -30,12 +30,12 @@ class Autoencoder(nn.Module):
         )
 
     def place(self, pixels: torch.Tensor) -> Normal:
-        """The distribution of the places of some digits."""
+        """Return the distribution of the positions of some digits."""
         mean, deviation = self.encoder(pixels).chunk(2, -1)
         return Normal(mean, nn.functional.softplus(deviation) + 1e-3)
 
     def forward(self, pixels: torch.Tensor, weight: float) -> torch.Tensor:
-        """The negative evidence lower bound; the divergence counts with `weight`."""
+        """Return the negative evidence lower bound; `weight` multiplies the divergence."""
         place = self.place(pixels)
         drawn = Bernoulli(logits=self.decoder(place.rsample()), validate_args=False)
         divergence = kl_divergence(place, Normal(0.0, 1.0)).sum(-1)
@@ -66,7 +66,7 @@ def main() -> None:
 
 @torch.no_grad()
 def draw(model: Autoencoder, pixels: torch.Tensor, labels: object, path: Path, count: int = 20) -> None:
-    """The places on the left, coloured by digit; a map of drawn digits on the right."""
+    """Draw the positions on the left, coloured by digit; a map of decoded digits on the right."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(12.5, 5.8), layout="constrained")
     places = model.place(pixels).mean.numpy()
     shown = left.scatter(places[:, 0], places[:, 1], c=labels, cmap="tab10", s=14, alpha=0.8, vmin=-0.5, vmax=9.5)

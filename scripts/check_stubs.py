@@ -1,7 +1,7 @@
 """Compare the type stubs with the package: `python scripts/check_stubs.py`. It takes a minute or more.
 
-mypy's `stubtest` imports the package and compares what is there with what the stubs say. Only the modules that have stubs count
-here; the others are checked by mypy itself. What differs on purpose is listed below.
+mypy's `stubtest` imports the package and compares it with the stubs. Only the modules that have stubs count
+here; the others are checked by mypy itself. Intended differences are listed below.
 """
 
 import os
@@ -39,7 +39,7 @@ ON_PURPOSE = (
 
 
 def overloaded() -> set[str]:
-    """The functions with several signatures, which parse their arguments by hand: stubtest compares them with one signature."""
+    """Return the functions with several signatures, which parse their arguments by hand: stubtest expects one signature."""
     found = set()
     for path in (ROOT / "adjoint").rglob("*.pyi"):
         module = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
@@ -49,7 +49,7 @@ def overloaded() -> set[str]:
 
 
 def differences() -> list[str]:
-    """What stubtest says about the modules that have stubs."""
+    """Return the output of stubtest about the modules that have stubs."""
     configuration = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     quiet = 'disable_error_code = ["annotation-unchecked"]\n'  # stubtest takes notes for errors
     plugin = "scripts/mypy_declarations.py"
@@ -69,7 +69,7 @@ def differences() -> list[str]:
 
 
 def main() -> int:
-    """Print the differences that are not meant; return the exit code."""
+    """Print the unintended differences; return the exit code."""
     several = overloaded()
     found = [
         line

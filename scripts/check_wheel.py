@@ -16,14 +16,14 @@ LARGEST, LARGEST_INSTALLED = 3_000_000, 10_000_000
 
 
 def source() -> dict[str, bytes]:
-    """The files of the package in this checkout, and the stubs that a wheel has besides, by name."""
+    """Return the files of the package in this checkout, and the additional stubs of a wheel, by name."""
     files = (path for path in (ROOT / "adjoint").rglob("*") if path.is_file() and "__pycache__" not in path.parts)
     found = {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in files}
     return found | {name: text.encode() for name, text in stubs(ROOT).items()}
 
 
 def faults(wheel: Path) -> list[str]:
-    """What is wrong with a wheel, a line each."""
+    """Return the faults of a wheel, one per line."""
     with zipfile.ZipFile(wheel) as archive:
         packed = {name: archive.read(name) for name in archive.namelist()}
     held = {name: content for name, content in packed.items() if not name.split("/")[0].endswith(".dist-info")}

@@ -1,7 +1,8 @@
 """Write `adjoint/dispatch/aten_schemas.txt`: the signatures of the operators of PyTorch's dispatcher, as it prints them.
 
-Run it with the PyTorch whose signatures are wanted: `python scripts/list_aten_schemas.py`. Operators of libraries and devices
-that are not here, those of TorchScript's lists, strings and numbers, and those that are not computed here, are left out.
+Run it with the PyTorch whose signatures are wanted: `python scripts/list_aten_schemas.py`. Some operators are left out: those of
+libraries and devices that adjoint does not have, those of TorchScript's lists, strings and numbers, and those that adjoint does
+not compute.
 """
 
 import re
@@ -22,7 +23,7 @@ OF_TENSORS = re.compile(r"\bTensor\b")
 
 
 def schemas() -> list[str]:
-    """The signatures, in the order of names, without `aten::`."""
+    """Return the signatures, sorted by name, without `aten::`."""
     names = sorted({schema.name for schema in torch._C._jit_get_all_schemas() if schema.name.startswith("aten::")})
     found = []
     for name in names:

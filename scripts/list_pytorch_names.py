@@ -47,7 +47,7 @@ MODULES = """
 
 
 def object_at(name: str) -> object:
-    """A module, or a class in one."""
+    """Return a module, or a class in a module."""
     try:
         return importlib.import_module(name)
     except ImportError:
@@ -56,7 +56,7 @@ def object_at(name: str) -> object:
 
 
 def is_own(name: str, value: object) -> bool:
-    """Whether a name of a module is meant for users."""
+    """Return whether a name of a module is intended for users."""
     if name.startswith("_"):
         return False
     if isinstance(value, types.ModuleType):
@@ -66,7 +66,7 @@ def is_own(name: str, value: object) -> bool:
 
 
 def public_names(owner: object) -> list[str]:
-    """The public names of a module or a class."""
+    """Return the public names of a module or a class."""
     if isinstance(owner, type):
         return sorted(name for name in dir(owner) if not name.startswith("_"))
     listed = getattr(owner, "__all__", None)

@@ -1,4 +1,4 @@
-"""The links of the distribution's page: they lead to the repository that builds it.
+"""The links on the distribution's page: they lead to the repository that builds it.
 
 A metadata hook of hatchling; `pyproject.toml` names it. A workflow knows its repository from the environment, a clone from its
 remote `origin`; a copy without either has no links.
@@ -13,7 +13,7 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 
 def repository(root: str) -> str | None:
-    """The address of the repository, such as `https://host/owner/name`."""
+    """Return the address of the repository, such as `https://host/owner/name`."""
     if name := os.environ.get("GITHUB_REPOSITORY"):
         return f"{os.environ.get('GITHUB_SERVER_URL', 'https://github.com')}/{name}"
     try:

@@ -1,4 +1,4 @@
-"""Types of functions of tensors, from their signatures in PyTorch's dispatcher (`adjoint/dispatch/aten_schemas.txt`)."""
+"""The types of tensor functions, from their signatures in PyTorch's dispatcher (`adjoint/dispatch/aten_schemas.txt`)."""
 
 from __future__ import annotations
 
@@ -56,24 +56,24 @@ class Signature(NamedTuple):
 
     @property
     def names(self) -> list[str]:
-        """The names of the parameters."""
+        """Return the names of the parameters."""
         return [parameter.name for parameter in self.parameters]
 
     def as_function(self) -> Signature:
-        """The signature of the function, which calls the tensor `input`."""
+        """Return the signature of the function, in which the tensor is named `input`."""
         return self._replace(
             parameters=tuple(each._replace(name="input") if each.name == "self" else each for each in self.parameters)
         )
 
     def as_method(self) -> Signature | None:
-        """The signature of the method of `Tensor`; None if the schema has no tensor `self`."""
+        """Return the signature of the method of `Tensor`; None if the schema has no tensor `self`."""
         if not any(each.name == "self" and "Tensor" in each.types for each in self.parameters):
             return None
         others = [each for each in self.parameters if each.name not in ("self", "out")]
         return self._replace(parameters=(Parameter("self", (), None, False), *others))
 
     def with_names_in(self, accepted: set[str] | None) -> Signature | None:
-        """The signature without optional parameters that are not accepted; None if a necessary one is not."""
+        """Return the signature without unaccepted optional parameters; None if a required parameter is not accepted."""
         if accepted is None:
             return self
         kept = tuple(each for each in self.parameters if each.name in accepted)
@@ -81,7 +81,7 @@ class Signature(NamedTuple):
         return self._replace(parameters=kept) if all(each.default is not None for each in dropped) else None
 
     def text(self) -> str:
-        """What stands between the name and the colon."""
+        """Return the text between the name and the colon."""
         parts, keyword_only = [], False
         for parameter in self.parameters:
             if parameter.keyword_only and not keyword_only:
@@ -91,7 +91,7 @@ class Signature(NamedTuple):
         return f"({', '.join(parts)}) -> {self.returns}"
 
     def variadic(self) -> str | None:
-        """The text with the numbers of a list as that many arguments; None if no such list comes first."""
+        """Return the text with `*` before a list of numbers; None if the first parameter is not such a list."""
         own = self.parameters[:1] if self.names[:1] == ["self"] else ()
         listed, *rest = self.parameters[len(own) :]
         if "Sequence[_int]" not in listed.types or not all(each.keyword_only for each in rest):
@@ -101,7 +101,7 @@ class Signature(NamedTuple):
 
 
 def type_of(text: str) -> tuple[str, ...]:
-    """The alternatives of the type of an argument.
+    """Return the alternatives of the type of an argument.
 
     >>> type_of("int[1]?"), type_of("Tensor?[]"), type_of("Scalar")
     (('_int', 'Sequence[_int]', 'None'), ('Sequence[Tensor | None]',), ('_Number',))
@@ -116,7 +116,7 @@ def type_of(text: str) -> tuple[str, ...]:
 
 
 def signatures(packet: str) -> list[Signature]:
-    """The overloads of a packet, those that differ in types alone made one; `out` is a parameter of each that can take one."""
+    """Return the overloads of a packet. Overloads that differ only in types are merged; `out` becomes a parameter."""
     found: list[Signature] = []
     out_of: dict[str, str] = {}
     known = [schemas.schema_of(packet, overload) for overload in schemas.overload_names(packet)]
@@ -141,7 +141,7 @@ def signatures(packet: str) -> list[Signature]:
 
 
 def _covers(wider: Signature, signature: Signature) -> bool:
-    """Whether a signature is another one without some of its optional parameters."""
+    """Return whether `signature` is `wider` without some of its optional parameters."""
     further = [each for each in wider.parameters if each.name not in signature.names]
     kept = tuple(each for each in wider.parameters if each.name in signature.names)
     return (
@@ -197,7 +197,7 @@ def _default(value: object) -> str:
 
 
 def _added(found: Iterable[Signature], new: Signature) -> Iterator[Signature]:
-    """The signatures with a further one: that of the same names, where there is one, takes both's types."""
+    """Add a signature; if one has the same names, merge the types."""
     taken = False
     for known in found:
         if not taken and known.returns == new.returns and _alike(known, new):

@@ -1,7 +1,7 @@
-"""What type checkers need in a wheel to find `adjoint.cuda`, whose file is `adjoint/torch_names/cuda/__init__.py`.
+"""The stub that type checkers need in a wheel to find `adjoint.cuda`, whose file is `adjoint/torch_names/cuda/__init__.py`.
 
-Python finds it by `adjoint/_runtime/places.py`; type checkers know files alone. So the wheel has a stub in its place, which names
-what is in the module. A checkout has no such stubs: there, type checkers see `torch.cuda`, but not `import adjoint.cuda`.
+Python finds it by `adjoint/_runtime/places.py`; type checkers find only files. So the wheel has a stub at this place, which lists
+the names of the module. A checkout has no such stubs: there, type checkers see `torch.cuda`, but not `import adjoint.cuda`.
 """
 
 import ast
@@ -15,7 +15,7 @@ ANYTHING = "from typing import Any\n\ndef __getattr__(name: str) -> Any: ...\n"
 
 
 def stubs(root: Path) -> dict[str, str]:
-    """The text of each stub, by its path, for the checkout `root`."""
+    """Return the text of each stub, by its path, for the checkout `root`."""
     folder, found = root / "adjoint" / "torch_names", {}
     for path in sorted(folder.rglob("*.py")):
         place = path.relative_to(folder).with_suffix("").as_posix()
@@ -32,7 +32,7 @@ def stubs(root: Path) -> dict[str, str]:
 
 
 def _names(module: ast.Module, imports: bool) -> Iterator[str]:
-    """What a module defines, and what it `imports` from the package, which those of a stub are not for."""
+    """Yield the names that a module defines, and with `imports` also those that it imports from the package."""
     for statement in module.body:
         match statement:
             case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.AnnAssign(target=ast.Name(id=name)):

@@ -1,6 +1,6 @@
 """Write docs/compatibility.md: which of PyTorch's public names this package has, and why the others are missing.
 
-It also writes `adjoint/torch_names/missing_names.txt`, by which the package itself knows the others. The names are those of
+It also writes `adjoint/torch_names/missing_names.txt`, in which the package finds the missing names. The names are those of
 `scripts/pytorch_names.txt`, which `scripts/list_pytorch_names.py` writes. PyTorch is not needed.
 """
 
@@ -59,7 +59,7 @@ program written for PyTorch. A missing name raises an error when the program use
 
 
 def owner_of(module: str) -> object:
-    """Our module, or class, of PyTorch's name; None if there is none."""
+    """Return our module or class of PyTorch's name, or None."""
     own = f"adjoint{module.removeprefix('torch')}"
     try:
         return importlib.import_module(own)
@@ -72,7 +72,7 @@ def owner_of(module: str) -> object:
 
 
 def is_there(owner: object, name: str) -> bool:
-    """Whether a name exists and is not a stand-in."""
+    """Return whether a name exists and is not a stand-in."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -87,7 +87,7 @@ def is_there(owner: object, name: str) -> bool:
 
 @cache
 def missing_names() -> dict[str, list[str]]:
-    """The names that are not there, by module."""
+    """Return the missing names, by module."""
     return {
         module: sorted(name for name in names if (owner := owner_of(module)) is None or not is_there(owner, name))
         for module, names in names_in(NAMES).items()
@@ -95,7 +95,7 @@ def missing_names() -> dict[str, list[str]]:
 
 
 def page() -> str:
-    """The text of the page."""
+    """Return the text of the page."""
     rows, details = [], []
     for module, names in names_in(NAMES).items():
         missing: dict[str, list[str]] = defaultdict(list)
@@ -112,10 +112,7 @@ def page() -> str:
 
 
 def listed() -> str:
-    """The text of `missing_names.txt`: of modules that explain what is missing, and of the dispatcher's operators.
-
-    The operators are known, be they there or not.
-    """
+    """Return the text of `missing_names.txt`: missing names of modules that explain them, and all dispatcher operators."""
     version, *lines = NAMES.read_text(encoding="utf-8").splitlines()
     operators = [line for line in lines if line.startswith("torch.ops.aten:")]
     found = [f"{module}: {' '.join(names)}" for module, names in missing_names().items() if module in EXPLAINED]

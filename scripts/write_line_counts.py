@@ -14,7 +14,7 @@ SUM = re.compile(r"These \d+ files (.*) [\d,]+ lines with their docstrings")
 
 
 def counted(page: str) -> tuple[str, int]:
-    """The page with the line counts as they are, and their sum."""
+    """Return the page with the present line counts and their sum."""
     counts = {
         path: len((PAGE.parent / path).read_text(encoding="utf-8").splitlines()) for _, path, _ in ROW.findall(page)
     }

@@ -19,7 +19,7 @@ ROOT = Path(str(find_spec("adjoint").origin)).parent  # type: ignore[union-attr]
 
 
 def declared() -> dict[tuple[str, str], Any]:
-    """All declarations so far, by the part of the index and the name."""
+    """Return all declarations so far, by the part of the index and the name."""
     build = sys.modules.get(f"{DISPATCH}.decorators")
     if not hasattr(build, "operator"):
         return {}
@@ -66,7 +66,7 @@ class Watch:
 
 
 def index() -> dict[str, dict[str, set[str]]]:
-    """By family and name, the parts of the index; the part of operators only for names that no other part has."""
+    """Return the parts of the index, by family and name; the part of operators has only names that no other part has."""
     sys.modules[f"{DISPATCH}.operator_index"] = nothing = ModuleType(
         "index"
     )  # so that the result does not depend on the existing index

@@ -1,7 +1,7 @@
-"""Write `adjoint/_runtime/places.txt`, where PyTorch has each public object: run it with the PyTorch that is followed.
+"""Write `adjoint/_runtime/places.txt`: the places of PyTorch's public objects. Run it with the PyTorch to follow.
 
-An object of PyTorch's and one of this package are the same if they are found under the same name in the same module, anywhere.
-So each object that this package has is put wherever PyTorch has it. `places.py` says what the lines mean.
+Two objects, of PyTorch and of this package, correspond if any module of both has them under the same name. Each object of this
+package then appears wherever PyTorch has the corresponding one. `places.py` explains the lines.
 
 Run `python scripts/write_places.py`, which compares the modules that are imported with `import torch`, and those of `MORE`.
 """
@@ -73,7 +73,7 @@ Where = tuple[str, str]
 
 
 def wanted_modules() -> dict[str, ModuleType]:
-    """PyTorch's modules that are compared, by their names without the package."""
+    """Return the compared modules of PyTorch, by their names without the package."""
     for name in MORE:
         import_module(name)
     names = [name for name in sys.modules if name == "torch" or name.startswith("torch.")]
@@ -83,7 +83,7 @@ def wanted_modules() -> dict[str, ModuleType]:
 
 
 def own_modules() -> dict[str, ModuleType]:
-    """The modules of this package, by the names of their files without the package."""
+    """Return the modules of this package, by the names of their files without the package."""
     skipped = ("__main__", "as_torch", "distributed.runner", "torch_names", *places.ONE_FILE.values())
     found = {"": adjoint, **{name: import_module(f"adjoint.{name}") for name in places.ONE_FILE}}
     for each in walk_packages(adjoint.__path__, "adjoint."):
@@ -94,7 +94,7 @@ def own_modules() -> dict[str, ModuleType]:
 
 
 def members(module: ModuleType) -> dict[str, Any]:
-    """What is in a module, without what Python puts into each, and the package itself."""
+    """Return the contents of a module, without Python's own names and the package itself."""
     found = {}
     for name in dir(module):
         if name != "torch" and not (name.startswith("__") and name.endswith("__")):
@@ -106,7 +106,7 @@ def members(module: ModuleType) -> dict[str, Any]:
 
 
 def is_identified(value: Any) -> bool:
-    """Whether an object has an identity that tells what it is."""
+    """Return whether the identity of an object determines what it is."""
     if isinstance(value, (ModuleType, type, FunctionType, BuiltinFunctionType)):
         module = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
         return str(module).partition(".")[0] in ("torch", "adjoint", "None")
@@ -116,7 +116,7 @@ def is_identified(value: Any) -> bool:
 
 
 def home_in_pytorch(value: Any) -> Where | None:
-    """The module and the name by which PyTorch's pickles name a class or a function, or would if they could name it."""
+    """Return the module and the name of a class or function in PyTorch's pickles; also if these cannot name it."""
     if not isinstance(value, (type, FunctionType, BuiltinFunctionType)):
         return None
     module, name = str(value.__module__), value.__qualname__
@@ -136,7 +136,7 @@ def home_in_pytorch(value: Any) -> Where | None:
 
 
 def nearest(file: str, name: str, homes: set[Where]) -> Where | None:
-    """The home among those of PyTorch's objects that one of this package stands for; None if it is in the right file."""
+    """Return the nearest of PyTorch's homes for an object of this package; None if it is in the right file."""
     if (file, name) in homes:
         return None
     same = [home for home in homes if home[1] == name] or [home for home in homes if len(homes) == 1]
@@ -146,7 +146,7 @@ def nearest(file: str, name: str, homes: set[Where]) -> Where | None:
 
 
 class Pairs:
-    """Which object of this package is which of PyTorch's."""
+    """The pairs of corresponding objects of this package and of PyTorch."""
 
     def __init__(self) -> None:
         self.theirs, self.ours = wanted_modules(), own_modules()
@@ -175,7 +175,7 @@ class Pairs:
                 self.pairs[id(value)] = value, mine
 
     def module_at(self, name: str) -> ModuleType | None:
-        """The module of this package that has a name of PyTorch's."""
+        """Return the module of this package with a name of PyTorch's."""
         found: Any = self.ours.get(name)
         if found is None:
             found = adjoint
@@ -186,15 +186,15 @@ class Pairs:
         return found
 
     def exists(self, module: str) -> bool:
-        """Whether this package has a module of this name without the table, or PyTorch's has nothing but builtin functions."""
+        """Return whether this package has a module of this name without the table, or PyTorch's has builtin functions only."""
         return self.module_at(module) is not None or f"torch.{module}" in PRIVATE
 
     def at(self, module: str, name: str) -> Any:
-        """What this package has under a name of PyTorch's."""
+        """Return the object of this package under a name of PyTorch's."""
         return getattr(self.module_at(module), name, None)
 
     def lines(self) -> list[str]:
-        """The lines of the table."""
+        """Return the lines of the table."""
         homes: dict[Where, set[str]] = defaultdict(set)
         contents: dict[Where, set[str]] = defaultdict(set)
         published = {id(value): name for name, value in adjoint.operators.PUBLIC["torch"].items()}
@@ -234,7 +234,7 @@ class Pairs:
         return sorted(lines)
 
     def source_of(self, mine: Any) -> Where | None:
-        """The file and the name by which an object of this package is found."""
+        """Return the file and the name of an object of this package."""
         if isinstance(mine, ModuleType):
             return mine.__name__.partition(".")[2], ""
         if id(mine) in self.file_of:

@@ -1,10 +1,10 @@
 """Write the types of the operators for type checkers and editors: `python scripts/write_type_stubs.py`.
 
-Operators are created from declarations at import time, which a type checker does not run. This script writes the types
-into `__init__.pyi` of `adjoint` and of `adjoint.nn.functional`, and into `linalg.pyi`, `special.pyi`, `fft.pyi` and
-`sparse.pyi`: the functions of these namespaces and their other exports; into `operators/tensor_methods.pyi`: `TensorMethods`, the
-methods that operators install on `Tensor`; and into `torch_names/return_types.pyi`: the classes of named results. Types are
-those of the dispatcher's schemas (`schema_types.py`); where Python's arguments are others, those of `handwritten_types.pyi`.
+Operators are created from declarations at import time, which a type checker does not run. The functions of namespaces and their
+other exports go to `__init__.pyi` of `adjoint` and `adjoint.nn.functional`, and to `linalg.pyi`, `special.pyi`, `fft.pyi` and
+`sparse.pyi`. The methods that operators install on `Tensor` go to `TensorMethods` in `operators/tensor_methods.pyi`; the classes
+of named results to `torch_names/return_types.pyi`. Types come from the dispatcher's schemas (`schema_types.py`), or from
+`handwritten_types.pyi` if Python's arguments differ.
 """
 
 import ast
@@ -86,7 +86,7 @@ LISTS = frozenset("size sizes shape dims dim repeats".split())
 
 
 def handwritten() -> dict[str, dict[str, list[str]]]:
-    """The lines of each function and method of `handwritten_types.pyi`, by namespace and name."""
+    """Return the lines of each function and method of `handwritten_types.pyi`, by namespace and name."""
     text = (Path(__file__).parent / "handwritten_types.pyi").read_text(encoding="utf-8")
     found: dict[str, dict[str, list[str]]] = {}
     for namespace in ast.parse(text).body:
@@ -104,7 +104,7 @@ HANDWRITTEN = handwritten()
 
 
 def accepted(function: Any) -> set[str] | None:
-    """The names of the parameters of a function; None where it takes further ones."""
+    """Return the names of the parameters of a function; None if it accepts further arguments."""
     operator: Operator | None = getattr(function, "operator", None)
     if operator is not None:
         return {*operator.names, "self", "input", "out"}
@@ -115,7 +115,7 @@ def accepted(function: Any) -> set[str] | None:
 
 
 def takes_list_as_arguments(function: Any) -> bool:
-    """Whether the function takes the numbers of a list, such as those of a shape, as that many arguments."""
+    """Return whether the function accepts the numbers of a list, such as a shape, as separate arguments."""
     return getattr(function, "operator", None) is None and any(
         parameter.kind is inspect.Parameter.VAR_POSITIONAL and parameter.name in LISTS
         for parameter in inspect.signature(function).parameters.values()
@@ -123,7 +123,7 @@ def takes_list_as_arguments(function: Any) -> bool:
 
 
 def lines_of(namespace: str, name: str, function: Any) -> list[str]:
-    """The types of a function of a namespace, or of a method of `Tensor`: a line, or two for each overload."""
+    """Return the types of a function of a namespace, or of a method of `Tensor`: one line, or two for each overload."""
     if (lines := HANDWRITTEN.get(namespace, {}).get(name)) is not None:
         return lines
     packet = PREFIXES.get(namespace, "") + name
@@ -144,7 +144,7 @@ def lines_of(namespace: str, name: str, function: Any) -> list[str]:
 
 
 def functions(namespace: str) -> Iterator[str]:
-    """The public functions of a namespace."""
+    """Return the public functions of a namespace."""
     for name, function in sorted(PUBLIC[namespace].items()):
         if inspect.isclass(function):
             yield f"class {name}(Tensor): ..."
@@ -153,7 +153,7 @@ def functions(namespace: str) -> Iterator[str]:
 
 
 def methods() -> Iterator[str]:
-    """The methods and properties that operators install on `Tensor`."""
+    """Return the methods and properties that operators install on `Tensor`."""
     for name, member in sorted(vars(adjoint.Tensor).items()):
         if any(name in names.split() for _, _, names in HOOKS):
             yield f"    {name}: Any"
@@ -173,7 +173,7 @@ def methods() -> Iterator[str]:
 
 
 def named_results() -> Iterator[str]:
-    """The classes of named results: tuples whose items have names."""
+    """Return the classes of named results: tuples whose items have names."""
     for name, kind in sorted(BY_NAME.items()):
         fields = kind.__match_args__
         yield f"class {name}(tuple[{', '.join(['Tensor'] * len(fields))}]):"
@@ -183,7 +183,7 @@ def named_results() -> Iterator[str]:
 
 
 def exports(package: ModuleType) -> Iterator[str]:
-    """The exports of a package: the names it imports, and the names it defines, most of which are operators."""
+    """Return the exports of a package: the names that it imports, and the names that it defines, mostly operators."""
     for statement in ast.parse(inspect.getsource(package)).body:
         if isinstance(statement, ast.ImportFrom):
             source = package.__name__ if statement.level else ""
@@ -203,14 +203,14 @@ def exports(package: ModuleType) -> Iterator[str]:
 
 
 def package_of(module: str) -> str:
-    """The package under whose name type checkers find a module of `adjoint`."""
+    """Return the package under whose name type checkers find a module of `adjoint`."""
     first = module.partition(".")[0]
     found = (PACKAGE / "torch_names").glob(f"{ONE_FILE.get(first, first)}*")
     return "adjoint.torch_names" if any(each.stem == ONE_FILE.get(first, first) for each in found) else "adjoint"
 
 
 def late_exports() -> Iterator[str]:
-    """The further exports of `adjoint`: names that are imported on first use."""
+    """Return the further exports of `adjoint`: names that are imported on first use."""
     for package, modules in groupby(sorted(adjoint._MODULES, key=package_of), package_of):
         yield f"from {package} import {', '.join(f'{ONE_FILE.get(name, name)} as {name}' for name in modules)}"
     for module, names in groupby(sorted(adjoint._PLACES, key=adjoint._PLACES.get), adjoint._PLACES.get):
@@ -218,7 +218,7 @@ def late_exports() -> Iterator[str]:
 
 
 def headed(lines: list[str]) -> str:
-    """The text of a file: its lines, after imports of the names that they use."""
+    """Return the text of a file: imports of the names that its lines use, then the lines."""
     body = "\n".join([*lines, ""])
     written = body + "\n".join([text for name, text in ALIASES.items() if is_in(name, body)])
     aliases = [f"{name}: TypeAlias = {text}" for name, text in ALIASES.items() if is_in(name, written)]
@@ -231,12 +231,12 @@ def headed(lines: list[str]) -> str:
 
 
 def is_in(name: str, text: str) -> bool:
-    """Whether a text uses a name, and does not export it."""
+    """Return whether a text uses a name, and does not export it."""
     return re.search(rf"(?<![\w.]){name}\b", text) is not None and f"{name} as {name}" not in text
 
 
 def stubs() -> dict[Path, str]:
-    """The whole text of each file."""
+    """Return the whole text of each file."""
     load_all()
     files = {
         "__init__.pyi": [*exports(adjoint), *late_exports(), *functions("torch")],

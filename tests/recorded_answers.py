@@ -1,8 +1,6 @@
-"""Lines of code with PyTorch's answers, recorded in `tests/data/recorded`, so that tests need no PyTorch.
-
-A record looks like an interactive session: statements after `>>>`, the last of them an expression; then the
-representation of its value, or `ExceptionType: message`. A line `! WarningCategory: message` before that is a warning.
-The random seed is 0 for each record.
+"""Lines of code with PyTorch's answers, recorded in `tests/data/recorded`, so that tests need no PyTorch. A record looks like an
+interactive session: statements after `>>>`, at the end an expression, then the representation of its value, or `ExceptionType:
+message`. A line `! WarningCategory: message` before that is a warning. The random seed is 0 for each record.
 """
 
 import math
@@ -19,14 +17,14 @@ FOLDER = Path(__file__).parent / "data" / "recorded"
 
 @dataclass(frozen=True)
 class Record:
-    """Code, and what it answers."""
+    """Code, and its answer."""
 
     statements: tuple[str, ...]
     answer: str
 
 
 def read(path: Path) -> list[Record]:
-    """The records in a file."""
+    """Return the records in a file."""
     records = []
     for block in re.split(r"\n\n(?=>>> )", path.read_text(encoding="utf-8").strip()):
         lines = block.splitlines()
@@ -37,7 +35,7 @@ def read(path: Path) -> list[Record]:
 
 
 def answer(library: Any, statements: tuple[str, ...]) -> str:
-    """What `library` answers, in the form of the records."""
+    """Return the answer of `library`, in the form of the records."""
     names = {"torch": library, "np": numpy, "inf": math.inf, "nan": math.nan}
     library.manual_seed(0)
     with warnings.catch_warnings(record=True) as caught:

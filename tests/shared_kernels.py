@@ -1,7 +1,6 @@
-"""The tests compile each kernel once: what one process has compiled, the others and later runs load from a folder.
-
-The folder holds object code as LLVM makes it. The name of a file depends on everything that its code depends on. The folder is
-in the cache of pytest, or the one that `--kernels FOLDER` names. Kernels that no test has loaded for a week are deleted.
+"""The tests compile each kernel once: other processes and later runs load it from a folder. The folder holds LLVM's object code.
+The name of a file depends on everything that the code depends on. The folder is in the cache of pytest, or given by `--kernels
+FOLDER`. Kernels that no test has loaded for a week are deleted.
 """
 
 import hashlib
@@ -20,14 +19,14 @@ WEEK = 7 * 24 * 60 * 60
 
 
 def folder_of(config: pytest.Config) -> Path | None:
-    """The folder of the kernels of this run, unless pytest has no cache."""
+    """Return the folder of kernels for this run; None if pytest has no cache."""
     if named := config.getoption("kernels"):
         return Path(named)
     return config.cache.mkdir("kernels") if hasattr(config, "cache") else None
 
 
 def share(folder: Path) -> None:
-    """Load the kernels of this process from the folder, and keep there what it compiles."""
+    """Load the kernels of this process from the folder, and store there what the process compiles."""
     folder.mkdir(parents=True, exist_ok=True)
     for path in folder.iterdir():
         if path.stat().st_mtime < time.time() - WEEK:
@@ -59,13 +58,13 @@ compiling = Host._engine
 
 
 def key(host: Host, request: Request) -> str:
-    """The name of a file of object code."""
+    """Return the name of a file of object code."""
     given = (*request, host.cpu, host.features, host.llvm.llvm_version_info, SOURCE)
     return hashlib.sha256(repr(given).encode()).hexdigest()
 
 
 def keep(path: Path, module: Any, code: bytes) -> None:
-    """Write the file in one step: others may look for it now."""
+    """Write the file in one step: other processes may look for it now."""
     part = path.with_suffix(f".{os.getpid()}")
     part.write_bytes(code)
     part.replace(path)

@@ -1,4 +1,4 @@
-"""Python's development mode: no warning, no file left open, no memory overrun, in a program of all kinds of work."""
+"""A program with all kinds of work in Python's development mode: no warning, no file left open, no memory overrun."""
 
 import os
 import subprocess

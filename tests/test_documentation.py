@@ -1,4 +1,4 @@
-"""The Python in README.md, CONTRIBUTING.md and docs/ runs and prints what the page says."""
+"""The Python code in README.md, CONTRIBUTING.md and docs/ runs and prints the output on the page."""
 
 import doctest
 import linecache
@@ -35,7 +35,7 @@ def test_examples_run(page):
 
 
 def check_examples(page):
-    """The blocks of a page are one session: what an earlier one defines, a later one may use."""
+    """Run the blocks of a page as one session: later blocks may use names of earlier ones."""
     names = {}
     for number, block in enumerate(BLOCK.findall(page.read_text(encoding="utf-8"))):
         title = f"{page.name}, block {number}"

@@ -1,4 +1,4 @@
-"""What a program drops is freed, and what it leaves open is finished at exit: the library keeps nothing of it.
+"""Objects that a program drops are freed, and its open work is finished at exit: the library keeps nothing.
 
 The library has many tables for the whole process. None of them may hold the user's objects: globals, code, frames,
 tensors, functions, classes. Each program of `dropped_programs` runs in separate globals, which are dropped afterwards.
@@ -22,11 +22,11 @@ from tests.typical_mistakes import MISTAKES, SETUP
 
 
 class Large:
-    """Stands in the globals of a program for all that they hold."""
+    """An object in the globals of a program; if it is freed, the globals have been freed."""
 
 
 def run(name, source):
-    """Run a program, drop its globals, and return weak references to what it has made, by name."""
+    """Run a program, drop its globals, and return weak references to its objects, by name."""
     lines = textwrap.dedent(source).strip().splitlines(keepends=True)
     linecache.cache[f"<{name}>"] = (
         len(source),

@@ -1,4 +1,4 @@
-"""Each example runs: a few steps of it, and it writes what its page shows."""
+"""Each example runs a few steps, and writes the files that its page shows."""
 
 import os
 import subprocess

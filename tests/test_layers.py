@@ -79,7 +79,7 @@ LONGEST = 600
 
 @dataclass(frozen=True)
 class Import:
-    """One import statement: in which module, of which module, and whether it runs only when a function is called."""
+    """One import statement: its module, the imported module, and whether it is within a function."""
 
     source: str
     target: str
@@ -112,13 +112,13 @@ def package_of(module: str) -> str:
 
 
 def is_for_types(node: ast.If) -> bool:
-    """Whether what stands below this condition is for type checkers only."""
+    """Return whether a condition holds for type checkers only."""
     names = isinstance(node.test, ast.Name | ast.Attribute)  # other conditions need not be written out
     return names and ast.unparse(node.test) in {"TYPE_CHECKING", "typing.TYPE_CHECKING"}
 
 
 class Imports(ast.NodeVisitor):
-    """Collects the imports of a module, and those for type annotations apart."""
+    """Collects the imports of a module, and separately its imports for type annotations."""
 
     def __init__(self, module: str) -> None:
         self.module = module
@@ -168,7 +168,10 @@ def tree_of(module: str) -> ast.Module:
 
 @cache
 def read(module: str) -> tuple[Imports, str | None]:
-    """The imports of a module, and its docstring. Its syntax tree is not kept: the collector would visit it over and over."""
+    """Return the imports of a module, and its docstring.
+
+    The syntax tree is not kept, because it would slow the collector down.
+    """
     tree, imports = tree_of(module), Imports(module)
     imports.visit(tree)
     return imports, ast.get_docstring(tree)
@@ -179,7 +182,7 @@ def imports_of(module: str) -> list[Import]:
 
 
 def imports_for_types(module: str) -> list[str]:
-    """What a module imports for type annotations only."""
+    """Return the imports of a module for type annotations only."""
     return [found.target for found in read(module)[0].for_types]
 
 
@@ -214,7 +217,7 @@ CLOSING = {
 
 
 def cycles(found: Iterable[Import]) -> list[list[str]]:
-    """Groups of modules each of which imports all others of its group, by way of one another."""
+    """Return groups of modules that import each other directly or indirectly."""
     targets: dict[str, set[str]] = {}
     for each in found:
         if each.source != each.target and each.target in FILES:
@@ -247,7 +250,7 @@ LARGEST_CIRCLE = 5
 
 
 def test_few_modules_name_one_another_when_types_count():
-    """Whoever reads one file of a circle has to read all of them. Stubs, which a script writes, are not counted."""
+    """A reader of one file of a cycle has to read all files of the cycle. Stubs, which a script writes, are not counted."""
     for_types = [Import(module, target, late=True, line=0) for module in FILES for target in imports_for_types(module)]
     assert [each for each in cycles([*imports_within(), *for_types]) if len(each) > LARGEST_CIRCLE] == []
 
@@ -277,7 +280,7 @@ def test_imports_point_downward_only():
 
 
 def test_no_two_layers_could_be_one():
-    """Each layer imports something of the next one: the order is what the imports draw."""
+    """Each layer imports something from the next one, so the imports determine the order."""
     between = {(PACKAGES[package_of(found.source)], PACKAGES[package_of(found.target)]) for found in imports_within()}
     assert [number for number in range(len(LAYERS) - 1) if (number, number + 1) not in between] == []
 
@@ -286,7 +289,7 @@ ARCHITECTURE = PACKAGE.parent / "docs" / "architecture.md"
 
 
 def drawn(page: str) -> list[set[str]]:
-    """The layers of the picture in `page`: what stands in the left column of each of its boxes, from the top down."""
+    """Return the layers of the picture in `page`, from the top: the text in the left column of each box."""
     boxes: list[set[str]] = []
     for line in page[page.index("┌") : page.index("┘")].splitlines():
         if line.startswith("│"):
@@ -324,7 +327,7 @@ def test_a_picture_is_read_box_by_box():
 
 
 def assigned_from_outside(module: str) -> Iterator[str]:
-    """Assignments in `module` to globals of other modules of the package."""
+    """Return the assignments in `module` to globals of other modules of the package."""
     tree = tree_of(module)
     package = module if FILES[module].name == "__init__.py" else module.rpartition(".")[0]
     modules = {}
@@ -346,7 +349,7 @@ def assigned_from_outside(module: str) -> Iterator[str]:
 
 @pytest.mark.thorough
 def test_no_module_sets_the_globals_of_another():
-    """What a layer gives to those below, it gives by `adjoint._runtime.late_bound`."""
+    """Layers set functions of lower layers by `adjoint._runtime.late_bound` only."""
     assert [found for module in FILES for found in assigned_from_outside(module)] == []
 
 

@@ -1,4 +1,4 @@
-"""`python -O` removes assert statements: no check of an argument is one, so that -O refuses what Python without it refuses."""
+"""`python -O` removes assert statements; as no argument is checked by one, -O changes no errors."""
 
 import ast
 import subprocess
@@ -73,7 +73,7 @@ for line in {MISTAKES!r}:
 
 
 def _printed(tmp_path: Path, *python: str) -> list[str]:
-    """What a process prints that makes all mistakes."""
+    """Run all mistakes in a process; return its output."""
     script = tmp_path / "mistakes.py"
     script.write_text(PROGRAM)
     ran = subprocess.run([sys.executable, *python, str(script)], capture_output=True, text=True, check=True)
@@ -95,7 +95,7 @@ def test_what_is_refused_is_what_pytorch_refuses(tmp_path: Path) -> None:
 
 
 def _narrows_a_local(statement: ast.Assert, parameters: set[str]) -> bool:
-    """Whether an assert only tells a type checker the type of what the function itself has found."""
+    """Return whether an assert only tells a type checker the type of a local variable."""
     test = statement.test
     if (
         isinstance(test, ast.Compare)
@@ -112,7 +112,7 @@ def _narrows_a_local(statement: ast.Assert, parameters: set[str]) -> bool:
 
 
 def _checks(node: ast.AST, parameters: set[str]) -> list[int]:
-    """The lines of asserts below a node that are more than a note of a local's type."""
+    """Return the lines of asserts below a node that do more than this."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
         given = node.args
         every = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]

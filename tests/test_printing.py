@@ -10,7 +10,7 @@ from adjoint import dtypes, printing
 
 
 class Printed:
-    """A tensor, as far as printing looks at it."""
+    """A tensor with the attributes that printing needs."""
 
     def __init__(self, array, requires_grad=False, grad_fn=None):
         self._array = asarray(array)

@@ -1,4 +1,4 @@
-"""The command `python -m tests.programs`: what it knows of its programs, how it compares, and one program run by it."""
+"""The command `python -m tests.programs`: the list of programs, the comparison, and a run of one program."""
 
 import importlib.metadata
 import sys

@@ -1,4 +1,7 @@
-"""Short forms of the experiments on files; `python -m tests.reliability` runs them in full. And what saving does to a path."""
+"""Short forms of the experiments on files; `python -m tests.reliability` runs them in full.
+
+Also the effect of `save` on a path.
+"""
 
 import os
 import stat
@@ -120,7 +123,7 @@ def test_folders_and_impossible_names(tmp_path):
 
 
 class Trickle:
-    """A file that takes a few bytes at a time, and breaks after some of them."""
+    """A file that accepts a few bytes at a time, and fails after some of them."""
 
     def __init__(self, room):
         self.content, self.room = bytearray(), room

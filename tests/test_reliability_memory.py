@@ -1,4 +1,7 @@
-"""Short forms of the experiments on memory; `python -m tests.reliability` runs them in full. And what they have found."""
+"""Short forms of the experiments on memory; `python -m tests.reliability` runs them in full.
+
+Also the faults that they have found.
+"""
 
 import sys
 from operator import attrgetter

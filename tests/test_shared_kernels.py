@@ -1,4 +1,4 @@
-"""What one test process has compiled, another loads from the folder of the tests."""
+"""Test processes load kernels that others have compiled from the folder of the tests."""
 
 import ctypes
 

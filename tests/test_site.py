@@ -32,7 +32,7 @@ def title(path: Path) -> str:
 
 
 def cells(path: Path) -> str:
-    """The code of a page as one program, in which a cell that is to fail must fail."""
+    """Return the code of a page as one program, which asserts that each cell marked as failing fails."""
     blocks = []
     for block in CELL.findall(path.read_text(encoding="utf-8")):
         options = [line for line in block.splitlines() if line.startswith(":")]

@@ -38,7 +38,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def server():
-    """The site under http, as search needs it."""
+    """Serve the site by http, which search needs."""
     handler = functools.partial(Quiet, directory=str(SITE))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as served:
         threading.Thread(target=served.serve_forever, daemon=True).start()
@@ -63,7 +63,7 @@ def visit(browser, server, page, width=1400, height=900):
 
 
 def outside(browser, server):
-    """The requests that left for elsewhere."""
+    """Collect requests to other servers."""
     return [event["url"] for event in browser.events if not re.match(rf"{server}|data:|blob:|about:", event["url"])]
 
 
@@ -141,7 +141,7 @@ def test_the_players_play(browser, server):
 
 
 def test_links_and_anchors_lead_somewhere():
-    """Every link within the site, and the place on the page that it names."""
+    """Checks every link within the site, including its anchor."""
     places, links = {}, []
     for path in SITE.rglob("*.html"):
         if {"players", "source"} & set(path.relative_to(SITE).parts):

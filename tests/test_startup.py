@@ -17,20 +17,20 @@ MOST_MODULES = 33
 
 
 def run(program):
-    """Standard output of a program in a fresh interpreter, read as JSON."""
+    """Run a program in a new interpreter; return its output, read as JSON."""
     finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     return json.loads(finished.stdout)
 
 
 def import_time(module):
-    """In seconds of the processor, so that what else runs on the machine does not count."""
+    """Return processor seconds, so that other work on the machine does not count."""
     program = f"import time; start = time.process_time(); import {module}; print(time.process_time() - start)"
     return run(program)
 
 
 @pytest.fixture(scope="module")
 def imported():
-    """Top-level packages in `sys.modules` after `import adjoint`, less those after `import numpy, ml_dtypes`."""
+    """Return the top-level packages that `import adjoint` loads in addition to `import numpy, ml_dtypes`."""
     program = "import json, sys, {}; print(json.dumps(sorted({{name.partition('.')[0] for name in sys.modules}})))"
     return set(run(program.format("adjoint"))) - set(run(program.format("numpy, ml_dtypes")))
 
@@ -77,7 +77,7 @@ print(json.dumps(failed))
 
 @pytest.mark.thorough
 def test_parts_written_on_the_public_names_use_no_others():
-    """What `import adjoint as torch` alone does not give, a part would only find once another part has imported it."""
+    """A name that `import adjoint as torch` alone does not define would exist only after an import by another part."""
     package = Path(adjoint.__file__).parent
     parts = ("distributions", "func", "nn", "optim", "testing", "utils")
     used = {
@@ -92,7 +92,7 @@ def test_parts_written_on_the_public_names_use_no_others():
 
 @pytest.mark.thorough
 def test_import_takes_little_longer_than_that_of_numpy():
-    """The best of several, taken in turn: the least disturbed import of each."""
+    """Compares the shortest of several alternate imports of each."""
     times = {"numpy": [], "adjoint": []}
     for module in [*times] * (ROUNDS + 1):
         times[module].append(import_time(module))

@@ -1,4 +1,4 @@
-"""The tiers of the tests: what the quick tier leaves out, the days of the whole suite make up for."""
+"""The tiers of the tests: the days of the whole suite together run everything that the quick tier leaves out."""
 
 from types import SimpleNamespace
 
@@ -8,7 +8,7 @@ from tests import tiers
 
 
 class Definition:
-    """As much of a test function as the tiers look at."""
+    """The attributes of a test function that the tiers need."""
 
     nodeid = "test_file.py::test"
 
@@ -23,7 +23,7 @@ class Definition:
 
 
 def chosen(count: int, *marks: pytest.MarkDecorator, **options: object) -> list[str]:
-    """The cases of a function that a run has."""
+    """Return the cases of a function that a run has."""
     cases = [SimpleNamespace(id=str(n), params={"name": n // 3}, marks=[]) for n in range(count)]
     option = SimpleNamespace(**{"markexpr": "", "share": None, "day": 0, "family": None, **options})
     tiers.choose_cases(

@@ -1,7 +1,7 @@
-"""What type checkers say: nothing about right programs, the line of each mistake in wrong ones.
+"""Type checkers accept right programs, and report the line of each mistake in wrong programs.
 
-The right programs are those of `typing/right`, the examples, and the learn pages of the documentation, in which functions may be
-without annotations. mypy and pyright check them in strict mode, each once for all tests.
+The right programs are `typing/right`, the examples, and the learn pages of the documentation, which may lack annotations. mypy
+and pyright check them in strict mode, each once for all tests.
 """
 
 import json
@@ -38,7 +38,7 @@ that a reader sees is there."""
 
 @pytest.fixture(scope="module")
 def documentation(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the examples, and with the code of each learn page in a module."""
+    """Return a folder with the examples, and with the code of each learn page as a module."""
     folder = tmp_path_factory.mktemp("documentation")
     for example in (ROOT / "examples").glob("*.py"):
         shutil.copy(example, folder)

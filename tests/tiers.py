@@ -1,13 +1,12 @@
 """The tiers of the tests, and single families of operators.
 
-The *quick tier*, `pytest -m "not thorough"`, is the same in each run. It leaves out tests marked `thorough`, which take
-about a third of a second or more. Of tests marked `one_each("name")` it has the first case of each value of that parameter,
-of a test function with many cases a part of the cases, and of one marked `long_cases` two cases.
-The *whole* suite, `pytest` without arguments, has the quick tier and an eighth of the thorough tests, another eighth each
-day. `--share DAYS` sets another part and `--day NUMBER` another day; `--share 1` is the *nightly* tier, all tests. Named
-files, tests (`-k`), marks (`-m`) and families run all of their tests.
-`pytest --family reduce` (or `--family sorting`, a module of that folder) runs tests that are parametrized by the `name`
-of an operator, or of a public function, of that family, and the test modules with `pytestmark =
+The *quick tier*, `pytest -m "not thorough"`, is the same in each run. It leaves out tests marked `thorough`, which take about a
+third of a second or more. Tests marked `one_each("name")` keep the first case of each value of that parameter, test functions
+with many cases keep a part of them, and tests marked `long_cases` keep two cases. The *whole* suite, `pytest` without arguments,
+has the quick tier and an eighth of the thorough tests, a different eighth each day. `--share DAYS` sets another fraction and
+`--day NUMBER` another day; `--share 1` is the *nightly* tier, all tests. Named files, tests (`-k`), marks (`-m`) and families run
+all of their tests. `pytest --family reduce` (or `--family sorting`, a module of that folder) runs tests that are parametrized by
+the `name` of an operator, or of a public function, of that family, and the test modules with `pytestmark =
 pytest.mark.family("reduce")`.
 """
 
@@ -45,7 +44,7 @@ def add_options(parser: pytest.Parser) -> None:
 
 
 def choose_share(config: pytest.Config) -> None:
-    """Without arguments, the whole suite runs. (The processes of pytest-xdist are told of the options.)"""
+    """Set the share of thorough tests: without arguments, the whole suite runs. Processes of pytest-xdist receive the options."""
     option = config.option
     named = option.keyword or option.markexpr or option.family
     if option.share is None and not named and config.args_source is not config.ArgsSource.ARGS:
@@ -53,7 +52,7 @@ def choose_share(config: pytest.Config) -> None:
 
 
 def report(config: pytest.Config) -> str:
-    """What runs, for the head of a report."""
+    """Return what runs, for the header of a report."""
     share = config.option.share
     return f"thorough tests: {'all' if share in (None, 1) else f'one in {share}, --day {config.option.day}'}"
 
@@ -61,8 +60,8 @@ def report(config: pytest.Config) -> str:
 def choose_cases(function: pytest.Metafunc) -> None:
     """Mark the thorough cases of a test function, and leave out the cases of other tiers and days.
 
-    To make a test of each case, and to drop most of them, would take longer than the quick tier. (It is done with the private
-    list of pytest: there is no public one.)
+    To create a test for each case, and to drop most of them, would take longer than the quick tier. This uses a private list of
+    pytest, because there is no public one.
     """
     cases, option = function._calls, function.config.option
     if function.definition.get_closest_marker("thorough") is not None:
@@ -109,23 +108,23 @@ def mark_thorough(definition: pytest.Item, cases: list[Any]) -> set[int]:
 
 
 def name_of(definition: pytest.Item, case: Any) -> str:
-    """The name of the test of a case."""
+    """Return the name of the test of a case."""
     return f"{definition.nodeid}[{case.id}]"
 
 
 def number(name: str) -> int:
-    """A number that depends on the name of a test alone: processes that share the tests agree."""
+    """Return a number that depends only on the name of a test, so that all processes agree on it."""
     return zlib.crc32(name.encode())
 
 
 def is_of_day(name: str, option: Any) -> bool:
-    """Whether a thorough test is in the share of this day."""
+    """Return whether a thorough test is in the share of this day."""
     return bool(number(name) % option.share == option.day % option.share)
 
 
 @cache
 def declaring() -> dict[str, set[str]]:
-    """The families that declare each name, as `reduce.sorting`."""
+    """Return the families that declare each name, as `reduce.sorting`."""
     found: dict[str, set[str]] = {}
     for family, parts in FAMILIES.items():
         for names in parts.values():
@@ -136,8 +135,8 @@ def declaring() -> dict[str, set[str]]:
 
 @cache
 def families_of(name: str) -> frozenset[str]:
-    """The folders and modules of the operator or public function of this name (`sum_dim`, `nn.functional.softmax.with_dtype`):
-    those that declare it and, if it is written by hand on top of operators, that in which it stands.
+    """Return the folders and modules of the operator or public function of this name (`sum_dim`,
+    `nn.functional.softmax.with_dtype`): those that declare it, and the module of a handwritten function.
     """
     modules = set()
     parts = name.removeprefix("Tensor.").split(".")
@@ -159,19 +158,22 @@ def known_families() -> list[str]:
 
 
 def belongs(item: pytest.Item, family: str) -> bool:
-    """Whether a test is one of the family's."""
+    """Return whether a test belongs to the family."""
     if any(family in marker.args for marker in item.iter_markers("family")):
         return True
     return is_name_of(family, getattr(item, "callspec", None) and item.callspec.params.get("name"))
 
 
 def is_name_of(family: str, name: Any) -> bool:
-    """Whether this is the name of an operator, or of a public function, of the family."""
+    """Return whether this is the name of an operator or a public function of the family."""
     return isinstance(name, str) and family in families_of(name)
 
 
 def is_left_out(module: Path, family: str | None) -> bool:
-    """Whether no test of a module can belong to the family: it has no parameter `name`, and no mark. It is not imported."""
+    """Return whether no test of a module can belong to the family, because it has no parameter `name` and no mark.
+
+    Such a module is not imported.
+    """
     if family is None or module.suffix != ".py" or not module.name.startswith("test_"):
         return False
     return re.search(r'"name\b|\bname"|mark\.family', module.read_text(encoding="utf-8")) is None

@@ -1,4 +1,4 @@
-"""Typical mistakes, one a line, and what stands before each: `torch` is the library that is tested."""
+"""Typical mistakes, one on each line, and the code before each: `torch` is the tested library."""
 
 import traceback
 from typing import Any
@@ -293,7 +293,7 @@ __import__("copy").deepcopy(w * 2)
 
 
 def outcome(torch: Any, mistake: str) -> tuple[str, str]:
-    """The name of the type of the exception that the mistake raises, and its traceback."""
+    """Return the type name of the exception that the mistake raises, and the traceback."""
     program = {"torch": torch, "__name__": "program"}
     exec(compile(SETUP, "setup.py", "exec"), program)
     try:

@@ -122,7 +122,7 @@ def click_card(browser, name, count=1):
 
 
 def quickest(action, bar):
-    """Return the shortest time of a few tries, because the machine may be busy; a single try if it is below `bar`."""
+    """Return the shortest time of a few tries, because the machine may be busy; stop at the first time below `bar`."""
     least = action()
     for _ in range(4):
         if least < bar:

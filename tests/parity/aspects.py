@@ -50,7 +50,7 @@ class Outcome:
 
 @dataclass
 class Call:
-    """One call of an operator: what it was given, and what came back or was raised."""
+    """One call of an operator: its arguments, and its result or error."""
 
     tensors: list[Any]
     args: tuple[Any, ...]
@@ -59,7 +59,7 @@ class Call:
 
 
 def call(module: Any, run: Callable[..., Any], sample: Sample, *, requires_grad: bool | None = None) -> Call:
-    """Builds the arguments for `module` and calls `run` with the generator seeded."""
+    """Build the arguments for `module` and call `run` with the generator seeded."""
     args, kwargs, tensors = sample.build(module, requires_grad=requires_grad)
     made = Call(tensors, args)
     seed(module, 0)
@@ -71,7 +71,7 @@ def call(module: Any, run: Callable[..., Any], sample: Sample, *, requires_grad:
 
 
 def both(op: Any, sample: Sample, *, requires_grad: bool | None = None) -> tuple[Call, Call]:
-    """The candidate's and PyTorch's call of the operator itself."""
+    """Call the operator in the candidate and in PyTorch."""
     run = source.function(op, candidate)
     actual = call(candidate, run or _missing(source.key(op)), sample, requires_grad=requires_grad)
     return actual, call(torch, source.function(op, torch), sample, requires_grad=requires_grad)
@@ -89,7 +89,7 @@ def _missing(name: str) -> Callable[..., Any]:
 
 
 def _outcome_differs(actual: Call, expected: Call) -> tuple[bool, str | None]:
-    """Whether the comparison is over because one of the two raised, and what differs."""
+    """Return whether a call has raised, which ends the comparison, and the difference."""
     if expected.error is not None:
         if actual.error is None and _LACKS_DERIVATIVE.match(str(expected.error)):
             return True, None
@@ -113,7 +113,7 @@ def _first_line(error: BaseException) -> str:
 
 
 def value(op: Any, sample: Sample) -> str | None:
-    """Values, dtypes, shapes and the types of what is returned, and that no argument has changed."""
+    """Compare values, dtypes, shapes and types of results, and check that no argument has changed."""
     actual, expected = both(op, sample, requires_grad=False)
     over, difference = _outcome_differs(actual, expected)
     if over:
@@ -135,8 +135,8 @@ def value(op: Any, sample: Sample) -> str | None:
 def _exactly(
     op: Any, sample: Sample, read: Callable[[Call], Any], *, requires_grad: bool = False, run: Any = None
 ) -> Exact:
-    """What `read` finds in PyTorch's call in double precision, also with less precise arguments changed in their last
-    digit. `run`: what is called, if not the function of `op`.
+    """Return what `read` finds in PyTorch's call in double precision, with the given arguments and with less precise arguments
+    changed in their last digit. `run`: the function to call, if not that of `op`.
     """
     run = run or source.function(op, torch)
     found = [
@@ -151,8 +151,8 @@ _NEARBY = 16
 
 
 class _Widened:
-    """Turns arguments into double precision: as they are or, given a seed, with every element of a less precise tensor
-    changed by one unit in its last digit, up or down at random.
+    """Convert arguments to double precision. Given a seed, change every element of a less precise tensor by one unit in its last
+    digit, up or down at random.
     """
 
     def __init__(self, seed: int | None = None) -> None:
@@ -183,9 +183,7 @@ class _Widened:
 
 
 def view(op: Any, sample: Sample) -> str | None:
-    """Strides, offsets, shared memory and shared versions of what is returned, and which results are the argument
-    itself.
-    """
+    """Compare strides, offsets, shared memory and shared versions of results, and which results are the argument itself."""
     actual, expected = both(op, sample, requires_grad=False)
     over, difference = _outcome_differs(actual, expected)
     if over:
@@ -223,7 +221,7 @@ def _sharing(tensor: Any, others: list[Any]) -> list[bool]:
 def _same_versions(
     op: Any, pairs: list[tuple[Any, Any]], inputs: list[Any], expected_inputs: list[torch.Tensor]
 ) -> str | None:
-    """Writes to every result in place, and compares what the arguments hold and which versions they have."""
+    """Write to every result in place, and compare values and versions of the arguments."""
     if any(two.is_conj() or two.is_neg() or two.numel() == 0 for _, two in pairs) or op.name in source.UNINITIALISED:
         return None
     for one, two in pairs:
@@ -251,7 +249,7 @@ def _same_versions(
 
 
 def strides(op: Any, sample: Sample) -> str | None:
-    """Strides of a result on fresh memory: PyTorch keeps the order of an argument's dimensions."""
+    """Compare strides of a result in new memory: PyTorch keeps the order of an argument's dimensions."""
     if any(_overlaps(tensor) for tensor in tensors_in([*sample.args, *sample.kwargs.values()])):
         return None
     actual, expected = both(op, sample, requires_grad=False)
@@ -265,7 +263,7 @@ def strides(op: Any, sample: Sample) -> str | None:
 
 
 def order(op: Any, sample: Sample) -> str | None:
-    """`strides`, of arguments whose dimensions lie in memory in reverse order."""
+    """Compare strides as above, for arguments whose dimensions lie in memory in reverse order."""
     return strides(op, Sample(_reversed(sample.args), _reversed(sample.kwargs)))
 
 
@@ -279,7 +277,7 @@ def _reversed(value: Any) -> Any:
 
 
 def _overlaps(tensor: torch.Tensor) -> bool:
-    """Whether elements may share memory; the order of such dimensions is ambiguous."""
+    """Return whether elements may share memory; the order of such dimensions is ambiguous."""
     span = 0
     for step, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
         if size > 1 and step <= span:
@@ -296,7 +294,7 @@ def _steps(tensor: Any) -> list[int]:
 
 
 def graph(op: Any, sample: Sample) -> str | None:
-    """`requires_grad`, the names of the nodes, their edges and output numbers."""
+    """Compare `requires_grad`, and the names, edges and output numbers of the nodes."""
     actual, expected = both(op, sample, requires_grad=True)
     over, difference = _outcome_differs(actual, expected)
     if over:
@@ -316,12 +314,12 @@ def graph(op: Any, sample: Sample) -> str | None:
 
 
 def grad(op: Any, sample: Sample) -> str | None:
-    """The vector-Jacobian product with a fixed random cotangent."""
+    """Compare vector-Jacobian products with a fixed random cotangent."""
     return _gradients(op, sample, order=1)
 
 
 def gradgrad(op: Any, sample: Sample) -> str | None:
-    """The second derivative: of the first vector-Jacobian product, by the arguments and by the cotangent."""
+    """Compare second derivatives: those of the first vector-Jacobian product by the arguments and by the cotangent."""
     return _gradients(op, sample, order=2)
 
 
@@ -349,7 +347,7 @@ def _gradients(op: Any, sample: Sample, order: int) -> str | None:
 
 
 def _differentiate(op: Any, module: Any, made: Call, order: int) -> Any:
-    """Gradients of the first or second order, or the error that was raised."""
+    """Return gradients of the first or second order, or the error that was raised."""
     outputs = [tensor for tensor in tensors_in(made.result) if tensor.requires_grad]
     inputs = [tensor for tensor in made.tensors if tensor.requires_grad]
     if not outputs or not inputs:
@@ -371,7 +369,7 @@ def _differentiate(op: Any, module: Any, made: Call, order: int) -> Any:
 
 
 def _random_like(module: Any, tensor: Any, generator: numpy.random.Generator) -> Any:
-    """Random sixteenths, which every floating dtype holds exactly."""
+    """Return random multiples of 1/16, which every floating dtype holds exactly."""
     shape = tuple(tensor.shape)
     values = numpy.round(generator.standard_normal(shape) * 16) / 16
     if tensor.dtype.is_complex:
@@ -383,12 +381,12 @@ def _random_like(module: Any, tensor: Any, generator: numpy.random.Generator) ->
 
 
 def method(op: Any, sample: Sample) -> str | None:
-    """The method of the same name: its result and its `grad_fn`."""
+    """Compare the method of the same name: its result and its `grad_fn`."""
     return _variant(op.name, sample, lambda module: getattr(module.Tensor, op.name.rsplit(".", 1)[-1], None))
 
 
 def aliases(op: Any, sample: Sample) -> str | None:
-    """Every other name of the operator."""
+    """Compare every other name of the operator."""
     for alias in op.aliases:
         difference = _variant(alias.name, sample, lambda module, name=alias.name: source.lookup(module, name))
         if difference:
@@ -397,9 +395,7 @@ def aliases(op: Any, sample: Sample) -> str | None:
 
 
 def keywords(op: Any, sample: Sample) -> str | None:
-    """Arguments by keyword: every way of naming them that PyTorch takes, NumPy's names among them, is taken with
-    one result.
-    """
+    """Pass arguments by keyword, with every name that PyTorch accepts, NumPy's names included: the results are the same."""
     for names, renamed in _named_calls(op, sample):
         difference = _variant(op.name, renamed, lambda module: source.function(op, module), words=0)
         if difference:
@@ -447,7 +443,7 @@ def _variant(name: str, sample: Sample, find: Callable[[Any], Any], *, words: in
 
 
 def inplace(op: Any, sample: Sample) -> str | None:
-    """The in-place method: what is returned, the new value, version, history and gradient."""
+    """Compare the in-place method: its result, and the new value, version, history and gradient."""
     name = _inplace_name(op)
 
     def run(first: Any, *rest: Any, **options: Any) -> list[Any]:
@@ -489,7 +485,7 @@ _ROW_MAJOR_OUT = frozenset(["narrow_copy", "nn.functional.avg_pool3d", "nn.funct
 
 
 def out(op: Any, sample: Sample) -> str | None:
-    """`out=` given tensors that fit, that must be resized, of another dtype, and with arguments that require grad."""
+    """Compare `out=` for tensors that fit, must be resized or have another dtype, and for arguments that require grad."""
     plain = call(torch, source.function(op, torch), sample, requires_grad=False)
     if plain.error is not None:
         return None
@@ -547,12 +543,12 @@ def _writes_to(op: Any, sample: Sample, *, requires_grad: bool) -> str | None:
 
 
 def errors(op: Any, sample: "ErrorSample") -> str | None:
-    """Bad arguments raise the same type of exception."""
+    """Compare the types of exceptions for bad arguments."""
     return _raises(op, sample)
 
 
 def wording(op: Any, sample: "ErrorSample") -> str | None:
-    """Bad arguments raise with the same first line, up to PyTorch's advice to its own developers."""
+    """Compare the first lines of errors for bad arguments, without PyTorch's advice to its own developers."""
     actual, expected = both(op, sample)
     if _raises(op, sample) is not None or expected.error is None:
         return None  # which is told of once, as `errors`
@@ -599,7 +595,7 @@ def _raises(op: Any, sample: ErrorSample) -> str | None:
 
 
 def aspects(op: Any) -> dict[str, Callable[..., Outcome]]:
-    """Everything that is compared for an operator, by name: of the samples all, or a slice of them."""
+    """Return the checks of an operator by name: each with the samples that it runs, all or a slice."""
     checks: dict[str, Callable[..., Outcome]] = {}
     dtypes = source.dtypes(op)
     main = dtypes[0]
@@ -663,8 +659,8 @@ def _run(op: Any, check: Callable[[Any, Any], str | None], given: list[Any]) -> 
 
 @contextmanager
 def _deadline(seconds: int) -> Iterator[None]:
-    """Raises TimeoutError when a sample takes too long: in processor time, so that a machine that is busy or stands still does no
-    harm, and also when it waits for `IDLE` times as long. Time in which the process is stopped does not count.
+    """Raise TimeoutError when a sample takes too long. Processor time counts, so that a busy machine does no harm; a sample that
+    only waits has `IDLE` times as long. Time in which the process is stopped does not count.
     """
     begun, waited = time.process_time(), 0
 

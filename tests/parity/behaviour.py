@@ -1,4 +1,4 @@
-"""The same lines of code, run by either library: results, errors and warnings are compared.
+"""Run the same lines of code with both libraries, and compare results, errors and warnings.
 
 A line is a string, evaluated with `torch`, `nn`, `F`, `init` and `optim` of one library after the other, and with
 
@@ -31,7 +31,7 @@ class Outcome:
 
 
 def namespace(library: Any) -> dict[str, Any]:
-    """The names that a line may use."""
+    """Return the names that a line may use."""
 
     def tensor(*shape: int, seed: int = 0) -> Any:
         return library.from_numpy(numpy.asarray(numpy.random.RandomState(seed).randn(*shape)))
@@ -55,16 +55,14 @@ def namespace(library: Any) -> dict[str, Any]:
 
 
 def plain(text: str) -> str:
-    """A message without what may differ: the library's own name, addresses, and where PyTorch raised it."""
+    """Return a message without the library's name, addresses, and the place in PyTorch's source."""
     text = re.sub(r"\b(adjoint|torch)\.", "torch.", text)
     text = re.sub(r" \(Triggered internally at .*\)", "", text)
     return re.sub(r"0x[0-9a-f]+", "0x", text)
 
 
 def as_value(result: Any) -> Any:
-    """A result that can be compared. Results other than tensors, numbers and collections of them are compared as
-    printed.
-    """
+    """Convert a result for comparison. Other results than tensors, numbers and collections of them are compared as text."""
     if is_tensor(result) and type(result).__name__ != "Parameter":
         return result
     if isinstance(result, (list, tuple)) and not hasattr(result, "_fields"):
@@ -75,7 +73,7 @@ def as_value(result: Any) -> Any:
 
 
 def observe(line: str, library: Any, **names: Any) -> Outcome:
-    """Run a line (or several, of which the last is the result) with one library."""
+    """Run one or more lines with one library; the last line is the result."""
     outcome = Outcome()
     scope = namespace(library) | names
     with warnings.catch_warnings(record=True) as caught:

@@ -1,7 +1,6 @@
 """The library that is compared with PyTorch.
 
-`ADJOINT_PARITY_CANDIDATE` names another module; `torch` there lets PyTorch play both sides, which checks the comparison
-itself.
+`ADJOINT_PARITY_CANDIDATE` names another module; with `torch`, PyTorch is compared with itself, which checks the comparison.
 """
 
 import importlib
@@ -20,7 +19,7 @@ candidate: Any = importlib.import_module(os.environ.get("ADJOINT_PARITY_CANDIDAT
 
 
 def seed(module: Any, number: int) -> None:
-    """Seeds the library's generator; of PyTorch's, those of accelerators are left alone, which takes a while."""
+    """Seed the library's generator. In PyTorch, do not seed the generators of accelerators, because this is slow."""
     if module is torch:
         torch.default_generator.manual_seed(number)
     else:
@@ -28,9 +27,7 @@ def seed(module: Any, number: int) -> None:
 
 
 def lookup(module: Any, qualified_name: str) -> Any:
-    """`module.qualified_name`, or the method of that name where there is no such function; None where there is
-    neither. Some names begin with that of PyTorch.
-    """
+    """Return `module.qualified_name`, or the method of that name, or None if neither exists. Some names begin with PyTorch's."""
     found = module
     for part in qualified_name.removeprefix("torch.").split("."):
         found = getattr(found, part, None)

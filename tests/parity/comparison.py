@@ -1,4 +1,4 @@
-"""What it means for two results to be the same. Every function returns None, or what differs in words."""
+"""Compare two results. Every function returns None, or describes the difference."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -22,22 +22,22 @@ TOLERANCES = {
 
 
 class Exact(NamedTuple):
-    """What PyTorch returns in double precision: `true` for the arguments as they are, `nearby` for arguments changed
-    in their last digit, a few times. How far these lie from the truth is how far the arguments determine it.
+    """PyTorch's results in double precision: `true` for the given arguments, `nearby` for several changes of their last digits.
+    The distances of `nearby` from `true` show how precisely the arguments determine the result.
     """
 
     true: Any
     nearby: list[Any]
 
     def items(self, count: int) -> list["Exact | None"]:
-        """The same for each item, where the results are sequences of `count` items."""
+        """Return one `Exact` for each item, if the results are sequences of `count` items."""
         if not _has_items(self.true, count):
             return [None] * count
         nearby = [near for near in self.nearby if _has_items(near, count)]
         return [Exact(self.true[index], [near[index] for near in nearby]) for index in range(count)]
 
     def arrays(self, shape: tuple[int, ...]) -> "Exact | None":
-        """The same as arrays, where the results are tensors of this shape."""
+        """Return the results as arrays, if they are tensors of this shape."""
         found = [to_array(one) for one in (self.true, *self.nearby) if is_tensor(one) and tuple(one.shape) == shape]
         return Exact(found[0], found[1:]) if is_tensor(self.true) and tuple(self.true.shape) == shape else None
 
@@ -55,11 +55,9 @@ def dtype_name(dtype: Any) -> str:
 
 
 def arrays_differ(actual: numpy.ndarray, expected: numpy.ndarray, exact: Exact | None = None) -> str | None:
-    """Compares within the tolerance of the dtype.
-
-    Where a less precise dtype puts the two further apart, their errors decide, the distances from the `exact` result:
-    neither library's bits are the right ones where sums are taken in another order, or more or fewer intermediate
-    results are rounded.
+    """Compare two arrays within the tolerance of the dtype. If a less precise dtype exceeds the tolerance, compare errors, the
+    distances from the `exact` result: neither library's bits are right if sums have another order or other intermediate results
+    are rounded.
     """
     rtol, atol = TOLERANCES.get(actual.dtype.name, (0, 0))
     if actual.dtype.kind == "W" and expected.dtype == actual.dtype:
@@ -79,7 +77,7 @@ def arrays_differ(actual: numpy.ndarray, expected: numpy.ndarray, exact: Exact |
 
 
 def _close(actual: numpy.ndarray, expected: numpy.ndarray, rtol: float, atol: float) -> numpy.ndarray:
-    """A complex number is infinite when either part is (C99, annex G); the other part is then left open."""
+    """Compare arrays. A complex number is infinite if either part is (C99, annex G); the other part is then undefined."""
     kind = numpy.complex128 if actual.dtype.kind == "c" else numpy.float64
     one, two = actual.astype(kind), expected.astype(kind)
     close = numpy.isclose(one, two, rtol, atol, equal_nan=True)
@@ -89,11 +87,10 @@ def _close(actual: numpy.ndarray, expected: numpy.ndarray, rtol: float, atol: fl
 
 
 def _errors_allow(actual: numpy.ndarray, expected: numpy.ndarray, exact: Exact) -> numpy.ndarray:
-    """Which elements are as right as PyTorch's: at most twice as far from the truth as PyTorch's element, four times as far as
-    the truth of arguments changed in their last digit, or eight units in the last place of the largest element.
-
-    PyTorch's error is a measure only where it has half of the digits right. It has not where the numbers depend on the
-    dtype, as random ones do: double precision is no truth then.
+    """Return which elements are as good as PyTorch's. Their error is at most twice the error of PyTorch's element, four times the
+    effect of changes in the last digits of arguments, or eight units in the last place of the largest element. PyTorch's error is
+    a measure only if half of its digits are right. This fails if the numbers depend on the dtype, as random numbers do: then the
+    result in double precision is a different one.
     """
     kind = exact.true.dtype if exact.true.dtype.kind in "fc" else numpy.dtype(numpy.float64)
     one, two, true = actual.astype(kind), expected.astype(kind), exact.true.astype(kind)
@@ -108,9 +105,7 @@ def _errors_allow(actual: numpy.ndarray, expected: numpy.ndarray, exact: Exact) 
 
 
 def results_differ(actual: Any, expected: Any, exact: Exact | None = None, *, values: bool = True) -> str | None:
-    """Compares what two calls returned: types, named fields, dtypes, shapes, requires_grad and (unless told
-    otherwise) values.
-    """
+    """Compare the results of two calls: types, named fields, dtypes, shapes, requires_grad and (by default) values."""
     if is_tensor(expected):
         if not is_tensor(actual):
             return f"returned {type(actual).__name__} {actual!r}, expected a tensor"
@@ -168,7 +163,7 @@ def _sequences_differ(actual: Any, expected: Any, exact: Exact | None, *, values
 
 
 def tensors_in(value: Any) -> Iterator[Any]:
-    """The tensors of a result, depth first."""
+    """Return the tensors of a result, depth first."""
     if is_tensor(value):
         yield value
     elif isinstance(value, list | tuple):
@@ -179,9 +174,7 @@ def tensors_in(value: Any) -> Iterator[Any]:
 
 
 def graph(tensor: Any, limit: int = 200) -> list[tuple[str, list[tuple[int, int] | None]]]:
-    """The graph behind a tensor as plain data: nodes by name in the order first met, edges as (number of the node,
-    index).
-    """
+    """Return the graph of a tensor as plain data: names of nodes in the order of a walk, edges as (number of the node, index)."""
     root = tensor.grad_fn
     if root is None:
         return []
@@ -203,7 +196,7 @@ def graph(tensor: Any, limit: int = 200) -> list[tuple[str, list[tuple[int, int]
 
 
 def graphs_differ(actual: Any, expected: Any) -> str | None:
-    """Compares the class name of `grad_fn` and the graph behind it: names, edges and output numbers."""
+    """Compare the class name of `grad_fn` and its graph: names, edges and output numbers."""
     one, two = type(actual.grad_fn).__name__, type(expected.grad_fn).__name__
     if one != two:
         return f"grad_fn is {one}, expected {two}"
@@ -214,12 +207,12 @@ def graphs_differ(actual: Any, expected: Any) -> str | None:
 
 
 def leading_words(message: str, count: int) -> str:
-    """The first words of the first line that says something, for comparison of error messages."""
+    """Return the first words of the first line that has any, to compare error messages."""
     return " ".join(message.split()[:count])
 
 
 def errors_differ(actual: BaseException | None, expected: BaseException, words: int = 4) -> str | None:
-    """Compares exception types and, where `words` is not zero, as many leading words of their messages."""
+    """Compare exception types and the first `words` words of their messages."""
     if actual is None:
         return f"raised nothing, expected {type(expected).__name__}: {expected}"
     if type(actual).__name__ != type(expected).__name__:

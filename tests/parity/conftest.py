@@ -1,6 +1,6 @@
 """Tests that are known to differ from PyTorch: `known_differences.txt` lists them with the reasons.
 
-An entry goes when its difference does: a listed test that passes is a failure.
+A listed test that passes is a failure, so that entries are removed together with their differences.
 """
 
 import warnings
@@ -25,7 +25,7 @@ LIST = Path(__file__).with_name("known_differences.txt")
 
 
 def known_differences() -> dict[str, str]:
-    """The reason by test, named from its file on; a line that begins with `# ` is the reason for those below it."""
+    """Return the reasons by test, `file::name`; a line that begins with `# ` is the reason for the tests below it."""
     reasons, reason = {}, ""
     for line in LIST.read_text(encoding="utf-8").splitlines():
         if line.startswith("# "):

@@ -1,6 +1,4 @@
-"""Carries tensors and arguments from PyTorch's sample inputs to either library, keeping strides, offsets and
-aliasing.
-"""
+"""Convert tensors and arguments of PyTorch's sample inputs to either library; keep strides, offsets and aliasing."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,7 +11,7 @@ import torch
 
 @dataclass(frozen=True)
 class Recipe:
-    """What it takes to build one tensor again: its storage and the window on it, which is None if the storage has its shape."""
+    """A recipe for one tensor: its storage, and the window on it, which is None if the storage has its shape."""
 
     storage: numpy.ndarray
     shape: tuple[int, ...]
@@ -21,7 +19,7 @@ class Recipe:
     requires_grad: bool
 
     def build(self, module: Any, *, requires_grad: bool | None = None) -> Any:
-        """A fresh leaf of `module` on its own copy of the storage."""
+        """Return a new leaf of `module` on a separate copy of the storage."""
         tensor = from_array(module, self.storage).clone()
         if self.strides is not None:
             tensor = tensor.as_strided(self.shape, self.strides).data
@@ -30,7 +28,7 @@ class Recipe:
 
 @lru_cache(4096)  # the same samples are built again for either library and for every aspect
 def recipe(tensor: torch.Tensor, version: int) -> Recipe:
-    """The recipe of a PyTorch tensor, which has this version."""
+    """Return the recipe of a PyTorch tensor, which has this version."""
     plain = tensor.detach().resolve_conj().resolve_neg()
     span = (
         0
@@ -44,14 +42,14 @@ def recipe(tensor: torch.Tensor, version: int) -> Recipe:
 
 
 def from_array(module: Any, array: numpy.ndarray) -> Any:
-    """A tensor of `module` on the array's memory."""
+    """Return a tensor of `module` on the array's memory."""
     if module is torch and array.dtype.isbuiltin != 1:
         return torch.from_numpy(array.view(f"i{array.itemsize}")).view(getattr(torch, array.dtype.name))
     return module.from_numpy(array)
 
 
 def to_array(tensor: Any) -> numpy.ndarray:
-    """The tensor's values as an array, on the same memory where the library can."""
+    """Return the tensor's values as an array, on the same memory if the library can."""
     tensor = tensor.detach().resolve_conj().resolve_neg()
     if isinstance(tensor, torch.Tensor):
         if tensor._is_zerotensor():
@@ -64,7 +62,7 @@ def to_array(tensor: Any) -> numpy.ndarray:
 
 
 class Converter:
-    """Rebuilds arguments for one library. The same tensor met twice stays the same tensor."""
+    """Rebuilds arguments for one library. A tensor that occurs twice stays one tensor."""
 
     def __init__(self, module: Any, *, requires_grad: bool | None = None) -> None:
         self.module = module
@@ -73,7 +71,7 @@ class Converter:
 
     @property
     def tensors(self) -> list[Any]:
-        """Every tensor built so far, in the order it was met."""
+        """Return all tensors built so far, in order."""
         return [built for _, built in self._built.values()]
 
     def __call__(self, value: Any) -> Any:
@@ -100,7 +98,7 @@ class Converter:
                 return value
 
     def _module(self, module: torch.nn.Module) -> Any:
-        """A module of the same name, with the same attributes."""
+        """Return a module of the same name, with the same attributes."""
         kind = getattr(self.module.nn, type(module).__name__, self.module.nn.Linear)
         made = kind.__new__(kind)
         self.module.nn.Module.__init__(made)

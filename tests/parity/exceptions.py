@@ -1,8 +1,8 @@
 """Intended differences between the candidate and PyTorch: the case and the reason.
 
-A case has the name of its test: `linalg.det graph` for an aspect of an operator, `saved tensors of torch.det(m)` for
-the saved tensors of an expression, `graph of c.conj()`, or the name of a program. An entry permits the differences that
-contain `only` (all, if it is empty), and must permit at least one: an entry without a difference must be removed.
+A case has the name of its test: `linalg.det graph` for an aspect of an operator, `saved tensors of torch.det(m)` for the saved
+tensors of an expression, `graph of c.conj()`, or the name of a program. An entry permits the differences that contain `only`
+(all, if it is empty). An entry that permits no existing difference must be removed.
 """
 
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from .candidate import candidate
 
 
 class Difference(NamedTuple):
-    """Why a case differs, and which words its description contains."""
+    """Why a case differs, and the words that its description must contain."""
 
     reason: str
     only: str = ""
@@ -187,7 +187,7 @@ KNOWN: dict[str, Difference] = {
 
 
 def unexcused(case: str, differences: list[str]) -> list[str]:
-    """The differences of a case that no entry excuses."""
+    """Return the differences of a case that no entry excuses."""
     known = KNOWN.get(case)
     if known is None or candidate is torch:
         return differences

@@ -23,7 +23,7 @@ torch.set_warn_always(True)
 
 @dataclass
 class TensorRecord:
-    """What a program can tell of a tensor."""
+    """The recorded properties of a tensor."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -55,7 +55,7 @@ class ErrorRecord:
 
 
 def record(value: Any) -> Any:
-    """The value as plain data that does not depend on the library."""
+    """Return the value as plain data that does not depend on the library."""
     if is_tensor(value):
         # A clone: PyTorch does not resize a tensor whose memory an array shares.
         values = to_array(value.detach().clone())
@@ -85,7 +85,7 @@ def record(value: Any) -> Any:
 
 
 def _first_sentence(message: str) -> str:
-    """Of what a library says of itself by name, the rest is compared."""
+    """Return the first sentence without the library's name."""
     message = re.sub(r"\b(PyTorch|adjoint) (does not|is not)", r"the library \2", message)
     return " ".join(message.strip().split("\n", 1)[0].split(". ", 1)[0].split())
 
@@ -118,7 +118,7 @@ def records_differ(actual: Any, expected: Any) -> str | None:
 
 
 class Session:
-    """Runs a program's source with `torch` bound to one library, and keeps what it shows."""
+    """Runs a program's source with `torch` bound to one library, and records what it shows."""
 
     def __init__(self, module: Any) -> None:
         self.shown: list[tuple[int, Any]] = []
@@ -136,7 +136,7 @@ class Session:
         }
 
     def run(self, source: str) -> list[tuple[int, Any]]:
-        """What the program shows, each with its line; an exception that it lets through ends the list."""
+        """Return the values that the program shows, each with its line; an uncaught exception ends the list."""
         seed(self.names["torch"], 0)
         try:
             with warnings.catch_warnings():
@@ -153,7 +153,7 @@ class Session:
         self._add(record(list(values)))
 
     def raises(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
-        """Shows the exception that a call raises, or "nothing"."""
+        """Show the exception that a call raises, or "nothing"."""
         try:
             function(*args, **kwargs)
         except Exception as error:  # compared like everything else
@@ -162,7 +162,7 @@ class Session:
             self._add("raised nothing")
 
     def warns(self, function: Callable[..., Any]) -> None:
-        """Shows category and first sentence of the warnings of a call, and what it returns."""
+        """Show category and first sentence of the warnings of a call, and its result."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             result = function()
@@ -178,12 +178,12 @@ class Session:
 
 
 def saved(node: Any) -> dict[str, Any]:
-    """The `_saved_*` attributes of a node."""
+    """Return the `_saved_*` attributes of a node."""
     return {name: getattr(node, name) for name in sorted(dir(node)) if name.startswith("_saved_")}
 
 
 def saved_tensors(node: Any) -> dict[str, Any]:
-    """The tensors among them."""
+    """Return the saved tensors of a node."""
     return {name: value for name, value in saved(node).items() if is_tensor(value) or _is_tensors(value)}
 
 
@@ -197,13 +197,13 @@ _LAYOUT = ("_sizes", "_strides", "_numel", "_layout", "_options", "_device")
 
 
 def saved_arguments(node: Any) -> dict[str, Any]:
-    """What a node saves that is no tensor: dimensions, numbers, flags."""
+    """Return the saved values of a node that are not tensors: dimensions, numbers, flags."""
     others = {name: value for name, value in saved(node).items() if not is_tensor(value) and not _is_tensors(value)}
     return {name: _number(value) for name, value in others.items() if not name.endswith(_LAYOUT)}
 
 
 def _number(value: Any) -> Any:
-    """Numbers by their value, whether 6 or 6.0; PyTorch shows negative dimensions as unsigned numbers of 64 bits."""
+    """Normalize numbers: 6.0 equals 6, and PyTorch shows negative dimensions as unsigned numbers of 64 bits."""
     if isinstance(value, tuple | list):
         return [_number(item) for item in value]
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -212,7 +212,7 @@ def _number(value: Any) -> Any:
 
 
 def compare(source: str) -> list[str]:
-    """Runs a program with both libraries, and describes where their output differs."""
+    """Run a program with both libraries, and describe where their output differs."""
     source = dedent(source).strip("\n")
     lines = source.split("\n")
     actual, expected = Session(candidate).run(source), Session(torch).run(source)
@@ -235,7 +235,7 @@ def compare(source: str) -> list[str]:
 
 
 def program_test(programs: dict[str, str], *thorough: str) -> Callable[[str], None]:
-    """A test function that compares every one of the programs, those that are named `thorough` outside of the quick tier."""
+    """Return a test function with one case for each program; programs in `thorough` are not in the quick tier."""
     marks = dict.fromkeys(thorough, pytest.mark.thorough)
 
     @pytest.mark.parametrize("name", [pytest.param(name, marks=marks.pop(name, ())) for name in programs])

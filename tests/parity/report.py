@@ -1,4 +1,4 @@
-"""A table of operators by aspect: `python -m tests.parity.report [--json FILE] [--only PATTERN] [--aspect PATTERN]`."""
+"""Print a table of operators by aspect: `python -m tests.parity.report [--json FILE] [--only PATTERN] [--aspect PATTERN]`."""
 
 import argparse
 import fnmatch
@@ -19,7 +19,7 @@ Results = dict[str, dict[str, Any]]
 
 
 def measure(pattern: str, aspect_pattern: str, workers: int) -> dict[str, Results]:
-    """Passes and failures of every operator and aspect whose names match."""
+    """Return passes and failures of every operator and aspect whose names match."""
     names = [name for name in samples.operators() if fnmatch.fnmatchcase(name, pattern)]
     with ThreadPoolExecutor(workers) as threads:
         found = threads.map(lambda name: _apart(name, aspect_pattern), names)
@@ -27,7 +27,7 @@ def measure(pattern: str, aspect_pattern: str, workers: int) -> dict[str, Result
 
 
 def _apart(name: str, aspect_pattern: str) -> Results:
-    """Measures one operator in a separate process, because the operator may crash."""
+    """Measure one operator in a separate process, because the operator may crash."""
     started = time.perf_counter()
     worker: Executor
     with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as worker:
@@ -52,7 +52,7 @@ def _operator(name: str, aspect_pattern: str) -> Results:
 
 
 def table(found: dict[str, Results]) -> str:
-    """One line for each operator: which aspects agree, and failed/all for those that do not."""
+    """Return one line for each operator: the aspects that agree, and failed/all for the others."""
     lines = []
     for name, results in found.items():
         wrong = [f"{aspect} {r['failed']}/{r['failed'] + r['passed']}" for aspect, r in results.items() if r["failed"]]
@@ -61,7 +61,7 @@ def table(found: dict[str, Results]) -> str:
 
 
 def summary(found: dict[str, Results]) -> str:
-    """Cases that agree out of all, for each aspect and in total."""
+    """Return how many cases agree out of all, for each aspect and in total."""
     counts: dict[str, list[int]] = {}
     for results in found.values():
         for aspect, result in results.items():

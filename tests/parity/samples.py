@@ -1,7 +1,5 @@
-"""The compared operators, and the sample inputs that PyTorch contains for them.
-
-A sample input is PyTorch's own: arguments that cover an operator's broadcasting, options and corner cases. Each is
-rebuilt for either library from plain arrays, so that both start from the same values, strides and aliasing.
+"""The compared operators, and PyTorch's sample inputs for them: arguments that cover an operator's broadcasting, options and
+corner cases. Each is rebuilt for either library from plain arrays, so that both start from the same values, strides and aliasing.
 """
 
 import functools
@@ -133,7 +131,7 @@ _CALLS: dict[str, Callable[[Any], Callable[..., Any]]] = {
 
 
 def _max_pool_backward(module: Any, input: Any, *, return_indices: bool, **options: Any) -> Any:
-    """The gradient of ones through a pooling with these options."""
+    """Return the gradient of ones through a pooling with these options."""
     sizes = [options[name] for name in ("kernel_size", "stride", "padding", "dilation", "ceil_mode")]
     sizes[1] = sizes[0] if sizes[1] is None else sizes[1]
     kernel, stride, padding, dilation = ([each] * 2 if isinstance(each, int) else list(each) for each in sizes[:4])
@@ -175,7 +173,7 @@ class Sample:
     def build(
         self, module: Any, *, requires_grad: bool | None = None
     ) -> tuple[tuple[Any, ...], dict[str, Any], list[Any]]:
-        """The arguments for `module`, and every tensor among them."""
+        """Return the arguments for `module`, and every tensor among them."""
         convert = Converter(module, requires_grad=requires_grad)
         return convert(self.args), convert(self.kwargs), convert.tensors
 
@@ -187,13 +185,13 @@ class Sample:
 
 
 def key(op: Any) -> str:
-    """`name`, or `name.variant` where PyTorch lists an operator more than once."""
+    """Return `name`, or `name.variant` if PyTorch lists an operator more than once."""
     return f"{op.name}.{op.variant_test_name}" if op.variant_test_name else op.name
 
 
 @cache
 def operators() -> dict[str, Any]:
-    """The operators to compare: those named above, and any other that PyTorch lists and the candidate has."""
+    """Return the operators to compare: the operators named above, and all others that PyTorch lists and the candidate has."""
     named = frozenset(NAMES)
     skipped = (
         "polygamma",  # PyTorch takes minutes over large negative arguments
@@ -212,12 +210,12 @@ def operators() -> dict[str, Any]:
 
 
 def dtypes(op: Any) -> list[torch.dtype]:
-    """The dtypes an operator takes, those first that say most."""
+    """Return the dtypes that an operator accepts, the most informative first."""
     return [dtype for dtype in DTYPES if dtype in op.dtypes]
 
 
 def function(op: Any, module: Any) -> Callable[..., Any] | None:
-    """The function of `module` that `op` names, or None where it has none."""
+    """Return the function of `module` that `op` names, or None."""
     adapt = _CALLS.get(key(op)) or _CALLS.get(op.name)
     if adapt is not None:
         return adapt(module)
@@ -231,9 +229,7 @@ def function(op: Any, module: Any) -> Callable[..., Any] | None:
 
 
 def samples(op: Any, dtype: torch.dtype, limit: int, *, requires_grad: bool = False) -> list[Sample]:
-    """At most `limit` sample inputs of an operator, spread evenly over those PyTorch gives, the same ones at each
-    call.
-    """
+    """Return at most `limit` of PyTorch's sample inputs of an operator, spread evenly, the same at each call."""
     return _spread(_all_samples(key(op), dtype, requires_grad), limit)
 
 
@@ -278,7 +274,7 @@ def _leaves(value: Any) -> Iterator[Any]:
 
 
 def seed(text: str) -> None:
-    """Seeds every generator that sample functions draw from."""
+    """Seed every generator that sample functions draw from."""
     number = zlib.crc32(text.encode())
     random.seed(number)
     numpy.random.seed(number)
@@ -286,12 +282,12 @@ def seed(text: str) -> None:
 
 
 def has_ties(sample: Sample) -> bool:
-    """Whether the first argument holds a number twice."""
+    """Return whether the first argument holds a number twice."""
     return len(torch.unique(sample.args[0])) < sample.args[0].numel()
 
 
 def selected(op: Any, sample: Sample, result: Any) -> Any:
-    """The result with the elements that its indices select in place of the indices."""
+    """Return the result with indices replaced by the elements that they select."""
     if isinstance(result, tuple | list) and len(result) == 2:
         return [result[0], _taken(op, sample, result[1])]
     return _taken(op, sample, result) if op.name == "argsort" else result

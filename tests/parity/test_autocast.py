@@ -1,4 +1,4 @@
-"""The dtypes of results within `autocast`, compared with PyTorch, of functions that call others in particular."""
+"""The dtypes of results within `autocast`, compared with PyTorch, especially for functions that call others."""
 
 import warnings
 
@@ -37,7 +37,7 @@ F.gaussian_nll_loss(a, c, c.abs()) | torch.fft.rfft(a.bfloat16()) | torch.fft.ff
 
 
 def answer(library, expression):
-    """The dtype of the result, or the error."""
+    """Return the dtype of the result, or the error."""
     numbers = numpy.random.default_rng(0)
     names = {name: library.from_numpy(numbers.normal(size=shape)).float() for name, shape in SHAPES.items()}
     names |= {"torch": library, "F": library.nn.functional}
@@ -63,7 +63,7 @@ def test_dtypes_of_results(expression):
 
 @pytest.mark.parametrize("name", ["svd_lowrank", "pca_lowrank", "pinverse"])
 def test_decompositions_keep_the_precision_that_pytorch_loses(name):
-    """PyTorch multiplies the matrices of their results in the half type."""
+    """The results are float32; PyTorch computes products on the way in the half type."""
     with candidate.autocast("cpu"):
         result = getattr(candidate, name)(candidate.ones(3, 4))
     assert all(part.dtype is candidate.float32 for part in (result if isinstance(result, tuple) else (result,)))

@@ -34,7 +34,7 @@ def _default_dtypes():
 
 
 def outcome(function, *arguments):
-    """What a call gives: the text of its result, or the type and message of its error."""
+    """Return the text of a call's result, or the type and message of its error."""
     try:
         return repr(function(*arguments))
     except Exception as error:
@@ -83,7 +83,7 @@ def test_functions_of_two_dtypes(function):
 
 
 def operands():
-    """Every dtype with and without dimensions, and Python numbers, as PyTorch and as `promote` take them."""
+    """Return operands of every dtype, with and without dimensions, and Python numbers, for PyTorch and for `promote`."""
     for name in NAMES:
         for rank, shape in ((dtypes.Rank.ZERO_DIM, ()), (dtypes.Rank.DIMENSIONED, (1,))):
             yield torch.zeros(shape, dtype=getattr(torch, name)), (getattr(dtypes, name), rank)

@@ -20,7 +20,7 @@ COMPLEX = ("complex64", "complex128")
 
 
 class Printed:
-    """A PyTorch tensor as a tensor of ours, as far as printing looks at it."""
+    """A PyTorch tensor with the attributes of our tensors that printing needs."""
 
     def __init__(self, tensor):
         held = tensor.detach()
@@ -63,7 +63,7 @@ def any_floats(draw, count):
 
 
 def seeded(draw, count):
-    """Many numbers of many magnitudes from one draw."""
+    """Draw a seed; return many numbers of many magnitudes."""
     generator = numpy.random.default_rng(draw(st.integers(0, 2**32)))
     spread = draw(st.sampled_from((0, 1, 6)))
     return generator.standard_normal(count) * 10.0 ** generator.integers(-spread, spread + 1, count)

@@ -30,7 +30,7 @@ probabilities = st.floats(0.0, 1.0)
 
 
 def over(*strategies, examples=100):
-    """Decorates a test with a search over `strategies` that does not watch the clock: a busy machine is no failure."""
+    """Decorate a test with a search over `strategies` without a time limit: a busy machine is no failure."""
     return lambda test: settings(deadline=None, max_examples=examples)(given(*strategies)(test))
 
 
@@ -59,7 +59,7 @@ def numpy_empty(n, name, layout):
 
 
 def attempt(draw, source):
-    """What `draw` returns, or the type and the first line of what it raises."""
+    """Return the result of `draw`, or the type and the first line of its exception."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -69,7 +69,7 @@ def attempt(draw, source):
 
 
 def assert_same(seed, draw_torch, draw_kernel):
-    """Both draw the same bits, or raise the same, and leave the generator in the same state."""
+    """Assert that both draw the same bits or raise the same error, and leave the generator in the same state."""
     generator, stream = torch.Generator(), Stream()
     generator.manual_seed(seed)
     stream.manual_seed(seed)
@@ -265,7 +265,7 @@ def test_multinomial(seed, n, rows, name, data):
 
 
 def _has_ties(seed, probs, samples):
-    """Whether two categories rank equal, where PyTorch's order is that of an unstable sort."""
+    """Return whether two categories rank equal: PyTorch then orders them by an unstable sort."""
     generator = torch.Generator().manual_seed(seed)
     if seed % 2:
         torch.randn(1, generator=generator)

@@ -1,4 +1,4 @@
-"""What a tensor is: creation, attributes, conversions, Python protocols, random numbers, printing."""
+"""Tensors: creation, attributes, conversions, Python protocols, random numbers, printing."""
 # ruff: noqa: E501
 
 import pytest

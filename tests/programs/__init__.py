@@ -1,7 +1,7 @@
 """Programs written for PyTorch, on libraries from their own wheels, and the command that runs them: `python -m tests.programs`.
 
-`scripts/` holds the programs and, beside each, what PyTorch prints; `constraints.txt` the versions of the libraries;
-`results.txt` what the last run of all of them found. A program says of itself, in comments after its docstring:
+`scripts/` holds the programs and the output of each with PyTorch; `constraints.txt` the versions of the libraries; `results.txt`
+the results of the last complete run. Comments after the docstring of a program describe it:
 
     # kind: models                      the row of the table in docs/howto/run-a-pytorch-script.md
     # requires: timm torchvision        what is installed for it, by its name on PyPI

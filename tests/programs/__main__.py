@@ -1,7 +1,7 @@
 """`python -m tests.programs [NAME...]`: run programs with `adjoint run`, without PyTorch, and print the results.
 
-`--library torch` runs them with PyTorch in an environment of its own, and writes what they print as the output to expect.
-`--record` writes what came of them to results.txt and, from it, the table of docs/howto/run-a-pytorch-script.md.
+`--library torch` runs them with PyTorch in a separate environment, and stores their output as the expected output. `--record`
+writes the results to results.txt and to the table of docs/howto/run-a-pytorch-script.md.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def run_all(programs: list[Program], environment: Environment, limit: float, processes: int) -> dict[Program, Outcome]:
-    """Install first, as pip does one thing at a time; then run, and print each verdict as it comes."""
+    """Install everything first, because pip does one thing at a time; then run, and print each verdict at once."""
     for program in programs:
         environment.install(program)
     found = {}

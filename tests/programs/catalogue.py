@@ -1,4 +1,4 @@
-"""The programs in `scripts/`, and what each says of itself."""
+"""The programs in `scripts/`, and their descriptions of themselves."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Program:
 
     @property
     def name(self) -> str:
-        """As the command takes it, `script` or `script:case`."""
+        """The name for the command line, `script` or `script:case`."""
         return f"{self.script.stem}:{self.case}" if self.case else self.script.stem
 
     @property
     def arguments(self) -> list[str]:
-        """What the program is given."""
+        """The arguments of the program."""
         return [self.case] if self.case else []
 
     @property
@@ -43,16 +43,16 @@ class Program:
 
 @cache
 def programs() -> tuple[Program, ...]:
-    """All programs, by name."""
+    """Return all programs, by name."""
     scripts = sorted(path for path in SCRIPTS.glob("*.py") if path.stem != SHARED)
     return tuple(program for script in scripts for program in programs_of(script))
 
 
 def programs_of(script: Path) -> list[Program]:
-    """The programs that one script is: one for each of its cases.
+    """Return the programs of one script: one for each case.
 
     Raises:
-        ValueError: if the script does not say its kind or what it requires.
+        ValueError: if the script does not state its kind or its requirements.
     """
     text = script.read_text(encoding="utf-8")
     said: dict[str, list[str]] = {}
@@ -70,10 +70,10 @@ def programs_of(script: Path) -> list[Program]:
 
 
 def chosen(names: list[str]) -> list[Program]:
-    """The programs of these names; a script's name stands for all its cases, and no name for all programs.
+    """Return the programs with these names; a script's name selects all its cases, no name selects all programs.
 
     Raises:
-        ValueError: if there is no program of a name.
+        ValueError: if a name belongs to no program.
     """
     for name in names:
         if not any(name in (program.name, program.script.stem) for program in programs()):

@@ -1,4 +1,4 @@
-"""Whether two programs have printed the same: the same words, and numbers that are equal to the digits printed."""
+"""Compare the output of two programs: the words must be the same, and numbers must agree in the printed digits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOTHING = Decimal("0.000001")
 
 
 def difference(expected: str, found: str) -> str | None:
-    """The first line that differs, or None if none does.
+    """Return the first line that differs, or None.
 
     >>> difference("loss 0.1234 of 3", "loss 0.1235 of 3")
     >>> difference("loss 0.1234 of 3", "loss 0.1244 of 3")
@@ -33,7 +33,7 @@ def difference(expected: str, found: str) -> str | None:
 
 
 def same_line(first: str, second: str) -> bool:
-    """Whether two lines have the same words and, to the digits printed, the same numbers."""
+    """Return whether two lines have the same words and, in the printed digits, the same numbers."""
     if first == second:
         return True
     words = [NUMBER.sub("#", line).split() for line in (first, second)]
@@ -42,7 +42,7 @@ def same_line(first: str, second: str) -> bool:
 
 
 def same_number(first: str, second: str) -> bool:
-    """Whether two numbers are equal to the digits printed: whole numbers exactly."""
+    """Return whether two numbers agree in the printed digits; integers must be equal."""
     if first == second:
         return True
     a, b = Decimal(first), Decimal(second)

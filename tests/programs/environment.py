@@ -15,10 +15,10 @@ PYTORCH = "torch==2.13.0"
 
 
 class Environment:
-    """A virtual environment in `folder`, made at its first use, in which a program's libraries are installed when it is to run.
+    """A virtual environment in `folder`, created at its first use; a program's libraries are installed before it runs.
 
-    Where the library is adjoint, pip itself runs by `adjoint run`: it finds the distribution `torch` that libraries require, and
-    installs everything else.
+    With adjoint as the library, pip itself runs by `adjoint run`: it finds the distribution `torch` that other libraries require,
+    and installs everything else.
     """
 
     def __init__(self, folder: Path, library: str) -> None:
@@ -32,7 +32,7 @@ class Environment:
         return [python] if self.library == "torch" else [python, "-m", "adjoint", "run"]
 
     def make(self) -> None:
-        """Make the environment, unless it is there.
+        """Create the environment, unless it exists.
 
         Raises:
             subprocess.CalledProcessError: if pip fails.
@@ -45,7 +45,7 @@ class Environment:
         self.record.write_text("")
 
     def install(self, program: Program) -> str | None:
-        """Install what a program requires, in the versions of `constraints.txt`; return what pip says if that fails."""
+        """Install the requirements of a program in the versions of `constraints.txt`; return pip's message if that fails."""
         if self.has(program):
             return None
         quietly = ["install", "-q", "--no-compile", "--prefer-binary", "--disable-pip-version-check"]
@@ -59,10 +59,10 @@ class Environment:
         return None
 
     def has(self, program: Program) -> bool:
-        """Whether what a program requires has been installed."""
+        """Return whether the requirements of a program have been installed."""
         return " ".join(program.requires) in self.record.read_text().splitlines()
 
 
 def outer_environment() -> dict[str, str]:
-    """The variables of this process, less the search path; and bytecode is written, which makes later imports fast."""
+    """Return the variables of this process without the search path, and let Python write bytecode, for fast imports."""
     return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")}

@@ -1,4 +1,4 @@
-"""The results that are kept, and the part of the documentation that is written from them."""
+"""The stored results, and the part of the documentation that is generated from them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ BEGIN, END = "<!-- written by `python -m tests.programs --record` -->\n", "<!-- 
 
 
 def read() -> dict[str, str]:
-    """The verdict on each program, as it was last found."""
+    """Return the stored verdict on each program."""
     if not RESULTS.exists():
         return {}
     pairs = (line.split(" ", 1) for line in RESULTS.read_text(encoding="utf-8").splitlines())
@@ -19,7 +19,7 @@ def read() -> dict[str, str]:
 
 
 def write(verdicts: dict[str, str]) -> None:
-    """Write verdicts, with those that there are of other programs, and the part of the documentation."""
+    """Store verdicts, keep those of other programs, and write the part of the documentation."""
     names = {program.name for program in programs()}
     both = {name: verdict for name, verdict in {**read(), **verdicts}.items() if name in names}
     RESULTS.write_text("".join(f"{name} {both[name]}\n" for name in sorted(both)), encoding="utf-8")
@@ -27,13 +27,13 @@ def write(verdicts: dict[str, str]) -> None:
 
 
 def page(text: str) -> str:
-    """The page with its written part made again."""
+    """Return the page with its generated part renewed."""
     before, rest = text.split(BEGIN)
     return before + BEGIN + "\n" + part() + "\n" + END + rest.split(END)[1]
 
 
 def part() -> str:
-    """What the page says of the results."""
+    """Return the part of the page about the results."""
     verdicts = read()
     tried = [program for program in programs() if program.name in verdicts]
     equal = [program for program in tried if verdicts[program.name] == EQUAL]
@@ -55,7 +55,7 @@ def part() -> str:
 
 
 def counted(some: list[Program]) -> list[str]:
-    """The libraries of programs, each with the number of the programs that require it."""
+    """Count how many of these programs require each library."""
     counts: dict[str, int] = {}
     for program in some:
         for library in program.requires:

@@ -1,4 +1,4 @@
-"""Running one program, and what came of it."""
+"""Run one program, and judge its output."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FIXED = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a program: a verdict, what explains it, what the program printed, and how many seconds it took."""
+    """The outcome of a program: a verdict, its explanation, the output, and the seconds that the program took."""
 
     verdict: str
     why: str = ""
@@ -38,7 +38,7 @@ class Outcome:
 
 
 def outcome(program: Program, environment: Environment, limit: float) -> Outcome:
-    """Install what a program requires and run it, for at most `limit` seconds; compare with what PyTorch printed."""
+    """Install the requirements of a program, run it for at most `limit` seconds, and compare with PyTorch's output."""
     mistake = environment.install(program)
     if mistake is not None:
         return Outcome(NOT_INSTALLED, mistake)
@@ -58,7 +58,7 @@ def outcome(program: Program, environment: Environment, limit: float) -> Outcome
 
 
 def run(program: Program, runner: list[str], limit: float) -> tuple[int | None, str, str]:
-    """The exit status of a program, or None if it did not end in time, and what it wrote."""
+    """Run a program; return its exit status, or None if it did not end in time, and its output."""
     with tempfile.TemporaryDirectory() as folder:
         process = subprocess.Popen(
             [*runner, str(program.script), *program.arguments],
@@ -79,7 +79,7 @@ def run(program: Program, runner: list[str], limit: float) -> tuple[int | None, 
 
 
 def last_error(errors: str) -> str:
-    """The last line of a traceback that names the error, or else the last line."""
+    """Return the last line that names an error, or else the last line."""
     lines = [line for line in errors.splitlines() if line.strip()]
     named = [line for line in lines if line[0].isalpha() and "Error" in line.partition(":")[0]]
     return (named or lines or [""])[-1][:300]

@@ -1,8 +1,8 @@
-"""Experiments that try to break the library: interrupts, races, faults, hostile input. Each counts tries and survivals.
+"""Experiments that try to break the library: interrupts, races, faults, hostile input.
 
-`python -m tests.reliability` lists the experiments; `python -m tests.reliability NAME` runs one in full. The ordinary
-tests run a short form of each. A module of this package holds the experiments of one kind; it registers them with
-`experiment`.
+Each experiment counts tries and survivals. `python -m tests.reliability` lists the experiments; `python -m tests.reliability
+NAME` runs one in full. The ordinary tests run a short form of each. A module of this package holds the experiments of one kind;
+it registers them with `experiment`.
 """
 
 from __future__ import annotations
@@ -14,10 +14,8 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Outcome:
-    """What an experiment has seen.
-
-    `failures`: what went wrong, with the number of times. `known`: by their reasons, differences from PyTorch that are listed;
-    they count as tried, and neither as survived nor as failures. `remarks`: what else was measured.
+    """The counts of an experiment. `failures`: what went wrong, and how often. `known`: listed differences from PyTorch, by
+    reason; they count as tries, but neither as survivals nor as failures. `remarks`: other measurements.
     """
 
     tried: int = 0
@@ -27,7 +25,7 @@ class Outcome:
     remarks: list[str] = field(default_factory=list)
 
     def note(self, failure: str | None) -> None:
-        """Count one try: what went wrong, or None."""
+        """Count one try; `failure` says what went wrong, None if nothing."""
         self.tried += 1
         if failure is None:
             self.survived += 1
@@ -37,7 +35,7 @@ class Outcome:
 
 @dataclass
 class Experiment:
-    """`run(tries)` makes this many tries; `tries` are those of the full form, `short` those of the ordinary tests."""
+    """`run(tries)` makes this many tries; `tries` is their number in the full form, `short` in the ordinary tests."""
 
     name: str
     tries: int
@@ -46,7 +44,7 @@ class Experiment:
 
     @property
     def about(self) -> str:
-        """The first line of the docstring."""
+        """Return the first line of the docstring."""
         return (self.run.__doc__ or "").partition("\n")[0]
 
 

@@ -1,4 +1,4 @@
-"""Tries in forked children, so that a try that hangs or spoils its process fails alone."""
+"""Run tries in forked children, so that a try that hangs or damages its process fails alone."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from typing import Any
 
 
 def in_child(function: Callable[[], Iterator[Any]], patience: float) -> tuple[list[Any], str | None]:
-    """What `function()` yields in a forked child, and what ended the child: None if the function has returned.
-
-    `patience`: the number of seconds that the child may be silent.
+    """Return what `function()` yields in a forked child, and what ended the child: None if the function has returned. `patience`:
+    the number of seconds that the child may be silent.
     """
     reading, writing = os.pipe()
     sys.stdout.flush()
@@ -74,5 +73,5 @@ def _values(data: bytes) -> Iterator[Any]:
 
 
 def now() -> float:
-    """The time in seconds."""
+    """Return the time in seconds."""
     return time.perf_counter()

@@ -1,7 +1,7 @@
 """Known differences from PyTorch at extreme values: operators, dtypes, the kind of arguments, what differs, and why.
 
-An entry covers one kind of difference of the operators that it names, for arguments of one kind; `extremes` says what kind
-(`described`, `kinds`). What no entry covers is a failure.
+An entry covers one kind of difference of the operators that it names, for arguments of one kind (see `described` and `kinds` in
+`extremes`). A difference without an entry is a failure.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ WITHOUT_ELEMENTS = ".*(empty|scalar).*"
 
 @dataclass(frozen=True)
 class Known:
-    """Why results differ; the names of the operators, and patterns for dtype, arguments, what differs, and the report."""
+    """Why results differ; names of operators; and patterns for dtype, arguments, kind of difference, and report."""
 
     why: str
     operators: str
@@ -30,7 +30,7 @@ class Known:
     report: str = ".*"
 
     def covers(self, operator: str, dtype: str, arguments: str, differs: str, report: str) -> bool:
-        """Whether this difference is the known one."""
+        """Return whether this entry covers the difference."""
         patterns = (self.dtypes, dtype), (self.arguments, arguments), (self.differs, differs), (self.report, report)
         return operator in self.operators.split() and all(
             re.fullmatch(pattern, text, re.DOTALL) for pattern, text in patterns
@@ -504,7 +504,7 @@ DIFFERENCES: list[Known] = [
 
 
 def reason(case: str, difference: str) -> str | None:
-    """Why a difference (`case`: operator and dtype) is known, or None."""
+    """Return the reason for a known difference (`case`: operator and dtype), or None."""
     operator, _, dtype = case.partition(" ")
     parts = difference.split("; ", 2)
     arguments, differs, report = parts if len(parts) == 3 else ("", "child", difference)

@@ -1,4 +1,4 @@
-"""Whether the library is as before: the state of the thread, locks, wrappers, the pool, and the gradients of a step."""
+"""Check that the library is as before: the state of the thread, locks, wrappers, the pool, and the gradients of a step."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LOCKS = (type(threading.Lock()), type(threading.RLock()))
 
 
 def health() -> Callable[[], str | None]:
-    """A function that names the state that has changed since now, or returns None."""
+    """Return a function that names the state that has changed since this call, or returns None."""
     state, flags, expected = thread_state(), flag_values(), training_step()
     model = shared_model()
     parameters = [id(each) for each in model.parameters()]
@@ -67,12 +67,12 @@ def health() -> Callable[[], str | None]:
 
 
 def large_sum() -> float:
-    """A sum in several threads."""
+    """Compute a sum in several threads."""
     return float((torch.ones(1 << 20) * 2).sum())
 
 
 def soon(true: Callable[[], bool]) -> bool:
-    """Whether something becomes true before patience ends."""
+    """Return whether something becomes true within a time limit."""
     end = time.perf_counter() + PATIENCE
     while not (found := true()) and time.perf_counter() < end:
         time.sleep(0.001)
@@ -83,14 +83,14 @@ _SHARED: list[Any] = []
 
 
 def shared_model() -> Any:
-    """One module that all tries share, so that what a try leaves in it is seen."""
+    """Return one module that all tries share, so that remains of a try are found."""
     if not _SHARED:
         _SHARED.append(nn.Linear(3, 3))
     return _SHARED[0]
 
 
 def thread_state() -> dict[str, Any]:
-    """The state that a program can query, and the state behind it."""
+    """Return the state that a program can query, and the internal state."""
     found: dict[str, Any] = {
         "grad": torch.is_grad_enabled(),
         "inference": torch.is_inference_mode_enabled(),
@@ -107,13 +107,13 @@ def thread_state() -> dict[str, Any]:
 
 
 def flag_values() -> dict[str, Any]:
-    """The flags that summarise all threads."""
+    """Return the flags that summarize all threads."""
     names = [name for name in type(FLAGS).__slots__ if name != "file"]
     return {name: (dict(value) if isinstance(value := getattr(FLAGS, name), dict) else value) for name in names}
 
 
 def differing(before: dict[str, Any], after: dict[str, Any]) -> str | None:
-    """What differs, as text."""
+    """Return the differences as text."""
     for name in {**before, **after}:
         if before.get(name) != after.get(name):
             return f"{name} is {after.get(name)!r:.60}"
@@ -122,7 +122,7 @@ def differing(before: dict[str, Any], after: dict[str, Any]) -> str | None:
 
 @functools.lru_cache(maxsize=1)
 def locks(modules: int) -> list[tuple[Any, str]]:
-    """The locks of modules of the package, and of objects in them; asked again when other `modules` are loaded."""
+    """Return the locks of modules of the package and of objects in them; `modules`, the key of the cache, are the loaded ones."""
     found = []
     for module in [value for name, value in list(sys.modules.items()) if name.startswith("adjoint") and value]:
         for name, value in list(vars(module).items()):
@@ -136,9 +136,8 @@ def locks(modules: int) -> list[tuple[Any, str]]:
 
 
 def watched_function() -> str | None:
-    """The name of a function whose calls are still reported to a profiler, though no profile runs, or None.
-
-    A class with `__torch_dispatch__`, from its definition on, is told of functions that create tensors.
+    """Return a function whose calls are still reported to a profiler although no profile runs, or None. From the definition of a
+    class with `__torch_dispatch__` on, functions that create tensors are watched.
     """
     torch.zeros(1)  # an interrupt may have kept a mode from saying that it has ended: the next call finds out
     leaves = () if profiled_functions._takers and not DISPATCHING else profiled_functions.leaves()
@@ -152,7 +151,7 @@ def watched_function() -> str | None:
 
 
 def training_step() -> list[Any]:
-    """The gradients, and the parameters after a step, of a small model with known weights."""
+    """Return the gradients of a small model with known weights, and its parameters after a step."""
     first = torch.linspace(-1, 1, 32).reshape(4, 8).requires_grad_()
     second = torch.linspace(1, -1, 8).reshape(8, 1).requires_grad_()
     x = torch.linspace(0, 1, 12).reshape(3, 4)
@@ -164,7 +163,7 @@ def training_step() -> list[Any]:
 
 
 def unequal(found: list[Any], expected: list[Any]) -> str | None:
-    """The first of the arrays of a step that differs, or None."""
+    """Return the first array of a step that differs, or None."""
     names = ("loss", "gradient", "gradient", "parameter", "parameter")
     for name, one, other in zip(names, found, expected, strict=True):
         if not numpy.array_equal(one, other):

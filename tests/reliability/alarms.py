@@ -1,4 +1,4 @@
-"""Errors of signal handlers, as of alarms, at random moments: each reaches the caller, and no change is made twice."""
+"""Signal handlers that raise errors at random moments: each error reaches the caller, and no change happens twice."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STEPS = 40
 
 
 class Late(RuntimeError):
-    """What the handler raises: of a type that kernels raise too."""
+    """The error of the handler, of a type that kernels raise too."""
 
 
 class _Changes:
@@ -31,7 +31,7 @@ class _Changes:
         self.optimizer = torch.optim.SGD([self.parameter], lr=1.0)
 
     def all(self) -> dict[str, tuple[Callable[[], object], Any]]:
-        """By name, a change, and what it changes."""
+        """Return all changes by name, each with its target."""
         x, ones, places = self.x, self.ones, self.places
         return {
             "add_": (lambda: x.add_(ones), x),
@@ -50,7 +50,7 @@ class _Changes:
 
 
 def _tried(change: Callable[[], object], target: Any, seconds: float) -> str | None:
-    """Change until the alarm; the failure, if there is one."""
+    """Change until the alarm; return the failure, or None."""
     fired = seen = done = 0
 
     def ring(*_: Any) -> None:
@@ -82,7 +82,7 @@ def _tried(change: Callable[[], object], target: Any, seconds: float) -> str | N
 
 @experiment("alarms", tries=12_000, short=240)
 def alarms(tries: int) -> Outcome:
-    """Alarms whose handler raises, at random moments in in-place changes: none is lost, and no change is made twice."""
+    """Alarms whose handler raises, at random moments in in-place changes: no error is lost, and no change happens twice."""
     outcome, chance = Outcome(), random.Random(0)
     changes = _Changes().all()
     for change, _ in changes.values():

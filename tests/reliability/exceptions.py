@@ -1,4 +1,4 @@
-"""Exceptions in every function that the library calls for its user: afterwards it is as before, and nothing is kept alive."""
+"""Exceptions in every function of the user's that the library calls: the library is as before, and keeps nothing alive."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WORK: dict[str, Callable[[Fragile, Watched], None]] = {}
 
 
 class Fault(Exception):
-    """What a fragile function raises."""
+    """The exception of fragile functions."""
 
 
 def work(function: Callable[[Fragile, Watched], None]) -> Callable[[Fragile, Watched], None]:
@@ -35,7 +35,7 @@ def work(function: Callable[[Fragile, Watched], None]) -> Callable[[Fragile, Wat
 
 
 def leaf(*shape: int) -> Any:
-    """A tensor that requires grad."""
+    """Return a tensor that requires grad."""
     return torch.ones(shape).mul(0.5).requires_grad_()
 
 
@@ -245,7 +245,7 @@ def optimizers(fragile: Fragile, watched: Watched) -> None:
 
 
 class _Numbers(Dataset):
-    """A dataset whose items are asked for by a fragile function."""
+    """A dataset whose `__getitem__` is fragile."""
 
     def __init__(self, item: Callable[..., Any]) -> None:
         self.item = item
@@ -258,7 +258,7 @@ class _Numbers(Dataset):
 
 
 class _Stream(IterableDataset):
-    """The same, one by one."""
+    """An iterable dataset that is fragile."""
 
     def __init__(self, item: Callable[..., Any]) -> None:
         self.item = item
@@ -287,7 +287,7 @@ def checks(fragile: Fragile, watched: Watched) -> None:
 
 
 class _Text:
-    """Something whose pickled form is asked for."""
+    """An object whose `__reduce__` is fragile."""
 
     def __init__(self, reduce: Callable[..., Any]) -> None:
         self.reduce = reduce
@@ -318,7 +318,7 @@ class Calls:
         self.references: list[weakref.ref[Any]] = []
 
     def fragile(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function, which raises if it is its turn."""
+        """Wrap a function so that it raises in the fatal call."""
 
         def wrapper(*args: Any, **names: Any) -> Any:
             self.count += 1
@@ -329,17 +329,17 @@ class Calls:
         return wrapper
 
     def watched(self, tensor: Any) -> Any:
-        """A tensor that must die when the work is over."""
+        """Watch a tensor that must be freed when the work is over."""
         self.references.append(weakref.ref(tensor))
         return tensor
 
     def alive(self) -> int:
-        """How many of the tensors live."""
+        """Return how many of the tensors are alive."""
         return sum(reference() is not None for reference in self.references)
 
 
 def struck(name: str, fatal: int) -> tuple[bool, str | None]:
-    """Do the work with a fault in its call number `fatal`; whether there was such a call, and what went wrong."""
+    """Do the work with a fault in its call number `fatal`; return whether there was such a call, and what went wrong."""
     calls = Calls(fatal)
     lost: list[Any] = []
     sys.unraisablehook = lost.append
@@ -365,7 +365,7 @@ def struck(name: str, fatal: int) -> tuple[bool, str | None]:
 
 
 def tries(name: str) -> Iterator[str | None]:
-    """A fault in each call of a fragile function; for each what went wrong, or None."""
+    """Put a fault into each call of a fragile function; for each yield what went wrong, or None."""
     WORK[name](lambda function: function, lambda tensor: tensor)  # imports, caches
     gc.collect()
     gc.disable()

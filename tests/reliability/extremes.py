@@ -27,7 +27,7 @@ MEMORY = 3 << 30
 
 
 def extremes(dtype: numpy.dtype[Any]) -> list[Any]:
-    """The values of a dtype at which something may go wrong."""
+    """Return the values of a dtype at which something may go wrong."""
     if dtype.kind == "b":
         return [False, True]
     if dtype.kind in "iu":
@@ -67,7 +67,7 @@ def extremes(dtype: numpy.dtype[Any]) -> list[Any]:
 
 
 class Extreme:
-    """Puts extreme values into the tensors of the dtype that an operator is tried with; or empties or shrinks them."""
+    """Puts extreme values into tensors of one dtype; or makes them empty or zero-dimensional."""
 
     def __init__(self, chance: random.Random, dtype: Any) -> None:
         self.chance, self.dtype = chance, dtype
@@ -118,10 +118,10 @@ ROUNDED = 1000
 
 
 def kinds(op: Any, sample: Any, difference: str) -> str:
-    """What differs: "error", "shape", "dtype", or "values" followed by the kind of difference.
+    """Return what differs: "error", "shape", "dtype", or "values" followed by the kind of difference.
 
-    "nonfinite": one of both is nan or infinite, "sign": an integer has another sign, "rounded": by units in the last place of
-    the largest number that came in or out, "other". All that differ are looked at, not only the first.
+    "nonfinite": one of the two is nan or infinite, "sign": an integer has another sign, "rounded": a few units in the last place
+    of the largest number in arguments or results, "other". All different elements are examined.
     """
     from tests.parity import aspects, comparison
 
@@ -144,7 +144,10 @@ def kinds(op: Any, sample: Any, difference: str) -> str:
 
 
 def described(sample: Any) -> str:
-    """What is extreme in the arguments: "empty", "scalar", "nonfinite" and "ends" (squares overflow or vanish), or "ordinary"."""
+    """Return what is extreme in the arguments:
+
+    "empty", "scalar", "nonfinite", "ends" (squares overflow or underflow), or "ordinary".
+    """
     from tests.parity import comparison
 
     found = set()
@@ -164,7 +167,7 @@ def described(sample: Any) -> str:
 
 
 def _part(dtype: Any) -> Any:
-    """The dtype of the parts of a complex number; other dtypes as they are."""
+    """Return the dtype of the parts of a complex number; return other dtypes unchanged."""
     return numpy.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
 
@@ -199,7 +202,7 @@ def _kinds(actual: Any, expected: Any, largest: float) -> Iterator[str]:
 
 
 def in_order(operator: str, sample: Any) -> Any:
-    """The sample with boundaries in ascending order where the operator requires it; of others PyTorch says nothing."""
+    """Sort the boundaries of a sample if the operator requires it: PyTorch does not define the result otherwise."""
     from tests.parity import samples
 
     place = {"bucketize": 1, "searchsorted": 0}.get(operator)
@@ -216,7 +219,7 @@ def in_order(operator: str, sample: Any) -> Any:
 
 
 def tries(names: list[str], each: int, start: int, seed: str = "0") -> Iterator[tuple[str, str, str]]:
-    """The case, the sample and the difference ('' if none) of each try from number `start` on."""
+    """Yield the case, the sample and the difference ('' if none) of each try from number `start` on."""
     import torch
 
     from adjoint.codegen.acceleration import LOOPS
@@ -262,7 +265,7 @@ def _address_space() -> int:
 
 
 def _note(outcome: Outcome, case: str, difference: str) -> None:
-    """Count one try; differences that are listed are counted apart."""
+    """Count one try; listed differences are counted separately."""
     if difference and (why := reason(case, difference)) is not None:
         outcome.tried += 1
         outcome.known[why] += 1

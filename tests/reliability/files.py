@@ -1,4 +1,4 @@
-"""`save` over a checkpoint: whatever happens, the path names all of the old checkpoint or all of the new."""
+"""`save` over a checkpoint: whatever happens, the path has the complete old checkpoint or the complete new one."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from ._library import library as torch
 
 
 def checkpoint(version: int, length: int) -> dict[str, Any]:
-    """A checkpoint whose parts all contain its number."""
+    """Return a checkpoint whose parts all contain its number."""
     return {"version": version, "weights": [torch.full((length,), float(version)) for _ in range(4)], "end": version}
 
 
 def flaw(path: Path, versions: range) -> str | None:
-    """What is wrong with the checkpoint at `path`, which should be one of `versions`, and with its folder."""
+    """Return what is wrong with the checkpoint at `path`, which should be one of `versions`, and with its folder."""
     try:
         loaded = torch.load(path)
     except Exception as error:
@@ -39,7 +39,7 @@ def flaw(path: Path, versions: range) -> str | None:
 
 
 def place(folder: str, chance: random.Random) -> tuple[Path, Path]:
-    """A checkpoint of version 0, and the path to save to: its own, or that of a link to it."""
+    """Save version 0; return the path to save to: that of the file or of a link to it."""
     path, link = Path(folder, "checkpoint.pt"), Path(folder, "link.pt")
     torch.save(checkpoint(0, 100), path)
     if chance.random() < 0.3:
@@ -77,7 +77,7 @@ def _save_until_killed(target: Path, length: int, zipped: bool, started: int) ->
 
 
 def full_while_saving(count: int, seed: int) -> Iterator[str | None]:
-    """Save where only some of the bytes have room."""
+    """Save to a disk that has room for some of the bytes only."""
     chance = random.Random(seed)
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     for _ in range(count):
@@ -101,7 +101,7 @@ def full_while_saving(count: int, seed: int) -> Iterator[str | None]:
 
 
 def in_children(tries: Callable[[int, int], Iterator[str | None]], count: int) -> Outcome:
-    """Make `count` tries, some in each child."""
+    """Make `count` tries, several in each child."""
     outcome = Outcome()
     for start in range(0, count, 50):
         found, end = in_child(lambda: tries(min(50, count - start), start), patience=120)  # noqa: B023
@@ -112,11 +112,11 @@ def in_children(tries: Callable[[int, int], Iterator[str | None]], count: int) -
 
 @experiment("killed-saves", tries=1000, short=20)
 def killed_saves(count: int) -> Outcome:
-    """Kill processes that save over a checkpoint, at random moments: a whole checkpoint is there, and nothing else."""
+    """Kill processes that save over a checkpoint, at random moments: a complete checkpoint remains, and no other file."""
     return in_children(killed_while_saving, count)
 
 
 @experiment("full-disks", tries=1000, short=20)
 def full_disks(count: int) -> Outcome:
-    """Save over a checkpoint where the room ends at a random byte: a clear error, the old checkpoint, and nothing else."""
+    """Save over a checkpoint on a disk that becomes full: a clear error, the old checkpoint, and no other file."""
     return in_children(full_while_saving, count)

@@ -60,9 +60,9 @@ def calls(torch: Any) -> list[Callable[[], Any]]:
 
 
 def together(torch: Any, seed: int, alike: bool = False) -> str | None:
-    """What goes wrong when threads make these calls at once: the last line of the first error, or None.
+    """Make these calls in several threads at once; return the last line of the first error, or None.
 
-    `alike`: all threads make all calls, in the same order; otherwise each has an order of its own.
+    `alike`: all threads make the calls in the same order.
     """
     gate, wrong = threading.Barrier(THREADS), []
 
@@ -85,7 +85,7 @@ def together(torch: Any, seed: int, alike: bool = False) -> str | None:
 
 
 def races(count: int, seed: int) -> Iterator[tuple[str, str | None]]:
-    """First calls in threads, in this many forked children at each switch interval."""
+    """Make first calls in threads, in this many forked children at each switch interval."""
     import adjoint as torch
 
     for number in range(count):
@@ -100,7 +100,7 @@ def races(count: int, seed: int) -> Iterator[tuple[str, str | None]]:
 
 
 def struck(count: int, seed: int) -> Iterator[tuple[str, str | None]]:
-    """An interrupt during first calls; afterwards all calls succeed."""
+    """Interrupt first calls; afterwards all calls must succeed."""
     import adjoint as torch
 
     for number in range(count):
@@ -130,7 +130,7 @@ def struck(count: int, seed: int) -> Iterator[tuple[str, str | None]]:
 
 
 def forked(count: int, seed: int) -> Iterator[tuple[str, str | None]]:
-    """A fork while two threads make their first calls; the child makes them all."""
+    """Fork while two threads make their first calls; the child makes all calls."""
     import adjoint as torch
 
     for number in range(count):
@@ -161,7 +161,7 @@ KINDS = {"races": races, "struck": struck, "forked": forked}
 
 
 def in_fresh_process(kind: str, count: int) -> Outcome:
-    """Run one of these in a process that has only imported the library and forks a child for each try."""
+    """Run an experiment in a process that has only imported the library and forks a child for each try."""
     outcome = Outcome()
     root = Path(__file__).parents[2]
     with tempfile.TemporaryFile("w+") as errors:

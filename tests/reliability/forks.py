@@ -39,7 +39,7 @@ BUSY: dict[str, Callable[[Any], None]] = {"draws": _draw, "kernels": _compute, "
 
 
 def child(generator: Any) -> Iterator[str | None]:
-    """What a forked child does."""
+    """Do the work of a forked child."""
     torch.rand(3)
     torch.rand(3, generator=generator)
     nn.functional.dropout(torch.ones(100))
@@ -52,7 +52,7 @@ def child(generator: Any) -> Iterator[str | None]:
 
 
 def forks(name: str, count: int) -> Outcome:
-    """Fork this many times while two threads do what this name says."""
+    """Fork this many times while two threads do the work of this name."""
 
     def parent() -> Iterator[str | None]:
         generator, stop, chance = torch.Generator(), [], random.Random(0)

@@ -55,12 +55,12 @@ START = b"\x80\x02"
 
 
 def data(value: object) -> bytes:
-    """The instructions that make a plain value."""
+    """Return the instructions for a plain value."""
     return pickle.dumps(value, 2)[2:-1]
 
 
 def named(name: str, way: str = "line") -> bytes:
-    """The instructions that look a name up."""
+    """Return the instructions that look a name up."""
     module, _, attribute = name.rpartition(".")
     if way == "stack":
         return data(module) + data(attribute) + b"\x93"
@@ -68,7 +68,7 @@ def named(name: str, way: str = "line") -> bytes:
 
 
 def calls(name: str) -> Iterator[bytes]:
-    """Pickles that call or instantiate what has this name, or hand it to somebody who would."""
+    """Yield pickles that call or instantiate the object of this name, or pass it to something that does."""
     module, _, attribute = name.rpartition(".")
     argument = data("echo hostile > /tmp/hostile")
     yield START + named(name) + b"(" + argument + b"tR."
@@ -99,7 +99,7 @@ def tensor_pickle(
     size: Any = (2, 2), stride: Any = (2, 1), function: str = "torch._utils._rebuild_tensor_v2", tag: Any = "storage",
     requires_grad: Any = False, more: bytes = b"", view: bytes = b"",
 ) -> bytes:  # fmt: skip
-    """What a file says of a tensor, with anything in it."""
+    """Return the pickle of a tensor with arbitrary properties."""
     stored = b"(" + data(tag) + named(storage) + data(key) + data(location) + data(count) + view + b"tQ"
     rest = data(offset) + data(size) + data(stride) + data(requires_grad) + named("collections.OrderedDict") + b")R"
     return START + named(function) + b"(" + stored + rest + more + b"tR."
@@ -110,7 +110,7 @@ WRONG = [None, True, 1.5, float("nan"), "1", b"1", [1], {}, (), ((1,),), [[]], 3
 
 
 def lies() -> Iterator[bytes]:
-    """Pickles of tensors with sizes, strides, offsets, counts, names and types that are not theirs."""
+    """Yield pickles of tensors with wrong sizes, strides, offsets, counts, names and types."""
     for value in [*HUGE, *WRONG]:
         yield tensor_pickle(offset=value)
         yield tensor_pickle(count=value)
@@ -161,7 +161,7 @@ def lies() -> Iterator[bytes]:
 
 
 def bombs() -> Iterator[bytes]:
-    """Small pickles that would take much memory, time or stack."""
+    """Yield small pickles that would take much memory, time or stack."""
     doubled = b")q\x00" + b"h\x00h\x00\x86q\x00" * 60
     deep = b")" + b"\x85" * 100_000
     for key in (doubled, deep, b")" + b"\x85" * 150):
@@ -221,7 +221,7 @@ MAGIC = 0x1950A86A20F9469CFC6C
 def archive(
     pickled: bytes, storages: dict[str, bytes] | None = None, compression: int = 0, **more: bytes | str
 ) -> bytes:
-    """A zip archive with these records."""
+    """Return a zip archive with these records."""
     file = io.BytesIO()
     records = {"data.pkl": pickled, "byteorder": "little", "version": "3\n", **more}
     records |= {f"data/{key}": content for key, content in (storages or {"0": FOUR}).items()}
@@ -234,13 +234,13 @@ def archive(
 
 
 def legacy(pickled: bytes, rest: bytes = pickle.dumps(["0"], 2) + struct.pack("<q", 4) + FOUR) -> bytes:
-    """A file of the format before archives."""
+    """Return a file of the format before archives."""
     head = [MAGIC, 1001, {"little_endian": True, "protocol_version": 1001, "type_sizes": {}}]
     return b"".join(pickle.dumps(each, 2) for each in head) + pickled + rest
 
 
 def archives() -> Iterator[bytes]:
-    """Archives whose records, headers or directory are not what PyTorch writes."""
+    """Yield archives with wrong records, headers or directories."""
     good = archive(tensor_pickle())
     with zipfile.ZipFile(io.BytesIO(good)) as opened:
         infos, directory = opened.infolist(), opened.start_dir
@@ -286,7 +286,7 @@ def archives() -> Iterator[bytes]:
 
 
 def legacies() -> Iterator[bytes]:
-    """Files of the older format whose parts are not what PyTorch writes."""
+    """Yield files of the older format with wrong parts."""
     named_twice = data("N") and tensor_pickle(view=b"N")
     good = legacy(named_twice)
     yield from (good[:cut] for cut in range(0, len(good), 5))
@@ -306,7 +306,7 @@ def legacies() -> Iterator[bytes]:
 
 
 def catalogue() -> Iterator[bytes]:
-    """Every hostile file that is written by hand here."""
+    """Return every handwritten hostile file."""
     pickles = [pickled for name in CALLABLES for pickled in calls(name)]
     for pickled in [*pickles, *lies(), *bombs()]:
         yield archive(pickled)
@@ -321,7 +321,7 @@ def catalogue() -> Iterator[bytes]:
 
 @cache
 def good_files() -> list[bytes]:
-    """Checkpoints of all kinds of data, in both formats and all protocols."""
+    """Return checkpoints of all kinds of data, in both formats and all protocols."""
     grid = torch.arange(24.0).reshape(4, 6)
     model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4))
     optimizer = torch.optim.Adam(model.parameters())
@@ -381,7 +381,7 @@ def good_files() -> list[bytes]:
 
 
 def changed(content: bytes, chance: random.Random) -> bytes:
-    """`content` with some random changes."""
+    """Return `content` with some random changes."""
     file = bytearray(content)
     for _ in range(chance.choice([1, 1, 1, 2, 4, 16])):
         if not file:
@@ -407,7 +407,7 @@ def changed(content: bytes, chance: random.Random) -> bytes:
 
 
 def changed_inside(content: bytes, chance: random.Random) -> bytes:
-    """An archive of which one record has random changes, and the headers fit."""
+    """Return an archive with random changes in one record and correct headers."""
     if not content.startswith(b"PK"):
         return changed(content, chance)
     file = io.BytesIO()
@@ -426,7 +426,7 @@ def changed_inside(content: bytes, chance: random.Random) -> bytes:
 
 
 def outcome_of(content: bytes, weights_only: bool, events: list[str]) -> str | None:
-    """Load a file and look at all that it contains; what went wrong, or None."""
+    """Load a file and read all its contents; return what went wrong, or None."""
     signal.setitimer(signal.ITIMER_REAL, SECONDS)
     events.clear()
     try:
@@ -466,7 +466,7 @@ def touch(value: object) -> None:
 
 
 def results(files: Callable[[], Iterator[bytes]], start: int) -> Iterator[str | None]:
-    """What went wrong with each file from number `start` on, in a process with little memory and an audit of what it does."""
+    """Yield what went wrong with each file from number `start` on, in a process with little memory and an audit hook."""
     warnings.simplefilter("ignore")
     if NAME == "adjoint":
         importlib.import_module("adjoint.operators").load_all()

@@ -1,4 +1,4 @@
-"""In-place operations that fail: they have changed nothing, and not raised the version.
+"""In-place operations that fail change nothing, and do not increment the version.
 
 Every in-place method and every `out=` gets arguments of all kinds at random, most of them wrong.
 """
@@ -65,7 +65,7 @@ def names() -> list[str]:
 
 
 def with_out() -> list[str]:
-    """The functions that take `out=`."""
+    """Return the functions that accept `out=`."""
     found = []
     for name in dir(torch):
         function = getattr(torch, name, None)
@@ -77,7 +77,7 @@ def with_out() -> list[str]:
 
 
 def tensor(rng: random.Random, shape: tuple[int, ...] | None = None) -> Any:
-    """A tensor, of a shape at random if none is given; sometimes a view, expanded, transposed or conjugated."""
+    """Return a tensor, by default of random shape; sometimes a view, expanded, transposed or conjugated."""
     shape = rng.choice(SHAPES) if shape is None else shape
     dtype = rng.choice(DTYPES)
     made = (torch.arange(int(numpy.prod(shape)), dtype=torch.float64).reshape(shape) - 3).to(dtype)
@@ -96,7 +96,7 @@ def tensor(rng: random.Random, shape: tuple[int, ...] | None = None) -> Any:
 
 
 def argument(rng: random.Random, like: tuple[int, ...]) -> Any:
-    """An argument of any kind."""
+    """Return an argument of any kind."""
     way = rng.random()
     if way < 0.35:
         return tensor(rng, like if rng.random() < 0.5 else None)
@@ -111,7 +111,7 @@ def argument(rng: random.Random, like: tuple[int, ...]) -> Any:
 
 
 def look(target: Any) -> tuple[Any, ...]:
-    """All that an operation might have changed."""
+    """Return everything that an operation might have changed."""
     whole = target.untyped_storage()
     memory = (
         numpy.ctypeslib.as_array((ctypes.c_uint8 * whole.nbytes()).from_address(whole.data_ptr())).tobytes()
@@ -170,7 +170,7 @@ def _shares(one: Any, two: Any) -> bool:
 
 @experiment("in-place", tries=60_000, short=800)
 def in_place(count: int) -> Outcome:
-    """In-place methods and `out=` with arguments of all kinds: what fails has changed nothing, nor raised the version."""
+    """In-place methods and `out=` with arguments of all kinds: failing calls change nothing, and do not increment the version."""
     outcome = Outcome()
     while outcome.tried < count:
         found, end = in_child(lambda: _tries(count, outcome.tried), patience=120)

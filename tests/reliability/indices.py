@@ -1,7 +1,6 @@
-"""Indices that are out of bounds, given to every function that takes indices: an error, before anything is written.
-
-A target lies between canaries. Half of the tries use the compiled loops for arrays of any size. Indices that a backward
-needs are changed behind the library's back, through `numpy()`, which no version tells.
+"""Indices out of bounds, for every function that accepts indices: an error, before anything is written. A target lies between
+canaries. Half of the tries use the compiled loops for arrays of any size. Saved indices are changed through `numpy()`, which does
+not increment the version.
 """
 
 from __future__ import annotations
@@ -57,8 +56,9 @@ class Target:
 
 
 class Way(NamedTuple):
-    """`run(x, index, other)`; `negative`: whether -1 is the last element; `along`: whether indices count along dimension 0
-    of `x`, not through all of its elements; `dtypes`: those of indices; `floating`: whether `x` must be of floats."""
+    """`run(x, index, other)`; `negative`: whether -1 is the last element; `along`: whether indices count along dimension 0 of
+    `x`, not through all elements; `dtypes`: the dtypes of indices; `floating`: whether `x` must have a floating dtype.
+    """
 
     run: Callable[[Any, Any, Any], Any]
     negative: bool = False
@@ -165,7 +165,7 @@ BACKWARDS: dict[str, Callable[[Any], tuple[Any, Any]]] = {
 
 
 def _index(way: Way, x: Any, rng: random.Random) -> tuple[Any, bool]:
-    """Indices for `x`, and whether all are within bounds."""
+    """Return indices for `x`, and whether all are within bounds."""
     length = x.shape[0] if way.along else x.numel()
     count = rng.choice([1, 3, 8, x.shape[0]])
     shape = (count,) if way.shape == "row" else (min(count, x.shape[0]), *x.shape[1:])
@@ -174,7 +174,7 @@ def _index(way: Way, x: Any, rng: random.Random) -> tuple[Any, bool]:
 
 
 def _spoil(index: numpy.ndarray[Any, Any], length: int, negative: bool, rng: random.Random) -> bool:
-    """Put indices out of bounds, or at the bounds, in three of four cases; whether all are still within."""
+    """In three of four cases, put some indices out of or at the bounds; return whether all are within bounds."""
     least = -length if negative else 0
     if rng.random() < 0.75:
         for _ in range(rng.choice([1, 1, 2, index.size])):
@@ -229,7 +229,7 @@ def _backward(rng: random.Random) -> tuple[str, str | None]:
 
 
 def _given(rng: random.Random) -> tuple[str, str | None]:
-    """Functions whose saved indices are changed before the backward."""
+    """Return functions whose saved indices are changed before the backward."""
     name = rng.choice(["gather", "index_select", "index", "take", "embedding", "nll_loss", "index of two"])
     rows, columns = rng.choice([(5, 3), (40, 17), (300, 20)])
     x = torch.rand(rows, columns, dtype=rng.choice(DTYPES[:3]), requires_grad=True)

@@ -49,7 +49,7 @@ def leaf(*shape: int) -> Any:
 
 @work
 def forward() -> None:
-    """A forward with graph, and one without."""
+    """A forward with a graph, and a forward without."""
     x, w = leaf(4, 8), leaf(8, 8)
     for _ in range(20):
         y = torch.tanh(x @ w).softmax(-1)
@@ -105,7 +105,7 @@ def data() -> None:
 
 @work
 def modes() -> None:
-    """Modes entered, left, and nested; also those that are switched by their constructors."""
+    """Modes entered, left, and nested; also modes that their constructors switch."""
 
     @torch.no_grad()
     def decorated(x: Any) -> Any:
@@ -363,7 +363,7 @@ def loss_scaling() -> None:
 
 
 class Strike:
-    """Handles the signal as Python does, and remembers where it struck."""
+    """Handles the signal as Python does, and records where it arrived."""
 
     def __init__(self) -> None:
         self.frames: list[tuple[str, str, int, str]] = []
@@ -386,7 +386,7 @@ class Strike:
 
 
 def struck(function: Callable[[], None], delay: float) -> tuple[bool, str | None]:
-    """Interrupt `function()` after `delay` seconds; whether the interrupt came in time, and what went wrong."""
+    """Interrupt `function()` after `delay` seconds; return whether the interrupt came in time, and what went wrong."""
     lost: list[Any] = []
     sys.unraisablehook = lost.append
     try:
@@ -407,7 +407,7 @@ def struck(function: Callable[[], None], delay: float) -> tuple[bool, str | None
 
 
 def tries(name: str, count: int, seed: int) -> Iterator[str | None]:
-    """Interrupt the work of this name `count` times; for each interrupt what went wrong, or None. Stops at a failure."""
+    """Interrupt the work of this name `count` times; for each interrupt yield what went wrong, or None. Stop at a failure."""
     function, chance = WORK[name], random.Random(seed)
     function()
     duration = 1.0
@@ -450,7 +450,7 @@ def interrupts(count: int) -> Outcome:
 
 @experiment("interrupts under load", tries=5000, short=0)
 def interrupts_under_load(count: int) -> Outcome:
-    """The same beside a busy loop on each processor, so that an interrupt comes late, and threads wait for each other."""
+    """Interrupts with a busy loop on each processor, so that an interrupt comes late, and threads wait for each other."""
     loop = [sys.executable, "-c", "import os\nparent = os.getppid()\nwhile os.getppid() == parent: pass"]
     busy = [subprocess.Popen(loop) for _ in range(os.cpu_count() or 1)]
     try:

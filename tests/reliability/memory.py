@@ -1,4 +1,4 @@
-"""Sizes, strides and offsets that lie: no tensor reads or writes outside its memory.
+"""Wrong sizes, strides and offsets: no tensor reads or writes outside its memory.
 
 Random calls of every function that sets sizes on a storage run on memory with canaries before and after it. A refused
 call changes nothing. All elements of a created tensor are within its storage, and writing to all of them leaves the
@@ -80,7 +80,9 @@ class Memory:
         return torch.from_numpy(array)
 
     def check(self, tensor: Any) -> None:
-        """Fail unless all elements lie in the storage, that in memory between canaries or of our own, and the canaries live."""
+        """Fail unless the elements lie in the storage, the storage lies between the canaries or in new memory, and the canaries
+        are unchanged.
+        """
         array = tensor._array
         storage = tensor.untyped_storage()
         first = storage.data_ptr()
@@ -134,7 +136,7 @@ def geometry(rng: random.Random) -> tuple[tuple[Any, ...], tuple[Any, ...], Any]
 
 
 def small(size: Any, stride: Any, offset: Any) -> bool:
-    """Whether a storage that is made to hold this is no larger than a test should make."""
+    """Return whether a storage for these elements is small enough for a test."""
     numbers = [value for value in (*size, *stride, offset) if isinstance(value, (int, float))]
     return max(map(abs, numbers), default=0) < 1000 or max(map(abs, numbers)) >= 2**61
 

@@ -1,4 +1,4 @@
-"""Training in many threads for a long time, with faults: each thread's steps are those of a thread alone; memory stays flat."""
+"""Long training in many threads, with faults: each thread takes the same steps as a single thread; memory stays flat."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Chance = Callable[[float], bool]
 
 
 class Fault(Exception):
-    """What fails, at random."""
+    """A random failure."""
 
 
 class Cube(torch.autograd.Function):
@@ -81,7 +81,7 @@ class Trainee:
         next(self.layers.parameters()).register_hook(lambda grad: self._fail(0.03))
 
     def _parts(self) -> tuple[Any, tuple[int, ...]]:
-        """The model, and the shape of its input."""
+        """Return the model, and the shape of its input."""
         match self.forward.__name__:
             case "_convolutions":
                 body = nn.Sequential(nn.Conv2d(1, 6, 3), nn.BatchNorm2d(6), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten())
@@ -123,7 +123,7 @@ class Trainee:
         return tensor.detach()
 
     def _penalty(self) -> Any:
-        """A number from transforms, in which a function that they call may fail."""
+        """Return a number from transforms of a function that may fail."""
 
         def function(x: Any) -> Any:
             self._fail(0.01)
@@ -132,7 +132,7 @@ class Trainee:
         return func.vmap(func.grad(function))(torch.ones(3, 4)).sum()
 
     def step(self, x: Any, target: Any) -> float:
-        """One step. A failure leaves the parameters unchanged."""
+        """Take one step. A failure leaves the parameters unchanged."""
         self.optimizer.zero_grad()
         loss = nn.functional.cross_entropy(self.forward(x), target)
         with torch.no_grad():
@@ -143,7 +143,7 @@ class Trainee:
         return found
 
     def run(self, steps: int) -> list[float]:
-        """The losses of `steps` successful steps."""
+        """Return the losses of `steps` successful steps."""
         losses: list[float] = []
         while len(losses) < steps:
             try:
@@ -164,7 +164,7 @@ def _beside(seed: int, chance: random.Random, found: dict[int, list[float]], err
 
 
 def _round(number: int, alone: list[list[float]], outcome: Outcome) -> None:
-    """Train in eight threads at once, and compare the losses of each with those of a thread alone."""
+    """Train in eight threads at once, and compare the losses of each with the losses of a single thread."""
     found: dict[int, list[float]] = {}
     errors: list[str] = []
     chances = [random.Random(f"{number} {seed}") for seed in range(THREADS)]
@@ -180,7 +180,7 @@ def _round(number: int, alone: list[list[float]], outcome: Outcome) -> None:
 
 @contextlib.contextmanager
 def _asked_to_end() -> Iterator[threading.Event]:
-    """An event that SIGINT and SIGTERM set, so that the round finishes and reports its counts."""
+    """Return an event that SIGINT and SIGTERM set, so that the round finishes and reports its counts."""
     asked = threading.Event()
     signals = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
     before = [signal.signal(number, lambda *_: asked.set()) for number in signals]
@@ -192,7 +192,7 @@ def _asked_to_end() -> Iterator[threading.Event]:
 
 
 class _Allocated(ctypes.Structure):
-    """What `mallinfo2` of the C library returns: `uordblks` bytes are in use in its arenas, `hblkhd` mapped apart."""
+    """The result of `mallinfo2` of the C library: `uordblks` bytes are in use in its arenas, `hblkhd` in separate mappings."""
 
     _fields_ = [(name, ctypes.c_size_t) for name in (
         "arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost",
@@ -201,7 +201,10 @@ class _Allocated(ctypes.Structure):
 
 @functools.cache
 def _mallinfo() -> Any:
-    """The function of the C library, loaded once: a library that ctypes loads is part of a cycle. None if there is none."""
+    """Return the function of the C library, or None.
+
+    It is loaded once, because a library that ctypes loads is part of a cycle.
+    """
     ask = getattr(ctypes.CDLL(None), "mallinfo2", None)
     if ask is not None:
         ask.restype = _Allocated
@@ -209,9 +212,8 @@ def _mallinfo() -> Any:
 
 
 def bytes_in_use() -> int:
-    """The memory that has been allocated and not freed, arrays among it; 0 where the C library does not say.
-
-    What a process occupies is more: eight threads free and allocate at once, so that each arena of the C library keeps holes.
+    """Return the memory that has been allocated and not freed, arrays included; 0 if the C library does not report it. A process
+    occupies more: eight threads free and allocate at once, so that each arena of the C library keeps holes.
     """
     ask = _mallinfo()
     if ask is None:
@@ -221,7 +223,7 @@ def bytes_in_use() -> int:
 
 
 def _told(outcome: Outcome, memory: list[int], seconds: float) -> str:
-    """How far the soak has come."""
+    """Return a report on the progress of the soak."""
     return (
         f"{seconds / 60:6.1f} min  tried {outcome.tried:>6}  survived {outcome.survived:>6}  rounds {len(memory):>5}"
         f"  memory {memory[-1] / 1e6:.0f} MB  processor {time.process_time() / 60:.1f} min"
@@ -229,15 +231,14 @@ def _told(outcome: Outcome, memory: list[int], seconds: float) -> str:
 
 
 def _quarters(values: list[int]) -> str:
-    """The first value and those after each quarter, in MB."""
+    """Return the first value, and the values after each quarter, in MB."""
     return ", ".join(f"{values[(len(values) - 1) * part // 4] / 1e6:.1f}" for part in range(5))
 
 
 @experiment("soak", tries=3600, short=1)
 def soak(seconds: int) -> Outcome:
-    """Eight threads train with random faults for this many seconds; each has the losses of a thread alone, memory in use is flat.
-
-    It says each minute how far it has come. After SIGINT or SIGTERM it ends with the round.
+    """Eight threads train with random faults for this many seconds; each has the losses of a single thread, and memory in use is
+    flat. Progress is reported each minute. After SIGINT or SIGTERM it ends with the round.
     """
     outcome = Outcome()
     alone = [Trainee(seed, lambda probability: False).run(STEPS) for seed in range(THREADS)]

@@ -566,7 +566,7 @@ def packages():
 
 
 def load_damaged(content):
-    """Load a file that may be refused; what is loaded lies in its storages, and no package has been imported for it."""
+    """Load a file that may be refused; assert that loaded tensors lie in their storages, and that no package was imported."""
     before = packages()
     try:
         loaded = torch.load(io.BytesIO(content))
@@ -976,7 +976,7 @@ def test_compressed_archives_are_refused():
 
 
 def test_records_that_share_their_bytes_are_refused():
-    """Thousands of directory entries for one record would make a small file large."""
+    """Thousands of directory entries for one record would make the data of a small file large."""
     content = archive(START + b"N.", {str(i): bytes(1000) for i in range(3)})
     with zipfile.ZipFile(io.BytesIO(content)) as out:
         offsets = [info.header_offset for info in out.infolist()]
@@ -1108,7 +1108,7 @@ def test_tensors_pickled_together_share_their_memory_again(protocol):
 
 
 def test_ordered_dictionaries_are_pickled_without_copyreg(monkeypatch) -> None:
-    """`copyreg._slotnames` drops interrupts; the pickle is what it would be with it."""
+    """`copyreg._slotnames` drops interrupts; without it, the pickle is the same."""
     state = torch.nn.Linear(2, 2).state_dict()
     assert vars(state)  # `_metadata`
     monkeypatch.setattr(copyreg, "_slotnames", None)

@@ -111,7 +111,7 @@ def test_damaged_safetensors_are_refused(header, content):
 
 
 class Anything:
-    """What only a trusted file may hold."""
+    """A class that only a trusted file may contain."""
 
     def __init__(self):
         self.tensor = torch.ones(2)

@@ -1,8 +1,8 @@
 """A program: classes that do not derive from `Tensor` override calls.
 
-`python tests/torch_names/overrides_of_other_classes.py adjoint` (or `torch`) prints failures. Each case runs in a new
-process, in which nothing has been overridden before: the class is defined before the first call of the function, after a
-call with tensors, or between two calls.
+`python tests/torch_names/overrides_of_other_classes.py adjoint` (or `torch`) prints failures. Each case runs in a new process, in
+which no class has overridden calls before. The class is defined before the first call of the function, after a call with tensors,
+or between two calls.
 """
 
 import importlib
@@ -72,7 +72,7 @@ ORDERS = ("class, call with it", "call, class, call with it", "class, call, call
 
 
 def told(run, order):
-    """What the class is told."""
+    """Return the calls that the class receives."""
     if order.startswith("call"):
         run(torch.ones(2))
 

@@ -16,7 +16,7 @@ from adjoint.nn import functional as F
 
 
 class Metres(torch.Tensor):
-    """A subclass without anything of its own."""
+    """A subclass without methods and attributes."""
 
 
 class Slotted(torch.Tensor):
@@ -26,7 +26,7 @@ class Slotted(torch.Tensor):
 
 
 class Logging(torch.Tensor):
-    """Notes the functions that are called on it."""
+    """Records the functions that are called on it."""
 
     log: list = []
 
@@ -37,7 +37,7 @@ class Logging(torch.Tensor):
 
 
 class Names(overrides.TorchFunctionMode):
-    """Notes the names of functions."""
+    """Records the names of functions."""
 
     def __init__(self):
         self.names = []

@@ -1,4 +1,4 @@
-"""`adjoint run` and `install_as_torch`: programs that say `import torch`, in processes of their own."""
+"""`adjoint run` and `install_as_torch`: programs with `import torch`, each in a new process."""
 
 import os
 import subprocess

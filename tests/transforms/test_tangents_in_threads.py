@@ -1,4 +1,4 @@
-"""Levels of forward mode hold in all threads: tangents go where tensors go."""
+"""Levels of forward mode hold in all threads: a tensor keeps its tangent in another thread."""
 
 import sys
 import threading

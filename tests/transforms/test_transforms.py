@@ -1,4 +1,4 @@
-"""Forward mode, `vmap` and the transforms of functions, alone and composed: against differences, loops and each other."""
+"""Forward mode, `vmap` and function transforms, alone and composed, compared with differences, loops and each other."""
 
 import gc
 
@@ -39,7 +39,7 @@ def points(*shape):
 
 
 def differences(function, x, step=1e-6):
-    """The Jacobian by central differences."""
+    """Return the Jacobian by central differences."""
     columns = []
     for index in range(x.numel()):
         ahead, behind = x.clone(), x.clone()
@@ -181,7 +181,9 @@ def test_third_derivative():
 
 
 def test_a_perturbation_is_not_confused_with_another():
-    """The inner derivative of `x * y` by `y` is `x`, whatever happens to `x` outside (Siskind and Pearlmutter, 2005)."""
+    """The inner derivative of `x * y` by `y` is `x`, also if an outer transform differentiates by `x` (Siskind and Pearlmutter,
+    2005).
+    """
     one = torch.tensor(1.0)
 
     def outer(x):

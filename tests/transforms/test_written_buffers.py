@@ -1,4 +1,4 @@
-"""Transforms of functions that write into buffers which they made, and of parts of memory that several elements share."""
+"""Transforms of functions that write into their own buffers, and into memory that several elements share."""
 
 import itertools
 
@@ -117,7 +117,7 @@ WRITING = {
 @pytest.mark.parametrize("others", [False, pytest.param(True, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("name", WRITING)
 def test_buffers_are_written_within_compositions(name, others):
-    """The quick tier has a quarter of the compositions for each function, all of them for four."""
+    """The quick tier has a quarter of the compositions for each function; four functions together have all."""
     number = [*WRITING].index(name)
     f, x, ones = WRITING[name], torch.tensor([0.3, -0.2, 0.5], dtype=D), torch.ones(2, dtype=D)
     expected = F.jacrev(F.jacrev(f))(x)
@@ -188,7 +188,7 @@ WINDOWS = [((2,), (1,)), ((3, 2), (0, 1)), ((2,), (0,)), ((1,), (1,)), ((2, 2), 
 @pytest.mark.parametrize("name", OVERLAPPING)
 @pytest.mark.long_cases
 def test_windows_of_elements_that_share_memory(name, others):
-    """The quick tier has a third of the windows on each, all of them on three."""
+    """The quick tier has a third of the windows for each case; three cases together have all."""
     count, source = OVERLAPPING[name]
     tried, number = 0, [*OVERLAPPING].index(name)
     for (size, stride), offset in itertools.product(WINDOWS, (None, 0, 1)):
@@ -308,7 +308,7 @@ def _along(g):
 
 
 def _into(y, x):
-    """Something of `x`, written into `y`."""
+    """Write something that depends on `x` into `y`."""
     y.copy_(x * 2)
     return y * x
 

@@ -1,6 +1,5 @@
-"""A recomputation runs where the first run did: contexts × ways of checkpointing give the gradients of no checkpoint.
-
-Each context is entered for the first run alone: backward runs after it has been left.
+"""A recomputation runs in the context of the first run: every context and every way of checkpointing give the gradients without
+checkpoints. Only the first run is within the context; backward runs after it.
 """
 
 import contextlib
@@ -104,7 +103,7 @@ class FunctionMode(TorchFunctionMode):
 
 @entry(CONTEXTS)
 class DispatchMode(TorchDispatchMode):
-    """Computes sines of twice the argument, and draws and makes other numbers."""
+    """A mode that changes sines, random draws and new tensors."""
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         name = str(func)
@@ -218,7 +217,7 @@ WAYS["by keyword"] = lambda function, x: checkpoint(lambda *, x: function(x), us
 
 
 def gradients(context, made, run):
-    """The gradients of the input and of all parameters, after backward outside of the context."""
+    """Return the gradients of the input and of all parameters, after backward outside of the context."""
     torch.manual_seed(3)
     made.zero_grad()
     x = torch.tensor([[0.1, 0.2, 0.3], [0.5, -0.5, 1.0]], requires_grad=True)
@@ -243,7 +242,7 @@ def gradients_without_checkpoint(context, name, in_sequence):
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("context", CONTEXTS)
 def test_gradients_are_those_without_checkpoint(context, way, others):
-    """Of each context with each way, a third of the functions, others for another context or way; and the others."""
+    """Each pair of a context and a way runs a third of the functions; the long case runs the others."""
     number = [*CONTEXTS].index(context) + [*WAYS].index(way)
     for place, name in enumerate(FUNCTIONS):
         if ((place + number) % 3 == 0) is others or not is_compared(way, name):

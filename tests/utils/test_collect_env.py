@@ -1,4 +1,4 @@
-"""What there is, for reports: found as PyTorch's, and shown by the command of either name."""
+"""The description of the system, for bug reports: in PyTorch's form, and printed by the commands of both names."""
 
 import subprocess
 import sys

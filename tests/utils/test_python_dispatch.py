@@ -21,7 +21,7 @@ aten = torch.ops.aten
 
 
 class Log(TorchDispatchMode):
-    """Keeps the names of what it is given."""
+    """Records the names of the operators that it receives."""
 
     def __init__(self):
         super().__init__()
@@ -37,7 +37,7 @@ def named(names):
 
 
 class Cast(TorchDispatchMode):
-    """Makes every result float64."""
+    """Converts every result to float64."""
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         result = func(*args, **(kwargs or {}))

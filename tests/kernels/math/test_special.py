@@ -18,7 +18,7 @@ def quiet():
 
 
 def many(low, high):
-    """Return arrays of points: large ones, which loops compute, and zero-dimensional or odd-shaped ones."""
+    """Return so many points that loops compute a function of them."""
     return numpy.linspace(low, high, 4001)
 
 

@@ -1,4 +1,4 @@
-"""gradcheck and gradgradcheck find the same faults as PyTorch's, and say so in its words."""
+"""gradcheck and gradgradcheck find the same faults as PyTorch's, with the same messages."""
 
 import re
 import warnings
@@ -313,7 +313,7 @@ _ADVICE = re.compile(
 
 
 def normal(text):
-    """A message with its numbers rounded and zeros without sign, and without what is of PyTorch's own making."""
+    """Return a message with rounded numbers and zeros without sign, and without parts that only PyTorch has."""
     text = _ADVICE.sub("", re.sub(r"\b(adjoint|torch)\.", "torch.", text)).rstrip()
     text = re.sub(r"(?<=\[| ) *-?(0\.0*)(?=[^\d])", r"\1", text)
     return re.sub(r"\d+\.\d{5,}(e-?\d+)?", lambda found: f"{float(found[0]):.5g}", text)

@@ -1,4 +1,4 @@
-"""A hook after accumulation changes its parameter, or a pending one, as optimizers within backward do: PyTorch's gradients."""
+"""Hooks after accumulation that change a parameter, as optimizers within backward do: the gradients agree with PyTorch."""
 
 import pytest
 

@@ -10,7 +10,7 @@ TESTS = Path(__file__).parents[2]
 
 
 def of_pytorch(name):
-    """The tests of a module, with PyTorch in adjoint's place."""
+    """Return the tests of a module, with PyTorch in adjoint's place."""
     path = TESTS / name
     source = path.read_text(encoding="utf-8")
     for ours, theirs in (

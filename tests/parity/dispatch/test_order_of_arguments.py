@@ -1,4 +1,4 @@
-"""Functions of `torch` whose arguments stand in another order than those of `torch.nn.functional`, and newer ones."""
+"""Functions of `torch` whose arguments have another order than in `torch.nn.functional`, and newer functions."""
 
 import warnings
 

@@ -53,7 +53,7 @@ def functions():
 
 
 def first_words(function, arguments, keywords):
-    """The type of the error, the function that it names, without its namespace, and the parameter, if it names one."""
+    """Return the type of the error, the function that it names, without namespace, and the parameter that it names, if any."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

@@ -1,4 +1,4 @@
-"""Layers, their printed form, state, initial values, results and gradients are PyTorch's."""
+"""Layers: their printed form, state, initial values, results and gradients are PyTorch's."""
 
 import copy
 
@@ -197,7 +197,7 @@ CASES = [[part.strip() for part in line.split("  ") if part.strip()] for line in
 
 
 def with_parameters(library, layer):
-    """The layer in float64, and in training mode."""
+    """Return the layer in float64 and in training mode."""
     return eval(f"nn.{layer}", namespace(library)).double()
 
 
@@ -229,7 +229,7 @@ def leaves(value):
 
 
 def evaluated(library, layer, inputs):
-    """The outputs, and the gradients of inputs and parameters for a fixed random sum of outputs."""
+    """Return the outputs, and the gradients of inputs and parameters for a fixed random sum of outputs."""
     tensors = leaves(inputs)
     for tensor in tensors:
         if tensor.is_floating_point():

@@ -28,7 +28,7 @@ OPTIMIZERS = [
 
 
 def samples(info, training):
-    """`(constructor arguments, forward arguments)` of each sample that both libraries can take."""
+    """Return `(constructor arguments, forward arguments)` of each sample that both libraries accept."""
     torch.manual_seed(0)
     found = info.module_inputs_func(info, device="cpu", dtype=torch.float64, requires_grad=True, training=training)
     for sample in found:
@@ -47,7 +47,7 @@ def leaves(value):
 
 
 def evaluate(library, module, arguments):
-    """The outputs and all gradients."""
+    """Return the outputs and all gradients."""
     convert = Converter(library)
     args, kwargs = convert(arguments.args), convert(arguments.kwargs)
     seed(library, 0)

@@ -20,7 +20,7 @@ LENGTHS = [[5, 3, 3, 1], [4, 4, 4], [1], [2, 5, 1, 5], [3, 6]]
 
 
 def results(library, kind, options, lengths, batch_first, with_state, dtype="float64"):
-    """All numbers that a pass over packed sequences and its backward give, as arrays by name."""
+    """Return all results and gradients of a pass over packed sequences, as arrays by name."""
     draw = numpy.random.default_rng(0)
     tensor = lambda *shape: library.tensor(draw.standard_normal(shape), dtype=getattr(library, dtype))
     model = getattr(library.nn, kind)(3, 4, batch_first=batch_first, **options).to(getattr(library, dtype))

@@ -15,7 +15,7 @@ LIBRARIES = torch, adjoint
 
 
 def outcomes(function):
-    """What both libraries return, or the errors they raise."""
+    """Return the results of both libraries, or their errors."""
     found = []
     for library in LIBRARIES:
         try:

@@ -16,7 +16,7 @@ ODD = [-1, -2, 2**40, 2**61, 2**62, 2**63 - 2]
 
 
 def geometry(rng):
-    """Size, strides and offset, some of them of no storage."""
+    """Draw a size, strides and an offset, some of which fit no storage."""
     odd = 0.15 if rng.random() < 0.5 else 0.0
     pick = lambda usual: rng.choice(ODD) if rng.random() < odd else rng.choice(usual)
     dims = rng.randrange(4)
@@ -27,14 +27,14 @@ def geometry(rng):
 
 
 def beyond_numpy(size, stride):
-    """Whether PyTorch makes tensors of this that are no arrays: sizes below 0, steps and counts of more than 64 bits."""
+    """Return whether PyTorch permits tensors that NumPy does not: sizes below 0, steps and counts of more than 64 bits."""
     huge = [length for length in size if length]
     odd_size = min(size, default=0) < 0 or math.prod(map(abs, huge)) * 16 >= 2**63
     return (odd_size and 0 in size) or any(step * 16 >= 2**63 for step in stride) or math.prod(huge) * 16 >= 2**63
 
 
 def too_large(size, stride, offset):
-    """Whether a storage that grows to hold this, or a copy, might be of many bytes."""
+    """Return whether a storage for these elements, or a copy, might be too large for a test."""
     if 0 in size or len(size) != len(stride) or 10**5 < math.prod(size) < 2**58:
         return math.prod(size) > 10**5
     return 10**5 < offset + sum((length - 1) * step for length, step in zip(size, stride, strict=True)) < 2**58
@@ -66,7 +66,7 @@ CROOKED = ("a transposed array", "every other element", "an expanded array")
 
 
 def outcome(library, way, source, arguments):
-    """What becomes of a call: what the tensor sees, of how large a storage; or the error."""
+    """Return the outcome of a call: the elements of the tensor and the size of its storage; or the error."""
     x = SOURCES[source](library, 6)
     try:
         result = WAYS[way](library, x, *arguments)

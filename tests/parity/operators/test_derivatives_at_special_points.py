@@ -85,7 +85,7 @@ WRONG = [
 
 
 def derivatives(library, function, point):
-    """The value, the first and the second derivative, as far as there are any."""
+    """Return the value, the first and the second derivative, as far as they exist."""
     x = library.tensor([point], dtype=library.float64, requires_grad=True)
     found = [function(library, x)]
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""Numbers at the ends of their types, and tensors without dimensions or elements: values, and the errors for what is refused."""
+"""Extreme numbers of each type, and tensors without dimensions or elements: values and errors."""
 # ruff: noqa: E501
 
 import pytest

@@ -32,7 +32,7 @@ Part = tuple[str, Any]
 
 
 def build(module: Any, parts: tuple[Part, ...], bare: bool) -> Any:
-    """The index for `module`; `bare` leaves out the tuple around a single part."""
+    """Return the index for `module`; `bare` leaves out the tuple around a single part."""
     built = tuple(_build(module, kind, value) for kind, value in parts)
     return built[0] if bare and len(built) == 1 else built
 
@@ -88,7 +88,7 @@ def _masks(draw: st.DrawFn, sizes: tuple[int, ...]) -> Part:
 
 @st.composite
 def indices(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[Part, ...]:
-    """Parts for the dimensions of `shape` from left to right, with None, Ellipsis and bool in between."""
+    """Draw parts for the dimensions of `shape` from left to right, with None, Ellipsis and bool in between."""
     parts: list[Part] = []
     broadcast = draw(st.sampled_from([(2,), (3,), (2, 3), (1,), ()]))
     dim, ellipsis = 0, draw(st.booleans())
@@ -173,7 +173,7 @@ def _attempt(run: Any, module: Any) -> tuple[Any, Exception | None]:
 
 
 def _agree(run: Any, case: Any) -> tuple[Any, Any] | None:
-    """Runs with both libraries; what both return, or None where both raise the same type of exception."""
+    """Run with both libraries; return both results, or None if both raise the same type of exception."""
     actual, error = _attempt(run, candidate)
     expected, expected_error = _attempt(run, torch)
     if expected_error is not None:

@@ -1,4 +1,4 @@
-"""Sizes and layouts change no answer: functions of large operands of every kind give what PyTorch gives, in its layout."""
+"""Functions of large operands of every kind and layout give PyTorch's results, in its layout."""
 
 from collections.abc import Callable
 from typing import Any

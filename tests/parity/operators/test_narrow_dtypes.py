@@ -1,4 +1,4 @@
-"""Floats of eight bits, complex numbers of two halves, and bits: what PyTorch computes with them, and what it refuses."""
+"""Floats of eight bits, complex numbers of two halves, and bits: the same results and errors as PyTorch."""
 
 import io
 import itertools
@@ -21,7 +21,7 @@ OTHERS = "float32 float64 float16 bfloat16 int64 int32 uint8 bool complex64 comp
 
 
 def numbers(name: str) -> numpy.ndarray:
-    """Many numbers of a dtype: all of the short ones, others near the borders between these."""
+    """Return numbers of a dtype: all numbers of a short one; for others, numbers near the borders between short ones."""
     if name in EIGHTHS or name == "uint8":
         return numpy.arange(256, dtype=numpy.uint8)
     halves = numpy.arange(1 << 16, dtype=numpy.uint16)
@@ -53,7 +53,7 @@ def tensor(module: Any, name: str) -> Any:
 
 
 def same(first: Any, second: Any) -> bool:
-    """Whether a tensor of PyTorch and one of adjoint have the same dtype, and the same numbers and zeros."""
+    """Return whether a tensor of PyTorch and a tensor of adjoint have the same dtype, numbers and signs of zeros."""
     one, two = to_array(first), numpy.asarray(to_array(second))
     if one.dtype.kind == "W":
         one, two = one.view(numpy.float16), two.view(numpy.float16)

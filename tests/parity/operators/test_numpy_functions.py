@@ -1,4 +1,4 @@
-"""NumPy's functions, called on tensors, answer as on PyTorch's: all of `numpy`, `numpy.linalg` and `numpy.fft`."""
+"""All functions of `numpy`, `numpy.linalg` and `numpy.fft` give the same results for tensors as for PyTorch's tensors."""
 
 import inspect
 import warnings
@@ -81,7 +81,7 @@ def functions():
 
 
 def described(value):
-    """A result without its library: types of containers, shapes, dtypes and elements."""
+    """Describe a result without its library: types of containers, shapes, dtypes and elements."""
     if is_tensor(value):
         return "tensor", *described(to_array(value.detach().resolve_conj()))[1:]
     if isinstance(value, tuple | list):
@@ -108,7 +108,7 @@ def outcome(make, function, call, array):
 
 
 def bare(description):
-    """A description that does not tell tensors from arrays and scalars."""
+    """Return a description that does not distinguish tensors from arrays and scalars."""
     if description and isinstance(description[0], tuple):
         return tuple(map(bare, description))
     return description[1:]
@@ -117,7 +117,7 @@ def bare(description):
 @pytest.mark.parametrize("others", [False, pytest.param(True, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("function", list(functions()))
 def test_a_function_of_numpy_answers_as_on_pytorchs_tensors(function, others):
-    """Where PyTorch's tensors are refused, ours may get the answer that arrays get."""
+    """If a function refuses PyTorch's tensors, it may accept ours and give the same result as for arrays."""
     different = []
     for row, (name, array) in enumerate(ARRAYS.items()):
         for call in CALLS[(row + others) % 2 :: 2]:

@@ -18,7 +18,7 @@ from tests.parity.exceptions import KNOWN, unexcused
 
 @cache
 def checks(name: str) -> dict[str, Callable[..., Outcome]]:
-    """What is compared for the operator of this name."""
+    """Return the checks of the operator of this name."""
     return aspects(samples.operators()[name])
 
 
@@ -31,8 +31,8 @@ WHOLE = set(KNOWN) | {listed.partition("[")[2].removesuffix("]").replace("-", " 
 
 @cache
 def cases() -> list[Any]:
-    """Operators, their aspects, and which samples. The quick tier chooses among the cases of two dtypes of an aspect: the
-    first, and another one that differs from operator to operator.
+    """Return operators, their aspects, and which samples. The quick tier takes two dtypes of each aspect: the first, and another
+    that differs from operator to operator.
     """
     found = []
     for number, name in enumerate(samples.operators()):

@@ -61,7 +61,7 @@ _SCALARS = (True, 3, 2.5, 0.1, 1 + 2j)  # 0.1 is no number of a half type
 
 
 def outcome(run: Callable[[], Any]) -> str:
-    """The dtypes of what a call returns, or the type of exception."""
+    """Return the dtypes of the results of a call, or the type of its exception."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -77,7 +77,7 @@ def tensor(module: Any, dtype: str, dims: int) -> Any:
 
 
 def disagreements(calls: list[tuple[str, Callable[[Any], Any]]]) -> list[str]:
-    """Where the two differ. What PyTorch has no kernel for may work here."""
+    """Return where the two libraries differ. A call for which PyTorch has no kernel may work here."""
     found = []
     for words, run in calls:
         one, two = outcome(lambda run=run: run(candidate)), outcome(lambda run=run: run(torch))

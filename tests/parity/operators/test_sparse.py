@@ -15,14 +15,14 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 
 def shown(value):
-    """The value as text that both libraries have in common."""
+    """Return the value as text that both libraries have in common."""
     if isinstance(value, (tuple, list)):
         return [shown(item) for item in value]
     return re.sub(r"0x[0-9a-f]+", "0x", str(value))
 
 
 def outcome(module, program):
-    """What a program returns, as text, or the type and the beginning of its error."""
+    """Return the result of a program as text, or the type and the beginning of its error."""
     module.manual_seed(0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -48,7 +48,7 @@ def fused_step(t):
 
 
 def h(t):
-    """With a dense dimension."""
+    """Return a hybrid tensor with a dense dimension."""
     return t.sparse_coo_tensor([[2, 0]], t.tensor([[1.0, 2.0], [3.0, 4.0]]), (3, 2))
 
 
@@ -57,7 +57,7 @@ def c(t):
 
 
 def e(t):
-    """With an empty row."""
+    """Return a matrix with an empty row."""
     return t.tensor([[0, 2.0, -1, 2.5], [0, 0, 0, 0], [-1, -1, 0, -1]]).to_sparse_csr()
 
 
@@ -66,7 +66,7 @@ def d(t):
 
 
 def after(t, result, *leaves):
-    """The gradients of the sum of a result."""
+    """Return the gradients of the sum of a result."""
     dense = result.to_dense() if result.layout is not t.strided else result
     (dense * (t.arange(dense.numel()) + 1.0).reshape(dense.shape)).sum().backward()
     return [leaf.grad for leaf in leaves]
@@ -338,7 +338,7 @@ def table(t, **options):
 
 
 def step(t, kind, steps=3, **options):
-    """Some steps of an optimizer on a table with sparse gradients."""
+    """Take some steps of an optimizer on a table with sparse gradients."""
     layer = table(t, padding_idx=1)
     optimizer = kind(layer.parameters(), lr=0.1, **options)
     for number in range(steps):
@@ -432,7 +432,7 @@ def test_files(writer, reader):
 
 @pytest.mark.parametrize("seed", range(30))
 def test_random_matrices(seed):
-    """Products, sums and conversions of random matrices, with repeated coordinates."""
+    """Tests products, sums and conversions, with repeated coordinates."""
     generator = numpy.random.default_rng(seed)
     rows, columns, count = generator.integers(1, 7, 3)
     indices = numpy.stack([generator.integers(0, rows, count), generator.integers(0, columns, count)])

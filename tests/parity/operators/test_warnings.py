@@ -1,4 +1,4 @@
-"""No sample of PyTorch's operators makes NumPy warn, whatever numbers are in it: programs may turn warnings into errors."""
+"""No sample of PyTorch's operators makes NumPy warn, not even with special numbers: programs may turn warnings into errors."""
 
 import warnings
 
@@ -19,7 +19,7 @@ SPECIAL = [float("nan"), float("inf"), -float("inf"), 0.0, 3e38, -1e-40]
 
 
 def special(value):
-    """A tensor with every third element a special number; anything else as it is."""
+    """Return a tensor in which every third element is a special number; return other values unchanged."""
     if not isinstance(value, torch.Tensor) or value.layout is not torch.strided or not value.is_floating_point():
         return value
     place = torch.arange(value.numel()).reshape(value.shape)
@@ -35,7 +35,7 @@ def function_of(op):
 
 
 def calls(op):
-    """The arguments of the samples, as they are and with special numbers."""
+    """Return the arguments of the samples, unchanged and with special numbers."""
     convert = Converter(candidate)
     for dtype in (torch.float32, torch.complex64, torch.int64):
         samples = op.sample_inputs("cpu", dtype) if dtype in op.dtypes else ()

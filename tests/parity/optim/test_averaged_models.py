@@ -1,4 +1,4 @@
-"""Averaged models, their learning rate and their batch statistics, and optimizers of matrices, as PyTorch's."""
+"""Averaged models, their learning rates and batch statistics, and optimizers of matrices, compared with PyTorch."""
 
 import pytest
 
@@ -95,7 +95,7 @@ def test_as_pytorch(line):
 @pytest.mark.parametrize("shape", [(3, 3), (5, 2), (2, 5)])
 @pytest.mark.parametrize("options", [{}, {"nesterov": False, "adjust_lr_fn": "match_rms_adamw", "lr": 0.1}])
 def test_muon(shape, options):
-    """Products in bfloat16 are rounded in another order, so that the last digit may differ."""
+    """Products in bfloat16 are summed in another order, so the last digit may differ."""
     import adjoint
 
     found = []

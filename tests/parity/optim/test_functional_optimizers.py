@@ -1,4 +1,4 @@
-"""Optimizers as functions of lists: with PyTorch's signatures, they change lists as PyTorch's, and as optimizers do."""
+"""Functional optimizers have PyTorch's signatures, and change lists as PyTorch's functions and as optimizer classes do."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def parameters(function):
 
 
 def started(m, name, options, params):
-    """The list of a state at the beginning."""
+    """Return the lists of the initial state."""
     if name == "state_steps":
         return [0] * len(params) if "sparse" in options else [m.zeros(()) for _ in params]
     if name == "momentum_buffer_list" and "dampening" in options:
@@ -89,7 +89,7 @@ UNUSED = {("max_exp_avg_sqs", False), ("grad_avgs", False)}
 
 
 def stepped(m, module, options):
-    """All lists after three steps."""
+    """Return all lists after three steps."""
     call, random = function(m, module), numpy.random.default_rng(0)
     sparse = {"sparse": True} if module == "_functional" else {}
     shapes = [(2, 3), (3, 2)] if module in ("_muon", "_functional") else [(2, 3), (3,)]

@@ -70,7 +70,7 @@ def make(library, line, params):
 
 
 def problem(library, dtype):
-    """Parameters of several shapes, and a function of them to minimize that is not a sum of separate ones."""
+    """Return parameters of several shapes, and a function to minimize in which they interact."""
     random = numpy.random.RandomState(0)
 
     def draw(*shape):
@@ -89,7 +89,7 @@ def problem(library, dtype):
 
 
 def train(library, optimizer, loss, steps):
-    """The losses on the way."""
+    """Train; return the losses."""
     losses = []
 
     def closure():
@@ -365,7 +365,7 @@ w.grad
 
 
 def _line_search_trials(module: Any, seed: int) -> list[float]:
-    """The losses at which LBFGS looks, of a random problem; some have noise."""
+    """Return the losses that LBFGS evaluates for a random problem; some have noise."""
     draw = random.Random(seed)
     kind, lr = draw.choice(["noise", "quadratic"]), draw.choice([0.1, 0.5, 1, 3])
     start = module.tensor([draw.uniform(-2, 2)], dtype=module.float64, requires_grad=True)

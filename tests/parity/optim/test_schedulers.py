@@ -214,7 +214,7 @@ def epochs(make):
 @pytest.mark.parametrize("nesting", NESTINGS)
 @pytest.mark.long_cases
 def test_nested_schedulers(nesting, turn):
-    """The quick tier has a third of the pairs for each nesting, all of them for three."""
+    """The quick tier has a third of the pairs for each nesting; three nestings together have all pairs."""
     first = (NESTINGS.index(nesting) + turn) % 3
     pairs = f"[*itertools.product(parts.items(), repeat=2)][{first}::3]"
     assert_same(f"{SETUP}{NESTED}import itertools\n{{(p, q): epochs({nesting}) for (p, a), (q, b) in {pairs}}}")

@@ -4,16 +4,15 @@
     python -m tests.parity.pairs --seconds 20 [--seed 20260131]          # other cells each day
     python -m tests.parity.pairs --outer vmap --inner checkpoint --operator exp
 
-An operator (`operators.py`) is a function of tensors. A feature (`features.py`) makes another function of tensors of one,
-so that any two compose, in either order: `vmap of checkpoint of exp` is a cell, and so is `checkpoint of vmap of exp`.
-`cells.py` runs a cell's function on leaves, and what comes out backward, and compares values, dtypes, shapes, gradients
-and errors.
+An operator (`operators.py`) is a function of tensors. A feature (`features.py`) turns a function of tensors into another, so that
+any two features compose, in either order: `vmap of checkpoint of exp` is a cell, and so is `checkpoint of vmap of exp`.
+`cells.py` runs a cell's function on leaves and backward from its results, and compares values, dtypes, shapes, gradients and
+errors.
 
-Where PyTorch refuses and adjoint does not, the composition's definition decides: each feature has a `meaning`, the same
-function in plainer terms (a loop for `vmap`, nothing for `checkpoint`), and the cell is to agree with what PyTorch
-answers when one of its features, or both, are replaced by their meanings. Where PyTorch refuses that too, adjoint is to
-agree with its own answer to the meanings. `excuses.py` lists the differences that are meant, each with a cell
-that shows it: an excuse that its cell does not need fails a test.
+If PyTorch refuses a cell and adjoint does not, the definition of the composition decides: each feature has a `meaning`, the same
+function in simpler terms (a loop for `vmap`, nothing for `checkpoint`). The cell must agree with PyTorch's answer when one or
+both features are replaced by their meanings. If PyTorch refuses that too, adjoint must agree with its own answer to the meanings.
+`excuses.py` lists the intended differences, each with a cell that shows it: an excuse that its cell does not need fails a test.
 
 A new operator is one line in `operators.py`, a new feature one function in `features.py`: it takes the library, a
 function and its tensors, and returns a tensor or a tuple of tensors. Run both alone, then `--all`.

@@ -1,4 +1,4 @@
-"""Runs cells, and prints the differences that no excuse explains. The exit status is 1 if there are any."""
+"""Run cells, and print the differences that no excuse explains. The exit status is 1 if there are any."""
 
 import argparse
 import os

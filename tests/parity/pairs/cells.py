@@ -1,4 +1,4 @@
-"""A cell: one operator within two features, what both libraries answer, and how the answers differ."""
+"""A cell: one operator within two features, the answers of both libraries, and their difference."""
 
 import random
 import re
@@ -48,7 +48,7 @@ def all_cells() -> list[Cell]:
 
 @cache
 def arrays(name: str, *, large: bool) -> list[numpy.ndarray]:
-    """The inputs of an operator."""
+    """Return the inputs of an operator."""
     shapes = OPERATORS[name].shapes
     rest = numpy.prod([size for size in shapes[0] if size != "n"])
     count = LARGE // int(rest) if large else 3
@@ -62,7 +62,7 @@ def _distinct(generator: numpy.random.Generator, shape: list[int]) -> numpy.ndar
 
 
 def program(library: Any, cell: Cell, plain: tuple[bool, bool] = (False, False)) -> tuple[Any, list[Any]]:
-    """A cell's function and its leaves; with the meaning of a feature, outer or inner, where `plain` says so."""
+    """Return a cell's function and its leaves; `plain` names the features to replace by their meanings."""
     features = FEATURES[cell.outer], FEATURES[cell.inner]
     function = partial(OPERATORS[cell.operator].function, library)
     for each, by_meaning in zip(features[::-1], plain[::-1], strict=True):
@@ -76,7 +76,7 @@ def program(library: Any, cell: Cell, plain: tuple[bool, bool] = (False, False))
 
 
 def answer(library: Any, cell: Cell, plain: tuple[bool, bool] = (False, False)) -> Answer:
-    """What the library answers."""
+    """Return the library's answer."""
     function, leaves = program(library, cell, plain)
     parts: list[tuple[str, Any]] = []
     with warnings.catch_warnings():
@@ -95,12 +95,12 @@ def answer(library: Any, cell: Cell, plain: tuple[bool, bool] = (False, False)) 
 
 @cache
 def first_run(library: Any, name: str) -> None:
-    """Makes what an operator makes once, a module, outside of all features."""
+    """Let an operator create its module, once, outside of all features."""
     OPERATORS[name].function(library, *map(library.from_numpy, arrays(name, large=False)))
 
 
 class Seen(NamedTuple):
-    """What is compared of a tensor."""
+    """The compared properties of a tensor."""
 
     kind: str
     dtype: str
@@ -128,7 +128,7 @@ def seen(tensor: Any) -> Seen | None:
 
 
 def difference_of(actual: Seen | None, expected: Seen | None, tolerance: float, *, by_meaning: bool) -> str | None:
-    """What differs between two tensors. A meaning says nothing of classes, layouts, and what requires grad."""
+    """Return the difference of two tensors. A meaning does not determine classes, layouts and `requires_grad`."""
     if actual is None or expected is None:
         return None if actual is expected else f"{_shown(actual)}, expected {_shown(expected)}"
     for name in ("dtype", "shape") if by_meaning else ("kind", "dtype", "shape", "layout"):
@@ -155,13 +155,13 @@ def _shown(tensor: Seen | None) -> str:
 
 
 def plain_words(error: Exception) -> str:
-    """The type and the first words of an error, without the library's own name and addresses."""
+    """Return the type and the first words of an error, without the library's name and addresses."""
     text = re.sub(r"\b(adjoint|torch)\.|(?<=Tagged_)\w+", "torch.", leading_words(str(error), 5))
     return f"{type(error).__name__}: {re.sub('0x[0-9a-f]+', '0x', text)}"
 
 
 def answers_differ(actual: Answer, expected: Answer, tolerance: float, *, by_meaning: bool = False) -> str | None:
-    """What differs between two programs: an error, a number of results, or one of them."""
+    """Return the difference of two programs: an error, the number of results, or one result."""
     for (name, one), (expected_name, two) in zip(actual.parts, expected.parts, strict=False):
         difference = (
             difference_of(one, two, tolerance, by_meaning=by_meaning) if name == expected_name else expected_name
@@ -182,7 +182,7 @@ def answers_differ(actual: Answer, expected: Answer, tolerance: float, *, by_mea
 
 
 def recording_differs(name: str, actual: Seen | None, expected: Seen | None) -> str | None:
-    """Whether a tensor requires grad; asked last, where all values are the same."""
+    """Return a difference in `requires_grad`; checked last, if all values are the same."""
     if actual is None or expected is None or actual.requires_grad == expected.requires_grad:
         return None
     return f"{name}: requires_grad {actual.requires_grad}, expected {expected.requires_grad}"
@@ -196,7 +196,7 @@ AS_PYTORCH, AS_MEANT_BY_PYTORCH, AS_MEANT, REFUSED = "as PyTorch", "as PyTorch a
 
 
 def meanings(cell: Cell) -> Iterator[tuple[bool, bool]]:
-    """Which of the two features to replace by their meanings, the fewest first."""
+    """Yield which of the two features to replace by their meanings, the fewest first."""
     possible = [FEATURES[name].meaning is not None for name in (cell.outer, cell.inner)]
     for outer, inner in ((True, False), (False, True), (True, True)):
         if possible[0] >= outer and possible[1] >= inner:
@@ -204,7 +204,7 @@ def meanings(cell: Cell) -> Iterator[tuple[bool, bool]]:
 
 
 def judge(cell: Cell) -> tuple[str, str | None]:
-    """The standard by which the cell was judged, and the difference."""
+    """Return the standard by which the cell was judged, and the difference."""
     expected, actual = answer(torch, cell), answer(candidate, cell)
     difference = answers_differ(actual, expected, tolerance_of(cell))
     if difference is None or expected.error is None or actual.error is not None:
@@ -219,15 +219,13 @@ def judge(cell: Cell) -> tuple[str, str | None]:
 
 
 def differences_from_meanings(cell: Cell, actual: Answer, library: Any) -> list[str | None]:
-    """How what adjoint answers differs from what a library does with features replaced by their meanings."""
+    """Return how adjoint's answer differs from a library's answers with features replaced by their meanings."""
     meant = [one for one in (answer(library, cell, plain) for plain in meanings(cell)) if one.error is None]
     return [answers_differ(actual, one, tolerance_of(cell), by_meaning=True) for one in meant]
 
 
 def is_as_meant(cell: Cell) -> bool:
-    """Whether adjoint agrees with PyTorch's answer to a meaning of the cell or, if PyTorch has no answer, with its
-    own.
-    """
+    """Return whether adjoint agrees with PyTorch's answer to a meaning of the cell or, if PyTorch has none, with its own."""
     actual = answer(candidate, cell)
     return None in (
         differences_from_meanings(cell, actual, torch) or differences_from_meanings(cell, actual, candidate)
@@ -235,7 +233,7 @@ def is_as_meant(cell: Cell) -> bool:
 
 
 def is_derivative(cell: Cell) -> bool:
-    """Whether adjoint's gradients agree with central differences, along one direction, where all is computed in float64."""
+    """Return whether adjoint's gradients agree with central differences along one direction, if everything is float64."""
     cell = Cell(*("negated" if FEATURES[name].digits < 7 else name for name in cell[:2]), cell.operator)
     function, leaves = program(candidate, cell)
     directions = [numbers(candidate, leaf, 2.0) for leaf in leaves]
@@ -256,7 +254,7 @@ STEP = 1e-5
 
 
 def sample(seed: int, count: int | None = None) -> list[Cell]:
-    """Cells in an order that depends on the seed."""
+    """Return cells in an order that depends on the seed."""
     cells = all_cells()
     random.Random(seed).shuffle(cells)
     return cells[:count]

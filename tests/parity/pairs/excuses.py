@@ -1,4 +1,4 @@
-"""Differences that are meant, or of what PyTorch leaves open, each with its reason."""
+"""Differences that are intended, or that PyTorch does not define, each with its reason."""
 
 import re
 from collections.abc import Callable
@@ -8,16 +8,15 @@ from .cells import Cell, is_as_meant, is_derivative
 
 
 def inner_is_derivative(cell: Cell) -> bool:
-    """Whether the gradients of the inner feature alone agree with central differences."""
+    """Return whether the gradients of the inner feature alone agree with central differences."""
     return is_derivative(Cell("negated", cell.inner, cell.operator))
 
 
 class Excuse(NamedTuple):
-    """`cell` is searched for in the cell as written, `difference` in the words that say what differs. `example` is a cell that
-    needs the excuse.
+    """`cell` is a pattern for the name of the cell, `difference` a pattern for the description of the difference.
 
-    Where `confirmed` is given, it says whether adjoint is right: what PyTorch answers to a meaning of the cell, or finite
-    differences.
+    `example` is a cell that needs the excuse. `confirmed`, if given, checks that adjoint is right, by PyTorch's answer to a
+    meaning of the cell or by finite differences.
     """
 
     reason: str
@@ -282,7 +281,7 @@ EXCUSES = [
 
 
 def excuse(cell: Cell, difference: str) -> Excuse | None:
-    """Why the difference is accepted, if it is known."""
+    """Return why the difference is accepted, or None."""
     return next((each for each in EXCUSES if _excuses(each, cell, difference)), None)
 
 

@@ -1,8 +1,8 @@
-"""Features of the library, each as what makes a function of tensors of another one.
+"""Features of the library; each turns a function of tensors into another.
 
-A feature is `feature(torch, function, *inputs)`: it calls `function` on the inputs, or on tensors made of them, in its own
-way, and returns a tensor or a tuple of tensors. Its `meaning` is the same in plainer terms, for features that PyTorch does
-not combine.
+A feature is `feature(torch, function, *inputs)`: it calls `function` on the inputs, or on tensors made from them, in its own way,
+and returns a tensor or a tuple of tensors. Its `meaning` is the same function in simpler terms, for combinations that PyTorch
+refuses.
 """
 
 import copy
@@ -16,7 +16,7 @@ Function = Callable[..., Any]
 
 
 class Feature(NamedTuple):
-    """`digits` tells how many of the numbers' digits are right where the feature computes with fewer."""
+    """`digits`: how many digits of the numbers are right, if the feature computes with fewer."""
 
     apply: Function
     meaning: Function | None
@@ -30,7 +30,7 @@ FEATURES: dict[str, Feature] = {}
 def feature(
     meaning: Function | None = None, *, digits: int = 7, is_large: bool = False
 ) -> Callable[[Function], Function]:
-    """Enters a feature under the name of its function."""
+    """Register a feature under the name of its function."""
 
     def enter(apply: Function) -> Function:
         FEATURES[apply.__name__.strip("_").replace("_", " ")] = Feature(apply, meaning, digits, is_large)
@@ -40,26 +40,26 @@ def feature(
 
 
 def flat(result: Any) -> tuple[Any, ...]:
-    """A tensor, or tuples of tensors, as a tuple of tensors, without missing gradients (None)."""
+    """Return a tensor, or nested tuples of tensors, as a flat tuple without missing gradients (None)."""
     if isinstance(result, tuple):
         return tuple(item for part in result for item in flat(part))
     return () if result is None else (result,)
 
 
 def numbers(torch: Any, like: Any, shift: float = 0.0) -> Any:
-    """Real weights of a tensor's elements, all different."""
+    """Return real weights for a tensor's elements, all different."""
     count = torch.arange(like.numel(), dtype=torch.float64, device=like.device)
     return torch.cos(count + shift).reshape(like.shape).to(like.real.dtype)
 
 
 def loss(torch: Any, results: Any) -> Any:
-    """A number made of all elements of the results that depend on leaves; None if none does."""
+    """Return a weighted sum of all elements of the results that depend on leaves; None if none does."""
     parts = [(result * numbers(torch, result)).sum().real for result in flat(results) if result.requires_grad]
     return sum(parts[1:], parts[0]) if parts else None
 
 
 def gradients(torch: Any, results: Any, inputs: Any, **options: bool) -> tuple[Any, ...]:
-    """Those of the inputs, from all results; zeros where nothing depends on them."""
+    """Return the gradients of the inputs, from all results; zeros if nothing depends on them."""
     total = loss(torch, results)
     if total is None:
         return tuple(torch.zeros_like(one) for one in inputs)
@@ -67,19 +67,19 @@ def gradients(torch: Any, results: Any, inputs: Any, **options: bool) -> tuple[A
 
 
 def same(torch: Any, f: Function, *x: Any) -> Any:
-    """The function itself: what a feature means that changes no values."""
+    """The meaning of a feature that changes no values: the function itself."""
     return f(*x)
 
 
 def elsewhere(torch: Any, f: Function, x: Any, move: Function = lambda tensors: tensors) -> Any:
-    """The function of leaves that have been moved, and the gradients there."""
+    """Return the results and gradients of the function at leaves that `move` has moved."""
     moved = move([one.detach().requires_grad_() for one in x])
     result = f(*moved)
     return *(one.detach() for one in flat(result)), *gradients(torch, result, moved)
 
 
 def leaves_of_their_own(torch: Any, f: Function, *x: Any) -> Any:
-    """What features mean that move leaves."""
+    """The meaning of features that move leaves."""
     return elsewhere(torch, f, x)
 
 
@@ -87,7 +87,7 @@ def leaves_of_their_own(torch: Any, f: Function, *x: Any) -> Any:
 
 
 def embed(torch: Any, tensor: Any, *, sparse: bool) -> Any:
-    """All rows, each once."""
+    """Return all rows, each once."""
     if tensor.dim() != 2:
         rows = torch.arange(tensor.shape[0], device=tensor.device) if tensor.dim() else torch.tensor(0)
         rows = rows.reshape(-1, *[1] * (tensor.dim() - 1)).expand(tensor.shape) if tensor.dim() else rows
@@ -165,7 +165,7 @@ def _tangents(torch: Any, x: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _result_and_tangent(torch, f, *x):
-    """The derivative of a vector-Jacobian product by its vector."""
+    """Return the derivative of a vector-Jacobian product by its vector."""
     options = {"create_graph": True, "materialize_grads": True}
     with torch.enable_grad():
         x = [one if one.requires_grad else one.detach().requires_grad_() for one in x]
@@ -253,7 +253,7 @@ def _with_gradients(torch, f, *x):
 
 @feature(_with_gradients)
 def hooks(torch, f, *x):
-    """Of inputs by their tensors, of results by their nodes."""
+    """Put hooks on inputs (tensor hooks) and results (node hooks)."""
     x = [one * 1 for one in x]
     for one in x:
         if one.requires_grad:
@@ -283,13 +283,13 @@ def hooks_of_leaves(torch, f, *x):
 
 
 def _half_of_it(torch: Any, tensor: Any) -> Any:
-    """Factors 2 where an index of the last dimension is 0, else 1."""
+    """Return the factor 2 where the last index is 0, else 1."""
     ones = torch.ones(tensor.shape[-1:], device=tensor.device)
     return torch.where(torch.arange(tensor.shape[-1], device=tensor.device) == 0, ones * 2, ones).to(tensor.real.dtype)
 
 
 def _change(tensor: Any) -> Any:
-    """Doubles where an index of the last dimension is 0, in place on a view."""
+    """Double the elements whose last index is 0, in place on a view."""
     if tensor.dim():
         tensor.select(-1, 0).mul_(2)
     return tensor
@@ -312,7 +312,7 @@ def conjugated(torch, f, *x):
 
 @feature(same)
 def negated(torch, f, *x):
-    """Real tensors that are negated when they are read."""
+    """Use real tensors with a lazy negative."""
     return f(*(torch.complex(one * 0, -one).conj().imag for one in x))
 
 
@@ -322,7 +322,7 @@ def expanded(torch, f, *x):
 
 
 def _windows(tensor):
-    """Windows that overlap, of the shape of the tensor itself."""
+    """Return overlapping windows of the tensor's shape."""
     if tensor.dim() < 2:
         return tensor
     rows, size = tensor.shape[0], tensor[0].numel()
@@ -403,7 +403,7 @@ def another_process(torch, f, *x):
 
 
 def _serve(torch, f, questions, answers):
-    """What the other process does: tensors come by shared memory, and go so. It lives until they have arrived."""
+    """Run the other process: it receives and sends tensors in shared memory, and lives until they have arrived."""
     try:
         answer: Any = list(elsewhere(torch, f, questions.get()))
     except Exception as error:

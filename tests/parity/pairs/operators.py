@@ -1,6 +1,6 @@
-"""Operators that stand for their families, as functions of tensors.
+"""Operators as functions of tensors, each an example of its family.
 
-`n` in a shape is 3, and thousands where the cell is to be large. Inputs are float64 leaves, between 0.3 and 1.7, no two
+`n` in a shape is 3, or thousands in a large cell. Inputs are float64 leaves, between 0.3 and 1.7, no two
 elements of one of them equal.
 """
 
@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 
 
 class Operator(NamedTuple):
-    """`function(torch, *inputs)` gives a tensor; `shapes` are those of the inputs."""
+    """`function(torch, *inputs)` returns a tensor; `shapes` are the shapes of the inputs."""
 
     function: Callable[..., Any]
     shapes: tuple[tuple[Any, ...], ...]
 
 
 def _integers(torch: Any, like: Any, *values: int) -> Any:
-    """Indices, on the device of a tensor."""
+    """Return indices, on the device of a tensor."""
     return torch.tensor(values, device=like.device)
 
 
@@ -70,7 +70,7 @@ def _cross_entropy(torch: Any, a: Any) -> Any:
 
 
 def _module(make: Callable[[Any], Any]) -> Callable[..., Any]:
-    """A module as a function of its input and its parameters."""
+    """Return a module as a function of its input and its parameters."""
     made = cache(lambda torch: make(torch.nn).double())
 
     def function(torch: Any, x: Any, *parameters: Any) -> Any:

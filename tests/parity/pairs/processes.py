@@ -1,4 +1,4 @@
-"""Cells run in several processes, which begin afresh."""
+"""Run cells in several new processes."""
 
 import faulthandler
 import multiprocessing
@@ -18,7 +18,7 @@ Judged = tuple[Cell, str, str | None]
 
 
 def run(cells: list[Cell], processes: int, end: float) -> Iterator[Judged]:
-    """Each cell with what it was judged by and what differs, until the time is up."""
+    """Yield each cell with its standard and its difference, until the time is up."""
     groups = [cells[start : start + TOGETHER] for start in range(0, len(cells), TOGETHER)]
     with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), prepare) as pool:
         for judged in pool.map(partial(judge_group, end=end), groups):
@@ -26,7 +26,7 @@ def run(cells: list[Cell], processes: int, end: float) -> Iterator[Judged]:
 
 
 def prepare() -> None:
-    """What a process does first."""
+    """Prepare a new process."""
     faulthandler.enable()
     torch.set_num_threads(1)
 

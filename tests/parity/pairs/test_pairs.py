@@ -1,4 +1,4 @@
-"""Pairs of features around one operator: `tests/parity/pairs` says what is compared."""
+"""Pairs of features around one operator: `tests/parity/pairs` describes the comparison."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def test_the_comparison_sees_a_difference(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 class _Wrong:
-    """The library, one function of which is wrong."""
+    """The library with one wrong function."""
 
     def __init__(self, module: object) -> None:
         self.module = module

@@ -25,10 +25,10 @@ _DOUBLE, _SINGLE = 1e-8, 1e-4
 
 
 class Explained(NamedTuple):
-    """A difference that is meant, or of something that PyTorch leaves open. Where one is found, the program ends.
+    """An accepted difference: it is intended, or PyTorch does not define the case. It ends the program.
 
-    `line` is searched for in the program, with NAME for the tensor that differs; `difference` in how that is described; `error`
-    in what PyTorch has raised so far.
+    Patterns: `line` for the text of the program, with NAME for the tensor that differs; `difference` for the description of the
+    difference; `error` for the errors that PyTorch has raised so far.
     """
 
     reason: str
@@ -472,7 +472,7 @@ EXPLAINED = [
 
 
 class LeftOut(NamedTuple):
-    """Lines that are not drawn, where `condition` holds of their tensors."""
+    """Lines that are not drawn if their tensors satisfy `condition`."""
 
     reason: str
     line: str
@@ -517,7 +517,7 @@ LEFT_OUT = [
 
 
 class Modes:
-    """The contexts that a program has entered, to be left in reverse order."""
+    """The contexts that a program has entered; they are left in reverse order."""
 
     def __init__(self) -> None:
         self.entered: list[Any] = []
@@ -531,7 +531,7 @@ class Modes:
 
 
 class Run:
-    """One library's side of a program."""
+    """The run of a program with one library."""
 
     def __init__(self, module: Any) -> None:
         self.module = module
@@ -561,7 +561,7 @@ class Run:
         }
 
     def close(self) -> None:
-        """Leaves the modes, however the program ended."""
+        """Leave the modes, however the program ended."""
         while self.modes.entered:
             with contextlib.suppress(Exception):
                 self.modes.leave()
@@ -570,7 +570,7 @@ class Run:
 
 
 def snapshot(value: Any) -> Any:
-    """What was seen of a value when a function was called, independent of the library."""
+    """Describe a value that a function of the program received, independent of the library."""
     if is_tensor(value):
         return values_of(value)
     if isinstance(value, tuple | list):
@@ -579,7 +579,7 @@ def snapshot(value: Any) -> Any:
 
 
 def values_of(tensor: Any) -> numpy.ndarray:
-    """A copy: PyTorch does not resize memory that an array shares."""
+    """Return a copy of the values: PyTorch does not resize memory that an array shares."""
     return to_array(tensor.detach().clone())
 
 
@@ -587,7 +587,7 @@ def values_of(tensor: Any) -> numpy.ndarray:
 
 
 class Program:
-    """A program as it grows: both runs of it, and its text so far."""
+    """A growing program: both runs of it, and its text so far."""
 
     def __init__(self, choose: Choose) -> None:
         self.choose = choose
@@ -607,7 +607,7 @@ class Program:
         return None
 
     def draw(self) -> str | None:
-        """The next line; None if PyTorch does not define what it does."""
+        """Draw the next line; None if PyTorch does not define its effect."""
         tensors = self.expected.tensors()
         names = [name for name in tensors if self.is_tame(name)][::-1]
         if not names:
@@ -633,7 +633,7 @@ class Program:
         return None if self.is_left_out(text) else text
 
     def is_left_out(self, line: str) -> bool:
-        """Whether PyTorch, or this comparison, leaves open what a line does."""
+        """Return whether PyTorch or this comparison does not define the effect of a line."""
         tensors = self.expected.tensors()
         given = {name: tensors[name] for name in tensors if re.search(rf"\b{name}\b", line)}
         storages = [tensor.untyped_storage().data_ptr() for tensor in tensors.values()]
@@ -665,7 +665,7 @@ class Program:
         return text
 
     def is_tame(self, name: str) -> bool:
-        """Whether rounding does not become the result: sines of huge numbers, signs of tiny ones, nan."""
+        """Return whether rounding errors stay small: not for sines of huge numbers, signs of tiny numbers, or nan."""
         for run in (self.actual, self.expected):
             values = run.values.get(name)
             if values is not None and values.size:
@@ -676,7 +676,7 @@ class Program:
         return True
 
     def run(self, line: str) -> str | None:
-        """Runs a line with both libraries, and describes the difference of their visible states afterwards."""
+        """Run a line with both libraries, and describe the difference of their visible states afterwards."""
         self.lines.append(line)
         if "lambda" in line and any(
             not (tensor.is_floating_point() or tensor.is_complex())
@@ -729,8 +729,10 @@ class Program:
         return values_differ(first, second, self.tolerance)
 
     def compare_logs(self) -> str | None:
-        """What functions of the user's saw while a line ran. The order in which an operator saves its operands, and reads
-        them, is its own."""
+        """Compare the calls of the program's functions while a line ran.
+
+        The order in which an operator saves and reads operands may differ.
+        """
         logs = [
             sorted(run.names["log"], key=lambda entry: repr(entry) if entry[0] in ("pack", "unpack") else "")
             for run in (self.actual, self.expected)
@@ -740,7 +742,7 @@ class Program:
         return records_differ(*logs, self.tolerance)
 
     def compare_graphs(self) -> str | None:
-        """All that is known of the tensors besides values. Asking for a `grad_fn` makes views find theirs again."""
+        """Compare all properties of the tensors except values. The access to `grad_fn` makes changed views compute it again."""
         actual, expected = self.actual.tensors(), self.expected.tensors()
         for name in expected:
             for question in QUESTIONS:
@@ -764,12 +766,12 @@ def _dtype(tensor: Any) -> str:
 
 
 def fits(one: Sequence[int], two: Sequence[int]) -> bool:
-    """Whether shapes broadcast together."""
+    """Return whether shapes broadcast together."""
     return all(a == b or 1 in (a, b) for a, b in zip(one[::-1], two[::-1], strict=False))
 
 
 def fits_into(one: Sequence[int], two: Sequence[int]) -> bool:
-    """Whether the first shape broadcasts to the second."""
+    """Return whether the first shape broadcasts to the second."""
     return len(one) <= len(two) and all(a in (1, b) for a, b in zip(one[::-1], two[::-1], strict=False))
 
 
@@ -780,10 +782,9 @@ _SHAPES = {"fits": fits, "fits_into": fits_into}
 
 
 def is_defined(line: str, tensors: dict[str, torch.Tensor]) -> bool:
-    """Whether PyTorch defines what a line does.
+    """Return whether PyTorch defines the effect of a line.
 
-    A change of elements that share memory, or from elements that overlap those written to, depends on the order in which
-    elements are visited.
+    If the written elements share memory, or overlap the elements that are read, the result depends on the order of the loop.
     """
     if not re.search(r"_\(|\] .?=|[-+*/]=|out=|\.data|inplace=|stepping|Double_|Dirty2", line):
         return True
@@ -795,13 +796,13 @@ def is_defined(line: str, tensors: dict[str, torch.Tensor]) -> bool:
 
 
 def has_ties(tensor: torch.Tensor) -> bool:
-    """Whether some elements are equal."""
+    """Return whether some elements are equal."""
     values = values_of(tensor)
     return len(numpy.unique(values)) < values.size
 
 
 def is_singular(matrix: torch.Tensor) -> bool:
-    """Whether a matrix is singular, or almost."""
+    """Return whether a matrix is singular or almost singular."""
     values = values_of(matrix)
     if values.dtype.kind not in "fc" or values.ndim != 2 or not values.size:
         return False
@@ -809,7 +810,7 @@ def is_singular(matrix: torch.Tensor) -> bool:
 
 
 def _places(tensor: torch.Tensor) -> list[int]:
-    """Where in memory the elements are."""
+    """Return the positions of the elements in memory."""
     size, start = tensor.element_size(), tensor.untyped_storage().data_ptr()
     places = numpy.zeros(tensor.shape, dtype=numpy.int64) + tensor.storage_offset()
     for dim, (length, step) in enumerate(zip(tensor.shape, tensor.stride(), strict=True)):
@@ -825,7 +826,7 @@ def _places(tensor: torch.Tensor) -> list[int]:
 
 
 def _sharing(tensors: dict[str, Any], name: str) -> str:
-    """The first tensor with the same memory."""
+    """Return the first tensor with the same memory."""
     if not tensors[name].numel():
         return name
     storage = tensors[name].untyped_storage().data_ptr()
@@ -842,7 +843,7 @@ def _same(tensors: dict[str, Any], name: str) -> str:
 
 
 def _layout(tensors: dict[str, Any], name: str) -> Any:
-    """Strides and offset of views; those of fresh memory are PyTorch's own business where they follow no operand."""
+    """Return strides and offset of views; for new memory, the order of dimensions is not compared if no operand determines it."""
     tensor = tensors[name]
     if not tensor._is_view() or tensor.numel() < 2:
         return None
@@ -865,7 +866,7 @@ def _tangent(tensors: dict[str, Any], name: str) -> Any:
 
 
 class Values:
-    """Values that are equal where they are close."""
+    """Values that count as equal if they are close."""
 
     def __init__(self, array: numpy.ndarray) -> None:
         self.array = array
@@ -941,7 +942,7 @@ MET: dict[Explained, str] = {}
 
 
 def explanation(program: Program, difference: str, known: Sequence[Explained] = EXPLAINED) -> Explained | None:
-    """Why a difference is accepted, if it is known."""
+    """Return why a difference is accepted, or None."""
     named = re.match(r"(\w+)(\.grad)? \(", difference)
     found = next((each for each in known if _explains(each, program, difference, named[1] if named else "")), None)
     if found is not None:
@@ -958,7 +959,7 @@ def _explains(each: Explained, program: Program, difference: str, name: str) -> 
 
 
 def differences(choose: Choose, steps: int) -> Iterator[tuple[Program, str]]:
-    """Draws a program and runs it until something differs, which is yielded; nothing if it does not."""
+    """Draw a program and run it; yield the first difference, if there is any."""
     program = Program(choose)
     try:
         difference = program.start()
@@ -979,7 +980,7 @@ def differences(choose: Choose, steps: int) -> Iterator[tuple[Program, str]]:
 
 
 def explained(text: str) -> Explained | None:
-    """The explanation that a program needs."""
+    """Return the explanation that a program needs."""
     program = Program(lambda options: options[0])
     try:
         found = (program.run(line) or program.compare_graphs() for line in text.splitlines())

@@ -810,7 +810,7 @@ WHOLE = """
 
 
 class Line(NamedTuple):
-    """A line to be filled in, and the condition on its tensors."""
+    """A template of a line, and the condition on its tensors."""
 
     text: str
     condition: str

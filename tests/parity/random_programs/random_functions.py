@@ -1,4 +1,5 @@
-"""Random custom functions, and programs that apply them: drawn as text, run by both libraries, and compared in all visible state.
+"""Draw random custom functions, and programs that apply them, as text; run these with both libraries, and compare all visible
+state.
 
 A function may change its inputs, return them, views of them or new tensors, mark outputs in any combination, save
 inputs and outputs, and have a derivative that is right, missing or refused. A program applies it to leaves, results and
@@ -237,7 +238,7 @@ def _method(head: str, body: list[str], decorators: Sequence[str] = ()) -> list[
 
 
 def drawn_program(choose: Choose) -> list[str]:
-    """The lines of a program; the first four make leaves."""
+    """Draw the lines of a program; the first four create leaves."""
     function = Drawn(choose, "Drawn")
     lines = [*LEAVES, function.source()]
     tensors = ["a", "b", "c"]
@@ -288,7 +289,7 @@ def drawn_program(choose: Choose) -> list[str]:
 
 
 def difference_of(seed: Choose) -> tuple[Program, str, Explained | None] | None:
-    """A program, the first difference, and its explanation; None if nothing differs."""
+    """Return a program, the first difference, and its explanation; None if nothing differs."""
     program = Program(seed)
     try:
         for line in drawn_program(seed):
@@ -302,7 +303,7 @@ def difference_of(seed: Choose) -> tuple[Program, str, Explained | None] | None:
 
 
 def step(program: Program, line: str) -> str | None:
-    """Run a line by both libraries; how errors, warnings, and what can be seen afterwards differ."""
+    """Run a line with both libraries; return the difference of errors, warnings and visible state."""
     program.lines.append(line)
     code = compile(line, "<program>", "exec")
     error, warned = _run(program.actual, code)
@@ -327,5 +328,5 @@ def _run(run: Any, code: Any) -> tuple[Exception | None, list[str]]:
 
 
 def _said(error: str | None) -> str:
-    """An error without addresses and the name of the library."""
+    """Return the text of an error without addresses and the name of the library."""
     return re.sub("0x[0-9a-f]+", "0x", (error or "").replace("adjoint.", "torch."))

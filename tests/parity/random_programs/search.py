@@ -1,9 +1,9 @@
 """Random programs for a given time, different ones each day.
 
 `python -m tests.parity.random_programs.search [--seconds 60] [--seed 20260131]` runs them. The programs are those of
-`test_random_programs.py`. For each difference, the search prints the smallest program that shows it, and its seed. At the
-end it prints programs for the explanations that `explained_programs.txt` has none for. A seed gives the same programs as long
-as `lines.py` does not change. The exit status is 1 if there is a difference.
+`test_random_programs.py`. For each difference, the search prints the smallest program that shows it, and its seed. At the end it
+prints programs for explanations without an example in `explained_programs.txt`. A seed gives the same programs as long as
+`lines.py` does not change. The exit status is 1 if there is a difference.
 """
 
 import argparse
@@ -24,18 +24,18 @@ MOST_STEPS = 20
 
 
 class TimeIsUp(BaseException):
-    """Ends a search wherever it is; no `Exception`, which Hypothesis would take for what it looks for. If the run that is ended
-    is to repeat an earlier one, Hypothesis calls it flaky.
+    """Ends a search at any point. It is not an `Exception`, which Hypothesis would report as a failure. If it ends a repetition
+    of an earlier run, Hypothesis calls the run flaky.
     """
 
 
 class Difference(Exception):
-    """The libraries do not agree."""
+    """Raised if the libraries do not agree."""
 
 
 def smallest_difference(seed: int, end: float) -> tuple[str | None, int]:
-    """A program that the libraries disagree about, as small as it has become until `end`, or None if the time was up before
-    there was one; and how many programs were run.
+    """Return the smallest program found until `end` on which the libraries disagree, or None; and the number of programs that
+    ran.
     """
     found: list[str] = []
     count = 0
@@ -76,7 +76,7 @@ def _size(program: str) -> tuple[int, int]:
 
 
 def search(seed: int, seconds: float) -> int:
-    """How many differences were found, each of which is printed at once."""
+    """Search for `seconds`; print each difference at once, and return their number."""
     end = time.monotonic() + seconds
     found = programs = 0
     number = seed

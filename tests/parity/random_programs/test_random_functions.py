@@ -1,6 +1,6 @@
-"""Random custom functions, applied, changed in place and differentiated by both libraries; always the same ones.
+"""Random custom functions, applied, changed in place and differentiated by both libraries; each run draws the same functions.
 
-`random_functions.py` says how they are drawn, what is compared, and which differences are explained.
+`random_functions.py` draws and compares them.
 """
 
 import random

@@ -37,7 +37,7 @@ def load(module, content, **options):
 
 
 def describe(value):
-    """The value in terms that both libraries have in common."""
+    """Describe the value in terms that both libraries have in common."""
     if isinstance(value, (torch.Tensor, adjoint.Tensor)):
         plain = to_array(value)
         return {
@@ -66,7 +66,7 @@ def pickled(content):
 
 @st.composite
 def windows(draw):
-    """A storage and a tensor's window on it: (dtype, storage, offset, size, stride)."""
+    """Draw a storage and a tensor's window on it: (dtype, storage, offset, size, stride)."""
     dtype = draw(st.sampled_from(DTYPES))
     kind = getattr(adjoint, dtype).numpy
     length = draw(st.integers(0, 40))
@@ -141,7 +141,7 @@ def test_any_plain_data_goes_both_ways(value):
 
 
 def everything(module):
-    """Every kind of object, made with `module`."""
+    """Return every kind of object, created with `module`."""
     grid = module.arange(12.0).reshape(3, 4)
     noted = module.ones(2)
     noted.note = [1]
@@ -299,7 +299,7 @@ def test_refusals_have_the_same_words(attack):
 
 
 def two_dtypes(module):
-    """Two tensors on the same memory."""
+    """Return two tensors on the same memory."""
     tensor = module.ones(1, dtype=module.complex64)
     return [tensor, module.view_as_real(tensor)]
 
@@ -359,7 +359,7 @@ def test_whole_modules_and_optimizers_of_pytorch(zipped):
 
 
 def outcome(function, *args):
-    """What a call gives: its result, or the type and the words of its error."""
+    """Return the result of a call, or the type and the words of its error."""
     try:
         return function(*args)
     except Exception as error:
@@ -367,7 +367,7 @@ def outcome(function, *args):
 
 
 def about_places(module):
-    """Libraries that say where storages were; the meta device; checkpoints without elements."""
+    """Tests `map_location`, the meta device, and checkpoints without elements."""
     places, x = module.serialization, module.arange(3.0)
     seen = [places.location_tag(x.untyped_storage()), outcome(places.location_tag, 3)]
     seen.append(outcome(places.default_restore_location, x.untyped_storage(), "nowhere"))

@@ -1,4 +1,4 @@
-"""Whole objects that cross: what either library saves or pickles, the other reads and uses with the same result."""
+"""Whole objects: each library reads and uses what the other has saved or pickled, with the same result."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ PREFIXES = {
 
 
 def made(m, kind, source):
-    """The object of a source text, of a library."""
+    """Return the object that a source text creates with a library."""
     m.manual_seed(0)
     p = [m.nn.Parameter(m.arange(4.0).reshape(2, 2) + 1)]
     names = {"m": m, "d": m.distributions, "s": m.optim.lr_scheduler, "p": p, "x": m.tensor([0.3, 0.7])}
@@ -130,7 +130,7 @@ def steps(optimizer):
 
 
 def used(m, kind, source, value):
-    """What comes of using an object, of either library, as text."""
+    """Use an object of either library; return the outcome as text."""
     if kind == "nn":
         state = {} if "Lazy" in source else {name: each.tolist() for name, each in value.state_dict().items()}
         result = [repr(value), state, called(m, source, value)]
@@ -188,7 +188,7 @@ def loaded(m, content, **options):
 
 
 def crossed(source_library, target, value, form):
-    """The object in the other library."""
+    """Return the object after its way into the other library."""
     if form == "file":
         return loaded(target, saved(source_library, value), weights_only=False)
     if form == "old file":
@@ -206,13 +206,13 @@ def silent():
 
 @cache
 def expected(m, kind, source):
-    """What comes of using the object of a source text, of a library."""
+    """Use the object that a source text creates with a library; return the outcome."""
     return used(m, kind, source, made(m, kind, source))
 
 
 @cache
 def survives(kind, source, form):
-    """Whether PyTorch's own object is as before when PyTorch has written and read it."""
+    """Return whether PyTorch's object is the same after PyTorch has written and read it."""
     try:
         value = crossed(torch, torch, made(torch, kind, source), form)
         return used(torch, kind, source, value) == expected(torch, kind, source)

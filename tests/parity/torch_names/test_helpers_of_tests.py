@@ -85,7 +85,7 @@ if __name__ == "__main__":
 
 
 def count_of_pytorch():
-    """How many tests PyTorch makes of the program."""
+    """Return how many tests PyTorch collects from the program."""
     module = types.ModuleType("program_of_tests")
     exec(PROGRAM, module.__dict__)
     return unittest.TestLoader().loadTestsFromModule(module).countTestCases()

@@ -1,4 +1,4 @@
-"""Where PyTorch has each object: classes and functions say so, and every public path to them leads to ours.
+"""The modules of classes and functions are PyTorch's, and every public path to PyTorch's object leads to ours.
 
 `missing_places.txt` lists the missing places, with the reasons: `python -m tests.parity.test_module_of_names` writes it
 again.
@@ -51,7 +51,7 @@ REASONS = (
 
 
 def modules():
-    """PyTorch's public modules down to three levels, by their names."""
+    """Return PyTorch's public modules down to three levels, by their names."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name in MORE:
@@ -61,7 +61,7 @@ def modules():
 
 
 def is_pytorchs(value):
-    """Whether a class, a function or a module is PyTorch's, and not of a library that its module has imported."""
+    """Return whether a class, a function or a module is PyTorch's, and not imported from another library."""
     if isinstance(value, ModuleType):
         return value.__name__.partition(".")[0] == "torch"
     if value is torch.hub.tqdm:  # PyTorch has a class of its own where the library is not installed
@@ -83,7 +83,7 @@ def names_in(module):
 
 
 def ours(name):
-    """The module of this package with PyTorch's name, or None."""
+    """Return the module of this package with PyTorch's name, or None."""
     try:
         return importlib.import_module(name.replace("torch", "adjoint", 1))
     except ImportError:
@@ -91,7 +91,7 @@ def ours(name):
 
 
 def missing():
-    """The public names of PyTorch's that are not there, by their modules."""
+    """Return PyTorch's public names that are missing here, by module."""
     found = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -108,7 +108,7 @@ def missing():
 
 
 def lines():
-    """The lines of the list: of each module and reason, the names."""
+    """Return the lines of the list: the names for each module and reason."""
     for module, names in missing().items():
         by_reason = {}
         for name in names:
@@ -127,7 +127,7 @@ def test_all_paths_lead_to_ours_but_those_listed():
 
 
 def pairs():
-    """The classes and functions that both have, as `(path, theirs, ours)`."""
+    """Return the classes and functions that both libraries have, as `(path, theirs, ours)`."""
     for name in modules():
         module = ours(name)
         for each, value in names_in(sys.modules[name]) if module is not None else ():
@@ -137,7 +137,7 @@ def pairs():
 
 
 def is_global(value):
-    """Whether a pickle names a class or a function by its module and its name."""
+    """Return whether a pickle names this class or function by its module and its name."""
     there = sys.modules.get(str(value.__module__))
     return isinstance(value, (type, FunctionType)) and getattr(there, value.__qualname__, None) is value
 
@@ -182,7 +182,7 @@ def test_everything_is_pickled_by_its_name():
 
 
 def test_pytorch_finds_what_ours_says():
-    """By the name that our pickles give, PyTorch has an object."""
+    """PyTorch has an object under each name that our pickles contain."""
     failed = set()
     for path, _, mine in pairs():
         module, name = mine.__module__.replace("adjoint", "torch", 1), mine.__qualname__

@@ -14,7 +14,7 @@ GENERATOR = numpy.random.RandomState(0)
 
 
 def values(library, function, *arrays):
-    """The result of a function of tensors, its gradients, and what comes of differentiating those again."""
+    """Return the result of a function of tensors, its gradients, and its second gradients."""
     inputs = [library.tensor(array, requires_grad=True) for array in arrays]
     result = function(library, *inputs)
     weights = library.tensor(numpy.random.RandomState(1).randn(*result.shape))

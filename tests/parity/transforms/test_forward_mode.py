@@ -1,4 +1,4 @@
-"""Forward mode beside PyTorch: the tangents of results, for its own sample inputs and the same tangents of the arguments."""
+"""Forward mode compared with PyTorch: the tangents of results, for PyTorch's sample inputs and the same tangents of arguments."""
 
 import itertools
 import warnings
@@ -58,7 +58,7 @@ def cases() -> list[tuple[str, Any]]:
 
 
 def tangent_like(module: Any, tensor: Any) -> Any:
-    """The same tangent in either library."""
+    """Return the same tangent in either library."""
     array = to_array(tensor)
     generator = numpy.random.default_rng(array.size)
     values = generator.standard_normal(array.shape)
@@ -68,7 +68,7 @@ def tangent_like(module: Any, tensor: Any) -> Any:
 
 
 def with_tangents(module: Any, value: Any) -> Any:
-    """The arguments, floating point tensors among them with tangents."""
+    """Return the arguments, with tangents for floating-point tensors."""
     if isinstance(value, module.Tensor):
         if value.is_floating_point() or value.is_complex():
             return FORWARD[module].make_dual(value, tangent_like(module, value))
@@ -81,7 +81,7 @@ def with_tangents(module: Any, value: Any) -> Any:
 
 
 def tangents(module: Any, run: Callable[..., Any], sample: samples.Sample) -> Any:
-    """The tangents of the results, and those of the arguments afterwards; or the error."""
+    """Return the tangents of the results, and of the arguments afterwards; or the error."""
     args, kwargs, _ = sample.build(module, requires_grad=False)
     with FORWARD[module].dual_level():
         unpack = FORWARD[module].unpack_dual
@@ -129,7 +129,7 @@ def differs(op: Any, sample: samples.Sample) -> str | None:
 @pytest.mark.parametrize(("name", "dtype"), cases(), ids=lambda part: str(part).removeprefix("torch."))
 @pytest.mark.one_each("name")
 def test_tangents_agree(name: str, dtype: Any, others: bool) -> None:
-    """Of the samples every second one, or the others; all of them where some are known to differ."""
+    """Each case has every second sample; all samples if some are known to differ."""
     if others and name in DIFFERENT:
         pytest.skip("the whole has them")
     op = samples.operators()[name]

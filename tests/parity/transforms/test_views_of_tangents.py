@@ -1,7 +1,7 @@
 """Tangents of custom functions that return views.
 
-PyTorch loads its decompositions for these, with a warning once per process. These tests come after those of forward
-mode, where such a warning counts as an error of PyTorch, so that nothing is compared.
+PyTorch loads its decompositions for these, with a warning once per process. The tests run after the tests of forward mode, which
+would take this warning for an error of PyTorch and compare nothing.
 """
 # ruff: noqa: E501
 

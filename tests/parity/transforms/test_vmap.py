@@ -48,14 +48,14 @@ def cases() -> list[str]:
 
 
 def examples_of(tensor: Any) -> Any:
-    """Several tensors like `tensor`, stacked: itself, and others of other values."""
+    """Return a stack of `tensor` and others like it with other values."""
     if not tensor.is_floating_point():
         return adjoint.stack([tensor] * EXAMPLES)
     return adjoint.stack([tensor * (1 + 0.25 * index) for index in range(EXAMPLES)])
 
 
 def gradients_of(run: Any, chosen: list[int]) -> Any:
-    """A function of the gradients of all results of `run` by the arguments `chosen`."""
+    """Return a function that computes the gradients of all results of `run` by the arguments `chosen`."""
 
     def total(*args: Any, **kwargs: Any) -> Any:
         results = [part for part in flatten(run(*args, **kwargs))[0] if part.is_floating_point()]
@@ -65,7 +65,7 @@ def gradients_of(run: Any, chosen: list[int]) -> Any:
 
 
 def in_numbers(tensor: Any) -> Any:
-    """The elements as NumPy compares them: complex numbers of halves as wider ones."""
+    """Return the elements in a dtype that NumPy can compare: complex numbers of halves become wider ones."""
     array = to_array(tensor)
     return array.astype(numpy.complex64) if tensor.dtype is adjoint.complex32 else array
 

@@ -1,7 +1,7 @@
-"""What `TorchDispatchMode` is told of programs, compared with PyTorch: the operators, their order, and their arguments.
+"""The calls that `TorchDispatchMode` receives, compared with PyTorch: operators, their order, and their arguments.
 
-PyTorch also tells of aliases that it makes of what nodes save and of gradients (`detach`), and of data that becomes a tensor
-(`lift_fresh`); adjoint, of copies of gradients (`clone`). These are left out.
+Some calls are left out. In PyTorch: aliases of saved values and of gradients (`detach`), and data that becomes a tensor
+(`lift_fresh`). In adjoint: copies of gradients (`clone`).
 """
 
 import pytest

@@ -112,7 +112,7 @@ def test_formulas_of_users():
 
 
 def test_groups_count_what_they_compute():
-    """PyTorch counts the weight's gradient as often again as there are groups."""
+    """PyTorch multiplies the count of the weight's gradient by the number of groups."""
     with FlopCounterMode(display=False) as counter:
         adjoint.nn.functional.conv1d(
             random(adjoint, 2, 4, 9), random(adjoint, 6, 2, 3), None, 2, 1, 1, 2
@@ -122,7 +122,7 @@ def test_groups_count_what_they_compute():
 
 
 def test_recurrent_layers_and_attention_count():
-    """On a CPU, PyTorch has no formulas for these."""
+    """PyTorch has no formulas for these on a CPU."""
     with FlopCounterMode(display=False) as counter:
         adjoint.nn.LSTM(3, 64)(adjoint.ones(5, 2, 3))[0].sum().backward()
     projections, states = 2 * 10 * 3 * 256, 2 * 10 * 64 * 256

@@ -1,4 +1,4 @@
-"""Gradients by hand: autograd, hooks, functions of one's own, transforms."""
+"""Gradients by hand: autograd, hooks, custom functions, transforms."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Batches that worker processes fetch: the same batches, seeds, errors; and nothing is left behind, however a process dies."""
+"""Batches from worker processes: the same batches, seeds and errors; nothing remains, however a process dies."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Rows(data.Dataset):
 
 
 class Inside(data.Dataset):
-    """Tells about the worker."""
+    """A dataset whose items describe the worker."""
 
     def __len__(self):
         return 8
@@ -78,7 +78,7 @@ def generator(seed=0):
 
 
 def held():
-    """How many descriptors, children and mappings of shared memory this process has (/dev/shm is everybody's)."""
+    """Return how many descriptors, children and mappings of shared memory this process has; other processes use /dev/shm too."""
     gc.collect()
     shared = re.findall("/dev/shm/|/memfd:", Path("/proc/self/maps").read_text())
     return len(names("/proc/self/fd")), len(multiprocessing.active_children()), len(shared)
@@ -478,7 +478,7 @@ if __name__ == "__main__":
 
 
 def started(tmp_path, then, *arguments):
-    """A process that loads, and the numbers of its workers."""
+    """Start a process that loads data; return it and the process ids of its workers."""
     script = tmp_path / "parent.py"
     script.write_text(textwrap.dedent(PARENT).replace("{then}", then))
     process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Datasets, samplers and loaders read the same samples in the same order as PyTorch's, and fail in the same words."""
+"""Datasets, samplers and loaders return the same samples in the same order as PyTorch's, and have the same errors."""
 
 import warnings
 from collections import OrderedDict, UserDict, deque, namedtuple
@@ -18,7 +18,7 @@ Pair = namedtuple("Pair", "x y")
 
 
 def plain(value):
-    """Tensors as their dtype and values, within any container."""
+    """Replace tensors by their dtype and values, in any container."""
     if isinstance(value, (torch.Tensor, adjoint.Tensor)):
         return str(value.dtype), value.tolist()
     if isinstance(value, (dict, UserDict)):
@@ -29,7 +29,7 @@ def plain(value):
 
 
 def outcome(call, module):
-    """What a call gives, and what is warned; or the error."""
+    """Return the result of a call and its warnings; or the error."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:

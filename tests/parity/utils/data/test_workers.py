@@ -17,7 +17,7 @@ LIBRARIES = (ours, theirs)
 
 
 def told(function):
-    """What a function returns or raises."""
+    """Return the result of a function, or its exception."""
     try:
         return function()
     except Exception as error:
