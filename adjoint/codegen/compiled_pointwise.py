@@ -23,6 +23,7 @@ from .elementary import COSTLY_OPERATIONS, PIECEWISE_OPERATIONS
 from .expression import BOOL, CONSTANT, SCALAR, Choice, Expression, Node, Refusal, Tree, leaves, scalar_source
 from .llvm.launch import launch
 from .numpy_tiles import result_like, walked
+from .observed_kernels import KERNELS
 from .plans import Plans
 from .schedule import lowered
 
@@ -86,7 +87,7 @@ class _Variant:
 class _Plan:
     """The traversal of operands with one dtype and certain shapes and strides."""
 
-    __slots__ = ("allocate", "function", "layout", "pack", "row_bytes", "size", "tables")
+    __slots__ = ("allocate", "alone", "function", "layout", "pack", "row_bytes", "size", "tables")
     function: Any
     row_bytes: int
     layout: int
@@ -96,6 +97,7 @@ class _Plan:
         self.allocate = allocate
         self.tables: Any = None
         self.pack: Any = None
+        self.alone: Any = None
 
     def run(self, operands: Sequence[ndarray], values: Sequence[Any], out: ndarray | tuple[ndarray, ...] | None) -> Any:
         """Return the outputs, or NotImplemented if the scalars are not numbers."""
@@ -174,6 +176,7 @@ class CompiledPointwise:
         namespace |= {
             "ndarray": ndarray, "CHOOSERS": self._choosers, "PLANS": self.direct, "LOOPS": LOOPS, "launch": launch,
             "struct_error": struct.error, "BEFORE_BYTES": bytes.__basicsize__ - 1, "overlap": overlap,
+            "KERNELS": KERNELS,
         }  # fmt: skip
         arrays, number, values = self.inputs, "0", ""
         known = [f"type({name}) is ndarray" for name in arrays]
@@ -193,12 +196,15 @@ class CompiledPointwise:
             f"    _plan = PLANS.get(({number}, {key}))",
             "    if _plan is not None:",
             *([] if into else ["        _result = _plan.allocate[0]()"]),
-            "        try:",
-            f"            _table = _plan.pack(_plan.layout, {places}{values})",
-            "        except (OverflowError, struct_error):",
-            f"            return {otherwise}",
-            "        launch(_plan.function, _plan.size, _plan.row_bytes, id(_table) + BEFORE_BYTES)",
-            f"        return {result}",
+            "        if _plan.alone is None or KERNELS.observers:",
+            "            try:",
+            f"                _table = _plan.pack(_plan.layout, {places}{values})",
+            "            except (OverflowError, struct_error):",
+            f"                return {otherwise}",
+            "            launch(_plan.function, _plan.size, _plan.row_bytes, id(_table) + BEFORE_BYTES)",
+            f"            return {result}",
+            f"        if _plan.alone({', '.join([*arrays, result])}{values}) is not NotImplemented:",
+            f"            return {result}",
             f"return {otherwise}",
         ]
         return "\n".join([f"def {self.name}({signature}):", *("    " + line for line in lines), ""])
@@ -316,6 +322,7 @@ class CompiledPointwise:
             plan.layout, plan.pack = plan.tables.layout, plan.tables.pack
         plan.function = function
         plan.row_bytes = variant.weight + sum(item.itemsize for item in views)
+        plan.alone = plan.tables.built_in(function, plan.size, plan.row_bytes)
         return plan
 
     def _function(

@@ -26,7 +26,7 @@ class CompiledKernels:
     def __init__(self) -> None:
         self.functions: list[CompiledFunction] = []
         self._names: dict[int, str] = {}
-        self._observers: tuple[Observer, ...] = ()
+        self.observers: tuple[Observer, ...] = ()
         self._lock = lock_across_forks()
 
     def add(self, function: CompiledFunction) -> None:
@@ -47,18 +47,19 @@ class CompiledKernels:
     @uninterrupted
     def _change(self, changed: Callable[[tuple[Observer, ...]], tuple[Observer, ...]]) -> None:
         with self._lock:
-            self._observers = changed(self._observers)
+            self.observers = changed(self.observers)
             for function in self.functions:
                 self._install(function)
 
     def _install(self, function: CompiledFunction) -> None:
         function.call = self.called(function, function.call)
+        function.quick = self.called(function, function.quick)
         function.split = self.called(function, function.split)
 
     def called(self, function: CompiledFunction, call: Any) -> Any:
         """Return the replacement of `call`, which is one of the functions that run the kernel. None is returned unchanged."""
         call = getattr(call, "original", call)
-        if not self._observers or call is None:
+        if not self.observers or call is None:
             return call
 
         def observed(*arguments: Any) -> Any:
@@ -66,7 +67,7 @@ class CompiledKernels:
             given = (self._names.get(each) for each in arguments[1:] if isinstance(each, int))
             name = next(filter(None, given), function.code.name)
             with ExitStack() as around:
-                for observer in self._observers:
+                for observer in self.observers:
                     around.enter_context(observer(name))
                 return call(*arguments)
 

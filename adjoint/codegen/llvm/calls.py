@@ -4,7 +4,7 @@ The table contains the address of a layout, then the address of each array, and 
 integers that all calls for arrays with the same shapes and strides share.
 
 The shapes, strides and dtypes of a `NativeCall` are known when it is planned, so only the arrays and scalars are
-missing.
+missing. If it does little work, a built-in function creates its table.
 
 The addresses of many arrays are determined together.
 """
@@ -26,8 +26,11 @@ from numpy import ndarray
 from ..._runtime.forks import code_of
 from ...kernels.runtime.addresses import AFTER_HEAD, IN_OBJECTS
 from ..acceleration import LOOPS
+from ..observed_kernels import KERNELS
 from ..plans import Memory, Plan
-from .language import Int, Pointer, Static, address, as_pointer, i64, loops
+from .atomics import call_address
+from .built_in import NONE, built_in, float_of, function_of_python, new_reference
+from .language import Int, Pointer, Static, address, as_integer, as_pointer, f64, i64, local, loops
 from .launch import PARALLEL_BYTES, launch
 
 BEFORE_BYTES = bytes.__basicsize__ - 1
@@ -58,6 +61,41 @@ def array_at(table: Pointer[i64], number: Int, T: Static) -> Any:
     return as_pointer(elements_at(table, number), T)
 
 
+LONGEST = 64
+"""The number of words in the longest table that a built-in function creates."""
+
+REFUSED = id(NotImplemented)
+
+integer_of = function_of_python("PyLong_AsLongLong", i64, i64)
+raised = function_of_python("PyErr_Occurred", i64)
+forget = function_of_python("PyErr_Clear", None)
+
+
+@loops(noalias=False, explicit=True, plain=True)
+def run_table(own: Int, objects: Pointer[i64], given: Int) -> i64:
+    """Call a kernel for all of its rows, with the given arrays and scalars.
+
+    `own` is an array with the address of the kernel, the layout, the number of arrays, whether scalars are
+    floating-point numbers, and the number of rows. Return NotImplemented if a scalar is not a number.
+    """
+    told = as_pointer(as_pointer(own, i64)[AFTER_HEAD // 8], i64)
+    table = local(i64, LONGEST)
+    table[0] = told[1]
+    arrays = told[2]
+    for k in range(arrays):
+        table[ARRAYS_AT + k] = objects[k]
+    for k in range(arrays, given):
+        if told[3] != 0:
+            as_pointer(as_integer(table + (ARRAYS_AT + k)), f64)[0] = float_of(objects[k])
+        else:
+            table[ARRAYS_AT + k] = integer_of(objects[k])
+    if given > arrays and raised() != 0:
+        forget()
+        return new_reference(REFUSED)
+    call_address(told[0], table, i64(0), told[4])
+    return new_reference(NONE)
+
+
 class CallTables:
     """The tables of all calls with one layout, this many arrays, and scalars with the `character` of a struct ("d" or "q")."""
 
@@ -65,6 +103,15 @@ class CallTables:
         self._layout = array("q", layout)
         self.layout: int = self._layout.buffer_info()[0]
         self.pack = Struct(f"{ARRAYS_AT + arrays}q{scalars}{character}").pack
+        self._kind = arrays, scalars, character
+
+    def built_in(self, function: Any, rows: int, row_bytes: int) -> Any:
+        """Return a built-in function that runs all rows, or None for much work. It holds the interpreter lock."""
+        arrays, scalars, character = self._kind
+        if not IN_OBJECTS or rows * row_bytes >= PARALLEL_BYTES or ARRAYS_AT + arrays + scalars > LONGEST:
+            return None
+        told = [function.code.address, self.layout, arrays, int(character == "d"), rows]
+        return built_in(function.code.name, run_table.compiled().code.address, numpy.array(told, numpy.int64))
 
     def make(self, arrays: Sequence[ndarray], scalars: Sequence[Any]) -> Any:
         """Return a table, which must stay alive while it is used.
@@ -119,15 +166,17 @@ class NativeCall:
         if self.sums:
             shape, dtype, _ = self.results[self.sums[0]]  # type: ignore[misc]
             memory["total"] = Memory((self.blocks, len(self.sums), *shape), dtype)
+        written = len(self.results) - self.results.count(None) + bool(self.sums)
+        tables = CallTables(self.layout, len(self.arrays) + written, len(self.scalars), self.character)
+        alone = tables.built_in(self.function, self.rows, self.row_bytes)
         source = _call_source(
             tuple(parameters), tuple(self.arrays), tuple(self.scalars), tuple(self.copied),
             tuple([item is not None for item in self.results]), tuple(self.sums), self.blocks > 1,
-            self.rows * self.row_bytes < PARALLEL_BYTES, tuple(self.constants),
+            alone is not None, tuple(self.constants),
         )  # fmt: skip
-        written = len(self.results) - self.results.count(None) + bool(self.sums)
-        tables = CallTables(self.layout, len(self.arrays) + written, len(self.scalars), self.character)
         parts = [part for item in memory.values() for part in (item.shape, item.dtype)]
-        run, into = _maker(source)(self.function, self.rows, self.row_bytes, tables, *self.constants.values(), *parts)
+        known = (self.function, self.rows, self.row_bytes, tables, alone, *self.constants.values(), *parts)
+        run, into = _maker(source)(*known)
         return Plan(self.results, run=run, into=into)
 
 
@@ -146,9 +195,8 @@ def _call_source(
     """Return the source of the function that makes the functions of plans of this structure."""
     results = [f"r{number}" for number in range(len(asked))]
     written = ["total" if number in sums else results[number] for number, wanted in enumerate(asked) if wanted]
-    places = [
-        f"id({name})" if IN_OBJECTS else f"address({name})" for name in [*arrays, *written, *["total"] * bool(sums)]
-    ]
+    named = [*arrays, *written, *["total"] * bool(sums)]
+    places = [f"id({name})" if IN_OBJECTS else f"address({name})" for name in named]
     table = f"pack({', '.join(['layout', *places, *scalars])})"
     if not IN_OBJECTS:
         table = f"array('q', {table})"
@@ -162,8 +210,15 @@ def _call_source(
         f"    table = {table}",
         "except (OverflowError, struct_error):",
         "    return NotImplemented",
-        f"function.call({where}, 0, rows)" if alone else f"launch(function, rows, row_bytes, {where})",
+        f"launch(function, rows, row_bytes, {where})",
     ]
+    if alone:
+        launched = [
+            "if KERNELS.observers:",
+            *[f"    {line}" for line in launched],
+            f"elif alone({', '.join([*named, *scalars])}) is NotImplemented:",
+            "    return NotImplemented",
+        ]
     run = [
         *copies,
         *total,
@@ -185,7 +240,7 @@ def _call_source(
     ]
     given = ", ".join(parameters)
     return "\n".join([
-        f"def make({', '.join(['function', 'rows', 'row_bytes', 'tables', *known])}):",
+        f"def make({', '.join(['function', 'rows', 'row_bytes', 'tables', 'alone', *known])}):",
         "    pack, layout = tables.pack, tables.layout",
         f"    def run({given}):",
         *[f"        {line}" for line in run],
@@ -204,7 +259,7 @@ _numbers = itertools.count()
 def _maker(source: str) -> Callable[..., tuple[Callable[..., Any], Callable[..., Any]]]:
     namespace: dict[str, Any] = {
         "array": array, "struct_error": struct.error, "launch": launch, "address": address, "empty": numpy.empty,
-        "zeros": numpy.zeros, "row_major": _row_major, "added": _added,
+        "zeros": numpy.zeros, "row_major": _row_major, "added": _added, "KERNELS": KERNELS,
     }  # fmt: skip
     exec(code_of(source, f"<adjoint native call {next(_numbers)}>"), namespace)
     return namespace["make"]

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from ..._runtime.platform import ctypes
+from ...kernels.runtime.addresses import IN_OBJECTS
+from ..costs import CALLS
 from ..observed_kernels import KERNELS
-from .element_types import NumberType, PointerType, Static, VectorType, i64
+from .built_in import address_of, built_in
+from .element_types import NumberType, PointerType, Static, VectorType, f64, i64
 from .functions import Frame, LoopKernel
 from .host import HOST, MachineCode
 from .lowering import Lowering
@@ -20,17 +24,18 @@ class CompiledFunction:
 
     The function is called with numbers and addresses, runs without the interpreter lock, and checks no arguments.
 
-    `parameters`: the types of its parameters. `call`: the function that runs it. `split`: the function that calls it
-    for pieces of a range, once `workers` has needed such a function. Code that runs kernels reads these attributes at
-    each call. While a profiler observes kernels, they hold other functions.
+    `parameters`: the types of its parameters. `call`: the function that runs it. `quick`: the same for little work. After
+    many calls, it is a built-in function that keeps the interpreter lock. `split`: the function that calls it for
+    pieces of a range, once `workers` has needed such a function. Code that runs kernels reads these attributes at each
+    call. While a profiler observes kernels, they hold other functions.
     """
 
-    __slots__ = ("call", "code", "kernel", "parameters", "split")
+    __slots__ = ("call", "code", "kernel", "parameters", "quick", "split")
 
     def __init__(self, kernel: LoopKernel, code: MachineCode, call: Any, parameters: tuple[Any, ...]) -> None:
         self.kernel = kernel
         self.code = code
-        self.call = call
+        self.call = self.quick = call
         self.parameters = parameters
         self.split: Any = None
 
@@ -70,6 +75,8 @@ def compile_kernel(kernel: LoopKernel, given: dict[str, Any]) -> CompiledFunctio
         )
         prototype = ctypes.CFUNCTYPE(None if result is None else result.ctype, *map(c_type, parameters))
         found = CompiledFunction(kernel, code, prototype(code.address), parameters)
+        if IN_OBJECTS and result in RETURNED:
+            found.quick = becoming_quick(found, result)
         KERNELS.add(found)
         return found
 
@@ -84,6 +91,66 @@ SPLIT = "_split"
 def takes_table(types: tuple[Any, ...]) -> bool:
     """Return whether a kernel takes an address and a range, which are the arguments that `run_rows` of `workers` passes."""
     return len(types) == 3 and isinstance(types[0], PointerType) and types[1:] == (i64, i64)
+
+
+def becoming_quick(function: CompiledFunction, result: Any) -> Any:
+    """Return a function that calls machine code through ctypes, and is replaced by a built-in function after many calls."""
+    waiting = iter(range(CALLS))
+
+    def quick(*arguments: Any) -> Any:
+        if next(waiting, None) is None and not KERNELS.observers:
+            code = quick_code(tuple(map(llvm_type, function.parameters)), None if result is None else llvm_type(result))
+            function.quick = built_in(function.code.name, code.address, function.code.address)
+        return function.call(*arguments)
+
+    return quick
+
+
+@cache
+def quick_code(types: tuple[str, ...], result: str | None) -> MachineCode:
+    """Return a function of Python's C interface, which calls a function with parameters of these types at the address `own`.
+
+    It raises an error if an argument is not a number.
+    """
+    for symbol, name_in_python in _OF_PYTHON.items():
+        HOST.define(symbol, address_of(name_in_python))
+    name = "_".join(["quick", *types, result or "none"])
+    lines = [
+        f"define ptr @{name}(ptr %own, ptr %objects, i64 %given) {{",
+        "  %n = call i64 @adjoint_integer_of(ptr %own)",
+    ]
+    lines += ["  %function = inttoptr i64 %n to ptr"]
+    values = []
+    for i, text in enumerate(types):
+        wide, convert = ("double", "float_of") if text in ("float", "double") else ("i64", "integer_of")
+        narrow = {"ptr": "inttoptr", "float": "fptrunc", "i64": "bitcast", "double": "bitcast"}.get(text, "trunc")
+        lines += [f"  %p{i} = getelementptr ptr, ptr %objects, i64 {i}", f"  %o{i} = load ptr, ptr %p{i}"]
+        lines += [f"  %n{i} = call {wide} @adjoint_{convert}(ptr %o{i})", f"  %v{i} = {narrow} {wide} %n{i} to {text}"]
+        values.append(f"{text} %v{i}")
+    lines += ["  %error = call ptr @adjoint_raised()", "  %fits = icmp eq ptr %error, null"]
+    lines += ["  br i1 %fits, label %run, label %fail", "fail:", "  ret ptr null", "run:"]
+    if result is None:
+        made = f"new_reference(ptr inttoptr (i64 {id(None)} to ptr))"
+        lines += [f"  call void %function({', '.join(values)})", f"  %made = call ptr @adjoint_{made}"]
+    else:
+        lines += [f"  %value = call {result} %function({', '.join(values)})"]
+        lines += [f"  %made = call ptr @adjoint_new_{result}({result} %value)"]
+    return HOST.compile(name, "\n".join([*_DECLARED, *lines, "  ret ptr %made", "}", ""]), plain=True)
+
+
+RETURNED = (None, i64, f64)
+"""The types that a function of Python's C interface can return."""
+
+_OF_PYTHON = {
+    "adjoint_integer_of": "PyLong_AsUnsignedLongLongMask", "adjoint_float_of": "PyFloat_AsDouble",
+    "adjoint_raised": "PyErr_Occurred", "adjoint_new_reference": "Py_NewRef", "adjoint_new_i64": "PyLong_FromLongLong",
+    "adjoint_new_double": "PyFloat_FromDouble",
+}  # fmt: skip
+_DECLARED = [
+    "declare i64 @adjoint_integer_of(ptr)", "declare double @adjoint_float_of(ptr)", "declare ptr @adjoint_raised()",
+    "declare ptr @adjoint_new_reference(ptr)", "declare ptr @adjoint_new_i64(i64)",
+    "declare ptr @adjoint_new_double(double)",
+]  # fmt: skip
 
 
 def split_text(name: str, types: tuple[Any, ...]) -> str:

@@ -40,15 +40,15 @@ def launch(function: Any, n: int, row_bytes: int, *arguments: Any) -> None:
     computation.
     """
     work = n * row_bytes
-    if work < PARALLEL_BYTES or n < 2:
+    if work < PARALLEL_BYTES:
         if n > 0:
-            function.call(*arguments, 0, n)
+            function.quick(*arguments, 0, n)
         return
     if work > WHOLE_BYTES:
         _launch_in_parts(function, n, row_bytes, arguments)
         return
     threads = parallel.num_threads
-    if threads == 1:
+    if threads == 1 or n == 1:
         function.call(*arguments, 0, n)
         return
     split = function.split or _split(function)

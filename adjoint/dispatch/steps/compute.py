@@ -161,9 +161,9 @@ def kernel_lines(op: Operator, arguments: list[str] | None = None) -> list[str]:
     (`generated._BASE`). Other functions may cause warnings elsewhere, so they run with warnings disabled.
     """
     kernel, passed = op.kernel, ", ".join(arguments or passed_arguments(op))
-    general = by_size(op, kernel.general, quietly(op, kernel.general, f"array = general({passed})"), passed)
+    general = form_lines(op, "general", passed)
     if kernel.small is None:
-        return general
+        return [*order_lines(op), *general]
     first = f"{op.tensors[0]}_array"
     conditions = [] if kernel.limit is None else [f"{first}.size <= {kernel.limit}"]
     if chooses_by_dtype(op):
@@ -171,8 +171,27 @@ def kernel_lines(op: Operator, arguments: list[str] | None = None) -> list[str]:
     if not kernel.small_takes(op.keyword_only):
         passed = ", ".join(f"{name}_array" for name in op.tensors)
         conditions += with_defaults(op)
-    small = by_size(op, kernel.small, quietly(op, kernel.small, f"array = small({passed})"), passed)
-    return choice(conditions, small, general)
+    return [*order_lines(op), *choice(conditions, form_lines(op, "small", passed), general)]
+
+
+def form_lines(op: Operator, name: str, passed: str) -> list[str]:
+    """Return the call of a form of the kernel."""
+    form, call = getattr(op.kernel, name), f"{name}({passed})"
+    if turns(op, form):
+        call = f"{call} if contiguous else turned({name}, {passed})"
+    return by_size(op, form, quietly(op, form, f"array = {call}"), passed)
+
+
+def turns(op: Operator, form: Any) -> bool:
+    """Return whether a form is a ufunc of two arrays, which computes the result in the order of the first (see `layout`)."""
+    return isinstance(form, numpy.ufunc) and form.nin == 2
+
+
+def order_lines(op: Operator) -> list[str]:
+    """Return the line that finds the order of the first array, if a form of the kernel asks for it."""
+    if not (turns(op, op.kernel.general) or turns(op, op.kernel.small)):
+        return []
+    return [f"contiguous = {op.tensors[0]}_array.flags.c_contiguous"]
 
 
 def by_size(op: Operator, form: Any, lines: list[str], passed: str, target: str = "") -> list[str]:
@@ -265,5 +284,7 @@ def layout_lines(op: Operator, result: str) -> list[str]:
         condition = f"not ({' and '.join(others)})"
     else:
         first, second = arrays[0], public_name(op.operands[1])
-        condition = f"not {first}.flags.c_contiguous or {second}._base is not None"
+        condition = (
+            f"not {'contiguous' if order_lines(op) else f'{first}.flags.c_contiguous'} or {second}._base is not None"
+        )
     return [f"if {condition}:", f"    {result} = laid_out({result}, ({', '.join(given)}))"]

@@ -10,6 +10,7 @@ import math
 from typing import Any
 
 import numpy
+from numpy._core.umath import clip  # the ufunc: `numpy.clip` is written in Python
 
 from ..._runtime.tracebacks import warn
 from ...codegen.acceleration import LOOPS
@@ -124,9 +125,7 @@ def clamp(self: Array, min: Any = None, max: Any = None) -> Array:
         most = None if max is None else typed(max, dtype)
         if self.size >= LARGE or LOOPS.every_size:
             return _limited(self, -math.inf if min is None else min, math.inf if max is None else max)
-        if least is not None:
-            self = numpy.maximum(self, least)
-        return self if most is None else numpy.minimum(self, most)
+        return _limit(self, least, most)
     else:
         self = numpy.asarray(self)
         if dtype.kind not in "iub" and (type(min) is complex or type(max) is complex):
@@ -152,6 +151,13 @@ def clamp(self: Array, min: Any = None, max: Any = None) -> Array:
 _maximum, _minimum = of_any_size(numpy.maximum), of_any_size(numpy.minimum)
 
 
+def _limit(self: Array, least: Any, most: Any, out: Any = None) -> Array:
+    """Return floating-point numbers limited by zero-dimensional arrays of their dtype, one of which may be None."""
+    if least is None:
+        return numpy.minimum(self, most, out=out)
+    return numpy.maximum(self, least, out=out) if most is None else clip(self, least, most, out=out)
+
+
 def clamp_(self: Array, min: Any = None, max: Any = None) -> Array:
     """Compute `clamp` in place."""
     if self.dtype.kind == "f" and type(min) in _PLAIN and type(max) in _PLAIN and (min is not None or max is not None):
@@ -159,9 +165,7 @@ def clamp_(self: Array, min: Any = None, max: Any = None) -> Array:
         most = None if max is None else typed(max, self.dtype)
         if self.size >= LARGE or LOOPS.every_size:
             return _limited.overwrite(self, -math.inf if min is None else min, math.inf if max is None else max)
-        if least is not None:
-            numpy.maximum(self, least, out=self)
-        return self if most is None else numpy.minimum(self, most, out=self)
+        return _limit(self, least, most, out=self)
     result = clamp(self, min, max)
     if not can_cast(from_numpy(result.dtype), from_numpy(self.dtype)):
         given, wanted = from_numpy(result.dtype).scalar_type, C_NAMES[from_numpy(self.dtype)]
@@ -172,8 +176,9 @@ def clamp_(self: Array, min: Any = None, max: Any = None) -> Array:
 
 @pointwise("clamp_cpu", "fiu")
 def _limited(self: Array, min: float, max: float) -> Any:
-    """Compute `clamp` of many numbers."""
-    return xp.minimum(xp.maximum(self, min), max)
+    """Compute `clamp` of many numbers. A zero that equals a bound keeps its sign."""
+    raised = xp.where(self == min, self, xp.maximum(self, min))
+    return xp.where(raised == max, raised, xp.minimum(raised, max))
 
 
 @pointwise("clamp_cpu", "fiu")

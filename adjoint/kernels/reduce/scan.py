@@ -28,6 +28,7 @@ Dtype = numpy.dtype[Any]
 Pair = tuple[ndarray, ndarray]
 
 _INT64 = numpy.dtype(numpy.int64)
+_FLOAT32 = numpy.dtype(numpy.float32)
 _FLOAT64 = numpy.dtype(numpy.float64)
 _COMPLEX128 = numpy.dtype(numpy.complex128)
 
@@ -92,6 +93,8 @@ def cumprod(x: ndarray, dim: int, *, dtype: Any = None) -> ndarray:
 def _scan(ufunc: numpy.ufunc, program: RowProgram, name: str, x: ndarray, dim: int, wanted: Any) -> ndarray:
     dim = normalize_dim(dim, x.ndim)
     if wanted is None and x.dtype.kind == "f" and x.ndim and x.size < SUMMED:
+        if x.dtype is _FLOAT32 and LOOPS.enabled:  # the bits are the same, and the sums are rounded as they are stored
+            return asarray(program.run((x,), dim))
         scanned: ndarray = ufunc.accumulate(row_major(x), dim, _FLOAT64)
         return scanned if x.dtype is _FLOAT64 else scanned.astype(x.dtype)
     dtype: Dtype = wanted if wanted is not None else x.dtype if is_inexact(x.dtype) else _INT64

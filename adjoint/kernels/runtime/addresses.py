@@ -26,16 +26,19 @@ In all versions of NumPy's binary interface, it follows the head.
 
 
 def _address_in_object(array: Any) -> int:
-    """Return the address of the first element in an eighth of the time of `ctypes`."""
+    """Return the address of the first element in a fifteenth of the time of `__array_interface__`."""
     if not isinstance(array, numpy.ndarray):
         raise TypeError(f"{type(array).__name__} is no array")
-    return _pointer_at(id(array) + AFTER_HEAD).value or 0
+    return _words[(id(array) + AFTER_HEAD) // 8]
 
 
-_pointer_at = ctypes.c_void_p.from_address
+_CAN_READ = sys.implementation.name == "cpython" and bool(ctypes) and sys.maxsize > 1 << 32
+_words: Any = (ctypes.c_uint64 * (sys.maxsize // 8)).from_address(0) if _CAN_READ else None
+"""All memory, as words of 64 bits."""
+
 _probe = numpy.zeros(3)
 
-IN_OBJECTS = sys.implementation.name == "cpython" and bool(ctypes) and _address_in_object(_probe) == address(_probe)
+IN_OBJECTS = _CAN_READ and _address_in_object(_probe) == address(_probe)
 """Whether this Python's array objects have this layout."""
 
 if IN_OBJECTS:

@@ -64,6 +64,13 @@ def row_major(array: Array) -> Array:
     return array if array.flags.c_contiguous else numpy.ascontiguousarray(array)
 
 
+def turned(ufunc: Any, first: Array, second: Array) -> Any:
+    """Call `ufunc`. If `first` is column-major, the result is too, as in PyTorch: NumPy's would be copied afterwards."""
+    if not first.flags.f_contiguous or first.ndim != second.ndim or 1 in first.shape:
+        return ufunc(first, second)
+    return ufunc(first.T, second.T).T
+
+
 def laid_out(result: Array, operands: Sequence[Any]) -> Array:
     """Return `result`, a new array computed from `operands`, in PyTorch's memory order.
 
@@ -81,6 +88,11 @@ def laid_out(result: Array, operands: Sequence[Any]) -> Array:
                 break  # one element determines nothing, and contiguous rows mean row-major order too
         else:
             return result
+    elif type(operands[0]) is numpy.ndarray and (result.shape, result.strides) == (
+        operands[0].shape,
+        operands[0].strides,
+    ):
+        return result
     return reordered(result, tuple([(item.shape, item.strides) for item in operands if type(item) is numpy.ndarray]))
 
 

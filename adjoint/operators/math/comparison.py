@@ -130,7 +130,7 @@ def _of_bits(kernel, **options):
     return binary(kernel, forms=number_either_way, **{**shared, **options})
 
 
-@_of_bits(Kernel(kernels.bitwise_and, quiet=True), dunder="__and__", reflected="__rand__")
+@_of_bits(Kernel(kernels.bitwise_and, small=numpy.bitwise_and, quiet=True), dunder="__and__", reflected="__rand__")
 class bitwise_and:
     """The bits that are set in both integers. For bools, `and`.
 
@@ -140,17 +140,17 @@ class bitwise_and:
     """
 
 
-@_of_bits(Kernel(kernels.bitwise_or, quiet=True), dunder="__or__", reflected="__ror__")
+@_of_bits(Kernel(kernels.bitwise_or, small=numpy.bitwise_or, quiet=True), dunder="__or__", reflected="__ror__")
 class bitwise_or:
     """The bits that are set in at least one of the integers. For bools, `or`."""
 
 
-@_of_bits(Kernel(kernels.bitwise_xor, quiet=True), dunder="__xor__", reflected="__rxor__")
+@_of_bits(Kernel(kernels.bitwise_xor, small=numpy.bitwise_xor, quiet=True), dunder="__xor__", reflected="__rxor__")
 class bitwise_xor:
     """The bits that are set in exactly one of the integers. For bools, whether they differ."""
 
 
-@unary(kernels.bitwise_not, promote=None, same_out=True, public_inplace=False)
+@unary(Kernel(kernels.bitwise_not, small=numpy.invert, quiet=True), promote=None, same_out=True, public_inplace=False)
 class bitwise_not:
     """The complement of the bits. For bools, `not`."""
 

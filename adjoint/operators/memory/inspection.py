@@ -133,7 +133,9 @@ def equal(input=None, other=None, **names):
     """
     if names:
         return with_numpy_names(equal, names, input, other)
-    first, second = _tensor("equal", input, "input", 1)._array, _tensor("equal", other)._array
+    if type(input) is not Tensor or type(other) is not Tensor:
+        input, other = _tensor("equal", input, "input", 1), _tensor("equal", other)
+    first, second = input._array, other._array
     plain = type(first) is numpy.ndarray is type(second)
     if not plain and not is_readable(input, other):
         raise RuntimeError("Batching rule not implemented for aten::equal. We could not generate a fallback.")

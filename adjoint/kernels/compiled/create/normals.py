@@ -10,7 +10,7 @@ from __future__ import annotations
 from ....codegen.llvm.external import c_function
 from ....codegen.llvm.kernels import *
 from ...create.mt19937 import Stream
-from .twister import for_dtype, fraction, next_fractions
+from .twister import fraction, next_fractions, run_for
 
 BLOCK, HALF = 16, 8
 SQRT_HALF_BITS, MANTISSA_BITS = 0x3F3504F3, 0x7FFFFF
@@ -142,11 +142,11 @@ def draw_pairs(out: Pointer[T], state: Pointer[u32], mean: f64, std: f64, waitin
 def draw(out: ndarray, stream: Stream, mean: float, std: float) -> Any:
     """Fill a contiguous, nonempty array of float32 or float64 with normal numbers."""
     if out.size >= BLOCK:
-        for_dtype(draw_normals, out.dtype).call(address(out), stream.state_address, mean, std, out.size)
+        run_for(draw_normals, out)(address(out), stream.state_address, mean, std, out.size)
         return out
     waiting = stream.normal
     first = 0 if waiting is None else 1
-    function = for_dtype(draw_pairs, out.dtype).call
+    function = run_for(draw_pairs, out)
     spare = function(address(out), stream.state_address, mean, std, waiting or 0.0, first, out.size)
     stream.normal = spare if (out.size - first) % 2 else None
     return out
@@ -161,5 +161,5 @@ def draw_exponentials(out: Pointer[T], state: Pointer[u32], scale: f64, n: Int) 
 
 def exponentials(out: ndarray, stream: Stream, scale: float) -> Any:
     """Fill a contiguous array of float32 or float64 with exponentially distributed numbers that have the rate `-1 / scale`."""
-    for_dtype(draw_exponentials, out.dtype).call(address(out), stream.state_address, scale, out.size)
+    run_for(draw_exponentials, out)(address(out), stream.state_address, scale, out.size)
     return out

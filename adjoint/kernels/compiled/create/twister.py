@@ -151,15 +151,24 @@ def words(stream: Stream, n: int, dtype: numpy.dtype[Any]) -> ndarray:
     return out
 
 
+def run_for(kernel: Any, out: ndarray) -> Any:
+    """Return the function that runs the kernel for an array of float32 or float64."""
+    function = _compiled(kernel, out.itemsize)
+    return function.quick if out.size < FEW else function.call
+
+
+FEW = 1 << 10
+"""The number of numbers from which the interpreter lock is released."""
+
+
 @cache
-def for_dtype(kernel: Any, dtype: Any) -> Any:
-    """Return the kernel for float32 or float64."""
-    return kernel.compiled(T=f64 if dtype.itemsize == 8 else f32)
+def _compiled(kernel: Any, itemsize: int) -> Any:
+    return kernel.compiled(T=f64 if itemsize == 8 else f32)
 
 
 def fractions(out: ndarray, stream: Stream) -> Any:
     """Fill a contiguous array of float32 or float64 with numbers in [0, 1)."""
-    for_dtype(next_fractions, out.dtype).call(address(out), stream.state_address, out.size)
+    run_for(next_fractions, out)(address(out), stream.state_address, out.size)
     return out
 
 
@@ -193,5 +202,7 @@ def permutation(out: ndarray, stream: Stream) -> Any:
 
 def integers(out: ndarray, stream: Stream, first: int, size: int) -> Any:
     """Fill a contiguous int64 array with integers that start at `first` and have `size` possible values (fewer than 2**32)."""
-    _draw().call(address(out), stream.state_address, out.size, first, size)
+    function = _draw()
+    run = function.quick if out.size < FEW else function.call
+    run(address(out), stream.state_address, out.size, first, size)
     return out
