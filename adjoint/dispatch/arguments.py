@@ -34,10 +34,11 @@ NUMBERS = frozenset((int, float, bool, complex))
 def bind(op: Operator, args: tuple[Any, ...], names: Any = MappingProxyType({})) -> tuple[Any, ...]:
     """Bind keyword aliases to their parameters. Raise an error for missing arguments and wrong types."""
     values: Any = args
-    for name, value in names.items():
-        if value is not MISSING:
-            values = list(values)
-            values[op.names.index(ALIASES[name])] = value
+    if names:
+        values = list(args)
+        for name, value in names.items():
+            if value is not MISSING:
+                values[op.names.index(ALIASES[name])] = value
     for value in values:
         if value is MISSING:
             raise missing_arguments(op, values)

@@ -29,18 +29,17 @@ class Call:
     requires that the steps run one by one. `cache`: the mapping that is queried for the results of the kernel, or None.
     `arrays`: the arguments of the kernel. `results`: the arrays that the kernel returns. `several`: whether they are a tuple or
     list. `outputs`: the tensors made from them. `edges`: one for each differentiable input. `recording`: whether the call is
-    recorded, as `node`. `out`: the destination of the results. `returned`: the result of the call if it is not the outputs.
+    recorded. `out`: the destination of the results. `returned`: the result of the call if it is not the outputs.
     """
 
     __slots__ = tuple(
-        "args arrays cache edges given in_place node op out outputs recording results returned several stepwise way".split()
+        "args arrays cache edges given in_place op out outputs recording results returned several stepwise way".split()
     )
 
     args: Any
     arrays: list[Any]
     cache: Any
     edges: list[Any]
-    node: Any
     outputs: Sequence[Any]
     results: list[Any]
     returned: Any

@@ -29,7 +29,7 @@ from .plan import FUNCTION, IN_PLACE, IN_PLACE_VIEW, OUT, Plan, Step
 from .sparse_layouts import SPARSE
 from .steps.compute import Compute, Conjugate, LayOut, Place, Round
 from .steps.promote import Check, Promote
-from .steps.record import Edges, Pack, Record
+from .steps.record import Edges, Record
 from .steps.wrap import Mark, View, Wrap
 from .steps.write import Decide, Overwrite, Repoint, Target, WriteOut
 
@@ -77,8 +77,6 @@ def steps_after_reading(plan: Plan) -> list[Step]:
     steps += [Edges(plan), View(plan) if op.view and arrays.has_views else Wrap(plan)]
     if op.differentiable:
         steps.append(Record(plan))
-        if op.saved_inputs or op.saved_results or op.lists:
-            steps.append(Pack(plan))
     return steps
 
 

@@ -49,6 +49,9 @@ _SILENT = frozenset(
 class _Watch:
     """The wrapper of one function. It reports the call to the recorder of this thread."""
 
+    on_leaves = False
+    """Whether all leaves have their wrappers."""
+
     def __init__(self, function: FunctionType, name: str) -> None:
         self.function = function
         self.name = name
@@ -70,6 +73,8 @@ class _Watch:
 
     def take_away(self) -> None:
         """Remove the wrapper."""
+        if self.name in LEAVES:
+            _Watch.on_leaves = False
         behind = self.behind
         if self.is_there():
             code, defaults, keywords = behind.__code__, behind.__defaults__, behind.__kwdefaults__
@@ -149,8 +154,9 @@ def watch_leaves(taker: Callable[[], Any]) -> int:
     wrappers = leaves()
     number = next(_numbers)
     _takers[number] = taker
-    if len(_takers) == 1:
+    if not _Watch.on_leaves:
         _arrange(wrappers)
+        _Watch.on_leaves = True
     return number
 
 

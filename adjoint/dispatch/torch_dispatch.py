@@ -30,7 +30,7 @@ from .declaration import Operator
 from .decorators import tensors
 from .steps.change import check_change, record_change
 from .steps.promote import with_constants
-from .steps.record import find_edges, pack, record
+from .steps.record import find_edges, record
 from .steps.wrap import make_views
 from .wrappers import signature_of
 
@@ -164,7 +164,6 @@ def dispatched(call: plan.Call, mode: Any = None) -> Any:
         for output in call.outputs:
             mark_inference(output)
     record(op, False, call)
-    pack(call)
     return call.result()
 
 

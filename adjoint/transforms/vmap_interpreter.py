@@ -12,7 +12,7 @@ from ..dispatch.plan import IN_PLACE, IN_PLACE_VIEW, Call
 from ..dispatch.slow_path import applied, call
 from ..dispatch.steps.change import record_change
 from ..dispatch.steps.promote import with_constants
-from ..dispatch.steps.record import find_edges, pack, record
+from ..dispatch.steps.record import find_edges, record
 from ..dispatch.steps.wrap import make_views
 from ..kernels.runtime.shapes import broadcast_shapes
 from ..tape import modes, views
@@ -176,7 +176,6 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         if call.recording:
             call.args = with_constants(operator, args)
             record(operator, False, call)
-            pack(call)
         return call.result() if call.several else call.outputs[0]
 
     def process_inplace(self, operator: Operator, args: tuple[Any, ...]) -> Tensor:
@@ -235,7 +234,6 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         made.args, made.outputs, made.several = args, [fresh], False
         find_edges(operator, made)
         record(operator, False, made)
-        pack(made)
         with lower(self):
             become(target.value, viewed, f"{operator.function_name}_")
         fresh.value = target.value

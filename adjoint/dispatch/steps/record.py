@@ -1,4 +1,4 @@
-"""The steps that record a call: edges, the node, and the hooks on saved values."""
+"""The steps that record a call: edges, and the node, whose saved values pass the saved-tensor hooks."""
 
 from __future__ import annotations
 
@@ -73,22 +73,6 @@ class Record(Step):
         return f"record     {op.node_name}{f', which saves {saved}' if saved else ''}"
 
 
-class Pack(Step):
-    """Pass the saved values of the node to the saved-tensor hooks, if there are any."""
-
-    def run(self, call: Call) -> None:
-        """Call the hooks."""
-        if modes.FLAGS.hooked:
-            pack(call)
-
-    def lines(self, leave: str) -> list[str]:
-        """Return no lines, because a node is packed where it is created."""
-        return []
-
-    def __str__(self) -> str:
-        return "pack       by the saved-tensor hooks, if there are any"
-
-
 def find_edges(op: Operator, call: Call) -> None:
     """Find one edge for each differentiable input (for each element of a sequence), and whether the call is recorded."""
     call.edges = edges = []
@@ -118,7 +102,7 @@ def record(op: Operator, on_tensors: bool, call: Call) -> None:
     outputs = call.outputs
     array = outputs[0]._array
     on_tensors = on_tensors or (type(array) is not ndarray and type(array) in (SparseArray, Narrow))
-    call.node = node = started(call, op.node_name, on_tensors)
+    node = started(call, op.node_name, on_tensors)
     if not call.several:
         node._grad_shape, node._grad_dtype = array.shape, array.dtype
     else:
@@ -130,6 +114,8 @@ def record(op: Operator, on_tensors: bool, call: Call) -> None:
         constant = op.nondifferentiable_outputs and op.outputs[number] in op.nondifferentiable_outputs
         if not constant and (output._array.dtype.kind == "f" or can_require_grad(output._array)):
             output._edge = (node, number)
+    if modes.FLAGS.hooked:
+        pack_saved(node, outputs)
 
 
 def started(call: Call, name: str, on_tensors: bool, changed: Tensor | None = None, depth: int = 5) -> Any:
@@ -146,9 +132,3 @@ def started(call: Call, name: str, on_tensors: bool, changed: Tensor | None = No
     start(node, tuple(edges), depth)
     code.saving.inputs(node, edges, call.args, changed)
     return node
-
-
-def pack(call: Call) -> None:
-    """Pass the saved values of a call's node to the saved-tensor hooks, if there are any."""
-    if call.recording and modes.STATE.saved_tensor_hooks:
-        pack_saved(call.node, call.outputs)
