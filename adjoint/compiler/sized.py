@@ -85,6 +85,7 @@ class Sized:
         self.tried: dict[Any, Folded] = {}
         self.origins: dict[Any, dict[int, tuple[str, int]]] = {}
         self.natives: list[Any] = []
+        self.loops: list[Instruction] = []
         self.draws = any(each.keeps and not is_of_host(each) for each in program.instructions)
         self.unplanned = self.body(program, False)
         self.differs = False
@@ -134,14 +135,10 @@ class Sized:
         try:
             for number in given:
                 run.see(number, values[number])
-            last, kept = last_uses(program.instructions), self.compared()
             for position, instruction in enumerate(program.instructions):
                 if position == program.boundary:
                     run.begin_backward(program)
                 run.take(instruction)
-                for number in last.get(position, ()):
-                    if number not in kept:
-                        values.pop(number, None)
             if program.boundary == len(program.instructions):
                 run.begin_backward(program)
             folded = Folded(program, shapes, memory, sizes, {*self.wanted, *self.saved}, planned=True)
@@ -154,11 +151,6 @@ class Sized:
             if state is not None:
                 torch.set_rng_state(state)
         return folded, run
-
-    def compared(self) -> set[int]:
-        """Return the values of a run that are compared with the values of the function."""
-        grads = [each.operands[1].number for each in self.program.instructions if each.name == "set_grad"]
-        return {*self.wanted, *self.gradients, *grads, *self.program.changes}
 
     def now(self, tensor: Any, given: dict[str, Any]) -> Any:
         """Return a tensor of the capture. If it was an argument, return the argument of this call."""
@@ -202,7 +194,7 @@ class Sized:
         source = Source(self.program.place_of)
         source.namespace, source.names = dict(self.source.namespace), dict(self.source.names)
         kept = program.used(self.wanted | {*self.saved, *self.gradients})
-        choose = functools.partial(fused, captured=False) if planned else unfused
+        choose = fused if planned else unfused
         boundary = program.boundary
         outside = {*program.inputs, *program.numbers}
         if self.program.seeds:
@@ -242,7 +234,7 @@ class Sized:
         compile_source(text, "<adjoint compiled function>", namespace)
         made: Any = namespace["body"]
         self.origins[made.__code__] = {position + 2 + len(self.head): line for position, line in source.origins.items()}
-        self.natives = program.natives or self.natives
+        self.natives, self.loops = program.natives or self.natives, program.loops or self.loops
         return made
 
 
@@ -285,15 +277,6 @@ def is_of_host(instruction: Instruction) -> bool:
         or isinstance(function, (Step, Method))
         or (isinstance(function, Made) and function.function in CLIPPING)
     )
-
-
-def last_uses(instructions: list[Instruction]) -> dict[int, list[int]]:
-    """Return the values whose last use is in the instruction at each position."""
-    last = {number: position for position, each in enumerate(instructions) for number in (*each.reads(), *each.results)}
-    found: dict[int, list[int]] = {}
-    for number, position in last.items():
-        found.setdefault(position, []).append(number)  # type: ignore[arg-type]
-    return found
 
 
 class Trial:
