@@ -524,6 +524,8 @@ def index_reduce(
 
 def combine_slices(x: ndarray, dim: int, index: ndarray, source: ndarray, ufunc: Any) -> None:
     """Execute `x[index[k]] = ufunc(x[index[k]], source[k])` for slices along `dim` of a contiguous array, one after another."""
+    if not source.size:
+        return
     index = index.astype(_INT64, copy=False)
     if ufunc is numpy.add and dim == 0:
         inner = math.prod(x.shape[1:])
