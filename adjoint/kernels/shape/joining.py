@@ -13,7 +13,7 @@ import numpy
 
 from ..._runtime.tracebacks import warn
 from ...codegen.acceleration import LOOPS, accelerated
-from ...codegen.costs import JOINED, MOVED
+from ...codegen.costs import JOINED, MOVED, THREADED
 from ...codegen.selection import choose
 from ...dtypes import C_NAMES, from_numpy
 from ..memory.bounds import check_addressable
@@ -25,15 +25,13 @@ from ..runtime.shapes import broadcast_shapes, normalize_dim
 
 Array = numpy.ndarray[Any, Any]
 
-_ROW = 8  # elements; shorter rows do not repay an iteration of a loop
-
 _concatenate: Any = getattr(numpy.concatenate, "__wrapped__", numpy.concatenate)  # skips other array types
 
 
 def cat(arrays: list[Array], dim: int) -> Array:
     """Return the concatenation of the arrays along `dim`. One-dimensional empty arrays are skipped."""
     try:
-        if arrays[0].size * len(arrays) >= JOINED and LOOPS.enabled:
+        if arrays[0].size >= THREADED and arrays[0].size * len(arrays) >= JOINED and LOOPS.enabled:
             result = _joined_by_loops(arrays, dim)
         else:
             result = _concatenate(arrays, dim) if dim else _concatenate(arrays)
@@ -76,10 +74,6 @@ def _joined_by_loops(arrays: list[Array], dim: int) -> Array:
     ):
         return numpy.concatenate(arrays, dim)
     sizes = [array.shape[axis] for array in arrays]
-    if min(sizes) * math.prod(first.shape[axis + 1 :]) >= _ROW:
-        found = LOOPS.run("shape.joining.joined", arrays, axis)
-        if found is not NotImplemented:
-            return numpy.asarray(found)
     result = numpy.empty((*first.shape[:axis], sum(sizes), *first.shape[axis + 1 :]), first.dtype)
     stop = 0
     for array, size in zip(arrays, sizes, strict=True):
