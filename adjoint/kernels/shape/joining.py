@@ -226,7 +226,7 @@ def roll(self: Array, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Array:
 
 def _rolled(self: Array, shifts: list[int]) -> Array:
     """Return the elements shifted along each dimension. A shift exchanges two parts of the dimension."""
-    if self.size and _is_few_rows(self):
+    if self.size and _is_small_row_major(self):
         result = self
         for dim, shift in enumerate(shifts):
             if at := -shift % self.shape[dim]:
@@ -254,14 +254,14 @@ def flip(self: Array, dims: tuple[int, ...]) -> Array:
     return _copied(self[tuple([slice(None, None, -1 if dim in wrapped else 1) for dim in range(self.ndim)])], self)
 
 
-def _is_few_rows(array: Array) -> bool:
+def _is_small_row_major(array: Array) -> bool:
     """Return whether the array is small and row-major, and no size is 1. NumPy then gives a new array the same strides."""
     return bool(array.size < MOVED and array.flags.c_contiguous and 1 not in array.shape)
 
 
 def _copied(array: Array, order: Array) -> Array:
     """Return a copy of `array` whose dimensions have the order in memory of the dimensions of `order`."""
-    if _is_few_rows(order):
+    if _is_small_row_major(order):
         return array.copy()
     result = empty_like(order)
     copy_elements(result, array)
@@ -382,7 +382,7 @@ def triu(self: Array, diagonal: int) -> Array:
 def _triangle(x: Array, diagonal: int, upper: bool) -> Array:
     rows, columns = x.shape[-2:]
     if rows * columns < MOVED:
-        apart = _few_apart(rows, columns, diagonal, upper)
+        apart = _small_triangle(rows, columns, diagonal, upper)
         if x.ndim > 2:
             return row_major(numpy.where(apart, ZERO[x.dtype], x))
         result = x.copy()
@@ -393,7 +393,7 @@ def _triangle(x: Array, diagonal: int, upper: bool) -> Array:
 
 
 @functools.lru_cache(32)
-def _few_apart(rows: int, columns: int, diagonal: int, upper: bool) -> Array:
+def _small_triangle(rows: int, columns: int, diagonal: int, upper: bool) -> Array:
     """Return which elements of a small matrix are not in its upper, or lower, triangle."""
     return numpy.tri(rows, columns, diagonal - 1, bool) if upper else ~numpy.tri(rows, columns, diagonal, bool)
 
