@@ -16,7 +16,7 @@ from ..dispatch.source import compile_source
 from ..dtypes import from_numpy
 from ..kernels.runtime.addresses import address
 from ..tensor import Tensor
-from .backward import tensors_of
+from .backward import Gradients, tensors_of, zeros_source
 from .blocks import order_of
 from .extents import Differs, Extent, Folded, General, is_contiguous
 from .known import Made, Method
@@ -197,25 +197,17 @@ class Sized:
         choose = fused if planned else unfused
         boundary = program.boundary
         outside = {*program.inputs, *program.numbers}
-        if self.program.seeds:
-            lasting = {*self.gradients, *self.saved, *program.seeds}
-            source.run(
-                choose(program, program.instructions[boundary:], kept[boundary:], lasting), lasting, program.shapes
+        if program.seeds:
+            source.namespace["partial"] = functools.partial
+            source.namespace["backward"] = Gradients(
+                program,
+                self.saved,
+                source,
+                choose,
+                functools.partial(in_order, program),
+                functools.partial(zeros_source, program) if planned else self.zeros,
+                "sizes, saved, grads",
             )
-            lines = [
-                "def gradients(sizes, saved, grads):",
-                f"    [{', '.join(f'v{number}' for number in self.saved)}] = saved",
-                f"    [{', '.join(f'v{number}' for number in program.seeds)}] = grads",
-                *(
-                    f"    v{number} = {source.constant(InOrder(program, number))}(v{number})"
-                    for number in program.seeds
-                ),
-                *(f"    {line}" for line in source.lines),
-                f"    return ({''.join(f'v{number}, ' for number in self.gradients)})",
-            ]
-            namespace = dict(source.namespace)
-            compile_source("\n".join(lines) + "\n", "<adjoint compiled backward>", namespace)
-            source.namespace["backward"], source.namespace["partial"] = namespace["gradients"], functools.partial
         source.lines, source.origins = [], {}
         source.run(
             choose(program, program.instructions[:boundary], kept[:boundary], self.wanted),
@@ -226,7 +218,7 @@ class Sized:
         body = [
             *self.head,
             *source.lines,
-            *(["gradients = partial(backward, sizes)"] if self.program.seeds else []),
+            *(["gradients = partial(backward, sizes)"] if program.seeds else []),
             *self.tail,
         ]
         text = "\n".join([f"def body(sizes, args, kwargs{values}):", *(f"    {line}" for line in body)]) + "\n"
@@ -236,6 +228,10 @@ class Sized:
         self.origins[made.__code__] = {position + 2 + len(self.head): line for position, line in source.origins.items()}
         self.natives, self.loops = program.natives or self.natives, program.loops or self.loops
         return made
+
+    def zeros(self, source: Source, number: int) -> str:
+        """Return the source of an array of zeros with the form of a value."""
+        return f"{source.constant(functools.partial(zeros_at, self.general.forms[number]))}(sizes)"
 
 
 MISSED: Any = object()
@@ -339,6 +335,17 @@ class Trial:
         if isinstance(operand, Constant):
             return operand.value
         return operand(self.sizes) if isinstance(operand, Extent) else type(operand)(map(self.operand, operand))
+
+
+def zeros_at(form: Any, sizes: dict[int, int]) -> Any:
+    """Return an array of zeros of a form."""
+    shape = [size if size >= 0 else sizes[~size] for size in form.dims]
+    return numpy.zeros(shape, getattr(torch, form.dtype).numpy)
+
+
+def in_order(program: Program, source: Source, number: int) -> list[str]:
+    """Return the line that lays out a gradient as at the capture."""
+    return [f"v{number} = {source.constant(InOrder(program, number))}(v{number})"]
 
 
 class InOrder:

@@ -55,7 +55,7 @@ def leaf(
         tensor._edge = LEAF if requires_grad else None
     if modes.FLAGS.special:
         if modes.STATE.capture is not None:
-            modes.STATE.capture.constant(array, bool(requires_grad))
+            modes.STATE.capture.constant(array, tensor if requires_grad else None)
         if modes.STATE.inference:
             mark_inference(tensor)
         return within_batches(tensor)
