@@ -6,7 +6,6 @@ import functools
 import inspect
 import keyword
 import operator
-import sys
 import types
 from collections.abc import Iterator
 from typing import Any
@@ -18,11 +17,9 @@ from ..tape.node import Node
 from ..tensor import Tensor
 from .known import (
     ALONG_ONE,
-    COMPILER,
     CONTEXTS,
     FOREIGN,
     IMMUTABLE,
-    LIBRARIES,
     MUTABLE,
     NUMBERS,
     OF_ONE_SIZE,
@@ -33,6 +30,7 @@ from .known import (
     is_ours,
     is_plain,
     is_signed,
+    never_raises,
 )
 from .objects import identical
 from .program import Constant, Reference
@@ -371,23 +369,16 @@ class Guards:
         return Part(self, name, owner, key, is_item)
 
     def trying(self) -> list[int]:
-        """Record that the body of a `try` begins, and return how many instructions there are."""
-        return [len(self.tracer.program.instructions)]
+        """Record that the body of a `try` begins. Return the numbers of instructions and of errors of operators."""
+        return [len(self.tracer.program.instructions), self.tracer.failed]
 
-    def tried(self, mark: list[int], raised: bool) -> None:
-        """End the capture if operators were called in the body of a `try`: in other calls they may raise, or not raise.
-
-        `raised`: whether an exception is being handled. An operator that raises has no instruction.
-        """
+    def tried(self, mark: list[int]) -> None:
+        """End the capture if the body of a `try` called operators that may raise in other calls, or that have raised."""
         if not mark:
             return  # the end was recorded before
-        called = len(self.tracer.program.instructions) > mark.pop()
-        trace = sys.exc_info()[2] if raised else None
-        while trace is not None and trace.tb_next is not None:
-            trace = trace.tb_next
-        file = "" if trace is None else trace.tb_frame.f_code.co_filename
-        if called or (file.startswith(LIBRARIES) and not file.startswith(COMPILER)):
-            self.stop("an operator is called within try")
+        failed, begin = mark.pop(), mark.pop()
+        if failed < self.tracer.failed or not all(map(never_raises, self.tracer.program.instructions[begin:])):
+            self.stop("an operator that may raise an error is called within try")
 
     def entering(self, manager: Any) -> Any:
         """Record that a context manager is entered."""

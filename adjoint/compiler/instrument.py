@@ -159,15 +159,15 @@ class Rewriter(ast.NodeTransformer):
         name = f"__try_{node.lineno}_{node.col_offset}"
         begin = ast.Assign([located(ast.Name(name, ast.Store()), node)], asked("trying", node))
 
-        def ended(raised: bool) -> ast.stmt:
+        def ended() -> ast.stmt:
             mark = located(ast.Name(name, ast.Load()), node)
-            return located(ast.Expr(asked("tried", node, mark, ast.Constant(raised))), node)
+            return located(ast.Expr(asked("tried", node, mark)), node)
 
         for handler in node.handlers:
-            handler.body.insert(0, ended(True))
+            handler.body.insert(0, ended())
         if node.handlers:
-            node.orelse.insert(0, ended(False))
-        node.finalbody.insert(0, ended(False))
+            node.orelse.insert(0, ended())
+        node.finalbody.insert(0, ended())
         return [located(begin, node), node]
 
     visit_TryStar = visit_Try

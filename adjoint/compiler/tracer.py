@@ -50,7 +50,7 @@ class Tracer(Handler):
     function has appended. `differences`: why earlier programs are not the same program at other sizes. `leaves`: the
     tensors that the function has made and that require grad. `aliases`: outside tensors with the array of another.
     `rehearsing`: how many values there were before a function of the user in a backward that runs only to be captured, and
-    must have no effects. None elsewhere.
+    must have no effects. None elsewhere. `failed`: how many operators have raised errors.
     """
 
     def __init__(self, program: Program) -> None:
@@ -66,6 +66,7 @@ class Tracer(Handler):
         self.outcomes: list[tuple[Any, list[Any], Any]] = []
         self.acting = self.drawing = self.computing = False
         self.rehearsing: int | None = None
+        self.failed = 0
         self.leaves: dict[int, Tensor] = {}
         self.aliases: set[int] = set()
 
@@ -211,7 +212,11 @@ class Tracer(Handler):
 
     def handle(self, call: Call, proceed: Callable[[], Any]) -> Any:
         """Run the operator. No other handler follows."""
-        return run(call, plan_of(call.op, call.given, call.way), self.act)
+        try:
+            return run(call, plan_of(call.op, call.given, call.way), self.act)
+        except Exception:
+            self.failed += 1
+            raise
 
     def act(self, plan: Plan, call: Call) -> None:
         """Run the steps of `plan` after the arguments have been read, and append their computations."""
